@@ -1,0 +1,2 @@
+//! The engine: it waits, and carries out what the rules decide.
+pub mod ports;

@@ -1,0 +1,114 @@
+//! The `Model` port: one call, streamed, that can be cut.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use super::tool::ToolSpec;
+use crate::rules::conversation::{Entry, Reply};
+use crate::rules::id::AgentName;
+use crate::rules::time::Span;
+
+/// What one model call is given. Everything is borrowed: a long conversation costs no copy.
+pub struct Request<'a> {
+    /// The number of this call: 1, 2 … per agent.
+    pub call: u64,
+    /// The system prompt.
+    pub system: &'a str,
+    /// The tools on offer, in a stable order.
+    pub tools: &'a [Arc<ToolSpec>],
+    /// The conversation, oldest first. It only ever grows from one call to the next.
+    /// `Entry::Interrupted` is part of the record and must be left out of the prompt.
+    pub entries: &'a [Arc<Entry>],
+    /// Cancelled when the call is to be cut. The model then says what it has through
+    /// `progress` and returns [`ErrorKind::Cancelled`] at once.
+    pub cancel: &'a CancellationToken,
+    /// Where the reply is told while it comes.
+    pub progress: &'a dyn Progress,
+}
+
+/// Where a model tells its reply while it comes. What was told is the partial reply if the
+/// call is cut or fails.
+pub trait Progress: Send + Sync {
+    /// The request was handed to the connection (receipt state `sent`).
+    fn sent(&self);
+    /// A piece of text.
+    fn text(&self, delta: &str);
+    /// A piece of thinking.
+    fn thinking(&self, delta: &str);
+    /// A thinking block is whole.
+    fn thinking_done(&self);
+    /// How many tokens have come, where the provider says so.
+    fn tokens(&self, so_far: u64);
+}
+
+/// One agent's model. It is called by one agent only, one call at a time, so it may keep
+/// what it encoded for the next call.
+#[async_trait]
+pub trait Model: Send {
+    /// Makes one attempt. Retries are the engine's business (semantics.md, section 7).
+    async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure>;
+}
+
+/// Why a call gave no whole reply.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind}: {message}")]
+pub struct ModelFailure {
+    /// The kind decides whether the call is tried again.
+    pub kind: ErrorKind,
+    /// For people; never holds a key.
+    pub message: String,
+    /// How long the provider asks to wait.
+    pub retry_after: Option<Span>,
+}
+
+impl ModelFailure {
+    /// A failure without a `retry-after`.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None }
+    }
+}
+
+/// The kinds of failure, by what the caller can do about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum ErrorKind {
+    /// The call's token was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// 529.
+    #[error("overloaded")]
+    Overloaded,
+    /// 429.
+    #[error("rate_limited")]
+    RateLimited,
+    /// 5xx, or an error event in the stream.
+    #[error("server")]
+    Server,
+    /// The connection broke, timed out, or the stream ended before the reply was whole.
+    #[error("connection")]
+    Connection,
+    /// 4xx: the same request will fail again.
+    #[error("invalid_request")]
+    InvalidRequest,
+    /// A scripted model has no entry left.
+    #[error("script exhausted")]
+    ScriptExhausted,
+}
+
+impl ErrorKind {
+    /// Whether the same request may do better next time.
+    pub fn is_retryable(self) -> bool {
+        match self {
+            Self::Overloaded | Self::RateLimited | Self::Server | Self::Connection => true,
+            Self::Cancelled | Self::InvalidRequest | Self::ScriptExhausted => false,
+        }
+    }
+}
+
+/// Makes the model of an agent from its configured name (`anthropic/NAME`, say).
+#[async_trait]
+pub trait ModelFactory: Send + Sync {
+    /// A model for one agent; called when its first run starts. The error says what to do.
+    async fn model(&self, agent: &AgentName, model: &str) -> Result<Box<dyn Model>, ModelFailure>;
+}

@@ -1,0 +1,13 @@
+//! The `Observer` port: who is told of events once they are recorded.
+
+use crate::rules::event::{Event, LiveEvent};
+
+/// Is told every event, in order, after it was recorded. Must return quickly and must not
+/// call back into the coordinator from within.
+pub trait Observer: Send + Sync {
+    /// An event was recorded.
+    fn event(&self, event: &Event);
+
+    /// Something was said that is recorded only as a whole, later.
+    fn live(&self, _event: &LiveEvent) {}
+}

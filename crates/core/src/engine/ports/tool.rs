@@ -1,0 +1,160 @@
+//! The `Tool` port, and the workplace where an agent's tools work.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::rules::conversation::ToolUse;
+use crate::rules::id::{AgentName, RunId};
+use crate::rules::mail::Urgency;
+
+/// What the model is told of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it does and when to use it.
+    pub description: Arc<str>,
+    /// The JSON Schema of its input.
+    pub input_schema: Value,
+}
+
+/// What holds for one call of a tool (semantics.md, section 5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallTraits {
+    /// Whether it may run beside other such calls.
+    pub safe: bool,
+    /// Whether its token reaches it. What can't be aborted is let finish.
+    pub abortable: bool,
+    /// The file it edits: edits of one file wait for each other under `concurrency = "all"`.
+    pub edits: Option<Arc<str>>,
+}
+
+impl CallTraits {
+    /// A call that changes things and can be aborted.
+    pub const SERIAL: Self = Self { safe: false, abortable: true, edits: None };
+    /// A call that only reads.
+    pub const SAFE: Self = Self { safe: true, abortable: true, edits: None };
+}
+
+/// What one call is given.
+pub struct ToolCall {
+    /// Whose call it is.
+    pub agent: AgentName,
+    /// In which run.
+    pub run: RunId,
+    /// The id, the name and the arguments.
+    pub call: ToolUse,
+    /// The call's place in its turn, from 0.
+    pub index: usize,
+    /// Cancelled when the call is to end now. It then ends what it started, all of it, and
+    /// returns; what it returns then is its partial output.
+    pub cancel: CancellationToken,
+    /// Where output is told while it comes; it is kept if the call is cut short.
+    pub output: Arc<dyn OutputSink>,
+    /// A look at the caller's mailbox, for a call that merely waits.
+    pub mail: Arc<dyn MailWatch>,
+}
+
+/// Where a call tells its output while it comes.
+pub trait OutputSink: Send + Sync {
+    /// A piece of output. The sink keeps a bounded head and tail.
+    fn write(&self, text: &str);
+}
+
+/// A look at a mailbox that takes nothing.
+#[async_trait]
+pub trait MailWatch: Send + Sync {
+    /// The highest urgency of what is pending.
+    fn pending(&self) -> Option<Urgency>;
+    /// Waits until something of that urgency or above is pending.
+    async fn reached(&self, at_least: Urgency);
+}
+
+/// What a call gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// What the model reads.
+    pub text: String,
+    /// Whether it failed.
+    pub is_error: bool,
+}
+
+impl Output {
+    /// A good result.
+    pub fn ok(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_error: false }
+    }
+
+    /// A failure, with a text that says what to do.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_error: true }
+    }
+}
+
+/// How a call returned.
+pub enum Returned {
+    /// With its result.
+    Done(Output),
+    /// With work it started and will answer for: the next serial call may start meanwhile.
+    /// The work obeys the call's token.
+    Continues(Pin<Box<dyn Future<Output = Output> + Send>>),
+}
+
+impl From<Output> for Returned {
+    fn from(output: Output) -> Self {
+        Self::Done(output)
+    }
+}
+
+/// A tool. Errors and panics become `is_error` results, never a broken conversation.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// What the model is told of it.
+    fn spec(&self) -> Arc<ToolSpec>;
+
+    /// What holds for a call with these arguments. Pure and quick.
+    fn traits(&self, call: &ToolUse) -> CallTraits;
+
+    /// Runs a call to its end, or until its token is cancelled.
+    async fn call(&self, call: ToolCall) -> Returned;
+}
+
+/// The tools of one agent.
+pub trait Toolbox: Send + Sync {
+    /// What the model is offered, in a stable order.
+    fn specs(&self) -> Vec<Arc<ToolSpec>>;
+
+    /// The tool for a call. `None`: there is none of that name.
+    fn find(&self, call: &ToolUse) -> Option<Arc<dyn Tool>>;
+}
+
+/// Why a workplace could not be made or wound up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ToolError(pub String);
+
+/// What a run changed, for the report on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The branch the changes were committed to.
+    pub branch: Option<String>,
+    /// The files changed, relative to the root.
+    pub files: Vec<String>,
+    /// What a reader has to know besides (that the tree was dirty at the start, say).
+    pub notes: Vec<String>,
+}
+
+/// Gives each agent the place it works in: worktree, root folder, tools.
+#[async_trait]
+pub trait Workplace: Send + Sync {
+    /// Opens the agent's place; called when its first run starts.
+    async fn open(&self, agent: &AgentName) -> Result<Arc<dyn Toolbox>, ToolError>;
+
+    /// A run has ended and none of its calls is alive: commits what it changed.
+    async fn run_ended(&self, agent: &AgentName, run: RunId) -> Result<Changes, ToolError>;
+}

@@ -1,0 +1,294 @@
+//! The event vocabulary: one wire format for replay, run, the server's stream and the
+//! journal (scenarios.md, section 4). This file is the only place that defines it.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::conversation::{InterruptReason, ToolStatus, Usage};
+use super::id::{AgentName, CallId, MessageId, RunId, SessionId, TurnId};
+use super::mail::{Point, ReturnReason, Role, Urgency};
+use super::time::{Micros, Span};
+
+/// The version of the vocabulary.
+pub const VERSION: u32 = 1;
+
+/// Something that happened, as it is recorded and told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Event {
+    /// The version of the vocabulary.
+    pub v: u32,
+    /// Counts the session's events without gaps, from 1.
+    pub seq: u64,
+    /// When: since the session began.
+    pub t: Micros,
+    /// Whom it concerns; the receiver in message events.
+    #[serde(flatten)]
+    pub at: Place,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// Whom an event concerns and in which run and turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The agent; none for events of the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
+    /// Its current run, or its last one when it is idle; 0 before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The turn within the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+}
+
+impl Place {
+    /// A place in an agent's run.
+    pub fn of(agent: &AgentName, run: RunId, turn: TurnId) -> Self {
+        Self { agent: Some(agent.clone()), run: Some(run), turn: Some(turn) }
+    }
+}
+
+/// What started a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// The agent's prompt.
+    Prompt,
+    /// Messages; none when somebody resumed it.
+    Mail(Vec<MessageId>),
+}
+
+impl Serialize for Trigger {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Prompt => serializer.serialize_str("prompt"),
+            Self::Mail(ids) => ids.serialize(serializer),
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Nothing more to do.
+    Finished,
+    /// Stopped by a person, an ancestor or a shutdown.
+    Stopped,
+    /// An error.
+    Failed,
+    /// A limit.
+    Limit,
+}
+
+/// A step of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanStep {
+    /// What is to be done.
+    pub text: String,
+    /// How far it is.
+    pub status: PlanStatus,
+}
+
+/// How far a step of a plan is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanStatus {
+    /// Not begun.
+    Pending,
+    /// Under way.
+    InProgress,
+    /// Done.
+    Completed,
+    /// Its run was cut off before it was done.
+    Skipped,
+}
+
+/// How a thinking block ended (semantics.md, section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingState {
+    /// Whole.
+    Completed,
+    /// Cut.
+    Interrupted,
+    /// Cut by a supersede.
+    Cancelled,
+    /// Cut by an error.
+    Error,
+}
+
+/// A call as `model_finished` names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CallRef {
+    /// The call.
+    pub id: CallId,
+    /// The tool.
+    pub name: Arc<str>,
+}
+
+/// The kinds of event, each with its fields (scenarios.md, section 4).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the fields are those of the table in scenarios.md, section 4")]
+pub enum EventKind {
+    SessionStarted {
+        session: SessionId,
+        version: &'static str,
+        virtual_time: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        scenario: Option<Arc<str>>,
+    },
+    AgentSpawned {
+        parent: Option<AgentName>,
+        role: Role,
+        model: Option<Arc<str>>,
+    },
+    RunStarted {
+        trigger: Trigger,
+    },
+    ModelStarted {
+        call: u64,
+        messages: u64,
+    },
+    ModelFinished {
+        stop_reason: Arc<str>,
+        usage: Usage,
+        text: String,
+        thinking: Vec<ThinkingState>,
+        tools: Vec<CallRef>,
+    },
+    ModelInterrupted {
+        reason: InterruptReason,
+        text: String,
+        thinking: Vec<ThinkingState>,
+        partial_tokens: u64,
+    },
+    ModelRetry {
+        attempt: u32,
+        error: String,
+        wait: Span,
+    },
+    ToolStarted {
+        tool: CallId,
+        name: Arc<str>,
+        input: Value,
+        batch: u32,
+    },
+    ToolFinished {
+        tool: CallId,
+        name: Arc<str>,
+        status: ToolStatus,
+        is_error: bool,
+        bytes: u64,
+        output: String,
+    },
+    MessageQueued {
+        message: MessageId,
+        from: String,
+        urgency: Urgency,
+        text: Arc<str>,
+    },
+    MessageRefused {
+        message: MessageId,
+        from: String,
+        reason: Arc<str>,
+    },
+    MessageInjected {
+        messages: Vec<MessageId>,
+        point: Point,
+        text: Arc<str>,
+        skipped: Arc<[CallId]>,
+        interrupted: Arc<[CallId]>,
+    },
+    MessageReturned {
+        message: MessageId,
+        reason: ReturnReason,
+    },
+    StopRequested {
+        by: String,
+        scope: Scope,
+        still_queued: Vec<MessageId>,
+    },
+    PlanUpdated {
+        steps: Vec<PlanStep>,
+    },
+    RunFinished {
+        outcome: Outcome,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<Arc<str>>,
+        turns: TurnId,
+        usage: Usage,
+    },
+    AgentClosed {},
+}
+
+impl EventKind {
+    /// The word in the field `type`.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::SessionStarted { .. } => "session_started",
+            Self::AgentSpawned { .. } => "agent_spawned",
+            Self::RunStarted { .. } => "run_started",
+            Self::ModelStarted { .. } => "model_started",
+            Self::ModelFinished { .. } => "model_finished",
+            Self::ModelInterrupted { .. } => "model_interrupted",
+            Self::ModelRetry { .. } => "model_retry",
+            Self::ToolStarted { .. } => "tool_started",
+            Self::ToolFinished { .. } => "tool_finished",
+            Self::MessageQueued { .. } => "message_queued",
+            Self::MessageRefused { .. } => "message_refused",
+            Self::MessageInjected { .. } => "message_injected",
+            Self::MessageReturned { .. } => "message_returned",
+            Self::StopRequested { .. } => "stop_requested",
+            Self::PlanUpdated { .. } => "plan_updated",
+            Self::RunFinished { .. } => "run_finished",
+            Self::AgentClosed {} => "agent_closed",
+        }
+    }
+}
+
+/// How far a stop reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// One agent; its children go on.
+    #[default]
+    Agent,
+    /// The agent and all below it.
+    Subtree,
+}
+
+/// What is only told while it happens and not recorded piece by piece: it carries the `seq`
+/// of the event before it and a counter of its own.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LiveEvent {
+    /// The version of the vocabulary.
+    pub v: u32,
+    /// The `seq` of the event before it.
+    pub seq: u64,
+    /// Counts the live events.
+    pub n: u64,
+    /// When: since the session began.
+    pub t: Micros,
+    /// Whom it concerns.
+    #[serde(flatten)]
+    pub at: Place,
+    /// What was said.
+    #[serde(flatten)]
+    pub kind: LiveKind,
+}
+
+/// The kinds of live event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the fields are those of the table in scenarios.md, section 4")]
+pub enum LiveKind {
+    TextDelta { text: String },
+    ThinkingDelta { text: String },
+    ToolOutput { tool: CallId, text: String },
+}

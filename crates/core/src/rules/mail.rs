@@ -1,0 +1,455 @@
+//! Messages: who may send what, how urgent it is, and where it stands.
+
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::id::{AgentName, CallId, MessageId, RunId, TurnId};
+use super::settings::Settings;
+use super::time::Micros;
+
+/// How soon a message acts: the ladder of semantics.md, section 2. Ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Urgency {
+    /// When the agent would otherwise finish, or at once if it is idle.
+    FollowUp = 1,
+    /// When all tool results of the turn are in.
+    AfterTools = 2,
+    /// At the next boundary; what has not started is skipped.
+    NextBoundary = 3,
+    /// Now: what runs is aborted.
+    Urgent = 4,
+}
+
+impl Urgency {
+    /// All four, from the mildest.
+    pub const ALL: [Self; 4] = [Self::FollowUp, Self::AfterTools, Self::NextBoundary, Self::Urgent];
+
+    /// The word of the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FollowUp => "follow_up",
+            Self::AfterTools => "after_tools",
+            Self::NextBoundary => "next_boundary",
+            Self::Urgent => "urgent",
+        }
+    }
+}
+
+/// Who a message is from. Stamped by the coordinator, never taken from a text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Sender {
+    /// A person.
+    User,
+    /// An agent.
+    Agent(AgentName),
+    /// The coordinator itself, about the agent named.
+    Coordinator(AgentName),
+}
+
+impl Sender {
+    /// The name that results use: `the user` for a person (semantics.md, section 4).
+    pub fn spoken(&self) -> &str {
+        match self {
+            Self::User => "the user",
+            Self::Agent(name) | Self::Coordinator(name) => name.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for Sender {
+    /// The word of the wire: `user`, an agent's name, `coordinator`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User => f.write_str("user"),
+            Self::Agent(name) => f.write_str(name.as_str()),
+            Self::Coordinator(_) => f.write_str("coordinator"),
+        }
+    }
+}
+
+/// What a message is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MailKind {
+    /// Words of a person or an agent.
+    Words,
+    /// The end of a subagent's run, told by the coordinator.
+    End(End),
+}
+
+/// How a subagent's run ended, for the mail to its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum End {
+    /// It had nothing more to do.
+    Finished,
+    /// It failed.
+    Failed,
+    /// It reached a limit.
+    Limit,
+    /// It was stopped.
+    Stopped,
+}
+
+/// A message, once it is accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mail {
+    /// Its id, unique per sender.
+    pub id: MessageId,
+    /// Who sent it.
+    pub from: Sender,
+    /// Who it is for.
+    pub to: AgentName,
+    /// What it says, as sent.
+    pub text: Arc<str>,
+    /// How soon it acts.
+    pub urgency: Urgency,
+    /// Words, or the end of a subagent.
+    pub kind: MailKind,
+    /// The only run it may be injected in.
+    pub only_run: Option<RunId>,
+    /// When it is returned as `expired`, if it is still queued and not committed.
+    pub expires_at: Option<Micros>,
+}
+
+impl Mail {
+    /// Whether the coordinator wrote it: such mail is never returned at a stop, and has room of its own.
+    pub fn is_coordinators(&self) -> bool {
+        matches!(self.from, Sender::Coordinator(_))
+    }
+}
+
+/// What the sender is to the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Relation {
+    /// A person.
+    Person,
+    /// The parent, or the parent's parent, and so on.
+    Ancestor,
+    /// Any other agent.
+    Other,
+    /// The coordinator.
+    Coordinator,
+}
+
+/// What the receiver is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The agent a person talks to.
+    Lead,
+    /// An agent that another one spawned.
+    Subagent,
+}
+
+/// The urgency of `send_message(…, urgent: false)` (semantics.md, section 2).
+pub fn default_urgency(role: Role, relation: Relation, settings: &Settings) -> Urgency {
+    let defaults = &settings.default_urgency;
+    match (role, relation) {
+        (Role::Lead, _) => defaults.to_lead,
+        (Role::Subagent, Relation::Person | Relation::Ancestor) => defaults.from_above,
+        (Role::Subagent, Relation::Other | Relation::Coordinator) => defaults.from_others,
+    }
+}
+
+/// Whether this sender may send `urgent` at all. The rate is the coordinator's to count.
+pub fn may_be_urgent(relation: Relation, settings: &Settings) -> bool {
+    match relation {
+        Relation::Person | Relation::Ancestor | Relation::Coordinator => true,
+        Relation::Other => settings.urgent_from_peers,
+    }
+}
+
+/// What an agent is doing, as far as mail is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// A run is under way, or about to start.
+    Running,
+    /// A stopped run's last calls are ending; `restart`: the next run starts when they have.
+    Stopping {
+        /// Whether somebody who may has asked for the next run.
+        restart: bool,
+    },
+    /// Idle, and anybody may wake it.
+    Idle,
+    /// Idle after a stop.
+    Stopped,
+    /// Closed: no mail any more.
+    Closed,
+}
+
+/// What becomes of a message at the mailbox's door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Admission {
+    /// It is queued.
+    Queue,
+    /// It is queued and starts the next run (now, or when the stopped one has ended).
+    Wake,
+    /// It was accepted and is returned at once.
+    Return(ReturnReason),
+}
+
+/// Who may write to whom in which state, and whom that wakes: semantics.md, sections 3 and 6.
+pub fn admission(standing: Standing, relation: Relation) -> Admission {
+    use Admission::{Queue, Return, Wake};
+    match (standing, relation) {
+        (Standing::Closed, _) => Return(ReturnReason::Closed),
+        (Standing::Running | Standing::Stopping { restart: true }, _) => Queue,
+        (Standing::Idle, _) => Wake,
+        (Standing::Stopped | Standing::Stopping { restart: false }, relation) => match relation {
+            Relation::Person | Relation::Ancestor => Wake,
+            Relation::Coordinator => Queue,
+            Relation::Other => Return(ReturnReason::Stopped),
+        },
+    }
+}
+
+/// Why a message will never be injected (semantics.md, section 8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReturnReason {
+    /// The receiver is closed.
+    Closed,
+    /// The receiver was stopped.
+    Stopped,
+    /// Its time was up, or its run ended first.
+    Expired,
+    /// The sender took it back.
+    Withdrawn,
+    /// A newer message, or a supersede, took its place.
+    Superseded,
+    /// The run failed and the settings give mail back.
+    Error,
+}
+
+/// Why a message was not accepted. Nothing was queued.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Nobody has that name.
+    #[error("there is no agent `{0}`")]
+    UnknownAgent(String),
+    /// The receiver is the sender.
+    #[error("an agent doesn't write to itself")]
+    ToSelf,
+    /// Nothing but white space.
+    #[error("the message is empty")]
+    Empty,
+    /// More than the settings allow.
+    #[error("the message has {bytes} bytes; at most {limit} are allowed")]
+    TooLarge {
+        /// How large it is.
+        bytes: usize,
+        /// How large it may be.
+        limit: usize,
+    },
+    /// The sender may not send `urgent` to this receiver.
+    #[error("only a person or an ancestor may send an urgent message here; send it without urgent")]
+    UrgentNotAllowed,
+    /// Too many urgent ones from this sender to this receiver.
+    #[error("at most {0} urgent messages a minute from one agent to another; send it without urgent, or later")]
+    UrgentRate(u32),
+    /// The mailbox has no room.
+    #[error("the mailbox of `{0}` is full; wait until it has read its mail")]
+    MailboxFull(AgentName),
+    /// `only_run` names neither the current run nor, when idle, the next.
+    #[error("the message is for run {asked} only, and the receiver is at run {current}")]
+    StaleRun {
+        /// The run asked for.
+        asked: RunId,
+        /// The run that a message would be injected in now.
+        current: RunId,
+    },
+    /// The id stands for another message.
+    #[error("the id `{0}` is already used for another message")]
+    DuplicateId(MessageId),
+    /// The id to withdraw or supersede is nobody's, or not the sender's own.
+    #[error("there is no message `{0}` of yours to this receiver")]
+    UnknownMessage(MessageId),
+    /// The receiver needs a name that is none.
+    #[error("{0}")]
+    BadName(#[from] super::id::NameError),
+    /// The sender has no parent.
+    #[error("`{0}` has no parent")]
+    NoParent(String),
+    /// The store failed; nothing was accepted.
+    #[error("the store failed, nothing was accepted: {0}")]
+    Store(String),
+}
+
+impl Refusal {
+    /// The word of the wire, stable.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownAgent(_) => "unknown_agent",
+            Self::ToSelf => "to_self",
+            Self::Empty => "empty",
+            Self::TooLarge { .. } => "too_large",
+            Self::UrgentNotAllowed => "urgent_not_allowed",
+            Self::UrgentRate(_) => "urgent_rate",
+            Self::MailboxFull(_) => "mailbox_full",
+            Self::StaleRun { .. } => "stale_run",
+            Self::DuplicateId(_) => "duplicate_id",
+            Self::UnknownMessage(_) => "unknown_message",
+            Self::BadName(_) => "invalid_name",
+            Self::NoParent(_) => "no_parent",
+            Self::Store(_) => "store",
+        }
+    }
+}
+
+/// Where mail comes into a conversation (semantics.md, section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum Point {
+    /// A run starts.
+    #[serde(rename = "start")]
+    Start,
+    /// The model's stream was cut.
+    #[serde(rename = "stream")]
+    Stream,
+    /// Every call was skipped before any started.
+    A,
+    /// The reply asked for no tools.
+    B,
+    /// A call was skipped or interrupted.
+    C,
+    /// All tools ran.
+    D,
+    /// `wait_agents` returned it.
+    #[serde(rename = "wait")]
+    Wait,
+}
+
+impl Point {
+    /// The word of the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Stream => "stream",
+            Self::A => "A",
+            Self::B => "B",
+            Self::C => "C",
+            Self::D => "D",
+            Self::Wait => "wait",
+        }
+    }
+
+    /// The least urgency that is injected here: `follow_up` waits for `B` or the next run's start.
+    pub fn takes(self) -> Urgency {
+        match self {
+            Self::Start | Self::B => Urgency::FollowUp,
+            Self::Stream | Self::A | Self::C | Self::D | Self::Wait => Urgency::AfterTools,
+        }
+    }
+}
+
+/// Where a message came into the conversation, and what that cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Injection {
+    /// The point.
+    pub point: Point,
+    /// The receiver's run.
+    pub run: RunId,
+    /// The turn it closed; 0 at `start`.
+    pub turn: TurnId,
+    /// The calls that were skipped for what was injected together.
+    pub skipped: Arc<[CallId]>,
+    /// The calls that were interrupted for it.
+    pub interrupted: Arc<[CallId]>,
+}
+
+/// Where a message stands (semantics.md, section 8). States only move forward.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReceiptState {
+    /// In the mailbox, as durable as the store is.
+    Queued,
+    /// In the conversation.
+    Injected(Injection),
+    /// A model request with it was handed to the connection.
+    Sent {
+        /// Where it was injected.
+        injection: Injection,
+        /// The number of the call.
+        call: u64,
+    },
+    /// The model has replied after it.
+    Answered {
+        /// Where it was injected.
+        injection: Injection,
+        /// The number of the call that was answered.
+        call: u64,
+    },
+    /// It will never be injected.
+    Returned(ReturnReason),
+}
+
+impl ReceiptState {
+    /// The word of the wire.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Injected(_) => "injected",
+            Self::Sent { .. } => "sent",
+            Self::Answered { .. } => "answered",
+            Self::Returned(_) => "returned",
+        }
+    }
+
+    /// How far along it is; a state is only ever replaced by one of a higher rank.
+    pub fn rank(&self) -> u8 {
+        match self {
+            Self::Queued => 0,
+            Self::Injected(_) => 1,
+            Self::Sent { .. } => 2,
+            Self::Answered { .. } => 3,
+            Self::Returned(_) => 4,
+        }
+    }
+
+    /// Whether nothing can follow.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Answered { .. } | Self::Returned(_))
+    }
+
+    /// Where it was injected, if it was.
+    pub fn injection(&self) -> Option<&Injection> {
+        match self {
+            Self::Injected(injection)
+            | Self::Sent { injection, .. }
+            | Self::Answered { injection, .. } => Some(injection),
+            Self::Queued | Self::Returned(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_section_2() {
+        let settings = Settings::default();
+        let urgency = |role, relation| default_urgency(role, relation, &settings);
+        for relation in [Relation::Person, Relation::Ancestor, Relation::Other, Relation::Coordinator] {
+            assert_eq!(urgency(Role::Lead, relation), Urgency::AfterTools);
+        }
+        assert_eq!(urgency(Role::Subagent, Relation::Person), Urgency::NextBoundary);
+        assert_eq!(urgency(Role::Subagent, Relation::Ancestor), Urgency::NextBoundary);
+        assert_eq!(urgency(Role::Subagent, Relation::Other), Urgency::AfterTools);
+    }
+
+    #[test]
+    fn a_stopped_agent_is_woken_by_a_person_and_an_ancestor_only() {
+        use Admission::{Queue, Return, Wake};
+        for standing in [Standing::Stopped, Standing::Stopping { restart: false }] {
+            assert_eq!(admission(standing, Relation::Person), Wake);
+            assert_eq!(admission(standing, Relation::Ancestor), Wake);
+            assert_eq!(admission(standing, Relation::Other), Return(ReturnReason::Stopped));
+            assert_eq!(admission(standing, Relation::Coordinator), Queue);
+        }
+        assert_eq!(admission(Standing::Closed, Relation::Person), Return(ReturnReason::Closed));
+        assert_eq!(admission(Standing::Idle, Relation::Other), Wake);
+    }
+}

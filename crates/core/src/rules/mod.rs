@@ -1,0 +1,19 @@
+//! The pure rules: what a message does to a working agent, when, and what the model sees.
+//!
+//! Nothing in here is async, reads a clock, opens a file or locks. The engine asks, these
+//! modules answer, so every rule can be tested with plain values.
+
+pub mod batch;
+pub mod boundary;
+pub mod conversation;
+pub mod event;
+pub mod id;
+pub mod mail;
+pub mod prompt;
+pub mod run;
+pub mod settings;
+pub mod time;
+pub mod turn;
+pub mod validate;
+pub mod waiting;
+pub mod wording;

@@ -1,0 +1,93 @@
+//! The part of the record that goes into requests: it only grows (semantics.md, section 4).
+
+use std::sync::Arc;
+
+use super::conversation::Entry;
+
+/// An agent's conversation as its next request will hold it. A partial reply never gets in.
+#[derive(Clone, Debug, Default)]
+pub struct Prompt {
+    entries: Vec<Arc<Entry>>,
+    messages: u64,
+}
+
+impl Prompt {
+    /// The entries, oldest first.
+    pub fn entries(&self) -> &[Arc<Entry>] {
+        &self.entries
+    }
+
+    /// How many messages a provider sees once neighbours of one role are merged.
+    pub fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// Appends an entry; a partial reply is for the record only and is left out.
+    pub fn push(&mut self, entry: Arc<Entry>) {
+        if matches!(*entry, Entry::Interrupted(_)) {
+            return;
+        }
+        let from_user = is_users(&entry);
+        let merges = self.entries.last().is_some_and(|last| is_users(last) && from_user);
+        self.messages += u64::from(!merges);
+        self.entries.push(entry);
+    }
+
+    /// Whether the model has something to answer.
+    pub fn awaits_reply(&self) -> bool {
+        self.entries.last().is_some_and(|last| is_users(last))
+    }
+
+    /// The texts of the last message, after merging: results first, then what was injected.
+    pub fn last_message(&self) -> String {
+        let own = self.entries.iter().rev().take_while(|entry| is_users(entry)).count();
+        let tail = &self.entries[self.entries.len() - own..];
+        let mut parts: Vec<&str> = Vec::new();
+        for entry in tail {
+            match &**entry {
+                Entry::User(injected) => parts.push(&injected.text),
+                Entry::ToolResults { results, mail } => {
+                    parts.extend(results.iter().map(|result| &*result.text));
+                    parts.extend(mail.iter().map(|mail| &*mail.text));
+                }
+                Entry::Assistant(_) | Entry::Interrupted(_) => {}
+            }
+        }
+        parts.join("\n\n")
+    }
+}
+
+fn is_users(entry: &Entry) -> bool {
+    match entry {
+        Entry::User(_) | Entry::ToolResults { .. } => true,
+        Entry::Assistant(_) | Entry::Interrupted(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::conversation::{Injected, InterruptReason, Partial, Reply};
+    use crate::rules::time::Micros;
+
+    #[test]
+    fn partials_stay_out_and_neighbours_count_as_one_message() {
+        let mut prompt = Prompt::default();
+        let user = |text: &str| Arc::new(Entry::User(Injected::prompt(text)));
+        prompt.push(user("a"));
+        prompt.push(user("b"));
+        assert_eq!((prompt.messages(), prompt.last_message()), (1, "a\n\nb".to_owned()));
+        prompt.push(Arc::new(Entry::Interrupted(Partial {
+            text: "half".into(),
+            thinking: String::new(),
+            reason: InterruptReason::MessageInterrupt,
+            stream_run_id: 1,
+            partial_tokens: 1,
+            interrupted_at: Micros(0),
+        })));
+        assert_eq!(prompt.entries().len(), 2);
+        prompt.push(Arc::new(Entry::Assistant(Reply::default())));
+        prompt.push(user("c"));
+        assert_eq!((prompt.messages(), prompt.last_message()), (3, "c".to_owned()));
+    }
+}

@@ -1,0 +1,287 @@
+//! One run of an agent: what it does next. `Run` is the specification, the driver waits.
+
+use std::sync::Arc;
+
+use super::batch::PlannedCall;
+use super::boundary::Inbox;
+use super::conversation::{Reply, StopReason};
+use super::event::Outcome;
+use super::id::{CallId, RunId, TurnId};
+use super::mail::{Point, Sender};
+use super::settings::{Retry, Settings};
+use super::time::Span;
+use super::turn::{Progress, Turn};
+
+/// What the agent does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Takes the mail of this point, records what is in, and calls the model.
+    CallModel(Take),
+    /// Starts these calls (perhaps none) and waits for what runs.
+    RunTools(Vec<usize>),
+    /// Ends the run, if no mail has come meanwhile where that would go on.
+    Finish(Ending),
+}
+
+/// Where mail is taken, and the calls that were skipped and interrupted for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Take {
+    /// The point.
+    pub point: Point,
+    /// The calls that were skipped.
+    pub skipped: Arc<[CallId]>,
+    /// The calls that were interrupted.
+    pub interrupted: Arc<[CallId]>,
+}
+
+/// How a run ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// What went wrong, or which limit was reached.
+    pub error: Option<Arc<str>>,
+}
+
+impl Ending {
+    fn new(outcome: Outcome, error: Option<&str>) -> Self {
+        Self { outcome, error: error.map(Arc::from) }
+    }
+}
+
+/// What an agent carries from run to run: what it has used of its limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Turns taken.
+    pub turns: u64,
+    /// Tokens read and written.
+    pub tokens: u64,
+}
+
+impl Spent {
+    /// The limit that forbids another turn, if one does. 0 is no limit.
+    pub fn limit(&self, settings: &Settings) -> Option<&'static str> {
+        let reached = |spent: u64, limit: u64| limit != 0 && spent >= limit;
+        if reached(self.turns, u64::from(settings.max_turns)) {
+            Some("max_turns")
+        } else if reached(self.tokens, settings.max_tokens) {
+            Some("max_tokens")
+        } else {
+            None
+        }
+    }
+}
+
+/// A run of an agent.
+#[derive(Debug)]
+pub struct Run {
+    id: RunId,
+    turn: TurnId,
+    settings: Arc<Settings>,
+    starved: u32,
+    phase: Phase,
+    stopped_by: Option<Sender>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Start,
+    /// The model is called.
+    Calling,
+    /// The stream was cut by an urgent message.
+    Cut,
+    /// The reply asked for no tools.
+    Replied,
+    Tools(Turn),
+    Failed(Arc<str>),
+}
+
+impl Run {
+    /// A run that is about to start.
+    pub fn new(id: RunId, settings: Arc<Settings>) -> Self {
+        Self { id, turn: 0, settings, starved: 0, phase: Phase::Start, stopped_by: None }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+
+    /// The number of the current turn; 0 before the first.
+    pub fn turn(&self) -> TurnId {
+        self.turn
+    }
+
+    /// The settings it runs under.
+    pub fn settings(&self) -> &Arc<Settings> {
+        &self.settings
+    }
+
+    /// Looks at the mailbox once and decides. A stop wins over whatever else happened.
+    pub fn step(&mut self, inbox: &dyn Inbox, spent: Spent) -> Step {
+        if self.stopped_by.is_some() && self.is_between() {
+            return Step::Finish(Ending::new(Outcome::Stopped, None));
+        }
+        match &mut self.phase {
+            Phase::Start => self.request(Point::Start, spent),
+            Phase::Cut => self.request(Point::Stream, spent),
+            Phase::Replied if inbox.pending().is_some() => self.request(Point::B, spent),
+            Phase::Replied => Step::Finish(Ending::new(Outcome::Finished, None)),
+            Phase::Failed(why) => Step::Finish(Ending::new(Outcome::Failed, Some(why))),
+            Phase::Calling => Step::RunTools(Vec::new()),
+            Phase::Tools(turn) => {
+                let start = turn.step(inbox, &self.settings);
+                if !turn.is_complete() {
+                    return Step::RunTools(start);
+                }
+                let point = turn.point();
+                self.request(point, spent)
+            }
+        }
+    }
+
+    /// The next turn, unless a limit forbids it. Mail is then left for the next run.
+    fn request(&self, point: Point, spent: Spent) -> Step {
+        if let Some(limit) = spent.limit(&self.settings) {
+            return Step::Finish(Ending::new(Outcome::Limit, Some(limit)));
+        }
+        let (skipped, interrupted) = match &self.phase {
+            Phase::Tools(turn) => (turn.skipped(), turn.interrupted()),
+            Phase::Start | Phase::Calling | Phase::Cut | Phase::Replied | Phase::Failed(_) => {
+                Default::default()
+            }
+        };
+        Step::CallModel(Take { point, skipped, interrupted })
+    }
+
+    /// Whether nothing of the turn is under way.
+    fn is_between(&self) -> bool {
+        match &self.phase {
+            Phase::Tools(turn) => turn.is_complete(),
+            Phase::Calling => false,
+            Phase::Start | Phase::Cut | Phase::Replied | Phase::Failed(_) => true,
+        }
+    }
+
+    /// The model is called: a new turn begins.
+    pub fn turn_begins(&mut self) {
+        if let Phase::Tools(turn) = &self.phase {
+            self.starved = next_count(self.starved, turn.progress());
+        }
+        self.turn += 1;
+        self.phase = Phase::Calling;
+    }
+
+    /// A whole reply is recorded. `plan` holds its calls with what their tools say of them.
+    pub fn model_replied(&mut self, reply: &Reply, plan: Vec<PlannedCall>) {
+        self.phase = match failure_of(reply, &plan) {
+            Some(why) => Phase::Failed(why.into()),
+            None if plan.is_empty() => Phase::Replied,
+            None => {
+                let threshold = self.settings.progress_guard.0;
+                let guarded = threshold != 0 && self.starved >= threshold;
+                Phase::Tools(Turn::new(plan, &self.settings, guarded))
+            }
+        };
+    }
+
+    /// The stream, or the wait for the next attempt, was cut.
+    pub fn model_cut(&mut self) {
+        self.phase = Phase::Cut;
+    }
+
+    /// The model failed for good, or something else that the run can't go on without.
+    pub fn failed(&mut self, why: impl Into<Arc<str>>) {
+        self.phase = Phase::Failed(why.into());
+    }
+
+    /// The run is to end as stopped, whatever else happens. The first stop counts.
+    pub fn stop(&mut self, by: &Sender) {
+        self.stopped_by.get_or_insert_with(|| by.clone());
+    }
+
+    /// Whether a stop was asked for.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped_by.is_some()
+    }
+
+    /// The calls of the turn, while there are any.
+    pub fn tools(&mut self) -> Option<&mut Turn> {
+        match &mut self.phase {
+            Phase::Tools(turn) => Some(turn),
+            Phase::Start | Phase::Calling | Phase::Cut | Phase::Replied | Phase::Failed(_) => None,
+        }
+    }
+}
+
+/// The progress guard's count (semantics.md, section 3).
+fn next_count(count: u32, progress: Progress) -> u32 {
+    match progress {
+        Progress::Started => 0,
+        Progress::Starved => count + 1,
+        Progress::Neutral => count,
+    }
+}
+
+/// Why a whole reply ends the run, if it does (semantics.md, section 7).
+fn failure_of(reply: &Reply, plan: &[PlannedCall]) -> Option<&'static str> {
+    use super::conversation::Block;
+    let says_something = reply.blocks.iter().any(|block| match block {
+        Block::Text(text) => !text.trim().is_empty(),
+        Block::ToolUse(_) | Block::Provider(_) => true,
+        Block::Thinking(_) => false,
+    });
+    if plan.is_empty() && reply.stop_reason == StopReason::MaxTokens {
+        Some("cut at its token limit")
+    } else if !says_something {
+        Some("empty reply")
+    } else {
+        None
+    }
+}
+
+/// What to do after a failed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retrying {
+    /// Wait so long (before jitter) and try again.
+    After(Span),
+    /// Give up.
+    GiveUp,
+}
+
+/// Whether a failed attempt is tried again: `failed` attempts so far, `elapsed` since the
+/// first one began (semantics.md, section 7).
+pub fn retrying(retry: &Retry, failed: u32, elapsed: Span, retryable: bool, retry_after: Option<Span>) -> Retrying {
+    let wait = retry.wait(failed, retry_after);
+    let in_time = elapsed.0.saturating_add(wait.0) <= retry.time.0;
+    if retryable && failed < retry.attempts && in_time {
+        Retrying::After(wait)
+    } else {
+        Retrying::GiveUp
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_and_time_bound_the_retries() {
+        let retry = Retry::default();
+        let at = |failed, elapsed| retrying(&retry, failed, Span::secs(elapsed), true, None);
+        assert_eq!(at(1, 0), Retrying::After(Span::millis(500)));
+        assert_eq!(at(4, 0), Retrying::After(Span::secs(4)));
+        assert_eq!(at(5, 0), Retrying::GiveUp);
+        assert_eq!(at(1, 300), Retrying::GiveUp);
+        assert_eq!(retrying(&retry, 1, Span::ZERO, false, None), Retrying::GiveUp);
+        let late = retrying(&retry, 1, Span::ZERO, true, Some(Span::secs(301)));
+        assert_eq!(late, Retrying::GiveUp);
+    }
+
+    #[test]
+    fn the_guard_counts_starved_turns_and_a_start_clears_it() {
+        assert_eq!(next_count(1, Progress::Starved), 2);
+        assert_eq!(next_count(2, Progress::Neutral), 2);
+        assert_eq!(next_count(2, Progress::Started), 0);
+    }
+}

@@ -1,0 +1,343 @@
+//! One turn's tool calls: which start, which are skipped, what each one's result is.
+//!
+//! The driver tells what happened and asks for the next [`Step`]; it decides nothing.
+//! semantics.md, sections 3 to 5.
+
+use std::sync::Arc;
+
+use super::batch::{PlannedCall, Segment, segments};
+use super::boundary::{Inbox, Moment, closing_point, look};
+use super::conversation::{MessageKey, ToolResult, ToolStatus};
+use super::id::CallId;
+use super::mail::{Point, Urgency};
+use super::settings::{Concurrency, Settings};
+use super::time::{Micros, Span};
+use super::wording::{self, Cause};
+
+/// A turn's calls on their way to their results.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    calls: Vec<Call>,
+    segments: Vec<Segment>,
+    /// The segment that is under way; `segments.len()` when the last one is done.
+    current: Option<usize>,
+    guarded: bool,
+    starved: bool,
+    /// The cause that ended the turn before its last call started.
+    over: bool,
+    news: Vec<usize>,
+}
+
+#[derive(Clone, Debug)]
+struct Call {
+    plan: PlannedCall,
+    batch: u32,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// Its segment is not entered, or it waits for a free slot or for its file.
+    Waiting,
+    Running(Running),
+    Ended(ToolResult),
+}
+
+#[derive(Clone, Debug)]
+struct Running {
+    since: Micros,
+    /// It has returned a continuation.
+    continues: bool,
+    /// The first cause that cut it, and how long it had run then.
+    cut: Option<(Cause, Span)>,
+}
+
+/// What a call gave when it ended.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// What the model reads; the output so far, if the call was cut.
+    pub text: String,
+    /// Whether it failed.
+    pub is_error: bool,
+    /// Messages that the result carries.
+    pub messages: Arc<[MessageKey]>,
+}
+
+/// How a turn bears on the progress guard (semantics.md, section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Progress {
+    /// A call started: the count is 0.
+    Started,
+    /// `next_boundary` mail skipped every call at A: the count rises.
+    Starved,
+    /// Neither: the count stays.
+    Neutral,
+}
+
+impl Turn {
+    /// A turn whose calls are all still to start.
+    pub fn new(plan: Vec<PlannedCall>, settings: &Settings, guarded: bool) -> Self {
+        let segments = segments(&plan, settings);
+        let mut calls: Vec<Call> =
+            plan.into_iter().map(|plan| Call { plan, batch: 0, state: State::Waiting }).collect();
+        for segment in &segments {
+            for call in &mut calls[segment.calls.clone()] {
+                call.batch = segment.batch;
+            }
+        }
+        Self { calls, segments, current: None, guarded, starved: false, over: false, news: Vec::new() }
+    }
+
+    /// Passes a boundary, if one is reached, and says which calls start now, in call order.
+    pub fn step(&mut self, inbox: &dyn Inbox, settings: &Settings) -> Vec<usize> {
+        while !self.over && self.segment_is_done() {
+            let next = self.current.map_or(0, |current| current + 1);
+            if next == self.segments.len() {
+                break;
+            }
+            if let Some(committed) = look(self.moment(next), self.guarded, settings, inbox) {
+                self.starved = next == 0 && committed.highest < Urgency::Urgent;
+                self.skip_rest(&Cause::Mail(committed.sender));
+                break;
+            }
+            self.current = Some(next);
+            let ready = self.ready(settings);
+            if !ready.is_empty() {
+                return ready;
+            }
+        }
+        if self.over { Vec::new() } else { self.ready(settings) }
+    }
+
+    fn moment(&self, next: usize) -> Moment {
+        match (next, self.segments[next].glued) {
+            (0, _) => Moment::BeforeTools,
+            (_, true) => Moment::WithinEdits,
+            (_, false) => Moment::BetweenCalls,
+        }
+    }
+
+    fn segment_is_done(&self) -> bool {
+        self.current_calls().all(|i| self.has_returned(i))
+    }
+
+    fn current_calls(&self) -> std::ops::Range<usize> {
+        self.current.map_or(0..0, |current| self.segments[current].calls.clone())
+    }
+
+    fn has_returned(&self, call: usize) -> bool {
+        match &self.calls[call].state {
+            State::Waiting => false,
+            State::Running(running) => running.continues,
+            State::Ended(_) => true,
+        }
+    }
+
+    /// The calls of the current segment that have a free slot, and whose file is free.
+    fn ready(&self, settings: &Settings) -> Vec<usize> {
+        let busy = self.current_calls().filter(|i| self.occupies(*i)).count();
+        let mut free = (settings.max_parallel_tools.max(1) as usize).saturating_sub(busy);
+        let mut ready: Vec<usize> = Vec::new();
+        for i in self.current_calls() {
+            let waiting = matches!(self.calls[i].state, State::Waiting);
+            if free > 0 && waiting && self.file_is_free(i, settings) {
+                ready.push(i);
+                free -= 1;
+            }
+        }
+        ready
+    }
+
+    fn occupies(&self, call: usize) -> bool {
+        matches!(&self.calls[call].state, State::Running(running) if !running.continues)
+    }
+
+    /// Under `concurrency = "all"` edits of the same file wait for each other, in call order.
+    fn file_is_free(&self, call: usize, settings: &Settings) -> bool {
+        let Some(file) = &self.calls[call].plan.edits else { return true };
+        settings.concurrency == Concurrency::Safe
+            || self.current_calls().take_while(|i| *i < call).all(|earlier| {
+                self.calls[earlier].plan.edits.as_ref() != Some(file)
+                    || matches!(self.calls[earlier].state, State::Ended(_))
+            })
+    }
+
+    /// A call has started.
+    pub fn started(&mut self, call: usize, at: Micros) {
+        self.calls[call].state = State::Running(Running { since: at, continues: false, cut: None });
+    }
+
+    /// A call has returned a continuation: what follows may start.
+    pub fn continues(&mut self, call: usize) {
+        if let State::Running(running) = &mut self.calls[call].state {
+            running.continues = true;
+        }
+    }
+
+    /// A call has ended. Once its abort had begun it is what the abort's cause made of it,
+    /// whatever it gives, unless it can't be aborted (semantics.md, section 4).
+    pub fn ended(&mut self, call: usize, given: Given) {
+        let State::Running(running) = &self.calls[call].state else { return };
+        match running.cut.clone() {
+            Some((cause, ran)) => {
+                let status = match cause {
+                    Cause::Mail(_) => ToolStatus::Interrupted,
+                    Cause::Stop(_) => ToolStatus::Stopped,
+                };
+                self.end(call, status, wording::cut(&cause, ran, &given.text), Arc::default());
+            }
+            None => {
+                let status = if given.is_error { ToolStatus::Failed } else { ToolStatus::Completed };
+                self.end(call, status, given.text, given.messages);
+            }
+        }
+    }
+
+    /// An urgent message or a stop takes effect: what can be aborted is to be aborted now
+    /// (the returned calls), what has no slot yet is skipped. A stop also skips the rest.
+    pub fn cut(&mut self, cause: &Cause, at: Micros) -> Vec<usize> {
+        let mut abort = Vec::new();
+        for (i, call) in self.calls.iter_mut().enumerate() {
+            if let State::Running(running) = &mut call.state
+                && call.plan.abortable
+                && running.cut.is_none()
+            {
+                running.cut = Some((cause.clone(), at.since(running.since)));
+                abort.push(i);
+            }
+        }
+        match cause {
+            Cause::Stop(_) => self.skip_rest(cause),
+            Cause::Mail(_) => {
+                for i in self.current_calls() {
+                    self.skip(i, cause);
+                }
+            }
+        }
+        abort
+    }
+
+    /// The calls that were told to abort and have not ended are waited for no longer.
+    pub fn give_up(&mut self, deadline: Span) -> Vec<usize> {
+        let stuck: Vec<usize> = (0..self.calls.len())
+            .filter(|i| matches!(&self.calls[*i].state, State::Running(r) if r.cut.is_some()))
+            .collect();
+        for i in &stuck {
+            self.end(*i, ToolStatus::Unknown, wording::given_up(deadline), Arc::default());
+        }
+        stuck
+    }
+
+    fn skip_rest(&mut self, cause: &Cause) {
+        self.over = true;
+        for i in 0..self.calls.len() {
+            self.skip(i, cause);
+        }
+    }
+
+    fn skip(&mut self, call: usize, cause: &Cause) {
+        if matches!(self.calls[call].state, State::Waiting) {
+            self.end(call, ToolStatus::Skipped, wording::skipped(cause), Arc::default());
+        }
+    }
+
+    fn end(&mut self, call: usize, status: ToolStatus, text: String, messages: Arc<[MessageKey]>) {
+        let entry = &mut self.calls[call];
+        entry.state = State::Ended(ToolResult {
+            id: entry.plan.id.clone(),
+            name: entry.plan.name.clone(),
+            status,
+            is_error: status != ToolStatus::Completed,
+            text: text.into(),
+            messages,
+        });
+        self.news.push(call);
+    }
+
+    /// The results that have come since the last question, in the order they came.
+    pub fn news(&mut self) -> Vec<ToolResult> {
+        let news = std::mem::take(&mut self.news);
+        news.into_iter().filter_map(|i| self.result(i).cloned()).collect()
+    }
+
+    /// Whether every call has its result.
+    pub fn is_complete(&self) -> bool {
+        self.calls.iter().all(|call| matches!(call.state, State::Ended(_)))
+    }
+
+    /// The results so far, in call order.
+    pub fn results(&self) -> Vec<ToolResult> {
+        (0..self.calls.len()).filter_map(|i| self.result(i).cloned()).collect()
+    }
+
+    fn result(&self, call: usize) -> Option<&ToolResult> {
+        match &self.calls[call].state {
+            State::Ended(result) => Some(result),
+            State::Waiting | State::Running(_) => None,
+        }
+    }
+
+    /// The point of the injection that closes the turn.
+    pub fn point(&self) -> Point {
+        closing_point(self.any_started(), !self.with(is_cut).is_empty())
+    }
+
+    fn any_started(&self) -> bool {
+        self.calls.iter().any(|call| match &call.state {
+            State::Waiting => false,
+            State::Running(_) => true,
+            State::Ended(result) => result.status != ToolStatus::Skipped,
+        })
+    }
+
+    /// The calls that were skipped.
+    pub fn skipped(&self) -> Arc<[CallId]> {
+        self.with(|status| status == ToolStatus::Skipped)
+    }
+
+    /// The calls that were interrupted, those that never stopped among them.
+    pub fn interrupted(&self) -> Arc<[CallId]> {
+        self.with(|status| matches!(status, ToolStatus::Interrupted | ToolStatus::Unknown))
+    }
+
+    fn with(&self, wanted: impl Fn(ToolStatus) -> bool) -> Arc<[CallId]> {
+        let results = (0..self.calls.len()).filter_map(|i| self.result(i));
+        results.filter(|result| wanted(result.status)).map(|result| result.id.clone()).collect()
+    }
+
+    /// How the turn bears on the progress guard.
+    pub fn progress(&self) -> Progress {
+        match (self.any_started(), self.starved) {
+            (true, _) => Progress::Started,
+            (false, true) => Progress::Starved,
+            (false, false) => Progress::Neutral,
+        }
+    }
+
+    /// Whether the call can be aborted.
+    pub fn is_abortable(&self, call: usize) -> bool {
+        self.calls[call].plan.abortable
+    }
+
+    /// The number of the call's batch, from 1.
+    pub fn batch(&self, call: usize) -> u32 {
+        self.calls[call].batch
+    }
+
+    /// How many calls the turn has.
+    pub fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+}
+
+fn is_cut(status: ToolStatus) -> bool {
+    match status {
+        ToolStatus::Skipped | ToolStatus::Interrupted | ToolStatus::Unknown | ToolStatus::Stopped => true,
+        ToolStatus::Completed | ToolStatus::Failed => false,
+    }
+}

@@ -1,0 +1,99 @@
+//! Who waits for whom, and whether one more wait would never end (semantics.md, section 9).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::id::AgentName;
+
+/// What ends a wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitMode {
+    /// All that are named don't run.
+    #[default]
+    All,
+    /// One that is named doesn't run.
+    Any,
+}
+
+/// A wait: for whom, and what ends it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Who is waited for and still runs.
+    pub names: BTreeSet<AgentName>,
+    /// What ends it.
+    pub mode: WaitMode,
+}
+
+/// The members of the cycle that `waiter`'s wait would close: a set of waiting agents in
+/// which every `all` names a member and every `any` names only members.
+pub fn cycle(waits: &BTreeMap<AgentName, Wait>, waiter: &AgentName, wait: &Wait) -> Option<Vec<AgentName>> {
+    let mut graph: BTreeMap<&AgentName, &Wait> = waits.iter().collect();
+    graph.insert(waiter, wait);
+    let mut members: BTreeSet<&AgentName> = graph.keys().copied().collect();
+    loop {
+        let held = |name: &&AgentName| is_held(graph[*name], &members);
+        let kept: BTreeSet<&AgentName> = members.iter().copied().filter(held).collect();
+        if kept.len() == members.len() {
+            break;
+        }
+        members = kept;
+    }
+    members.contains(waiter).then(|| walk(&graph, &members, waiter))
+}
+
+fn is_held(wait: &Wait, members: &BTreeSet<&AgentName>) -> bool {
+    match wait.mode {
+        WaitMode::All => wait.names.iter().any(|name| members.contains(name)),
+        WaitMode::Any => !wait.names.is_empty() && wait.names.iter().all(|name| members.contains(name)),
+    }
+}
+
+/// From the waiter along the waits to the first one that is met again.
+fn walk(graph: &BTreeMap<&AgentName, &Wait>, members: &BTreeSet<&AgentName>, waiter: &AgentName) -> Vec<AgentName> {
+    let mut path = vec![waiter.clone()];
+    let mut here = waiter;
+    while let Some(next) = graph.get(here).and_then(|wait| wait.names.iter().find(|n| members.contains(n))) {
+        if path.contains(next) {
+            break;
+        }
+        path.push(next.clone());
+        here = next;
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> AgentName {
+        AgentName::new(text).unwrap()
+    }
+
+    fn wait(names: &str, mode: WaitMode) -> Wait {
+        Wait { names: names.split_whitespace().map(name).collect(), mode }
+    }
+
+    #[test]
+    fn a_wait_that_would_never_end_is_found_and_named() {
+        use WaitMode::{All, Any};
+        let waits: BTreeMap<_, _> =
+            [(name("a"), wait("b", All)), (name("b"), wait("c d", Any))].into();
+        for (waiter, new, expected) in [
+            ("c", wait("a", All), None),
+            ("a", wait("a", All), Some("a")),
+            ("x", wait("a", All), None),
+        ] {
+            let found = cycle(&waits, &name(waiter), &new);
+            let found = found.map(|names| names.iter().map(|n| n.as_str().to_owned()).collect::<Vec<_>>().join(" "));
+            assert_eq!(found.as_deref(), expected, "{waiter}");
+        }
+        let mut closed = waits;
+        closed.insert(name("d"), wait("a", All));
+        let found = cycle(&closed, &name("c"), &wait("a", All));
+        assert_eq!(found, Some(vec![name("c"), name("a"), name("b")]));
+    }
+}
