@@ -7,8 +7,10 @@ use super::settings::Settings;
 /// A moment at which mail may cost the agent work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Moment {
-    /// The model is streaming its reply, or waits to be tried again.
+    /// The model is streaming its reply.
     Streaming,
+    /// A failed model call waits to be tried again.
+    Retrying,
     /// Calls are running, or continuations are being gathered.
     Working,
     /// Boundary A: the reply is recorded, no call has started.
@@ -24,6 +26,7 @@ pub enum Moment {
 /// | moment                  | acts            | costs                              |
 /// | ----------------------- | --------------- | ---------------------------------- |
 /// | streaming               | `urgent`        | the reply (unless the setting says not to cut) |
+/// | waiting to try again    | `urgent`        | the wait                           |
 /// | working                 | `urgent`        | the running calls                  |
 /// | before tools (A)        | `next_boundary` | every call                         |
 /// | between calls (C)       | `next_boundary` | the calls that have not started    |
@@ -34,7 +37,9 @@ pub enum Moment {
 pub fn acts(moment: Moment, guarded: bool, settings: &Settings) -> Option<Urgency> {
     match moment {
         Moment::Streaming if !settings.urgent_cuts_stream => None,
-        Moment::Streaming | Moment::Working | Moment::WithinEdits => Some(Urgency::Urgent),
+        Moment::Streaming | Moment::Retrying | Moment::Working | Moment::WithinEdits => {
+            Some(Urgency::Urgent)
+        }
         Moment::BeforeTools | Moment::BetweenCalls if guarded => Some(Urgency::Urgent),
         Moment::BeforeTools | Moment::BetweenCalls => Some(Urgency::NextBoundary),
     }
@@ -85,6 +90,7 @@ mod tests {
     fn follow_up_and_after_tools_never_cost_a_call() {
         let moments = [
             Moment::Streaming,
+            Moment::Retrying,
             Moment::Working,
             Moment::BeforeTools,
             Moment::BetweenCalls,
@@ -108,5 +114,6 @@ mod tests {
         assert_eq!(acts(Moment::WithinEdits, false, &settings), Some(Urgency::Urgent));
         let patient = Settings { urgent_cuts_stream: false, ..Settings::default() };
         assert_eq!(acts(Moment::Streaming, false, &patient), None);
+        assert_eq!(acts(Moment::Retrying, false, &patient), Some(Urgency::Urgent));
     }
 }

@@ -168,14 +168,23 @@ pub fn may_be_urgent(relation: Relation, settings: &Settings) -> bool {
 pub enum Standing {
     /// A run is under way, or about to start.
     Running,
-    /// A stopped run's last calls are ending; `restart`: the next run starts when they have.
-    Stopping {
-        /// Whether somebody who may has asked for the next run.
+    /// A run is ending: its last calls end, its end is being recorded.
+    Winding {
+        /// What the agent will then be.
+        then: Rest,
+        /// Whether the next run starts as soon as this one has ended.
         restart: bool,
     },
-    /// Idle, and anybody may wake it.
+    /// No run is under way.
+    Resting(Rest),
+}
+
+/// What an agent is between runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rest {
+    /// Idle after `finished`, `failed` or `limit`, or before its first run: anybody wakes it.
     Idle,
-    /// Idle after a stop.
+    /// Idle after a stop: a person, an ancestor or `resume` wakes it.
     Stopped,
     /// Closed: no mail any more.
     Closed,
@@ -193,17 +202,20 @@ pub enum Admission {
 }
 
 /// Who may write to whom in which state, and whom that wakes: semantics.md, sections 3 and 6.
+/// While a run is winding down, mail is accepted as by the agent it will then be.
 pub fn admission(standing: Standing, relation: Relation) -> Admission {
     use Admission::{Queue, Return, Wake};
-    match (standing, relation) {
-        (Standing::Closed, _) => Return(ReturnReason::Closed),
-        (Standing::Running | Standing::Stopping { restart: true }, _) => Queue,
-        (Standing::Idle, _) => Wake,
-        (Standing::Stopped | Standing::Stopping { restart: false }, relation) => match relation {
-            Relation::Person | Relation::Ancestor => Wake,
-            Relation::Coordinator => Queue,
-            Relation::Other => Return(ReturnReason::Stopped),
-        },
+    let rest = match standing {
+        Standing::Running => return Queue,
+        Standing::Winding { then: Rest::Idle | Rest::Stopped, restart: true } => return Queue,
+        Standing::Winding { then, .. } | Standing::Resting(then) => then,
+    };
+    match (rest, relation) {
+        (Rest::Closed, _) => Return(ReturnReason::Closed),
+        (Rest::Idle, _) => Wake,
+        (Rest::Stopped, Relation::Person | Relation::Ancestor) => Wake,
+        (Rest::Stopped, Relation::Coordinator) => Queue,
+        (Rest::Stopped, Relation::Other) => Return(ReturnReason::Stopped),
     }
 }
 
@@ -443,13 +455,19 @@ mod tests {
     #[test]
     fn a_stopped_agent_is_woken_by_a_person_and_an_ancestor_only() {
         use Admission::{Queue, Return, Wake};
-        for standing in [Standing::Stopped, Standing::Stopping { restart: false }] {
+        let stopping = Standing::Winding { then: Rest::Stopped, restart: false };
+        for standing in [Standing::Resting(Rest::Stopped), stopping] {
             assert_eq!(admission(standing, Relation::Person), Wake);
             assert_eq!(admission(standing, Relation::Ancestor), Wake);
             assert_eq!(admission(standing, Relation::Other), Return(ReturnReason::Stopped));
             assert_eq!(admission(standing, Relation::Coordinator), Queue);
         }
-        assert_eq!(admission(Standing::Closed, Relation::Person), Return(ReturnReason::Closed));
-        assert_eq!(admission(Standing::Idle, Relation::Other), Wake);
+        let closing = Standing::Winding { then: Rest::Closed, restart: true };
+        for standing in [Standing::Resting(Rest::Closed), closing] {
+            assert_eq!(admission(standing, Relation::Person), Return(ReturnReason::Closed));
+        }
+        assert_eq!(admission(Standing::Resting(Rest::Idle), Relation::Other), Wake);
+        let restarting = Standing::Winding { then: Rest::Stopped, restart: true };
+        assert_eq!(admission(restarting, Relation::Other), Queue);
     }
 }

@@ -21,8 +21,6 @@ pub enum Phase {
     ModelEnd(u32),
     /// (2) What is still running when it is cut is cut now: what ended in this very instant has ended.
     Cut(u32),
-    /// (2) An abort that takes no time ends: agent, call.
-    AbortEnd(u32, u32),
     /// (2) A call that was aborted is waited for no longer: agent.
     Deadline(u32),
     /// (3) The agent passes its boundary and starts what is next.
@@ -34,7 +32,7 @@ impl Phase {
     pub fn part(self) -> u8 {
         match self {
             Self::Expiry(_) | Self::Arrival(_) | Self::Caused => 1,
-            Self::ToolEnd(..) | Self::ModelEnd(_) | Self::Cut(_) | Self::AbortEnd(..) | Self::Deadline(_) => 2,
+            Self::ToolEnd(..) | Self::ModelEnd(_) | Self::Cut(_) | Self::Deadline(_) => 2,
             Self::Boundary(_) => 3,
         }
     }

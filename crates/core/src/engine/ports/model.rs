@@ -12,6 +12,8 @@ use crate::rules::time::Span;
 
 /// What one model call is given. Everything is borrowed: a long conversation costs no copy.
 pub struct Request<'a> {
+    /// The agent's place in the session's order, from 0.
+    pub agent_index: u32,
     /// The number of this call: 1, 2 … per agent.
     pub call: u64,
     /// The system prompt.
@@ -19,7 +21,7 @@ pub struct Request<'a> {
     /// The tools on offer, in a stable order.
     pub tools: &'a [Arc<ToolSpec>],
     /// The conversation, oldest first. It only ever grows from one call to the next.
-    /// `Entry::Interrupted` is part of the record and must be left out of the prompt.
+    /// `Entry::Interrupted` is never among them.
     pub entries: &'a [Arc<Entry>],
     /// Cancelled when the call is to be cut. The model then says what it has through
     /// `progress` and returns [`ErrorKind::Cancelled`] at once.
@@ -46,9 +48,14 @@ pub trait Progress: Send + Sync {
 /// One agent's model. It is called by one agent only, one call at a time, so it may keep
 /// what it encoded for the next call.
 #[async_trait]
-pub trait Model: Send {
+pub trait Model: Send + Sync {
     /// Makes one attempt. Retries are the engine's business (semantics.md, section 7).
     async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure>;
+
+    /// Whether waits before retries are spread at random, because many call the same server.
+    fn jitters(&self) -> bool {
+        true
+    }
 }
 
 /// Why a call gave no whole reply.

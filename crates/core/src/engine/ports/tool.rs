@@ -45,6 +45,8 @@ impl CallTraits {
 pub struct ToolCall {
     /// Whose call it is.
     pub agent: AgentName,
+    /// The agent's place in the session's order, from 0.
+    pub agent_index: u32,
     /// In which run.
     pub run: RunId,
     /// The id, the name and the arguments.
@@ -52,7 +54,8 @@ pub struct ToolCall {
     /// The call's place in its turn, from 0.
     pub index: usize,
     /// Cancelled when the call is to end now. It then ends what it started, all of it, and
-    /// returns; what it returns then is its partial output.
+    /// returns; what it returns then is its partial output (if it is empty, what went to
+    /// `output`).
     pub cancel: CancellationToken,
     /// Where output is told while it comes; it is kept if the call is cut short.
     pub output: Arc<dyn OutputSink>,

@@ -1,0 +1,151 @@
+//! The end of a run: what is recorded, what goes back, and the report to the parent.
+
+use std::sync::Arc;
+
+use super::Driver;
+use crate::engine::journal::Draft;
+use crate::engine::output::{SHOWN, capped};
+use crate::engine::ports::{Changes, Phase};
+use crate::engine::session::LastEnd;
+use crate::engine::{send, stop};
+use crate::rules::conversation::{Entry, ToolResult, ToolStatus};
+use crate::rules::event::{EventKind, Outcome, PlanStatus};
+use crate::rules::mail::{End, ReturnReason, Standing};
+use crate::rules::run::Ending;
+use crate::rules::settings::OnError;
+
+impl Driver {
+    /// Ends the run. `false`: mail came meanwhile, and the run goes on.
+    pub(super) async fn finish(&mut self, ending: Ending) -> bool {
+        match ending.outcome {
+            Outcome::Finished if !self.mailbox().wind_down_if_empty() => return false,
+            Outcome::Finished | Outcome::Stopped => {}
+            Outcome::Failed | Outcome::Limit => self.mailbox().wind_down(),
+        }
+        let changes = self.wind_up_workplace().await;
+        let results = self.run.tools().map(|turn| turn.results()).unwrap_or_default();
+        let mut draft = Draft::default();
+        if !results.is_empty() {
+            self.append(&mut draft, Entry::ToolResults { results: results.clone(), mail: None });
+        }
+        self.give_back(&mut draft, ending.outcome);
+        self.close_plan(&mut draft, ending.outcome);
+        let text = self.last_word(&ending, &results, &changes);
+        self.remember(&ending, &text, changes);
+        let kind = EventKind::RunFinished {
+            outcome: ending.outcome,
+            error: ending.error,
+            turns: self.run.turn(),
+            usage: self.usage,
+        };
+        draft.tell(self.place(), kind);
+        if let Err(error) = self.session.journal.record(draft).await {
+            tracing::error!(agent = %self.cell.name, %error, "the end of the run is not recorded");
+        }
+        self.tell_parent(ending.outcome, text);
+        true
+    }
+
+    async fn wind_up_workplace(&self) -> Changes {
+        let ended = self.session.workplace.run_ended(&self.cell.name, self.run_id()).await;
+        ended.unwrap_or_else(|error| Changes { notes: vec![error.to_string()], ..Changes::default() })
+    }
+
+    /// What can't be injected any more goes back to its sender.
+    fn give_back(&mut self, draft: &mut Draft, outcome: Outcome) {
+        let place = self.place();
+        let bound = self.mailbox().take_bound_to(self.run_id());
+        draft.returns(&bound, ReturnReason::Expired, &place);
+        let failed = matches!(outcome, Outcome::Failed | Outcome::Limit);
+        if failed && self.cell.settings.on_error == OnError::Return {
+            draft.returns(&self.mailbox().take_returnable(), ReturnReason::Error, &place);
+        }
+    }
+
+    /// A plan that is cut off marks what it did not come to as skipped.
+    fn close_plan(&self, draft: &mut Draft, outcome: Outcome) {
+        let mut state = self.cell.state.lock();
+        let open = |status| matches!(status, PlanStatus::Pending | PlanStatus::InProgress);
+        if outcome != Outcome::Stopped || !state.plan.iter().any(|step| open(step.status)) {
+            return;
+        }
+        for step in state.plan.iter_mut().filter(|step| open(step.status)) {
+            step.status = PlanStatus::Skipped;
+        }
+        let steps = state.plan.clone();
+        draft.tell(self.place(), EventKind::PlanUpdated { steps });
+    }
+
+    /// What the parent reads: the answer, the error, or the report on a stopped run.
+    fn last_word(&self, ending: &Ending, results: &[ToolResult], changes: &Changes) -> Arc<str> {
+        let error = ending.error.as_deref().unwrap_or("unknown error");
+        let mut text = match ending.outcome {
+            Outcome::Finished => self.body.last_text.to_string(),
+            Outcome::Failed => error.to_owned(),
+            Outcome::Limit => format!("limit reached: {error}"),
+            Outcome::Stopped => self.report(results),
+        };
+        if let Some(branch) = &changes.branch {
+            text.push_str(&format!("\nBranch: {branch}"));
+        }
+        if !changes.files.is_empty() {
+            text.push_str(&format!("\nFiles changed: {}", changes.files.join(", ")));
+        }
+        for note in &changes.notes {
+            text.push_str(&format!("\nNote: {note}"));
+        }
+        capped(&text, SHOWN).into()
+    }
+
+    fn report(&self, results: &[ToolResult]) -> String {
+        let list = |wanted: fn(ToolStatus) -> bool| {
+            let ids = results.iter().filter(|result| wanted(result.status));
+            let ids: Vec<String> = ids.map(|result| format!("{} ({})", result.id, result.name)).collect();
+            if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
+        };
+        let done = list(|status| matches!(status, ToolStatus::Completed | ToolStatus::Failed));
+        let cut = list(|status| !matches!(status, ToolStatus::Completed | ToolStatus::Failed));
+        let unread = self.mailbox().ids().len();
+        let said = if self.body.last_text.is_empty() { "nothing" } else { &self.body.last_text };
+        format!("calls done: {done}; calls cut: {cut}; unread messages: {unread}; last text: {said}")
+    }
+
+    fn remember(&self, ending: &Ending, text: &Arc<str>, changes: Changes) {
+        let mut state = self.cell.state.lock();
+        state.last_end = Some(LastEnd { run: self.run_id(), outcome: ending.outcome, text: text.clone() });
+        state.changes = changes;
+    }
+
+    /// A subagent's end is mail for its parent, unless the parent waits for it as the result
+    /// of its own stop.
+    fn tell_parent(&self, outcome: Outcome, text: Arc<str>) {
+        let end = match outcome {
+            Outcome::Finished => End::Finished,
+            Outcome::Failed => End::Failed,
+            Outcome::Limit => End::Limit,
+            Outcome::Stopped => End::Stopped,
+        };
+        let waiting = self.cell.state.lock().report_to.take();
+        if let Some(waiting) = waiting
+            && waiting.send(text.to_string()).is_ok()
+        {
+            return;
+        }
+        let Some(parent) = self.cell.parent.clone() else { return };
+        let (session, about) = (self.session.clone(), self.cell.name.clone());
+        self.session.tasks.spawn(async move {
+            session.clock.turn(Phase::Caused).await;
+            send::end_of(&session, &about, &parent, end, text).await;
+        });
+    }
+
+    /// Everything of the run is recorded: the agent rests, or its next run starts.
+    pub(super) async fn settle(self) -> Standing {
+        let Self { session, cell, body, .. } = self;
+        *cell.body.lock() = Some(body);
+        let standing = cell.mailbox.settle();
+        session.rested.notify_waiters();
+        stop::tell_closed(&session, &cell, standing).await;
+        standing
+    }
+}

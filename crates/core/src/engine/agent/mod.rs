@@ -1,0 +1,263 @@
+//! The driver of one agent: it waits, tells [`Run`] what happened and does what it decides.
+//!
+//! It exists only while the agent works. It never decides what a message may interrupt:
+//! that is `rules::boundary`.
+
+mod ending;
+mod model_phase;
+mod stream;
+mod tool_phase;
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::journal::Draft;
+use super::mailbox::Mailbox;
+use super::ports::{Model, Phase, StoreError, ToolSpec, Toolbox};
+use super::session::{AgentCell, Session};
+use super::tools;
+use crate::rules::conversation::{Entry, Injected, MessageKey, Usage};
+use crate::rules::event::{EventKind, Place, Trigger};
+use crate::rules::id::RunId;
+use crate::rules::mail::{Injection, Mail, Point, ReceiptState, Standing};
+use crate::rules::prompt::Prompt;
+use crate::rules::run::{Run, Spent, Step, Take};
+use crate::rules::validate::Validator;
+use crate::rules::wording;
+
+/// What only the driver works with, from the first run on.
+pub(crate) struct Body {
+    pub(crate) prompt: Prompt,
+    validator: Validator,
+    equipment: Option<Equipment>,
+    spent: Spent,
+    calls: u64,
+    /// Injected messages that no request has carried yet, and those without a reply yet.
+    unsent: Vec<Inbound>,
+    unanswered: Vec<Inbound>,
+    last_text: Arc<str>,
+}
+
+/// An injected message whose receipt has not come to its end.
+type Inbound = (Arc<Mail>, Injection);
+
+struct Equipment {
+    model: Box<dyn Model>,
+    toolbox: Arc<dyn Toolbox>,
+    specs: Vec<Arc<ToolSpec>>,
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self {
+            prompt: Prompt::default(),
+            validator: Validator::default(),
+            equipment: None,
+            spent: Spent::default(),
+            calls: 0,
+            unsent: Vec::new(),
+            unanswered: Vec::new(),
+            last_text: "".into(),
+        }
+    }
+}
+
+/// Drives the agent until it rests. Called once for each time it is woken.
+pub(crate) async fn drive(session: &Arc<Session>, cell: &Arc<AgentCell>) {
+    loop {
+        let body = cell.body.lock().take().unwrap_or_default();
+        let mut driver = Driver::new(session.clone(), cell.clone(), body);
+        driver.run_to_its_end().await;
+        if driver.settle().await != Standing::Running {
+            break;
+        }
+    }
+}
+
+/// An agent at work on one run.
+struct Driver {
+    session: Arc<Session>,
+    cell: Arc<AgentCell>,
+    body: Box<Body>,
+    run: Run,
+    /// Cancelled by a stop alone, and then the run ends.
+    run_token: CancellationToken,
+    /// The stream's token, then the one of the turn's tools.
+    work: CancellationToken,
+    bench: tool_phase::Bench,
+    usage: Usage,
+}
+
+impl Driver {
+    fn new(session: Arc<Session>, cell: Arc<AgentCell>, body: Box<Body>) -> Self {
+        let run = Run::new(cell.mailbox.run(), cell.settings.clone());
+        let run_token = cell.mailbox.run_token();
+        Self {
+            session,
+            cell,
+            body,
+            run,
+            work: run_token.child_token(),
+            run_token,
+            bench: tool_phase::Bench::default(),
+            usage: Usage::default(),
+        }
+    }
+
+    fn mailbox(&self) -> &Mailbox {
+        &self.cell.mailbox
+    }
+
+    fn place(&self) -> Place {
+        Place::of(&self.cell.name, self.run.id(), self.run.turn())
+    }
+
+    fn run_id(&self) -> RunId {
+        self.run.id()
+    }
+
+    /// Waits for the agent's turn to pass its boundary.
+    async fn at_boundary(&self) {
+        self.session.clock.turn(Phase::Boundary(self.cell.index)).await;
+    }
+
+    /// A broken store ends the run: what it refused has not happened.
+    fn obey(&mut self, recorded: Result<(), StoreError>) {
+        if let Err(error) = recorded {
+            tracing::error!(agent = %self.cell.name, %error, "the run ends");
+            self.run.failed("store");
+        }
+    }
+
+    async fn run_to_its_end(&mut self) {
+        self.begin().await;
+        loop {
+            match self.next_step() {
+                Step::CallModel(take) => {
+                    if self.inject(take).await {
+                        self.call_model().await;
+                    }
+                }
+                Step::RunTools(start) => self.run_tools(start).await,
+                Step::Finish(ending) => {
+                    if self.finish(ending).await {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_step(&mut self) -> Step {
+        if let Some(order) = self.cell.mailbox.stop_order() {
+            self.run.stop(&order.by);
+            self.apply_cuts();
+        }
+        self.run.step(&self.cell.mailbox, self.body.spent)
+    }
+
+    async fn begin(&mut self) {
+        self.cell.state.lock().turn = 0;
+        let prompt = self.cell.state.lock().prompt.take();
+        let trigger = match &prompt {
+            Some(_) => Trigger::Prompt,
+            None => Trigger::Mail(self.mailbox().ids()),
+        };
+        let mut draft = Draft::event(self.place(), EventKind::RunStarted { trigger });
+        if let Some(text) = prompt {
+            self.append(&mut draft, Entry::User(Injected::prompt(text)));
+        }
+        let recorded = self.session.journal.record(draft).await;
+        self.obey(recorded);
+        if self.body.equipment.is_none() {
+            self.equip().await;
+        }
+    }
+
+    /// The first run opens the agent's workplace and its model.
+    async fn equip(&mut self) {
+        let name = &self.cell.name;
+        let model = self.cell.model.as_deref().unwrap_or_default();
+        let toolbox = self.session.workplace.open(name).await;
+        let model = self.session.models.model(name, model).await;
+        match (toolbox, model) {
+            (Ok(toolbox), Ok(model)) => {
+                let mut specs = tools::specs(&self.session);
+                specs.extend(toolbox.specs());
+                self.body.equipment = Some(Equipment { model, toolbox, specs });
+            }
+            (Err(error), _) => self.run.failed(error.to_string()),
+            (_, Err(error)) => self.run.failed(error.to_string()),
+        }
+    }
+
+    /// Appends to the prompt and to the record.
+    fn append(&mut self, draft: &mut Draft, entry: Entry) {
+        let entry = Arc::new(entry);
+        draft.row(&self.cell.name, self.run_id(), entry.clone());
+        self.body.prompt.push(entry);
+    }
+
+    /// Takes the mail of a point and puts it into the conversation, with the turn's results
+    /// if there are any: one transaction. `false`: there was nothing after all, look again.
+    async fn inject(&mut self, take: Take) -> bool {
+        let mail = self.mailbox().take(take.point.takes());
+        if mail.is_empty() && take.point == Point::B {
+            return false;
+        }
+        let mut draft = Draft::default();
+        let injected = self.injection(&mut draft, &take, &mail);
+        let entry = match self.run.tools().map(|turn| turn.results()) {
+            Some(results) => Some(Entry::ToolResults { results, mail: injected }),
+            None => injected.map(Entry::User),
+        };
+        if let Some(entry) = entry {
+            self.append(&mut draft, entry);
+        }
+        match self.session.journal.record(draft).await {
+            Ok(()) => true,
+            Err(error) => {
+                self.mailbox().restore(mail);
+                self.obey(Err(error));
+                false
+            }
+        }
+    }
+
+    /// Moves the receipts of what is injected and tells of it.
+    fn injection(&mut self, draft: &mut Draft, take: &Take, mail: &[Arc<Mail>]) -> Option<Injected> {
+        if mail.is_empty() {
+            return None;
+        }
+        let injection = Injection {
+            point: take.point,
+            run: self.run_id(),
+            turn: self.run.turn(),
+            skipped: take.skipped.clone(),
+            interrupted: take.interrupted.clone(),
+        };
+        let text: Arc<str> = wording::injected(take.point, mail.iter().map(|mail| &**mail)).into();
+        self.moved_in(draft, mail, &injection, text.clone());
+        Some(Injected { text, messages: keys(mail) })
+    }
+
+    fn moved_in(&mut self, draft: &mut Draft, mail: &[Arc<Mail>], injection: &Injection, text: Arc<str>) {
+        for mail in mail {
+            draft.moves(mail, ReceiptState::Injected(injection.clone()));
+            self.body.unsent.push((mail.clone(), injection.clone()));
+        }
+        let kind = EventKind::MessageInjected {
+            messages: mail.iter().map(|mail| mail.id.clone()).collect(),
+            point: injection.point,
+            text,
+            skipped: injection.skipped.clone(),
+            interrupted: injection.interrupted.clone(),
+        };
+        draft.tell(self.place(), kind);
+    }
+}
+
+fn keys(mail: &[Arc<Mail>]) -> Arc<[MessageKey]> {
+    mail.iter().map(|mail| MessageKey { from: mail.from.clone(), id: mail.id.clone() }).collect()
+}

@@ -1,0 +1,268 @@
+//! A turn's model call: attempts, retries, and the cut of a stream.
+
+use std::sync::Arc;
+
+use super::stream::Stream;
+use super::{Driver, Equipment, Inbound};
+use crate::engine::journal::Draft;
+use crate::engine::ports::{ErrorKind, ModelFailure, Phase, Request};
+use crate::rules::batch::PlannedCall;
+use crate::rules::boundary::{Moment, look};
+use crate::rules::conversation::{Block, Entry, InterruptReason, Reply};
+use crate::rules::event::{CallRef, EventKind, ThinkingState};
+use crate::rules::mail::ReceiptState;
+use crate::rules::run::{Retrying, retrying};
+use crate::rules::time::{Micros, Span};
+use crate::rules::wording::Cause;
+
+/// What an attempt came to.
+enum Attempt {
+    Whole(Reply),
+    Cut,
+    Failed(ModelFailure),
+}
+
+impl Driver {
+    /// Calls the model until it has replied, was cut, or failed for good.
+    pub(super) async fn call_model(&mut self) {
+        self.run.turn_begins();
+        self.cell.state.lock().turn = self.run.turn();
+        self.body.spent.turns += 1;
+        let began = self.session.clock.now();
+        let mut failed = 0;
+        loop {
+            self.arm(self.cell.settings.urgent_cuts_stream);
+            if self.forbidden(Moment::Streaming) {
+                self.run.model_cut();
+                return;
+            }
+            match self.attempt().await {
+                Attempt::Whole(reply) => {
+                    self.replied(reply).await;
+                    break;
+                }
+                Attempt::Cut => {
+                    self.run.model_cut();
+                    break;
+                }
+                Attempt::Failed(failure) => {
+                    failed += 1;
+                    if !self.waits_to_try_again(failure, failed, began).await {
+                        break;
+                    }
+                }
+            }
+        }
+        self.at_boundary().await;
+    }
+
+    /// A new token for the work that begins now, a child of the run's.
+    pub(super) fn arm(&mut self, urgent_cuts: bool) {
+        self.work = self.run_token.child_token();
+        self.bench.rearm();
+        self.mailbox().arm(self.work.clone(), urgent_cuts);
+    }
+
+    /// The look after the token was armed: mail or a stop that came in between.
+    fn forbidden(&self, moment: Moment) -> bool {
+        let settings = &self.cell.settings;
+        self.work.is_cancelled() || look(moment, false, settings, self.mailbox()).is_some()
+    }
+
+    async fn attempt(&mut self) -> Attempt {
+        if let Err(breach) = self.body.validator.check(self.body.prompt.entries()) {
+            return Attempt::Failed(ModelFailure::new(ErrorKind::InvalidRequest, breach.to_string()));
+        }
+        self.body.calls += 1;
+        let (call, messages) = (self.body.calls, self.body.prompt.messages());
+        let started = EventKind::ModelStarted { call, messages };
+        let recorded = self.session.journal.record(Draft::event(self.place(), started)).await;
+        if let Err(error) = recorded {
+            return Attempt::Failed(ModelFailure::new(ErrorKind::InvalidRequest, error.to_string()));
+        }
+        let stream = Stream::new(self.session.clone(), self.place());
+        match self.listen(&stream).await {
+            Ok(reply) => Attempt::Whole(reply),
+            Err(failure) if failure.kind == ErrorKind::Cancelled => {
+                self.cut_short(&stream, self.cut_reason()).await;
+                Attempt::Cut
+            }
+            Err(failure) => {
+                self.cut_short(&stream, InterruptReason::Error).await;
+                Attempt::Failed(failure)
+            }
+        }
+    }
+
+    /// Waits for the model, and no longer than the deadline for one that ignores its token.
+    async fn listen(&mut self, stream: &Stream) -> Result<Reply, ModelFailure> {
+        let Some(Equipment { model, specs, .. }) = &mut self.body.equipment else {
+            return Err(ModelFailure::new(ErrorKind::InvalidRequest, "the agent has no model"));
+        };
+        let request = Request {
+            agent_index: self.cell.index,
+            call: self.body.calls,
+            system: &self.cell.system,
+            tools: specs,
+            entries: self.body.prompt.entries(),
+            cancel: &self.work,
+            progress: stream,
+        };
+        let clock = &self.session.clock;
+        let deadline = async {
+            self.work.cancelled().await;
+            let at = clock.now().after(self.cell.settings.abort_deadline);
+            clock.until(at, Phase::Deadline(self.cell.index)).await;
+        };
+        let mut handed_over = Handover { unsent: &mut self.body.unsent, unanswered: &mut self.body.unanswered };
+        let mut reply = model.call(request);
+        tokio::pin!(deadline);
+        let result = loop {
+            tokio::select! {
+                biased;
+                result = &mut reply => break result,
+                () = stream.sent.notified() => {
+                    let draft = handed_over.sent(self.body.calls);
+                    if let Err(error) = self.session.journal.record(draft).await {
+                        break Err(ModelFailure::new(ErrorKind::InvalidRequest, error.to_string()));
+                    }
+                }
+                () = &mut deadline => break Err(ModelFailure::new(ErrorKind::Cancelled, "it ignored its token")),
+            }
+        };
+        drop(reply);
+        if stream.was_sent() {
+            let draft = handed_over.sent(self.body.calls);
+            if let Err(error) = self.session.journal.record(draft).await {
+                return Err(ModelFailure::new(ErrorKind::InvalidRequest, error.to_string()));
+            }
+        }
+        result
+    }
+
+    fn cut_reason(&self) -> InterruptReason {
+        match (self.mailbox().cause(), self.mailbox().stop_order()) {
+            (Some(Cause::Mail(_)), _) | (_, None) => InterruptReason::MessageInterrupt,
+            (_, Some(order)) => order.reason,
+        }
+    }
+
+    /// Records what there was of the reply: never as a whole one, and even when it is empty.
+    async fn cut_short(&mut self, stream: &Stream, reason: InterruptReason) {
+        let (partial, thinking) = stream.partial(reason, self.run_id());
+        let mut draft = Draft::default();
+        let kind = EventKind::ModelInterrupted {
+            reason,
+            text: partial.text.clone(),
+            thinking,
+            partial_tokens: partial.partial_tokens,
+        };
+        draft.tell(self.place(), kind);
+        draft.row(&self.cell.name, self.run_id(), Arc::new(Entry::Interrupted(partial)));
+        let recorded = self.session.journal.record(draft).await;
+        self.obey(recorded);
+    }
+
+    /// Records a whole reply and arms the token of its calls.
+    async fn replied(&mut self, reply: Reply) {
+        self.usage.add(reply.usage);
+        self.body.spent.tokens += reply.usage.total();
+        let plan: Vec<PlannedCall> = reply.calls().map(|call| self.plan(call)).collect();
+        if !plan.is_empty() {
+            self.arm(true);
+        }
+        let mut draft = Draft::default();
+        for (mail, injection) in self.body.unanswered.drain(..) {
+            draft.moves(&mail, ReceiptState::Answered { injection, call: self.body.calls });
+        }
+        draft.tell(self.place(), finished(&reply));
+        self.body.last_text = reply.text().into();
+        self.run.model_replied(&reply, plan);
+        self.append(&mut draft, Entry::Assistant(reply));
+        let recorded = self.session.journal.record(draft).await;
+        self.obey(recorded);
+    }
+
+    /// Waits for the next attempt. `false`: there is none, the run fails or the wait was cut.
+    async fn waits_to_try_again(&mut self, failure: ModelFailure, failed: u32, began: Micros) -> bool {
+        let retry = &self.cell.settings.retry;
+        let elapsed = self.session.clock.now().since(began);
+        let decided = retrying(retry, failed, elapsed, failure.kind.is_retryable(), failure.retry_after);
+        let Retrying::After(wait) = decided else {
+            self.run.failed(describe(&failure));
+            return false;
+        };
+        let wait = Span(wait.0 + self.jitter(retry.jitter));
+        let kind = EventKind::ModelRetry { attempt: failed, error: describe(&failure), wait };
+        let recorded = self.session.journal.record(Draft::event(self.place(), kind)).await;
+        if recorded.is_err() {
+            self.obey(recorded);
+            return false;
+        }
+        self.arm(true);
+        if self.forbidden(Moment::Retrying) {
+            self.run.model_cut();
+            return false;
+        }
+        let clock = &self.session.clock;
+        let until = clock.now().after(wait);
+        tokio::select! {
+            biased;
+            () = clock.until(until, Phase::ModelEnd(self.cell.index)) => true,
+            () = self.work.cancelled() => {
+                clock.turn(Phase::Cut(self.cell.index)).await;
+                clock.turn(Phase::ModelEnd(self.cell.index)).await;
+                self.run.model_cut();
+                false
+            }
+        }
+    }
+
+    /// Up to `most`, so that agents that failed together don't come back together.
+    fn jitter(&self, most: Span) -> u64 {
+        let jitters = self.body.equipment.as_ref().is_some_and(|equipment| equipment.model.jitters());
+        if !jitters || most == Span::ZERO {
+            return 0;
+        }
+        use std::hash::{BuildHasher, RandomState};
+        RandomState::new().hash_one(self.body.calls) % (most.0 + 1)
+    }
+}
+
+/// The messages that the request under way carries.
+struct Handover<'a> {
+    unsent: &'a mut Vec<Inbound>,
+    unanswered: &'a mut Vec<Inbound>,
+}
+
+impl Handover<'_> {
+    fn sent(&mut self, call: u64) -> Draft {
+        let mut draft = Draft::default();
+        for (mail, injection) in self.unsent.drain(..) {
+            draft.moves(&mail, ReceiptState::Sent { injection: injection.clone(), call });
+            self.unanswered.push((mail, injection));
+        }
+        draft
+    }
+}
+
+fn describe(failure: &ModelFailure) -> String {
+    match failure.message.as_str() {
+        "" => failure.kind.to_string(),
+        message => format!("{}: {message}", failure.kind),
+    }
+}
+
+fn finished(reply: &Reply) -> EventKind {
+    let thinking = |block: &Block| match block {
+        Block::Thinking(_) => Some(ThinkingState::Completed),
+        Block::Text(_) | Block::ToolUse(_) | Block::Provider(_) => None,
+    };
+    EventKind::ModelFinished {
+        stop_reason: reply.stop_reason.as_str().into(),
+        usage: reply.usage,
+        text: reply.text(),
+        thinking: reply.blocks.iter().filter_map(thinking).collect(),
+        tools: reply.calls().map(|call| CallRef { id: call.id.clone(), name: call.name.clone() }).collect(),
+    }
+}

@@ -1,0 +1,336 @@
+//! A turn's tools: start what the rules let start, wait, abort what was cut.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::{Driver, keys};
+use crate::engine::journal::Draft;
+use crate::engine::output::{Capped, RESULT, SHOWN, capped};
+use crate::engine::ports::{CallTraits, Output, Phase, Returned, Tool, ToolCall};
+use crate::engine::tools;
+use crate::rules::batch::PlannedCall;
+use crate::rules::conversation::{Entry, ToolResult, ToolUse};
+use crate::rules::event::EventKind;
+use crate::rules::mail::{Injection, Point};
+use crate::rules::time::Micros;
+use crate::rules::turn::Given;
+use crate::rules::wording::{self, Cause};
+
+/// The calls that run, and how far what cut them has been carried out.
+#[derive(Default)]
+pub(super) struct Bench {
+    tasks: JoinSet<Returned>,
+    running: HashMap<Id, RunningCall>,
+    /// Something ended or was skipped, so the rules are to be asked.
+    news: bool,
+    cut_by_mail: bool,
+    cut_by_stop: bool,
+    /// When the calls that were told to abort are given up.
+    deadline: Option<Micros>,
+}
+
+struct RunningCall {
+    index: usize,
+    cancel: CancellationToken,
+    output: Arc<Capped>,
+    task: AbortHandle,
+}
+
+impl Bench {
+    /// New work was armed: nothing has cut it yet.
+    pub(super) fn rearm(&mut self) {
+        (self.cut_by_mail, self.cut_by_stop, self.deadline) = (false, false, None);
+    }
+}
+
+/// What the driver waited for.
+enum Woken {
+    Call(Result<(Id, Returned), JoinError>),
+    Cut,
+    Deadline,
+}
+
+impl Driver {
+    /// What the tool says of a call; an unknown tool is a serial call that fails.
+    pub(super) fn plan(&self, call: &ToolUse) -> PlannedCall {
+        let traits = self.tool(call).map_or(CallTraits::SERIAL, |tool| tool.traits(call));
+        PlannedCall {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            safe: traits.safe,
+            abortable: traits.abortable,
+            edits: traits.edits,
+        }
+    }
+
+    fn tool(&self, call: &ToolUse) -> Option<Arc<dyn Tool>> {
+        let own = tools::find(&self.session, &self.cell, &call.name);
+        own.or_else(|| self.body.equipment.as_ref()?.toolbox.find(call))
+    }
+
+    /// Starts what may start, then waits until something ended and the boundary is reached.
+    pub(super) async fn run_tools(&mut self, start: Vec<usize>) {
+        self.tell_results().await;
+        self.start(start).await;
+        self.wait_for_calls().await;
+        self.until_boundary().await;
+    }
+
+    async fn start(&mut self, calls: Vec<usize>) {
+        // No tool starts after its token is cancelled: what was cut in between is skipped.
+        if calls.is_empty() || self.work.is_cancelled() {
+            return;
+        }
+        let asked: Vec<(usize, ToolUse)> =
+            calls.into_iter().filter_map(|index| Some((index, self.asked(index)?))).collect();
+        let mut draft = Draft::default();
+        for (index, call) in &asked {
+            let batch = self.run.tools().map_or(0, |turn| turn.batch(*index));
+            let (tool, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
+            draft.tell(self.place(), EventKind::ToolStarted { tool, name, input, batch });
+        }
+        let recorded = self.session.journal.record(draft).await;
+        if recorded.is_err() {
+            self.obey(recorded);
+            return;
+        }
+        for (index, call) in asked {
+            self.spawn(index, call);
+        }
+    }
+
+    /// A call of the last reply.
+    fn asked(&self, index: usize) -> Option<ToolUse> {
+        match self.body.prompt.entries().last().map(|entry| &**entry) {
+            Some(Entry::Assistant(reply)) => reply.calls().nth(index).cloned(),
+            _ => None,
+        }
+    }
+
+    fn spawn(&mut self, index: usize, call: ToolUse) {
+        let tool = self.tool(&call).unwrap_or_else(|| self.no_such_tool());
+        let now = self.session.clock.now();
+        let Some(turn) = self.run.tools() else { return };
+        turn.started(index, now);
+        let output = Arc::new(Capped::new(self.session.clone(), self.place(), call.id.clone()));
+        let cancel = CancellationToken::new();
+        let call = ToolCall {
+            agent: self.cell.name.clone(),
+            agent_index: self.cell.index,
+            run: self.run_id(),
+            call,
+            index,
+            cancel: cancel.clone(),
+            output: output.clone(),
+            mail: Arc::new(tools::Watch(self.cell.clone())),
+        };
+        let task = self.bench.tasks.spawn(async move { tool.call(call).await });
+        self.bench.running.insert(task.id(), RunningCall { index, cancel, output, task });
+    }
+
+    fn no_such_tool(&self) -> Arc<dyn Tool> {
+        let equipment = self.body.equipment.as_ref();
+        let known = equipment.map(|e| e.specs.iter().map(|spec| spec.name.clone()).collect());
+        Arc::new(tools::NoSuchTool::new(known.unwrap_or_default(), self.session.clock.clone()))
+    }
+
+    /// Waits until something ended, or nothing is left to wait for.
+    async fn wait_for_calls(&mut self) {
+        loop {
+            self.collect_ended();
+            if std::mem::take(&mut self.bench.news) || self.bench.running.is_empty() {
+                break;
+            }
+            match self.woken().await {
+                Woken::Call(ended) => self.came(ended),
+                Woken::Cut => {
+                    self.session.clock.turn(Phase::Cut(self.cell.index)).await;
+                    self.collect_ended();
+                    self.apply_cuts();
+                }
+                Woken::Deadline => self.give_up(),
+            }
+            self.tell_results().await;
+        }
+    }
+
+    /// A result that is there is real: it wins over the message that came with it.
+    async fn woken(&mut self) -> Woken {
+        let (clock, index) = (&self.session.clock, self.cell.index);
+        let gives_up = async {
+            match self.bench.deadline {
+                Some(at) => clock.until(at, Phase::Deadline(index)).await,
+                None => std::future::pending().await,
+            }
+        };
+        let (mail, stop) = (self.bench.cut_by_mail, self.bench.cut_by_stop);
+        tokio::select! {
+            biased;
+            Some(ended) = self.bench.tasks.join_next_with_id() => Woken::Call(ended),
+            () = self.run_token.cancelled(), if !stop => Woken::Cut,
+            () = self.work.cancelled(), if !mail && !stop => Woken::Cut,
+            () = gives_up => Woken::Deadline,
+        }
+    }
+
+    /// Lets all that ends in the same instant end, and waits for the agent's turn.
+    async fn until_boundary(&mut self) {
+        let clock = self.session.clock.clone();
+        let boundary = clock.turn(Phase::Boundary(self.cell.index));
+        tokio::pin!(boundary);
+        loop {
+            tokio::select! {
+                biased;
+                Some(ended) = self.bench.tasks.join_next_with_id() => {
+                    self.came(ended);
+                    self.tell_results().await;
+                }
+                () = &mut boundary => break,
+            }
+        }
+        self.bench.news = false;
+    }
+
+    /// What ended while nobody looked has ended.
+    fn collect_ended(&mut self) {
+        while let Some(ended) = self.bench.tasks.try_join_next_with_id() {
+            self.came(ended);
+        }
+    }
+
+    fn came(&mut self, ended: Result<(Id, Returned), JoinError>) {
+        let (id, came) = match ended {
+            Ok((id, returned)) => (id, Ok(returned)),
+            Err(error) => (error.id(), Err(error)),
+        };
+        // A call that was given up is nobody's any more.
+        let Some(call) = self.bench.running.remove(&id) else { return };
+        self.bench.news = true;
+        let output = match came {
+            Ok(Returned::Done(output)) => output,
+            Ok(Returned::Continues(work)) => return self.goes_on(call, work),
+            Err(error) => Output::error(format!("[The tool failed: {}]", panic_of(error))),
+        };
+        self.ended(&call, output);
+    }
+
+    fn goes_on(&mut self, call: RunningCall, work: impl Future<Output = Output> + Send + 'static) {
+        if let Some(turn) = self.run.tools() {
+            turn.continues(call.index);
+        }
+        let task = self.bench.tasks.spawn(async move { Returned::Done(work.await) });
+        self.bench.running.insert(task.id(), RunningCall { task, ..call });
+    }
+
+    fn ended(&mut self, call: &RunningCall, output: Output) {
+        let claimed = self.asked(call.index).and_then(|asked| {
+            self.cell.state.lock().claims.get(&asked.id).map(|mail| keys(mail))
+        });
+        let text = if output.text.is_empty() && call.cancel.is_cancelled() { call.output.text() } else { output.text };
+        let given = Given { text: capped(&text, RESULT), is_error: output.is_error, messages: claimed.unwrap_or_default() };
+        if let Some(turn) = self.run.tools() {
+            turn.ended(call.index, given);
+        }
+    }
+
+    /// Carries out what has cancelled the work in hand: an urgent message, a stop, or one
+    /// after the other. A call keeps the first cause that cut it.
+    pub(super) fn apply_cuts(&mut self) {
+        let now = self.session.clock.now();
+        let mut causes = Vec::new();
+        if let Some(cause @ Cause::Mail(_)) = self.mailbox().cause()
+            && !std::mem::replace(&mut self.bench.cut_by_mail, true)
+        {
+            causes.push(cause);
+        }
+        if let Some(order) = self.mailbox().stop_order()
+            && !std::mem::replace(&mut self.bench.cut_by_stop, true)
+        {
+            causes.push(Cause::Stop(order.by.clone()));
+        }
+        for cause in causes {
+            let abort = self.run.tools().map(|turn| turn.cut(&cause, now)).unwrap_or_default();
+            self.abort(&abort, now);
+        }
+    }
+
+    fn abort(&mut self, calls: &[usize], now: Micros) {
+        if calls.is_empty() {
+            return;
+        }
+        self.bench.deadline = Some(now.after(self.cell.settings.abort_deadline));
+        for call in self.bench.running.values().filter(|call| calls.contains(&call.index)) {
+            call.cancel.cancel();
+        }
+    }
+
+    /// The calls that ignored their token are waited for no longer.
+    fn give_up(&mut self) {
+        self.bench.deadline = None;
+        let deadline = self.cell.settings.abort_deadline;
+        let stuck = self.run.tools().map(|turn| turn.give_up(deadline)).unwrap_or_default();
+        self.bench.news = !stuck.is_empty();
+        self.bench.running.retain(|_, call| {
+            let given_up = stuck.contains(&call.index);
+            if given_up {
+                // The last that can be done: where the call waits, its future is dropped.
+                call.task.abort();
+            }
+            !given_up
+        });
+    }
+
+    /// Records the results that are new, and the mail that `wait_agents` took for its own.
+    pub(super) async fn tell_results(&mut self) {
+        let news = self.run.tools().map(|turn| turn.news()).unwrap_or_default();
+        if news.is_empty() {
+            return;
+        }
+        let mut draft = Draft::default();
+        for result in &news {
+            draft.tell(self.place(), finished(result));
+            let claimed = self.cell.state.lock().claims.remove(&result.id);
+            match claimed {
+                Some(mail) if !result.messages.is_empty() => {
+                    let injection = Injection {
+                        point: Point::Wait,
+                        run: self.run_id(),
+                        turn: self.run.turn(),
+                        skipped: Arc::default(),
+                        interrupted: Arc::default(),
+                    };
+                    let text = wording::injected(Point::Wait, mail.iter().map(|mail| &**mail));
+                    self.moved_in(&mut draft, &mail, &injection, text.into());
+                }
+                Some(mail) => self.mailbox().restore(mail),
+                None => {}
+            }
+        }
+        let recorded = self.session.journal.record(draft).await;
+        self.obey(recorded);
+    }
+}
+
+fn finished(result: &ToolResult) -> EventKind {
+    EventKind::ToolFinished {
+        tool: result.id.clone(),
+        name: result.name.clone(),
+        status: result.status,
+        is_error: result.is_error,
+        bytes: result.text.len() as u64,
+        output: capped(&result.text, SHOWN),
+    }
+}
+
+fn panic_of(error: JoinError) -> String {
+    match error.try_into_panic() {
+        Ok(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it panicked".to_owned())
+        }
+        Err(error) => error.to_string(),
+    }
+}

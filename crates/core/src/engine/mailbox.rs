@@ -1,0 +1,544 @@
+//! One agent's mailbox, and the agent's standing, which is decided under the same lock:
+//! "ending a run and finding the mailbox empty is one atomic step".
+//!
+//! Senders push from any thread. The peek is one atomic load and never drains.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::ports::MailWatch;
+use crate::rules::boundary::{Committed, Inbox};
+use crate::rules::conversation::InterruptReason;
+use crate::rules::id::{AgentName, MessageId, RunId};
+use crate::rules::mail::{
+    Admission, Mail, MailKind, Refusal, Relation, Rest, ReturnReason, Sender, Standing, Urgency,
+    admission,
+};
+use crate::rules::settings::Settings;
+use crate::rules::wording::Cause;
+
+/// The mailbox of one agent.
+#[derive(Debug)]
+pub struct Mailbox {
+    /// The highest urgency of what is pending; 0 is none.
+    pending: AtomicU8,
+    inner: Mutex<Inner>,
+    arrived: Notify,
+}
+
+#[derive(Debug)]
+struct Inner {
+    queue: VecDeque<Queued>,
+    counts: [u32; 5],
+    /// Messages and bytes that count against the bounds: the coordinator's own don't.
+    used_messages: u32,
+    used_bytes: u64,
+    standing: Standing,
+    run: RunId,
+    /// Whether there is a model to drive: a name only is never woken.
+    drives: bool,
+    /// The run's token, while there is a run.
+    run_token: Option<CancellationToken>,
+    work: Option<Work>,
+    stop: Option<Arc<StopOrder>>,
+}
+
+#[derive(Debug)]
+struct Queued {
+    mail: Arc<Mail>,
+    committed: bool,
+}
+
+/// The work that an urgent message cuts: a stream, or a turn's tools.
+#[derive(Debug)]
+struct Work {
+    token: CancellationToken,
+    /// Whether an urgent message cuts it, or only a stop does.
+    urgent_cuts: bool,
+    /// What cancelled it first.
+    cause: Option<Cause>,
+}
+
+/// Who ended a run, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopOrder {
+    /// Who.
+    pub by: Sender,
+    /// Why.
+    pub reason: InterruptReason,
+}
+
+/// What became of a message that was pushed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    /// It waits to be injected.
+    Queued,
+    /// It waits, and the receiver's next run is to be driven now.
+    Wake,
+    /// It will not be injected.
+    Returned(ReturnReason),
+}
+
+/// What a stop found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stopped {
+    /// Whether there was anything to stop.
+    pub changed: bool,
+    /// The mail that goes back.
+    pub returned: Vec<Arc<Mail>>,
+    /// A person's mail that stays.
+    pub still_queued: Vec<MessageId>,
+    /// Whether no run was under way, so that the agent rests already.
+    pub at_rest: bool,
+}
+
+/// Why a message can't be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TakeBack {
+    /// It was injected, or it has already cut or skipped something.
+    #[error("too late: it has acted or is in the conversation already")]
+    TooLate,
+}
+
+impl Default for Mailbox {
+    fn default() -> Self {
+        Self {
+            pending: AtomicU8::new(0),
+            inner: Mutex::new(Inner {
+                queue: VecDeque::new(),
+                counts: [0; 5],
+                used_messages: 0,
+                used_bytes: 0,
+                standing: Standing::Resting(Rest::Idle),
+                run: 0,
+                drives: true,
+                run_token: None,
+                work: None,
+                stop: None,
+            }),
+            arrived: Notify::new(),
+        }
+    }
+}
+
+fn urgency_of(word: u8) -> Option<Urgency> {
+    match word {
+        1 => Some(Urgency::FollowUp),
+        2 => Some(Urgency::AfterTools),
+        3 => Some(Urgency::NextBoundary),
+        4 => Some(Urgency::Urgent),
+        _ => None,
+    }
+}
+
+impl Mailbox {
+    /// The mailbox of an agent that is a name only: its mail stays queued.
+    pub fn of_a_name() -> Self {
+        let mailbox = Self::default();
+        mailbox.inner.lock().drives = false;
+        mailbox
+    }
+
+    /// The current run's token: cancelled by a stop alone.
+    pub fn run_token(&self) -> CancellationToken {
+        self.inner.lock().run_token.clone().unwrap_or_default()
+    }
+
+    /// Is there mail? Never drains, never locks, never fails: one atomic load.
+    #[inline]
+    pub fn has_pending_messages(&self) -> bool {
+        self.pending.load(Ordering::Acquire) != 0
+    }
+
+    /// The highest urgency of what is pending.
+    #[inline]
+    pub fn pending(&self) -> Option<Urgency> {
+        urgency_of(self.pending.load(Ordering::Acquire))
+    }
+
+    /// What the agent is doing.
+    pub fn standing(&self) -> Standing {
+        self.inner.lock().standing
+    }
+
+    /// The current run, or the last one.
+    pub fn run(&self) -> RunId {
+        self.inner.lock().run
+    }
+
+    /// Whether a run is under way or about to start.
+    pub fn is_running(&self) -> bool {
+        match self.standing() {
+            Standing::Running | Standing::Winding { .. } => true,
+            Standing::Resting(_) => false,
+        }
+    }
+
+    /// The run that a message that came now would be injected in.
+    pub fn next_run(&self) -> RunId {
+        self.inner.lock().next_run()
+    }
+
+    /// Whether there is room for a message of so many bytes.
+    pub fn has_room(&self, to: &AgentName, bytes: usize, settings: &Settings) -> Result<(), Refusal> {
+        let inner = self.inner.lock();
+        let full = inner.used_messages >= settings.mailbox_messages
+            || inner.used_bytes + bytes as u64 > settings.mailbox_bytes;
+        if full { Err(Refusal::MailboxFull(to.clone())) } else { Ok(()) }
+    }
+
+    /// Puts a message in, unless the receiver's standing sends it back. An urgent one
+    /// cancels the work in hand and is committed by that.
+    pub fn push(&self, mail: Arc<Mail>, relation: Relation) -> Pushed {
+        let mut inner = self.inner.lock();
+        if mail.only_run.is_some_and(|only| only != inner.next_run()) {
+            return Pushed::Returned(ReturnReason::Expired);
+        }
+        let admitted = admission(inner.standing, relation);
+        if let Admission::Return(reason) = admitted {
+            return Pushed::Returned(reason);
+        }
+        let committed = mail.urgency == Urgency::Urgent && inner.cut_by(&mail.from);
+        inner.add(Queued { mail, committed }, false);
+        let wakes = admitted == Admission::Wake && inner.wake();
+        self.publish(&inner);
+        drop(inner);
+        self.arrived.notify_waiters();
+        if wakes { Pushed::Wake } else { Pushed::Queued }
+    }
+
+    /// Told when something arrives after this call.
+    pub fn arrived(&self) -> tokio::sync::futures::Notified<'_> {
+        self.arrived.notified()
+    }
+
+    fn publish(&self, inner: &Inner) {
+        self.pending.store(inner.highest(), Ordering::Release);
+    }
+
+    /// Takes what a point takes, in order of arrival. What is not recorded goes back by
+    /// [`Mailbox::restore`].
+    pub fn take(&self, at_least: Urgency) -> Vec<Arc<Mail>> {
+        if self.pending().is_none_or(|highest| highest < at_least) {
+            return Vec::new();
+        }
+        self.take_where(|queued| queued.mail.urgency >= at_least)
+    }
+
+    /// Takes the ends of these agents' runs: the answers that `wait_agents` returns.
+    pub fn take_answers(&self, of: impl Fn(&AgentName) -> bool) -> Vec<Arc<Mail>> {
+        self.take_where(|queued| is_answer(&queued.mail, &of))
+    }
+
+    /// Whether an answer of the agent is there.
+    pub fn has_answer(&self, of: &AgentName) -> bool {
+        self.inner.lock().queue.iter().any(|queued| is_answer(&queued.mail, &|name| name == of))
+    }
+
+    /// Whether mail of `after_tools` or above is there that is no answer of these agents.
+    pub fn has_other(&self, than: impl Fn(&AgentName) -> bool) -> bool {
+        let inner = self.inner.lock();
+        let other = |queued: &Queued| queued.mail.urgency >= Urgency::AfterTools && !is_answer(&queued.mail, &than);
+        inner.queue.iter().any(other)
+    }
+
+    fn take_where(&self, wanted: impl Fn(&Queued) -> bool) -> Vec<Arc<Mail>> {
+        let mut inner = self.inner.lock();
+        let taken = inner.remove_where(wanted);
+        self.publish(&inner);
+        taken
+    }
+
+    /// Puts back, in front, what was taken and not recorded.
+    pub fn restore(&self, mail: Vec<Arc<Mail>>) {
+        let mut inner = self.inner.lock();
+        for mail in mail.into_iter().rev() {
+            inner.add(Queued { mail, committed: true }, true);
+        }
+        self.publish(&inner);
+    }
+
+    /// Takes one message back that is queued and not committed.
+    pub fn take_back(&self, from: &Sender, id: &MessageId) -> Result<Arc<Mail>, TakeBack> {
+        let is_it = |queued: &Queued| {
+            !queued.committed && queued.mail.id == *id && queued.mail.from == *from
+        };
+        self.take_where(is_it).pop().ok_or(TakeBack::TooLate)
+    }
+
+    /// The ids of what is pending, in order of arrival.
+    pub fn ids(&self) -> Vec<MessageId> {
+        self.inner.lock().queue.iter().map(|queued| queued.mail.id.clone()).collect()
+    }
+
+    /// Arms new work. The look that follows finds what came before, so nothing is missed
+    /// between two tokens; a stop that came before has cancelled the token's parent.
+    pub fn arm(&self, token: CancellationToken, urgent_cuts: bool) {
+        let mut inner = self.inner.lock();
+        let cause = inner.stop.as_ref().map(|stop| Cause::Stop(stop.by.clone()));
+        inner.work = Some(Work { token, urgent_cuts, cause });
+    }
+
+    /// What first cut the work in hand.
+    pub fn cause(&self) -> Option<Cause> {
+        self.inner.lock().work.as_ref().and_then(|work| work.cause.clone())
+    }
+
+    /// Who stopped the run, if anybody did.
+    pub fn stop_order(&self) -> Option<Arc<StopOrder>> {
+        self.inner.lock().stop.clone()
+    }
+
+    /// Starts the agent if it rests and may be started; `true`: its run is to be driven.
+    pub fn start(&self) -> bool {
+        self.inner.lock().wake()
+    }
+
+    /// A stop that was taken while nothing waited: the agent may be woken by anybody again.
+    pub fn unstop(&self) {
+        let mut inner = self.inner.lock();
+        if inner.standing == Standing::Resting(Rest::Stopped) {
+            inner.standing = Standing::Resting(Rest::Idle);
+        }
+    }
+
+    /// Ends the run if no mail is there: looking and ending are one step.
+    pub fn wind_down_if_empty(&self) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.queue.is_empty() {
+            inner.wind_down(Rest::Idle);
+        }
+        inner.queue.is_empty()
+    }
+
+    /// Ends the run whatever is there.
+    pub fn wind_down(&self) {
+        self.inner.lock().wind_down(Rest::Idle);
+    }
+
+    /// Mail for the run that ends now and no other.
+    pub fn take_bound_to(&self, run: RunId) -> Vec<Arc<Mail>> {
+        self.take_where(|queued| queued.mail.only_run == Some(run))
+    }
+
+    /// Mail that goes back to its senders when a run fails (`on_error = "return"`).
+    pub fn take_returnable(&self) -> Vec<Arc<Mail>> {
+        self.take_where(|queued| !queued.mail.is_coordinators())
+    }
+
+    /// The run has ended and everything of it is recorded. `Running`: the next one starts.
+    pub fn settle(&self) -> Standing {
+        let mut inner = self.inner.lock();
+        inner.work = None;
+        inner.stop = None;
+        inner.run_token = None;
+        if let Standing::Winding { then, restart } = inner.standing {
+            inner.standing = Standing::Resting(then);
+            if restart {
+                inner.wake();
+            }
+        }
+        inner.standing
+    }
+
+    /// Stops the run, and takes back the start of the next one. Agents' mail goes back, a
+    /// person's stays (semantics.md, section 6).
+    pub fn stop(&self, order: StopOrder) -> Stopped {
+        let mut inner = self.inner.lock();
+        let stopped = inner.stop(order, false);
+        self.publish(&inner);
+        stopped
+    }
+
+    /// Stops the run and has the next one start when it has ended.
+    pub fn supersede(&self, order: StopOrder) -> Stopped {
+        let mut inner = self.inner.lock();
+        let stopped = inner.stop(order, true);
+        self.publish(&inner);
+        stopped
+    }
+
+    /// From now on every message is returned; what is pending goes back.
+    pub fn close(&self, order: StopOrder) -> Stopped {
+        let mut inner = self.inner.lock();
+        let mut stopped = inner.stop(order, false);
+        stopped.changed = !matches!(
+            inner.standing,
+            Standing::Resting(Rest::Closed) | Standing::Winding { then: Rest::Closed, .. }
+        );
+        inner.standing = match inner.standing {
+            Standing::Resting(_) => Standing::Resting(Rest::Closed),
+            Standing::Running | Standing::Winding { .. } => {
+                Standing::Winding { then: Rest::Closed, restart: false }
+            }
+        };
+        stopped.at_rest = matches!(inner.standing, Standing::Resting(_));
+        stopped.still_queued.clear();
+        stopped.returned.extend(inner.remove_where(|_| true));
+        self.publish(&inner);
+        stopped
+    }
+}
+
+fn is_answer(mail: &Mail, of: &impl Fn(&AgentName) -> bool) -> bool {
+    match (&mail.kind, &mail.from) {
+        (MailKind::End(_), Sender::Coordinator(name)) => of(name),
+        _ => false,
+    }
+}
+
+impl Inner {
+    fn next_run(&self) -> RunId {
+        match self.standing {
+            Standing::Running => self.run,
+            Standing::Winding { .. } | Standing::Resting(_) => self.run + 1,
+        }
+    }
+
+    fn add(&mut self, queued: Queued, front: bool) {
+        self.counts[queued.mail.urgency as usize] += 1;
+        if !queued.mail.is_coordinators() {
+            self.used_messages += 1;
+            self.used_bytes += queued.mail.text.len() as u64;
+        }
+        if front { self.queue.push_front(queued) } else { self.queue.push_back(queued) }
+    }
+
+    fn remove_where(&mut self, wanted: impl Fn(&Queued) -> bool) -> Vec<Arc<Mail>> {
+        let mut taken = Vec::new();
+        if self.queue.iter().all(&wanted) {
+            taken.extend(self.queue.drain(..).map(|queued| queued.mail));
+            (self.counts, self.used_messages, self.used_bytes) = ([0; 5], 0, 0);
+            return taken;
+        }
+        let mut kept = VecDeque::with_capacity(self.queue.len());
+        for queued in std::mem::take(&mut self.queue) {
+            if wanted(&queued) {
+                self.forget(&queued.mail);
+                taken.push(queued.mail);
+            } else {
+                kept.push_back(queued);
+            }
+        }
+        self.queue = kept;
+        taken
+    }
+
+    fn forget(&mut self, mail: &Mail) {
+        self.counts[mail.urgency as usize] -= 1;
+        if !mail.is_coordinators() {
+            self.used_messages -= 1;
+            self.used_bytes -= mail.text.len() as u64;
+        }
+    }
+
+    fn highest(&self) -> u8 {
+        (1..=4u8).rev().find(|urgency| self.counts[usize::from(*urgency)] > 0).unwrap_or(0)
+    }
+
+    /// Cancels the work in hand for an urgent message; `false` if there is none to cut, or
+    /// it was cut before.
+    fn cut_by(&mut self, from: &Sender) -> bool {
+        match &mut self.work {
+            Some(work) if work.urgent_cuts && work.cause.is_none() => {
+                work.cause = Some(Cause::Mail(from.clone()));
+                work.token.cancel();
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    fn wake(&mut self) -> bool {
+        match &mut self.standing {
+            _ if !self.drives => false,
+            Standing::Resting(Rest::Closed) | Standing::Running => false,
+            Standing::Winding { restart, .. } => {
+                *restart = true;
+                false
+            }
+            Standing::Resting(Rest::Idle | Rest::Stopped) => {
+                self.standing = Standing::Running;
+                self.run += 1;
+                self.run_token = Some(CancellationToken::new());
+                true
+            }
+        }
+    }
+
+    fn wind_down(&mut self, then: Rest) {
+        if self.standing == Standing::Running {
+            self.standing = Standing::Winding { then, restart: false };
+        }
+    }
+
+    fn stop(&mut self, order: StopOrder, restart: bool) -> Stopped {
+        match &mut self.standing {
+            Standing::Resting(_) => return Stopped { at_rest: true, ..Stopped::default() },
+            Standing::Winding { restart: false, .. } if !restart => return Stopped::default(),
+            Standing::Winding { then: Rest::Closed, .. } => return Stopped::default(),
+            Standing::Winding { then, restart: again } => {
+                *then = Rest::Stopped;
+                *again = restart;
+            }
+            Standing::Running => {
+                self.standing = Standing::Winding { then: Rest::Stopped, restart };
+                if let Some(work) = &mut self.work {
+                    work.cause.get_or_insert_with(|| Cause::Stop(order.by.clone()));
+                }
+                self.stop = Some(Arc::new(order));
+                if let Some(token) = &self.run_token {
+                    token.cancel();
+                }
+            }
+        }
+        let returned = self.remove_where(|queued| matches!(queued.mail.from, Sender::Agent(_)));
+        let from_person = |queued: &&Queued| queued.mail.from == Sender::User;
+        let still_queued =
+            self.queue.iter().filter(from_person).map(|queued| queued.mail.id.clone()).collect();
+        Stopped { changed: true, returned, still_queued, at_rest: false }
+    }
+}
+
+impl Inbox for Mailbox {
+    fn pending(&self) -> Option<Urgency> {
+        Mailbox::pending(self)
+    }
+
+    fn commit(&self, at_least: Urgency) -> Option<Committed> {
+        let mut inner = self.inner.lock();
+        let mut committed: Option<Committed> = None;
+        for queued in inner.queue.iter_mut().filter(|queued| queued.mail.urgency >= at_least) {
+            queued.committed = true;
+            let urgency = queued.mail.urgency;
+            match &mut committed {
+                Some(committed) => committed.highest = committed.highest.max(urgency),
+                None => committed = Some(Committed { sender: queued.mail.from.clone(), highest: urgency }),
+            }
+        }
+        committed
+    }
+}
+
+#[async_trait]
+impl MailWatch for Mailbox {
+    fn pending(&self) -> Option<Urgency> {
+        Mailbox::pending(self)
+    }
+
+    async fn reached(&self, at_least: Urgency) {
+        loop {
+            let arrived = self.arrived.notified();
+            if Mailbox::pending(self).is_some_and(|highest| highest >= at_least) {
+                return;
+            }
+            arrived.await;
+        }
+    }
+}

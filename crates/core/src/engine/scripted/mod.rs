@@ -1,0 +1,17 @@
+//! Scripted models and simulated tools. They come in through the same ports as real ones.
+
+mod model;
+mod script;
+mod tools;
+
+pub use model::{PromptRecord, ScriptedModels};
+pub use script::{ScriptedCall, ScriptedReply};
+pub use tools::SimulatedTools;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::rules::id::AgentName;
+
+/// The scripts of a scenario's agents.
+pub type Scripts = HashMap<AgentName, Arc<[ScriptedReply]>>;

@@ -1,0 +1,147 @@
+//! Tools that only take time (scenarios.md, section 1).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{ScriptedCall, Scripts};
+use crate::engine::ports::{
+    CallTraits, Changes, Clock, Output, Phase, Returned, Tool, ToolCall, ToolError, ToolSpec, Toolbox, Workplace,
+};
+use crate::rules::conversation::ToolUse;
+use crate::rules::id::{AgentName, CallId, RunId};
+use crate::rules::time::{Micros, Span};
+
+/// The tools that are concurrency-safe by name (semantics.md, section 5).
+const SAFE: [&str; 5] = ["read", "grep", "glob", "list_agents", "receipts"];
+
+/// Gives every agent the tools of its script.
+pub struct SimulatedTools {
+    clock: Arc<dyn Clock>,
+    scripts: Scripts,
+}
+
+impl SimulatedTools {
+    /// Tools that do what these scripts say, by agent.
+    pub fn new(clock: Arc<dyn Clock>, scripts: Scripts) -> Self {
+        Self { clock, scripts }
+    }
+}
+
+#[async_trait]
+impl Workplace for SimulatedTools {
+    async fn open(&self, agent: &AgentName) -> Result<Arc<dyn Toolbox>, ToolError> {
+        let replies = self.scripts.get(agent).cloned().unwrap_or_default();
+        let calls = replies.iter().flat_map(|reply| reply.tools.iter());
+        let calls = calls.map(|call| (call.id.clone(), call.clone())).collect();
+        Ok(Arc::new(Simulated { clock: self.clock.clone(), calls }))
+    }
+
+    async fn run_ended(&self, _: &AgentName, _: RunId) -> Result<Changes, ToolError> {
+        Ok(Changes::default())
+    }
+}
+
+struct Simulated {
+    clock: Arc<dyn Clock>,
+    calls: HashMap<CallId, Arc<ScriptedCall>>,
+}
+
+impl Toolbox for Simulated {
+    fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        Vec::new()
+    }
+
+    fn find(&self, call: &ToolUse) -> Option<Arc<dyn Tool>> {
+        let script = self.calls.get(&call.id)?.clone();
+        Some(Arc::new(SimulatedTool { clock: self.clock.clone(), script }))
+    }
+}
+
+struct SimulatedTool {
+    clock: Arc<dyn Clock>,
+    script: Arc<ScriptedCall>,
+}
+
+#[async_trait]
+impl Tool for SimulatedTool {
+    fn spec(&self) -> Arc<ToolSpec> {
+        let (name, description) = (self.script.name.clone(), "simulated".into());
+        Arc::new(ToolSpec { name, description, input_schema: serde_json::json!({"type": "object"}) })
+    }
+
+    fn traits(&self, call: &ToolUse) -> CallTraits {
+        let edits = matches!(&*call.name, "edit" | "write").then(|| file_of(call)).flatten();
+        CallTraits {
+            safe: self.script.safe.unwrap_or_else(|| SAFE.contains(&&*call.name)),
+            abortable: self.script.abortable,
+            edits,
+        }
+    }
+
+    async fn call(&self, call: ToolCall) -> Returned {
+        let begun = self.clock.now();
+        let working = Working { clock: self.clock.clone(), script: self.script.clone(), call, begun };
+        if !working.runs_to(begun.after(self.script.takes)).await {
+            return working.so_far().into();
+        }
+        match self.script.continues {
+            None => working.result().into(),
+            Some(more) => Returned::Continues(Box::pin(working.goes_on(more))),
+        }
+    }
+}
+
+fn file_of(call: &ToolUse) -> Option<Arc<str>> {
+    let name = ["path", "file_path"].iter().find_map(|key| call.input.get(*key)?.as_str());
+    name.map(Arc::from)
+}
+
+struct Working {
+    clock: Arc<dyn Clock>,
+    script: Arc<ScriptedCall>,
+    call: ToolCall,
+    begun: Micros,
+}
+
+impl Working {
+    async fn goes_on(self, more: Span) -> Output {
+        let end = self.clock.now().after(more);
+        if self.runs_to(end).await { self.result() } else { self.so_far() }
+    }
+
+    /// Waits for the end. `false`: it was told to abort, and has aborted.
+    async fn runs_to(&self, end: Micros) -> bool {
+        let (agent, index) = (self.call.agent_index, u32::try_from(self.call.index).unwrap_or(u32::MAX));
+        let ends = self.clock.until(end, Phase::ToolEnd(agent, index));
+        tokio::pin!(ends);
+        tokio::select! {
+            biased;
+            () = &mut ends => return true,
+            () = self.call.cancel.cancelled() => {}
+        }
+        self.call.output.write(&self.said(self.clock.now().since(self.begun)));
+        let aborted = self.clock.now().after(self.script.abort_takes);
+        self.clock.until(aborted, Phase::ToolEnd(agent, index)).await;
+        false
+    }
+
+    /// What had been said after so long.
+    fn said(&self, ran: Span) -> String {
+        let lines = self.script.output.iter().filter(|(at, _)| *at <= ran);
+        lines.map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The driver takes what was written so far.
+    fn so_far(&self) -> Output {
+        Output::default()
+    }
+
+    fn result(&self) -> Output {
+        match &self.script.error {
+            Some(error) => Output::error(error),
+            None => Output::ok(&self.script.result),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What all agents of a session share: who there is, who is whose parent, who waits for whom.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use dashmap::DashMap;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
+
+use super::agent::Body;
+use super::journal::Journal;
+use super::mailbox::Mailbox;
+use super::ports::{Changes, Clock, ModelFactory, Workplace};
+use super::templates::Templates;
+use crate::rules::event::{Outcome, PlanStep, Place};
+use crate::rules::id::{AgentName, CallId, RunId, SessionId, TurnId};
+use crate::rules::mail::{Mail, Relation, Rest, Role, Sender, Standing};
+use crate::rules::settings::Settings;
+use crate::rules::time::{Micros, Span};
+use crate::rules::waiting::Wait;
+
+/// One agent, as everybody but its driver sees it. While it is idle this is all there is.
+pub(crate) struct AgentCell {
+    pub(crate) name: AgentName,
+    /// Its place in the session's order.
+    pub(crate) index: u32,
+    pub(crate) role: Role,
+    pub(crate) parent: Option<AgentName>,
+    pub(crate) depth: u32,
+    pub(crate) model: Option<Arc<str>>,
+    pub(crate) system: Arc<str>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) mailbox: Mailbox,
+    pub(crate) state: Mutex<AgentState>,
+    /// What only the driver works with; here while the agent is idle.
+    pub(crate) body: Mutex<Option<Box<Body>>>,
+}
+
+/// What is told of an agent when somebody asks.
+#[derive(Default)]
+pub(crate) struct AgentState {
+    pub(crate) prompt: Option<Arc<str>>,
+    pub(crate) turn: TurnId,
+    pub(crate) last_end: Option<LastEnd>,
+    pub(crate) plan: Vec<PlanStep>,
+    pub(crate) changes: Changes,
+    /// Mail that `wait_agents` took and whose result is not recorded yet.
+    pub(crate) claims: HashMap<CallId, Vec<Arc<Mail>>>,
+    /// Who waits for the report on the stopped run instead of getting mail.
+    pub(crate) report_to: Option<tokio::sync::oneshot::Sender<String>>,
+}
+
+/// How an agent's last run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastEnd {
+    /// The run.
+    pub run: RunId,
+    /// The outcome.
+    pub outcome: Outcome,
+    /// The answer, the error, or the report on a stopped run.
+    pub text: Arc<str>,
+}
+
+impl AgentCell {
+    /// Whether its first run is still to start with a prompt.
+    pub(crate) fn has_prompt(&self) -> bool {
+        self.state.lock().prompt.is_some()
+    }
+
+    /// Whether a run is under way or about to start.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.mailbox.is_running() || (self.has_prompt() && !self.is_closed())
+    }
+
+    /// Whether its mail is returned.
+    pub(crate) fn is_closed(&self) -> bool {
+        match self.mailbox.standing() {
+            Standing::Resting(rest) | Standing::Winding { then: rest, .. } => rest == Rest::Closed,
+            Standing::Running => false,
+        }
+    }
+
+    /// Where the agent is now, for events.
+    pub(crate) fn place(&self) -> Place {
+        Place::of(&self.name, self.mailbox.run(), self.state.lock().turn)
+    }
+}
+
+/// A session.
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) journal: Journal,
+    pub(crate) models: Arc<dyn ModelFactory>,
+    pub(crate) workplace: Arc<dyn Workplace>,
+    pub(crate) templates: Arc<dyn Templates>,
+    pub(crate) agents: DashMap<AgentName, Arc<AgentCell>>,
+    /// Names in the session's order.
+    pub(crate) order: Mutex<Vec<AgentName>>,
+    pub(crate) waits: Mutex<BTreeMap<AgentName, Wait>>,
+    pub(crate) urgent: Mutex<HashMap<(AgentName, AgentName), VecDeque<Micros>>>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) expiries: std::sync::atomic::AtomicU64,
+    /// How many drivers are at work.
+    pub(crate) busy: AtomicUsize,
+    /// Told whenever an agent comes to rest.
+    pub(crate) rested: Notify,
+}
+
+impl Session {
+    /// The agent of that name.
+    pub(crate) fn agent(&self, name: &str) -> Option<Arc<AgentCell>> {
+        self.agents.get(name).map(|cell| cell.clone())
+    }
+
+    /// All agents, in the session's order.
+    pub(crate) fn in_order(&self) -> Vec<Arc<AgentCell>> {
+        let names = self.order.lock().clone();
+        names.iter().filter_map(|name| self.agent(name.as_str())).collect()
+    }
+
+    /// Whether `above` is the parent of `below`, or its parent's parent, and so on.
+    pub(crate) fn is_ancestor(&self, above: &AgentName, below: &AgentCell) -> bool {
+        let mut parent = below.parent.clone();
+        // Parents are spawned before their children, so the walk ends.
+        while let Some(name) = parent {
+            if name == *above {
+                return true;
+            }
+            parent = self.agent(name.as_str()).and_then(|cell| cell.parent.clone());
+        }
+        false
+    }
+
+    /// What a sender is to a receiver.
+    pub(crate) fn relation(&self, from: &Sender, to: &AgentCell) -> Relation {
+        match from {
+            Sender::User => Relation::Person,
+            Sender::Coordinator(_) => Relation::Coordinator,
+            Sender::Agent(name) if self.is_ancestor(name, to) => Relation::Ancestor,
+            Sender::Agent(_) => Relation::Other,
+        }
+    }
+
+    /// The agent and all below it, parents first.
+    pub(crate) fn subtree(&self, root: &AgentName) -> Vec<Arc<AgentCell>> {
+        let below = |cell: &Arc<AgentCell>| cell.name == *root || self.is_ancestor(root, cell);
+        let mut cells: Vec<_> = self.in_order().into_iter().filter(below).collect();
+        cells.sort_by_key(|cell| cell.depth);
+        cells
+    }
+
+    /// Counts an urgent message from one agent to another; `false`: too many in 60 seconds.
+    pub(crate) fn urgent_rate(&self, from: &AgentName, to: &AgentCell) -> bool {
+        let now = self.clock.now();
+        let limit = to.settings.urgent_per_minute as usize;
+        let mut urgent = self.urgent.lock();
+        let recent = urgent.entry((from.clone(), to.name.clone())).or_default();
+        while recent.front().is_some_and(|at| now.since(*at) >= Span::secs(60)) {
+            recent.pop_front();
+        }
+        let allowed = recent.len() < limit;
+        if allowed {
+            recent.push_back(now);
+        }
+        allowed
+    }
+
+    /// A driver starts or ends its work.
+    pub(crate) fn at_work(&self, begins: bool) {
+        if begins {
+            self.busy.fetch_add(1, Ordering::AcqRel);
+        } else {
+            self.busy.fetch_sub(1, Ordering::AcqRel);
+        }
+        self.rested.notify_waiters();
+    }
+
+    /// Waits until no agent works.
+    pub(crate) async fn quiet(&self) {
+        loop {
+            let rested = self.rested.notified();
+            if self.busy.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            rested.await;
+        }
+    }
+}

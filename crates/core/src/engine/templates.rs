@@ -1,0 +1,61 @@
+//! What `spawn_agent` makes an agent of.
+
+use crate::rules::id::AgentName;
+use crate::rules::mail::Role;
+use crate::rules::settings::Settings;
+
+/// What an agent is made of.
+#[derive(Clone, Debug)]
+pub struct AgentSpec {
+    /// Its name.
+    pub name: AgentName,
+    /// Lead or subagent.
+    pub role: Role,
+    /// Who gets its ends as mail, and stands above it.
+    pub parent: Option<AgentName>,
+    /// What starts its first run at once; without it the agent is idle until mail comes.
+    pub prompt: Option<String>,
+    /// The model by name; without one the agent is a name only.
+    pub model: Option<String>,
+    /// The system prompt.
+    pub system: String,
+    /// Its settings.
+    pub settings: Settings,
+}
+
+impl AgentSpec {
+    /// An idle subagent with default settings; the fields are public to be changed.
+    pub fn new(name: AgentName, model: impl Into<String>) -> Self {
+        Self {
+            name,
+            role: Role::Subagent,
+            parent: None,
+            prompt: None,
+            model: Some(model.into()),
+            system: String::new(),
+            settings: Settings::default(),
+        }
+    }
+}
+
+/// Looks up what the tool `spawn_agent {name, prompt, agent?}` asks for.
+pub trait Templates: Send + Sync {
+    /// The agent to be: `template` is the definition asked for. The prompt and the parent are
+    /// filled in by the coordinator. The error tells the model what there is.
+    fn resolve(&self, name: &AgentName, template: Option<&str>, parent: &AgentName) -> Result<AgentSpec, String>;
+
+    /// What can be asked for, each with a description, for the tool's own description.
+    fn names(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+}
+
+/// No agent can be spawned by a model.
+#[derive(Debug, Default)]
+pub struct NoTemplates;
+
+impl Templates for NoTemplates {
+    fn resolve(&self, _: &AgentName, _: Option<&str>, _: &AgentName) -> Result<AgentSpec, String> {
+        Err("no agents can be spawned here".to_owned())
+    }
+}
