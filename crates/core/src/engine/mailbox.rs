@@ -479,16 +479,18 @@ impl Inner {
     }
 
     fn stop(&mut self, order: StopOrder, restart: bool) -> Stopped {
+        // After a supersede mail is accepted as by a running agent, after a stop as by a stopped one.
+        let rest = if restart { Rest::Idle } else { Rest::Stopped };
         match &mut self.standing {
             Standing::Resting(_) => return Stopped { at_rest: true, ..Stopped::default() },
             Standing::Winding { restart: false, .. } if !restart => return Stopped::default(),
             Standing::Winding { then: Rest::Closed, .. } => return Stopped::default(),
             Standing::Winding { then, restart: again } => {
-                *then = Rest::Stopped;
+                *then = rest;
                 *again = restart;
             }
             Standing::Running => {
-                self.standing = Standing::Winding { then: Rest::Stopped, restart };
+                self.standing = Standing::Winding { then: rest, restart };
                 if let Some(work) = &mut self.work {
                     work.cause.get_or_insert_with(|| Cause::Stop(order.by.clone()));
                 }

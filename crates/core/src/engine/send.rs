@@ -185,10 +185,10 @@ impl Sending<'_> {
         let urgency = self.urgency(to)?;
         self.right_run(to)?;
         self.known_superseded(to)?;
+        self.within_rate(to, urgency)?;
         if !to.is_closed() && message.supersedes.is_none() {
             to.mailbox.has_room(&to.name, message.text.len(), &to.settings)?;
         }
-        self.within_rate(to, urgency)?;
         Ok(Mail {
             id: self.id.clone(),
             from: message.from.clone(),
@@ -231,7 +231,7 @@ impl Sending<'_> {
 
     fn within_rate(&self, to: &AgentCell, urgency: Urgency) -> Result<(), Refusal> {
         match &self.message.from {
-            Sender::Agent(from) if urgency == Urgency::Urgent && !self.session.urgent_rate(from, to) => {
+            Sender::Agent(from) if urgency == Urgency::Urgent && !self.session.urgent_in_rate(from, to) => {
                 Err(Refusal::UrgentRate(to.settings.urgent_per_minute))
             }
             Sender::Agent(_) | Sender::User | Sender::Coordinator(_) => Ok(()),
@@ -267,6 +267,9 @@ impl Sending<'_> {
                 cell.mailbox.restore(vec![old]);
             }
             return Err(Refusal::Store(error.to_string()));
+        }
+        if let (Sender::Agent(from), Urgency::Urgent) = (&mail.from, mail.urgency) {
+            self.session.count_urgent(from, &to.name);
         }
         let relation = self.session.relation(&mail.from, to);
         deliver(self.session, to, mail, relation).await;

@@ -153,20 +153,23 @@ impl Session {
         cells
     }
 
-    /// Counts an urgent message from one agent to another; `false`: too many in 60 seconds.
-    pub(crate) fn urgent_rate(&self, from: &AgentName, to: &AgentCell) -> bool {
+    /// Whether one agent may send another an urgent message now: not too many in 60 seconds.
+    pub(crate) fn urgent_in_rate(&self, from: &AgentName, to: &AgentCell) -> bool {
         let now = self.clock.now();
-        let limit = to.settings.urgent_per_minute as usize;
         let mut urgent = self.urgent.lock();
-        let recent = urgent.entry((from.clone(), to.name.clone())).or_default();
+        let Some(recent) = urgent.get_mut(&(from.clone(), to.name.clone())) else {
+            return to.settings.urgent_per_minute > 0;
+        };
         while recent.front().is_some_and(|at| now.since(*at) >= Span::secs(60)) {
             recent.pop_front();
         }
-        let allowed = recent.len() < limit;
-        if allowed {
-            recent.push_back(now);
-        }
-        allowed
+        recent.len() < to.settings.urgent_per_minute as usize
+    }
+
+    /// Counts an urgent message that was accepted.
+    pub(crate) fn count_urgent(&self, from: &AgentName, to: &AgentName) {
+        let now = self.clock.now();
+        self.urgent.lock().entry((from.clone(), to.clone())).or_default().push_back(now);
     }
 
     /// A driver starts or ends its work.

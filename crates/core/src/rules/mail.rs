@@ -207,7 +207,6 @@ pub fn admission(standing: Standing, relation: Relation) -> Admission {
     use Admission::{Queue, Return, Wake};
     let rest = match standing {
         Standing::Running => return Queue,
-        Standing::Winding { then: Rest::Idle | Rest::Stopped, restart: true } => return Queue,
         Standing::Winding { then, .. } | Standing::Resting(then) => then,
     };
     match (rest, relation) {
@@ -467,7 +466,7 @@ mod tests {
             assert_eq!(admission(standing, Relation::Person), Return(ReturnReason::Closed));
         }
         assert_eq!(admission(Standing::Resting(Rest::Idle), Relation::Other), Wake);
-        let restarting = Standing::Winding { then: Rest::Stopped, restart: true };
-        assert_eq!(admission(restarting, Relation::Other), Queue);
+        let superseded = Standing::Winding { then: Rest::Idle, restart: true };
+        assert_eq!(admission(superseded, Relation::Other), Wake);
     }
 }

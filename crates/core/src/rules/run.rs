@@ -93,7 +93,8 @@ enum Phase {
     /// The reply asked for no tools.
     Replied,
     Tools(Turn),
-    Failed(Arc<str>),
+    /// It ends so, come what may.
+    Over(Ending),
 }
 
 impl Run {
@@ -118,16 +119,16 @@ impl Run {
     }
 
     /// Looks at the mailbox once and decides. A stop wins over whatever else happened.
-    pub fn step(&mut self, inbox: &dyn Inbox, spent: Spent) -> Step {
+    pub fn step(&mut self, inbox: &dyn Inbox) -> Step {
         if self.stopped_by.is_some() && self.is_between() {
             return Step::Finish(Ending::new(Outcome::Stopped, None));
         }
         match &mut self.phase {
-            Phase::Start => self.request(Point::Start, spent),
-            Phase::Cut => self.request(Point::Stream, spent),
-            Phase::Replied if inbox.pending().is_some() => self.request(Point::B, spent),
+            Phase::Start => self.request(Point::Start),
+            Phase::Cut => self.request(Point::Stream),
+            Phase::Replied if inbox.pending().is_some() => self.request(Point::B),
             Phase::Replied => Step::Finish(Ending::new(Outcome::Finished, None)),
-            Phase::Failed(why) => Step::Finish(Ending::new(Outcome::Failed, Some(why))),
+            Phase::Over(ending) => Step::Finish(ending.clone()),
             Phase::Calling => Step::RunTools(Vec::new()),
             Phase::Tools(turn) => {
                 let start = turn.step(inbox, &self.settings);
@@ -135,19 +136,16 @@ impl Run {
                     return Step::RunTools(start);
                 }
                 let point = turn.point();
-                self.request(point, spent)
+                self.request(point)
             }
         }
     }
 
-    /// The next turn, unless a limit forbids it. Mail is then left for the next run.
-    fn request(&self, point: Point, spent: Spent) -> Step {
-        if let Some(limit) = spent.limit(&self.settings) {
-            return Step::Finish(Ending::new(Outcome::Limit, Some(limit)));
-        }
+    /// The next turn, with what is taken before it.
+    fn request(&self, point: Point) -> Step {
         let (skipped, interrupted) = match &self.phase {
             Phase::Tools(turn) => (turn.skipped(), turn.interrupted()),
-            Phase::Start | Phase::Calling | Phase::Cut | Phase::Replied | Phase::Failed(_) => {
+            Phase::Start | Phase::Calling | Phase::Cut | Phase::Replied | Phase::Over(_) => {
                 Default::default()
             }
         };
@@ -159,23 +157,28 @@ impl Run {
         match &self.phase {
             Phase::Tools(turn) => turn.is_complete(),
             Phase::Calling => false,
-            Phase::Start | Phase::Cut | Phase::Replied | Phase::Failed(_) => true,
+            Phase::Start | Phase::Cut | Phase::Replied | Phase::Over(_) => true,
         }
     }
 
-    /// The model is called: a new turn begins.
-    pub fn turn_begins(&mut self) {
+    /// A new turn is to begin with a model call. `false`: a limit forbids it, the run is over.
+    pub fn turn_begins(&mut self, spent: Spent) -> bool {
         if let Phase::Tools(turn) = &self.phase {
             self.starved = next_count(self.starved, turn.progress());
         }
+        if let Some(limit) = spent.limit(&self.settings) {
+            self.phase = Phase::Over(Ending::new(Outcome::Limit, Some(limit)));
+            return false;
+        }
         self.turn += 1;
         self.phase = Phase::Calling;
+        true
     }
 
     /// A whole reply is recorded. `plan` holds its calls with what their tools say of them.
     pub fn model_replied(&mut self, reply: &Reply, plan: Vec<PlannedCall>) {
         self.phase = match failure_of(reply, &plan) {
-            Some(why) => Phase::Failed(why.into()),
+            Some(why) => Phase::Over(Ending::new(Outcome::Failed, Some(why))),
             None if plan.is_empty() => Phase::Replied,
             None => {
                 let threshold = self.settings.progress_guard.0;
@@ -191,8 +194,8 @@ impl Run {
     }
 
     /// The model failed for good, or something else that the run can't go on without.
-    pub fn failed(&mut self, why: impl Into<Arc<str>>) {
-        self.phase = Phase::Failed(why.into());
+    pub fn failed(&mut self, why: &str) {
+        self.phase = Phase::Over(Ending::new(Outcome::Failed, Some(why)));
     }
 
     /// The run is to end as stopped, whatever else happens. The first stop counts.
@@ -209,7 +212,7 @@ impl Run {
     pub fn tools(&mut self) -> Option<&mut Turn> {
         match &mut self.phase {
             Phase::Tools(turn) => Some(turn),
-            Phase::Start | Phase::Calling | Phase::Cut | Phase::Replied | Phase::Failed(_) => None,
+            Phase::Start | Phase::Calling | Phase::Cut | Phase::Replied | Phase::Over(_) => None,
         }
     }
 }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use super::Driver;
 use crate::engine::journal::Draft;
+use crate::engine::mailbox::StopOrder;
 use crate::engine::output::{SHOWN, capped};
 use crate::engine::ports::{Changes, Phase};
 use crate::engine::session::LastEnd;
 use crate::engine::{send, stop};
 use crate::rules::conversation::{Entry, ToolResult, ToolStatus};
 use crate::rules::event::{EventKind, Outcome, PlanStatus};
-use crate::rules::mail::{End, ReturnReason, Standing};
+use crate::rules::mail::{End, ReturnReason, Sender, Standing};
 use crate::rules::run::Ending;
 use crate::rules::settings::OnError;
 
@@ -125,13 +126,15 @@ impl Driver {
             Outcome::Limit => End::Limit,
             Outcome::Stopped => End::Stopped,
         };
-        let waiting = self.cell.state.lock().report_to.take();
-        if let Some(waiting) = waiting
-            && waiting.send(text.to_string()).is_ok()
-        {
+        let Some(parent) = self.cell.parent.clone() else { return };
+        let stopped_it = |order: &StopOrder| order.by == Sender::Agent(parent.clone());
+        let knows = match self.cell.state.lock().report_to.take() {
+            Some(waiting) => waiting.send(text.to_string()).is_ok(),
+            None => self.mailbox().stop_order().is_some_and(|order| stopped_it(&order)),
+        };
+        if knows {
             return;
         }
-        let Some(parent) = self.cell.parent.clone() else { return };
         let (session, about) = (self.session.clone(), self.cell.name.clone());
         self.session.tasks.spawn(async move {
             session.clock.turn(Phase::Caused).await;

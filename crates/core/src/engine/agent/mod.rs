@@ -154,7 +154,7 @@ impl Driver {
             self.run.stop(&order.by);
             self.apply_cuts();
         }
-        self.run.step(&self.cell.mailbox, self.body.spent)
+        self.run.step(&self.cell.mailbox)
     }
 
     async fn begin(&mut self) {
@@ -187,8 +187,8 @@ impl Driver {
                 specs.extend(toolbox.specs());
                 self.body.equipment = Some(Equipment { model, toolbox, specs });
             }
-            (Err(error), _) => self.run.failed(error.to_string()),
-            (_, Err(error)) => self.run.failed(error.to_string()),
+            (Err(error), _) => self.run.failed(&error.to_string()),
+            (_, Err(error)) => self.run.failed(&error.to_string()),
         }
     }
 

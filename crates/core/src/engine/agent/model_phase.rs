@@ -25,7 +25,9 @@ enum Attempt {
 impl Driver {
     /// Calls the model until it has replied, was cut, or failed for good.
     pub(super) async fn call_model(&mut self) {
-        self.run.turn_begins();
+        if !self.run.turn_begins(self.body.spent) {
+            return;
+        }
         self.cell.state.lock().turn = self.run.turn();
         self.body.spent.turns += 1;
         let began = self.session.clock.now();
@@ -189,7 +191,7 @@ impl Driver {
         let elapsed = self.session.clock.now().since(began);
         let decided = retrying(retry, failed, elapsed, failure.kind.is_retryable(), failure.retry_after);
         let Retrying::After(wait) = decided else {
-            self.run.failed(describe(&failure));
+            self.run.failed(&describe(&failure));
             return false;
         };
         let wait = Span(wait.0 + self.jitter(retry.jitter));

@@ -1,7 +1,7 @@
 //! Scripted models and simulated tools. They come in through the same ports as real ones.
 
 mod model;
-mod script;
+pub mod script;
 mod tools;
 
 pub use model::{PromptRecord, ScriptedModels};

@@ -42,6 +42,9 @@ pub(super) fn spawn_spec(session: &Session) -> ToolSpec {
 pub(super) async fn spawn(session: &Arc<Session>, cell: &Arc<AgentCell>, input: SpawnInput) -> Result<Output, Output> {
     let wrong = |text: String| Output::error(format!("Not spawned: {text}"));
     let name = AgentName::new(&input.name).map_err(|error| wrong(error.to_string()))?;
+    if cell.is_closed() {
+        return Err(wrong("you are closed".to_owned()));
+    }
     if input.prompt.trim().is_empty() {
         return Err(wrong("the prompt is empty".to_owned()));
     }

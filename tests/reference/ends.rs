@@ -1,0 +1,291 @@
+//! Step (2) of a round: tools end by agent and call order, then model calls by agent order.
+
+use super::model::*;
+use super::result::*;
+use super::simulate::World;
+use super::state::*;
+use super::texts;
+
+/// What a running call does in this step.
+enum Next {
+    Nothing,
+    /// It returned a continuation: its segment is over, its result is not there.
+    Returns,
+    Ends(Status),
+    Abort(Status, String),
+}
+
+impl World<'_> {
+    /// Tools, then model calls.
+    pub fn step_ends(&mut self) {
+        for agent in self.order.clone() {
+            let jobs = match self.turn(agent) {
+                Some(turn) => turn.jobs.len(),
+                None => 0,
+            };
+            for job in 0..jobs {
+                self.end_job(agent, job);
+            }
+        }
+        for agent in self.order.clone() {
+            self.end_model(agent);
+        }
+    }
+
+    /// The current turn's tools.
+    pub fn turn(&mut self, agent: usize) -> Option<&mut Turn> {
+        match self.agents[agent].run.as_mut().map(|r| &mut r.step) {
+            Some(Step::Tools(turn)) => Some(turn),
+            _ => None,
+        }
+    }
+
+    fn end_job(&mut self, agent: usize, job: usize) {
+        match self.next_of(agent, job) {
+            Next::Nothing => {}
+            Next::Returns => {
+                self.changed = true;
+                let turn = self.turn(agent);
+                if let Some(Phase::Running { returned, .. }) = turn.map(|t| &mut t.jobs[job].phase)
+                {
+                    *returned = true;
+                }
+            }
+            Next::Ends(status) => self.finish_job(agent, job, status, None),
+            Next::Abort(status, by) => self.begin_abort(agent, job, status, by),
+        }
+    }
+
+    fn next_of(&mut self, agent: usize, job: usize) -> Next {
+        let Some(run) = self.agents[agent].run.as_ref() else {
+            return Next::Nothing;
+        };
+        let Step::Tools(turn) = &run.step else {
+            return Next::Nothing;
+        };
+        let cut = turn.cut.clone();
+        let stop = run.stop.as_ref().map(|s| s.name.clone());
+        let Job { call, phase } = turn.jobs[job].clone();
+        let Phase::Running { failed, abort, .. } = &phase else {
+            return Next::Nothing;
+        };
+        if let Some(abort) = abort {
+            let over =
+                abort.ends <= self.now && (abort.ends > abort.begun || self.round > abort.round);
+            return if over {
+                Next::Ends(abort.status)
+            } else {
+                Next::Nothing
+            };
+        }
+        // What ends in the instant of an urgent message or a stop has ended: its own end is looked at first.
+        if self.reached_own_end(agent, &call, &phase, cut.is_some() || stop.is_some()) {
+            let failed = *failed || call.error.is_some();
+            return Next::Ends(if failed {
+                Status::Failed
+            } else {
+                Status::Completed
+            });
+        }
+        match (cut, stop) {
+            (Some(by), _) if call.abortable => Next::Abort(Status::Interrupted, by),
+            (None, Some(by)) if call.abortable => Next::Abort(Status::Stopped, by),
+            _ if self.has_returned(&call, &phase) => Next::Returns,
+            _ => Next::Nothing,
+        }
+    }
+
+    /// Whether a call that nobody aborts has its result in this step.
+    fn reached_own_end(
+        &mut self,
+        agent: usize,
+        call: &Call,
+        phase: &Phase,
+        cancelled: bool,
+    ) -> bool {
+        let Phase::Running {
+            started,
+            round,
+            duty,
+            ..
+        } = phase
+        else {
+            return false;
+        };
+        let later_round = self.round > *round;
+        match duty {
+            Duty::Timed => started + call.takes + call.continues.unwrap_or(0) <= self.now,
+            Duty::Instant => later_round,
+            Duty::Wait { names, all, until } => {
+                later_round && self.wait_is_over(agent, names, *all, *until, cancelled)
+            }
+            Duty::Halt { targets } => {
+                later_round && targets.iter().all(|(a, r)| self.run_is_over(*a, *r))
+            }
+        }
+    }
+
+    /// Whether a call returns its continuation in this step.
+    fn has_returned(&self, call: &Call, phase: &Phase) -> bool {
+        match phase {
+            Phase::Running {
+                started,
+                duty: Duty::Timed,
+                returned: false,
+                ..
+            } => call.continues.is_some() && started + call.takes <= self.now,
+            _ => false,
+        }
+    }
+
+    fn run_is_over(&self, agent: usize, run: u32) -> bool {
+        self.agents[agent].run.as_ref().is_none_or(|r| r.id != run)
+    }
+
+    fn begin_abort(&mut self, agent: usize, job: usize, status: Status, by: String) {
+        self.changed = true;
+        let (now, round) = (self.now, self.round);
+        let deadline = self.agents[agent].settings.abort_deadline;
+        let capped = self.reading.abort_capped_by_own_end;
+        let Some(turn) = self.turn(agent) else { return };
+        let it = &mut turn.jobs[job];
+        let Phase::Running { started, abort, .. } = &mut it.phase else {
+            return;
+        };
+        let mut takes = it.call.abort_takes;
+        if capped {
+            let own_end = *started + it.call.takes + it.call.continues.unwrap_or(0);
+            takes = takes.min(own_end.saturating_sub(now));
+        }
+        let gives_up = takes > deadline;
+        *abort = Some(Abort {
+            status: if gives_up { Status::Unknown } else { status },
+            by,
+            begun: now,
+            ends: now + takes.min(deadline),
+            round,
+        });
+        if self.reading.abort_ends_same_round && takes == 0 {
+            let status = if gives_up { Status::Unknown } else { status };
+            self.finish_job(agent, job, status, None);
+        }
+    }
+
+    /// Gives a call its result. `by` names who skipped it, for a call that never started.
+    pub fn finish_job(&mut self, agent: usize, job: usize, status: Status, by: Option<&str>) {
+        let now = self.now;
+        let to_begin = self.reading.elapsed_to_abort_begin;
+        let deadline = self.agents[agent].settings.abort_deadline;
+        let Some(run) = self.agents[agent].run.as_mut() else {
+            return;
+        };
+        let (run_id, turn_id) = (run.id, run.turn);
+        let Step::Tools(turn) = &mut run.step else {
+            return;
+        };
+        let it = &mut turn.jobs[job];
+        let (started, abort) = match &it.phase {
+            Phase::Running { started, abort, .. } => (Some(*started), abort.clone()),
+            _ => (None, None),
+        };
+        it.phase = Phase::Done(status);
+        let elapsed = match (started, &abort) {
+            (Some(s), Some(a)) if to_begin => a.begun - s,
+            (Some(s), _) => now - s,
+            _ => 0,
+        };
+        let by = abort.as_ref().map(|a| a.by.as_str()).or(by).unwrap_or("");
+        let text = texts::tool_result(&it.call, status, by, elapsed, deadline);
+        let result = ToolResult {
+            agent,
+            run: run_id,
+            turn: turn_id,
+            id: it.call.id.clone(),
+            name: it.call.name.clone(),
+            status,
+            started,
+            ended: now,
+            text,
+        };
+        let id = result.id.clone();
+        self.found.tools.push(result);
+        self.emit(agent, "tool_finished", &id);
+    }
+
+    /// Skips every call that has not started, for a stop (`stopped`) or for mail.
+    pub fn skip_waiting(&mut self, agent: usize, which: &[usize], by: &str, stopped: bool) {
+        for job in which {
+            let waiting = self.turn(agent).is_some_and(|t| t.jobs[*job].waiting());
+            if waiting {
+                let words = if stopped {
+                    texts::skipped_by_stop(by)
+                } else {
+                    texts::skipped_by_mail(by)
+                };
+                self.finish_job(agent, *job, Status::Skipped, Some(&words));
+            }
+        }
+    }
+
+    fn end_model(&mut self, agent: usize) {
+        let (now, round) = (self.now, self.round);
+        let beats = self.reading.stream_end_beats_urgent;
+        let same_round = self.reading.abort_ends_same_round;
+        let Some(run) = self.agents[agent].run.as_mut() else {
+            return;
+        };
+        let stopped = run.stop.is_some();
+        let Step::Model {
+            entry,
+            started,
+            cut,
+            cut_round,
+            end,
+            record,
+        } = &mut run.step
+        else {
+            return;
+        };
+        if end.is_some() {
+            return;
+        }
+        let takes = entry.as_ref().map_or(0, |e| e.takes);
+        let due = *started + takes <= now && cut_round.is_none() && (beats || !*cut);
+        if due {
+            let reached = match entry {
+                None => ModelEnd::Exhausted,
+                Some(e) => e.error.map_or(ModelEnd::Reply, ModelEnd::Error),
+            };
+            let is_reply = matches!(reached, ModelEnd::Reply);
+            *end = Some(reached);
+            self.changed = true;
+            if is_reply {
+                self.emit(agent, "model_finished", "");
+            }
+        } else if *cut || stopped {
+            let asked = *cut_round.get_or_insert(round);
+            self.changed = true;
+            if round > asked || same_round {
+                let text = entry.as_ref().and_then(|e| e.text.as_deref()).unwrap_or("");
+                let words = texts::words_out(text, now - *started, takes);
+                *end = Some(ModelEnd::Cut);
+                let record = *record;
+                self.found.calls[record].cut = Some((now, words));
+                self.emit(agent, "model_interrupted", "");
+            }
+        }
+    }
+
+    /// The mailbox's messages that act at a boundary.
+    pub fn acting(&self, agent: usize, only_urgent: bool) -> Vec<usize> {
+        let least = if only_urgent {
+            Urgency::Urgent
+        } else {
+            Urgency::NextBoundary
+        };
+        let mailbox = &self.agents[agent].mailbox;
+        (0..mailbox.len())
+            .filter(|i| mailbox[*i].urgency >= least)
+            .collect()
+    }
+}
