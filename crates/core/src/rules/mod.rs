@@ -3,6 +3,7 @@
 //! Nothing in here is async, reads a clock, opens a file or locks. The engine asks, these
 //! modules answer, so every rule can be tested with plain values.
 
+pub mod audit;
 pub mod batch;
 pub mod boundary;
 pub mod conversation;

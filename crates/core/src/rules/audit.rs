@@ -1,0 +1,237 @@
+//! The invariants of semantics.md, section 10, that a course of events can break. Like
+//! [`super::validate`] it shares no code with the engine: it reads what is told and
+//! believes nothing. Every replay is audited.
+
+use std::collections::{HashMap, HashSet};
+
+use super::event::{Event, EventKind};
+use super::id::{AgentName, CallId, MessageId, RunId};
+use super::time::Micros;
+use super::validate::Breach;
+
+/// Reads a session's events one after the other.
+#[derive(Debug, Default)]
+pub struct Auditor {
+    seq: u64,
+    t: Micros,
+    agents: HashMap<AgentName, Agent>,
+}
+
+#[derive(Debug, Default)]
+struct Agent {
+    run: RunId,
+    running: bool,
+    /// A stop was asked for in this run: no call and no request leaves any more.
+    stopped: bool,
+    /// Mail was put into the conversation and no request has followed: no call may start.
+    closed_turn: bool,
+    queued: Vec<MessageId>,
+    started: HashSet<CallId>,
+    finished: HashSet<CallId>,
+}
+
+impl Auditor {
+    /// Checks the next event.
+    pub fn event(&mut self, event: &Event) -> Result<(), Breach> {
+        if event.seq != self.seq + 1 || event.t < self.t {
+            return breach(8, format!("event {} at {} s follows event {} at {} s", event.seq, event.t, self.seq, self.t));
+        }
+        (self.seq, self.t) = (event.seq, event.t);
+        let Some(name) = &event.at.agent else { return Ok(()) };
+        let agent = self.agents.entry(name.clone()).or_default();
+        agent.of_this_run(event)?;
+        agent.mail(&event.kind)?;
+        agent.calls(&event.kind)
+    }
+}
+
+impl Agent {
+    /// Invariant 8: what belongs to a run happens in it.
+    fn of_this_run(&mut self, event: &Event) -> Result<(), Breach> {
+        let run = event.at.run.unwrap_or_default();
+        match &event.kind {
+            EventKind::RunStarted { .. } => {
+                if self.running || run != self.run + 1 {
+                    return breach(8, format!("run {run} starts while run {} is the last", self.run));
+                }
+                *self = Self { run, running: true, queued: std::mem::take(&mut self.queued), finished: std::mem::take(&mut self.finished), ..Self::default() };
+            }
+            EventKind::RunFinished { .. } => {
+                self.in_run(run)?;
+                if self.started.iter().any(|call| !self.finished.contains(call)) {
+                    return breach(9, "a run is over while a call of it is not");
+                }
+                self.running = false;
+            }
+            EventKind::ModelStarted { .. }
+            | EventKind::ModelFinished { .. }
+            | EventKind::ModelInterrupted { .. }
+            | EventKind::ModelRetry { .. }
+            | EventKind::ToolStarted { .. }
+            | EventKind::ToolFinished { .. }
+            | EventKind::MessageInjected { .. }
+            | EventKind::StopRequested { .. } => self.in_run(run)?,
+            EventKind::SessionStarted { .. }
+            | EventKind::AgentSpawned { .. }
+            | EventKind::MessageQueued { .. }
+            | EventKind::MessageRefused { .. }
+            | EventKind::MessageReturned { .. }
+            | EventKind::PlanUpdated { .. }
+            | EventKind::AgentClosed {} => {}
+        }
+        Ok(())
+    }
+
+    fn in_run(&self, run: RunId) -> Result<(), Breach> {
+        if self.running && run == self.run {
+            Ok(())
+        } else {
+            breach(8, format!("an event of run {run}, and run {} is {}", self.run, if self.running { "current" } else { "over" }))
+        }
+    }
+
+    /// Invariants 2 and 3: each message leaves the mailbox once, together in order of arrival.
+    fn mail(&mut self, kind: &EventKind) -> Result<(), Breach> {
+        match kind {
+            EventKind::MessageQueued { message, .. } => self.queued.push(message.clone()),
+            EventKind::MessageReturned { message, .. } => {
+                self.leaves(message)?;
+            }
+            EventKind::MessageInjected { messages, .. } => {
+                let places: Vec<usize> = messages.iter().map(|id| self.place(id)).collect::<Result<_, _>>()?;
+                if !places.is_sorted() {
+                    return breach(2, format!("{messages:?} are not injected in order of arrival"));
+                }
+                for message in messages {
+                    self.leaves(message)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn place(&self, message: &MessageId) -> Result<usize, Breach> {
+        let place = self.queued.iter().position(|queued| queued == message);
+        place.map_or_else(|| breach(2, format!("message {message} was not queued, or is there twice")), Ok)
+    }
+
+    fn leaves(&mut self, message: &MessageId) -> Result<(), Breach> {
+        let place = self.place(message)?;
+        self.queued.remove(place);
+        Ok(())
+    }
+
+    /// Invariants 4 and 5: nothing starts that a look or a token forbade, nothing ends twice.
+    fn calls(&mut self, kind: &EventKind) -> Result<(), Breach> {
+        match kind {
+            EventKind::ModelStarted { .. } if self.stopped => breach(5, "a request leaves after a stop"),
+            EventKind::ModelStarted { .. } => {
+                self.closed_turn = false;
+                Ok(())
+            }
+            EventKind::MessageInjected { point, .. } => {
+                self.closed_turn |= *point != super::mail::Point::Wait;
+                Ok(())
+            }
+            EventKind::StopRequested { .. } => {
+                self.stopped = true;
+                Ok(())
+            }
+            EventKind::ToolStarted { tool, .. } => {
+                if self.stopped || self.closed_turn || !self.started.insert(tool.clone()) || self.finished.contains(tool) {
+                    return breach(4, format!("call {tool} starts though it was forbidden or has started before"));
+                }
+                Ok(())
+            }
+            EventKind::ToolFinished { tool, .. } => {
+                if self.finished.insert(tool.clone()) {
+                    Ok(())
+                } else {
+                    breach(4, format!("call {tool} has a second result"))
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn breach<T>(number: u8, what: impl Into<String>) -> Result<T, Breach> {
+    Err(Breach { number, what: what.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::rules::conversation::ToolStatus;
+    use crate::rules::event::{Place, Trigger, VERSION};
+    use crate::rules::mail::{Point, ReturnReason, Urgency};
+
+    fn course(kinds: Vec<EventKind>) -> Option<u8> {
+        let worker = AgentName::new("worker").unwrap();
+        let mut auditor = Auditor::default();
+        let event = |(seq, kind)| Event { v: VERSION, seq, t: Micros(0), at: Place::of(&worker, 1, 1), kind };
+        (1..).zip(kinds).map(event).find_map(|event| auditor.event(&event).err()).map(|breach| breach.number)
+    }
+
+    fn starts() -> EventKind {
+        EventKind::RunStarted { trigger: Trigger::Prompt }
+    }
+
+    fn tool(id: &str) -> EventKind {
+        EventKind::ToolStarted { tool: CallId::new(id), name: "edit".into(), input: serde_json::Value::Null, batch: 1 }
+    }
+
+    fn ends(id: &str) -> EventKind {
+        let (tool, name) = (CallId::new(id), "edit".into());
+        EventKind::ToolFinished { tool, name, status: ToolStatus::Completed, is_error: false, bytes: 0, output: String::new() }
+    }
+
+    fn queued(id: &str) -> EventKind {
+        EventKind::MessageQueued { message: MessageId::new(id), from: "user".into(), urgency: Urgency::Urgent, text: "x".into() }
+    }
+
+    fn injected(ids: &[&str]) -> EventKind {
+        EventKind::MessageInjected {
+            messages: ids.iter().map(|id| MessageId::new(*id)).collect(),
+            point: Point::C,
+            text: "x".into(),
+            skipped: Arc::default(),
+            interrupted: Arc::default(),
+        }
+    }
+
+    fn stopped() -> EventKind {
+        EventKind::StopRequested { by: "user".into(), scope: Default::default(), still_queued: Vec::new() }
+    }
+
+    #[test]
+    fn invariant_2_a_message_leaves_the_mailbox_once_and_in_order() {
+        assert_eq!(course(vec![starts(), queued("a"), queued("b"), injected(&["a", "b"])]), None);
+        assert_eq!(course(vec![starts(), queued("a"), queued("b"), injected(&["b", "a"])]), Some(2));
+        let returned = EventKind::MessageReturned { message: MessageId::new("a"), reason: ReturnReason::Stopped };
+        assert_eq!(course(vec![starts(), queued("a"), injected(&["a"]), returned]), Some(2));
+    }
+
+    #[test]
+    fn invariant_4_nothing_starts_that_was_forbidden_and_nothing_ends_twice() {
+        assert_eq!(course(vec![starts(), tool("a"), ends("a")]), None);
+        assert_eq!(course(vec![starts(), tool("a"), ends("a"), ends("a")]), Some(4));
+        assert_eq!(course(vec![starts(), stopped(), tool("a")]), Some(4));
+        assert_eq!(course(vec![starts(), queued("a"), injected(&["a"]), tool("a")]), Some(4));
+    }
+
+    #[test]
+    fn invariant_5_a_stop_at_any_moment_wins() {
+        let request = EventKind::ModelStarted { call: 1, messages: 1 };
+        assert_eq!(course(vec![starts(), stopped(), request]), Some(5));
+    }
+
+    #[test]
+    fn invariant_8_an_event_of_a_stale_run_is_noticed() {
+        assert_eq!(course(vec![tool("a")]), Some(8));
+        assert_eq!(course(vec![starts(), starts()]), Some(8));
+    }
+}
