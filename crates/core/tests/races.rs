@@ -1,5 +1,7 @@
 //! The nastiest races known from other projects, each as a claim (semantics.md, sections 3 to 8).
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -11,7 +13,9 @@ use midturn_core::rules::boundary::{Committed, Inbox};
 use midturn_core::rules::conversation::{InterruptReason, ToolStatus};
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
-use midturn_core::rules::mail::{Mail, MailKind, Point, ReceiptState, Relation, Rest, Sender, Standing, Urgency};
+use midturn_core::rules::mail::{
+    Mail, MailKind, Point, ReceiptState, Relation, Rest, Sender, Standing, Urgency,
+};
 use midturn_core::rules::settings::Settings;
 use midturn_core::rules::time::{Micros, Span};
 use midturn_core::rules::turn::{Given, Turn};
@@ -115,7 +119,8 @@ impl Inbox for Withdrawn {
 #[test]
 fn a_peek_that_finds_nothing_to_act_on_cancels_nothing() {
     let settings = Settings::default();
-    let call = PlannedCall { id: CallId::new("a"), name: "edit".into(), safe: false, abortable: true, edits: None };
+    let call =
+        PlannedCall { id: CallId::new("a"), name: "edit".into(), safe: false, abortable: true, edits: None };
     let mut turn = Turn::new(vec![call], &settings, false);
     assert_eq!(turn.step(&Withdrawn, &settings), [0]);
 }
@@ -199,7 +204,8 @@ async fn team(scripts: Scripts) -> (Coordinator, Arc<Log>) {
     let log = Arc::new(Log::default());
     let models = Arc::new(ScriptedModels::new(clock.clone(), scripts.clone()));
     let tools = Arc::new(SimulatedTools::new(clock.clone(), scripts));
-    let coordinator = Coordinator::builder(models, tools).clock(clock).observer(log.clone()).start().await.unwrap();
+    let coordinator =
+        Coordinator::builder(models, tools).clock(clock).observer(log.clone()).start().await.unwrap();
     (coordinator, log)
 }
 

@@ -208,7 +208,11 @@ impl Coordinator {
     /// the receipt of the first receiver.
     pub async fn send(&self, message: Message) -> Result<Receipt, Refusal> {
         let nobody = Refusal::UnknownAgent(message.to.clone());
-        send::send(&self.session, message).await.into_iter().next().map_or(Err(nobody), |delivery| delivery.result)
+        send::send(&self.session, message)
+            .await
+            .into_iter()
+            .next()
+            .map_or(Err(nobody), |delivery| delivery.result)
     }
 
     /// Sends to whoever the address names: one delivery for each receiver.
@@ -301,7 +305,8 @@ pub(crate) async fn spawn(session: &Arc<Session>, spec: AgentSpec) -> Result<(),
         return Err(SpawnError::TooDeep(session.settings.max_depth));
     }
     let cell = enter(session, spec, depth)?;
-    let kind = EventKind::AgentSpawned { parent: cell.parent.clone(), role: cell.role, model: cell.model.clone() };
+    let kind =
+        EventKind::AgentSpawned { parent: cell.parent.clone(), role: cell.role, model: cell.model.clone() };
     session.journal.record(Draft::event(cell.place(), kind)).await?;
     if cell.has_prompt() {
         send::start_prompted(session, &cell);
@@ -354,7 +359,11 @@ fn cell_of(spec: AgentSpec, index: u32, depth: u32) -> AgentCell {
 }
 
 /// Takes a message back from every mailbox where it is queued and has not acted.
-pub(crate) async fn withdraw(session: &Arc<Session>, from: &Sender, id: &MessageId) -> Result<usize, Refusal> {
+pub(crate) async fn withdraw(
+    session: &Arc<Session>,
+    from: &Sender,
+    id: &MessageId,
+) -> Result<usize, Refusal> {
     let key = MessageKey { from: from.clone(), id: id.clone() };
     let receivers = session.journal.receipts.receivers(&key);
     if receivers.is_empty() {

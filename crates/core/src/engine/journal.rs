@@ -1,8 +1,8 @@
 //! The journal: every change of a session goes through here, is made durable as a whole by
 //! the [`Store`], moves its receipts, and is only then told to the observers.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Mutex;
 
@@ -86,9 +86,22 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    pub(crate) fn new(clock: Arc<dyn Clock>, store: Arc<dyn Store>, observers: Vec<Arc<dyn Observer>>) -> Self {
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        store: Arc<dyn Store>,
+        observers: Vec<Arc<dyn Observer>>,
+    ) -> Self {
         let receipts = Receipts::default();
-        Self { clock, store, observers, receipts, order: Mutex::new(()), seq: AtomicU64::new(0), live: AtomicU64::new(0), broken: OnceLock::new() }
+        Self {
+            clock,
+            store,
+            observers,
+            receipts,
+            order: Mutex::new(()),
+            seq: AtomicU64::new(0),
+            live: AtomicU64::new(0),
+            broken: OnceLock::new(),
+        }
     }
 
     /// Makes the draft durable, then moves the receipts, then tells. After an error nothing

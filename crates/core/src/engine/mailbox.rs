@@ -17,8 +17,7 @@ use crate::rules::boundary::{Committed, Inbox};
 use crate::rules::conversation::InterruptReason;
 use crate::rules::id::{AgentName, MessageId, RunId};
 use crate::rules::mail::{
-    Admission, Mail, MailKind, Refusal, Relation, Rest, ReturnReason, Sender, Standing, Urgency,
-    admission,
+    Admission, Mail, MailKind, Refusal, Relation, Rest, ReturnReason, Sender, Standing, Urgency, admission,
 };
 use crate::rules::settings::Settings;
 use crate::rules::wording::Cause;
@@ -244,7 +243,8 @@ impl Mailbox {
     /// Whether mail of `after_tools` or above is there that is no answer of these agents.
     pub fn has_other(&self, than: impl Fn(&AgentName) -> bool) -> bool {
         let inner = self.inner.lock();
-        let other = |queued: &Queued| queued.mail.urgency >= Urgency::AfterTools && !is_answer(&queued.mail, &than);
+        let other =
+            |queued: &Queued| queued.mail.urgency >= Urgency::AfterTools && !is_answer(&queued.mail, &than);
         inner.queue.iter().any(other)
     }
 
@@ -266,9 +266,7 @@ impl Mailbox {
 
     /// Takes one message back that is queued and not committed.
     pub fn take_back(&self, from: &Sender, id: &MessageId) -> Result<Arc<Mail>, TakeBack> {
-        let is_it = |queued: &Queued| {
-            !queued.committed && queued.mail.id == *id && queued.mail.from == *from
-        };
+        let is_it = |queued: &Queued| !queued.committed && queued.mail.id == *id && queued.mail.from == *from;
         self.take_where(is_it).pop().ok_or(TakeBack::TooLate)
     }
 

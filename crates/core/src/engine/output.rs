@@ -76,7 +76,7 @@ impl OutputSink for Capped {
         let room = floor(text, KEPT.saturating_sub(kept.head.len()).min(text.len()));
         let room = if kept.tail.is_empty() { room } else { 0 };
         kept.head.push_str(&text[..room]);
-        kept.tail.extend(text[room..].as_bytes());
+        kept.tail.extend(&text.as_bytes()[room..]);
         let over = kept.tail.len().saturating_sub(KEPT);
         kept.tail.drain(..over);
         kept.left_out += over;

@@ -13,8 +13,7 @@ use crate::rules::conversation::MessageKey;
 use crate::rules::event::{EventKind, Place};
 use crate::rules::id::{AgentName, MessageId, RunId};
 use crate::rules::mail::{
-    End, Mail, MailKind, Refusal, Relation, ReturnReason, Sender, Urgency, default_urgency,
-    may_be_urgent,
+    End, Mail, MailKind, Refusal, Relation, ReturnReason, Sender, Urgency, default_urgency, may_be_urgent,
 };
 use crate::rules::time::Span;
 
@@ -360,8 +359,16 @@ pub(crate) async fn take_back(
 }
 
 /// Tells a parent of a subagent's end: mail of the coordinator's own.
-pub(crate) async fn end_of(session: &Arc<Session>, about: &AgentName, parent: &AgentName, end: End, text: Arc<str>) {
-    let (Some(child), Some(to)) = (session.agent(about.as_str()), session.agent(parent.as_str())) else { return };
+pub(crate) async fn end_of(
+    session: &Arc<Session>,
+    about: &AgentName,
+    parent: &AgentName,
+    end: End,
+    text: Arc<str>,
+) {
+    let (Some(child), Some(to)) = (session.agent(about.as_str()), session.agent(parent.as_str())) else {
+        return;
+    };
     let from = Sender::Coordinator(about.clone());
     let id = MessageId::new(format!("{about}#{}", child.mailbox.run()));
     let mail = Arc::new(Mail {

@@ -14,7 +14,7 @@ use super::journal::Journal;
 use super::mailbox::Mailbox;
 use super::ports::{Changes, Clock, ModelFactory, Workplace};
 use super::templates::Templates;
-use crate::rules::event::{Outcome, PlanStep, Place};
+use crate::rules::event::{Outcome, Place, PlanStep};
 use crate::rules::id::{AgentName, CallId, RunId, SessionId, TurnId};
 use crate::rules::mail::{Mail, Relation, Rest, Role, Sender, Standing};
 use crate::rules::settings::Settings;

@@ -58,7 +58,12 @@ fn reason_of(by: &Sender) -> InterruptReason {
 }
 
 /// Ends the current run of an agent, and of all below it if asked.
-pub(crate) async fn stop(session: &Arc<Session>, name: &str, by: Sender, scope: Scope) -> Result<StopReply, StopError> {
+pub(crate) async fn stop(
+    session: &Arc<Session>,
+    name: &str,
+    by: Sender,
+    scope: Scope,
+) -> Result<StopReply, StopError> {
     let root = allowed(session, name, &by)?;
     let cells = match scope {
         Scope::Agent => vec![root],
@@ -69,7 +74,12 @@ pub(crate) async fn stop(session: &Arc<Session>, name: &str, by: Sender, scope: 
 }
 
 /// Stops these agents, in this order.
-pub(crate) async fn stop_all(session: &Session, cells: &[Arc<AgentCell>], order: &StopOrder, scope: Scope) -> StopReply {
+pub(crate) async fn stop_all(
+    session: &Session,
+    cells: &[Arc<AgentCell>],
+    order: &StopOrder,
+    scope: Scope,
+) -> StopReply {
     let mut reply = StopReply::default();
     for cell in cells {
         let stopped = cell.mailbox.stop(order.clone());
@@ -82,7 +92,14 @@ pub(crate) async fn stop_all(session: &Session, cells: &[Arc<AgentCell>], order:
     reply
 }
 
-async fn tell(session: &Session, cell: &AgentCell, order: &StopOrder, scope: Scope, stopped: &Stopped, returned: ReturnReason) {
+async fn tell(
+    session: &Session,
+    cell: &AgentCell,
+    order: &StopOrder,
+    scope: Scope,
+    stopped: &Stopped,
+    returned: ReturnReason,
+) {
     let place = cell.place();
     let kind = EventKind::StopRequested {
         by: order.by.to_string(),
@@ -143,7 +160,11 @@ fn resume_stopped(session: &Arc<Session>, cell: &Arc<AgentCell>) -> bool {
 }
 
 /// Closes an agent and all below it, leaves first. From now on their mail is returned.
-pub(crate) async fn close(session: &Arc<Session>, name: &str, by: Sender) -> Result<Vec<AgentName>, StopError> {
+pub(crate) async fn close(
+    session: &Arc<Session>,
+    name: &str,
+    by: Sender,
+) -> Result<Vec<AgentName>, StopError> {
     let root = allowed(session, name, &by)?;
     let order = StopOrder { reason: reason_of(&by), by };
     let mut closed = Vec::new();

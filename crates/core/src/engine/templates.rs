@@ -42,7 +42,12 @@ impl AgentSpec {
 pub trait Templates: Send + Sync {
     /// The agent to be: `template` is the definition asked for. The prompt and the parent are
     /// filled in by the coordinator. The error tells the model what there is.
-    fn resolve(&self, name: &AgentName, template: Option<&str>, parent: &AgentName) -> Result<AgentSpec, String>;
+    fn resolve(
+        &self,
+        name: &AgentName,
+        template: Option<&str>,
+        parent: &AgentName,
+    ) -> Result<AgentSpec, String>;
 
     /// What can be asked for, each with a description, for the tool's own description.
     fn names(&self) -> Vec<(String, String)> {

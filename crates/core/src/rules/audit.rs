@@ -34,7 +34,10 @@ impl Auditor {
     /// Checks the next event.
     pub fn event(&mut self, event: &Event) -> Result<(), Breach> {
         if event.seq != self.seq + 1 || event.t < self.t {
-            return breach(8, format!("event {} at {} s follows event {} at {} s", event.seq, event.t, self.seq, self.t));
+            return breach(
+                8,
+                format!("event {} at {} s follows event {} at {} s", event.seq, event.t, self.seq, self.t),
+            );
         }
         (self.seq, self.t) = (event.seq, event.t);
         let Some(name) = &event.at.agent else { return Ok(()) };
@@ -54,7 +57,13 @@ impl Agent {
                 if self.running || run != self.run + 1 {
                     return breach(8, format!("run {run} starts while run {} is the last", self.run));
                 }
-                *self = Self { run, running: true, queued: std::mem::take(&mut self.queued), finished: std::mem::take(&mut self.finished), ..Self::default() };
+                *self = Self {
+                    run,
+                    running: true,
+                    queued: std::mem::take(&mut self.queued),
+                    finished: std::mem::take(&mut self.finished),
+                    ..Self::default()
+                };
             }
             EventKind::RunFinished { .. } => {
                 self.in_run(run)?;
@@ -86,7 +95,14 @@ impl Agent {
         if self.running && run == self.run {
             Ok(())
         } else {
-            breach(8, format!("an event of run {run}, and run {} is {}", self.run, if self.running { "current" } else { "over" }))
+            breach(
+                8,
+                format!(
+                    "an event of run {run}, and run {} is {}",
+                    self.run,
+                    if self.running { "current" } else { "over" }
+                ),
+            )
         }
     }
 
@@ -98,7 +114,8 @@ impl Agent {
                 self.leaves(message)?;
             }
             EventKind::MessageInjected { messages, .. } => {
-                let places: Vec<usize> = messages.iter().map(|id| self.place(id)).collect::<Result<_, _>>()?;
+                let places: Vec<usize> =
+                    messages.iter().map(|id| self.place(id)).collect::<Result<_, _>>()?;
                 if !places.is_sorted() {
                     return breach(2, format!("{messages:?} are not injected in order of arrival"));
                 }
@@ -139,8 +156,15 @@ impl Agent {
                 Ok(())
             }
             EventKind::ToolStarted { tool, .. } => {
-                if self.stopped || self.closed_turn || !self.started.insert(tool.clone()) || self.finished.contains(tool) {
-                    return breach(4, format!("call {tool} starts though it was forbidden or has started before"));
+                if self.stopped
+                    || self.closed_turn
+                    || !self.started.insert(tool.clone())
+                    || self.finished.contains(tool)
+                {
+                    return breach(
+                        4,
+                        format!("call {tool} starts though it was forbidden or has started before"),
+                    );
                 }
                 Ok(())
             }
@@ -181,16 +205,33 @@ mod tests {
     }
 
     fn tool(id: &str) -> EventKind {
-        EventKind::ToolStarted { tool: CallId::new(id), name: "edit".into(), input: serde_json::Value::Null, batch: 1 }
+        EventKind::ToolStarted {
+            tool: CallId::new(id),
+            name: "edit".into(),
+            input: serde_json::Value::Null,
+            batch: 1,
+        }
     }
 
     fn ends(id: &str) -> EventKind {
         let (tool, name) = (CallId::new(id), "edit".into());
-        EventKind::ToolFinished { tool, name, status: ToolStatus::Completed, is_error: false, bytes: 0, output: String::new() }
+        EventKind::ToolFinished {
+            tool,
+            name,
+            status: ToolStatus::Completed,
+            is_error: false,
+            bytes: 0,
+            output: String::new(),
+        }
     }
 
     fn queued(id: &str) -> EventKind {
-        EventKind::MessageQueued { message: MessageId::new(id), from: "user".into(), urgency: Urgency::Urgent, text: "x".into() }
+        EventKind::MessageQueued {
+            message: MessageId::new(id),
+            from: "user".into(),
+            urgency: Urgency::Urgent,
+            text: "x".into(),
+        }
     }
 
     fn injected(ids: &[&str]) -> EventKind {
@@ -211,7 +252,8 @@ mod tests {
     fn invariant_2_a_message_leaves_the_mailbox_once_and_in_order() {
         assert_eq!(course(vec![starts(), queued("a"), queued("b"), injected(&["a", "b"])]), None);
         assert_eq!(course(vec![starts(), queued("a"), queued("b"), injected(&["b", "a"])]), Some(2));
-        let returned = EventKind::MessageReturned { message: MessageId::new("a"), reason: ReturnReason::Stopped };
+        let returned =
+            EventKind::MessageReturned { message: MessageId::new("a"), reason: ReturnReason::Stopped };
         assert_eq!(course(vec![starts(), queued("a"), injected(&["a"]), returned]), Some(2));
     }
 

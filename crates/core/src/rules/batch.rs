@@ -93,12 +93,9 @@ mod tests {
     #[test]
     fn batches_are_maximal_and_serial_ones_have_a_boundary_between_calls() {
         let settings = Settings::default();
-        for (layout, expected) in [
-            ("", ""),
-            ("rrreeb", "1rrr 2e 2e 2b"),
-            ("brre", "1b 2rr 3e"),
-            ("rer", "1r 2e 3r"),
-        ] {
+        for (layout, expected) in
+            [("", ""), ("rrreeb", "1rrr 2e 2e 2b"), ("brre", "1b 2rr 3e"), ("rer", "1r 2e 3r")]
+        {
             assert_eq!(shape(layout, &settings), expected);
         }
     }

@@ -37,9 +37,7 @@ pub enum Moment {
 pub fn acts(moment: Moment, guarded: bool, settings: &Settings) -> Option<Urgency> {
     match moment {
         Moment::Streaming if !settings.urgent_cuts_stream => None,
-        Moment::Streaming | Moment::Retrying | Moment::Working | Moment::WithinEdits => {
-            Some(Urgency::Urgent)
-        }
+        Moment::Streaming | Moment::Retrying | Moment::Working | Moment::WithinEdits => Some(Urgency::Urgent),
         Moment::BeforeTools | Moment::BetweenCalls if guarded => Some(Urgency::Urgent),
         Moment::BeforeTools | Moment::BetweenCalls => Some(Urgency::NextBoundary),
     }

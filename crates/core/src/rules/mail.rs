@@ -260,7 +260,9 @@ pub enum Refusal {
     #[error("only a person or an ancestor may send an urgent message here; send it without urgent")]
     UrgentNotAllowed,
     /// Too many urgent ones from this sender to this receiver.
-    #[error("at most {0} urgent messages a minute from one agent to another; send it without urgent, or later")]
+    #[error(
+        "at most {0} urgent messages a minute from one agent to another; send it without urgent, or later"
+    )]
     UrgentRate(u32),
     /// The mailbox has no room.
     #[error("the mailbox of `{0}` is full; wait until it has read its mail")]
@@ -427,9 +429,9 @@ impl ReceiptState {
     /// Where it was injected, if it was.
     pub fn injection(&self) -> Option<&Injection> {
         match self {
-            Self::Injected(injection)
-            | Self::Sent { injection, .. }
-            | Self::Answered { injection, .. } => Some(injection),
+            Self::Injected(injection) | Self::Sent { injection, .. } | Self::Answered { injection, .. } => {
+                Some(injection)
+            }
             Self::Queued | Self::Returned(_) => None,
         }
     }

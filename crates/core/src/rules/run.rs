@@ -254,14 +254,16 @@ pub enum Retrying {
 
 /// Whether a failed attempt is tried again: `failed` attempts so far, `elapsed` since the
 /// first one began (semantics.md, section 7).
-pub fn retrying(retry: &Retry, failed: u32, elapsed: Span, retryable: bool, retry_after: Option<Span>) -> Retrying {
+pub fn retrying(
+    retry: &Retry,
+    failed: u32,
+    elapsed: Span,
+    retryable: bool,
+    retry_after: Option<Span>,
+) -> Retrying {
     let wait = retry.wait(failed, retry_after);
     let in_time = elapsed.0.saturating_add(wait.0) <= retry.time.0;
-    if retryable && failed < retry.attempts && in_time {
-        Retrying::After(wait)
-    } else {
-        Retrying::GiveUp
-    }
+    if retryable && failed < retry.attempts && in_time { Retrying::After(wait) } else { Retrying::GiveUp }
 }
 
 #[cfg(test)]

@@ -131,7 +131,8 @@ settings! {
 impl Retry {
     /// The wait after the `failed`-th failed attempt (1, 2 …), before jitter.
     pub fn wait(&self, failed: u32, retry_after: Option<Span>) -> Span {
-        let doubled = self.base.0.saturating_mul(1u64.checked_shl(failed.saturating_sub(1)).unwrap_or(u64::MAX));
+        let doubled =
+            self.base.0.saturating_mul(1u64.checked_shl(failed.saturating_sub(1)).unwrap_or(u64::MAX));
         Span(doubled.min(self.cap.0)).max(retry_after.unwrap_or_default())
     }
 }

@@ -34,8 +34,8 @@ impl fmt::Display for Micros {
 
 impl Serialize for Micros {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw = serde_json::value::RawValue::from_string(self.to_string())
-            .map_err(serde::ser::Error::custom)?;
+        let raw =
+            serde_json::value::RawValue::from_string(self.to_string()).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)
     }
 }

@@ -138,7 +138,11 @@ mod tests {
 
     fn asks(ids: &[&str]) -> Arc<Entry> {
         let call = |id: &&str| {
-            Block::ToolUse(ToolUse { id: CallId::new(*id), name: "edit".into(), input: serde_json::json!({}) })
+            Block::ToolUse(ToolUse {
+                id: CallId::new(*id),
+                name: "edit".into(),
+                input: serde_json::json!({}),
+            })
         };
         Arc::new(Entry::Assistant(Reply { blocks: ids.iter().map(call).collect(), ..Reply::default() }))
     }

@@ -52,7 +52,11 @@ fn is_held(wait: &Wait, members: &BTreeSet<&AgentName>) -> bool {
 }
 
 /// From the waiter along the waits to the first one that is met again.
-fn walk(graph: &BTreeMap<&AgentName, &Wait>, members: &BTreeSet<&AgentName>, waiter: &AgentName) -> Vec<AgentName> {
+fn walk(
+    graph: &BTreeMap<&AgentName, &Wait>,
+    members: &BTreeSet<&AgentName>,
+    waiter: &AgentName,
+) -> Vec<AgentName> {
     let mut path = vec![waiter.clone()];
     let mut here = waiter;
     while let Some(next) = graph.get(here).and_then(|wait| wait.names.iter().find(|n| members.contains(n))) {
@@ -80,15 +84,13 @@ mod tests {
     #[test]
     fn a_wait_that_would_never_end_is_found_and_named() {
         use WaitMode::{All, Any};
-        let waits: BTreeMap<_, _> =
-            [(name("a"), wait("b", All)), (name("b"), wait("c d", Any))].into();
-        for (waiter, new, expected) in [
-            ("c", wait("a", All), None),
-            ("a", wait("a", All), Some("a")),
-            ("x", wait("a", All), None),
-        ] {
+        let waits: BTreeMap<_, _> = [(name("a"), wait("b", All)), (name("b"), wait("c d", Any))].into();
+        for (waiter, new, expected) in
+            [("c", wait("a", All), None), ("a", wait("a", All), Some("a")), ("x", wait("a", All), None)]
+        {
             let found = cycle(&waits, &name(waiter), &new);
-            let found = found.map(|names| names.iter().map(|n| n.as_str().to_owned()).collect::<Vec<_>>().join(" "));
+            let found =
+                found.map(|names| names.iter().map(|n| n.as_str().to_owned()).collect::<Vec<_>>().join(" "));
             assert_eq!(found.as_deref(), expected, "{waiter}");
         }
         let mut closed = waits;

@@ -27,7 +27,10 @@ pub fn cut(cause: &Cause, ran: Span, output: &str) -> String {
     let seconds = ran.tenths();
     let head = match cause {
         Cause::Mail(sender) => {
-            format!("[Interrupted after {seconds} s: message received from {}. It may have taken effect in part.]", sender.spoken())
+            format!(
+                "[Interrupted after {seconds} s: message received from {}. It may have taken effect in part.]",
+                sender.spoken()
+            )
         }
         Cause::Stop(by) => {
             format!("[Stopped by {} after {seconds} s. It may have taken effect in part.]", by.spoken())
@@ -46,7 +49,8 @@ pub fn given_up(deadline: Span) -> String {
 }
 
 /// The result of a call that had started when the process ended.
-pub const LOST: &str = "[Unknown: the process ended while this ran. It may have taken effect in part or in full.]";
+pub const LOST: &str =
+    "[Unknown: the process ended while this ran. It may have taken effect in part or in full.]";
 
 /// The result of a call that had not started when the process ended.
 pub const NEVER_RAN: &str = "[Skipped: the process ended before this ran]";

@@ -116,7 +116,8 @@ impl Driver {
             let at = clock.now().after(self.cell.settings.abort_deadline);
             clock.until(at, Phase::Deadline(self.cell.index)).await;
         };
-        let mut handed_over = Handover { unsent: &mut self.body.unsent, unanswered: &mut self.body.unanswered };
+        let mut handed_over =
+            Handover { unsent: &mut self.body.unsent, unanswered: &mut self.body.unanswered };
         let mut reply = model.call(request);
         tokio::pin!(deadline);
         let result = loop {

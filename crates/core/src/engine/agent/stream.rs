@@ -31,7 +31,13 @@ struct Said {
 
 impl Stream {
     pub(super) fn new(session: Arc<Session>, place: Place) -> Self {
-        Self { session, place, said: Mutex::default(), handed_over: AtomicBool::new(false), sent: Notify::new() }
+        Self {
+            session,
+            place,
+            said: Mutex::default(),
+            handed_over: AtomicBool::new(false),
+            sent: Notify::new(),
+        }
     }
 
     /// Whether the request was handed to the connection.

@@ -226,11 +226,19 @@ impl Driver {
     }
 
     fn ended(&mut self, call: &RunningCall, output: Output) {
-        let claimed = self.asked(call.index).and_then(|asked| {
-            self.cell.state.lock().claims.get(&asked.id).map(|mail| keys(mail))
-        });
-        let text = if output.text.is_empty() && call.cancel.is_cancelled() { call.output.text() } else { output.text };
-        let given = Given { text: capped(&text, RESULT), is_error: output.is_error, messages: claimed.unwrap_or_default() };
+        let claimed = self
+            .asked(call.index)
+            .and_then(|asked| self.cell.state.lock().claims.get(&asked.id).map(|mail| keys(mail)));
+        let text = if output.text.is_empty() && call.cancel.is_cancelled() {
+            call.output.text()
+        } else {
+            output.text
+        };
+        let given = Given {
+            text: capped(&text, RESULT),
+            is_error: output.is_error,
+            messages: claimed.unwrap_or_default(),
+        };
         if let Some(turn) = self.run.tools() {
             turn.ended(call.index, given);
         }
@@ -329,7 +337,8 @@ fn panic_of(error: JoinError) -> String {
     match error.try_into_panic() {
         Ok(panic) => {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it panicked".to_owned())
+            text.or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "it panicked".to_owned())
         }
         Err(error) => error.to_string(),
     }

@@ -12,6 +12,6 @@ pub use model::{ErrorKind, Model, ModelFactory, ModelFailure, Progress, Request}
 pub use observer::Observer;
 pub use store::{Store, StoreError, Transaction};
 pub use tool::{
-    CallTraits, Changes, MailWatch, Output, OutputSink, Returned, Tool, ToolCall, ToolError,
-    ToolSpec, Toolbox, Workplace,
+    CallTraits, Changes, MailWatch, Output, OutputSink, Returned, Tool, ToolCall, ToolError, ToolSpec,
+    Toolbox, Workplace,
 };

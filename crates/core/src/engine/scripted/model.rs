@@ -147,7 +147,8 @@ fn say_so_far(request: &Request<'_>, entry: &ScriptedReply, elapsed: Span) {
     let words = (thinking.len() + text.len()) as u64;
     let out = match entry.takes.0 {
         0 => words,
-        takes => u64::try_from(u128::from(elapsed.0.min(takes)) * u128::from(words) / u128::from(takes)).unwrap_or(words),
+        takes => u64::try_from(u128::from(elapsed.0.min(takes)) * u128::from(words) / u128::from(takes))
+            .unwrap_or(words),
     };
     let out = usize::try_from(out).unwrap_or(usize::MAX);
     let thought = out.min(thinking.len());

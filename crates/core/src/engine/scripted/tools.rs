@@ -7,7 +7,8 @@ use async_trait::async_trait;
 
 use super::{ScriptedCall, Scripts};
 use crate::engine::ports::{
-    CallTraits, Changes, Clock, Output, Phase, Returned, Tool, ToolCall, ToolError, ToolSpec, Toolbox, Workplace,
+    CallTraits, Changes, Clock, Output, Phase, Returned, Tool, ToolCall, ToolError, ToolSpec, Toolbox,
+    Workplace,
 };
 use crate::rules::conversation::ToolUse;
 use crate::rules::id::{AgentName, CallId, RunId};

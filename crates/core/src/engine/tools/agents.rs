@@ -15,7 +15,8 @@ use crate::rules::event::Scope;
 use crate::rules::id::AgentName;
 use crate::rules::mail::{Rest, Sender, Standing};
 
-pub(super) const LIST: &str = "Lists the agents of this session: what each is doing and how its last run ended.";
+pub(super) const LIST: &str =
+    "Lists the agents of this session: what each is doing and how its last run ended.";
 pub(super) const STOP: &str = "Stops an agent's current run and returns the report on it. Its children go on unless scope is `subtree`.";
 pub(super) const CLOSE: &str = "Closes an agent and all below it for good. Messages to them are returned.";
 
@@ -32,14 +33,20 @@ pub(super) struct SpawnInput {
 }
 
 pub(super) fn spawn_spec(session: &Session) -> ToolSpec {
-    let mut text = "Starts an agent that works beside you and returns at once. Its end comes to you as a message.".to_owned();
+    let mut text =
+        "Starts an agent that works beside you and returns at once. Its end comes to you as a message."
+            .to_owned();
     for (name, description) in session.templates.names() {
         text.push_str(&format!("\n- agent `{name}`: {description}"));
     }
     spec::<SpawnInput>("spawn_agent", &text)
 }
 
-pub(super) async fn spawn(session: &Arc<Session>, cell: &Arc<AgentCell>, input: SpawnInput) -> Result<Output, Output> {
+pub(super) async fn spawn(
+    session: &Arc<Session>,
+    cell: &Arc<AgentCell>,
+    input: SpawnInput,
+) -> Result<Output, Output> {
     let wrong = |text: String| Output::error(format!("Not spawned: {text}"));
     let name = AgentName::new(&input.name).map_err(|error| wrong(error.to_string()))?;
     if cell.is_closed() {
@@ -77,7 +84,8 @@ fn line(cell: &AgentCell, asker: &AgentCell) -> String {
     let you = if cell.name == asker.name { " (you)" } else { "" };
     let parent = cell.parent.as_ref().map(|parent| format!(", child of {parent}")).unwrap_or_default();
     let last = cell.state.lock().last_end.clone();
-    let last = last.map(|end| format!(", run {} {:?}", end.run, end.outcome).to_lowercase()).unwrap_or_default();
+    let last =
+        last.map(|end| format!(", run {} {:?}", end.run, end.outcome).to_lowercase()).unwrap_or_default();
     format!("{}{you}: {doing}{parent}{last}, {} pending", cell.name, cell.mailbox.ids().len())
 }
 
@@ -91,7 +99,12 @@ pub(super) struct StopInput {
     scope: Scope,
 }
 
-pub(super) async fn stop(session: &Arc<Session>, cell: &Arc<AgentCell>, call: &ToolCall, input: StopInput) -> Result<Output, Output> {
+pub(super) async fn stop(
+    session: &Arc<Session>,
+    cell: &Arc<AgentCell>,
+    call: &ToolCall,
+    input: StopInput,
+) -> Result<Output, Output> {
     let report = ask_for_report(session, cell, &input.name);
     let by = Sender::Agent(cell.name.clone());
     let stopped = stopping::stop(session, &input.name, by, input.scope).await;
@@ -137,7 +150,12 @@ pub(super) struct CloseInput {
     name: String,
 }
 
-pub(super) async fn close(session: &Arc<Session>, cell: &Arc<AgentCell>, call: &ToolCall, input: CloseInput) -> Result<Output, Output> {
+pub(super) async fn close(
+    session: &Arc<Session>,
+    cell: &Arc<AgentCell>,
+    call: &ToolCall,
+    input: CloseInput,
+) -> Result<Output, Output> {
     let report = ask_for_report(session, cell, &input.name);
     let by = Sender::Agent(cell.name.clone());
     let closed = stopping::close(session, &input.name, by).await;

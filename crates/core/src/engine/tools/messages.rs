@@ -16,8 +16,7 @@ use crate::rules::time::Span;
 pub(super) const SEND: &str = "Sends a message to an agent, also while it works: it is seen in the middle of its turn. \
 `to` is a name, `parent` or `all`. Without urgency the receiver's default holds. `urgent` aborts what it runs now.";
 
-pub(super) const RECEIPTS: &str =
-    "Says where your messages stand: queued, injected (where, and what was skipped for it), sent, answered or returned.";
+pub(super) const RECEIPTS: &str = "Says where your messages stand: queued, injected (where, and what was skipped for it), sent, answered or returned.";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -43,7 +42,11 @@ pub(super) struct SendInput {
     supersedes: Option<MessageId>,
 }
 
-pub(super) async fn send(session: &Arc<Session>, cell: &Arc<AgentCell>, input: SendInput) -> Result<Output, Output> {
+pub(super) async fn send(
+    session: &Arc<Session>,
+    cell: &Arc<AgentCell>,
+    input: SendInput,
+) -> Result<Output, Output> {
     if input.urgent && input.urgency.is_some_and(|urgency| urgency != Urgency::Urgent) {
         return Err(Output::error("Give either `urgent` or `urgency`, not both."));
     }

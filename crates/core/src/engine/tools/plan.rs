@@ -22,7 +22,11 @@ pub(super) struct PlanInput {
     steps: Vec<PlanStep>,
 }
 
-pub(super) async fn update(session: &Session, cell: &Arc<AgentCell>, input: PlanInput) -> Result<Output, Output> {
+pub(super) async fn update(
+    session: &Session,
+    cell: &Arc<AgentCell>,
+    input: PlanInput,
+) -> Result<Output, Output> {
     if input.steps.len() > STEPS {
         return Err(Output::error(format!("A plan has at most {STEPS} steps.")));
     }

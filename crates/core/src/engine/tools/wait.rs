@@ -43,7 +43,12 @@ enum Over {
     TimeOut,
 }
 
-pub(super) async fn wait(session: &Arc<Session>, cell: &Arc<AgentCell>, call: &ToolCall, input: WaitInput) -> Result<Output, Output> {
+pub(super) async fn wait(
+    session: &Arc<Session>,
+    cell: &Arc<AgentCell>,
+    call: &ToolCall,
+    input: WaitInput,
+) -> Result<Output, Output> {
     let others = others(session, cell, &input.names)?;
     let wait = Waiting { session, cell, call, others, mode: input.mode };
     let until = session.clock.now().after(input.timeout.unwrap_or(PATIENCE));
@@ -96,7 +101,10 @@ impl Waiting<'_> {
         if let Some(members) = cycle(&waits, &self.cell.name, &wait) {
             let mut path: Vec<&str> = members.iter().map(AgentName::as_str).collect();
             path.extend(path.first().copied());
-            return Err(Output::error(format!("Refused: this wait would never end ({}).", path.join(" waits for "))));
+            return Err(Output::error(format!(
+                "Refused: this wait would never end ({}).",
+                path.join(" waits for ")
+            )));
         }
         waits.insert(self.cell.name.clone(), wait);
         Ok(())
@@ -160,7 +168,9 @@ impl Waiting<'_> {
             Over::TimeOut => lines.push("The time is up.".to_owned()),
         }
         for other in &self.others {
-            let answers = taken.iter().filter(|mail| matches!(&mail.from, Sender::Coordinator(name) if *name == other.name));
+            let answers = taken
+                .iter()
+                .filter(|mail| matches!(&mail.from, Sender::Coordinator(name) if *name == other.name));
             let answers: Vec<String> = answers.map(|mail| wording::one(Point::Wait, mail)).collect();
             if answers.is_empty() { lines.push(state_of(other)) } else { lines.extend(answers) }
         }
