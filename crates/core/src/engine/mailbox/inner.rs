@@ -1,0 +1,159 @@
+//! What the mailbox's lock guards: the queue, the agent's standing, and the work in hand.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{StopOrder, Stopped};
+use crate::rules::id::RunId;
+use crate::rules::mail::{Mail, Rest, Sender, Standing};
+use crate::rules::wording::Cause;
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) queue: VecDeque<Queued>,
+    pub(super) counts: [u32; 5],
+    /// Messages and bytes that count against the bounds: the coordinator's own don't.
+    pub(super) used_messages: u32,
+    pub(super) used_bytes: u64,
+    pub(super) standing: Standing,
+    pub(super) run: RunId,
+    /// Whether there is a model to drive: a name only is never woken.
+    pub(super) drives: bool,
+    /// The run's token, while there is a run.
+    pub(super) run_token: Option<CancellationToken>,
+    pub(super) work: Option<Work>,
+    pub(super) stop: Option<Arc<StopOrder>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Queued {
+    pub(super) mail: Arc<Mail>,
+    pub(super) committed: bool,
+}
+
+/// The work that an urgent message cuts: a stream, or a turn's tools.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) token: CancellationToken,
+    /// Whether an urgent message cuts it, or only a stop does.
+    pub(super) urgent_cuts: bool,
+    /// What cancelled it first.
+    pub(super) cause: Option<Cause>,
+}
+
+impl Inner {
+    pub(super) fn next_run(&self) -> RunId {
+        match self.standing {
+            Standing::Running => self.run,
+            Standing::Winding { .. } | Standing::Resting(_) => self.run + 1,
+        }
+    }
+
+    pub(super) fn add(&mut self, queued: Queued, front: bool) {
+        self.counts[queued.mail.urgency as usize] += 1;
+        if !queued.mail.is_coordinators() {
+            self.used_messages += 1;
+            self.used_bytes += queued.mail.text.len() as u64;
+        }
+        if front { self.queue.push_front(queued) } else { self.queue.push_back(queued) }
+    }
+
+    pub(super) fn remove_where(&mut self, wanted: impl Fn(&Queued) -> bool) -> Vec<Arc<Mail>> {
+        let mut taken = Vec::new();
+        if self.queue.iter().all(&wanted) {
+            taken.extend(self.queue.drain(..).map(|queued| queued.mail));
+            (self.counts, self.used_messages, self.used_bytes) = ([0; 5], 0, 0);
+            return taken;
+        }
+        let mut kept = VecDeque::with_capacity(self.queue.len());
+        for queued in std::mem::take(&mut self.queue) {
+            if wanted(&queued) {
+                self.forget(&queued.mail);
+                taken.push(queued.mail);
+            } else {
+                kept.push_back(queued);
+            }
+        }
+        self.queue = kept;
+        taken
+    }
+
+    pub(super) fn forget(&mut self, mail: &Mail) {
+        self.counts[mail.urgency as usize] -= 1;
+        if !mail.is_coordinators() {
+            self.used_messages -= 1;
+            self.used_bytes -= mail.text.len() as u64;
+        }
+    }
+
+    pub(super) fn highest(&self) -> u8 {
+        (1..=4u8).rev().find(|urgency| self.counts[usize::from(*urgency)] > 0).unwrap_or(0)
+    }
+
+    /// Cancels the work in hand for an urgent message; `false` if there is none to cut, or
+    /// it was cut before.
+    pub(super) fn cut_by(&mut self, from: &Sender) -> bool {
+        match &mut self.work {
+            Some(work) if work.urgent_cuts && work.cause.is_none() => {
+                work.cause = Some(Cause::Mail(from.clone()));
+                work.token.cancel();
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    pub(super) fn wake(&mut self) -> bool {
+        match &mut self.standing {
+            _ if !self.drives => false,
+            Standing::Resting(Rest::Closed) | Standing::Running => false,
+            Standing::Winding { restart, .. } => {
+                *restart = true;
+                false
+            }
+            Standing::Resting(Rest::Idle | Rest::Stopped) => {
+                self.standing = Standing::Running;
+                self.run += 1;
+                self.run_token = Some(CancellationToken::new());
+                true
+            }
+        }
+    }
+
+    pub(super) fn wind_down(&mut self, then: Rest) {
+        if self.standing == Standing::Running {
+            self.standing = Standing::Winding { then, restart: false };
+        }
+    }
+
+    pub(super) fn stop(&mut self, order: StopOrder, restart: bool) -> Stopped {
+        // After a supersede mail is accepted as by a running agent, after a stop as by a stopped one.
+        let rest = if restart { Rest::Idle } else { Rest::Stopped };
+        match &mut self.standing {
+            Standing::Resting(_) => return Stopped { at_rest: true, ..Stopped::default() },
+            Standing::Winding { restart: false, .. } if !restart => return Stopped::default(),
+            Standing::Winding { then: Rest::Closed, .. } => return Stopped::default(),
+            Standing::Winding { then, restart: again } => {
+                *then = rest;
+                *again = restart;
+            }
+            Standing::Running => {
+                self.standing = Standing::Winding { then: rest, restart };
+                if let Some(work) = &mut self.work {
+                    work.cause.get_or_insert_with(|| Cause::Stop(order.by.clone()));
+                }
+                self.stop = Some(Arc::new(order));
+                if let Some(token) = &self.run_token {
+                    token.cancel();
+                }
+            }
+        }
+        let returned = self.remove_where(|queued| matches!(queued.mail.from, Sender::Agent(_)));
+        let from_person = |queued: &&Queued| queued.mail.from == Sender::User;
+        let still_queued =
+            self.queue.iter().filter(from_person).map(|queued| queued.mail.id.clone()).collect();
+        Stopped { changed: true, returned, still_queued, at_rest: false }
+    }
+}
