@@ -289,7 +289,18 @@ impl World<'_> {
         if mail.urgency == Urgency::Urgent && self.cancel_token(to, mail.from) {
             mail.committed = true;
         }
+        let wakes = mail.wakes;
         self.agents[to].mailbox.push(mail);
+        self.wake(to, wakes);
+    }
+
+    /// Begins the run of an idle agent that was woken.
+    pub fn wake(&mut self, agent: usize, wakes: bool) {
+        let state = &self.agents[agent];
+        let drives = state.life == Life::Open && self.sc.agents[agent].model.is_some();
+        if wakes && drives && state.run.is_none() {
+            self.begin_run(agent);
+        }
     }
 
     /// An urgent message cancels the token of what runs now; whether it did.
@@ -313,7 +324,7 @@ impl World<'_> {
                 turn.cut = Some(name);
                 true
             }
-            Step::Tools(_) => false,
+            Step::Tools(_) | Step::Start => false,
         }
     }
 

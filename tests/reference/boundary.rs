@@ -20,6 +20,7 @@ impl World<'_> {
             return;
         };
         match &mut run.step {
+            Step::Start => self.start_run(agent),
             Step::Model { end: None, .. } => {}
             Step::Model {
                 end: Some(end),
@@ -37,10 +38,8 @@ impl World<'_> {
         }
     }
 
-    /// Starts an idle agent's run when its prompt, a message or `resume` wakes it.
+    /// Starts an idle agent's run when its prompt, or mail that was still queued, is due.
     fn start_run_if_due(&mut self, agent: usize) {
-        let found_run = self.found.runs.len();
-        let now = self.now;
         let state = &mut self.agents[agent];
         if state.life != Life::Open || self.sc.agents[agent].model.is_none() {
             return;
@@ -48,7 +47,16 @@ impl World<'_> {
         if !state.prompt && !state.resume && !state.mailbox.iter().any(|m| m.wakes) {
             return;
         }
-        state.prompt = false;
+        self.begin_run(agent);
+        self.start_run(agent);
+    }
+
+    /// A run is "from the message that starts an idle agent working": it is there once that message has arrived.
+    pub fn begin_run(&mut self, agent: usize) {
+        let found_run = self.found.runs.len();
+        let now = self.now;
+        let state = &mut self.agents[agent];
+        state.resumed = state.resume;
         state.resume = false;
         state.runs += 1;
         state.run = Some(Run {
@@ -58,7 +66,7 @@ impl World<'_> {
             attempt: 0,
             turn_began: now,
             stop: None,
-            step: Step::Pause { until: now },
+            step: Step::Start,
             record: found_run,
         });
         self.found.runs.push(RunResult {
@@ -71,7 +79,28 @@ impl World<'_> {
             turns: 0,
             model_calls: 0,
         });
+    }
+
+    /// A run passes its first boundary; a stop that came before ends it there.
+    fn start_run(&mut self, agent: usize) {
+        let state = &mut self.agents[agent];
+        let stopped = state.run.as_ref().is_some_and(|run| run.stop.is_some());
+        if !stopped && state.mailbox.is_empty() && !state.prompt && !state.resumed {
+            // What woke it was taken back before it began: there is no run.
+            let record = state.run.take().map(|run| run.record);
+            state.runs -= 1;
+            if let Some(record) = record {
+                self.found.runs[record].run = 0;
+            }
+            return;
+        }
+        state.prompt = false;
+        state.resumed = false;
         self.emit(agent, "run_started", "");
+        if self.agents[agent].run.as_ref().is_some_and(|run| run.stop.is_some()) {
+            self.end_run(agent, Outcome::Stopped, None);
+            return;
+        }
         self.inject(agent, Point::Start, &[], &[]);
         self.next_turn(agent);
     }

@@ -132,6 +132,8 @@ pub fn read(sc: &Scenario, found: &Findings, events: &[Value]) -> Seen {
                 }
                 seen.message(event);
             }
+            // The reference knows nothing of a name that nobody has yet.
+            "message_refused" if text(event, "reason") == "unknown_agent" => {}
             "message_refused" | "message_returned" => seen.message(event),
             "message_injected" => seen.injection(event),
             _ => {}

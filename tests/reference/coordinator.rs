@@ -179,8 +179,10 @@ impl World<'_> {
                 continue;
             };
             for job in &turn.jobs {
+                // A wait that is being cut waits for nobody any more.
                 if let Phase::Running {
                     duty: Duty::Wait { names, all, .. },
+                    abort: None,
                     ..
                 } = &job.phase
                 {

@@ -76,6 +76,7 @@ impl World<'_> {
         if stopped && state.life == Life::Open {
             state.resume = true;
             self.changed = true;
+            self.wake(agent, true);
         }
     }
 

@@ -62,7 +62,7 @@ pub fn simulate(sc: &Scenario, reading: &Reading) -> Findings {
         }
         match world.next_time() {
             Some(next) => world.now = next,
-            None => return world.found,
+            None => return world.settled(),
         }
     }
     world.found.broken = Some("it never ends".to_string());
@@ -70,6 +70,12 @@ pub fn simulate(sc: &Scenario, reading: &Reading) -> Findings {
 }
 
 impl<'a> World<'a> {
+    /// What was found, without the runs that never began.
+    fn settled(mut self) -> Findings {
+        self.found.runs.retain(|run| run.run != 0);
+        self.found
+    }
+
     fn new(sc: &'a Scenario, reading: Reading) -> World<'a> {
         let mut depths: Vec<u32> = Vec::new();
         let mut agents = Vec::new();
@@ -92,6 +98,7 @@ impl<'a> World<'a> {
                 runs: 0,
                 prompt: !agent.spawned && agent.prompt.is_some() && agent.model.is_some(),
                 resume: false,
+                resumed: false,
                 next_entry: 0,
                 calls: 0,
                 turns: 0,
@@ -213,6 +220,7 @@ impl<'a> World<'a> {
                     times.push(started + entry.as_ref().map_or(0, |e| e.takes));
                 }
                 Some(Step::Pause { until }) => times.push(*until),
+                Some(Step::Start) => {}
                 Some(Step::Tools(turn)) => times.extend(turn.jobs.iter().flat_map(job_times)),
                 None => {}
             }

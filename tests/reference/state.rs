@@ -135,6 +135,8 @@ pub enum ModelEnd {
 /// What a run is at.
 #[derive(Clone, Debug)]
 pub enum Step {
+    /// A message or `resume` has woken the agent: its run is there and passes its first boundary in step (3).
+    Start,
     Model {
         entry: Option<Entry>,
         started: Micros,
@@ -199,6 +201,8 @@ pub struct AgentState {
     pub runs: u32,
     pub prompt: bool,
     pub resume: bool,
+    /// The run that is about to start was asked for by `resume`.
+    pub resumed: bool,
     pub next_entry: usize,
     pub calls: u32,
     pub turns: u32,

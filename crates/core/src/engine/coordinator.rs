@@ -1,5 +1,6 @@
 //! The coordinator: what whoever embeds Midturn holds in hand. Cheap to clone.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
@@ -53,6 +54,7 @@ pub struct Builder {
     workplace: Arc<dyn Workplace>,
     templates: Arc<dyn Templates>,
     observers: Vec<Arc<dyn Observer>>,
+    announced: BTreeMap<AgentName, AgentName>,
     virtual_time: bool,
     scenario: Option<Arc<str>>,
 }
@@ -85,6 +87,12 @@ impl Builder {
     /// What `spawn_agent` can make.
     pub fn templates(mut self, templates: Arc<dyn Templates>) -> Self {
         self.templates = templates;
+        self
+    }
+
+    /// An agent that is still to be spawned, and its parent: others may already stand below it.
+    pub fn announce(mut self, agent: AgentName, parent: AgentName) -> Self {
+        self.announced.insert(agent, parent);
         self
     }
 
@@ -127,6 +135,7 @@ impl Builder {
                 workplace: self.workplace,
                 templates: self.templates,
                 agents: DashMap::new(),
+                announced: self.announced,
                 order: Mutex::default(),
                 waits: Mutex::default(),
                 urgent: Mutex::default(),
@@ -184,6 +193,7 @@ impl Coordinator {
             workplace,
             templates: Arc::new(NoTemplates),
             observers: Vec::new(),
+            announced: BTreeMap::new(),
             virtual_time: false,
             scenario: None,
         }
@@ -197,6 +207,12 @@ impl Coordinator {
     /// Adds an agent. With a prompt its first run starts at once.
     pub async fn spawn_agent(&self, spec: AgentSpec) -> Result<(), SpawnError> {
         spawn(&self.session, spec).await
+    }
+
+    /// Adds an agent that the session begins with: no limit concerns it, and its parent may
+    /// be one that is still to be spawned.
+    pub async fn cast_agent(&self, spec: AgentSpec) -> Result<(), SpawnError> {
+        cast(&self.session, spec).await
     }
 
     /// The plain form of sending, from a person: `urgent` or the receiver's default.
@@ -298,15 +314,27 @@ fn status(cell: &AgentCell) -> AgentStatus {
     }
 }
 
-/// Adds an agent to a session.
+/// Adds an agent to a session, within its limits.
 pub(crate) async fn spawn(session: &Arc<Session>, spec: AgentSpec) -> Result<(), SpawnError> {
-    let depth = depth_of(session, &spec)?;
+    if let Some(parent) = spec.parent.as_ref().filter(|parent| session.agent(parent.as_str()).is_none()) {
+        return Err(SpawnError::UnknownParent(parent.clone()));
+    }
+    let depth = depth_of(session, spec.parent.as_ref());
     if depth > session.settings.max_depth {
         return Err(SpawnError::TooDeep(session.settings.max_depth));
     }
+    let open = session.agents.iter().filter(|cell| !cell.is_closed()).count();
+    if open >= session.settings.max_agents as usize {
+        return Err(SpawnError::TooMany(session.settings.max_agents));
+    }
+    cast(session, spec).await
+}
+
+async fn cast(session: &Arc<Session>, spec: AgentSpec) -> Result<(), SpawnError> {
+    let depth = depth_of(session, spec.parent.as_ref());
     let cell = enter(session, spec, depth)?;
-    let kind =
-        EventKind::AgentSpawned { parent: cell.parent.clone(), role: cell.role, model: cell.model.clone() };
+    let (parent, role, model) = (cell.parent.clone(), cell.role, cell.model.clone());
+    let kind = EventKind::AgentSpawned { parent, role, model };
     session.journal.record(Draft::event(cell.place(), kind)).await?;
     if cell.has_prompt() {
         send::start_prompted(session, &cell);
@@ -314,15 +342,11 @@ pub(crate) async fn spawn(session: &Arc<Session>, spec: AgentSpec) -> Result<(),
     Ok(())
 }
 
-/// Gives the agent its name and its place in the session's order, if both can be had.
+/// Gives the agent its name, if it is free, and its place in the session's order.
 fn enter(session: &Session, spec: AgentSpec, depth: u32) -> Result<Arc<AgentCell>, SpawnError> {
     let mut order = session.order.lock();
-    let open = session.agents.iter().filter(|cell| !cell.is_closed()).count();
     if session.agents.contains_key(&spec.name) {
         return Err(SpawnError::NameTaken(spec.name));
-    }
-    if open >= session.settings.max_agents as usize {
-        return Err(SpawnError::TooMany(session.settings.max_agents));
     }
     let index = u32::try_from(order.len()).unwrap_or(u32::MAX);
     let cell = Arc::new(cell_of(spec, index, depth));
@@ -331,13 +355,12 @@ fn enter(session: &Session, spec: AgentSpec, depth: u32) -> Result<Arc<AgentCell
     Ok(cell)
 }
 
-fn depth_of(session: &Session, spec: &AgentSpec) -> Result<u32, SpawnError> {
-    match &spec.parent {
-        None => Ok(0),
-        Some(parent) => match session.agent(parent.as_str()) {
-            Some(cell) => Ok(cell.depth + 1),
-            None => Err(SpawnError::UnknownParent(parent.clone())),
-        },
+/// How deep below a lead an agent with this parent stands.
+fn depth_of(session: &Session, parent: Option<&AgentName>) -> u32 {
+    let Some(parent) = parent else { return 0 };
+    match session.agent(parent.as_str()) {
+        Some(cell) => cell.depth + 1,
+        None => 1 + depth_of(session, session.announced.get(parent)),
     }
 }
 

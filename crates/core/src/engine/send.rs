@@ -13,7 +13,8 @@ use crate::rules::conversation::MessageKey;
 use crate::rules::event::{EventKind, Place};
 use crate::rules::id::{AgentName, MessageId, RunId};
 use crate::rules::mail::{
-    End, Mail, MailKind, Refusal, Relation, ReturnReason, Sender, Urgency, default_urgency, may_be_urgent,
+    Admission, End, Mail, MailKind, Refusal, Relation, ReturnReason, Sender, Urgency, admission,
+    default_urgency, may_be_urgent,
 };
 use crate::rules::time::Span;
 
@@ -181,11 +182,10 @@ impl Sending<'_> {
             return Err(Refusal::ToSelf);
         }
         well_formed(&message.text, to)?;
-        let urgency = self.urgency(to)?;
         self.right_run(to)?;
-        self.known_superseded(to)?;
+        let urgency = self.urgency(to)?;
         self.within_rate(to, urgency)?;
-        if !to.is_closed() && message.supersedes.is_none() {
+        if message.supersedes.is_none() && !self.returns_at_once(to) {
             to.mailbox.has_room(&to.name, message.text.len(), &to.settings)?;
         }
         Ok(Mail {
@@ -210,21 +210,17 @@ impl Sending<'_> {
         Ok(urgency)
     }
 
+    /// Whether the receiver's standing sends the message back, so that it needs no room.
+    fn returns_at_once(&self, to: &AgentCell) -> bool {
+        let relation = self.session.relation(&self.message.from, to);
+        matches!(admission(to.mailbox.standing(), relation), Admission::Return(_))
+    }
+
     fn right_run(&self, to: &AgentCell) -> Result<(), Refusal> {
         let current = to.mailbox.next_run();
         match self.message.only_run {
-            Some(asked) if asked != current && !to.is_closed() => Err(Refusal::StaleRun { asked, current }),
+            Some(asked) if asked != current => Err(Refusal::StaleRun { asked, current }),
             Some(_) | None => Ok(()),
-        }
-    }
-
-    fn known_superseded(&self, to: &AgentCell) -> Result<(), Refusal> {
-        let Some(id) = &self.message.supersedes else { return Ok(()) };
-        let key = MessageKey { from: self.message.from.clone(), id: id.clone() };
-        if self.session.journal.receipts.receivers(&key).contains(&to.name) {
-            Ok(())
-        } else {
-            Err(Refusal::UnknownMessage(id.clone()))
         }
     }
 
@@ -333,7 +329,7 @@ pub(crate) fn start_prompted(session: &Arc<Session>, cell: &Arc<AgentCell>) {
     let (session, cell) = (session.clone(), cell.clone());
     session.clone().tasks.spawn(async move {
         session.clock.turn(Phase::Boundary(cell.index)).await;
-        if cell.mailbox.start() {
+        if cell.mailbox.start_idle() {
             agent::drive(&session, &cell).await;
         }
         session.at_work(false);
@@ -362,15 +358,14 @@ pub(crate) async fn take_back(
 pub(crate) async fn end_of(
     session: &Arc<Session>,
     about: &AgentName,
+    run: RunId,
     parent: &AgentName,
     end: End,
     text: Arc<str>,
 ) {
-    let (Some(child), Some(to)) = (session.agent(about.as_str()), session.agent(parent.as_str())) else {
-        return;
-    };
+    let Some(to) = session.agent(parent.as_str()) else { return };
     let from = Sender::Coordinator(about.clone());
-    let id = MessageId::new(format!("{about}#{}", child.mailbox.run()));
+    let id = MessageId::new(format!("{about}#{run}"));
     let mail = Arc::new(Mail {
         id: id.clone(),
         from: from.clone(),

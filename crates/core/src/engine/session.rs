@@ -98,6 +98,8 @@ pub(crate) struct Session {
     pub(crate) workplace: Arc<dyn Workplace>,
     pub(crate) templates: Arc<dyn Templates>,
     pub(crate) agents: DashMap<AgentName, Arc<AgentCell>>,
+    /// The parents of agents that are still to be spawned.
+    pub(crate) announced: BTreeMap<AgentName, AgentName>,
     /// Names in the session's order.
     pub(crate) order: Mutex<Vec<AgentName>>,
     pub(crate) waits: Mutex<BTreeMap<AgentName, Wait>>,
@@ -130,7 +132,8 @@ impl Session {
             if name == *above {
                 return true;
             }
-            parent = self.agent(name.as_str()).and_then(|cell| cell.parent.clone());
+            let spawned = self.agent(name.as_str()).map(|cell| cell.parent.clone());
+            parent = spawned.unwrap_or_else(|| self.announced.get(&name).cloned());
         }
         false
     }
@@ -180,6 +183,18 @@ impl Session {
             self.busy.fetch_sub(1, Ordering::AcqRel);
         }
         self.rested.notify_waiters();
+    }
+
+    /// Waits until the run that an agent is ending has ended.
+    pub(crate) async fn at_rest(&self, name: &AgentName) {
+        let Some(cell) = self.agent(name.as_str()) else { return };
+        loop {
+            let rested = self.rested.notified();
+            if !matches!(cell.mailbox.standing(), Standing::Winding { .. }) {
+                return;
+            }
+            rested.await;
+        }
     }
 
     /// Waits until no agent works.

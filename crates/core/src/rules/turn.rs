@@ -153,13 +153,12 @@ impl Turn {
     }
 
     /// Under `concurrency = "all"` edits of the same file wait for each other, in call order.
+    /// As between serial calls, a continuation lets the next one start.
     fn file_is_free(&self, call: usize, settings: &Settings) -> bool {
         let Some(file) = &self.calls[call].plan.edits else { return true };
-        settings.concurrency == Concurrency::Safe
-            || self.current_calls().take_while(|i| *i < call).all(|earlier| {
-                self.calls[earlier].plan.edits.as_ref() != Some(file)
-                    || matches!(self.calls[earlier].state, State::Ended(_))
-            })
+        let same_file = |earlier: &usize| self.calls[*earlier].plan.edits.as_ref() == Some(file);
+        let mut earlier = self.current_calls().take_while(|i| *i < call).filter(same_file);
+        settings.concurrency == Concurrency::Safe || earlier.all(|earlier| self.has_returned(earlier))
     }
 
     /// A call has started.

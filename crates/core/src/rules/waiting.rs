@@ -21,7 +21,7 @@ pub enum WaitMode {
 /// A wait: for whom, and what ends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Who is waited for and still runs.
+    /// Who is waited for.
     pub names: BTreeSet<AgentName>,
     /// What ends it.
     pub mode: WaitMode,

@@ -135,10 +135,10 @@ impl Driver {
         if knows {
             return;
         }
-        let (session, about) = (self.session.clone(), self.cell.name.clone());
+        let (session, about, run) = (self.session.clone(), self.cell.name.clone(), self.run_id());
         self.session.tasks.spawn(async move {
             session.clock.turn(Phase::Caused).await;
-            send::end_of(&session, &about, &parent, end, text).await;
+            send::end_of(&session, &about, run, &parent, end, text).await;
         });
     }
 

@@ -67,6 +67,11 @@ impl Default for Body {
 pub(crate) async fn drive(session: &Arc<Session>, cell: &Arc<AgentCell>) {
     loop {
         let body = cell.body.lock().take().unwrap_or_default();
+        if !cell.has_prompt() && !body.prompt.awaits_reply() && cell.mailbox.sleeps_on() {
+            *cell.body.lock() = Some(body);
+            session.rested.notify_waiters();
+            break;
+        }
         let mut driver = Driver::new(session.clone(), cell.clone(), body);
         driver.run_to_its_end().await;
         if driver.settle().await != Standing::Running {
@@ -133,7 +138,9 @@ impl Driver {
     async fn run_to_its_end(&mut self) {
         self.begin().await;
         loop {
-            match self.next_step() {
+            let step = self.next_step();
+            self.tell_results().await;
+            match step {
                 Step::CallModel(take) => {
                     if self.inject(take).await {
                         self.call_model().await;

@@ -90,7 +90,10 @@ impl Driver {
                 Attempt::Cut
             }
             Err(failure) => {
-                self.cut_short(&stream, InterruptReason::Error).await;
+                // What failed before anything came is no partial reply: the retry tells of it.
+                if !stream.is_empty() {
+                    self.cut_short(&stream, InterruptReason::Error).await;
+                }
                 Attempt::Failed(failure)
             }
         }
@@ -214,7 +217,6 @@ impl Driver {
             () = clock.until(until, Phase::ModelEnd(self.cell.index)) => true,
             () = self.work.cancelled() => {
                 clock.turn(Phase::Cut(self.cell.index)).await;
-                clock.turn(Phase::ModelEnd(self.cell.index)).await;
                 self.run.model_cut();
                 false
             }

@@ -45,6 +45,12 @@ impl Stream {
         self.handed_over.load(Ordering::Acquire)
     }
 
+    /// Whether nothing was said yet.
+    pub(super) fn is_empty(&self) -> bool {
+        let said = self.said.lock();
+        said.text.is_empty() && said.thinking.is_empty()
+    }
+
     /// The partial reply, and the states of its thinking blocks.
     pub(super) fn partial(&self, reason: InterruptReason, run: u64) -> (Partial, Vec<ThinkingState>) {
         let said = self.said.lock();

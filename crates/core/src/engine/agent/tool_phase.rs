@@ -73,7 +73,6 @@ impl Driver {
 
     /// Starts what may start, then waits until something ended and the boundary is reached.
     pub(super) async fn run_tools(&mut self, start: Vec<usize>) {
-        self.tell_results().await;
         self.start(start).await;
         self.wait_for_calls().await;
         self.until_boundary().await;

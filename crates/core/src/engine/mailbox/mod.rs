@@ -166,12 +166,12 @@ impl Mailbox {
     /// cancels the work in hand and is committed by that.
     pub fn push(&self, mail: Arc<Mail>, relation: Relation) -> Pushed {
         let mut inner = self.inner.lock();
-        if mail.only_run.is_some_and(|only| only != inner.next_run()) {
-            return Pushed::Returned(ReturnReason::Expired);
-        }
         let admitted = admission(inner.standing, relation);
         if let Admission::Return(reason) = admitted {
             return Pushed::Returned(reason);
+        }
+        if mail.only_run.is_some_and(|only| only != inner.next_run()) {
+            return Pushed::Returned(ReturnReason::Expired);
         }
         let committed = mail.urgency == Urgency::Urgent && inner.cut_by(&mail.from);
         inner.add(Queued { mail, committed }, false);
@@ -210,12 +210,14 @@ impl Mailbox {
         self.inner.lock().queue.iter().any(|queued| is_answer(&queued.mail, &|name| name == of))
     }
 
-    /// Whether mail of `after_tools` or above is there that is no answer of these agents.
+    /// Whether mail that ends a wait early is there: of `after_tools` or above, and no answer
+    /// of these agents. What has cut the work in hand interrupts the wait instead.
     pub fn has_other(&self, than: impl Fn(&AgentName) -> bool) -> bool {
         let inner = self.inner.lock();
+        let is_cut = inner.work.as_ref().is_some_and(|work| work.cause.is_some());
         let other =
             |queued: &Queued| queued.mail.urgency >= Urgency::AfterTools && !is_answer(&queued.mail, &than);
-        inner.queue.iter().any(other)
+        !is_cut && inner.queue.iter().any(other)
     }
 
     fn take_where(&self, wanted: impl Fn(&Queued) -> bool) -> Vec<Arc<Mail>> {
@@ -266,6 +268,25 @@ impl Mailbox {
     /// Starts the agent if it rests and may be started; `true`: its run is to be driven.
     pub fn start(&self) -> bool {
         self.inner.lock().wake()
+    }
+
+    /// Starts the first run of an agent that nobody has woken, stopped or closed before.
+    pub fn start_idle(&self) -> bool {
+        let mut inner = self.inner.lock();
+        inner.standing == Standing::Resting(Rest::Idle) && inner.wake()
+    }
+
+    /// What woke the agent was taken back before it began: it rests again, and its run is
+    /// none. `false`: there is mail, or a stop, and the run goes its way.
+    pub fn sleeps_on(&self) -> bool {
+        let mut inner = self.inner.lock();
+        let sleeps = inner.queue.is_empty() && inner.standing == Standing::Running;
+        if sleeps {
+            inner.standing = Standing::Resting(Rest::Idle);
+            inner.run -= 1;
+            inner.run_token = None;
+        }
+        sleeps
     }
 
     /// A stop that was taken while nothing waited: the agent may be woken by anybody again.

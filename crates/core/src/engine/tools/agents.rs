@@ -105,41 +105,59 @@ pub(super) async fn stop(
     call: &ToolCall,
     input: StopInput,
 ) -> Result<Output, Output> {
-    let report = ask_for_report(session, cell, &input.name);
+    let halting = Halting::prepare(session, cell, &input.name);
     let by = Sender::Agent(cell.name.clone());
     let stopped = stopping::stop(session, &input.name, by, input.scope).await;
     let reply = stopped.map_err(|error| Output::error(error.to_string()))?;
     if reply.stopped.is_empty() {
         return Ok(Output::ok(format!("{} was not running: nothing was stopped.", input.name)));
     }
-    let names: Vec<&str> = reply.stopped.iter().map(AgentName::as_str).collect();
-    let text = format!("Stopped: {}.", names.join(", "));
-    match report {
-        Some(report) if names.contains(&input.name.as_str()) => {
-            let report = told(report, call).await?;
-            Ok(Output::ok(format!("{text}\n[{} was stopped: {report}]", input.name)))
-        }
-        Some(_) | None => Ok(Output::ok(text)),
+    halting.report("Stopped", &reply.stopped, call).await
+}
+
+/// Waits for the ends of runs that a call has stopped, and for the report on a child.
+struct Halting<'a> {
+    session: &'a Arc<Session>,
+    name: &'a str,
+    report: Option<oneshot::Receiver<String>>,
+}
+
+impl<'a> Halting<'a> {
+    /// Has the report on a running child come here instead of by mail.
+    fn prepare(session: &'a Arc<Session>, cell: &AgentCell, name: &'a str) -> Self {
+        let own = session.agent(name).filter(|child| child.parent.as_ref() == Some(&cell.name));
+        let running = own.filter(|child| child.mailbox.standing() == Standing::Running);
+        let report = running.map(|child| {
+            let (sender, receiver) = oneshot::channel();
+            child.state.lock().report_to = Some(sender);
+            receiver
+        });
+        Self { session, name, report }
     }
-}
 
-/// Has the report on a stopped child come here instead of by mail.
-fn ask_for_report(session: &Session, cell: &AgentCell, name: &str) -> Option<oneshot::Receiver<String>> {
-    let child = session.agent(name).filter(|child| session.is_ancestor(&cell.name, child))?;
-    let running = child.mailbox.standing() == Standing::Running;
-    let own = child.parent.as_ref() == Some(&cell.name);
-    (running && own).then(|| {
-        let (sender, receiver) = oneshot::channel();
-        child.state.lock().report_to = Some(sender);
-        receiver
-    })
-}
-
-async fn told(report: oneshot::Receiver<String>, call: &ToolCall) -> Result<String, Output> {
-    tokio::select! {
-        biased;
-        report = report => Ok(report.unwrap_or_default()),
-        () = call.cancel.cancelled() => Err(Output::error("")),
+    /// `done` what, to whom: told when every run that was stopped has ended.
+    async fn report(self, done: &str, names: &[AgentName], call: &ToolCall) -> Result<Output, Output> {
+        let ended = async {
+            let report = match self.report {
+                Some(report) => report.await.ok(),
+                None => None,
+            };
+            for name in names {
+                self.session.at_rest(name).await;
+            }
+            report
+        };
+        let report = tokio::select! {
+            biased;
+            report = ended => report,
+            () = call.cancel.cancelled() => return Err(Output::error("")),
+        };
+        let names: Vec<&str> = names.iter().map(AgentName::as_str).collect();
+        let mut text = format!("{done}: {}.", names.join(", "));
+        if let Some(report) = report {
+            text.push_str(&format!("\n[{} was stopped: {report}]", self.name));
+        }
+        Ok(Output::ok(text))
     }
 }
 
@@ -156,20 +174,12 @@ pub(super) async fn close(
     call: &ToolCall,
     input: CloseInput,
 ) -> Result<Output, Output> {
-    let report = ask_for_report(session, cell, &input.name);
+    let halting = Halting::prepare(session, cell, &input.name);
     let by = Sender::Agent(cell.name.clone());
     let closed = stopping::close(session, &input.name, by).await;
     let closed = closed.map_err(|error| Output::error(error.to_string()))?;
     if closed.is_empty() {
         return Ok(Output::ok(format!("{} was closed already.", input.name)));
     }
-    let names: Vec<&str> = closed.iter().map(AgentName::as_str).collect();
-    let text = format!("Closed: {}.", names.join(", "));
-    match report {
-        Some(report) => {
-            let report = told(report, call).await?;
-            Ok(Output::ok(format!("{text}\n[{} was stopped: {report}]", input.name)))
-        }
-        None => Ok(Output::ok(text)),
-    }
+    halting.report("Closed", &closed, call).await
 }

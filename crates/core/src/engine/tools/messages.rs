@@ -60,7 +60,7 @@ pub(super) async fn send(
     };
     let deliveries = send::send(session, message).await;
     let lines: Vec<String> = deliveries.iter().map(line).collect();
-    let all_failed = deliveries.iter().all(|delivery| delivery.result.is_err());
+    let all_failed = !deliveries.is_empty() && deliveries.iter().all(|delivery| delivery.result.is_err());
     let text = if lines.is_empty() { "There is nobody else.".to_owned() } else { lines.join("\n") };
     if all_failed { Err(Output::error(text)) } else { Ok(Output::ok(text)) }
 }

@@ -57,7 +57,8 @@ pub(super) async fn wait(
     session.waits.lock().remove(&cell.name);
     match over {
         Some(over) => Ok(wait.answer(over)),
-        None => Ok(Output::default()),
+        // Its token was cancelled: what it returns now is nobody's answer.
+        None => Err(Output::error("")),
     }
 }
 
@@ -91,11 +92,7 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     /// A wait that would never end is refused, and the cycle is named.
     fn register(&self) -> Result<(), Output> {
-        let running = self.others.iter().filter(|other| !self.is_done(other));
-        let names: BTreeSet<AgentName> = running.map(|other| other.name.clone()).collect();
-        if names.is_empty() || (self.mode == WaitMode::Any && names.len() < self.others.len()) {
-            return Ok(());
-        }
+        let names: BTreeSet<AgentName> = self.others.iter().map(|other| other.name.clone()).collect();
         let wait = Wait { names, mode: self.mode };
         let mut waits = self.session.waits.lock();
         if let Some(members) = cycle(&waits, &self.cell.name, &wait) {

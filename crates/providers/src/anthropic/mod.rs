@@ -1,0 +1,110 @@
+//! Anthropic's Messages API.
+
+mod decode;
+mod encode;
+
+use midturn_core::engine::ports::model::Request;
+
+use crate::body::Chunks;
+use crate::config::Endpoint;
+use crate::dialect::{Assembler, Dialect};
+use crate::transcript::{Head, Transcript};
+
+pub(crate) use decode::Reading;
+
+/// One agent's conversation with a model of Anthropic's.
+pub(crate) struct Anthropic {
+    options: encode::Options,
+    head: Head,
+    transcript: Transcript<encode::Messages>,
+}
+
+impl Anthropic {
+    pub(crate) fn new(model: &str, endpoint: &Endpoint) -> Self {
+        Self {
+            options: encode::Options::new(model, endpoint),
+            head: Head::default(),
+            transcript: Transcript::default(),
+        }
+    }
+}
+
+impl Dialect for Anthropic {
+    fn body(&mut self, request: &Request<'_>) -> serde_json::Result<Chunks> {
+        let options = &self.options;
+        let head = self.head.get(request.system, request.tools, |bytes| {
+            options.write_head(request.system, request.tools, bytes)
+        })?;
+        self.transcript.update(request.entries)?;
+        Ok(encode::body(head, &self.transcript))
+    }
+
+    fn assembler(&self, call: u64) -> Box<dyn Assembler> {
+        Box::new(Reading::new(call))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Provider;
+    use crate::decode::Silent;
+    use midturn_core::rules::conversation::{Block, Entry, Injected, Reply};
+    use std::sync::Arc;
+    use tokio_util::sync::CancellationToken;
+
+    fn turn(n: usize) -> [Arc<Entry>; 2] {
+        let reply = Reply { blocks: vec![Block::Text(format!("reply {n}"))], ..Reply::default() };
+        let user = Entry::User(Injected::prompt(format!("prompt {n} {}", "x".repeat(500))));
+        [Arc::new(user), Arc::new(Entry::Assistant(reply))]
+    }
+
+    fn body(model: &mut Anthropic, entries: &[Arc<Entry>]) -> Chunks {
+        let cancel = CancellationToken::new();
+        let request = Request {
+            agent_index: 0,
+            call: 1,
+            system: "system",
+            tools: &[],
+            entries,
+            cancel: &cancel,
+            progress: &Silent,
+        };
+        model.body(&request).unwrap()
+    }
+
+    /// The body as the server reads it, without cache markers.
+    fn unmarked(chunks: &Chunks) -> String {
+        let text = String::from_utf8(chunks.concat()).unwrap();
+        text.replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+    }
+
+    #[test]
+    fn a_request_begins_with_the_bytes_of_the_one_before_and_encodes_only_what_is_new() {
+        let mut model = Anthropic::new("m", &Endpoint::new(Provider::Anthropic));
+        let mut entries = Vec::new();
+        let mut before = String::new();
+        for n in 0..150 {
+            entries.extend(turn(n));
+            let chunks = body(&mut model, &entries[..entries.len() - 1]);
+            let now = unmarked(&chunks);
+            assert!(now.starts_with(before.trim_end_matches("]}]}")), "request {n}");
+            assert!(chunks.concat().windows(13).filter(|w| w == b"cache_control").count() <= 4);
+            assert_eq!(model.transcript.encoded, entries.len() - 1);
+            before = now;
+        }
+    }
+
+    #[test]
+    fn what_was_closed_is_lent_from_where_it_lies_however_often_it_is_sent() {
+        let mut model = Anthropic::new("m", &Endpoint::new(Provider::Anthropic));
+        let mut entries: Vec<_> = (0..400).flat_map(turn).collect();
+        let places = |chunks: Chunks| chunks.pointers().into_iter().map(|(at, _)| at).collect::<Vec<_>>();
+        let first = places(body(&mut model, &entries));
+        entries.extend(turn(400));
+        let second = places(body(&mut model, &entries));
+        // The head and the first segment.
+        assert_eq!(first[..2], second[..2]);
+        assert!(second.len() < 20, "{}", second.len());
+    }
+}

@@ -1,0 +1,180 @@
+//! Encoded messages, kept between requests, and the request body made of them.
+//!
+//! What was encoded stays where it is: a request lends slices of it to the connection. No
+//! byte is encoded twice, and none but those of the youngest segment is ever moved.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::mem;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use tokio::sync::oneshot;
+
+/// A segment that has grown to this many bytes is closed.
+const SEGMENT: usize = 64 << 10;
+
+/// Bytes that only grow, in segments that can be lent out while they do.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    closed: Vec<Bytes>,
+    closed_len: usize,
+    open: Bytes,
+}
+
+impl Segments {
+    /// How many bytes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.closed_len + self.open.len()
+    }
+
+    /// Appends what `write` writes. It is handed the open segment and the position of that
+    /// segment's first byte.
+    pub(crate) fn append<R>(&mut self, write: impl FnOnce(&mut Vec<u8>, usize) -> R) -> R {
+        // Without a copy, unless a connection that was cut still holds the segment.
+        let mut open = Vec::from(mem::take(&mut self.open));
+        let result = write(&mut open, self.closed_len);
+        if open.len() < SEGMENT {
+            self.open = Bytes::from(open);
+        } else {
+            open.shrink_to_fit();
+            self.closed_len += open.len();
+            self.closed.push(Bytes::from(open));
+        }
+        result
+    }
+
+    /// Lends the bytes from `from` up to `to`.
+    pub(crate) fn lend(&self, from: usize, to: usize, chunks: &mut Chunks) {
+        let mut start = 0;
+        for segment in self.closed.iter().chain([&self.open]) {
+            let end = start + segment.len();
+            let (first, last) = (from.max(start), to.min(end));
+            if first < last {
+                chunks.push(segment.slice(first - start..last - start));
+            }
+            start = end;
+        }
+    }
+}
+
+/// The parts of a request body, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chunks {
+    queue: VecDeque<Bytes>,
+    len: u64,
+}
+
+impl Chunks {
+    pub(crate) fn push(&mut self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.len += bytes.len() as u64;
+            self.queue.push_back(bytes);
+        }
+    }
+
+    /// The body for a connection, and what tells when the connection has taken all of it.
+    pub(crate) fn into_body(self) -> (Body, oneshot::Receiver<()>) {
+        let (taken, all_taken) = oneshot::channel();
+        (Body { chunks: self, taken: Some(taken) }, all_taken)
+    }
+
+    /// The bytes, put together.
+    #[cfg(test)]
+    pub(crate) fn concat(&self) -> Vec<u8> {
+        self.queue.iter().flatten().copied().collect()
+    }
+
+    /// Where each part lies in memory.
+    #[cfg(test)]
+    pub(crate) fn pointers(&self) -> Vec<(*const u8, usize)> {
+        self.queue.iter().map(|part| (part.as_ptr(), part.len())).collect()
+    }
+}
+
+/// A request body that says when it was handed to the connection.
+#[derive(Debug)]
+pub(crate) struct Body {
+    chunks: Chunks,
+    taken: Option<oneshot::Sender<()>>,
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let part = self.chunks.queue.pop_front();
+        self.chunks.len -= part.as_ref().map_or(0, |part| part.len() as u64);
+        if self.chunks.queue.is_empty() {
+            // Whoever waits for this may have gone: then nobody needs to know.
+            let _nobody_waits = self.taken.take().map(|taken| taken.send(()));
+        }
+        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.chunks.queue.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.chunks.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lent(segments: &Segments, from: usize, to: usize) -> Chunks {
+        let mut chunks = Chunks::default();
+        segments.lend(from, to, &mut chunks);
+        chunks
+    }
+
+    #[test]
+    fn slices_across_segments_are_what_was_appended() {
+        let mut segments = Segments::default();
+        let mut all = Vec::new();
+        for n in 0..9_000_u32 {
+            let text = format!("<{n}>").repeat(5);
+            all.extend_from_slice(text.as_bytes());
+            segments.append(|open, _| open.extend_from_slice(text.as_bytes()));
+        }
+        assert_eq!(segments.len(), all.len());
+        assert!(segments.closed.len() > 2);
+        for (from, to) in [(0, all.len()), (1, 2), (65_000, 66_000), (3, 200_000), (7, 7)] {
+            assert_eq!(lent(&segments, from, to).concat(), &all[from..to]);
+        }
+    }
+
+    #[test]
+    fn appending_moves_nothing_while_there_is_room_and_nothing_closed_ever() {
+        let mut segments = Segments::default();
+        segments.append(|open, _| open.resize(SEGMENT, b'x'));
+        segments.append(|open, _| {
+            open.reserve(100);
+            open.push(b'y');
+        });
+        let before = lent(&segments, 0, segments.len()).pointers();
+        segments.append(|open, _| open.push(b'z'));
+        let after = lent(&segments, 0, segments.len()).pointers();
+        assert_eq!(before[0], after[0]);
+        assert_eq!(before[1].0, after[1].0);
+    }
+
+    #[test]
+    fn a_segment_that_is_still_lent_does_not_change() {
+        let mut segments = Segments::default();
+        segments.append(|open, _| open.extend_from_slice(b"first"));
+        let held = lent(&segments, 0, 5);
+        segments.append(|open, _| open.extend_from_slice(b" second"));
+        assert_eq!(held.concat(), b"first");
+        assert_eq!(lent(&segments, 0, 12).concat(), b"first second");
+    }
+}

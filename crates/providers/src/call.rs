@@ -1,0 +1,307 @@
+//! One call: from the limiter to the whole reply, or to what went wrong.
+//!
+//! Whoever cancels the call's token gets the connection dropped at once. A reply that is whole
+//! stands, whatever happens to the connection afterwards.
+
+use std::error::Error;
+use std::time::{Duration, SystemTime};
+
+use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress, Request};
+use midturn_core::rules::conversation::Reply;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, Response, StatusCode};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::WaitForCancellationFuture;
+
+use crate::body::Chunks;
+use crate::config::Provider;
+use crate::dialect::{Assembler, Broken, Stage, ended_early};
+use crate::failure::{retry_after, said_in_body, shorten, status_kind};
+use crate::link::Link;
+use crate::sse::{Decoder, Frame};
+
+/// How long figures may take to follow a reply that is whole.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// How long the end of the response is waited for, so that the connection can be used again.
+const DRAIN: Duration = Duration::from_millis(10);
+
+/// How much of an error's body is read.
+const ERROR_BODY: usize = 64 << 10;
+
+/// A reply has at most so many times the bytes of the largest event.
+const EVENTS_PER_REPLY: usize = 4;
+
+/// Makes one attempt.
+pub(crate) async fn call(
+    link: &Link,
+    body: Chunks,
+    assembler: Box<dyn Assembler>,
+    request: &Request<'_>,
+) -> Result<Reply, ModelFailure> {
+    let cancelled = request.cancel.cancelled();
+    let mut cancelled = std::pin::pin!(cancelled);
+    let _turn = tokio::select! {
+        biased;
+        () = &mut cancelled => return Err(cut()),
+        turn = link.limiter.enter() => turn,
+    };
+    let result = attempt(link, body, assembler, request.progress, cancelled).await;
+    result.map_err(|failure| told(link, failure))
+}
+
+async fn attempt(
+    link: &Link,
+    body: Chunks,
+    assembler: Box<dyn Assembler>,
+    progress: &dyn Progress,
+    mut cancelled: std::pin::Pin<&mut WaitForCancellationFuture<'_>>,
+) -> Result<Reply, ModelFailure> {
+    let mut response = tokio::select! {
+        biased;
+        () = &mut cancelled => return Err(cut()),
+        response = send(link, body, progress) => response?,
+    };
+    if let Some(failure) = refusal(link, &response) {
+        return tokio::select! {
+            biased;
+            () = &mut cancelled => Err(cut()),
+            failure = with_body(link, failure, &mut response) => Err(failure),
+        };
+    }
+    let mut reading = ReadingStream::new(link, assembler, progress);
+    reading.read(link, &mut response, cancelled).await?;
+    Ok(reading.assembler.finish())
+}
+
+/// Everything that leaves this crate passes here: the key is taken out, and a wish to wait
+/// holds the other calls under the key back, too.
+fn told(link: &Link, failure: ModelFailure) -> ModelFailure {
+    let limited = matches!(failure.kind, ErrorKind::RateLimited | ErrorKind::Overloaded);
+    if let (true, Some(wait)) = (limited, failure.retry_after) {
+        link.limiter.hold(wait.duration());
+    }
+    ModelFailure { message: link.key.redact(&failure.message), ..failure }
+}
+
+fn cut() -> ModelFailure {
+    ModelFailure::new(ErrorKind::Cancelled, "the call was cut")
+}
+
+fn connection(message: String) -> ModelFailure {
+    ModelFailure::new(ErrorKind::Connection, message)
+}
+
+/// Sends the request and waits for the head of the response.
+async fn send(link: &Link, body: Chunks, progress: &dyn Progress) -> Result<Response, ModelFailure> {
+    let (body, all_taken) = body.into_body();
+    let mut request = reqwest::Request::new(Method::POST, link.url.clone());
+    *request.headers_mut() = link.headers.clone();
+    *request.body_mut() = Some(reqwest::Body::wrap(body));
+    let sending = link.client.execute(request);
+    let mut sending = std::pin::pin!(sending);
+    let mut all_taken = std::pin::pin!(all_taken);
+    let mut is_sent = false;
+    let mut silent_until = Instant::now() + link.idle_timeout;
+    loop {
+        tokio::select! {
+            biased;
+            taken = &mut all_taken, if !is_sent => {
+                is_sent = true;
+                silent_until = Instant::now() + link.idle_timeout;
+                // A body that was dropped was never handed over; what became of the request,
+                // `sending` says.
+                if taken.is_ok() {
+                    progress.sent();
+                }
+            }
+            response = &mut sending => return response.map_err(|error| broken(link, &error)),
+            () = sleep_until(silent_until) => return Err(silent(link)),
+        }
+    }
+}
+
+fn silent(link: &Link) -> ModelFailure {
+    let (word, after) = (link.provider.word(), link.idle_timeout.as_secs_f64());
+    connection(format!("{word} sent nothing for {after} s; `idle_timeout` sets how long that may take"))
+}
+
+fn broken(link: &Link, error: &reqwest::Error) -> ModelFailure {
+    let host = link.url.host_str().unwrap_or_default();
+    let what = if error.is_connect() {
+        format!("no connection to {host} (is the base URL right, and the network up?)")
+    } else {
+        format!("the connection to {host} broke")
+    };
+    connection(shorten(&format!("{what}: {}", causes(error))))
+}
+
+/// The causes alone: the error itself names the whole URL.
+fn causes(error: &reqwest::Error) -> String {
+    let mut causes = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        causes.push(cause.to_string());
+        next = cause.source();
+    }
+    if causes.is_empty() && error.is_timeout() {
+        causes.push("timed out".to_owned());
+    }
+    causes.join(": ")
+}
+
+/// What a response says that is no stream of events; its body hasn't been read.
+fn refusal(link: &Link, response: &Response) -> Option<ModelFailure> {
+    let status = response.status();
+    if status == StatusCode::OK {
+        return not_a_stream(response);
+    }
+    let (word, variable) = (link.provider.word(), link.provider.key_variable());
+    let hint = match status.as_u16() {
+        300..=399 => " (redirects are not followed: set the base URL to where it leads)".to_owned(),
+        401 | 403 => format!(" (check {variable})"),
+        404 => " (check the model's name and the base URL)".to_owned(),
+        _ => String::new(),
+    };
+    let mut failure =
+        ModelFailure::new(status_kind(status), format!("{word} answered {}{hint}", status.as_u16()));
+    failure.retry_after = retry_after(response.headers(), SystemTime::now());
+    Some(failure)
+}
+
+/// A server that doesn't stream will not do better next time.
+fn not_a_stream(response: &Response) -> Option<ModelFailure> {
+    let kind = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
+    let wrong = ["text/html", "application/json"].iter().any(|wrong| kind.starts_with(wrong));
+    wrong.then(|| {
+        let message = format!(
+            "the server answered with {kind} where a stream of events was expected (check the base URL)"
+        );
+        ModelFailure::new(ErrorKind::InvalidRequest, shorten(&message))
+    })
+}
+
+/// The failure with what the body says, as far as it comes.
+async fn with_body(link: &Link, mut failure: ModelFailure, response: &mut Response) -> ModelFailure {
+    let mut body = Vec::new();
+    while body.len() < ERROR_BODY {
+        match timeout(link.idle_timeout, response.chunk()).await {
+            Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
+            // The status alone says what the failure is: its text may be incomplete.
+            Ok(Ok(None) | Err(_)) | Err(_) => break,
+        }
+    }
+    let said = said_in_body(&body);
+    if !said.is_empty() {
+        failure.message = format!("{}: {said}", failure.message);
+    }
+    let ids = ["request-id", "x-request-id"].iter().find_map(|name| response.headers().get(*name));
+    if let Some(id) = ids.and_then(|id| id.to_str().ok()) {
+        failure.message = format!("{} [request {}]", failure.message, shorten(id));
+    }
+    failure
+}
+
+/// A reply while its stream is read.
+struct ReadingStream<'a> {
+    decoder: Decoder,
+    assembler: Box<dyn Assembler>,
+    progress: &'a dyn Progress,
+    stage: Stage,
+    room: usize,
+}
+
+impl<'a> ReadingStream<'a> {
+    fn new(link: &Link, assembler: Box<dyn Assembler>, progress: &'a dyn Progress) -> Self {
+        Self {
+            decoder: Decoder::new(link.max_event_bytes),
+            assembler,
+            progress,
+            stage: Stage::Partial,
+            room: link.max_event_bytes.saturating_mul(EVENTS_PER_REPLY),
+        }
+    }
+
+    /// Reads until the reply is whole and settled.
+    async fn read(
+        &mut self,
+        link: &Link,
+        response: &mut Response,
+        mut cancelled: std::pin::Pin<&mut WaitForCancellationFuture<'_>>,
+    ) -> Result<(), ModelFailure> {
+        let silence = sleep_until(Instant::now() + link.idle_timeout);
+        let mut silence = std::pin::pin!(silence);
+        while self.stage == Stage::Partial {
+            let chunk = tokio::select! {
+                biased;
+                () = &mut cancelled => return Err(cut()),
+                chunk = response.chunk() => chunk.map_err(|error| broken(link, &error))?,
+                () = &mut silence => return Err(silent(link)),
+            };
+            self.take(&chunk.ok_or_else(ended_early)?)?;
+            silence.as_mut().reset(Instant::now() + link.idle_timeout);
+        }
+        let settled = async {
+            timeout(SETTLE, self.settle(response)).await.is_ok()
+                && timeout(DRAIN, response.chunk()).await.is_ok()
+        };
+        // Either way the reply is whole: all that is won is figures, and the connection.
+        tokio::select! {
+            biased;
+            () = &mut cancelled => {}
+            _settled = settled => {}
+        }
+        Ok(())
+    }
+
+    /// Reads the figures that follow. Whatever fails now, the reply is whole.
+    async fn settle(&mut self, response: &mut Response) {
+        while self.stage == Stage::Whole {
+            match response.chunk().await {
+                Ok(Some(bytes)) if self.take(&bytes).is_ok() => {}
+                _ => self.stage = Stage::Done,
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<(), ModelFailure> {
+        self.room = self.room.checked_sub(bytes.len()).ok_or_else(|| {
+            let message = "the reply has more bytes than four times `max_event_bytes`";
+            ModelFailure::new(ErrorKind::InvalidRequest, message)
+        })?;
+        let Self { decoder, assembler, progress, stage, .. } = self;
+        let fed = decoder.feed(bytes, |frame| take_frame(frame, assembler.as_mut(), *progress, stage));
+        match fed {
+            Err(Broken(failure)) if *stage == Stage::Partial => Err(failure),
+            Err(Broken(_)) => {
+                *stage = Stage::Done;
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// Hands a frame's data on. Bytes that are no UTF-8 are replaced, as the format demands.
+pub(crate) fn take_frame(
+    frame: Frame<'_>,
+    assembler: &mut dyn Assembler,
+    progress: &dyn Progress,
+    stage: &mut Stage,
+) -> Result<(), Broken> {
+    if *stage == Stage::Done {
+        return Ok(());
+    }
+    let next = match std::str::from_utf8(frame.data) {
+        Ok(data) => assembler.frame(data, progress)?,
+        Err(_) => assembler.frame(&String::from_utf8_lossy(frame.data), progress)?,
+    };
+    *stage = next;
+    Ok(())
+}
+
+/// A conversation that can't be written as JSON.
+pub(crate) fn unwritable(provider: Provider, error: &serde_json::Error) -> ModelFailure {
+    let message = format!("the request to {} can't be written: {error}", provider.word());
+    ModelFailure::new(ErrorKind::InvalidRequest, message)
+}

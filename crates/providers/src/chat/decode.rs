@@ -1,0 +1,235 @@
+//! Replies of Chat Completions, put together from the chunks of a stream.
+//!
+//! Compatible servers differ: ids may be missing, several calls may share an index, reasoning
+//! comes in one of two fields, and `[DONE]` may never come.
+
+use std::borrow::Cow;
+
+use midturn_core::engine::ports::model::{ModelFailure, Progress};
+use midturn_core::rules::conversation::{Block, Reply, StopReason, Thinking, Usage};
+use serde::Deserialize;
+
+use crate::dialect::{Assembler, Stage, ended_early, stop_with_calls, tool_use, unreadable};
+use crate::failure::stream_error;
+use crate::text::{Piece, Text};
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    choices: Option<Vec<Choice<'a>>>,
+    usage: Option<Figures>,
+    error: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(default)]
+    index: u32,
+    #[serde(borrow)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    finish_reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    content: Option<Piece<'a>>,
+    #[serde(borrow)]
+    refusal: Option<Piece<'a>>,
+    #[serde(borrow)]
+    reasoning_content: Option<Piece<'a>>,
+    #[serde(borrow)]
+    reasoning: Option<Piece<'a>>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<CallDelta<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta<'a> {
+    index: Option<u32>,
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    function: Option<FunctionDelta<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+struct FunctionDelta<'a> {
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    arguments: Option<Piece<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Figures {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<Details>,
+    /// DeepSeek's name for the same.
+    prompt_cache_hit_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    cached_tokens: Option<u64>,
+}
+
+impl Figures {
+    fn usage(&self) -> Usage {
+        let details = self.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+        Usage {
+            input: self.prompt_tokens.unwrap_or(0),
+            output: self.completion_tokens.unwrap_or(0),
+            cached: details.or(self.prompt_cache_hit_tokens).unwrap_or(0),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Call {
+    index: Option<u32>,
+    id: String,
+    name: String,
+    arguments: Text,
+}
+
+/// A reply while it comes.
+pub(crate) struct Reading {
+    call: u64,
+    thinking: Text,
+    thinking_is_open: bool,
+    text: Text,
+    calls: Vec<Call>,
+    usage: Usage,
+    stop_reason: Option<StopReason>,
+}
+
+impl Reading {
+    pub(crate) fn new(call: u64) -> Self {
+        Self {
+            call,
+            thinking: Text::default(),
+            thinking_is_open: false,
+            text: Text::default(),
+            calls: Vec::new(),
+            usage: Usage::default(),
+            stop_reason: None,
+        }
+    }
+
+    fn choice(&mut self, choice: Choice<'_>, progress: &dyn Progress) {
+        if let Some(delta) = choice.delta {
+            self.delta(delta, progress);
+        }
+        if let Some(word) = choice.finish_reason.filter(|word| !word.is_empty()) {
+            self.end_thinking(progress);
+            self.stop_reason = Some(stop_reason(&word));
+        }
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, progress: &dyn Progress) {
+        if let Some(piece) = delta.reasoning_content.or(delta.reasoning) {
+            let open = &mut self.thinking_is_open;
+            self.thinking.push(&piece, |delta| {
+                *open = true;
+                progress.thinking(delta);
+            });
+        }
+        for piece in [delta.content, delta.refusal].into_iter().flatten() {
+            let before = self.text.as_str().len();
+            self.text.push(&piece, |_| {});
+            if self.text.as_str().len() > before {
+                self.end_thinking(progress);
+                progress.text(&self.text.as_str()[before..]);
+            }
+        }
+        for call in delta.tool_calls.into_iter().flatten() {
+            self.end_thinking(progress);
+            self.call_delta(call);
+        }
+    }
+
+    fn end_thinking(&mut self, progress: &dyn Progress) {
+        if std::mem::take(&mut self.thinking_is_open) {
+            progress.thinking_done();
+        }
+    }
+
+    fn call_delta(&mut self, delta: CallDelta<'_>) {
+        let id = delta.id.unwrap_or_default();
+        let function = delta.function.unwrap_or_default();
+        let Some(call) = self.call(delta.index, &id) else {
+            return;
+        };
+        if call.id.is_empty() {
+            call.id = id.into_owned();
+        }
+        if call.name.is_empty() {
+            call.name = function.name.unwrap_or_default().into_owned();
+        }
+        call.arguments.push(&function.arguments.unwrap_or_default(), |_| {});
+    }
+
+    /// The call a delta belongs to: the last one of its index, unless the delta brings another
+    /// id, which begins a call of its own.
+    fn call(&mut self, index: Option<u32>, id: &str) -> Option<&mut Call> {
+        let same_index = |call: &Call| index.is_none() || call.index == index;
+        let same_id = |call: &Call| id.is_empty() || call.id.is_empty() || call.id == id;
+        let known = match self.calls.iter().rposition(same_index) {
+            Some(at) if same_id(&self.calls[at]) => Some(at),
+            _ => self.calls.iter().rposition(|call| !id.is_empty() && call.id == id),
+        };
+        let at = known.unwrap_or(self.calls.len());
+        if known.is_none() {
+            self.calls.push(Call { index, ..Call::default() });
+        }
+        self.calls.get_mut(at)
+    }
+}
+
+impl Assembler for Reading {
+    fn frame(&mut self, data: &str, progress: &dyn Progress) -> Result<Stage, ModelFailure> {
+        if data.trim() == "[DONE]" {
+            return if self.stop_reason.is_some() { Ok(Stage::Done) } else { Err(ended_early()) };
+        }
+        let chunk: Chunk<'_> = serde_json::from_str(data).map_err(|error| unreadable(&error))?;
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            return Err(stream_error(&error));
+        }
+        for choice in chunk.choices.into_iter().flatten().filter(|choice| choice.index == 0) {
+            self.choice(choice, progress);
+        }
+        if let Some(figures) = chunk.usage {
+            self.usage = figures.usage();
+            progress.tokens(self.usage.output);
+        }
+        Ok(if self.stop_reason.is_some() { Stage::Whole } else { Stage::Partial })
+    }
+
+    fn finish(self: Box<Self>) -> Reply {
+        let mut blocks = Vec::new();
+        if !self.thinking.is_empty() {
+            blocks.push(Block::Thinking(Thinking { text: self.thinking.finish(), replay: None }));
+        }
+        if !self.text.is_empty() {
+            blocks.push(Block::Text(self.text.finish()));
+        }
+        for (n, call) in self.calls.into_iter().enumerate() {
+            let id = if call.id.is_empty() { format!("call_{}_{n}", self.call) } else { call.id };
+            blocks.extend(tool_use(id, call.name, &call.arguments.finish()));
+        }
+        let stop_reason = stop_with_calls(self.stop_reason.unwrap_or_default(), &blocks);
+        Reply { blocks, stop_reason, usage: self.usage }
+    }
+}
+
+fn stop_reason(word: &str) -> StopReason {
+    match word {
+        "stop" => StopReason::EndTurn,
+        "tool_calls" | "function_call" => StopReason::ToolUse,
+        "length" => StopReason::MaxTokens,
+        other => StopReason::from_word(other),
+    }
+}

@@ -1,0 +1,31 @@
+//! Real models: Anthropic's Messages, OpenAI's Responses and Chat Completions, and all servers
+//! that speak one of them, behind the engine's `Model` port.
+//!
+//! This is the only crate that knows a vendor's JSON. It decides nothing about a conversation:
+//! it retries nothing, drops no call that closed, and keeps no state but the bytes it encoded
+//! and the connections it can use again. No key leaves it but in a request's header.
+//!
+//! A call goes through [`Providers`] (names), an encoder per vendor (`anthropic`, `chat`,
+//! `responses`), `link` and `call` (the connection), [`sse`] (frames) and the vendor's
+//! decoder (the reply).
+
+mod anthropic;
+mod body;
+mod call;
+mod chat;
+mod config;
+mod decode;
+mod dialect;
+mod factory;
+mod failure;
+mod limiter;
+mod link;
+mod opaque;
+mod responses;
+pub mod sse;
+mod text;
+mod transcript;
+
+pub use config::{Config, Endpoint, Provider, Secret};
+pub use decode::{Silent, decode};
+pub use factory::Providers;
