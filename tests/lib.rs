@@ -1,1 +1,69 @@
-//! What the tests of the whole share.
+//! What the tests of the whole share: where the checkout is, and the real binary. It tests
+//! nothing itself.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The root of the checkout.
+///
+/// # Panics
+/// Never: the manifest of this package lies one folder below it.
+pub fn root() -> &'static Path {
+    match Path::new(env!("CARGO_MANIFEST_DIR")).parent() {
+        Some(root) => root,
+        None => unreachable!("tests/Cargo.toml has a folder above it"),
+    }
+}
+
+/// The real `midturn` binary, as `cargo build -p midturn` leaves it in the target folder and
+/// the profile of the test that asks. It is built once per test process, so it is never older
+/// than the sources; `MIDTURN_BIN` names another one that is taken as it is.
+///
+/// # Panics
+/// It can't be built: the compiler's own messages are above.
+pub fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| match std::env::var_os("MIDTURN_BIN") {
+        Some(given) => PathBuf::from(given),
+        None => build(),
+    })
+}
+
+fn build() -> PathBuf {
+    let folder = profile_folder();
+    let (Some(profile), Some(target)) = (folder.file_name(), folder.parent()) else {
+        panic!("{} is no folder of a target folder", folder.display());
+    };
+    // What cargo calls `dev` lies in `debug`.
+    let profile = if profile == "debug" { "dev".as_ref() } else { profile };
+    let built = Command::new(cargo())
+        .current_dir(root())
+        .args(["build", "--quiet", "--package", "midturn", "--target-dir"])
+        .arg(target)
+        .arg("--profile")
+        .arg(profile)
+        .status();
+    match built {
+        Ok(status) if status.success() => folder.join("midturn"),
+        Ok(status) => panic!("cargo build -p midturn ended with {status}"),
+        Err(error) => panic!("cargo can't be started: {error}"),
+    }
+}
+
+/// `target/PROFILE`: a test program lies in its `deps`.
+fn profile_folder() -> PathBuf {
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => panic!("this program doesn't know where it lies: {error}"),
+    };
+    match program.ancestors().nth(2) {
+        Some(folder) => folder.to_owned(),
+        None => panic!("{} is in no target folder", program.display()),
+    }
+}
+
+/// The cargo that runs the tests; the one on the path when a test program is run by hand.
+pub fn cargo() -> std::ffi::OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}

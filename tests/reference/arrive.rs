@@ -179,7 +179,11 @@ impl World<'_> {
         }
         let queued = to.mailbox.iter().filter(|m| m.record.is_some()).count();
         let returned_at_once = self.returned_at_once(send).is_some();
-        if !returned_at_once && queued >= to.settings.mailbox_messages {
+        // What it supersedes makes room for it.
+        let frees = send.message.supersedes.as_ref().is_some_and(|old| {
+            to.mailbox.iter().any(|m| m.id == *old && m.from == send.from && !m.committed)
+        });
+        if !returned_at_once && !frees && queued >= to.settings.mailbox_messages {
             return Some("mailbox_full");
         }
         None

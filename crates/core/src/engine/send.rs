@@ -185,7 +185,7 @@ impl Sending<'_> {
         self.right_run(to)?;
         let urgency = self.urgency(to)?;
         self.within_rate(to, urgency)?;
-        if message.supersedes.is_none() && !self.returns_at_once(to) {
+        if !self.frees_room(to) && !self.returns_at_once(to) {
             to.mailbox.has_room(&to.name, message.text.len(), &to.settings)?;
         }
         Ok(Mail {
@@ -208,6 +208,12 @@ impl Sending<'_> {
             return Err(Refusal::UrgentNotAllowed);
         }
         Ok(urgency)
+    }
+
+    /// Whether the message takes the place of one that is queued.
+    fn frees_room(&self, to: &AgentCell) -> bool {
+        let from = &self.message.from;
+        self.message.supersedes.as_ref().is_some_and(|id| to.mailbox.can_take_back(from, id))
     }
 
     /// Whether the receiver's standing sends the message back, so that it needs no room.

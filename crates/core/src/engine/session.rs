@@ -19,7 +19,7 @@ use crate::rules::id::{AgentName, CallId, RunId, SessionId, TurnId};
 use crate::rules::mail::{Mail, Relation, Rest, Role, Sender, Standing};
 use crate::rules::settings::Settings;
 use crate::rules::time::{Micros, Span};
-use crate::rules::waiting::Wait;
+use crate::rules::waiting::Waits;
 
 /// One agent, as everybody but its driver sees it. While it is idle this is all there is.
 pub(crate) struct AgentCell {
@@ -102,7 +102,7 @@ pub(crate) struct Session {
     pub(crate) announced: BTreeMap<AgentName, AgentName>,
     /// Names in the session's order.
     pub(crate) order: Mutex<Vec<AgentName>>,
-    pub(crate) waits: Mutex<BTreeMap<AgentName, Wait>>,
+    pub(crate) waits: Mutex<Waits>,
     pub(crate) urgent: Mutex<HashMap<(AgentName, AgentName), VecDeque<Micros>>>,
     pub(crate) tasks: TaskTracker,
     pub(crate) expiries: std::sync::atomic::AtomicU64,

@@ -138,7 +138,7 @@ pub(crate) fn resume(session: &Arc<Session>, name: &str) -> Result<bool, StopErr
     let cell = allowed(session, name, &Sender::User)?;
     match cell.mailbox.standing() {
         Standing::Winding { then: Rest::Stopped, .. } => {
-            cell.mailbox.start();
+            cell.mailbox.resume();
             Ok(true)
         }
         Standing::Resting(Rest::Stopped) => Ok(resume_stopped(session, &cell)),
@@ -152,7 +152,7 @@ fn resume_stopped(session: &Arc<Session>, cell: &Arc<AgentCell>) -> bool {
         cell.mailbox.unstop();
         return false;
     }
-    let starts = cell.mailbox.start();
+    let starts = cell.mailbox.resume();
     if starts {
         start_driver(session, cell);
     }

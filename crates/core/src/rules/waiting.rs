@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::id::AgentName;
+use super::id::{AgentName, CallId};
 
 /// What ends a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -27,22 +27,29 @@ pub struct Wait {
     pub mode: WaitMode,
 }
 
+/// All waits, by who waits and in which call: with `concurrency = "all"` an agent can have several.
+pub type Waits = BTreeMap<(AgentName, CallId), Wait>;
+
 /// The members of the cycle that `waiter`'s wait would close: a set of waiting agents in
 /// which every `all` names a member and every `any` names only members.
-pub fn cycle(waits: &BTreeMap<AgentName, Wait>, waiter: &AgentName, wait: &Wait) -> Option<Vec<AgentName>> {
-    let mut graph: BTreeMap<&AgentName, &Wait> = waits.iter().collect();
-    graph.insert(waiter, wait);
-    let mut members: BTreeSet<&AgentName> = graph.keys().copied().collect();
+pub fn cycle(waits: &Waits, waiter: &AgentName, wait: &Wait) -> Option<Vec<AgentName>> {
+    let mut graph: Graph<'_> = waits.iter().map(|((name, _), wait)| (name, wait)).collect();
+    graph.push((waiter, wait));
+    let mut members: BTreeSet<&AgentName> = graph.iter().map(|(name, _)| *name).collect();
     loop {
-        let held = |name: &&AgentName| is_held(graph[*name], &members);
-        let kept: BTreeSet<&AgentName> = members.iter().copied().filter(held).collect();
+        let held = |(_, wait): &&(&AgentName, &Wait)| is_held(wait, &members);
+        let kept: BTreeSet<&AgentName> = graph.iter().filter(held).map(|(name, _)| *name).collect();
+        let kept: BTreeSet<&AgentName> = kept.intersection(&members).copied().collect();
         if kept.len() == members.len() {
             break;
         }
         members = kept;
     }
-    members.contains(waiter).then(|| walk(&graph, &members, waiter))
+    let closes = members.contains(waiter) && is_held(wait, &members);
+    closes.then(|| walk(&graph, &members, waiter, wait))
 }
+
+type Graph<'a> = Vec<(&'a AgentName, &'a Wait)>;
 
 fn is_held(wait: &Wait, members: &BTreeSet<&AgentName>) -> bool {
     match wait.mode {
@@ -53,18 +60,23 @@ fn is_held(wait: &Wait, members: &BTreeSet<&AgentName>) -> bool {
 
 /// From the waiter along the waits to the first one that is met again.
 fn walk(
-    graph: &BTreeMap<&AgentName, &Wait>,
+    graph: &Graph<'_>,
     members: &BTreeSet<&AgentName>,
     waiter: &AgentName,
+    wait: &Wait,
 ) -> Vec<AgentName> {
     let mut path = vec![waiter.clone()];
-    let mut here = waiter;
-    while let Some(next) = graph.get(here).and_then(|wait| wait.names.iter().find(|n| members.contains(n))) {
+    let mut here = wait;
+    while let Some(next) = here.names.iter().find(|name| members.contains(name)) {
         if path.contains(next) {
             break;
         }
         path.push(next.clone());
-        here = next;
+        let held = |(name, wait): &&(&AgentName, &Wait)| *name == next && is_held(wait, members);
+        match graph.iter().find(held) {
+            Some((_, wait)) => here = wait,
+            None => break,
+        }
     }
     path
 }
@@ -84,7 +96,9 @@ mod tests {
     #[test]
     fn a_wait_that_would_never_end_is_found_and_named() {
         use WaitMode::{All, Any};
-        let waits: BTreeMap<_, _> = [(name("a"), wait("b", All)), (name("b"), wait("c d", Any))].into();
+        let call = CallId::new("w");
+        let key = |text| (name(text), call.clone());
+        let waits: Waits = [(key("a"), wait("b", All)), (key("b"), wait("c d", Any))].into();
         for (waiter, new, expected) in
             [("c", wait("a", All), None), ("a", wait("a", All), Some("a")), ("x", wait("a", All), None)]
         {
@@ -94,7 +108,7 @@ mod tests {
             assert_eq!(found.as_deref(), expected, "{waiter}");
         }
         let mut closed = waits;
-        closed.insert(name("d"), wait("a", All));
+        closed.insert(key("d"), wait("a", All));
         let found = cycle(&closed, &name("c"), &wait("a", All));
         assert_eq!(found, Some(vec![name("c"), name("a"), name("b")]));
     }

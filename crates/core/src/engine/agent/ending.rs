@@ -136,9 +136,12 @@ impl Driver {
             return;
         }
         let (session, about, run) = (self.session.clone(), self.cell.name.clone(), self.run_id());
+        // The report is work too: who waits for quiet waits for it.
+        self.session.at_work(true);
         self.session.tasks.spawn(async move {
             session.clock.turn(Phase::Caused).await;
             send::end_of(&session, &about, run, &parent, end, text).await;
+            session.at_work(false);
         });
     }
 

@@ -67,7 +67,7 @@ impl Default for Body {
 pub(crate) async fn drive(session: &Arc<Session>, cell: &Arc<AgentCell>) {
     loop {
         let body = cell.body.lock().take().unwrap_or_default();
-        if !cell.has_prompt() && !body.prompt.awaits_reply() && cell.mailbox.sleeps_on() {
+        if !cell.has_prompt() && cell.mailbox.sleeps_on() {
             *cell.body.lock() = Some(body);
             session.rested.notify_waiters();
             break;

@@ -18,6 +18,9 @@ pub(super) struct Inner {
     pub(super) used_messages: u32,
     pub(super) used_bytes: u64,
     pub(super) standing: Standing,
+    /// What the agent was before it was woken, and whether `resume` woke it.
+    pub(super) woken_from: Rest,
+    pub(super) resumed: bool,
     pub(super) run: RunId,
     /// Whether there is a model to drive: a name only is never woken.
     pub(super) drives: bool,
@@ -113,7 +116,8 @@ impl Inner {
                 *restart = true;
                 false
             }
-            Standing::Resting(Rest::Idle | Rest::Stopped) => {
+            Standing::Resting(rest @ (Rest::Idle | Rest::Stopped)) => {
+                self.woken_from = *rest;
                 self.standing = Standing::Running;
                 self.run += 1;
                 self.run_token = Some(CancellationToken::new());

@@ -85,6 +85,8 @@ impl Default for Mailbox {
                 used_messages: 0,
                 used_bytes: 0,
                 standing: Standing::Resting(Rest::Idle),
+                woken_from: Rest::Idle,
+                resumed: false,
                 run: 0,
                 drives: true,
                 run_token: None,
@@ -242,6 +244,13 @@ impl Mailbox {
         self.take_where(is_it).pop().ok_or(TakeBack::TooLate)
     }
 
+    /// Whether a message is queued and not committed.
+    pub fn can_take_back(&self, from: &Sender, id: &MessageId) -> bool {
+        let is_it =
+            |queued: &Queued| !queued.committed && queued.mail.id == *id && queued.mail.from == *from;
+        self.inner.lock().queue.iter().any(is_it)
+    }
+
     /// The ids of what is pending, in order of arrival.
     pub fn ids(&self) -> Vec<MessageId> {
         self.inner.lock().queue.iter().map(|queued| queued.mail.id.clone()).collect()
@@ -276,13 +285,21 @@ impl Mailbox {
         inner.standing == Standing::Resting(Rest::Idle) && inner.wake()
     }
 
-    /// What woke the agent was taken back before it began: it rests again, and its run is
-    /// none. `false`: there is mail, or a stop, and the run goes its way.
+    /// Starts a stopped agent, with mail or without; `true`: its run is to be driven.
+    pub fn resume(&self) -> bool {
+        let mut inner = self.inner.lock();
+        inner.resumed = true;
+        inner.wake()
+    }
+
+    /// What woke the agent was taken back before it began: it rests as before, and there is
+    /// no run. `false`: there is mail, or a stop, or it was resumed, and the run goes its way.
     pub fn sleeps_on(&self) -> bool {
         let mut inner = self.inner.lock();
-        let sleeps = inner.queue.is_empty() && inner.standing == Standing::Running;
+        let resumed = std::mem::take(&mut inner.resumed);
+        let sleeps = inner.queue.is_empty() && !resumed && inner.standing == Standing::Running;
         if sleeps {
-            inner.standing = Standing::Resting(Rest::Idle);
+            inner.standing = Standing::Resting(inner.woken_from);
             inner.run -= 1;
             inner.run_token = None;
         }
@@ -329,7 +346,8 @@ impl Mailbox {
         inner.run_token = None;
         if let Standing::Winding { then, restart } = inner.standing {
             inner.standing = Standing::Resting(then);
-            if restart {
+            // What asked for the next run may have been taken back meanwhile.
+            if restart && (inner.resumed || !inner.queue.is_empty()) {
                 inner.wake();
             }
         }

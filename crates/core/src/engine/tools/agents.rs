@@ -179,7 +179,8 @@ pub(super) async fn close(
     let closed = stopping::close(session, &input.name, by).await;
     let closed = closed.map_err(|error| Output::error(error.to_string()))?;
     if closed.is_empty() {
-        return Ok(Output::ok(format!("{} was closed already.", input.name)));
+        let name = AgentName::new(&input.name).map_err(|error| Output::error(error.to_string()))?;
+        return halting.report("Closed already", &[name], call).await;
     }
     halting.report("Closed", &closed, call).await
 }

@@ -10,7 +10,7 @@ use super::{ends, turn_index};
 use crate::engine::ports::{Output, Phase, ToolCall};
 use crate::engine::session::{AgentCell, LastEnd, Session};
 use crate::rules::event::Outcome;
-use crate::rules::id::AgentName;
+use crate::rules::id::{AgentName, CallId};
 use crate::rules::mail::{End, Point, Sender};
 use crate::rules::time::{Micros, Span};
 use crate::rules::waiting::{Wait, WaitMode, cycle};
@@ -54,7 +54,7 @@ pub(super) async fn wait(
     let until = session.clock.now().after(input.timeout.unwrap_or(PATIENCE));
     wait.register()?;
     let over = wait.until_over(until).await;
-    session.waits.lock().remove(&cell.name);
+    session.waits.lock().remove(&wait.key());
     match over {
         Some(over) => Ok(wait.answer(over)),
         // Its token was cancelled: what it returns now is nobody's answer.
@@ -103,8 +103,12 @@ impl Waiting<'_> {
                 path.join(" waits for ")
             )));
         }
-        waits.insert(self.cell.name.clone(), wait);
+        waits.insert(self.key(), wait);
         Ok(())
+    }
+
+    fn key(&self) -> (AgentName, CallId) {
+        (self.cell.name.clone(), self.call.call.id.clone())
     }
 
     fn is_done(&self, other: &AgentCell) -> bool {

@@ -1,0 +1,93 @@
+//! One definition file, read and checked.
+
+use std::path::{Path, PathBuf};
+
+use midturn_core::rules::id::AgentName;
+use serde_json::Value;
+
+use super::front_matter::{self, FrontMatter, Placed, Spot};
+use crate::config::{Isolation, ToolNames};
+use crate::failure::Failure;
+
+/// An agent as a file defines it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    /// The name by which `spawn_agent` asks for it.
+    pub name: AgentName,
+    /// The line of the name.
+    pub name_line: u64,
+    /// When to use it, for the model that spawns.
+    pub description: String,
+    /// The tools it has; absent means all.
+    pub tools: Option<ToolNames>,
+    /// Its model as written: `PROVIDER/NAME`, an alias or `inherit`.
+    pub model: Option<String>,
+    /// The line of the model, for errors.
+    pub model_line: u64,
+    /// Where it works; absent means as configured.
+    pub isolation: Option<Isolation>,
+    /// The body: its system prompt.
+    pub system: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Keys that mean nothing here, with their lines: kept, reported, not obeyed.
+    pub unknown: Vec<(String, u64, Value)>,
+}
+
+impl Definition {
+    /// Reads a definition out of a file's text.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] with the file, the line and what was expected.
+    pub fn parse(path: &Path, source: &str) -> Result<Self, Failure> {
+        let complain = |(at, what): (Spot, String)| {
+            Failure::usage(format!("{}:{}:{}: {what}", path.display(), at.line, at.column))
+        };
+        let (front, body) = front_matter::read(source).map_err(complain)?;
+        Self::check(path, front, body).map_err(complain)
+    }
+
+    fn check(path: &Path, front: FrontMatter, body: &str) -> Result<Self, (Spot, String)> {
+        let name = required(front.name, "name")?;
+        let description = required(front.description, "description")?;
+        let (model, model_line) = match front.model {
+            Some(model) if !model.value.trim().is_empty() => {
+                (Some(model.value.trim().to_owned()), model.at.line)
+            }
+            Some(_) | None => (None, 1),
+        };
+        Ok(Self {
+            name_line: name.at.line,
+            name: AgentName::new(name.value.trim()).map_err(|error| (name.at, error.to_string()))?,
+            description: description.value.trim().to_owned(),
+            tools: front.tools.map(|tools| tools.value),
+            model,
+            model_line,
+            isolation: front.isolation.as_ref().map(isolation_of).transpose()?,
+            system: body.trim().to_owned(),
+            path: path.to_owned(),
+            unknown: front.unknown.into_iter().map(|(key, value)| (key.value, key.at.line, value)).collect(),
+        })
+    }
+
+    /// What a person is told of keys that aren't obeyed; `None` when there are none.
+    pub fn note(&self) -> Option<String> {
+        let keys: Vec<String> =
+            self.unknown.iter().map(|(key, line, _)| format!("`{key}` (line {line})")).collect();
+        (!keys.is_empty()).then(|| format!("{}: not obeyed here: {}", self.path.display(), keys.join(", ")))
+    }
+}
+
+fn required(field: Option<Placed<String>>, name: &str) -> Result<Placed<String>, (Spot, String)> {
+    field
+        .filter(|placed| !placed.value.trim().is_empty())
+        .ok_or_else(|| (Spot::START, format!("the front matter has no `{name}`")))
+}
+
+fn isolation_of(isolation: &Placed<String>) -> Result<Isolation, (Spot, String)> {
+    match isolation.value.trim() {
+        "worktree" => Ok(Isolation::Worktree),
+        "none" => Ok(Isolation::None),
+        other => Err((isolation.at, format!("`isolation`: found `{other}`, expected `worktree` or `none`"))),
+    }
+}

@@ -1,0 +1,162 @@
+//! The command line's form: commands, options and their help. It decides nothing.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+/// Parallel coding agents that are corrected in the middle of their work.
+#[derive(Debug, Parser)]
+#[command(
+    name = "midturn",
+    version,
+    about = "Parallel coding agents that are corrected in the middle of their work",
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "Example:\n  midturn run \"Rename open() to load() and make the tests pass\""
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Give a task to a lead agent, which may spawn subagents; steer them while they work
+    #[command(after_help = RUN_HELP)]
+    Run(RunArgs),
+    /// Play scenario files on a virtual clock and check what comes of them
+    #[command(after_help = REPLAY_HELP)]
+    Replay(ReplayArgs),
+    /// Show every configured value and where it came from
+    #[command(after_help = CONFIG_HELP)]
+    Config(ConfigArgs),
+    /// Print a script that completes commands and options in your shell
+    #[command(
+        after_help = "Example:\n  midturn completions bash > ~/.local/share/bash-completion/completions/midturn"
+    )]
+    Completions {
+        /// Your shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the JSON Schema of a file format, so that editors complete it
+    #[command(after_help = "Example:\n  midturn schema scenario > scenario.schema.json")]
+    Schema {
+        /// The format
+        format: Format,
+    },
+}
+
+const RUN_HELP: &str = "\
+Lines on standard input steer the run while it lasts:
+  NAME: text   a message to that agent       NAME! text   an urgent one: what it runs is ended now
+  text         a message to the lead         /ps          who is there and what they do
+  /stop NAME   stop an agent                 /quit        stop all of them and end
+
+Ctrl-C stops all agents and reports; a second one leaves at once.
+Exit status: 0 finished, 1 failed, 2 usage, 4 a limit, 130 interrupted.
+
+Examples:
+  midturn run --model anthropic/claude-sonnet-4-5 \"Fix the failing test in crates/core\"
+  midturn run --model scripted:scenarios/demo.yaml \"Show me\"     (no key needed)";
+
+const REPLAY_HELP: &str = "\
+Exit status: 0 all hold, 1 some expectation fails, 2 a file can't be read.
+
+Examples:
+  midturn replay scenarios
+  midturn replay --json scenarios/demo.yaml
+  midturn replay --shift fix=-500ms scenarios/demo.yaml     (what if it had come half a second sooner?)";
+
+const CONFIG_HELP: &str = "\
+Values come from, the weakest first: defaults, midturn.toml in the configuration folder, midturn.toml
+from the repository's root down to the working folder, MIDTURN_… variables, flags.
+
+Examples:
+  midturn config
+  MIDTURN_RETRY_ATTEMPTS=2 midturn config --set max_turns=20";
+
+/// `midturn run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// What is to be done
+    pub task: String,
+    /// Write the events to standard output, one JSON object a line, instead of the answer
+    #[arg(long)]
+    pub json: bool,
+    /// What is laid over the configuration
+    #[command(flatten)]
+    pub layer: LayerArgs,
+}
+
+/// `midturn config`.
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    /// Write one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// What is laid over the configuration
+    #[command(flatten)]
+    pub layer: LayerArgs,
+}
+
+/// Options of every command that reads the configuration.
+#[derive(Debug, Args)]
+pub struct LayerArgs {
+    /// The lead's model: anthropic/NAME, openai/NAME, openai-chat/NAME, an alias, or scripted:FILE
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Set a key of the configuration; may be given more than once
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Work in this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub cwd: Option<PathBuf>,
+}
+
+/// `midturn replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// Scenario files, and folders of them
+    #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+    /// Write the events to standard output, one JSON object a line, and nothing else
+    #[arg(long)]
+    pub json: bool,
+    /// Write a JUnit report to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub junit: Option<PathBuf>,
+    /// Move a message by this much and show what changes; nothing is checked
+    #[arg(long, value_name = "ID=±DURATION", allow_hyphen_values = true)]
+    pub shift: Vec<String>,
+}
+
+/// A file format with a schema.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Format {
+    /// Scenario files
+    Scenario,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definitions_are_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_help_text_has_an_example() {
+        let mut command = Cli::command();
+        command.build();
+        for command in std::iter::once(&command).chain(command.get_subcommands()) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Example") && help.contains("midturn "), "{}", command.get_name());
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The small commands: they print something and end.
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use clap::CommandFactory;
+
+use crate::args::{Cli, ConfigArgs, LayerArgs};
+use crate::config::{self, Config, Flags};
+use crate::env::Env;
+use crate::failure::{End, Failure};
+
+/// `midturn config`.
+///
+/// # Errors
+/// [`Failure::Usage`]: the configuration is not sound.
+pub fn config(args: &ConfigArgs, env: &Env) -> Result<End, Failure> {
+    let config = load(&args.layer, &work_folder(&args.layer)?, env)?;
+    let keys = config::Keys::of(env);
+    let text = if args.json {
+        format!("{:#}\n", config::shown_as_json(&config, &keys))
+    } else {
+        config::shown(&config, &keys)
+    };
+    print(&text)
+}
+
+/// `midturn completions SHELL`.
+///
+/// # Errors
+/// Standard output can't be written.
+pub fn completions(shell: clap_complete::Shell) -> Result<End, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "midturn", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// The configuration as the options of a command leave it.
+///
+/// # Errors
+/// [`Failure::Usage`]: see [`Config::load`].
+pub fn load(layer: &LayerArgs, folder: &Path, env: &Env) -> Result<Config, Failure> {
+    let flags = Flags { model: layer.model.clone(), set: layer.set.clone() };
+    Config::load(folder, env, &flags)
+}
+
+/// The folder that a command works in, as an absolute path.
+///
+/// # Errors
+/// [`Failure::Usage`]: it is not there, or no folder.
+pub fn work_folder(layer: &LayerArgs) -> Result<PathBuf, Failure> {
+    let asked = layer.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
+    let complain = |what: String| Failure::usage(format!("the working folder {}: {what}", asked.display()));
+    let folder = asked.canonicalize().map_err(|error| complain(error.to_string()))?;
+    if folder.is_dir() { Ok(folder) } else { Err(complain("is no folder".to_owned())) }
+}
+
+/// Writes to standard output. A reader that has gone away has read what it wanted.
+///
+/// # Errors
+/// Standard output can't be written.
+pub fn print(text: &str) -> Result<End, Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(End::Finished),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(End::Finished),
+        Err(error) => Err(Failure::failed(format!("standard output can't be written: {error}"))),
+    }
+}

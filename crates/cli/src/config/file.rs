@@ -1,0 +1,134 @@
+//! Reads a configuration file and tells where in it something stands. It knows TOML, and
+//! nothing of what the keys mean.
+
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+
+use serde_json::Value;
+use toml::de::{DeTable, DeValue};
+
+use crate::failure::Failure;
+
+/// The largest file, in bytes.
+const FILE_MAX: u64 = 1 << 20;
+
+/// The text of a file; `None` when there is none.
+pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
+    let complain = |what: String| Failure::usage(format!("{}: {what}", path.display()));
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => {
+            return Err(complain(format!("the configuration can't be read: {error}")));
+        }
+    };
+    let mut bytes = Vec::new();
+    file.take(FILE_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| complain(format!("the configuration can't be read: {error}")))?;
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(complain("the configuration has more than 1 MiB".into()));
+    }
+    String::from_utf8(bytes).map(Some).map_err(|error| {
+        let line =
+            1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count();
+        Failure::usage(format!("{}:{line}: the configuration is not UTF-8", path.display()))
+    })
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+}
+
+/// A key of a file with its value and their places.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    /// The segments of its dotted name.
+    pub(super) key: Vec<String>,
+    /// Where the last segment stands.
+    pub(super) key_at: Spot,
+    /// The value; a table only when it is empty.
+    pub(super) value: Value,
+    /// Where the value stands.
+    pub(super) value_at: Spot,
+}
+
+/// A place in a file, counted from 1; columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub(super) line: usize,
+    pub(super) column: usize,
+}
+
+/// All leaves of a file, in the file's order. An error names its place.
+pub(super) fn leaves(source: &str) -> Result<Vec<Leaf>, (Spot, String)> {
+    let table = DeTable::parse(source).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        (spot(source, at), error.message().trim_end().to_owned())
+    })?;
+    let mut found = Vec::new();
+    gather(source, &mut Vec::new(), table.get_ref(), &mut found)?;
+    found.sort_by_key(|leaf| (leaf.key_at.line, leaf.key_at.column));
+    Ok(found)
+}
+
+fn gather(
+    source: &str,
+    path: &mut Vec<String>,
+    table: &DeTable<'_>,
+    found: &mut Vec<Leaf>,
+) -> Result<(), (Spot, String)> {
+    for (key, value) in table {
+        path.push(key.get_ref().to_string());
+        match value.get_ref() {
+            DeValue::Table(inner) if !inner.is_empty() => gather(source, path, inner, found)?,
+            other => found.push(Leaf {
+                key: path.clone(),
+                key_at: start(source, &key.span()),
+                value: plain(other).map_err(|what| (start(source, &value.span()), what))?,
+                value_at: start(source, &value.span()),
+            }),
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+/// The value as JSON, which is what the keys' types are read from.
+fn plain(value: &DeValue<'_>) -> Result<Value, String> {
+    Ok(match value {
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Boolean(on) => Value::from(*on),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map(Value::from)
+            .map_err(|_| "the number is too large".to_owned())?,
+        DeValue::Float(number) => {
+            number.as_str().parse::<f64>().map(Value::from).map_err(|error| error.to_string())?
+        }
+        DeValue::Datetime(_) => return Err("no key takes a date or a time".to_owned()),
+        DeValue::Array(items) => items.iter().map(|item| plain(item.get_ref())).collect::<Result<_, _>>()?,
+        DeValue::Table(table) => {
+            let mut object = serde_json::Map::new();
+            for (key, item) in table {
+                object.insert(key.get_ref().to_string(), plain(item.get_ref())?);
+            }
+            Value::Object(object)
+        }
+    })
+}
+
+/// One value as it would stand in a file; `None` when the text is none.
+pub(super) fn one_value(text: &str) -> Option<Value> {
+    DeValue::parse(text).ok().and_then(|value| plain(value.get_ref()).ok())
+}
+
+fn start(source: &str, span: &Range<usize>) -> Spot {
+    spot(source, span.start)
+}
+
+fn spot(source: &str, at: usize) -> Spot {
+    let before = source.get(..at).unwrap_or(source);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    Spot { line: 1 + before.matches('\n').count(), column: 1 + before[line_start..].chars().count() }
+}

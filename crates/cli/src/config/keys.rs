@@ -1,0 +1,342 @@
+//! What may stand in a configuration: the keys, their types and defaults. The agents'
+//! settings are core's own struct; this file adds what only the command line needs.
+
+use std::collections::BTreeMap;
+
+use midturn_core::rules::settings::{Settings, SettingsPatch};
+use midturn_core::rules::time::Span;
+use midturn_providers::Provider;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What is configured besides the settings of semantics.md.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct General {
+    /// The lead's model, `PROVIDER/NAME` or an alias.
+    pub model: Option<String>,
+    /// Short names for models.
+    pub aliases: BTreeMap<String, String>,
+    /// What holds for a subagent whose definition file doesn't say.
+    pub agents: AgentDefaults,
+    /// How the providers are reached.
+    pub providers: Providers,
+    /// How long providers and commands are waited for.
+    pub timeouts: Timeouts,
+    /// The largest event of a reply's stream, in bytes.
+    pub max_event_bytes: u64,
+}
+
+impl Default for General {
+    fn default() -> Self {
+        let aliases = [
+            ("haiku", "anthropic/claude-haiku-4-5"),
+            ("opus", "anthropic/claude-opus-4-5"),
+            ("sonnet", "anthropic/claude-sonnet-4-5"),
+        ];
+        Self {
+            model: None,
+            aliases: aliases.map(|(name, model)| (name.to_owned(), model.to_owned())).into(),
+            agents: AgentDefaults::default(),
+            providers: Providers::default(),
+            timeouts: Timeouts::default(),
+            max_event_bytes: 128 << 20,
+        }
+    }
+}
+
+/// What holds for a subagent whose definition file doesn't say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentDefaults {
+    /// Its model; `inherit` is its parent's.
+    pub model: String,
+    /// The tools it has; absent means all.
+    pub tools: Option<ToolNames>,
+    /// Where it works.
+    pub isolation: Isolation,
+}
+
+/// Where a subagent works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// In a worktree and on a branch of its own, where there is a repository.
+    #[default]
+    Worktree,
+    /// In the working folder itself, beside the others.
+    None,
+}
+
+impl Default for AgentDefaults {
+    fn default() -> Self {
+        Self { model: "inherit".to_owned(), tools: None, isolation: Isolation::Worktree }
+    }
+}
+
+/// How the providers are reached.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Providers {
+    /// `anthropic/NAME`: Anthropic Messages.
+    pub anthropic: AnthropicProvider,
+    /// `openai/NAME`: OpenAI Responses.
+    pub openai: OpenAiProvider,
+    /// `openai-chat/NAME`: OpenAI Chat Completions.
+    #[serde(rename = "openai-chat")]
+    pub openai_chat: OpenAiProvider,
+}
+
+/// How Anthropic's protocol is spoken, and with whom.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AnthropicProvider {
+    /// Where the server is.
+    pub base_url: String,
+    /// How many calls may run at once under the key.
+    pub max_concurrent: usize,
+    /// How many tokens one reply may have; absent means 32,000.
+    pub max_output_tokens: Option<u32>,
+    /// How many tokens the model may think for; absent means that no thinking is asked for.
+    pub thinking_budget: Option<u32>,
+}
+
+impl Default for AnthropicProvider {
+    fn default() -> Self {
+        let base_url = Provider::Anthropic.default_base_url().to_owned();
+        Self { base_url, max_concurrent: 256, max_output_tokens: None, thinking_budget: None }
+    }
+}
+
+/// How one of OpenAI's protocols is spoken, and with whom.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpenAiProvider {
+    /// Where the server is.
+    pub base_url: String,
+    /// How many calls may run at once under the key.
+    pub max_concurrent: usize,
+    /// How many tokens one reply may have; absent means the server's own limit.
+    pub max_output_tokens: Option<u32>,
+    /// How much a reasoning model reasons: `low`, `medium`, `high` …
+    pub reasoning_effort: Option<String>,
+}
+
+impl Default for OpenAiProvider {
+    fn default() -> Self {
+        let base_url = Provider::OpenAi.default_base_url().to_owned();
+        Self { base_url, max_concurrent: 256, max_output_tokens: None, reasoning_effort: None }
+    }
+}
+
+/// How long providers and commands are waited for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Timeouts {
+    /// Until the connection stands.
+    pub connect: Span,
+    /// Between two pieces of a reply.
+    pub idle: Span,
+    /// A command that an agent runs without saying how long.
+    pub command: Span,
+    /// The longest that an agent may ask for.
+    pub command_max: Span,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Span::secs(10),
+            idle: Span::secs(300),
+            command: Span::secs(120),
+            command_max: Span::secs(600),
+        }
+    }
+}
+
+/// Names of tools: a list, or one text with commas, as definition files have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct ToolNames(pub Vec<String>);
+
+impl<'de> Deserialize<'de> for ToolNames {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = ToolNames;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list of tools' names")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<ToolNames, E> {
+                Ok(ToolNames(
+                    text.split(',')
+                        .map(|name| name.trim().to_owned())
+                        .filter(|name| !name.is_empty())
+                        .collect(),
+                ))
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<ToolNames, A::Error> {
+                let mut names = Vec::new();
+                while let Some(name) = items.next_element()? {
+                    names.push(name);
+                }
+                Ok(ToolNames(names))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// The table whose keys are free; they may have dots, as models' names do.
+const FREE: &str = "aliases";
+
+/// The names that are fields of [`General`]; all others are settings.
+const GENERAL: [&str; 6] = ["model", "aliases", "agents", "providers", "timeouts", "max_event_bytes"];
+
+/// Every key with its default, by its dotted name.
+pub(super) fn defaults() -> BTreeMap<String, Value> {
+    let mut flat = BTreeMap::new();
+    for part in [serde_json::to_value(General::default()), serde_json::to_value(Settings::default())] {
+        flatten("", part.unwrap_or_default(), &mut flat);
+    }
+    flat
+}
+
+fn flatten(prefix: &str, value: Value, flat: &mut BTreeMap<String, Value>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let key = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+                flatten(&key, field, flat);
+            }
+        }
+        leaf => {
+            flat.insert(prefix.to_owned(), leaf);
+        }
+    }
+}
+
+/// What a dotted name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Named {
+    /// A key with a value.
+    Key,
+    /// A table of keys.
+    Table,
+    /// Nothing.
+    Unknown,
+}
+
+/// What a dotted name is, given the known ones.
+pub(super) fn named<'a>(key: &str, known: impl IntoIterator<Item = &'a String>) -> Named {
+    let below = format!("{key}.");
+    let mut is_table = key == FREE;
+    for name in known {
+        if name == key {
+            return Named::Key;
+        }
+        is_table |= name.starts_with(&below);
+    }
+    match key.split_once('.') {
+        Some((FREE, alias)) if !alias.is_empty() => Named::Key,
+        _ if is_table => Named::Table,
+        _ => Named::Unknown,
+    }
+}
+
+/// Whether the value is one that the key takes. The error says what it takes.
+pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
+    read_types(&nest([(key, value)])).map_err(|error| without_place(&error))?;
+    if value.is_null() {
+        return Err("a value is missing".to_owned());
+    }
+    let at_least_one = matches!(
+        key.rsplit('.').next().unwrap_or(key),
+        "attempts"
+            | "mailbox_bytes"
+            | "mailbox_messages"
+            | "max_agents"
+            | "max_concurrent"
+            | "max_event_bytes"
+            | "max_output_tokens"
+            | "max_parallel_tools"
+            | "message_bytes"
+    );
+    if at_least_one && value.as_u64() == Some(0) {
+        return Err("invalid value: 0, expected 1 or more".to_owned());
+    }
+    if key.ends_with(".base_url") {
+        check_url(value.as_str().unwrap_or_default())?;
+    }
+    let blank = value.as_str().is_some_and(|text| text.trim().is_empty());
+    if blank { Err("invalid value: an empty text".to_owned()) } else { Ok(()) }
+}
+
+/// Reads both structs out of nested values. Keys are known by now, so each goes to one of them.
+pub(super) fn read_types(values: &Value) -> Result<(General, SettingsPatch), serde_json::Error> {
+    let fields = values.as_object().cloned().unwrap_or_default();
+    let (general, settings): (serde_json::Map<_, _>, _) =
+        fields.into_iter().partition(|(name, _)| GENERAL.contains(&name.as_str()));
+    Ok((General::deserialize(Value::Object(general))?, SettingsPatch::deserialize(Value::Object(settings))?))
+}
+
+/// Dotted names as nested objects.
+pub(super) fn nest<'a>(entries: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Value {
+    let mut root = Value::Object(serde_json::Map::new());
+    for (key, value) in entries {
+        let mut at = &mut root;
+        let free = key.split_once('.').filter(|(table, _)| *table == FREE);
+        let segments = free.map_or_else(|| key.split('.').collect(), |(table, alias)| vec![table, alias]);
+        for segment in segments {
+            at = &mut at[segment];
+        }
+        *at = value.clone();
+    }
+    root
+}
+
+/// serde_json counts lines of a text that nobody wrote.
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line ").next().unwrap_or(&text).to_owned()
+}
+
+/// A base URL goes into error texts and `midturn config`, so it may hold nothing secret.
+fn check_url(url: &str) -> Result<(), String> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let Some(rest) = rest.filter(|rest| !rest.is_empty() && !rest.starts_with('/')) else {
+        return Err("invalid value: expected a URL that begins with https:// or http://".to_owned());
+    };
+    if rest.contains(['?', '#', '@']) || rest.contains(char::is_whitespace) {
+        return Err("invalid value: a base URL has no user, password, query or white space".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_belongs_to_the_struct_that_has_it() {
+        let general = serde_json::to_value(General::default()).unwrap();
+        let names: Vec<_> = general.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(names.len(), GENERAL.len());
+        assert!(names.iter().all(|name| GENERAL.contains(name)), "{names:?}");
+        let known = defaults();
+        let all = nest(
+            known.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| (key.as_str(), value)),
+        );
+        let (general, patch) = read_types(&all).unwrap();
+        let mut settings = Settings { max_turns: 99, ..Settings::default() };
+        midturn_core::rules::settings::Patched::patch(&mut settings, &patch);
+        assert_eq!((general, settings), (General::default(), Settings::default()));
+    }
+
+    #[test]
+    fn every_default_is_a_value_that_its_key_takes() {
+        for (key, value) in defaults().iter().filter(|(_, value)| !value.is_null()) {
+            assert_eq!(check(key, value), Ok(()), "{key}");
+        }
+    }
+}

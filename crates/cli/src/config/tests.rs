@@ -1,0 +1,201 @@
+//! Layers, provenance and refusals, as rows.
+
+use super::*;
+
+fn load(files: &[(&str, &str)], env: &[(&str, &str)], set: &[&str]) -> Result<Config, Failure> {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir(root.path().join(".git")).unwrap();
+    let work = root.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    for (path, text) in files {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let xdg = root.path().join("xdg").display().to_string();
+    let env = Env::of([("XDG_CONFIG_HOME", xdg.as_str())].into_iter().chain(env.iter().copied()));
+    let flags = Flags { model: None, set: set.iter().map(|said| (*said).to_owned()).collect() };
+    Config::load(&work, &env, &flags)
+}
+
+const USERS: &str = "xdg/midturn/midturn.toml";
+
+#[test]
+fn a_stronger_layer_wins_and_is_named() {
+    let (user, root, near) = (
+        (USERS, "max_turns = 1\n"),
+        ("midturn.toml", "\nmax_turns = 2\n"),
+        ("work/midturn.toml", "max_turns = 3"),
+    );
+    let env = [("MIDTURN_MAX_TURNS", "4")];
+    for (files, env, set, turns, origin) in [
+        (&[][..], &[][..], &[][..], 0, "default"),
+        (&[user], &[], &[], 1, "xdg/midturn/midturn.toml:1"),
+        (&[user, root], &[], &[], 2, "midturn.toml:2"),
+        (&[user, root, near], &[], &[], 3, "work/midturn.toml:1"),
+        (&[user, root, near], &env, &[], 4, "environment MIDTURN_MAX_TURNS"),
+        (&[user, root, near], &env, &["max_turns=5"], 5, "flag --set"),
+    ] {
+        let config = load(files, env, set).unwrap();
+        assert_eq!(config.settings.max_turns, turns);
+        let shown = config.origin("max_turns").to_string();
+        assert!(shown.ends_with(origin), "{shown} / {origin}");
+    }
+}
+
+#[test]
+fn tables_are_laid_key_by_key() {
+    let files = [
+        (USERS, "[retry]\nattempts = 2\ncap = \"1s\""),
+        ("midturn.toml", "retry.cap = \"2s\"\n[settings]\nmax_turns = 9"),
+    ];
+    let config = load(
+        &files,
+        &[("MIDTURN_RETRY_BASE", "10ms"), ("MIDTURN_ALIASES_FAST", "openai/x")],
+        &["aliases.gpt-4.1=openai/gpt-4.1"],
+    )
+    .unwrap();
+    let retry = &config.settings.retry;
+    assert_eq!(
+        (retry.attempts, retry.cap.to_string(), retry.base.to_string()),
+        (2, "2s".into(), "10ms".into())
+    );
+    assert_eq!(config.settings.max_turns, 9);
+    assert_eq!(config.general.aliases["fast"], "openai/x");
+    assert_eq!(config.general.aliases["gpt-4.1"], "openai/gpt-4.1");
+    assert!(config.general.aliases.contains_key("sonnet"));
+}
+
+#[test]
+fn the_usual_variables_are_honoured_below_our_own() {
+    let both = [("OPENAI_BASE_URL", "http://a"), ("MIDTURN_PROVIDERS_OPENAI_CHAT_BASE_URL", "http://b")];
+    let config = load(&[("midturn.toml", "providers.openai.base_url = 'http://c'")], &both, &[]).unwrap();
+    assert_eq!(config.general.providers.openai.base_url, "http://a");
+    assert_eq!(config.general.providers.openai_chat.base_url, "http://b");
+    assert_eq!(config.origin("providers.openai.base_url"), &Origin::Environment("OPENAI_BASE_URL".into()));
+}
+
+#[test]
+fn a_value_of_the_environment_has_the_type_of_its_key() {
+    for (name, text, key, value) in [
+        ("MIDTURN_MODEL", "5", "model", "\"5\""),
+        ("MIDTURN_MAX_TURNS", "5", "max_turns", "5"),
+        ("MIDTURN_PROGRESS_GUARD", "false", "progress_guard", "false"),
+        ("MIDTURN_ABORT_GRACE", "250ms", "abort_grace", "\"250ms\""),
+        ("MIDTURN_ABORT_GRACE", "0", "abort_grace", "0"),
+        ("MIDTURN_DEFAULT_URGENCY_TO_LEAD", "urgent", "default_urgency.to_lead", "\"urgent\""),
+        ("MIDTURN_AGENTS_TOOLS", "read, grep", "agents.tools", "\"read, grep\""),
+    ] {
+        let config = load(&[], &[(name, text)], &[]).unwrap();
+        assert_eq!(config.entries[key].value.to_string(), value, "{name}");
+    }
+}
+
+#[test]
+fn every_key_has_an_environment_variable_of_its_own() {
+    let names: std::collections::BTreeSet<String> =
+        keys::defaults().keys().map(|key| text::variable(key)).collect();
+    assert_eq!(names.len(), keys::defaults().len());
+}
+
+/// A file, and what its error has to say.
+const BAD_FILES: &[(&str, &str)] = &[
+    ("max_turn = 3", "midturn.toml:1:1: unknown key `max_turn`; the nearest known name is `max_turns`"),
+    (
+        "# é\n[retry]\n attemps = 3",
+        "midturn.toml:3:2: unknown key `retry.attemps`; the nearest known name is `retry.attempts`",
+    ),
+    ("[retyr]\nattempts = 3", "unknown key `retyr.attempts`; the nearest known name is `retry.attempts`"),
+    ("zzzzzz = 1", "`midturn config` lists the known names"),
+    ("[zzzzzz]", "midturn.toml:1:2: unknown key `zzzzzz`"),
+    ("max_turns = \"é\"", "midturn.toml:1:13: `max_turns`: invalid type: string \"é\", expected u32"),
+    ("max_turns = -1", "invalid value: integer `-1`, expected u32"),
+    ("max_turns = 1.5", "expected u32"),
+    ("abort_grace = 5", "midturn.toml:1:15: `abort_grace`: `5` is no duration: write 250ms"),
+    ("abort_grace = 1979-05-27", "no key takes a date"),
+    ("concurrency = \"some\"", "unknown variant `some`, expected `safe` or `all`"),
+    ("max_parallel_tools = 0", "expected 1 or more"),
+    ("retry = 5", "midturn.toml:1:9: `retry` is a table of keys"),
+    ("[max_turns]\nx = 1", "`max_turns`: invalid type: a table"),
+    ("[max_turns]", "`max_turns`: invalid type: map"),
+    ("max_turns = 1\nmax_turns = 2", "midturn.toml:2:1: duplicate key"),
+    ("max_turns = 1\nsettings.max_turns = 2", "midturn.toml:2:10: `max_turns` is there already, in line 1"),
+    ("a = [", "midturn.toml:1:"),
+    ("model = \"\"", "`model`: invalid value: an empty text"),
+    ("providers.openai.base_url = \"ftp://x\"", "expected a URL that begins with https://"),
+    ("providers.openai.base_url = \"https://u:pw@x\"", "no user, password, query"),
+    ("[agents]\ntools = [1]", "expected a string"),
+];
+
+#[test]
+fn a_bad_file_is_an_error_with_its_place_and_what_was_expected() {
+    for (source, expected) in BAD_FILES.iter().copied() {
+        let error = load(&[("midturn.toml", source)], &[], &[]).unwrap_err();
+        assert_eq!(error.end(), crate::failure::End::Usage);
+        assert!(error.to_string().contains(expected), "{error}\n{expected}");
+    }
+}
+
+#[test]
+fn a_key_of_a_provider_is_refused_everywhere_and_never_repeated() {
+    let files = |text: &'static str| load(&[("midturn.toml", text)], &[], &[]);
+    for error in [
+        files("[providers.anthropic]\napi_key = 'sk-hidden'"),
+        files("OPENAI_API_KEY = 'sk-hidden'"),
+        load(&[], &[("MIDTURN_API_KEY", "sk-hidden")], &[]),
+        load(&[], &[], &["providers.openai.api_key=sk-hidden"]),
+    ] {
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("environment only") && error.contains("_API_KEY"), "{error}");
+        assert!(!error.contains("sk-hidden"), "{error}");
+    }
+}
+
+#[test]
+fn bad_variables_and_flags_are_errors_that_name_them() {
+    for (env, set, expected) in [
+        (
+            &[("MIDTURN_MAX_TURN", "1")][..],
+            &[][..],
+            "unknown environment variable MIDTURN_MAX_TURN; the nearest known name is `MIDTURN_MAX_TURNS`",
+        ),
+        (&[("MIDTURN_MAX_TURNS", "x")], &[], "MIDTURN_MAX_TURNS: invalid type: string \"x\", expected u32"),
+        (&[], &["max_turns"], "--set max_turns: expected KEY=VALUE"),
+        (&[], &["max_turn=1"], "--set: unknown key `max_turn`; the nearest"),
+        (&[], &["max_turns=x"], "--set: `max_turns`: invalid type"),
+        (&[], &["retry=x"], "--set: `retry` is a table"),
+    ] {
+        let error = load(&[], env, set).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}\n{expected}");
+    }
+}
+
+#[test]
+fn unreadable_files_are_errors_and_absent_ones_are_not() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join(FILE_NAME);
+    let said = || Config::load(root.path(), &Env::default(), &Flags::default());
+    assert!(!said().unwrap().looked[0].found);
+    std::fs::write(&path, b"\n\xff").unwrap();
+    assert!(said().unwrap_err().to_string().ends_with(":2: the configuration is not UTF-8"));
+    std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
+    assert!(said().unwrap_err().to_string().contains("more than 1 MiB"));
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    assert!(said().unwrap_err().to_string().contains("can't be read"));
+}
+
+#[test]
+fn what_is_shown_is_a_configuration_that_gives_the_same_values() {
+    let config = load(&[("midturn.toml", "max_turns = 3\naliases.\"a b\" = \"x/y\"")], &[], &[]).unwrap();
+    let text = shown(&config, &Keys::of(&Env::of([("OPENAI_API_KEY", "sk-hidden")])));
+    assert!(text.contains("# environment OPENAI_API_KEY: set\n") && !text.contains("sk-hidden"), "{text}");
+    assert!(text.contains("# model is not set"), "{text}");
+    let again = Box::leak(text.into_boxed_str());
+    let twice = load(&[("midturn.toml", again)], &[], &[]).unwrap();
+    assert_eq!((twice.general, twice.settings), (config.general.clone(), config.settings.clone()));
+    let json = shown_as_json(&config, &Keys::of(&Env::default()));
+    assert_eq!(json["values"]["max_turns"]["value"], 3);
+    assert_eq!(json["values"]["max_turns"]["from"]["line"], 1);
+    assert_eq!(json["values"]["retry.cap"]["from"]["layer"], "default");
+}

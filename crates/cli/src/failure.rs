@@ -1,0 +1,69 @@
+//! How a command ends badly: which exit status, and what the person is told. Whoever makes
+//! a failure decides between the two kinds here; nothing else knows exit codes by number.
+
+use std::process::ExitCode;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The person has to change something: arguments, a file, the environment. Nothing was begun.
+    #[error("{0}")]
+    Usage(String),
+    /// It was begun and did not work out.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Failure {
+    /// A failure of the person's input.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::Usage(message.into())
+    }
+
+    /// A failure of the work.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed(message.into())
+    }
+
+    /// How the process ends.
+    pub fn end(&self) -> End {
+        match self {
+            Self::Usage(_) => End::Usage,
+            Self::Failed(_) => End::Failed,
+        }
+    }
+}
+
+/// The exit statuses of every command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// All went well.
+    Finished,
+    /// The work failed.
+    Failed,
+    /// Bad arguments or bad input.
+    Usage,
+    /// A limit was reached.
+    Limit,
+    /// A person interrupted it.
+    Interrupted,
+}
+
+impl End {
+    /// The number that the shell sees.
+    pub fn status(self) -> u8 {
+        match self {
+            Self::Finished => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Limit => 4,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+impl From<End> for ExitCode {
+    fn from(end: End) -> Self {
+        Self::from(end.status())
+    }
+}

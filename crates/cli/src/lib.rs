@@ -1,0 +1,54 @@
+//! The command line of Midturn: arguments, configuration, and the wiring of the other crates.
+//!
+//! It decides nothing about messages: that is `midturn-core`'s. It is the only crate that
+//! knows its siblings, the terminal, and exit statuses.
+
+pub mod agents;
+pub mod args;
+pub mod commands;
+pub mod config;
+pub mod env;
+pub mod failure;
+pub mod log;
+pub mod replay;
+pub mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command, Format};
+use env::Env;
+use failure::{End, Failure};
+use midturn_tools::process::{SUPERVISE, supervise_main};
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    // Before anything else: this process may be the supervisor of a command, started by our tools.
+    if words.next().is_some_and(|word| word == SUPERVISE) {
+        return supervise_main(words);
+    }
+    // clap leaves by itself with status 2 on bad arguments and 0 on `--help`.
+    let cli = Cli::parse();
+    log::start();
+    match dispatch(cli.command, &Env::of_process()) {
+        Ok(end) => end.into(),
+        Err(failure) => {
+            eprintln!("midturn: {failure}");
+            failure.end().into()
+        }
+    }
+}
+
+fn dispatch(command: Command, env: &Env) -> Result<End, Failure> {
+    match command {
+        Command::Run(args) => run::run(&args, env),
+        Command::Replay(args) => replay::replay(&args),
+        Command::Schema { format: Format::Scenario } => {
+            commands::print(&format!("{:#}\n", midturn_scenario::schema()))
+        }
+        Command::Config(args) => commands::config(&args, env),
+        Command::Completions { shell } => commands::completions(shell),
+    }
+}

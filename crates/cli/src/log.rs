@@ -1,0 +1,60 @@
+//! What the crates below have to complain of, on standard error: warnings and errors only,
+//! a line each. There are no spans, no levels to choose and no files: whoever wants to see
+//! what a run does reads its events.
+
+use std::fmt::{Debug, Write};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::run::progress;
+
+/// Starts to listen, for the whole process.
+pub fn start() {
+    // It fails only where somebody listens already, and then somebody is told.
+    let _ = tracing::subscriber::set_global_default(StandardError);
+}
+
+struct StandardError;
+
+impl Subscriber for StandardError {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() <= Level::WARN && metadata.target().starts_with("midturn")
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        let text: String = progress::harmless(&format!("{}{}", line.message, line.fields)).collect();
+        eprintln!("midturn: {text}");
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        // Writing to a text can't fail.
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, " ({name}: {value:?})"),
+        };
+    }
+}

@@ -1,0 +1,60 @@
+//! `midturn replay`: hands the files to `midturn-scenario`, and real tools to the scenarios
+//! that ask for them.
+
+use std::io::{BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use midturn_core::engine::ports::Workplace;
+use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_scenario::play::{RealWorkplace, RealWorkplaces};
+use midturn_scenario::{Exit, Options, Shift};
+use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation};
+
+use crate::args::ReplayArgs;
+use crate::failure::{End, Failure};
+
+/// Replays the files.
+///
+/// # Errors
+/// [`Failure::Usage`]: a `--shift` that is none. [`Failure::Failed`]: the output or the report
+/// can't be written.
+pub fn replay(args: &ReplayArgs) -> Result<End, Failure> {
+    let shift: Result<Vec<Shift>, _> = args.shift.iter().map(|text| text.parse()).collect();
+    let shift = shift.map_err(|error| Failure::usage(format!("--shift: {error}")))?;
+    let options = Options { real: Some(&RealTools), json: args.json, junit: args.junit.clone(), shift };
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let played = midturn_scenario::replay(&args.paths, &options, &mut out, &mut std::io::stderr().lock());
+    match played.and_then(|exit| out.flush().map(|()| exit)) {
+        Ok(Exit::Holds) => Ok(End::Finished),
+        Ok(Exit::Fails) => Ok(End::Failed),
+        Ok(Exit::Unreadable) => Ok(End::Usage),
+        // Whoever read the beginning and went away has no use for the rest.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(End::Failed),
+        Err(error) => Err(Failure::failed(format!("the results can't be written: {error}"))),
+    }
+}
+
+/// Real tools for a replay: every agent, the lead too, works in a worktree of its own.
+struct RealTools;
+
+impl RealWorkplaces for RealTools {
+    fn open(&self, repository: &Path, state: &Path) -> Result<Box<dyn RealWorkplace>, String> {
+        let places = |_: &AgentName| AgentPlace::new(Isolation::Worktree);
+        // Sessions of replays are counters: each has its own repository.
+        let workplace = GitWorkplace::new(repository, state, &SessionId::new("s1"), places);
+        Ok(Box::new(Places(Arc::new(workplace))))
+    }
+}
+
+struct Places(Arc<GitWorkplace>);
+
+impl RealWorkplace for Places {
+    fn workplace(&self) -> Arc<dyn Workplace> {
+        self.0.clone()
+    }
+
+    fn worktree(&self, agent: &AgentName) -> Option<PathBuf> {
+        self.0.folder(agent)
+    }
+}

@@ -1,0 +1,141 @@
+//! The models of a run: real ones behind `midturn-providers`, or scripts out of a scenario file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use midturn_core::engine::ports::{Clock, ModelFactory, ModelFailure};
+use midturn_core::engine::scripted::{ScriptedModels, Scripts};
+use midturn_core::rules::id::AgentName;
+use midturn_core::rules::mail::Role;
+use midturn_providers::{Endpoint, Provider, Providers, Secret};
+
+use crate::config::{Config, General, Origin};
+use crate::env::Env;
+use crate::failure::Failure;
+
+/// What begins the name of a scripted model.
+const SCRIPTED: &str = "scripted:";
+
+/// The models of a run.
+pub struct Models {
+    /// The lead's name: a scenario file may call it something else.
+    pub lead: AgentName,
+    /// The lead's model, aliases followed.
+    pub name: String,
+    /// Who makes them.
+    pub factory: Arc<dyn ModelFactory>,
+    /// Who knows whether there is a model of a name; none where all are scripted.
+    pub providers: Option<Arc<Providers>>,
+    /// The scenario file, where they are scripted.
+    pub scenario: Option<PathBuf>,
+}
+
+impl Models {
+    /// Opens the models for a run whose lead has this one.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`]: there is no such model, its key is missing, or the scenario file is not sound.
+    pub fn open(name: &str, config: &Config, env: &Env, clock: &Arc<dyn Clock>) -> Result<Self, Failure> {
+        match name.strip_prefix(SCRIPTED) {
+            Some(path) => scripted(name, Path::new(path), clock),
+            None => real(name, config, env),
+        }
+    }
+}
+
+fn real(name: &str, config: &Config, env: &Env) -> Result<Models, Failure> {
+    let providers = Arc::new(Providers::new(reached(&config.general, env)?));
+    // Making one finds out all that can be known before a server is asked.
+    providers.make(name).map_err(|failure| Failure::usage(failure.message))?;
+    let lead = AgentName::new("lead").map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(Models {
+        lead,
+        name: name.to_owned(),
+        factory: providers.clone(),
+        providers: Some(providers),
+        scenario: None,
+    })
+}
+
+fn scripted(name: &str, path: &Path, clock: &Arc<dyn Clock>) -> Result<Models, Failure> {
+    let scenario = midturn_scenario::file::load(path).map_err(|error| Failure::usage(error.to_string()))?;
+    let lead = scenario.agents.iter().find(|agent| agent.role == Role::Lead && agent.model.is_some());
+    let lead = lead.map(|agent| agent.name.clone()).ok_or_else(|| {
+        Failure::usage(format!(
+            "{}: there is no agent with `role: lead` and a `model`, so nobody to give the task to",
+            path.display()
+        ))
+    })?;
+    let scripts: Scripts =
+        scenario.agents.into_iter().filter_map(|agent| Some((agent.name, agent.model?))).collect();
+    let factory = Arc::new(ScriptedModels::new(clock.clone(), scripts));
+    Ok(Models { lead, name: name.to_owned(), factory, providers: None, scenario: Some(path.to_owned()) })
+}
+
+/// How the providers are reached: the configuration, and the keys from the environment.
+fn reached(general: &General, env: &Env) -> Result<midturn_providers::Config, Failure> {
+    let mut config = midturn_providers::Config::default();
+    let own = &general.providers;
+    for provider in Provider::ALL {
+        let endpoint = config.endpoint_mut(provider);
+        endpoint.api_key = env.text(provider.key_variable())?.map(Secret::new);
+        endpoint.connect_timeout = general.timeouts.connect;
+        endpoint.idle_timeout = general.timeouts.idle;
+        endpoint.max_event_bytes = usize::try_from(general.max_event_bytes).unwrap_or(usize::MAX);
+        match provider {
+            Provider::Anthropic => {
+                endpoint.thinking_budget = own.anthropic.thinking_budget;
+                place(
+                    endpoint,
+                    &own.anthropic.base_url,
+                    own.anthropic.max_concurrent,
+                    own.anthropic.max_output_tokens,
+                );
+            }
+            Provider::OpenAi | Provider::OpenAiChat => {
+                let own = if provider == Provider::OpenAi { &own.openai } else { &own.openai_chat };
+                endpoint.reasoning_effort.clone_from(&own.reasoning_effort);
+                place(endpoint, &own.base_url, own.max_concurrent, own.max_output_tokens);
+            }
+        }
+    }
+    Ok(config)
+}
+
+fn place(endpoint: &mut Endpoint, base_url: &str, max_concurrent: usize, max_output_tokens: Option<u32>) {
+    base_url.clone_into(&mut endpoint.base_url);
+    endpoint.max_concurrent = max_concurrent;
+    endpoint.max_output_tokens = max_output_tokens;
+}
+
+/// Whether a model can be had; for definition files, before anything starts.
+///
+/// # Errors
+/// What is wrong with the name. That a key is missing is told when the model is wanted: a
+/// definition that nobody uses must not keep a run from starting.
+pub fn check(providers: Option<&Providers>, name: &str) -> Result<(), String> {
+    let Some(providers) = providers else {
+        return Ok(());
+    };
+    match providers.check(name) {
+        Ok(()) => Ok(()),
+        Err(ModelFailure { message, .. }) if message.contains("_API_KEY") => Ok(()),
+        Err(failure) => Err(failure.message),
+    }
+}
+
+/// What a person is told when requests, and the key with them, go elsewhere than usual.
+pub fn notes(config: &Config) -> Vec<String> {
+    let mut notes = Vec::new();
+    for provider in Provider::ALL {
+        let key = format!("providers.{}.base_url", provider.word());
+        let url = config.entries.get(&key).and_then(|entry| entry.value.as_str());
+        match (config.origin(&key), url) {
+            (Origin::Default, _) | (_, None) => {}
+            (origin, Some(url)) => {
+                notes.push(format!("requests for {}/… go to {url} ({origin})", provider.word()))
+            }
+        }
+    }
+    notes
+}

@@ -1,0 +1,151 @@
+//! Names as people and other programs write them, made into ours: models by alias, tools by
+//! the names that definition files use. Pure.
+
+use std::collections::BTreeMap;
+
+/// The word for "the model of whoever spawned it".
+pub const INHERIT: &str = "inherit";
+
+/// How many aliases may stand for each other.
+const CHAIN_MAX: usize = 8;
+
+/// The model that a name stands for, aliases followed.
+///
+/// # Errors
+/// The name is no alias and has no `/` or `:`; or aliases stand for each other in a circle.
+pub fn model(name: &str, aliases: &BTreeMap<String, String>) -> Result<String, String> {
+    let mut at = name.trim();
+    for _ in 0..CHAIN_MAX {
+        match aliases.get(at) {
+            Some(next) => at = next.trim(),
+            None if at.contains(['/', ':']) => return Ok(at.to_owned()),
+            None => return Err(unknown_model(at, aliases)),
+        }
+    }
+    Err(format!("the alias `{name}` leads to other aliases and never to a model"))
+}
+
+fn unknown_model(name: &str, aliases: &BTreeMap<String, String>) -> String {
+    let known: Vec<String> = aliases.keys().map(|alias| format!("`{alias}`")).collect();
+    format!(
+        "unknown model `{name}`: expected anthropic/NAME, openai/NAME, openai-chat/NAME, scripted:FILE or an alias ({})",
+        known.join(", ")
+    )
+}
+
+/// Our tools by the names that other programs' definition files use.
+const TOOLS: [(&str, &str); 11] = [
+    ("multiedit", "edit"),
+    ("todowrite", "update_plan"),
+    ("task", "spawn_agent"),
+    ("agent", "spawn_agent"),
+    ("sendmessage", "send_message"),
+    ("bash", "bash"),
+    ("read", "read"),
+    ("edit", "edit"),
+    ("write", "write"),
+    ("grep", "grep"),
+    ("glob", "glob"),
+];
+
+/// The coordinator's tools: every agent has them.
+const COORDINATORS: [&str; 8] = [
+    "spawn_agent",
+    "send_message",
+    "receipts",
+    "wait_agents",
+    "list_agents",
+    "stop_agent",
+    "close_agent",
+    "update_plan",
+];
+
+/// Which tools an agent has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// The work tools by our names, each once; `None` is all of them.
+    pub tools: Option<Vec<String>>,
+    /// What was asked for and is not there. `Bash(git:*)` is among it: half a permission is
+    /// not to be read as a whole one.
+    pub unknown: Vec<String>,
+}
+
+impl Allowed {
+    /// Reads the names of a definition file or of the configuration.
+    pub fn of(names: &[String]) -> Self {
+        if names.iter().any(|name| name == "*") {
+            return Self::default();
+        }
+        let mut allowed = Self { tools: Some(Vec::new()), unknown: Vec::new() };
+        for name in names {
+            match ours(name) {
+                Some(tool) => allowed.add(tool),
+                None => allowed.unknown.push(name.clone()),
+            }
+        }
+        allowed
+    }
+
+    fn add(&mut self, tool: &str) {
+        let tools = self.tools.get_or_insert_default();
+        // The coordinator's tools are everybody's, so naming them changes nothing.
+        if !COORDINATORS.contains(&tool) && !tools.iter().any(|known| known == tool) {
+            tools.push(tool.to_owned());
+        }
+    }
+}
+
+fn ours(name: &str) -> Option<&'static str> {
+    let plain = name.trim().to_ascii_lowercase();
+    let work = TOOLS.iter().find(|(theirs, _)| *theirs == plain).map(|(_, ours)| *ours);
+    work.or_else(|| COORDINATORS.into_iter().find(|ours| *ours == plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aliases_lead_to_models() {
+        let aliases: BTreeMap<String, String> = [
+            ("fast", "haiku"),
+            ("haiku", "anthropic/h"),
+            ("a", "b"),
+            ("b", "a"),
+            ("demo", "scripted:x.yaml"),
+        ]
+        .map(|(name, model)| (name.to_owned(), model.to_owned()))
+        .into();
+        for (name, expected) in [
+            ("openai/x", Ok("openai/x")),
+            (" fast ", Ok("anthropic/h")),
+            ("demo", Ok("scripted:x.yaml")),
+            ("a", Err("the alias `a` leads to other aliases")),
+            ("gpt", Err("unknown model `gpt`: expected anthropic/NAME")),
+            ("", Err("unknown model ``")),
+        ] {
+            match (model(name, &aliases), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err(error), Err(expected)) => assert!(error.starts_with(expected), "{error}"),
+                (found, expected) => panic!("{name}: {found:?}, {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn tools_are_known_by_their_names_elsewhere() {
+        for (names, tools, unknown) in [
+            (&["Read", "grep"][..], Some(&["read", "grep"][..]), &[][..]),
+            (&["MultiEdit", "Edit", "Task"], Some(&["edit"]), &[]),
+            (&["WebFetch", "Bash(git:*)", "Read"], Some(&["read"]), &["WebFetch", "Bash(git:*)"]),
+            (&["Read", "*"], None, &[]),
+            (&[], Some(&[]), &[]),
+        ] {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let allowed = Allowed::of(&names);
+            let expected = tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect::<Vec<_>>());
+            let unknown: Vec<String> = unknown.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(allowed, Allowed { tools: expected, unknown });
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Events as short lines for people, one function from an event to a line. Nothing is
+//! printed here. What models and tools say is untrusted: control characters never reach the
+//! terminal.
+
+use midturn_core::rules::conversation::ToolStatus;
+use midturn_core::rules::event::{Event, EventKind, Outcome};
+use midturn_core::rules::mail::Point;
+use serde_json::Value;
+
+/// How many characters of a text are shown.
+const SHOWN: usize = 100;
+
+/// What a line is about, for its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// Ordinary.
+    Plain,
+    /// Beside the point: dim.
+    Quiet,
+    /// Mail: blue.
+    Mail,
+    /// A good end: green.
+    Good,
+    /// Something was cut or skipped: yellow.
+    Cut,
+    /// An error: red.
+    Bad,
+}
+
+/// The line for an event, if people want one.
+pub fn line(event: &Event) -> Option<(Tone, String)> {
+    let (tone, text) = told(&event.kind)?;
+    Some(match &event.at.agent {
+        Some(agent) => (tone, format!("{agent}: {text}")),
+        None => (tone, text),
+    })
+}
+
+fn told(kind: &EventKind) -> Option<(Tone, String)> {
+    match kind {
+        EventKind::AgentSpawned { parent: Some(parent), .. } => {
+            Some((Tone::Plain, format!("spawned by {parent}")))
+        }
+        EventKind::ModelFinished { text, .. } if !text.trim().is_empty() => Some((Tone::Plain, short(text))),
+        EventKind::ModelInterrupted { .. } | EventKind::ModelRetry { .. } => model(kind),
+        EventKind::ToolStarted { name, input, .. } => {
+            Some((Tone::Quiet, format!("{name} {}", gist(input)).trim_end().to_owned()))
+        }
+        EventKind::ToolFinished { name, status, output, .. } => tool_end(name, *status, output),
+        EventKind::MessageQueued { .. }
+        | EventKind::MessageRefused { .. }
+        | EventKind::MessageReturned { .. } => mail(kind),
+        EventKind::MessageInjected { point, skipped, interrupted, .. } => {
+            injection(*point, skipped.len(), interrupted.len())
+        }
+        EventKind::StopRequested { by, .. } => Some((Tone::Cut, format!("stop asked for by {by}"))),
+        EventKind::RunFinished { outcome, error, turns, .. } => {
+            Some(run_end(*outcome, error.as_deref(), *turns))
+        }
+        EventKind::SessionStarted { .. }
+        | EventKind::AgentSpawned { parent: None, .. }
+        | EventKind::RunStarted { .. }
+        | EventKind::ModelStarted { .. }
+        | EventKind::ModelFinished { .. }
+        | EventKind::PlanUpdated { .. }
+        | EventKind::AgentClosed {} => None,
+    }
+}
+
+/// What went wrong with a reply.
+fn model(kind: &EventKind) -> Option<(Tone, String)> {
+    match kind {
+        EventKind::ModelInterrupted { reason, partial_tokens, .. } => {
+            Some((Tone::Cut, format!("reply cut after {partial_tokens} tokens ({})", word(reason))))
+        }
+        EventKind::ModelRetry { attempt, error, wait } => Some((
+            Tone::Bad,
+            format!("call {attempt} failed: {}; again in {} s", short(error), wait.tenths()),
+        )),
+        _ => None,
+    }
+}
+
+/// What becomes of a message.
+fn mail(kind: &EventKind) -> Option<(Tone, String)> {
+    match kind {
+        EventKind::MessageQueued { from, urgency, text, .. } => {
+            Some((Tone::Mail, format!("message from {from} ({}): {}", urgency.as_str(), short(text))))
+        }
+        EventKind::MessageRefused { from, reason, .. } => {
+            Some((Tone::Bad, format!("message from {from} refused: {}", short(reason))))
+        }
+        EventKind::MessageReturned { message, reason } => {
+            Some((Tone::Cut, format!("message {message} returned ({})", word(reason))))
+        }
+        _ => None,
+    }
+}
+
+fn tool_end(name: &str, status: ToolStatus, output: &str) -> Option<(Tone, String)> {
+    let tone = match status {
+        ToolStatus::Completed => return None,
+        ToolStatus::Failed => Tone::Bad,
+        ToolStatus::Interrupted | ToolStatus::Skipped | ToolStatus::Stopped | ToolStatus::Unknown => {
+            Tone::Cut
+        }
+    };
+    Some((tone, format!("{name} {}: {}", word(status), short(output))))
+}
+
+fn injection(point: Point, skipped: usize, interrupted: usize) -> Option<(Tone, String)> {
+    if point == Point::Start {
+        return None;
+    }
+    let mut text = format!("mail read at {}", point.as_str());
+    for (count, what) in [(interrupted, "interrupted"), (skipped, "skipped")] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {what}"));
+        }
+    }
+    Some((Tone::Mail, text))
+}
+
+fn run_end(outcome: Outcome, error: Option<&str>, turns: u32) -> (Tone, String) {
+    let tone = match outcome {
+        Outcome::Finished => Tone::Good,
+        Outcome::Stopped => Tone::Cut,
+        Outcome::Failed | Outcome::Limit => Tone::Bad,
+    };
+    let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
+    let why = error.map(|error| format!(": {}", short(error))).unwrap_or_default();
+    (tone, format!("{} after {turns}{why}", word(outcome)))
+}
+
+/// The word of the wire, without its quotes.
+fn word(value: impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        Ok(other) => other.to_string(),
+        Err(_) => String::new(),
+    }
+}
+
+/// What a call is about: its command, its file, or else the first text in its arguments.
+fn gist(input: &Value) -> String {
+    let field = |name: &str| input.get(name).and_then(Value::as_str);
+    let named = ["command", "path", "file_path", "pattern", "to", "name"].into_iter().find_map(field);
+    let text = named.or_else(|| input.as_object()?.values().find_map(Value::as_str));
+    text.map(short).unwrap_or_default()
+}
+
+/// The first line that says something, at most 100 characters, nothing in it that acts on a terminal.
+pub fn short(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let mut shown: String = harmless(line).take(SHOWN).collect();
+    let is_whole = harmless(line).nth(SHOWN).is_none() && text.trim().lines().count() <= 1;
+    if !is_whole {
+        shown.push('…');
+    }
+    shown
+}
+
+/// The characters of a text without those that act on a terminal; line feeds and tabs stay.
+pub fn harmless(text: &str) -> impl Iterator<Item = char> + '_ {
+    let is_bidi = |c: &char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().filter(move |c| !is_bidi(c)).filter(|c| matches!(c, '\n' | '\t') || !c.is_control())
+}
+
+/// The line with the colour of its tone.
+pub fn coloured(tone: Tone, line: &str) -> String {
+    let code = match tone {
+        Tone::Plain => return line.to_owned(),
+        Tone::Quiet => "2",
+        Tone::Mail => "34",
+        Tone::Good => "32",
+        Tone::Cut => "33",
+        Tone::Bad => "31",
+    };
+    format!("\u{1b}[{code}m{line}\u{1b}[0m")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use midturn_core::rules::conversation::{InterruptReason, Usage};
+    use midturn_core::rules::event::{Place, Trigger, VERSION};
+    use midturn_core::rules::id::{AgentName, CallId, MessageId};
+    use midturn_core::rules::mail::{ReturnReason, Urgency};
+    use midturn_core::rules::time::{Micros, Span};
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(kind: EventKind) -> Option<(Tone, String)> {
+        let at = Place::of(&AgentName::new("w").unwrap(), 1, 1);
+        line(&Event { v: VERSION, seq: 1, t: Micros(0), at, kind })
+    }
+
+    fn tool_finished(status: ToolStatus, output: &str) -> EventKind {
+        let (tool, name) = (CallId::new("c"), Arc::from("bash"));
+        EventKind::ToolFinished { tool, name, status, is_error: true, bytes: 0, output: output.into() }
+    }
+
+    fn run_finished(outcome: Outcome, error: Option<&str>, turns: u32) -> EventKind {
+        EventKind::RunFinished { outcome, error: error.map(Into::into), turns, usage: Usage::default() }
+    }
+
+    fn check(rows: impl IntoIterator<Item = (EventKind, Tone, &'static str)>) {
+        for (kind, tone, expected) in rows {
+            assert_eq!(shown(kind), Some((tone, expected.to_owned())));
+        }
+    }
+
+    #[test]
+    fn calls_and_runs_are_one_short_line() {
+        let started =
+            |input| EventKind::ToolStarted { tool: CallId::new("c"), name: "bash".into(), input, batch: 1 };
+        check([
+            (started(json!({"timeout": 1, "command": "cargo test\n"})), Tone::Quiet, "w: bash cargo test"),
+            (started(json!({})), Tone::Quiet, "w: bash"),
+            (tool_finished(ToolStatus::Skipped, "[Skipped: x]"), Tone::Cut, "w: bash skipped: [Skipped: x]"),
+            (tool_finished(ToolStatus::Failed, "\n no\n more"), Tone::Bad, "w: bash failed: no…"),
+            (run_finished(Outcome::Finished, None, 1), Tone::Good, "w: finished after 1 turn"),
+            (
+                run_finished(Outcome::Limit, Some("max_turns"), 3),
+                Tone::Bad,
+                "w: limit after 3 turns: max_turns",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn mail_is_one_short_line() {
+        let injected = |point, skipped: &[&str]| EventKind::MessageInjected {
+            messages: vec![],
+            point,
+            text: "".into(),
+            skipped: skipped.iter().map(|id| CallId::new(*id)).collect(),
+            interrupted: Arc::new([]),
+        };
+        let message = MessageId::new("m1");
+        let queued = EventKind::MessageQueued {
+            message: message.clone(),
+            from: "user".into(),
+            urgency: Urgency::Urgent,
+            text: "a\nb".into(),
+        };
+        let returned = EventKind::MessageReturned { message, reason: ReturnReason::Stopped };
+        check([
+            (queued, Tone::Mail, "w: message from user (urgent): a…"),
+            (injected(Point::C, &["a", "b"]), Tone::Mail, "w: mail read at C, 2 skipped"),
+            (injected(Point::D, &[]), Tone::Mail, "w: mail read at D"),
+            (returned, Tone::Cut, "w: message m1 returned (stopped)"),
+        ]);
+    }
+
+    #[test]
+    fn what_goes_wrong_with_a_reply_is_one_short_line() {
+        let retry =
+            EventKind::ModelRetry { attempt: 2, error: "overloaded".into(), wait: Span::millis(1_500) };
+        let cut = EventKind::ModelInterrupted {
+            reason: InterruptReason::MessageInterrupt,
+            text: "".into(),
+            thinking: vec![],
+            partial_tokens: 4,
+        };
+        check([
+            (retry, Tone::Bad, "w: call 2 failed: overloaded; again in 1.5 s"),
+            (cut, Tone::Cut, "w: reply cut after 4 tokens (message_interrupt)"),
+        ]);
+    }
+
+    #[test]
+    fn what_does_not_matter_is_no_line() {
+        for kind in [
+            tool_finished(ToolStatus::Completed, "fine"),
+            EventKind::RunStarted { trigger: Trigger::Prompt },
+            EventKind::ModelStarted { call: 1, messages: 1 },
+            EventKind::AgentClosed {},
+        ] {
+            assert_eq!(shown(kind), None);
+        }
+    }
+
+    #[test]
+    fn nothing_that_acts_on_a_terminal_is_shown() {
+        for (text, expected) in [("\u{1b}[2Jx\u{7}", "[2Jx"), ("a\u{202e}b\r", "ab"), ("\u{9b}31m", "31m")] {
+            assert_eq!(short(text), expected);
+        }
+        assert_eq!(short(&"é".repeat(101)), format!("{}…", "é".repeat(100)));
+        assert_eq!(short(&"é".repeat(100)), "é".repeat(100));
+    }
+}

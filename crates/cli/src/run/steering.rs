@@ -1,0 +1,194 @@
+//! The lines a person types while a run is under way, as a pure function: what a line means,
+//! given the agents there are. It sends nothing and knows no terminal.
+
+use midturn_core::rules::id::AgentName;
+
+/// The longest line, in bytes: a message has at most 256 KiB (semantics.md, section 4), and a
+/// name stands before it.
+pub const LINE_MAX: usize = (256 << 10) + 80;
+
+/// What a line asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// Nothing.
+    Blank,
+    /// A message to the lead: a bare line. `unknown` is the name it seems to be for, if that
+    /// is no agent's: the person is told who got it.
+    ToLead {
+        /// The whole line.
+        text: String,
+        /// The name before a `:` or `!` that no agent has.
+        unknown: Option<String>,
+    },
+    /// `NAME: text` or `NAME! text`.
+    ToAgent {
+        /// To whom.
+        to: AgentName,
+        /// The text behind the mark.
+        text: String,
+        /// Whether the mark was `!`.
+        urgent: bool,
+    },
+    /// `/ps`: who is there and what they do.
+    Ps,
+    /// `/stop NAME`.
+    Stop(AgentName),
+    /// `/quit`: stop all and end.
+    Quit,
+}
+
+/// Why a line can't be understood. The run goes on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    /// A slash and no command of ours.
+    #[error(
+        "there is no command `{0}`: /ps, /stop NAME, /quit; a line that begins with a space goes to the lead as it is"
+    )]
+    UnknownCommand(String),
+    /// A command that needs a name, or one that takes none.
+    #[error("`{0}` is written {1}")]
+    Form(&'static str, &'static str),
+    /// Nobody has that name.
+    #[error("there is no agent `{0}`; /ps lists them")]
+    UnknownAgent(String),
+    /// A name and a mark, and nothing behind.
+    #[error("the message to `{0}` is empty")]
+    Empty(AgentName),
+    /// Longer than a message may be.
+    #[error("the line has more than {LINE_MAX} bytes and was not sent")]
+    TooLong,
+    /// Not text.
+    #[error("the line is not UTF-8 and was not sent")]
+    NotText,
+}
+
+/// Reads a line. `is_agent` says whether there is an agent of that name: `NAME:` steers only
+/// if there is one, since a sentence may well begin with a word and a colon.
+///
+/// # Errors
+/// [`LineError`]: a command that is none, or a message that can't be sent.
+pub fn parse(line: &str, is_agent: impl Fn(&str) -> bool) -> Result<Line, LineError> {
+    let line = line.trim_end_matches(['\n', '\r']);
+    if line.trim().is_empty() {
+        return Ok(Line::Blank);
+    }
+    if line.starts_with('/') {
+        return command(line, is_agent);
+    }
+    let Some((name, urgent, text)) = addressed(line) else {
+        return Ok(Line::ToLead { text: line.trim().to_owned(), unknown: None });
+    };
+    if !is_agent(name.as_str()) {
+        // `http://x` and `a::b` were never meant as addresses.
+        let unknown = text.starts_with(char::is_whitespace).then(|| name.to_string());
+        return Ok(Line::ToLead { text: line.trim().to_owned(), unknown });
+    }
+    match text.trim() {
+        "" => Err(LineError::Empty(name)),
+        text => Ok(Line::ToAgent { to: name, text: text.to_owned(), urgent }),
+    }
+}
+
+/// `NAME: text` or `NAME! text` in its parts, if the line is of that form.
+fn addressed(line: &str) -> Option<(AgentName, bool, &str)> {
+    let mark = line.find([':', '!'])?;
+    let (name, rest) = line.split_at(mark);
+    let text = &rest[1..];
+    Some((AgentName::new(name).ok()?, rest.starts_with('!'), text))
+}
+
+fn command(line: &str, is_agent: impl Fn(&str) -> bool) -> Result<Line, LineError> {
+    let mut words = line.split_whitespace();
+    let (command, name, more) = (words.next().unwrap_or_default(), words.next(), words.next());
+    match (command, name, more) {
+        ("/ps", None, None) => Ok(Line::Ps),
+        ("/quit", None, None) => Ok(Line::Quit),
+        ("/stop", Some(name), None) => match AgentName::new(name) {
+            Ok(known) if is_agent(name) => Ok(Line::Stop(known)),
+            Ok(_) | Err(_) => Err(LineError::UnknownAgent(shortened(name))),
+        },
+        ("/ps", ..) => Err(LineError::Form("/ps", "/ps, without anything behind it")),
+        ("/quit", ..) => Err(LineError::Form("/quit", "/quit, without anything behind it")),
+        ("/stop", ..) => Err(LineError::Form("/stop", "/stop NAME")),
+        (other, ..) => Err(LineError::UnknownCommand(shortened(other))),
+    }
+}
+
+fn shortened(word: &str) -> String {
+    word.chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Line, LineError> {
+        parse(line, |name| ["lead", "worker", "w-2"].contains(&name))
+    }
+
+    #[test]
+    fn a_line_steers_an_agent_that_there_is() {
+        for (line, to, text, urgent) in [
+            ("worker: use `load`", "worker", "use `load`", false),
+            ("worker! stop that", "worker", "stop that", true),
+            ("w-2:\tx: y! z\r\n", "w-2", "x: y! z", false),
+            ("lead: hello", "lead", "hello", false),
+            ("worker:x", "worker", "x", false),
+        ] {
+            let expected = Line::ToAgent { to: AgentName::new(to).unwrap(), text: text.into(), urgent };
+            assert_eq!(read(line), Ok(expected), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn any_other_text_goes_to_the_lead_as_it_is() {
+        for (line, unknown) in [
+            ("use tabs", None),
+            ("note: use tabs", Some("note")),
+            ("wow! great", Some("wow")),
+            ("a:x", None),
+            ("http://example.org/ is the page", None),
+            ("Worker: capital", None),
+            (" worker: indented", None),
+            (" /ps", None),
+            ("all: stop", None),
+            ("a worker: x", None),
+            ("é: x", None),
+        ] {
+            let expected = Line::ToLead { text: line.trim().into(), unknown: unknown.map(str::to_owned) };
+            assert_eq!(read(line), Ok(expected), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn commands_are_read() {
+        for (line, expected) in [
+            ("", Line::Blank),
+            (" \t\n", Line::Blank),
+            ("/ps", Line::Ps),
+            ("/quit \n", Line::Quit),
+            ("/stop  worker", Line::Stop(AgentName::new("worker").unwrap())),
+        ] {
+            assert_eq!(read(line), Ok(expected), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_an_error_that_says_why() {
+        for (line, expected) in [
+            ("/stpo worker", "there is no command `/stpo`"),
+            ("/", "there is no command `/`"),
+            ("/stop", "`/stop` is written /stop NAME"),
+            ("/stop a b", "`/stop` is written /stop NAME"),
+            ("/stop nobody", "there is no agent `nobody`"),
+            ("/stop All!", "there is no agent `All!`"),
+            ("/ps x", "`/ps` is written /ps"),
+            ("/quit now", "`/quit` is written /quit"),
+            ("worker:", "the message to `worker` is empty"),
+            ("worker!   ", "the message to `worker` is empty"),
+        ] {
+            let error = read(line).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}

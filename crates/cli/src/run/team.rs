@@ -1,0 +1,318 @@
+//! Who may be spawned and as what: definition files made into agents, with the models and
+//! tools they have. It starts nobody; the coordinator asks it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use midturn_core::engine::ports::Observer;
+use midturn_core::engine::{AgentSpec, Templates};
+use midturn_core::rules::event::{Event, EventKind};
+use midturn_core::rules::id::AgentName;
+use midturn_core::rules::mail::Role;
+use midturn_core::rules::settings::Settings;
+use midturn_tools::workplace::AgentPlace;
+
+use super::names::{self, Allowed, INHERIT};
+use super::prompts::{self, Parts};
+use crate::agents::Definition;
+use crate::config::{AgentDefaults, Isolation, ToolNames};
+use crate::failure::Failure;
+
+/// What all agents of a run have in common.
+#[derive(Debug, Clone)]
+pub struct Common {
+    /// The definition files.
+    pub definitions: BTreeMap<AgentName, Definition>,
+    /// What holds where a definition doesn't say.
+    pub defaults: AgentDefaults,
+    /// Short names for models.
+    pub aliases: BTreeMap<String, String>,
+    /// The block of instructions for prompts.
+    pub instructions: String,
+    /// The working folder, in words.
+    pub folder: String,
+    /// Whether that is in a git repository.
+    pub in_repository: bool,
+    /// Everybody's settings.
+    pub settings: Settings,
+    /// The one model of everybody: a scenario file's script. What definitions name is not used then.
+    pub scripted: Option<String>,
+}
+
+/// What an agent was made with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Member {
+    model: String,
+    tools: Option<Vec<String>>,
+    isolation: Isolation,
+}
+
+/// Makes agents of definitions, and remembers what it made.
+#[derive(Debug)]
+pub struct Team {
+    common: Common,
+    /// Those that are there.
+    members: Mutex<BTreeMap<AgentName, Member>>,
+    /// Those that were asked for; they are there when the coordinator says so.
+    asked: Mutex<BTreeMap<AgentName, Member>>,
+}
+
+impl Team {
+    /// Checks what the definitions name.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] with file and line: a definition names no model that there is.
+    pub fn new(common: Common, check: impl Fn(&str) -> Result<(), String>) -> Result<Self, Failure> {
+        for definition in common.definitions.values() {
+            let Some(model) = definition.model.as_deref().filter(|model| *model != INHERIT) else {
+                continue;
+            };
+            if common.scripted.is_none() {
+                names::model(model, &common.aliases).and_then(|model| check(&model)).map_err(|what| {
+                    Failure::usage(format!("{}:{}: {what}", definition.path.display(), definition.model_line))
+                })?;
+            }
+        }
+        Ok(Self { common, members: Mutex::default(), asked: Mutex::default() })
+    }
+
+    /// The lead.
+    pub fn lead(&self, name: &AgentName, model: &str, task: &str) -> AgentSpec {
+        let place = prompts::leads_place(&self.common.folder);
+        let instructions = &self.common.instructions;
+        let system =
+            prompts::system(Parts { name, parent: None, place: &place, definition: None, instructions });
+        // The lead works where the person stands: what it does is what they asked for.
+        self.ask(name, Member { model: model.to_owned(), tools: None, isolation: Isolation::None });
+        AgentSpec {
+            role: Role::Lead,
+            prompt: Some(task.to_owned()),
+            system,
+            settings: self.common.settings.clone(),
+            ..AgentSpec::new(name.clone(), model)
+        }
+    }
+
+    /// Where an agent works and with which tools.
+    pub fn place_of(&self, agent: &AgentName) -> AgentPlace {
+        let known = lock(&self.members).get(agent).cloned();
+        // Somebody may have written to it before its spawning was told.
+        let known = known.or_else(|| lock(&self.asked).get(agent).cloned());
+        let Some(Member { tools, isolation, .. }) = known else {
+            return AgentPlace {
+                isolation: midturn_tools::workplace::Isolation::Worktree,
+                tools: Some(Vec::new()),
+            };
+        };
+        let isolation = match isolation {
+            Isolation::Worktree => midturn_tools::workplace::Isolation::Worktree,
+            Isolation::None => midturn_tools::workplace::Isolation::None,
+        };
+        AgentPlace { isolation, tools }
+    }
+
+    /// What a person is told of the definitions.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut missing = |place: String, tools: Option<&ToolNames>| {
+            let unknown = tools.map(|tools| Allowed::of(&tools.0).unknown).unwrap_or_default();
+            if !unknown.is_empty() {
+                notes.push(format!("{place}: tools that are not there: {}", unknown.join(", ")));
+            }
+        };
+        missing("agents.tools".to_owned(), self.common.defaults.tools.as_ref());
+        for definition in self.common.definitions.values() {
+            missing(definition.path.display().to_string(), definition.tools.as_ref());
+        }
+        notes.extend(self.common.definitions.values().filter_map(Definition::note));
+        notes
+    }
+
+    /// What a definition says; else what its parent has, so that nobody gets past its own
+    /// definition by spawning; else what is configured. `None` is all.
+    fn tools_of(&self, definition: Option<&Definition>, parent: &AgentName) -> Option<Vec<String>> {
+        if let Some(own) = definition.and_then(|definition| definition.tools.as_ref()) {
+            return Allowed::of(&own.0).tools;
+        }
+        let parents = lock(&self.members).get(parent).and_then(|member| member.tools.clone());
+        parents.or_else(|| Allowed::of(&self.common.defaults.tools.as_ref()?.0).tools)
+    }
+
+    fn model_of(&self, definition: Option<&Definition>, parent: &AgentName) -> Result<String, String> {
+        if let Some(scripted) = &self.common.scripted {
+            return Ok(scripted.clone());
+        }
+        let own = definition.and_then(|definition| definition.model.as_deref());
+        match own.unwrap_or(&self.common.defaults.model) {
+            INHERIT => match lock(&self.members).get(parent) {
+                Some(member) => Ok(member.model.clone()),
+                None => Err(format!("`{parent}` has no model that could be inherited")),
+            },
+            name => names::model(name, &self.common.aliases),
+        }
+    }
+
+    fn definition(&self, template: &str) -> Result<&Definition, String> {
+        self.common.definitions.get(template).ok_or_else(|| {
+            let known: Vec<&str> = self.common.definitions.keys().map(AgentName::as_str).collect();
+            match known.is_empty() {
+                true => {
+                    format!("there is no agent definition `{template}`, nor any other: leave `agent` out")
+                }
+                false => {
+                    format!("there is no agent definition `{template}`; there are: {}", known.join(", "))
+                }
+            }
+        })
+    }
+
+    fn ask(&self, name: &AgentName, member: Member) {
+        lock(&self.asked).insert(name.clone(), member);
+    }
+}
+
+impl Templates for Team {
+    fn resolve(
+        &self,
+        name: &AgentName,
+        template: Option<&str>,
+        parent: &AgentName,
+    ) -> Result<AgentSpec, String> {
+        let definition = template.map(|template| self.definition(template)).transpose()?;
+        let model = self.model_of(definition, parent)?;
+        let isolation =
+            definition.and_then(|definition| definition.isolation).unwrap_or(self.common.defaults.isolation);
+        let apart = self.common.in_repository && isolation == Isolation::Worktree;
+        let place = prompts::subagents_place(apart, &self.common.folder);
+        let system = prompts::system(Parts {
+            name,
+            parent: Some(parent),
+            place: &place,
+            definition: definition.map(|definition| definition.system.as_str()),
+            instructions: &self.common.instructions,
+        });
+        let tools = self.tools_of(definition, parent);
+        self.ask(name, Member { model: model.clone(), tools, isolation });
+        Ok(AgentSpec {
+            system,
+            settings: self.common.settings.clone(),
+            ..AgentSpec::new(name.clone(), model)
+        })
+    }
+
+    fn names(&self) -> Vec<(String, String)> {
+        let definitions = self.common.definitions.values();
+        definitions.map(|definition| (definition.name.to_string(), definition.description.clone())).collect()
+    }
+}
+
+impl Observer for Team {
+    /// An agent that was asked for is there. Asking again for a name that is taken must not
+    /// change the tools of whoever has it, so what was asked counts only now.
+    fn event(&self, event: &Event) {
+        if let (EventKind::AgentSpawned { .. }, Some(name)) = (&event.kind, &event.at.agent)
+            && let Some(member) = lock(&self.asked).remove(name)
+        {
+            lock(&self.members).insert(name.clone(), member);
+        }
+    }
+}
+
+/// A poisoned lock means that a thread panicked while it held plain data: the data is fine.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use midturn_core::rules::event::{Place, VERSION};
+    use midturn_core::rules::time::Micros;
+
+    use super::*;
+
+    fn name(text: &str) -> AgentName {
+        AgentName::new(text).unwrap()
+    }
+
+    fn common(files: &[&str], scripted: Option<&str>) -> Common {
+        let parsed = files.iter().map(|source| Definition::parse(Path::new("a.md"), source).unwrap());
+        Common {
+            definitions: parsed.map(|definition| (definition.name.clone(), definition)).collect(),
+            defaults: AgentDefaults::default(),
+            aliases: [("fast".to_owned(), "openai/f".to_owned())].into(),
+            instructions: "\n\nTabs.".to_owned(),
+            folder: "/w".to_owned(),
+            in_repository: true,
+            settings: Settings { max_turns: 7, ..Settings::default() },
+            scripted: scripted.map(str::to_owned),
+        }
+    }
+
+    fn spawned(team: &Team, agent: &str) {
+        let kind = EventKind::AgentSpawned { parent: None, role: Role::Subagent, model: None };
+        team.event(&Event { v: VERSION, seq: 1, t: Micros(0), at: Place::of(&name(agent), 0, 0), kind });
+    }
+
+    const REVIEWER: &str =
+        "---\nname: reviewer\ndescription: Reads.\ntools: Read, WebFetch\nmodel: fast\n---\nReview.";
+    const HELPER: &str = "---\nname: helper\ndescription: Helps.\nmodel: inherit\n---\n";
+
+    #[test]
+    fn a_definition_gives_prompt_model_and_tools_and_the_rest_is_inherited() {
+        let team = Team::new(common(&[REVIEWER, HELPER], None), |_| Ok(())).unwrap();
+        let lead = team.lead(&name("lead"), "anthropic/l", "Do it.");
+        assert_eq!((lead.prompt.as_deref(), lead.settings.max_turns), (Some("Do it."), 7));
+        spawned(&team, "lead");
+        for (agent, template, parent, model, tools) in [
+            ("r", Some("reviewer"), "lead", "openai/f", Some("read")),
+            ("h", Some("helper"), "r", "openai/f", Some("read")),
+            ("plain", None, "lead", "anthropic/l", None),
+        ] {
+            let spec = team.resolve(&name(agent), template, &name(parent)).unwrap();
+            assert!(spec.system.contains(&format!("`{parent}` spawned")) && spec.system.ends_with("Tabs."));
+            assert_eq!((spec.model.as_deref(), spec.settings.max_turns), (Some(model), 7));
+            spawned(&team, agent);
+            assert_eq!(team.place_of(&name(agent)).tools, tools.map(|tool| vec![tool.to_owned()]), "{agent}");
+        }
+        assert_eq!(team.names()[1], ("reviewer".to_owned(), "Reads.".to_owned()));
+        assert_eq!(team.notes(), ["a.md: tools that are not there: WebFetch"]);
+    }
+
+    #[test]
+    fn asking_for_a_name_that_is_taken_changes_nobodys_tools() {
+        let team = Team::new(common(&[REVIEWER], None), |_| Ok(())).unwrap();
+        team.lead(&name("lead"), "anthropic/l", "x");
+        spawned(&team, "lead");
+        team.resolve(&name("r"), Some("reviewer"), &name("lead")).unwrap();
+        spawned(&team, "r");
+        team.resolve(&name("r"), None, &name("lead")).unwrap();
+        assert_eq!(team.place_of(&name("r")).tools, Some(vec!["read".to_owned()]));
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error_that_says_what_is() {
+        let resolve = |files: &[&str]| {
+            let team = Team::new(common(files, None), |_| Ok(())).unwrap();
+            team.resolve(&name("x"), Some("nobody"), &name("lead")).unwrap_err()
+        };
+        assert_eq!(
+            resolve(&[REVIEWER, HELPER]),
+            "there is no agent definition `nobody`; there are: helper, reviewer"
+        );
+        assert!(resolve(&[]).ends_with("leave `agent` out"));
+        let bad = Team::new(common(&["---\nname: a\ndescription: b\nmodel: gpt\n---\n"], None), |_| Ok(()))
+            .unwrap_err();
+        assert!(bad.to_string().starts_with("a.md:4: unknown model `gpt`"), "{bad}");
+        let refused = Team::new(common(&[REVIEWER], None), |model| Err(format!("no {model}"))).unwrap_err();
+        assert_eq!(refused.to_string(), "a.md:5: no openai/f");
+    }
+
+    #[test]
+    fn with_a_script_everybody_has_it() {
+        let team = Team::new(common(&[REVIEWER], Some("scripted:x.yaml")), |_| Err("no".to_owned())).unwrap();
+        let spec = team.resolve(&name("r"), Some("reviewer"), &name("lead")).unwrap();
+        assert_eq!(spec.model.as_deref(), Some("scripted:x.yaml"));
+    }
+}

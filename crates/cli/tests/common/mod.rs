@@ -1,0 +1,141 @@
+//! A place of its own for each test: a repository, a home, configuration and state folders,
+//! and the real binary that sees nothing else.
+
+// Each test binary uses its part of this.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "shared by several test binaries")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
+/// The folders of one test; removed at its end.
+pub struct Place(tempfile::TempDir);
+
+impl Place {
+    /// A place with an empty git repository `repo`.
+    pub fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        std::fs::create_dir(place.path("repo")).unwrap();
+        place.git(&["init", "--quiet", "--initial-branch", "main"]);
+        place
+    }
+
+    /// A path in it.
+    pub fn path(&self, below: &str) -> PathBuf {
+        self.0.path().join(below)
+    }
+
+    /// Writes a file and the folders above it.
+    pub fn write(&self, below: &str, text: &str) {
+        let path = self.path(below);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// Runs git in the repository.
+    pub fn git(&self, words: &[&str]) -> String {
+        let identity = ["-c", "user.name=Test", "-c", "user.email=test@example.org"];
+        let mut command = Command::new("git");
+        self.surround(&mut command).args(identity).args(words).current_dir(self.path("repo"));
+        let said = command.output().unwrap();
+        assert!(said.status.success(), "{words:?}: {}", String::from_utf8_lossy(&said.stderr));
+        String::from_utf8(said.stdout).unwrap()
+    }
+
+    /// The binary, to be started in a folder of the place.
+    pub fn midturn(&self, folder: &str, words: &[&str]) -> Command {
+        let mut command = Command::new(Path::new(env!("CARGO_BIN_EXE_midturn")));
+        self.surround(&mut command).args(words).current_dir(self.path(folder));
+        command
+    }
+
+    fn surround<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.path("home"))
+            .env("XDG_CONFIG_HOME", self.path("config"))
+            .env("XDG_STATE_HOME", self.path("state"))
+            .stdin(std::process::Stdio::null())
+    }
+}
+
+/// A run under way: its events are read as they come, and lines can be typed to it.
+pub struct Running {
+    child: Child,
+    typed: Option<ChildStdin>,
+    events: Option<BufReader<ChildStdout>>,
+}
+
+/// How a run ended.
+pub struct Ended {
+    /// The exit status.
+    pub status: Option<i32>,
+    /// The events that nobody had waited for.
+    pub events: Vec<Value>,
+    /// What people were told.
+    pub told: String,
+}
+
+impl Running {
+    /// Starts `midturn run --json` with a scripted model; standard input stays open.
+    pub fn start(place: &Place, scenario: &str, more: &[&str]) -> Self {
+        place.write("scenario.yaml", scenario);
+        let mut command =
+            place.midturn("repo", &["run", "the task", "--json", "--model", "scripted:../scenario.yaml"]);
+        command.args(more).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (typed, events) = (child.stdin.take(), child.stdout.take().map(BufReader::new));
+        Self { child, typed, events }
+    }
+
+    /// Types a line.
+    pub fn say(&mut self, line: &str) {
+        let typed = self.typed.as_mut().unwrap();
+        writeln!(typed, "{line}").unwrap();
+        typed.flush().unwrap();
+    }
+
+    /// Reads events up to the first of this type that has all these fields.
+    pub fn until(&mut self, kind: &str, fields: &[(&str, &str)]) -> Value {
+        loop {
+            let mut line = String::new();
+            if self.events.as_mut().unwrap().read_line(&mut line).unwrap() == 0 {
+                let mut told = String::new();
+                self.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+                panic!("the run ended without {kind} {fields:?}:\n{told}");
+            }
+            let event: Value = serde_json::from_str(&line).unwrap();
+            let fits = fields.iter().all(|(name, value)| event[*name] == *value);
+            if event["type"] == kind && fits {
+                return event;
+            }
+        }
+    }
+
+    /// Closes the other end of its standard output.
+    pub fn stop_reading(&mut self) {
+        drop(self.events.take());
+    }
+
+    /// Sends a signal by name, as a shell would.
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    /// Waits for the end with standard input still open.
+    pub fn end(mut self) -> Ended {
+        let mut events = Vec::new();
+        for line in self.events.take().into_iter().flat_map(BufRead::lines) {
+            events.push(serde_json::from_str(&line.unwrap()).unwrap());
+        }
+        let mut told = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+        let status = self.child.wait().unwrap().code();
+        drop(self.typed.take());
+        Ended { status, events, told }
+    }
+}

@@ -1,0 +1,232 @@
+//! What is wrong with a file, shown where it is wrong.
+//!
+//! An error names file, line and column, what was found and what was expected, and shows the
+//! line with a caret (scenarios.md, section 1). The rendering is small and our own: it needs
+//! no colours and no second line, and must never print what could drive a terminal.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The widest piece of a line that is shown, in characters.
+const SHOWN: usize = 100;
+
+/// Why a file could not be replayed: exit status 2.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The file, or a folder on the way to it, can't be read.
+    #[error("{path}: {why}")]
+    Read {
+        /// The path as given.
+        path: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// Something in the file is wrong.
+    #[error("{0}")]
+    File(Box<Fault>),
+    /// The replay asked for can't be made of this file.
+    #[error("{path}: {why}")]
+    Replay {
+        /// The path as given.
+        path: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+}
+
+impl Error {
+    /// The place in the file, if the error has one: line and column, both from 1.
+    pub fn position(&self) -> Option<(usize, usize)> {
+        match self {
+            Self::File(fault) => Some((fault.line, fault.column)),
+            Self::Read { .. } | Self::Replay { .. } => None,
+        }
+    }
+}
+
+/// Something wrong at a place in a file. `Display` is the whole rendering.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{}", self.rendered())]
+pub struct Fault {
+    /// The path as given.
+    pub path: Arc<str>,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// What was found.
+    pub found: String,
+    /// What was expected.
+    pub expected: String,
+    /// The line's text.
+    shown: String,
+    /// How many characters are marked.
+    marked: usize,
+}
+
+impl Fault {
+    fn rendered(&self) -> String {
+        let number = self.line.to_string();
+        let gutter = " ".repeat(number.len());
+        let (text, before) = window(&self.shown, self.column - 1);
+        let room = text.chars().count().saturating_sub(before).max(1);
+        let carets = "^".repeat(self.marked.clamp(1, room));
+        let mut out = String::new();
+        // Writing to a String can't fail.
+        let _ = writeln!(out, "{}:{}:{}: found {}", self.path, self.line, self.column, self.found);
+        let _ = writeln!(out, "{gutter} |");
+        let _ = writeln!(out, "{number} | {text}");
+        let _ = writeln!(out, "{gutter} | {}{carets}", " ".repeat(before));
+        let _ = write!(out, "{gutter} = expected {}", self.expected);
+        out
+    }
+}
+
+/// The piece of a line around a column (from 0), and the column within it.
+fn window(line: &str, column: usize) -> (String, usize) {
+    let skipped = column.saturating_sub(SHOWN / 2);
+    let text = line.chars().skip(skipped).take(SHOWN).map(printable).collect();
+    (text, column - skipped)
+}
+
+fn printable(c: char) -> char {
+    match c {
+        '\t' => ' ',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    }
+}
+
+/// A place in a file, as the YAML reader gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// How many characters it spans.
+    pub len: usize,
+}
+
+impl Place {
+    /// The file's first character.
+    pub const START: Self = Self { line: 1, column: 1, len: 1 };
+}
+
+impl From<serde_saphyr::Location> for Place {
+    fn from(location: serde_saphyr::Location) -> Self {
+        let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        Self {
+            line: number(location.line()).max(1),
+            column: number(location.column()).max(1),
+            len: number(location.span().len()).max(1),
+        }
+    }
+}
+
+/// A file's path and text: what errors are shown in.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The path as given.
+    pub path: Arc<str>,
+    /// The whole text.
+    pub text: Arc<str>,
+}
+
+impl Source {
+    /// An error at a place.
+    pub fn fault(&self, place: Place, found: impl Into<String>, expected: impl Into<String>) -> Error {
+        Error::File(Box::new(Fault {
+            path: self.path.clone(),
+            line: place.line,
+            column: place.column,
+            found: found.into(),
+            expected: expected.into(),
+            shown: self.text.lines().nth(place.line - 1).unwrap_or_default().to_owned(),
+            marked: place.len,
+        }))
+    }
+
+    /// An error about a word that is none of the known ones; names the nearest.
+    pub fn unknown<'a>(
+        &self,
+        place: Place,
+        what: &str,
+        word: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Error {
+        self.fault(place, format!("the unknown {what} `{}`", short(word)), one_of(word, known))
+    }
+
+    /// What stands at a place, in words.
+    pub fn describe(&self, place: Place) -> String {
+        let line = self.text.lines().nth(place.line - 1).unwrap_or_default();
+        let rest: String = line.chars().skip(place.column - 1).collect();
+        match rest.trim_start().chars().next() {
+            None => "nothing".to_owned(),
+            Some('[') => "a list".to_owned(),
+            Some('{') => "a map".to_owned(),
+            Some('-') if rest.trim_start().starts_with("- ") => "a list".to_owned(),
+            Some(_) => {
+                let word: String = rest.chars().take(place.len.min(60)).collect();
+                let after = rest.chars().nth(place.len);
+                if after == Some(':') { "a map".to_owned() } else { format!("`{}`", word.trim_end()) }
+            }
+        }
+    }
+}
+
+/// `one of a, b, c`, with the nearest to a misspelt word first.
+pub(crate) fn one_of<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    let nearest = known
+        .iter()
+        .map(|candidate| (strsim::osa_distance(word, candidate), *candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(word.len()) / 2)
+        .min_by_key(|(distance, _)| *distance);
+    let listed = match known.as_slice() {
+        [] => return "none here".to_owned(),
+        [only] => format!("`{only}`"),
+        several => format!("one of {}", several.join(", ")),
+    };
+    match nearest {
+        Some((_, nearest)) if known.len() > 1 => format!("`{nearest}` perhaps: {listed}"),
+        _ => listed,
+    }
+}
+
+/// A text cut to what fits into a sentence.
+pub(crate) fn short(text: &str) -> String {
+    let kept: String = text.chars().take(120).map(printable).collect();
+    if text.chars().nth(120).is_some() { format!("{kept}…") } else { kept }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> Source {
+        Source { path: "a.yaml".into(), text: text.into() }
+    }
+
+    #[test]
+    fn an_error_shows_its_line_with_a_caret_under_it() {
+        let source = source("midturn: 1\nnam: x\n");
+        let place = Place { line: 2, column: 1, len: 3 };
+        let error = source.unknown(place, "key", "nam", ["midturn", "name"]);
+        assert_eq!(
+            error.to_string(),
+            "a.yaml:2:1: found the unknown key `nam`\n  |\n2 | nam: x\n  | ^^^\n  \
+             = expected `name` perhaps: one of midturn, name"
+        );
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_the_place_and_no_control_character_gets_through() {
+        let line = format!("{}\u{1b}[2J!{}", "a".repeat(300), "b".repeat(300));
+        let place = Place { line: 1, column: 305, len: 500 };
+        let shown = source(&line).fault(place, "x", "y").to_string();
+        assert!(!shown.contains('\u{1b}'));
+        assert!(shown.lines().all(|line| line.chars().count() <= SHOWN + 8), "{shown}");
+    }
+}

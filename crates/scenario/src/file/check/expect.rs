@@ -1,0 +1,287 @@
+//! Expectations. One that checks nothing, or could never fail, is an error.
+
+use std::collections::BTreeMap;
+
+use midturn_core::rules::event::Outcome;
+use midturn_core::rules::id::{AgentName, CallId, MessageId};
+use midturn_core::rules::time::{Micros, Span};
+use serde_json::Value;
+
+use super::super::raw::{RawExpect, RawFileClaim, RawInjected, RawOutcome, RawPrompt};
+use super::super::values::{At, Pairs, RawAbsent, Texts};
+use super::super::vocabulary::{COMMON, fields_of, type_names};
+use super::Known;
+use crate::error::{Error, Place};
+use crate::scenario::{
+    Claim, Ended, Expectation, FileClaim, InjectedClaim, MessageClaim, Pattern, PromptClaim, RunClaim, Tools,
+};
+
+/// The words of a refused message (semantics.md, sections 2, 3, 7 and 8).
+const REFUSALS: [&str; 13] = [
+    "unknown_agent",
+    "to_self",
+    "empty",
+    "too_large",
+    "urgent_not_allowed",
+    "urgent_rate",
+    "mailbox_full",
+    "stale_run",
+    "duplicate_id",
+    "unknown_message",
+    "invalid_name",
+    "no_parent",
+    "store",
+];
+
+const KINDS: &str = "exactly one of agent, message, prompt, never, event and file";
+
+/// Checks all expectations.
+pub(super) fn checked(
+    known: &Known<'_>,
+    tools: &Tools,
+    raw: Vec<At<RawExpect>>,
+) -> Result<Vec<Expectation>, Error> {
+    raw.into_iter()
+        .map(|raw| claim(known, tools, &raw).map(|claim| Expectation { place: raw.place, claim }))
+        .collect()
+}
+
+fn claim(known: &Known<'_>, tools: &Tools, raw: &At<RawExpect>) -> Result<Claim, Error> {
+    let kind = kind(known, raw)?;
+    strays(known, &raw.value, kind)?;
+    match &raw.value {
+        RawExpect { agent: Some(agent), .. } => run(known, raw, agent).map(Claim::Run),
+        RawExpect { message: Some(id), .. } => message(known, raw, id).map(Claim::Message),
+        RawExpect { prompt: Some(raw), .. } => prompt(known, raw).map(Claim::Prompt),
+        RawExpect { never: Some(fields), .. } => pattern(known, fields).map(Claim::Never),
+        RawExpect { event: Some(fields), .. } => pattern(known, fields).map(Claim::Event),
+        RawExpect { file: Some(raw), .. } => file(known, tools, raw).map(Claim::File),
+        _ => Err(known.source.fault(raw.place, "none of them", KINDS)),
+    }
+}
+
+/// The one kind that an expectation names.
+fn kind(known: &Known<'_>, raw: &At<RawExpect>) -> Result<&'static str, Error> {
+    let value = &raw.value;
+    let kinds = [
+        ("agent", place(&value.agent)),
+        ("message", place(&value.message)),
+        ("prompt", place(&value.prompt)),
+        ("never", place(&value.never)),
+        ("event", place(&value.event)),
+        ("file", place(&value.file)),
+    ];
+    let mut named = kinds.into_iter().filter_map(|(kind, place)| place.map(|place| (kind, place)));
+    match (named.next(), named.next()) {
+        (Some((kind, _)), None) => Ok(kind),
+        (Some((first, _)), Some((second, place))) => {
+            Err(known.source.fault(place, format!("`{second}` beside `{first}`"), KINDS))
+        }
+        (None, _) => Err(known.source.fault(raw.place, "an expectation of no kind", KINDS)),
+    }
+}
+
+/// Keys that belong to another kind of expectation.
+fn strays(known: &Known<'_>, raw: &RawExpect, kind: &str) -> Result<(), Error> {
+    let keys = [
+        ("run", "agent", place(&raw.run)),
+        ("outcome", "agent", place(&raw.outcome)),
+        ("error", "agent", place(&raw.error)),
+        ("model_calls", "agent", place(&raw.model_calls)),
+        ("ends_at", "agent", place(&raw.ends_at)),
+        ("turns", "agent", place(&raw.turns)),
+        ("tools", "agent", place(&raw.tools)),
+        ("to", "message", place(&raw.to)),
+        ("injected", "message", place(&raw.injected)),
+        ("returned", "message", place(&raw.returned)),
+        ("refused", "message", place(&raw.refused)),
+        ("queued", "message", place(&raw.queued)),
+    ];
+    for (key, owner, place) in keys {
+        if let (Some(place), true) = (place, owner != kind) {
+            let found = format!("`{key}` beside `{kind}`");
+            return Err(known.source.fault(place, found, format!("`{key}` beside `{owner}`")));
+        }
+    }
+    Ok(())
+}
+
+fn run(known: &Known<'_>, raw: &At<RawExpect>, name: &At<String>) -> Result<RunClaim, Error> {
+    let agent = known.agent(name)?;
+    let value = &raw.value;
+    let mut tools = Vec::new();
+    for (id, status) in value.tools.iter().flat_map(|tools| &tools.value.0) {
+        known.call(&agent, &id.value, id.place)?;
+        tools.push((CallId::new(id.value.as_str()), *status));
+    }
+    let claim = RunClaim {
+        agent,
+        run: value.run.as_ref().map(|run| run.value),
+        outcome: value.outcome.as_ref().map(|outcome| ended(outcome.value)),
+        error: value.error.as_ref().map(|error| error.value.clone()),
+        model_calls: value.model_calls.as_ref().map(|calls| calls.value),
+        ends_at: value.ends_at.as_ref().map(|at| instant(at.value)),
+        turns: value.turns.as_ref().map(|turns| turns.value),
+        tools,
+    };
+    let idle = claim.outcome.is_none()
+        && claim.error.is_none()
+        && claim.model_calls.is_none()
+        && claim.ends_at.is_none()
+        && claim.turns.is_none()
+        && claim.tools.is_empty();
+    checks_something(known, raw.place, !idle, "outcome, error, model_calls, ends_at, turns or tools")?;
+    Ok(claim)
+}
+
+fn ended(raw: RawOutcome) -> Ended {
+    match raw {
+        RawOutcome::Finished => Ended::With(Outcome::Finished),
+        RawOutcome::Stopped => Ended::With(Outcome::Stopped),
+        RawOutcome::Failed => Ended::With(Outcome::Failed),
+        RawOutcome::Limit => Ended::With(Outcome::Limit),
+        RawOutcome::Waiting => Ended::Waiting,
+    }
+}
+
+fn message(known: &Known<'_>, raw: &At<RawExpect>, id: &At<String>) -> Result<MessageClaim, Error> {
+    known.message(id)?;
+    let value = &raw.value;
+    if let Some(reason) = &value.refused
+        && !REFUSALS.contains(&reason.value.as_str())
+    {
+        return Err(known.source.unknown(reason.place, "reason", &reason.value, REFUSALS));
+    }
+    let claim = MessageClaim {
+        message: MessageId::new(id.value.as_str()),
+        to: value.to.as_ref().map(|to| known.agent(to)).transpose()?,
+        injected: value.injected.as_ref().map(|injected| self::injected(&injected.value)),
+        returned: value.returned.as_ref().map(|reason| reason.value),
+        refused: value.refused.as_ref().map(|reason| reason.value.clone()),
+        queued: value.queued.as_ref().map(|queued| queued.value),
+    };
+    let any = claim.injected.is_some()
+        || claim.returned.is_some()
+        || claim.refused.is_some()
+        || claim.queued.is_some();
+    checks_something(known, raw.place, any, "injected, returned, refused or queued")?;
+    Ok(claim)
+}
+
+fn injected(raw: &RawInjected) -> InjectedClaim {
+    InjectedClaim { point: raw.point, run: raw.run, turn: raw.turn, at: raw.at.map(instant) }
+}
+
+fn prompt(known: &Known<'_>, raw: &At<RawPrompt>) -> Result<PromptClaim, Error> {
+    let value = &raw.value;
+    let claim = PromptClaim {
+        agent: known.agent(&value.agent)?,
+        call: value.call,
+        contains: texts(value.last_message_contains.as_ref()),
+        messages: value.messages,
+    };
+    let any = !claim.contains.is_empty() || claim.messages.is_some();
+    checks_something(known, raw.place, any, "last_message_contains or messages")?;
+    Ok(claim)
+}
+
+fn file(known: &Known<'_>, tools: &Tools, raw: &At<RawFileClaim>) -> Result<FileClaim, Error> {
+    if *tools == Tools::Simulated {
+        return Err(known.source.fault(raw.place, "`file` with simulated tools", "`tools: real`"));
+    }
+    let value = &raw.value;
+    let (absent, without) = match &value.absent {
+        Some(RawAbsent::File(absent)) => (*absent, Vec::new()),
+        Some(RawAbsent::Texts(texts)) => (false, texts.clone()),
+        None => (false, Vec::new()),
+    };
+    let contains = texts(value.contains.as_ref());
+    checks_something(
+        known,
+        raw.place,
+        value.contains.is_some() || value.absent.is_some(),
+        "contains or absent",
+    )?;
+    Ok(FileClaim {
+        agent: known.agent(&value.agent)?,
+        path: super::inner_path(known.source, &value.path)?,
+        contains,
+        without,
+        absent,
+    })
+}
+
+fn pattern(known: &Known<'_>, raw: &At<Pairs<At<Value>>>) -> Result<Pattern, Error> {
+    let source = known.source;
+    let pairs = &raw.value.0;
+    let find = |key: &str| pairs.iter().find(|(name, _)| name.value == key).map(|(_, value)| value);
+    let event = match find("event") {
+        Some(At { value: Value::String(event), place }) => event_type(known, event, *place)?,
+        Some(other) => {
+            return Err(source.fault(other.place, source.describe(other.place), "an event's type"));
+        }
+        None => return Err(source.fault(raw.place, "no `event` here", "{agent, event: TYPE, …}")),
+    };
+    let agent = find("agent").map(|agent| pattern_agent(known, agent)).transpose()?;
+    let own = fields_of(event).unwrap_or_default();
+    let mut fields = BTreeMap::new();
+    for (key, value) in pairs.iter().filter(|(key, _)| key.value != "event" && key.value != "agent") {
+        let known_field = own.iter().chain(&COMMON).any(|field| *field == key.value);
+        if !known_field {
+            let all = own.iter().chain(&COMMON).copied();
+            return Err(source.unknown(key.place, &format!("field of {event}"), &key.value, all));
+        }
+        pattern_value(known, agent.as_ref(), &key.value, value)?;
+        fields.insert(key.value.clone(), value.value.clone());
+    }
+    Ok(Pattern { event, agent, fields })
+}
+
+fn event_type(known: &Known<'_>, event: &str, place: Place) -> Result<&'static str, Error> {
+    if matches!(event, "text_delta" | "thinking_delta" | "tool_output") {
+        let found = format!("`{event}`, which is live only and no event of a replay");
+        return Err(known.source.fault(place, found, "a type that is recorded, such as model_finished"));
+    }
+    let found = type_names().find(|name| *name == event);
+    found.ok_or_else(|| known.source.unknown(place, "event type", event, type_names()))
+}
+
+fn pattern_agent(known: &Known<'_>, agent: &At<Value>) -> Result<AgentName, Error> {
+    match &agent.value {
+        Value::String(name) => known.agent(&At { value: name.clone(), place: agent.place }),
+        _ => Err(known.source.fault(agent.place, known.source.describe(agent.place), "an agent")),
+    }
+}
+
+/// A `never` about a call or a message that isn't there would hold for ever.
+fn pattern_value(
+    known: &Known<'_>,
+    agent: Option<&AgentName>,
+    key: &str,
+    value: &At<Value>,
+) -> Result<(), Error> {
+    match (key, &value.value, agent) {
+        ("tool", Value::String(id), Some(agent)) => known.call(agent, id, value.place),
+        ("message", Value::String(id), _) => known.message(&At { value: id.clone(), place: value.place }),
+        _ => Ok(()),
+    }
+}
+
+fn checks_something(known: &Known<'_>, place: Place, does: bool, expected: &str) -> Result<(), Error> {
+    if does {
+        return Ok(());
+    }
+    Err(known.source.fault(place, "an expectation that checks nothing", format!("{expected} beside it")))
+}
+
+fn texts(raw: Option<&Texts>) -> Vec<String> {
+    raw.map(|texts| texts.0.clone()).unwrap_or_default()
+}
+
+fn instant(span: Span) -> Micros {
+    Micros(span.0)
+}
+
+fn place<T>(value: &Option<At<T>>) -> Option<Place> {
+    value.as_ref().map(|value| value.place)
+}

@@ -1,0 +1,370 @@
+//! A scenario file as it is written: plain structs, every key optional where the format has a
+//! default. What can't be said by a type is checked afterwards, in [`super::check`].
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use midturn_core::rules::conversation::{ToolStatus, Usage};
+use midturn_core::rules::event::Scope;
+use midturn_core::rules::id::AgentName;
+use midturn_core::rules::mail::{Point, ReturnReason, Role, Urgency};
+use midturn_core::rules::settings::SettingsPatch;
+use midturn_core::rules::time::Span;
+
+use super::values::{At, EventId, Pairs, RawAbsent, RawWorkspace, Texts};
+
+/// A scenario of Midturn: scripted models, timed messages and what must come of it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Midturn scenario")]
+pub(crate) struct RawFile {
+    /// The format's version.
+    #[schemars(range(min = 1, max = 1))]
+    pub(crate) midturn: At<u32>,
+    /// The claim, in a few words.
+    pub(crate) name: Option<String>,
+    /// What it stands for; for readers only.
+    #[expect(dead_code, reason = "a key of the format that nothing acts on")]
+    pub(crate) description: Option<String>,
+    /// Settings for all agents.
+    pub(crate) settings: Option<At<SettingsPatch>>,
+    /// Whether the tools are simulated (the default) or real.
+    pub(crate) tools: Option<At<RawTools>>,
+    /// With `tools: real`: the folder or repository that the agents work on.
+    pub(crate) workspace: Option<At<RawWorkspace>>,
+    /// The agents, parents before their children.
+    pub(crate) agents: At<Vec<RawAgent>>,
+    /// Messages and other actions.
+    pub(crate) messages: Option<Vec<At<RawItem>>>,
+    /// What must come of it.
+    pub(crate) expect: Option<Vec<At<RawExpect>>>,
+}
+
+/// Where tool calls run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Tools")]
+pub(crate) enum RawTools {
+    /// Nowhere: they take the time and give the result that the script says.
+    Simulated,
+    /// In worktrees, on the real clock.
+    Real,
+}
+
+/// An agent.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Agent")]
+pub(crate) struct RawAgent {
+    /// Its name.
+    pub(crate) name: At<AgentName>,
+    /// `subagent` (the default) or `lead`.
+    pub(crate) role: Option<Role>,
+    /// An earlier agent; a subagent without it is the first lead's child, if there is a lead.
+    pub(crate) parent: Option<At<String>>,
+    /// Starts its first run; without it the agent is idle until mail comes.
+    pub(crate) prompt: Option<At<String>>,
+    /// `at_once` (the default), or `spawned`: when a `spawn_agent` call names it.
+    pub(crate) start: Option<RawStart>,
+    /// Settings over the file's.
+    pub(crate) settings: Option<At<SettingsPatch>>,
+    /// One entry per model call, in order. Without it the agent is a name only.
+    pub(crate) model: Option<Vec<RawReply>>,
+}
+
+/// When an agent begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Start")]
+pub(crate) enum RawStart {
+    /// When the replay begins.
+    AtOnce,
+    /// When a `spawn_agent` call names it.
+    Spawned,
+}
+
+/// The answer to one model call.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ModelEntry")]
+pub(crate) struct RawReply {
+    /// The text.
+    pub(crate) text: Option<String>,
+    /// The thinking before it.
+    pub(crate) thinking: Option<String>,
+    /// How long the call takes.
+    #[serde(default)]
+    pub(crate) takes: Span,
+    /// The tool calls it asks for, in order.
+    pub(crate) tools: Option<Vec<RawCall>>,
+    /// The call fails so, after `takes`.
+    pub(crate) error: Option<RawError>,
+    /// How long the failed call asks to wait.
+    pub(crate) retry_after: Option<Span>,
+    /// Why the reply ended; by default `tool_use` with calls and `end_turn` without.
+    pub(crate) stop_reason: Option<String>,
+    /// What the call cost.
+    pub(crate) usage: Option<Usage>,
+    /// The entry answers only when this holds.
+    pub(crate) when: Option<RawWhen>,
+}
+
+/// How a model call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "ModelError")]
+pub(crate) enum RawError {
+    /// 529.
+    Overloaded,
+    /// 429.
+    RateLimited,
+    /// 5xx.
+    Server,
+    /// The connection broke.
+    Connection,
+    /// 4xx; not retried.
+    InvalidRequest,
+}
+
+/// When an entry answers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "When")]
+pub(crate) struct RawWhen {
+    /// The prompt's last message contains each of these.
+    pub(crate) last_message_contains: Texts,
+}
+
+/// A tool call, and what the simulated tool does.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ToolCall")]
+pub(crate) struct RawCall {
+    /// The call's id, unique in the agent.
+    pub(crate) id: At<String>,
+    /// The tool.
+    pub(crate) name: At<String>,
+    /// The arguments.
+    pub(crate) input: Option<Value>,
+    /// How long it runs.
+    #[serde(default)]
+    pub(crate) takes: Span,
+    /// What it gives.
+    pub(crate) result: Option<String>,
+    /// It fails with this text.
+    pub(crate) error: Option<String>,
+    /// What it says while it runs, and when: `[[200ms, "line"], …]`; kept when it is cut short.
+    pub(crate) output: Option<Vec<(Span, String)>>,
+    /// Whether it may run beside others; by the tool's name when absent.
+    pub(crate) safe: Option<bool>,
+    /// Whether it can be aborted; by default it can.
+    pub(crate) abortable: Option<bool>,
+    /// How long an abort takes.
+    #[serde(default)]
+    pub(crate) abort_takes: Span,
+    /// It returns a continuation that ends so much later.
+    pub(crate) continues: Option<Span>,
+    /// The provider runs it itself.
+    #[serde(default)]
+    pub(crate) provider: bool,
+}
+
+/// A message or another action: `to` and `text`, or one of `stop`, `supersede`, `resume`,
+/// `close` and `withdraw`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Message")]
+pub(crate) struct RawItem {
+    /// Its id; a message without one gets m1, m2 …
+    pub(crate) id: Option<At<String>>,
+    /// When, since the begin.
+    pub(crate) at: Option<At<Span>>,
+    /// Or after which event.
+    pub(crate) after: Option<At<RawAfter>>,
+    /// Message: an agent or `user`.
+    pub(crate) from: Option<At<String>>,
+    /// Message: an agent, `parent` or `all`.
+    pub(crate) to: Option<At<String>>,
+    /// What the message, or the superseding one, says.
+    pub(crate) text: Option<At<String>>,
+    /// Message: whether it is urgent; `false` is the receiver's default.
+    pub(crate) urgent: Option<At<bool>>,
+    /// Message: or how urgent it is, by name.
+    pub(crate) urgency: Option<At<Urgency>>,
+    /// Message: when it is returned if it is not injected by then.
+    pub(crate) expires_after: Option<At<Span>>,
+    /// Message: the sender's own earlier message that it replaces.
+    pub(crate) supersedes: Option<At<String>>,
+    /// Message: the only run it may be injected in.
+    pub(crate) only_run: Option<At<u64>>,
+    /// Action: who does it, `user` by default.
+    pub(crate) by: Option<At<String>>,
+    /// Action: stops an agent's run.
+    pub(crate) stop: Option<At<String>>,
+    /// How far the stop reaches.
+    pub(crate) scope: Option<At<Scope>>,
+    /// Action: stops an agent's run and starts a new one with `text`.
+    pub(crate) supersede: Option<At<String>>,
+    /// Action: wakes a stopped agent.
+    pub(crate) resume: Option<At<String>>,
+    /// Action: closes an agent and all below it.
+    pub(crate) close: Option<At<String>>,
+    /// Action: takes a message back.
+    pub(crate) withdraw: Option<At<String>>,
+}
+
+macro_rules! after {
+    ($($event:ident),* $(,)?) => {
+        /// The event that a message or action follows: `agent`, one event type with an id (or
+        /// `any`), and `plus`.
+        #[derive(Debug, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        #[schemars(rename = "After")]
+        pub(crate) struct RawAfter {
+            /// Whose event.
+            pub(crate) agent: At<String>,
+            /// How long after it.
+            #[serde(default)]
+            pub(crate) plus: Span,
+            $(#[doc = concat!("After the first `", stringify!($event), "` of this id.")]
+            pub(crate) $event: Option<At<EventId>>,)*
+        }
+
+        impl RawAfter {
+            /// The event types that are named, with their ids.
+            pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &At<EventId>)> {
+                [$((stringify!($event), &self.$event)),*]
+                    .into_iter()
+                    .filter_map(|(name, id)| id.as_ref().map(|id| (name, id)))
+            }
+        }
+    };
+}
+
+after!(
+    agent_spawned,
+    run_started,
+    model_started,
+    model_finished,
+    model_interrupted,
+    model_retry,
+    tool_started,
+    tool_finished,
+    message_queued,
+    message_refused,
+    message_injected,
+    message_returned,
+    stop_requested,
+    plan_updated,
+    approval_requested,
+    approval_resolved,
+    compacted,
+    run_finished,
+    agent_closed,
+);
+
+/// An expectation: exactly one of `agent`, `message`, `prompt`, `never`, `event` and `file`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Expectation")]
+pub(crate) struct RawExpect {
+    /// A run of this agent.
+    pub(crate) agent: Option<At<String>>,
+    /// Which run; the last by default.
+    pub(crate) run: Option<At<u64>>,
+    /// How the run ended.
+    pub(crate) outcome: Option<At<RawOutcome>>,
+    /// What the run's error contains.
+    pub(crate) error: Option<At<String>>,
+    /// How many model calls the run made, retries included.
+    pub(crate) model_calls: Option<At<u64>>,
+    /// When the run ended.
+    pub(crate) ends_at: Option<At<Span>>,
+    /// How many turns the run had.
+    pub(crate) turns: Option<At<u32>>,
+    /// What became of the agent's calls, by id.
+    pub(crate) tools: Option<At<Pairs<ToolStatus>>>,
+    /// This message.
+    pub(crate) message: Option<At<String>>,
+    /// Of a message to all: as this agent received it.
+    pub(crate) to: Option<At<String>>,
+    /// It was injected, there and then.
+    pub(crate) injected: Option<At<RawInjected>>,
+    /// It was returned, for this reason.
+    pub(crate) returned: Option<At<ReturnReason>>,
+    /// It was refused, for this reason.
+    pub(crate) refused: Option<At<String>>,
+    /// Whether it is still queued at the end.
+    pub(crate) queued: Option<At<bool>>,
+    /// What a model was given.
+    pub(crate) prompt: Option<At<RawPrompt>>,
+    /// An event with these fields never happens.
+    pub(crate) never: Option<At<Pairs<At<Value>>>>,
+    /// An event with these fields happens at least once.
+    pub(crate) event: Option<At<Pairs<At<Value>>>>,
+    /// A file in an agent's worktree (`tools: real`).
+    pub(crate) file: Option<At<RawFileClaim>>,
+}
+
+/// How a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Outcome")]
+pub(crate) enum RawOutcome {
+    /// Nothing more to do.
+    Finished,
+    /// Stopped.
+    Stopped,
+    /// An error.
+    Failed,
+    /// A limit.
+    Limit,
+    /// Not at all: the replay ended while it waited.
+    Waiting,
+}
+
+/// Where a message was injected.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Injected")]
+pub(crate) struct RawInjected {
+    /// The point.
+    pub(crate) point: Option<Point>,
+    /// The receiver's run.
+    pub(crate) run: Option<u64>,
+    /// The turn it closed; 0 at `start`.
+    pub(crate) turn: Option<u32>,
+    /// When.
+    pub(crate) at: Option<Span>,
+}
+
+/// A prompt that a model was given.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Prompt")]
+pub(crate) struct RawPrompt {
+    /// Whose model.
+    pub(crate) agent: At<String>,
+    /// Which call: 1, 2 … per agent; the last by default.
+    pub(crate) call: Option<u64>,
+    /// Texts that the last message contains.
+    pub(crate) last_message_contains: Option<Texts>,
+    /// How many messages it has.
+    pub(crate) messages: Option<u64>,
+}
+
+/// A file in an agent's worktree.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "File")]
+pub(crate) struct RawFileClaim {
+    /// Whose worktree.
+    pub(crate) agent: At<String>,
+    /// The path in it.
+    pub(crate) path: At<String>,
+    /// Texts that it contains.
+    pub(crate) contains: Option<Texts>,
+    /// `true`: it isn't there; texts: it doesn't contain them.
+    pub(crate) absent: Option<RawAbsent>,
+}

@@ -1,0 +1,112 @@
+//! Does what an item says, when its time has come.
+
+use std::sync::Arc;
+
+use midturn_core::engine::{Coordinator, Message};
+use midturn_core::rules::mail::Sender;
+use parking_lot::Mutex;
+
+use crate::scenario::{Act, Item, Send};
+
+/// How many remarks are kept: they are for people who look for a mistake.
+const REMARKS: usize = 100;
+
+/// What could not be done, and why.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Remarks(Arc<Mutex<Vec<String>>>);
+
+impl Remarks {
+    fn add(&self, remark: String) {
+        let mut remarks = self.0.lock();
+        if remarks.len() < REMARKS {
+            remarks.push(remark);
+        }
+    }
+
+    pub(super) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+/// An item on its way.
+pub(super) struct Acting {
+    pub(super) coordinator: Coordinator,
+    pub(super) item: Item,
+    pub(super) remarks: Remarks,
+}
+
+impl Acting {
+    /// Does it. What the engine refuses by an event is left to that; the rest is remarked.
+    pub(super) async fn act(self) {
+        if let Err(why) = self.done().await {
+            let line = self.item.place.line;
+            self.remarks.add(format!("the item in line {line} was not done: {why}"));
+        }
+    }
+
+    async fn done(&self) -> Result<(), String> {
+        let coordinator = &self.coordinator;
+        self.is_there(sender(&self.item.act))?;
+        match &self.item.act {
+            Act::Send(send) => {
+                coordinator.broadcast(self.message(send)).await;
+            }
+            Act::Stop { agent, by, scope } => {
+                coordinator.stop(agent.as_str(), by.clone(), *scope).await.map_err(in_words)?;
+            }
+            Act::Supersede { agent, by, text } => {
+                let message =
+                    Message { id: self.item.id.clone(), ..Message::new(by.clone(), agent.as_str(), text) };
+                coordinator.supersede(message).await.map_err(in_words)?;
+            }
+            Act::Resume { agent, .. } => {
+                coordinator.resume(agent.as_str()).map_err(in_words)?;
+            }
+            Act::Close { agent, by } => {
+                coordinator.close(agent.as_str(), by.clone()).await.map_err(in_words)?;
+            }
+            Act::Withdraw { message, by } => {
+                coordinator.withdraw(by, message).await.map_err(in_words)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An agent that is not spawned yet does nothing.
+    fn is_there(&self, sender: &Sender) -> Result<(), String> {
+        match sender {
+            Sender::Agent(name) if self.coordinator.agent(name.as_str()).is_none() => {
+                Err(format!("`{name}` is not spawned yet"))
+            }
+            Sender::Agent(_) | Sender::User | Sender::Coordinator(_) => Ok(()),
+        }
+    }
+
+    fn message(&self, send: &Send) -> Message {
+        Message {
+            from: send.from.clone(),
+            to: send.to.clone(),
+            text: send.text.clone(),
+            urgency: send.urgency,
+            id: self.item.id.clone(),
+            expires_after: send.expires_after,
+            supersedes: send.supersedes.clone(),
+            only_run: send.only_run,
+        }
+    }
+}
+
+fn sender(act: &Act) -> &Sender {
+    match act {
+        Act::Send(send) => &send.from,
+        Act::Stop { by, .. }
+        | Act::Supersede { by, .. }
+        | Act::Resume { by, .. }
+        | Act::Close { by, .. }
+        | Act::Withdraw { by, .. } => by,
+    }
+}
+
+fn in_words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,208 @@
+//! Plays a scenario on the real engine: virtual time and simulated tools, or real ones.
+//!
+//! Nothing here decides anything: it sends what the file says when the file says it, and
+//! writes down what comes of it (scenarios.md, section 2).
+
+mod acts;
+mod anchors;
+mod audit;
+mod real;
+mod stage;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use midturn_core::engine::ports::{Clock, ModelFactory, Phase, RealClock, Workplace};
+use midturn_core::engine::scripted::{ScriptedModels, SimulatedTools};
+use midturn_core::engine::{Coordinator, Stuck, VirtualClock};
+use midturn_core::rules::id::AgentName;
+use tokio::task::JoinSet;
+
+pub use real::{RealWorkplace, RealWorkplaces};
+
+use crate::error::Error;
+use crate::expect::{NoWorktrees, Worktrees};
+use crate::record::{Record, Recorder};
+use crate::scenario::{Scenario, Tools, When};
+use anchors::Anchors;
+use audit::Audit;
+
+/// A scenario that was played.
+pub struct Played {
+    /// What came of it.
+    pub record: Record,
+    /// Why it ended early, if it did: an instant that never ends.
+    pub stuck: Option<String>,
+    /// Where the agents worked; kept until expectations about files are checked.
+    pub worktrees: Box<dyn Worktrees>,
+}
+
+/// Plays a scenario to its end. `real` makes real tools for those that ask for them.
+///
+/// # Errors
+/// [`Error::Replay`] when it can't be played at all: real tools without `real`, a workspace
+/// that can't be copied, an agent that can't be spawned.
+pub fn play(scenario: &Scenario, real: Option<&dyn RealWorkplaces>) -> Result<Played, Error> {
+    match &scenario.tools {
+        Tools::Simulated => play_simulated(scenario),
+        Tools::Real(workspace) => {
+            let Some(real) = real else {
+                return Err(refused(
+                    scenario,
+                    "`tools: real` can't be played here: no real tools were given",
+                ));
+            };
+            let workplace = real::open(workspace, real).map_err(|why| refused(scenario, why))?;
+            play_real(scenario, workplace)
+        }
+    }
+}
+
+fn refused(scenario: &Scenario, why: impl Into<String>) -> Error {
+    Error::Replay { path: scenario.source.path.to_string(), why: why.into() }
+}
+
+/// What is told of a play while it goes on.
+struct Witnesses {
+    recorder: Arc<Recorder>,
+    anchors: Arc<Anchors>,
+    audit: Arc<Audit>,
+    asked: Arc<ScriptedModels>,
+    remarks: acts::Remarks,
+}
+
+impl Witnesses {
+    fn new(scenario: &Scenario, clock: &Arc<dyn Clock>) -> Self {
+        let asked = Arc::new(ScriptedModels::new(clock.clone(), stage::scripts(scenario)));
+        let models: Arc<dyn ModelFactory> = asked.clone();
+        Self {
+            recorder: Arc::default(),
+            anchors: Arc::default(),
+            audit: Arc::new(Audit::of(models)),
+            asked,
+            remarks: acts::Remarks::default(),
+        }
+    }
+
+    fn record(&self) -> Record {
+        Record {
+            events: self.recorder.take(),
+            prompts: self.asked.asked(),
+            breaches: self.audit.breaches(),
+            remarks: self.remarks.take(),
+        }
+    }
+}
+
+fn play_simulated(scenario: &Scenario) -> Result<Played, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = runtime.map_err(|error| refused(scenario, format!("no runtime: {error}")))?;
+    let clock = Arc::new(VirtualClock::default());
+    let time: Arc<dyn Clock> = clock.clone();
+    let witnesses = Witnesses::new(scenario, &time);
+    let workplace = Arc::new(SimulatedTools::new(time.clone(), stage::scripts(scenario)));
+    let driven = runtime.block_on(async {
+        let coordinator = stage::set(scenario, &witnesses, time.clone(), workplace, true).await?;
+        let _items = start_items(scenario, &coordinator, &witnesses, &time);
+        Ok::<_, Error>(clock.drive().await)
+    })?;
+    drop(runtime);
+    let stuck = driven.err().map(|stuck: Stuck| stuck.to_string());
+    Ok(Played { record: witnesses.record(), stuck, worktrees: Box::new(NoWorktrees) })
+}
+
+/// One task for each item. They are ended with the set that is returned.
+fn start_items(
+    scenario: &Scenario,
+    coordinator: &Coordinator,
+    witnesses: &Witnesses,
+    clock: &Arc<dyn Clock>,
+) -> JoinSet<()> {
+    let mut items = JoinSet::new();
+    for (item, index) in scenario.items.iter().zip(0..) {
+        let reached = match &item.when {
+            When::At(_) => None,
+            When::After(anchor, _) => Some(witnesses.anchors.watch(anchor)),
+        };
+        let act = acts::Acting {
+            coordinator: coordinator.clone(),
+            item: item.clone(),
+            remarks: witnesses.remarks.clone(),
+        };
+        let clock = clock.clone();
+        items.spawn(async move {
+            let at = match (&act.item.when, reached) {
+                (When::After(_, plus), Some(reached)) => match reached.await {
+                    Ok(event) => event.after(*plus),
+                    Err(_) => return,
+                },
+                (When::At(at), _) => *at,
+                (When::After(..), None) => return,
+            };
+            clock.until(at, Phase::Arrival(index)).await;
+            act.act().await;
+        });
+    }
+    items
+}
+
+fn play_real(scenario: &Scenario, workplace: real::Opened) -> Result<Played, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| refused(scenario, format!("no runtime: {error}")))?;
+    let played = runtime.block_on(async {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+        let witnesses = Witnesses::new(scenario, &clock);
+        let tools: Arc<dyn Workplace> = workplace.tools();
+        let coordinator = stage::set(scenario, &witnesses, clock.clone(), tools, false).await?;
+        let mut items = start_items(scenario, &coordinator, &witnesses, &clock);
+        until_nothing_happens(scenario, &coordinator, &mut items).await;
+        coordinator.shutdown().await;
+        Ok::<_, Error>(witnesses.record())
+    });
+    drop(runtime);
+    Ok(Played { record: played?, stuck: None, worktrees: Box::new(workplace) })
+}
+
+/// Until every item with a time has been done, and nobody works: then no event can come any
+/// more that another item waits for.
+async fn until_nothing_happens(scenario: &Scenario, coordinator: &Coordinator, items: &mut JoinSet<()>) {
+    let anchored = scenario.items.iter().filter(|item| matches!(item.when, When::After(..))).count();
+    loop {
+        while items.len() > anchored {
+            if items.join_next().await.is_none() {
+                break;
+            }
+        }
+        let before = items.len();
+        tokio::select! {
+            () = coordinator.quiet() => {}
+            Some(_) = items.join_next() => continue,
+        }
+        // An item whose event has just come may not have been done yet.
+        tokio::time::sleep(SETTLE).await;
+        while items.try_join_next().is_some() {}
+        if items.len() == before && is_quiet(coordinator) {
+            return;
+        }
+    }
+}
+
+/// How long a replay with real tools waits for more once nobody works.
+const SETTLE: std::time::Duration = std::time::Duration::from_millis(50);
+
+fn is_quiet(coordinator: &Coordinator) -> bool {
+    use midturn_core::rules::mail::Standing;
+    coordinator
+        .agents()
+        .iter()
+        .all(|agent| matches!(agent.standing, Standing::Resting(_)) || agent.model.is_none())
+}
+
+impl Worktrees for real::Opened {
+    fn folder(&self, agent: &AgentName) -> Option<PathBuf> {
+        self.worktree(agent)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! The command: files and folders in, lines and an exit status out (scenarios.md, section 3).
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use midturn_core::rules::event::Event;
+
+use crate::error::Error;
+use crate::expect::{self, Failure};
+use crate::play::{self, RealWorkplaces};
+use crate::report::Report;
+use crate::scenario::Scenario;
+use crate::shift::{self, Shift};
+use crate::{file, report};
+
+/// How deep folders are searched.
+const DEEPEST: usize = 32;
+
+/// What `midturn replay` is asked for besides its paths.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// Makes real tools, for scenarios that ask for them.
+    pub real: Option<&'a dyn RealWorkplaces>,
+    /// Events to the output, one JSON object a line, and nothing else.
+    pub json: bool,
+    /// Where to write a JUnit report.
+    pub junit: Option<PathBuf>,
+    /// Messages and actions to move; nothing is checked then.
+    pub shift: Vec<Shift>,
+}
+
+/// How a replay of files ended, with the exit status that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Exit {
+    /// Everything holds.
+    Holds = 0,
+    /// Some expectation or invariant doesn't.
+    Fails = 1,
+    /// A file can't be read or played.
+    Unreadable = 2,
+}
+
+impl Exit {
+    /// The exit status of the command.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+/// Replays files and folders: a line per scenario and the closing line to `out` (to `err`
+/// when the events go to `out`).
+///
+/// # Errors
+/// When `out`, `err` or the JUnit file can't be written.
+pub fn replay(
+    paths: &[PathBuf],
+    options: &Options<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
+    let mut report = Report::default();
+    for found in collected(paths) {
+        let (path, verdict, events) = match found {
+            Ok(path) => one(path, options),
+            Err((path, error)) => (path, Verdict::Unreadable(error), Vec::new()),
+        };
+        if options.json {
+            report::write_events(out, &events)?;
+        }
+        let text = report.add(&path, verdict);
+        if options.json { err.write_all(text.as_bytes())? } else { out.write_all(text.as_bytes())? }
+    }
+    let closing = report.closing();
+    if options.json {
+        err.write_all(closing.as_bytes())?
+    } else {
+        out.write_all(closing.as_bytes())?
+    }
+    if let Some(path) = &options.junit {
+        std::fs::write(path, report.junit())?;
+    }
+    out.flush()?;
+    Ok(report.exit())
+}
+
+/// What came of one file.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// Everything holds.
+    Passed(String),
+    /// The claim, what doesn't hold, and what is worth saying besides.
+    Failed(String, Vec<Failure>, Vec<String>),
+    /// It was moved, and this is what changed.
+    Shifted(String, Vec<String>),
+    /// It can't be read or played.
+    Unreadable(Error),
+}
+
+fn one(path: PathBuf, options: &Options<'_>) -> (PathBuf, Verdict, Vec<Event>) {
+    let played = match file::load(&path) {
+        Ok(scenario) if options.shift.is_empty() => checked(&scenario, options),
+        Ok(scenario) => shifted(&scenario, options),
+        Err(error) => Err(error),
+    };
+    match played {
+        Ok((verdict, events)) => (path, verdict, events),
+        Err(error) => (path, Verdict::Unreadable(error), Vec::new()),
+    }
+}
+
+fn checked(scenario: &Scenario, options: &Options<'_>) -> Result<(Verdict, Vec<Event>), Error> {
+    let played = play::play(scenario, options.real)?;
+    let failures = verdict(scenario, &played);
+    let name = scenario.name.clone();
+    let verdict = if failures.is_empty() {
+        Verdict::Passed(name)
+    } else {
+        Verdict::Failed(name, failures, played.record.remarks)
+    };
+    Ok((verdict, played.record.events))
+}
+
+/// What doesn't hold of a scenario that was played.
+fn verdict(scenario: &Scenario, played: &play::Played) -> Vec<Failure> {
+    let mut failures = expect::failures(scenario, &played.record, &*played.worktrees);
+    failures.extend(played.stuck.as_ref().map(|stuck| expect::stuck(scenario, stuck, &played.record)));
+    failures
+}
+
+/// Plays it moved and unmoved. Expectations are not checked, the invariants are.
+fn shifted(scenario: &Scenario, options: &Options<'_>) -> Result<(Verdict, Vec<Event>), Error> {
+    let moved = shift::moved(scenario, &options.shift)?;
+    let before = play::play(scenario, options.real)?;
+    let after = play::play(&moved, options.real)?;
+    let mut failures = expect::breaches(scenario, &after.record);
+    failures.extend(after.stuck.as_ref().map(|stuck| expect::stuck(scenario, stuck, &after.record)));
+    let name = scenario.name.clone();
+    let verdict = if failures.is_empty() {
+        Verdict::Shifted(name, shift::changes(&before.record, &after.record))
+    } else {
+        Verdict::Failed(name, failures, after.record.remarks)
+    };
+    Ok((verdict, after.record.events))
+}
+
+/// Plays the text of a scenario and returns its events. Its expectations and the invariants
+/// are not checked; [`check_text`] does that.
+///
+/// # Errors
+/// When the text is no scenario, or can't be played.
+pub fn replay_text(yaml: &str) -> Result<Vec<serde_json::Value>, Error> {
+    let scenario = file::parse(Arc::from("-"), yaml.as_bytes())?;
+    let played = play::play(&scenario, None)?;
+    let json = |event: &Event| serde_json::to_value(event);
+    played
+        .record
+        .events
+        .iter()
+        .map(json)
+        .collect::<Result<_, _>>()
+        .map_err(|error| Error::Replay { path: "-".to_owned(), why: format!("an event is no JSON: {error}") })
+}
+
+/// Plays the text of a scenario and returns what doesn't hold: expectations and invariants.
+///
+/// # Errors
+/// When the text is no scenario, or can't be played.
+pub fn check_text(path: &str, yaml: &str) -> Result<Vec<Failure>, Error> {
+    let scenario = file::parse(Arc::from(path), yaml.as_bytes())?;
+    let played = play::play(&scenario, None)?;
+    Ok(verdict(&scenario, &played))
+}
+
+type Found = Result<PathBuf, (PathBuf, Error)>;
+
+/// The scenario files that paths name: files as they are, folders with all `.yaml` and
+/// `.yml` files below them, sorted.
+fn collected(paths: &[PathBuf]) -> Vec<Found> {
+    let mut found = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            found.push(Ok(path.clone()));
+            continue;
+        }
+        let mut below = Vec::new();
+        match walk(path, DEEPEST, &mut below) {
+            Ok(()) if below.is_empty() => {
+                found.push(Err((path.clone(), unreadable(path, "no scenario files (.yaml) in this folder"))));
+            }
+            Ok(()) => {
+                below.sort();
+                found.extend(below.into_iter().map(Ok));
+            }
+            Err(error) => found.push(Err((path.clone(), error))),
+        }
+    }
+    found
+}
+
+fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), Error> {
+    if depth == 0 {
+        return Err(unreadable(folder, "folders too deep in each other; expected at most 32 levels"));
+    }
+    let wrong = |error: io::Error| unreadable(folder, &format!("can't be read ({error})"));
+    for entry in std::fs::read_dir(folder).map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        let path = entry.path();
+        let hidden = entry.file_name().to_string_lossy().starts_with('.');
+        let kind = entry.file_type().map_err(wrong)?;
+        if kind.is_dir() && !hidden {
+            walk(&path, depth - 1, files)?;
+        } else if !kind.is_dir() && !hidden && is_scenario(&path) {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn is_scenario(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+}
+
+fn unreadable(path: &Path, why: &str) -> Error {
+    Error::Read { path: path.to_string_lossy().into_owned(), why: why.to_owned() }
+}

@@ -1,0 +1,308 @@
+//! A scenario after all checks: what the player plays and the expectations ask for. Whoever
+//! holds one knows that every name in it is known and every combination has a meaning.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use midturn_core::engine::scripted::ScriptedReply;
+use midturn_core::rules::conversation::ToolStatus;
+use midturn_core::rules::event::{Outcome, Scope};
+use midturn_core::rules::id::{AgentName, CallId, MessageId, RunId, TurnId};
+use midturn_core::rules::mail::{Point, ReturnReason, Role, Sender, Urgency};
+use midturn_core::rules::settings::SettingsPatch;
+use midturn_core::rules::time::{Micros, Span};
+
+use crate::error::{Place, Source};
+
+/// A scenario (scenarios.md, section 1).
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The file it came from, for errors and failures.
+    pub source: Source,
+    /// The claim, in a few words; the path when the file gives none.
+    pub name: String,
+    /// Settings for all agents.
+    pub settings: SettingsPatch,
+    /// Simulated or real tools.
+    pub tools: Tools,
+    /// The agents, parents before their children.
+    pub agents: Vec<Agent>,
+    /// Messages and other actions, in the file's order.
+    pub items: Vec<Item>,
+    /// What must come of it.
+    pub expect: Vec<Expectation>,
+}
+
+/// Where tool calls run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tools {
+    /// Nowhere; the script says what they give.
+    Simulated,
+    /// In worktrees of this repository, on the real clock.
+    Real(Workspace),
+}
+
+/// What a replay with real tools works on. Relative paths are relative to the file's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Workspace {
+    /// A folder, copied to a temporary git repository.
+    Folder(PathBuf),
+    /// A git repository, cloned.
+    Clone(PathBuf),
+}
+
+/// An agent of a scenario.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// Its name.
+    pub name: AgentName,
+    /// Lead or subagent.
+    pub role: Role,
+    /// Its parent.
+    pub parent: Option<AgentName>,
+    /// What starts its first run.
+    pub prompt: Option<String>,
+    /// When it begins.
+    pub start: Start,
+    /// Settings over the scenario's.
+    pub settings: SettingsPatch,
+    /// Its model's answers; `None`: it is a name only.
+    pub model: Option<Arc<[ScriptedReply]>>,
+    /// Where it stands in the file.
+    pub place: Place,
+}
+
+/// When an agent begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// When the replay begins.
+    AtOnce,
+    /// When a `spawn_agent` call names it.
+    Spawned,
+}
+
+/// A message or another action.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Its id: the file's own, or a counter for messages (`m1`, `m2` …).
+    pub id: Option<MessageId>,
+    /// When it happens.
+    pub when: When,
+    /// What is done.
+    pub act: Act,
+    /// Where it stands in the file.
+    pub place: Place,
+}
+
+/// When an item happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum When {
+    /// At an instant.
+    At(Micros),
+    /// So long after an event.
+    After(Anchor, Span),
+}
+
+/// The event that an item follows: the first that fits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    /// Whose event.
+    pub agent: AgentName,
+    /// Its type.
+    pub event: &'static str,
+    /// The id of its call, tool or message, or a number; `None` is any.
+    pub id: Option<String>,
+}
+
+/// What an item does.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Sends a message.
+    Send(Send),
+    /// Stops an agent's run.
+    Stop {
+        /// Whose.
+        agent: AgentName,
+        /// Who stops it.
+        by: Sender,
+        /// How far it reaches.
+        scope: Scope,
+    },
+    /// Stops an agent's run and starts a new one with a text.
+    Supersede {
+        /// Whose.
+        agent: AgentName,
+        /// Who does it.
+        by: Sender,
+        /// The new run's message.
+        text: String,
+    },
+    /// Wakes a stopped agent.
+    Resume {
+        /// Which.
+        agent: AgentName,
+        /// Who wakes it.
+        by: Sender,
+    },
+    /// Closes an agent and all below it.
+    Close {
+        /// Which.
+        agent: AgentName,
+        /// Who closes it.
+        by: Sender,
+    },
+    /// Takes a message back.
+    Withdraw {
+        /// Which.
+        message: MessageId,
+        /// Who takes it back.
+        by: Sender,
+    },
+}
+
+/// A message to send.
+#[derive(Clone, Debug)]
+pub struct Send {
+    /// Who sends it.
+    pub from: Sender,
+    /// To whom: an agent, `parent` or `all`.
+    pub to: String,
+    /// What it says.
+    pub text: String,
+    /// How urgent it is; `None` is the receiver's default.
+    pub urgency: Option<Urgency>,
+    /// When it is returned if it is not injected by then.
+    pub expires_after: Option<Span>,
+    /// The sender's earlier message that it replaces.
+    pub supersedes: Option<MessageId>,
+    /// The only run it may be injected in.
+    pub only_run: Option<RunId>,
+}
+
+/// What must come of a scenario, and where the file says so.
+#[derive(Clone, Debug)]
+pub struct Expectation {
+    /// Where it stands in the file.
+    pub place: Place,
+    /// What is claimed.
+    pub claim: Claim,
+}
+
+/// A claim about a replay.
+#[derive(Clone, Debug)]
+pub enum Claim {
+    /// About a run of an agent.
+    Run(RunClaim),
+    /// About a message.
+    Message(MessageClaim),
+    /// About what a model was given.
+    Prompt(PromptClaim),
+    /// An event with these fields happens at least once.
+    Event(Pattern),
+    /// An event with these fields never happens.
+    Never(Pattern),
+    /// About a file in an agent's worktree.
+    File(FileClaim),
+}
+
+/// A claim about a run of an agent, and about the agent's calls.
+#[derive(Clone, Debug)]
+pub struct RunClaim {
+    /// Whose.
+    pub agent: AgentName,
+    /// Which run; `None` is the last.
+    pub run: Option<RunId>,
+    /// How it ended.
+    pub outcome: Option<Ended>,
+    /// What its error contains.
+    pub error: Option<String>,
+    /// How many model calls it made.
+    pub model_calls: Option<u64>,
+    /// When it ended.
+    pub ends_at: Option<Micros>,
+    /// How many turns it had.
+    pub turns: Option<TurnId>,
+    /// What became of the agent's calls.
+    pub tools: Vec<(CallId, ToolStatus)>,
+}
+
+/// How a run ended, as a scenario may say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// With an outcome.
+    With(Outcome),
+    /// Not at all: the replay ended while it waited.
+    Waiting,
+}
+
+/// A claim about a message.
+#[derive(Clone, Debug)]
+pub struct MessageClaim {
+    /// Which.
+    pub message: MessageId,
+    /// As this agent received it; `None` is every receiver.
+    pub to: Option<AgentName>,
+    /// It was injected there and then.
+    pub injected: Option<InjectedClaim>,
+    /// It was returned for this reason.
+    pub returned: Option<ReturnReason>,
+    /// It was refused for this reason.
+    pub refused: Option<String>,
+    /// Whether it is still queued at the end.
+    pub queued: Option<bool>,
+}
+
+/// Where a message was injected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InjectedClaim {
+    /// The point.
+    pub point: Option<Point>,
+    /// The receiver's run.
+    pub run: Option<RunId>,
+    /// The turn it closed.
+    pub turn: Option<TurnId>,
+    /// When.
+    pub at: Option<Micros>,
+}
+
+/// A claim about what a model was given.
+#[derive(Clone, Debug)]
+pub struct PromptClaim {
+    /// Whose model.
+    pub agent: AgentName,
+    /// Which call of the agent; `None` is the last.
+    pub call: Option<u64>,
+    /// Texts that the last message contains.
+    pub contains: Vec<String>,
+    /// How many messages it has.
+    pub messages: Option<u64>,
+}
+
+/// Fields of an event.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    /// The type.
+    pub event: &'static str,
+    /// The agent.
+    pub agent: Option<AgentName>,
+    /// Further fields, as in the event's JSON.
+    pub fields: BTreeMap<String, Value>,
+}
+
+/// A claim about a file in an agent's worktree.
+#[derive(Clone, Debug)]
+pub struct FileClaim {
+    /// Whose worktree.
+    pub agent: AgentName,
+    /// The path in it.
+    pub path: PathBuf,
+    /// Texts it contains.
+    pub contains: Vec<String>,
+    /// Texts it doesn't contain.
+    pub without: Vec<String>,
+    /// Whether it is not there at all.
+    pub absent: bool,
+}

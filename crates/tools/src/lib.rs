@@ -1,0 +1,17 @@
+//! The tools that work on a user's files: commands, reads, edits, searches, worktrees.
+//!
+//! [`workplace::GitWorkplace`] gives each agent its folder and its tools. Commands run under
+//! [`process`] supervisors, so that nothing of a call outlives it; files are reached through a
+//! [`root`] that is held open, so that no path leads out. This is the only crate that touches
+//! a user's files; it knows nothing of models, mail or turns.
+
+mod arguments;
+pub mod capture;
+mod ground;
+pub mod process;
+pub mod root;
+pub mod toolbox;
+mod tools;
+pub mod workplace;
+
+pub use ground::{Limits, command_environment};

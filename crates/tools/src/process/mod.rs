@@ -1,0 +1,185 @@
+//! Commands: started under a supervisor, ended as a whole tree, their output kept bounded.
+//!
+//! [`Supervisor`] starts them; [`supervise_main`] is the other side, in a process of its own.
+//! Nothing in here knows of tools, models or paths.
+
+mod launch;
+mod running;
+mod supervise;
+mod wire;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+pub use self::supervise::{SUPERVISE, Supervision, supervise_main};
+pub use self::wire::Status;
+
+use self::running::Running;
+use self::wire::Report;
+
+/// One command to run.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// The program and its arguments; a program without a slash is looked up in `PATH`.
+    pub words: Vec<OsString>,
+    /// Where it runs.
+    pub folder: PathBuf,
+    /// All of its environment.
+    pub environment: Arc<[(OsString, OsString)]>,
+    /// How long it may run.
+    pub timeout: Duration,
+}
+
+/// Why a command came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// By itself.
+    Itself,
+    /// Its time was up.
+    TimedOut,
+    /// Its token was cancelled.
+    Cancelled,
+}
+
+/// How a command ended. Nothing of its tree is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How the command itself ended.
+    pub status: Status,
+    /// Why.
+    pub cause: Cause,
+    /// How many processes it had left running when it exited by itself; they were ended.
+    pub left_running: u32,
+}
+
+/// Why a command gave no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Its words can't be handed to the system.
+    #[error("the command is too long or holds a NUL character: put a long text in a file first")]
+    Words,
+    /// The command's program could not be executed.
+    #[error("the command could not be executed: {0}")]
+    NotExecuted(std::io::Error),
+    /// The supervisor could not be started.
+    #[error("the command was not started: its supervisor could not be: {0}")]
+    NoSupervisor(std::io::Error),
+    /// The supervisor ended without a report.
+    #[error("the command's supervisor was killed; what the command started may still be running")]
+    SupervisorLost,
+}
+
+/// Starts commands under supervisors, and remembers which kind of supervision can be had.
+#[derive(Debug)]
+pub struct Supervisor {
+    program: PathBuf,
+    grace: Duration,
+    supervision: AtomicU8,
+}
+
+impl Supervisor {
+    /// How long a tree has between SIGTERM and SIGKILL unless told otherwise.
+    pub const GRACE: Duration = Duration::from_millis(100);
+
+    /// Supervisors that are our own binary. Its `main` has to call [`supervise_main`] first
+    /// thing when its first argument is [`SUPERVISE`].
+    pub fn ourselves() -> Self {
+        // The file that runs, even if it was replaced or removed since.
+        Self::with_program("/proc/self/exe")
+    }
+
+    /// Supervisors that are another program, which behaves as [`Supervisor::ourselves`] says.
+    pub fn with_program(program: impl Into<PathBuf>) -> Self {
+        let best = if rustix::process::geteuid().is_root() {
+            Supervision::Namespace
+        } else {
+            Supervision::UserNamespace
+        };
+        Self { program: program.into(), grace: Self::GRACE, supervision: AtomicU8::new(best as u8) }
+    }
+
+    /// With another grace between SIGTERM and SIGKILL; counted in whole milliseconds.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// With at best this kind of supervision.
+    #[must_use]
+    pub fn at_best(self, supervision: Supervision) -> Self {
+        self.supervision.store(supervision as u8, Ordering::Relaxed);
+        self
+    }
+
+    /// The kind of supervision in use: after the first command the one that can be had here.
+    pub fn supervision(&self) -> Supervision {
+        match self.supervision.load(Ordering::Relaxed) {
+            0 => Supervision::Namespace,
+            1 => Supervision::UserNamespace,
+            _ => Supervision::Subreaper,
+        }
+    }
+
+    /// Runs a command to its end: its own, at its timeout, or when `cancel` is cancelled. Each
+    /// time nothing of it is alive on return (semantics.md, section 5). When the future is
+    /// dropped the tree is ended too, behind our back. `output` is told what the command
+    /// writes, standard output and error in one, in the order it came.
+    pub async fn run(
+        &self,
+        command: &Command,
+        cancel: &CancellationToken,
+        output: &mut (dyn FnMut(&[u8]) + Send),
+    ) -> Result<Ended, RunError> {
+        let request = wire::request(&command.words, &command.environment).ok_or(RunError::Words)?;
+        loop {
+            let supervision = self.supervision();
+            let Some((report, cause)) = self.attempt(supervision, command, &request, cancel, output).await?
+            else {
+                self.weaken(supervision)?;
+                continue;
+            };
+            return match report {
+                Report::Ended { status, left_running } => Ok(Ended { status, cause, left_running }),
+                Report::NotStarted { errno } => {
+                    Err(RunError::NotExecuted(std::io::Error::from_raw_os_error(errno)))
+                }
+                Report::Unavailable { .. } => {
+                    self.weaken(supervision)?;
+                    continue;
+                }
+            };
+        }
+    }
+
+    /// `None`: this kind of supervision was refused before there was a supervisor.
+    async fn attempt(
+        &self,
+        supervision: Supervision,
+        command: &Command,
+        request: &[u8],
+        cancel: &CancellationToken,
+        output: &mut (dyn FnMut(&[u8]) + Send),
+    ) -> Result<Option<(Report, Cause)>, RunError> {
+        let launched = match launch::launch(self, supervision, command).await {
+            Ok(launched) => launched,
+            Err(launch::LaunchError::Refused) => return Ok(None),
+            Err(launch::LaunchError::Failed(error)) => return Err(RunError::NoSupervisor(error)),
+        };
+        let running = Running::new(launched).map_err(RunError::NoSupervisor)?;
+        running.until_end(request, command.timeout, cancel, output).await.map(Some)
+    }
+
+    fn weaken(&self, from: Supervision) -> Result<(), RunError> {
+        let weaker = from.weaker().ok_or_else(|| {
+            RunError::NoSupervisor(std::io::Error::other("the system lets no process adopt orphans"))
+        })?;
+        self.supervision.fetch_max(weaker as u8, Ordering::Relaxed);
+        Ok(())
+    }
+}

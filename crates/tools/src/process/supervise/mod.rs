@@ -1,0 +1,198 @@
+//! The supervisor: our binary, executed again, between us and one command.
+//!
+//! It starts the command, waits for its end or for our word, and reports only when nothing of
+//! the tree is alive (semantics.md, section 5). It is a process of one thread that waits in
+//! one `poll`, never for the end of a pipe that the command's offspring could hold. It must
+//! be entered before the program starts anything else: no thread, no runtime, no logging.
+
+mod fork;
+mod namespace;
+mod tree;
+mod watch;
+
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawnp};
+use nix::sys::signal::SigSet;
+use nix::unistd::Pid;
+use rustix::fs::{Mode, OFlags};
+
+use self::tree::Tree;
+use super::wire::{self, Report};
+
+/// The hidden argument that makes our binary a supervisor.
+pub const SUPERVISE: &str = "__supervise";
+
+/// How a tree is held together, best first (semantics.md, section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Supervision {
+    /// The supervisor is process 1 of a PID namespace that the caller's privileges made.
+    Namespace = 0,
+    /// As before, inside a user namespace of its own, for those without privileges.
+    UserNamespace = 1,
+    /// The supervisor adopts what is orphaned and finds its descendants by looking.
+    Subreaper = 2,
+}
+
+impl Supervision {
+    /// The word on the supervisor's command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespace",
+            Self::UserNamespace => "user-namespace",
+            Self::Subreaper => "subreaper",
+        }
+    }
+
+    /// The next best, when this one can't be had.
+    pub fn weaker(self) -> Option<Self> {
+        match self {
+            Self::Namespace => Some(Self::UserNamespace),
+            Self::UserNamespace => Some(Self::Subreaper),
+            Self::Subreaper => None,
+        }
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        [Self::Namespace, Self::UserNamespace, Self::Subreaper].into_iter().find(|s| s.as_str() == word)
+    }
+}
+
+/// The whole life of a supervisor. `args` are what follows [`SUPERVISE`] on the command line;
+/// standard input is the control socket, standard output and error are the command's.
+pub fn supervise_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let Some((supervision, grace)) = order(args) else {
+        eprintln!("{SUPERVISE} is not for people: midturn starts it for each command it runs");
+        return ExitCode::from(2);
+    };
+    match supervise(supervision, grace) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("midturn: the supervisor failed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn order(args: impl IntoIterator<Item = OsString>) -> Option<(Supervision, Duration)> {
+    let mut args = args.into_iter();
+    let supervision = Supervision::from_word(args.next()?.to_str()?)?;
+    let grace = args.next()?.to_str()?.parse().ok()?;
+    Some((supervision, Duration::from_millis(grace)))
+}
+
+fn supervise(supervision: Supervision, grace: Duration) -> io::Result<()> {
+    // A session of its own: no terminal to read from, no Ctrl-C meant for us. It fails only
+    // for a process that leads its group, and that has both already.
+    if let Err(error) = nix::unistd::setsid()
+        && error != Errno::EPERM
+    {
+        return Err(error.into());
+    }
+    let tree = match hold(supervision) {
+        Ok(Held::Here(tree)) => tree,
+        Ok(Held::By(child)) => return namespace::wait_for(child),
+        Err(errno) => return say(Report::Unavailable { errno: errno as i32 }),
+    };
+    let signals = watch::block_signals()?;
+    let (words, environment) = (read_part()?, read_part()?);
+    match start(&words, &environment) {
+        Ok(command) => say(watch::Watch::new(tree, command, grace).until_none_is_left(&signals)?),
+        Err(errno) => say(Report::NotStarted { errno: errno as i32 }),
+    }
+}
+
+/// Who watches the tree.
+enum Held {
+    Here(Tree),
+    By(Pid),
+}
+
+fn hold(supervision: Supervision) -> nix::Result<Held> {
+    match supervision {
+        Supervision::Namespace => namespace::as_first().map(|()| Held::Here(Tree::Namespace)),
+        Supervision::UserNamespace => match namespace::fork_first()? {
+            Some(child) => Ok(Held::By(child)),
+            None => namespace::as_first().map(|()| Held::Here(Tree::Namespace)),
+        },
+        Supervision::Subreaper => {
+            nix::sys::prctl::set_child_subreaper(true)?;
+            Ok(Held::Here(Tree::Descendants))
+        }
+    }
+}
+
+/// One part of the request: the command's words come first, then its environment.
+fn read_part() -> io::Result<Vec<CString>> {
+    let mut length = [0; 4];
+    read_whole(&mut length)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > wire::PART_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the request is too long"));
+    }
+    let mut part = vec![0; length];
+    read_whole(&mut part)?;
+    Ok(wire::entries(&part))
+}
+
+/// Reads without a buffer of its own, which would keep what is not yet asked for.
+fn read_whole(mut buffer: &mut [u8]) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match nix::unistd::read(io::stdin().as_fd(), buffer) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => buffer = &mut buffer[n..],
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// A report is far smaller than a socket's buffer: it is written at once or not at all. That
+/// nobody is there any more to read it is no failure: the tree is gone, which was the point.
+fn say(report: Report) -> io::Result<()> {
+    match nix::unistd::write(io::stdin().as_fd(), &report.encode()) {
+        Ok(_) => until_closed(),
+        Err(Errno::EPIPE | Errno::ECONNRESET) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Keeps still until the report is read: winding up a namespace at once would take the
+/// processor from the one that waits for the report.
+fn until_closed() -> io::Result<()> {
+    let mut order = [0];
+    loop {
+        match nix::unistd::read(io::stdin().as_fd(), &mut order) {
+            Ok(0) | Err(Errno::ECONNRESET) => return Ok(()),
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// Starts the command: a group of its own (so that `kill 0` spares the supervisor), nothing
+/// to read, every signal as the system sets it.
+fn start(words: &[CString], environment: &[CString]) -> nix::Result<Pid> {
+    let program = words.first().ok_or(Errno::EINVAL)?;
+    let mut actions = PosixSpawnFileActions::init()?;
+    let nothing = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    let nothing = nothing.map_err(|e| Errno::from_raw(e.raw_os_error()))?;
+    actions.add_dup2(nothing.as_raw_fd(), 0)?;
+    let mut attributes = PosixSpawnAttr::init()?;
+    attributes.set_flags(
+        PosixSpawnFlags::POSIX_SPAWN_SETPGROUP
+            | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK
+            | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF,
+    )?;
+    attributes.set_pgroup(Pid::from_raw(0))?;
+    attributes.set_sigmask(&SigSet::empty())?;
+    attributes.set_sigdefault(&SigSet::all())?;
+    posix_spawnp(program, &actions, &attributes, words, environment)
+}

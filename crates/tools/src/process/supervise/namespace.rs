@@ -1,0 +1,62 @@
+//! PID namespaces: the kernel keeps a tree together, and nothing can leave it.
+
+use std::io;
+
+use nix::errno::Errno;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::Signal;
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+
+use super::fork::fork;
+
+/// Settles in as process 1 of a PID namespace: gives it its own `/proc`. Without that, what
+/// the command sees there (`ps`, `pgrep`, `/proc/$$`) would be other people's processes, so
+/// where `/proc` can't be mounted there is no namespace either.
+pub(super) fn as_first() -> nix::Result<()> {
+    if std::process::id() != 1 {
+        return Err(Errno::ESRCH);
+    }
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    let nothing: Option<&str> = None;
+    // As a slave: mounts made outside later are seen, ours is not seen outside.
+    mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_SLAVE, nothing)?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("proc"), "/proc", Some("proc"), flags, nothing)
+}
+
+/// Makes a user namespace that maps us to ourselves, a PID namespace in it, and its process 1
+/// by forking: `None` there. The child dies with us.
+pub(super) fn fork_first() -> nix::Result<Option<Pid>> {
+    let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
+    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID)?;
+    map("setgroups", "deny")?;
+    map("uid_map", &format!("{user} {user} 1"))?;
+    map("gid_map", &format!("{group} {group} 1"))?;
+    let child = fork()?;
+    if child.is_none() {
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+    }
+    Ok(child)
+}
+
+fn map(file: &str, text: &str) -> nix::Result<()> {
+    std::fs::write(format!("/proc/self/{file}"), text)
+        .map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(0)))
+}
+
+/// Waits for process 1. Once it is reaped the kernel has ended all of its namespace.
+pub(super) fn wait_for(first: Pid) -> io::Result<()> {
+    // It holds the control socket and the output now; ours would keep them open.
+    let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    while let Err(errno) = waitpid(first, None) {
+        if errno != Errno::EINTR {
+            return Err(errno.into());
+        }
+    }
+    Ok(())
+}

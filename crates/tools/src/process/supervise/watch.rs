@@ -1,0 +1,148 @@
+//! Waits for the end of a tree, and brings it about when the command is gone or we are told.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
+use rustix::process::{WaitOptions, WaitStatus};
+
+use super::super::wire::{Report, Status};
+use super::tree::Tree;
+
+/// After SIGKILL each death wakes us and we look again; this is for the case that a process
+/// was forked behind the last look and its parent's death was not told to us.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// From now on the signals that concern us come through a descriptor.
+pub(super) fn block_signals() -> io::Result<SignalFd> {
+    let mut set = SigSet::empty();
+    for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        set.add(signal);
+    }
+    set.thread_block()?;
+    Ok(SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
+}
+
+/// How far the end has come.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Running,
+    /// SIGTERM was sent; SIGKILL follows then.
+    Asked(Instant),
+    /// SIGKILL was sent.
+    Killed,
+}
+
+/// One command's tree, being watched.
+pub(super) struct Watch {
+    tree: Tree,
+    command: Pid,
+    grace: Duration,
+    phase: Phase,
+    status: Option<Status>,
+    left_running: u32,
+}
+
+impl Watch {
+    pub(super) fn new(tree: Tree, command: Pid, grace: Duration) -> Self {
+        Self { tree, command, grace, phase: Phase::Running, status: None, left_running: 0 }
+    }
+
+    /// Returns when no process of the tree is left, neither alive nor unreaped.
+    pub(super) fn until_none_is_left(mut self, signals: &SignalFd) -> io::Result<Report> {
+        loop {
+            let told = self.wait(signals)?;
+            if self.reap()? {
+                let status = self.status.unwrap_or(Status::Signalled(Signal::SIGKILL as i32));
+                return Ok(Report::Ended { status, left_running: self.left_running });
+            }
+            self.advance(told)?;
+        }
+    }
+
+    /// Waits for a death, for our word, or for the time of the next step. True: our word.
+    fn wait(&self, signals: &SignalFd) -> io::Result<bool> {
+        let stdin = io::stdin();
+        let mut sources =
+            [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+        // Once the end has begun there is nothing more to be told.
+        let count = if matches!(self.phase, Phase::Running) { 2 } else { 1 };
+        match poll(&mut sources[..count], self.timeout()) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let told = count == 2 && sources[1].any().unwrap_or(false);
+        Ok(asked_by_signal(signals)? || told)
+    }
+
+    fn timeout(&self) -> PollTimeout {
+        let rest = match self.phase {
+            Phase::Running => return PollTimeout::NONE,
+            // Up to the next whole millisecond, so that it is over when we wake.
+            Phase::Asked(until) => {
+                until.saturating_duration_since(Instant::now()) + Duration::from_micros(999)
+            }
+            Phase::Killed => LOOK_AGAIN,
+        };
+        PollTimeout::try_from(rest).unwrap_or(PollTimeout::MAX)
+    }
+
+    /// Takes all that is dead. True: there is no child left, and since what is orphaned
+    /// becomes our child, no descendant either.
+    fn reap(&mut self) -> io::Result<bool> {
+        loop {
+            // Not nix's: that one has no word for a real-time signal.
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(None) => return Ok(false),
+                Ok(Some((pid, status))) => self.note(pid.as_raw_nonzero().get(), status),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::CHILD) => return Ok(true),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    fn note(&mut self, pid: i32, status: WaitStatus) {
+        if pid == self.command.as_raw() {
+            let exited = status.exit_status().map(Status::Exited);
+            self.status = exited.or(status.terminating_signal().map(Status::Signalled));
+        }
+    }
+
+    fn advance(&mut self, told: bool) -> io::Result<()> {
+        match self.phase {
+            Phase::Running if told => self.ask(),
+            Phase::Running if self.status.is_some() => {
+                self.left_running = self.tree.alive()?;
+                self.ask()
+            }
+            Phase::Running => Ok(()),
+            Phase::Asked(until) if Instant::now() < until => Ok(()),
+            Phase::Asked(_) | Phase::Killed => {
+                self.phase = Phase::Killed;
+                self.tree.signal(Signal::SIGKILL)
+            }
+        }
+    }
+
+    /// What is stopped can't act on SIGTERM until it is continued.
+    fn ask(&mut self) -> io::Result<()> {
+        self.phase = Phase::Asked(Instant::now() + self.grace);
+        self.tree.signal(Signal::SIGTERM)?;
+        self.tree.signal(Signal::SIGCONT)
+    }
+}
+
+/// Takes all signals that came. True: one of them asks for the end.
+fn asked_by_signal(signals: &SignalFd) -> io::Result<bool> {
+    let mut asked = false;
+    while let Some(info) = signals.read_signal()? {
+        asked |= info.ssi_signo != Signal::SIGCHLD as u32;
+    }
+    Ok(asked)
+}

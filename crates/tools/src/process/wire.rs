@@ -1,0 +1,143 @@
+//! What the two sides of the control socket say to each other.
+//!
+//! We send one request (the words of the command and its environment) and later, at most, the
+//! end of the stream or a byte: both mean "end the tree". The supervisor answers with one
+//! report of a fixed size. Nothing else is ever sent, so neither side can wait for the other's
+//! reader. The command travels here and not on the supervisor's command line or in its
+//! environment, so that nobody who looks for the command finds the supervisor.
+
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+/// The longest list of words. The kernel takes no longer word than 128 KiB anyway.
+const WORDS_MAX: usize = 136 << 10;
+
+/// The longest environment. The kernel takes 2 MiB for it and the words together.
+const ENVIRONMENT_MAX: usize = 2 << 20;
+
+/// The longest part of a request.
+pub(crate) const PART_MAX: usize = ENVIRONMENT_MAX;
+
+/// The size of a report, in bytes.
+pub(crate) const REPORT_BYTES: usize = 12;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It exited with this status.
+    Exited(i32),
+    /// This signal ended it.
+    Signalled(i32),
+}
+
+/// What a supervisor says once nothing of its tree is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// The command ran and is gone.
+    Ended { status: Status, left_running: u32 },
+    /// The command could not be executed: the system's error number.
+    NotStarted { errno: i32 },
+    /// This kind of supervision can't be had here; nothing was executed.
+    Unavailable { errno: i32 },
+}
+
+impl Report {
+    pub(crate) fn encode(self) -> [u8; REPORT_BYTES] {
+        let (tag, value, left) = match self {
+            Self::Ended { status: Status::Exited(code), left_running } => (0u32, code, left_running),
+            Self::Ended { status: Status::Signalled(signal), left_running } => (1, signal, left_running),
+            Self::NotStarted { errno } => (2, errno, 0),
+            Self::Unavailable { errno } => (3, errno, 0),
+        };
+        let mut bytes = [0; REPORT_BYTES];
+        bytes[..4].copy_from_slice(&tag.to_le_bytes());
+        bytes[4..8].copy_from_slice(&value.to_le_bytes());
+        bytes[8..].copy_from_slice(&left.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: [u8; REPORT_BYTES]) -> Option<Self> {
+        let [t0, t1, t2, t3, v0, v1, v2, v3, l0, l1, l2, l3] = bytes;
+        let value = i32::from_le_bytes([v0, v1, v2, v3]);
+        let left_running = u32::from_le_bytes([l0, l1, l2, l3]);
+        match u32::from_le_bytes([t0, t1, t2, t3]) {
+            0 => Some(Self::Ended { status: Status::Exited(value), left_running }),
+            1 => Some(Self::Ended { status: Status::Signalled(value), left_running }),
+            2 => Some(Self::NotStarted { errno: value }),
+            3 => Some(Self::Unavailable { errno: value }),
+            _ => None,
+        }
+    }
+}
+
+/// The request for a command: its words, then its environment; each part with its length
+/// before it and a NUL behind each entry. `None` when an entry holds a NUL or a part is too long.
+pub(crate) fn request(words: &[OsString], environment: &[(OsString, OsString)]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    part(&mut bytes, WORDS_MAX, words.iter().map(|word| vec![word.as_bytes()]))?;
+    let entries = environment.iter().map(|(name, value)| vec![name.as_bytes(), b"=", value.as_bytes()]);
+    part(&mut bytes, ENVIRONMENT_MAX, entries)?;
+    Some(bytes)
+}
+
+fn part<'a>(bytes: &mut Vec<u8>, max: usize, entries: impl Iterator<Item = Vec<&'a [u8]>>) -> Option<()> {
+    let begin = bytes.len();
+    bytes.extend_from_slice(&[0; 4]);
+    for entry in entries {
+        let entry = entry.concat();
+        if entry.contains(&0) {
+            return None;
+        }
+        bytes.extend_from_slice(&entry);
+        bytes.push(0);
+    }
+    let length = bytes.len() - begin - 4;
+    let length = u32::try_from(length).ok().filter(|_| length <= max)?;
+    bytes[begin..begin + 4].copy_from_slice(&length.to_le_bytes());
+    Some(())
+}
+
+/// The entries of a part.
+pub(crate) fn entries(part: &[u8]) -> Vec<CString> {
+    part.split_inclusive(|&b| b == 0)
+        .filter_map(|entry| CString::from_vec_with_nul(entry.to_vec()).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_read_as_it_was_written() {
+        for report in [
+            Report::Ended { status: Status::Exited(3), left_running: 2 },
+            Report::Ended { status: Status::Signalled(9), left_running: 0 },
+            Report::NotStarted { errno: 2 },
+            Report::Unavailable { errno: 1 },
+        ] {
+            assert_eq!(Report::decode(report.encode()), Some(report));
+        }
+        assert_eq!(Report::decode([9; REPORT_BYTES]), None);
+    }
+
+    #[test]
+    fn a_request_keeps_empty_words_and_refuses_nul() {
+        let words = ["bash", "", "é x"].map(OsString::from);
+        let environment = [(OsString::from("A"), OsString::from("b=c")), ("E".into(), "".into())];
+        let mut bytes = &*request(&words, &environment).unwrap();
+        let mut read = || {
+            let (length, rest) = bytes.split_first_chunk().unwrap();
+            let (part, rest) = rest.split_at(u32::from_le_bytes(*length) as usize);
+            bytes = rest;
+            entries(part).into_iter().map(|entry| entry.into_string().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(read(), ["bash", "", "é x"]);
+        assert_eq!(read(), ["A=b=c", "E="]);
+        assert!(bytes.is_empty());
+        for word in ["a\0b", "\0", &"x".repeat(WORDS_MAX)] {
+            assert!(request(&[word.into()], &[]).is_none());
+            assert_eq!(request(&[], &[("A".into(), word.into())]).is_none(), word.contains('\0'));
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! An agent's root folder, held open. A path is resolved beneath it by directory handles, so
+//! that a link, or a folder swapped for a link meanwhile, can't lead out: strings are compared
+//! only to make an absolute path relative (issue 2, item 5).
+
+mod replace;
+mod walk;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+pub use self::replace::Seen;
+pub(crate) use self::replace::TEMPORARY;
+
+/// How many links a path may go through, as in the kernel.
+const LINKS_MAX: usize = 40;
+
+/// How often a resolution is tried again that something else disturbed.
+const TRIES: usize = 16;
+
+/// Why a path was refused or could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    /// No path.
+    #[error("the path is empty: name a file, relative to {0}")]
+    Empty(PathBuf),
+    /// It leads out.
+    #[error("`{0}` is refused: it leads out of {1}, and only what is beneath that can be reached")]
+    Outside(String, PathBuf),
+    /// Nothing is there.
+    #[error("`{0}` does not exist; look with glob for what does")]
+    Missing(String),
+    /// A folder, where a file is needed.
+    #[error("`{0}` is a folder, not a file")]
+    Folder(String),
+    /// A file, where a folder is needed.
+    #[error("`{0}` is not a folder")]
+    NotFolder(String),
+    /// A device, a pipe or a socket.
+    #[error("`{0}` is neither a file nor a folder: it can't be used here")]
+    Special(String),
+    /// It was changed by somebody else.
+    #[error("`{0}` was changed by something else meanwhile: read it again, then repeat the edit")]
+    Changed(String),
+    /// It may not be written.
+    #[error("`{0}` is read-only (mode {1:03o}): make it writable first if it is meant to be changed")]
+    ReadOnly(String, u32),
+    /// The system's word.
+    #[error("`{0}`: {1}")]
+    System(String, io::Error),
+}
+
+/// A folder that is held open, and what lies beneath it.
+#[derive(Debug)]
+pub struct Root {
+    dir: OwnedFd,
+    /// As given, and as it really is: the beginnings that absolute paths may have.
+    given: PathBuf,
+    real: PathBuf,
+    /// Whether the kernel resolves beneath a handle (`openat2`); if not we walk.
+    kernel: AtomicBool,
+}
+
+/// The folder of a file, held open, and the file's name in it. The name is no link.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    dir: OwnedFd,
+    name: &'a Path,
+    shown: &'a str,
+}
+
+impl Root {
+    /// Opens a folder as a root.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let dir =
+            rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let real = real_path(&dir)?;
+        Ok(Self { dir, given: path.to_owned(), real, kernel: AtomicBool::new(true) })
+    }
+
+    /// The same, on a system without `openat2`.
+    pub fn open_without_kernel_help(path: &Path) -> io::Result<Self> {
+        let root = Self::open(path)?;
+        root.kernel.store(false, Ordering::Relaxed);
+        Ok(root)
+    }
+
+    /// Where the root really is.
+    pub fn path(&self) -> &Path {
+        &self.real
+    }
+
+    /// The path as it is used beneath the root.
+    pub(crate) fn relative<'a>(&self, text: &'a str) -> Result<&'a Path, PathError> {
+        let path = Path::new(text);
+        if text.is_empty() || text.contains('\0') {
+            return Err(PathError::Empty(self.real.clone()));
+        }
+        if !path.is_absolute() {
+            return Ok(path);
+        }
+        [&self.real, &self.given]
+            .into_iter()
+            .find_map(|root| path.strip_prefix(root).ok())
+            .ok_or_else(|| self.outside(text))
+    }
+
+    /// One name for all ways to write the same path; looks at nothing.
+    pub fn normal(&self, text: &str) -> Option<String> {
+        let mut parts = Vec::new();
+        for component in self.relative(text).ok()?.components() {
+            match component {
+                Component::Normal(part) => parts.push(part.to_str()?),
+                Component::ParentDir => drop(parts.pop()?),
+                Component::CurDir => {}
+                Component::RootDir | Component::Prefix(_) => return None,
+            }
+        }
+        Some(parts.join("/"))
+    }
+
+    /// Opens a file to read, with what it was like then.
+    pub(crate) fn file(&self, text: &str) -> Result<(File, Stat), PathError> {
+        let path = self.relative(text)?;
+        // Not blocking: opening a named pipe would wait for its writer.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let fd = self.resolve(path, flags).map_err(|e| self.explain(text, e))?;
+        let stat = rustix::fs::fstat(&fd).map_err(|e| self.explain(text, e))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok((File::from(fd), stat)),
+            FileType::Directory => Err(PathError::Folder(text.to_owned())),
+            _ => Err(PathError::Special(text.to_owned())),
+        }
+    }
+
+    /// Where a folder beneath the root really is.
+    pub(crate) fn folder(&self, text: &str) -> Result<PathBuf, PathError> {
+        let fd = self
+            .resolve(self.relative(text)?, OFlags::PATH | OFlags::DIRECTORY)
+            .map_err(|e| self.explain(text, e))?;
+        real_path(&fd).map_err(|e| PathError::System(text.to_owned(), e))
+    }
+
+    /// Holds the folder of a file and calls `with` with it. A last component that is a link is
+    /// followed, so that what it points to is changed and not the link. `create`: makes the
+    /// folders that are not there.
+    pub(crate) fn place<T>(
+        &self,
+        text: &str,
+        create: bool,
+        with: impl FnOnce(&Place<'_>) -> Result<T, PathError>,
+    ) -> Result<T, PathError> {
+        let mut path = self.relative(text)?.to_owned();
+        for _ in 0..LINKS_MAX {
+            let name = path.file_name().ok_or_else(|| PathError::Folder(text.to_owned()))?;
+            let parent = path.parent().unwrap_or(Path::new(""));
+            let dir = self.parent(parent, create).map_err(|e| self.explain(text, e))?;
+            match rustix::fs::readlinkat(&dir, name, Vec::new()) {
+                Ok(target) => {
+                    let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+                    if target.is_absolute() {
+                        return Err(self.outside(text));
+                    }
+                    path = parent.join(target);
+                }
+                Err(Errno::INVAL | Errno::NOENT) => {
+                    return with(&Place { dir, name: Path::new(name), shown: text });
+                }
+                Err(errno) => return Err(self.explain(text, errno)),
+            }
+        }
+        Err(self.explain(text, Errno::LOOP))
+    }
+
+    fn parent(&self, path: &Path, create: bool) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        match self.resolve(path, flags) {
+            Err(Errno::NOENT) if create => {}
+            other => return other,
+        }
+        let above = self.parent(path.parent().ok_or(Errno::NOENT)?, true)?;
+        // What can't be named can't be made: a path that ends in `..`.
+        match rustix::fs::mkdirat(&above, path.file_name().ok_or(Errno::NOENT)?, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => self.resolve(path, flags),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Opens a path beneath the root; nothing is ever created.
+    fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let flags = flags | OFlags::CLOEXEC;
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        for _ in 0..TRIES {
+            if !self.kernel.load(Ordering::Relaxed) {
+                return walk::open(self.dir.as_fd(), path, flags);
+            }
+            match rustix::fs::openat2(&self.dir, path, flags, Mode::empty(), beneath) {
+                // Something was renamed while it looked; it can't be sure, so it says so.
+                Err(Errno::AGAIN) => {}
+                // An old kernel, or a filter that doesn't know the call.
+                Err(Errno::NOSYS | Errno::PERM) => self.kernel.store(false, Ordering::Relaxed),
+                other => return other,
+            }
+        }
+        Err(Errno::AGAIN)
+    }
+
+    fn outside(&self, text: &str) -> PathError {
+        PathError::Outside(text.to_owned(), self.real.clone())
+    }
+
+    fn explain(&self, text: &str, errno: Errno) -> PathError {
+        match errno {
+            Errno::XDEV => self.outside(text),
+            Errno::NOENT => PathError::Missing(text.to_owned()),
+            Errno::NOTDIR => PathError::NotFolder(text.to_owned()),
+            Errno::ISDIR => PathError::Folder(text.to_owned()),
+            other => PathError::System(text.to_owned(), other.into()),
+        }
+    }
+}
+
+fn real_path(fd: &OwnedFd) -> io::Result<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+}
+
+impl Place<'_> {
+    fn stat(&self) -> Result<Option<Stat>, PathError> {
+        match rustix::fs::statat(&self.dir, self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(self.system(errno)),
+        }
+    }
+
+    fn system(&self, error: impl Into<io::Error>) -> PathError {
+        PathError::System(self.shown.to_owned(), error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! Replaces a file as a whole: who looks sees the old text or the new one, never a part.
+//!
+//! The new text goes to a temporary file in the same folder, which is held by its handle, is
+//! synced, and takes the old one's name. Mode and owner stay. A hard link is left behind with
+//! the old text; that is the price of replacing as a whole.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::io::Errno;
+
+use super::{PathError, Place};
+
+/// Temporary files begin so. They are ours: left over after a crash, they are in no commit.
+pub(crate) const TEMPORARY: &str = ".midturn-tmp-";
+
+/// How many names are tried for a temporary file.
+const NAMES_TRIED: usize = 64;
+
+/// What a file was like when it was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    device: u64,
+    inode: u64,
+    size: i64,
+    changed: (i64, i64),
+}
+
+impl From<&Stat> for Seen {
+    fn from(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: stat.st_size,
+            changed: (stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
+        }
+    }
+}
+
+/// Removes the temporary file unless it became the file itself.
+struct Temporary<'a> {
+    place: &'a Place<'a>,
+    name: String,
+    kept: bool,
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            // The reason why it isn't needed is reported already.
+            let _ = rustix::fs::unlinkat(&self.place.dir, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+impl Place<'_> {
+    /// Whether there is a file that may be replaced, and what it is like.
+    pub(crate) fn present(&self) -> Result<Option<Stat>, PathError> {
+        let Some(stat) = self.stat()? else { return Ok(None) };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if stat.st_mode & 0o222 != 0 => Ok(Some(stat)),
+            FileType::RegularFile => Err(PathError::ReadOnly(self.shown.to_owned(), stat.st_mode & 0o777)),
+            FileType::Directory => Err(PathError::Folder(self.shown.to_owned())),
+            _ => Err(PathError::Special(self.shown.to_owned())),
+        }
+    }
+
+    /// Opens the file that is there, to read it.
+    pub(crate) fn read(&self) -> Result<(File, Stat), PathError> {
+        self.present()?.ok_or_else(|| PathError::Missing(self.shown.to_owned()))?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd =
+            rustix::fs::openat(&self.dir, self.name, flags, Mode::empty()).map_err(|e| self.system(e))?;
+        let stat = rustix::fs::fstat(&fd).map_err(|e| self.system(e))?;
+        Ok((File::from(fd), stat))
+    }
+
+    /// Gives the file this content. `was` is what it is to be instead of; anything else that is
+    /// there by now is left alone and is an error.
+    pub(crate) fn replace(&self, content: &[u8], was: Option<&Stat>) -> Result<(), PathError> {
+        let (mut file, mut temporary) = self.temporary()?;
+        file.write_all(content).map_err(|e| self.system(e))?;
+        if let Some(was) = was {
+            self.dress(&file, was)?;
+        }
+        file.sync_all().map_err(|e| self.system(e))?;
+        if self.stat()?.as_ref().map(Seen::from) != was.map(Seen::from) {
+            return Err(PathError::Changed(self.shown.to_owned()));
+        }
+        rustix::fs::renameat(&self.dir, &temporary.name, &self.dir, self.name).map_err(|e| self.system(e))?;
+        temporary.kept = true;
+        Ok(())
+    }
+
+    fn temporary(&self) -> Result<(File, Temporary<'_>), PathError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for _ in 0..NAMES_TRIED {
+            let name = format!("{TEMPORARY}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+            match rustix::fs::openat(&self.dir, &name, flags, Mode::from_raw_mode(0o666)) {
+                Ok(fd) => return Ok((File::from(fd), Temporary { place: self, name, kept: false })),
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(self.system(errno)),
+            }
+        }
+        Err(self.system(Errno::EXIST))
+    }
+
+    /// The owner first: changing it takes bits off the mode. Only root can give a file away,
+    /// so anybody else's edit of another one's file makes it his own, as any editor's does.
+    fn dress(&self, file: &File, as_it_was: &Stat) -> Result<(), PathError> {
+        let now = rustix::fs::fstat(file).map_err(|e| self.system(e))?;
+        if (now.st_uid, now.st_gid) != (as_it_was.st_uid, as_it_was.st_gid) {
+            let owner = (Uid::from_raw(as_it_was.st_uid), Gid::from_raw(as_it_was.st_gid));
+            match rustix::fs::fchown(file, Some(owner.0), Some(owner.1)) {
+                Ok(()) | Err(Errno::PERM) => {}
+                Err(errno) => return Err(self.system(errno)),
+            }
+        }
+        let mode = Mode::from_raw_mode(as_it_was.st_mode & 0o7777);
+        rustix::fs::fchmod(file, mode).map_err(|e| self.system(e))
+    }
+}

@@ -1,0 +1,157 @@
+//! Paths, both ways of resolving them, and what is swapped behind our back.
+
+use std::io::Read as _;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use super::{PathError, Root};
+
+/// A root with files and links in it, and a folder beside it that must not be reached.
+struct Ground {
+    _all: tempfile::TempDir,
+    roots: [Root; 2],
+    inside: std::path::PathBuf,
+    outside: std::path::PathBuf,
+}
+
+fn ground() -> Ground {
+    let all = tempfile::tempdir().unwrap();
+    let (inside, outside) = (all.path().join("inside"), all.path().join("outside"));
+    std::fs::create_dir_all(inside.join("a/b")).unwrap();
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(inside.join("a/b/file"), "in").unwrap();
+    std::fs::write(outside.join("file"), "out").unwrap();
+    let links = [
+        ("../file", "a/b/dangling"),
+        ("b", "a/link"),
+        ("a/link/file", "far"),
+        ("a/../a/./b//file", "winding"),
+        ("../outside", "out"),
+        ("../inside/a", "out-and-in"),
+        ("/etc", "absolute"),
+        ("loop", "loop"),
+    ];
+    for (target, name) in links {
+        symlink(target, inside.join(name)).unwrap();
+    }
+    symlink(inside.join("a"), inside.join("absolute-in")).unwrap();
+    let roots = [Root::open(&inside).unwrap(), Root::open_without_kernel_help(&inside).unwrap()];
+    Ground { _all: all, roots, inside, outside }
+}
+
+fn read(root: &Root, path: &str) -> Result<String, PathError> {
+    let mut text = String::new();
+    root.file(path)?.0.read_to_string(&mut text).unwrap();
+    Ok(text)
+}
+
+#[test]
+fn both_ways_of_resolving_allow_and_refuse_the_same() {
+    let ground = ground();
+    let absolute = ground.inside.join("a/b/file").display().to_string();
+    let good = [
+        "a/b/file",
+        "./a//b/./file",
+        "a/../a/b/file",
+        "a/link/file",
+        "a/link/../b/file",
+        "far",
+        "winding",
+        &absolute,
+    ];
+    let outside = ground.outside.join("file").display().to_string();
+    let climbing = format!("{}/../outside/file", ground.inside.display());
+    let refused = [
+        "../outside/file",
+        "out/file",
+        "out-and-in/b/file",
+        "absolute/passwd",
+        "absolute-in/b/file",
+        "a/../../outside/file",
+        &outside,
+        &climbing,
+    ];
+    for root in &ground.roots {
+        for path in good {
+            assert_eq!(read(root, path).unwrap(), "in", "{path}");
+        }
+        for path in refused {
+            assert!(
+                matches!(read(root, path), Err(PathError::Outside(..))),
+                "{path}: {:?}",
+                read(root, path)
+            );
+            let placed = root.place(path, true, |place| place.replace(b"x", None));
+            assert!(matches!(placed, Err(PathError::Outside(..))), "{path}: {placed:?}");
+        }
+        assert!(matches!(read(root, "nothing"), Err(PathError::Missing(_))));
+        assert!(matches!(read(root, "a/b/dangling"), Err(PathError::Missing(_))));
+        assert!(matches!(read(root, "a/b/file/x"), Err(PathError::NotFolder(_))));
+        assert!(matches!(read(root, "a"), Err(PathError::Folder(_))));
+        assert!(matches!(read(root, "."), Err(PathError::Folder(_))));
+        assert!(matches!(read(root, "a/.."), Err(PathError::Folder(_))));
+        assert!(matches!(read(root, "loop"), Err(PathError::System(..))));
+        assert_eq!(root.folder("a/link").unwrap(), ground.inside.canonicalize().unwrap().join("a/b"));
+    }
+    assert_eq!(std::fs::read_dir(&ground.outside).unwrap().count(), 1);
+}
+
+#[test]
+fn a_folder_swapped_for_a_link_in_the_middle_of_an_edit_leads_nowhere() {
+    for which in [0, 1] {
+        let ground = ground();
+        let done = ground.roots[which].place("a/b/file", false, |place| {
+            let (_, seen) = place.read()?;
+            std::fs::rename(ground.inside.join("a/b"), ground.inside.join("a/moved")).unwrap();
+            symlink(&ground.outside, ground.inside.join("a/b")).unwrap();
+            place.replace(b"edited", Some(&seen))
+        });
+        done.unwrap();
+        assert_eq!(std::fs::read_to_string(ground.inside.join("a/moved/file")).unwrap(), "edited");
+        assert_eq!(std::fs::read_to_string(ground.outside.join("file")).unwrap(), "out");
+    }
+}
+
+#[test]
+fn a_file_that_somebody_else_changed_or_swapped_meanwhile_is_not_overwritten() {
+    type Meddle = fn(&Path, &Path);
+    let rows: [(&str, Meddle); 4] = [
+        ("changed", |file, _| std::fs::write(file, "other").unwrap()),
+        ("swapped for a link", |file, outside| {
+            std::fs::remove_file(file).unwrap();
+            symlink(outside.join("file"), file).unwrap();
+        }),
+        ("replaced", |file, _| {
+            std::fs::write(file.with_extension("new"), "in").unwrap();
+            std::fs::rename(file.with_extension("new"), file).unwrap();
+        }),
+        ("removed", |file, _| std::fs::remove_file(file).unwrap()),
+    ];
+    for (claim, meddle) in rows {
+        let ground = ground();
+        let file = ground.inside.join("a/b/file");
+        let done = ground.roots[0].place("a/b/file", false, |place| {
+            let (_, seen) = place.read()?;
+            meddle(&file, &ground.outside);
+            place.replace(b"edited", Some(&seen))
+        });
+        assert!(matches!(done, Err(PathError::Changed(_))), "{claim}: {done:?}");
+        assert_ne!(std::fs::read_to_string(&file).unwrap_or_default(), "edited", "{claim}");
+        assert_eq!(std::fs::read_to_string(ground.outside.join("file")).unwrap(), "out", "{claim}");
+        let left = std::fs::read_dir(ground.inside.join("a/b")).unwrap().filter(|entry| {
+            entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(super::TEMPORARY)
+        });
+        assert_eq!(left.count(), 0, "{claim}");
+    }
+}
+
+#[test]
+fn a_new_file_does_not_overwrite_one_that_came_first() {
+    let ground = ground();
+    let done = ground.roots[0].place("new/deep/file", true, |place| {
+        std::fs::write(ground.inside.join("new/deep/file"), "first").unwrap();
+        place.replace(b"second", None)
+    });
+    assert!(matches!(done, Err(PathError::Changed(_))), "{done:?}");
+    assert_eq!(std::fs::read_to_string(ground.inside.join("new/deep/file")).unwrap(), "first");
+}

@@ -1,0 +1,218 @@
+//! `edit`: a text in a file, replaced by another one.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use midturn_core::engine::ports::{CallTraits, Output, Returned, Tool, ToolCall, ToolSpec};
+use midturn_core::rules::conversation::ToolUse;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::read::text_of;
+use crate::arguments::{parse, spec};
+use crate::ground::{Ground, off_the_runtime};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The file: relative to your working folder, or absolute within it. (`file_path` is understood too.)
+    #[serde(alias = "file_path")]
+    path: String,
+    /// The text to replace, exactly as it is in the file, without line numbers. (`old_string` is understood too.)
+    #[serde(alias = "old_string")]
+    old: String,
+    /// What comes in its place. (`new_string` is understood too.)
+    #[serde(alias = "new_string")]
+    new: String,
+    /// Replace it wherever it is; else it must be there exactly once.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+/// The tool.
+pub(crate) struct Edit {
+    spec: Arc<ToolSpec>,
+    ground: Arc<Ground>,
+}
+
+impl Edit {
+    pub(crate) fn new(ground: Arc<Ground>) -> Self {
+        let text = "Replaces a text in a file of your working folder, in one step. `old` has to be there exactly once \
+                    (take more of the lines around it until it is), or wherever it is with `replace_all`. Line \
+                    endings and the file's mode stay.";
+        Self { spec: spec::<Arguments>("edit", text), ground }
+    }
+}
+
+#[async_trait]
+impl Tool for Edit {
+    fn spec(&self) -> Arc<ToolSpec> {
+        self.spec.clone()
+    }
+
+    fn traits(&self, call: &ToolUse) -> CallTraits {
+        edit_traits(&self.ground, call)
+    }
+
+    async fn call(&self, call: ToolCall) -> Returned {
+        let arguments: Arguments = match parse(&call.call) {
+            Ok(arguments) => arguments,
+            Err(output) => return output.into(),
+        };
+        let ground = self.ground.clone();
+        off_the_runtime(move || edit(&ground, &arguments).unwrap_or_else(Output::error)).await.into()
+    }
+}
+
+/// An edit is one step that takes milliseconds: it is let finish, so that what became of the
+/// file is known for sure.
+pub(super) fn edit_traits(ground: &Ground, call: &ToolUse) -> CallTraits {
+    let path = call.input.get("path").or_else(|| call.input.get("file_path"));
+    let path = path.and_then(|path| ground.root.normal(path.as_str()?));
+    CallTraits { safe: false, abortable: false, edits: path.map(Into::into) }
+}
+
+fn edit(ground: &Ground, arguments: &Arguments) -> Result<Output, String> {
+    let path = &arguments.path;
+    let mut problem = None;
+    let done = ground.root.place(path, false, |place| {
+        let (mut file, stat) = place.read()?;
+        let edited =
+            text_of(&mut file, &stat, path, &ground.limits).and_then(|text| replaced(&text, arguments));
+        match edited {
+            Ok((text, count)) => place.replace(text.as_bytes(), Some(&stat)).map(|()| count),
+            Err(what) => {
+                problem = Some(what);
+                Ok(0)
+            }
+        }
+    });
+    let count = done.map_err(|e| e.to_string())?;
+    match problem {
+        Some(problem) => Err(problem),
+        None => {
+            ground.edited(path);
+            let times = if count == 1 { String::new() } else { format!(" in {count} places") };
+            Ok(Output::ok(format!("Edited {path}{times}.")))
+        }
+    }
+}
+
+/// The text after the edit, and in how many places it was made.
+fn replaced(text: &str, arguments: &Arguments) -> Result<(String, usize), String> {
+    let Arguments { path, old, new, replace_all } = arguments;
+    if old.is_empty() {
+        return Err("`old` is empty: say what to replace, or use write for the whole file".to_owned());
+    }
+    let (old, new) = as_in(text, old, new);
+    if old == new {
+        return Err("`old` and `new` are the same, so there is nothing to change".to_owned());
+    }
+    match (occurrences(text, &old), *replace_all) {
+        (0, _) => Err(format!("`old` is not in `{path}`{}", hint(text, &old))),
+        (1, _) => Ok((text.replacen(&*old, &new, 1), 1)),
+        (_, true) => Ok((text.replace(&*old, &new), text.matches(&*old).count())),
+        (count, false) => Err(format!(
+            "`old` is in `{path}` {count} times: take more of the lines around the place you mean, or set replace_all"
+        )),
+    }
+}
+
+/// Old and new with the line endings that the file has: a model sees and writes none of CRLF.
+fn as_in<'a>(text: &str, old: &'a str, new: &'a str) -> (Cow<'a, str>, Cow<'a, str>) {
+    let ending = Ending::of(text);
+    let adapted = ending.applied_to(old);
+    if text.contains(&*adapted) { (adapted, ending.applied_to(new)) } else { (old.into(), new.into()) }
+}
+
+/// Places that overlap count each: which of them is meant can't be known.
+fn occurrences(text: &str, old: &str) -> usize {
+    let step = old.chars().next().map_or(1, char::len_utf8);
+    let mut count = 0;
+    let mut from = 0;
+    while let Some(at) = text[from..].find(old) {
+        count += 1;
+        from += at + step;
+    }
+    count
+}
+
+/// What may have gone wrong.
+fn hint(text: &str, old: &str) -> &'static str {
+    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if squeezed(text).contains(&squeezed(old)) {
+        "; it would be there with other blanks or line breaks: read it again and take it over exactly"
+    } else {
+        ": read it again, it may have changed"
+    }
+}
+
+/// How a text's lines end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Lf,
+    CrLf,
+}
+
+impl Ending {
+    /// What most lines have.
+    pub(super) fn of(text: &str) -> Self {
+        let (all, crlf) = (text.matches('\n').count(), text.matches("\r\n").count());
+        if crlf * 2 > all { Self::CrLf } else { Self::Lf }
+    }
+
+    /// The text with these endings.
+    pub(super) fn applied_to(self, text: &str) -> Cow<'_, str> {
+        match self {
+            Self::Lf if text.contains("\r\n") => text.replace("\r\n", "\n").into(),
+            Self::CrLf if text.contains('\n') => text.replace("\r\n", "\n").replace('\n', "\r\n").into(),
+            Self::Lf | Self::CrLf => text.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(text: &str, old: &str, new: &str, replace_all: bool) -> Result<(String, usize), String> {
+        replaced(text, &Arguments { path: "f".into(), old: old.into(), new: new.into(), replace_all })
+    }
+
+    #[test]
+    fn an_edit_replaces_what_is_meant_and_keeps_line_endings() {
+        let rows = [
+            ("a b c", "b", "x", false, "a x c", 1),
+            ("a a", "a", "b", true, "b b", 2),
+            ("a\r\nb\r\nc\r\n", "a\nb", "x\ny", false, "x\r\ny\r\nc\r\n", 1),
+            ("a\r\nb\r\n", "b", "x\ny", false, "a\r\nx\r\ny\r\n", 1),
+            ("a\r\nb\r\n", "a\r\nb", "x\r\ny", false, "x\r\ny\r\n", 1),
+            ("a\nb\n", "a\r\nb", "x\r\ny", false, "x\ny\n", 1),
+            ("a\nb\r\nc\n", "b\r\n", "x\r\n", false, "a\nx\r\nc\n", 1),
+            ("é\n", "é", "è", false, "è\n", 1),
+            ("aaaa", "aa", "b", true, "bb", 2),
+            ("a", "a", "", false, "", 1),
+        ];
+        for (text, old, new, all, expected, count) in rows {
+            assert_eq!(run(text, old, new, all), Ok((expected.to_owned(), count)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_edit_that_is_not_clear_fails_and_says_why() {
+        let rows = [
+            ("a b a", "a", "x", false, "is in `f` 2 times"),
+            ("aaa", "aa", "x", false, "is in `f` 2 times"),
+            ("a b", "c", "x", false, "is not in `f`: read it again"),
+            ("a   b", "a b", "x", false, "other blanks"),
+            ("a", "", "x", false, "`old` is empty"),
+            ("a", "a", "a", false, "nothing to change"),
+            ("a b", "c", "x", true, "is not in `f`"),
+        ];
+        for (text, old, new, all, says) in rows {
+            let error = run(text, old, new, all).unwrap_err();
+            assert!(error.contains(says), "{text:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `grep`: the lines that a regular expression matches, by ripgrep's own crates.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use grep::regex::{RegexMatcher, RegexMatcherBuilder};
+use grep::searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use midturn_core::engine::ports::{CallTraits, Output, Returned, Tool, ToolCall, ToolSpec};
+use midturn_core::rules::conversation::ToolUse;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::read::shortened;
+use super::search::{Lines, Pattern, files};
+use crate::arguments::{parse, spec};
+use crate::ground::{Ground, off_the_runtime};
+
+/// The longest line that is searched, in bytes; a file with a longer one is passed over.
+const LINE_BYTES_MAX: usize = 16 << 20;
+
+/// Where a line that is shown is cut, in characters.
+const LINE_SHOWN: usize = 400;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The regular expression, as ripgrep takes it.
+    pattern: String,
+    /// The folder or file to search, the whole working folder by default.
+    #[serde(default = "here")]
+    path: String,
+    /// Only files of this glob pattern, as `*.rs` or `src/**/*.rs`.
+    #[serde(default)]
+    glob: Option<String>,
+    /// Whether case is of no account.
+    #[serde(default)]
+    ignore_case: bool,
+    /// How many lines before and after each match to show.
+    #[serde(default)]
+    context: usize,
+    /// Whether only the names of the files are wanted.
+    #[serde(default)]
+    files_only: bool,
+    /// How many lines (or files) at most.
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+fn here() -> String {
+    ".".to_owned()
+}
+
+/// The tool.
+pub(crate) struct Grep {
+    spec: Arc<ToolSpec>,
+    ground: Arc<Ground>,
+}
+
+impl Grep {
+    pub(crate) fn new(ground: Arc<Ground>) -> Self {
+        let text = "Searches the files of your working folder for a regular expression. Each match is shown as \
+                    `path:line:text`, lines around it as `path-line-text`; what .gitignore excludes and binary files \
+                    are left out.";
+        Self { spec: spec::<Arguments>("grep", text), ground }
+    }
+}
+
+#[async_trait]
+impl Tool for Grep {
+    fn spec(&self) -> Arc<ToolSpec> {
+        self.spec.clone()
+    }
+
+    fn traits(&self, _: &ToolUse) -> CallTraits {
+        CallTraits::SAFE
+    }
+
+    async fn call(&self, call: ToolCall) -> Returned {
+        let arguments: Arguments = match parse(&call.call) {
+            Ok(arguments) => arguments,
+            Err(output) => return output.into(),
+        };
+        let ground = self.ground.clone();
+        off_the_runtime(move || search(&ground, &arguments, &call.cancel).unwrap_or_else(Output::error))
+            .await
+            .into()
+    }
+}
+
+fn search(ground: &Ground, arguments: &Arguments, cancel: &CancellationToken) -> Result<Output, String> {
+    let matcher = matcher(arguments)?;
+    let only = arguments
+        .glob
+        .as_deref()
+        .map(|glob| Pattern::new(ground, "glob", glob, &arguments.path))
+        .transpose()?;
+    let limit = arguments.limit.unwrap_or(ground.limits.search_results);
+    let mut found = Matches {
+        path: String::new(),
+        lines: Lines::new(limit, ground.limits.output_bytes),
+        files_only: arguments.files_only,
+        passed_over: Vec::new(),
+    };
+    let mut searcher = searcher(arguments.context);
+    for file in files(ground, &arguments.path)? {
+        if cancel.is_cancelled() || found.lines.is_full() {
+            break;
+        }
+        if only.as_ref().is_none_or(|only| file.is_meant(only)) {
+            found.search(ground, &mut searcher, &matcher, file.shown(), cancel);
+        }
+    }
+    Ok(Output::ok(found.finish(&arguments.pattern)))
+}
+
+fn matcher(arguments: &Arguments) -> Result<RegexMatcher, String> {
+    RegexMatcherBuilder::new()
+        .case_insensitive(arguments.ignore_case)
+        .line_terminator(Some(b'\n'))
+        .build(&arguments.pattern)
+        .map_err(|e| format!("`pattern` is no regular expression that fits into a line: {e}"))
+}
+
+fn searcher(context: usize) -> Searcher {
+    SearcherBuilder::new()
+        .binary_detection(BinaryDetection::quit(0))
+        .before_context(context)
+        .after_context(context)
+        .heap_limit(Some(LINE_BYTES_MAX))
+        .build()
+}
+
+/// What was found so far.
+struct Matches {
+    /// The file that is being searched.
+    path: String,
+    lines: Lines,
+    files_only: bool,
+    passed_over: Vec<String>,
+}
+
+impl Matches {
+    fn search(
+        &mut self,
+        ground: &Ground,
+        searcher: &mut Searcher,
+        matcher: &RegexMatcher,
+        path: String,
+        cancel: &CancellationToken,
+    ) {
+        // Beneath the root by handle, whatever the walk's path has become meanwhile.
+        let Ok((file, _)) = ground.root.file(&path) else { return };
+        self.path = path;
+        let result = searcher.search_reader(matcher, Cancellable { file, cancel }, &mut *self);
+        if result.is_err() && !cancel.is_cancelled() {
+            self.passed_over.push(std::mem::take(&mut self.path));
+        }
+    }
+
+    fn show(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(bytes);
+        let text = shortened(text.trim_end_matches(['\n', '\r']), LINE_SHOWN);
+        self.lines.push(&format!("{}{mark}{}{mark}{text}", self.path, number.unwrap_or(0)))
+    }
+
+    fn finish(self, pattern: &str) -> String {
+        let mut text = self.lines.finish(&format!("[nothing matches {pattern}]"));
+        if let [first, others @ ..] = self.passed_over.as_slice() {
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text += &format!(
+                "[{first} and {} others could not be searched: a line is too long, or they can't be read]",
+                others.len()
+            );
+        }
+        text
+    }
+}
+
+impl Sink for Matches {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        if self.files_only {
+            let path = std::mem::take(&mut self.path);
+            self.lines.push(&path);
+            return Ok(false);
+        }
+        Ok(self.show(':', found.line_number(), found.bytes()))
+    }
+
+    fn context(&mut self, _: &Searcher, around: &SinkContext<'_>) -> io::Result<bool> {
+        Ok(self.files_only || self.show('-', around.line_number(), around.bytes()))
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        Ok(self.files_only || self.lines.push("--"))
+    }
+}
+
+/// A file whose reading ends when the call is to end.
+struct Cancellable<'a> {
+    file: std::fs::File,
+    cancel: &'a CancellationToken,
+}
+
+impl Read for Cancellable<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.cancel.is_cancelled() {
+            return Err(io::Error::other("cancelled"));
+        }
+        self.file.read(buffer)
+    }
+}

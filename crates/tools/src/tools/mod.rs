@@ -1,0 +1,9 @@
+//! The tools themselves, one file each: what the model is told, the arguments, the work.
+
+pub(crate) mod bash;
+pub(crate) mod edit;
+pub(crate) mod glob;
+pub(crate) mod grep;
+pub(crate) mod read;
+mod search;
+pub(crate) mod write;

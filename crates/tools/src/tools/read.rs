@@ -1,0 +1,191 @@
+//! `read`: a piece of a text file, with line numbers.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use midturn_core::engine::ports::{CallTraits, Output, Returned, Tool, ToolCall, ToolSpec};
+use midturn_core::rules::conversation::ToolUse;
+use rustix::fs::Stat;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::arguments::{parse, spec};
+use crate::ground::{Ground, Limits, off_the_runtime};
+use crate::root::PathError;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The file: relative to your working folder, or absolute within it. (`file_path` is understood too.)
+    #[serde(alias = "file_path")]
+    path: String,
+    /// The first line wanted, from 1.
+    #[serde(default)]
+    offset: Option<usize>,
+    /// How many lines.
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+/// The tool.
+pub(crate) struct Read {
+    spec: Arc<ToolSpec>,
+    ground: Arc<Ground>,
+}
+
+impl Read {
+    pub(crate) fn new(ground: Arc<Ground>) -> Self {
+        let text = format!(
+            "Reads a text file of your working folder. Each line comes with its number and a tab before it. Without \
+             `limit` at most {} lines; a longer file is read piece by piece with `offset`.",
+            ground.limits.read_lines
+        );
+        Self { spec: spec::<Arguments>("read", &text), ground }
+    }
+}
+
+#[async_trait]
+impl Tool for Read {
+    fn spec(&self) -> Arc<ToolSpec> {
+        self.spec.clone()
+    }
+
+    fn traits(&self, _: &ToolUse) -> CallTraits {
+        CallTraits::SAFE
+    }
+
+    async fn call(&self, call: ToolCall) -> Returned {
+        let arguments: Arguments = match parse(&call.call) {
+            Ok(arguments) => arguments,
+            Err(output) => return output.into(),
+        };
+        let ground = self.ground.clone();
+        let work = off_the_runtime(move || read(&ground, &arguments).unwrap_or_else(Output::error));
+        tokio::select! {
+            biased;
+            output = work => output.into(),
+            // A read changes nothing, so the thread may finish behind our back.
+            () = call.cancel.cancelled() => Output::error("").into(),
+        }
+    }
+}
+
+fn read(ground: &Ground, arguments: &Arguments) -> Result<Output, String> {
+    let (mut file, stat) = ground.root.file(&arguments.path).map_err(|e| e.to_string())?;
+    let text = text_of(&mut file, &stat, &arguments.path, &ground.limits)?;
+    Ok(Output::ok(numbered(&text, arguments, &ground.limits)))
+}
+
+/// The whole text of a file, if it is text and not too large.
+pub(super) fn text_of(
+    file: &mut std::fs::File,
+    stat: &Stat,
+    path: &str,
+    limits: &Limits,
+) -> Result<String, String> {
+    let too_large = |size: u64| {
+        let (size, max) = (mebibytes(size), mebibytes(limits.file_bytes));
+        format!(
+            "`{path}` has {size} MiB, and at most {max} MiB are read: look into it with grep, or with head, tail or sed in bash"
+        )
+    };
+    let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+    if size > limits.file_bytes {
+        return Err(too_large(size));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    // It may have grown since, or be one of those that say 0 and have more.
+    let read = file.take(limits.file_bytes + 1).read_to_end(&mut bytes);
+    read.map_err(|e| PathError::System(path.to_owned(), e).to_string())?;
+    if bytes.len() as u64 > limits.file_bytes {
+        return Err(too_large(bytes.len() as u64));
+    }
+    if bytes.contains(&0) {
+        return Err(format!("`{path}` is a binary file ({} bytes), not text", bytes.len()));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("`{path}` is not UTF-8: byte {at} is not text; convert it with iconv in bash if it is another encoding")
+    })
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / f64::from(1 << 20))
+}
+
+/// Numbered lines, without their ends, as far as one result holds them.
+fn numbered(text: &str, arguments: &Arguments, limits: &Limits) -> String {
+    let total = text.lines().count();
+    let first = arguments.offset.unwrap_or(1).max(1);
+    let wanted = arguments.limit.unwrap_or(limits.read_lines);
+    let mut output = String::new();
+    let mut last = first - 1;
+    for (number, line) in text.lines().enumerate().skip(first - 1).take(wanted) {
+        // Room for the number, and for what is said of a long line.
+        if !output.is_empty()
+            && output.len() + line.len().min(4 * limits.line_chars) + 64 > limits.output_bytes
+        {
+            break;
+        }
+        last = number + 1;
+        // Writing to a string can't fail.
+        let _ = writeln!(output, "{last:>6}\t{}", shortened(line, limits.line_chars));
+    }
+    match (total, last < first) {
+        (0, _) => "[the file is empty]".to_owned(),
+        (_, true) if first > total => {
+            format!("[the file has {total} lines, so there is none from line {first}]")
+        }
+        (_, _) if last < total => {
+            output + &format!("[lines {first} to {last} of {total}; go on with offset {}]", last + 1)
+        }
+        _ => output,
+    }
+}
+
+/// A line, cut where it gets long.
+pub(super) fn shortened(line: &str, max: usize) -> std::borrow::Cow<'_, str> {
+    match line.char_indices().nth(max) {
+        None => line.into(),
+        Some((at, _)) => format!("{} [… {} bytes more in this line]", &line[..at], line.len() - at).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_numbered_and_what_is_not_shown_is_said() {
+        let limits = Limits { read_lines: 3, line_chars: 4, output_bytes: 1000, ..Limits::default() };
+        let rows = [
+            ("a\nb\n", None, None, "     1\ta\n     2\tb\n"),
+            ("a\r\nb", None, None, "     1\ta\n     2\tb\n"),
+            (
+                "1\n2\n3\n4\n",
+                None,
+                None,
+                "     1\t1\n     2\t2\n     3\t3\n[lines 1 to 3 of 4; go on with offset 4]",
+            ),
+            ("1\n2\n3\n4\n", Some(4), None, "     4\t4\n"),
+            ("1\n2\n3\n", Some(2), Some(1), "     2\t2\n[lines 2 to 2 of 3; go on with offset 3]"),
+            ("1\n", Some(9), None, "[the file has 1 lines, so there is none from line 9]"),
+            ("", None, None, "[the file is empty]"),
+            ("ééééé\n", None, None, "     1\téééé [… 2 bytes more in this line]\n"),
+        ];
+        for (text, offset, limit, expected) in rows {
+            let arguments = Arguments { path: "f".into(), offset, limit };
+            assert_eq!(numbered(text, &arguments, &limits), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_result_holds_no_more_than_it_may() {
+        let limits = Limits { output_bytes: 500, ..Limits::default() };
+        let arguments = Arguments { path: "f".into(), offset: None, limit: None };
+        let output = numbered(&"some line\n".repeat(1000), &arguments, &limits);
+        assert!(output.len() < 600 && output.contains("go on with offset"), "{output}");
+    }
+}

@@ -1,0 +1,115 @@
+//! What `grep` and `glob` share: which files they look at, and a list that knows its bounds.
+
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::{DirEntry, WalkBuilder};
+
+use crate::ground::Ground;
+
+/// The files beneath a folder, or the file itself, by name: what `.gitignore` and the like
+/// exclude is left out, so is `.git`, and links are not followed.
+pub(super) fn files(ground: &Ground, path: &str) -> Result<impl Iterator<Item = Found> + use<>, String> {
+    let start = match ground.root.file(path) {
+        Ok(_) => ground.root.path().join(ground.root.relative(path).map_err(|e| e.to_string())?),
+        Err(_) => ground.root.folder(path).map_err(|e| e.to_string())?,
+    };
+    let root = ground.root.path().to_owned();
+    let walk = WalkBuilder::new(start)
+        .hidden(false)
+        .require_git(false)
+        .sort_by_file_name(Ord::cmp)
+        .filter_entry(|entry| entry.file_name() != ".git")
+        .build();
+    // What can't be looked at isn't there for a search.
+    Ok(walk.flatten().filter(is_file).filter_map(move |entry| Found::new(&root, entry.path())))
+}
+
+fn is_file(entry: &DirEntry) -> bool {
+    entry.file_type().is_some_and(|kind| kind.is_file())
+}
+
+/// A file that a search came upon.
+pub(super) struct Found {
+    /// Its path, relative to the root.
+    pub(super) path: PathBuf,
+}
+
+impl Found {
+    fn new(root: &Path, path: &Path) -> Option<Self> {
+        path.strip_prefix(root).ok().map(|path| Self { path: path.to_owned() })
+    }
+
+    /// As it is shown, and as the other tools take it.
+    pub(super) fn shown(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+
+    /// Whether it is what the pattern means: its name, where the pattern has no slash, else its
+    /// path from the folder that is searched.
+    pub(super) fn is_meant(&self, pattern: &Pattern) -> bool {
+        match (pattern.by_name, self.path.strip_prefix(&pattern.from)) {
+            (true, _) => self.path.file_name().is_some_and(|name| pattern.glob.is_match(name)),
+            (false, Ok(path)) => pattern.glob.is_match(path),
+            (false, Err(_)) => false,
+        }
+    }
+}
+
+/// A glob pattern.
+pub(super) struct Pattern {
+    glob: GlobMatcher,
+    by_name: bool,
+    /// The folder that is searched, relative to the root.
+    from: PathBuf,
+}
+
+impl Pattern {
+    pub(super) fn new(ground: &Ground, argument: &str, text: &str, path: &str) -> Result<Self, String> {
+        let glob = GlobBuilder::new(text.trim_start_matches("./")).literal_separator(true).build();
+        let glob = glob.map_err(|e| format!("`{argument}` is no glob pattern: {e}"))?;
+        let folder = ground.root.folder(path).unwrap_or_default();
+        let from = folder.strip_prefix(ground.root.path()).unwrap_or(Path::new("")).to_owned();
+        Ok(Self { glob: glob.compile_matcher(), by_name: !text.contains('/'), from })
+    }
+}
+
+/// Lines of a result, as many as it may hold.
+pub(super) struct Lines {
+    text: String,
+    count: usize,
+    count_max: usize,
+    bytes_max: usize,
+    full: bool,
+}
+
+impl Lines {
+    pub(super) fn new(count_max: usize, bytes_max: usize) -> Self {
+        Self { text: String::new(), count: 0, count_max, bytes_max, full: false }
+    }
+
+    /// Adds a line, or notes that there would have been more. False: it is full.
+    pub(super) fn push(&mut self, line: &str) -> bool {
+        if self.count == self.count_max || self.text.len() + line.len() > self.bytes_max {
+            self.full = true;
+            return false;
+        }
+        self.count += 1;
+        self.text.push_str(line);
+        self.text.push('\n');
+        true
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// The lines; `none` when there is none.
+    pub(super) fn finish(self, none: &str) -> String {
+        match (self.count, self.full) {
+            (0, false) => none.to_owned(),
+            (count, true) => format!("{}[{count} shown, there are more: narrow the search]", self.text),
+            (_, false) => self.text,
+        }
+    }
+}

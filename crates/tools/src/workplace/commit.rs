@@ -1,0 +1,205 @@
+//! At a run's end: what changed goes to the agent's branch. Whatever state the agent left its
+//! worktree in, nothing is lost: what can't be committed stays where it is, and that is said.
+
+use std::path::Path;
+
+use midturn_core::engine::ports::Changes;
+use midturn_core::rules::id::RunId;
+
+use super::git::{Git, GitError, parts};
+use super::worktree::Worktree;
+use crate::root::TEMPORARY;
+
+/// Commits what changed and says which files are different from the worktree's start.
+pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId) -> Changes {
+    let mut changes = Changes { branch: Some(worktree.branch.clone()), ..Changes::default() };
+    let end =
+        RunEnd { worktree, git: Git::new(&worktree.top).by(agent), message: format!("{agent}: run {run}") };
+    if let Err(error) = end.save(&mut changes.notes).await {
+        changes
+            .notes
+            .push(format!("not all could be committed ({error}); the work is in {}", worktree.top.display()));
+    }
+    match end.files(&mut changes.notes).await {
+        Ok(files) => changes.files = files,
+        Err(error) => changes.notes.push(format!("the files changed can't be listed: {error}")),
+    }
+    changes
+}
+
+/// One run's end.
+struct RunEnd<'a> {
+    worktree: &'a Worktree,
+    git: Git<'a>,
+    message: String,
+}
+
+impl RunEnd<'_> {
+    fn reference(&self) -> String {
+        format!("refs/heads/{}", self.worktree.branch)
+    }
+
+    /// Saves what is uncommitted, and what was committed elsewhere than on the branch.
+    async fn save(&self, notes: &mut Vec<String>) -> Result<(), GitError> {
+        let status = self.git.bytes(&["status", "--porcelain=v1", "-z", "--untracked-files=all"]).await?;
+        let head = self.git.maybe(&["symbolic-ref", "--quiet", "HEAD"]).await?;
+        if head.as_deref() != Some(&self.reference()) {
+            return self.save_from_elsewhere(head, notes).await;
+        }
+        if parts(&status).next().is_none() {
+            return Ok(());
+        }
+        if self.unfinished_merge() {
+            notes.push("a merge was not finished: it was committed as it stood".to_owned());
+        }
+        match self.commit_all().await {
+            Ok(()) => Ok(()),
+            // A git command that was killed leaves its lock behind; none of ours is alive.
+            Err(error) if self.remove_lock().await? => self.commit_all().await.map_err(|_| error),
+            Err(error) => self.commit_the_rest(error).await,
+        }
+    }
+
+    async fn commit_all(&self) -> Result<(), GitError> {
+        self.add(&[]).await?;
+        self.commit_index().await
+    }
+
+    /// One file that can't be read doesn't keep the others from being committed.
+    async fn commit_the_rest(&self, error: GitError) -> Result<(), GitError> {
+        // It fails again, for the same file; the error to report is the one that is there.
+        let _ = self.add(&["--ignore-errors"]).await;
+        self.commit_index().await?;
+        Err(error)
+    }
+
+    async fn add(&self, options: &[&str]) -> Result<(), GitError> {
+        let ours = format!(":(exclude,top,glob)**/{TEMPORARY}*");
+        let words = [&["add", "--all"], options, &["--", ":/", &ours]].concat();
+        self.git.bytes(&words).await.map(drop)
+    }
+
+    async fn commit_index(&self) -> Result<(), GitError> {
+        if self.git.is(&["diff", "--cached", "--quiet"]).await? && !self.unfinished_merge() {
+            return Ok(());
+        }
+        self.git.bytes(&["commit", "--quiet", "--no-verify", "-m", &self.message]).await.map(drop)
+    }
+
+    fn unfinished_merge(&self) -> bool {
+        // In a worktree `.git` is a file that names the folder where such things lie.
+        let link = std::fs::read_to_string(self.worktree.top.join(".git")).unwrap_or_default();
+        let folder = link.trim_end().strip_prefix("gitdir: ").unwrap_or_default();
+        Path::new(folder).join("MERGE_HEAD").exists()
+    }
+
+    async fn remove_lock(&self) -> Result<bool, GitError> {
+        let lock = self.git.text(&["rev-parse", "--git-path", "index.lock"]).await?;
+        Ok(std::fs::remove_file(self.worktree.top.join(lock)).is_ok())
+    }
+
+    /// The agent left its branch (another one, or none while it rebases). What there is then is
+    /// committed to its branch from outside, without touching its index: a commit with the
+    /// branch and the place where the agent is as parents.
+    async fn save_from_elsewhere(
+        &self,
+        head: Option<String>,
+        notes: &mut Vec<String>,
+    ) -> Result<(), GitError> {
+        let here = self.git.text(&["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+        let tip = self.git.maybe(&["rev-parse", "--verify", "--quiet", &self.reference()]).await?;
+        let tree = self.tree_of_all().await?;
+        let already = match &tip {
+            Some(tip) => {
+                let same =
+                    self.git.text(&["rev-parse", "--verify", &format!("{tip}^{{tree}}")]).await? == tree;
+                same && self.git.is(&["merge-base", "--is-ancestor", &here, tip]).await?
+            }
+            None => false,
+        };
+        if !already {
+            let parents: Vec<&str> = tip.iter().chain([&here]).flat_map(|parent| ["-p", parent]).collect();
+            let words = [&["commit-tree", &tree, "-m", &self.message], parents.as_slice()].concat();
+            let commit = self.git.text(&words).await?;
+            self.git.bytes(&["update-ref", &self.reference(), &commit, tip.as_deref().unwrap_or("")]).await?;
+        }
+        let place = head.as_deref().and_then(|head| head.strip_prefix("refs/heads/")).map_or_else(
+            || format!("on no branch, at {}", here.get(..12).unwrap_or(&here)),
+            |branch| format!("on branch {branch}"),
+        );
+        notes.push(format!(
+            "the worktree was left {place}; the work is on {} all the same",
+            self.worktree.branch
+        ));
+        Ok(())
+    }
+
+    async fn tree_of_all(&self) -> Result<String, GitError> {
+        let mut index = self.worktree.top.clone().into_os_string();
+        index.push(".midturn-index");
+        let git = self.git.clone().with("GIT_INDEX_FILE", &index);
+        let tree = async {
+            git.bytes(&["read-tree", "HEAD"]).await?;
+            let ours = format!(":(exclude,top,glob)**/{TEMPORARY}*");
+            git.bytes(&["add", "--all", "--", ":/", &ours]).await?;
+            git.text(&["write-tree"]).await
+        };
+        let tree = tree.await;
+        match std::fs::remove_file(&index) {
+            Ok(()) => tree,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => tree,
+            Err(error) => tree.and(Err(error.into())),
+        }
+    }
+
+    /// The files that differ between the worktree's start and the branch, relative to the root.
+    async fn files(&self, notes: &mut Vec<String>) -> Result<Vec<String>, GitError> {
+        let words =
+            ["diff-tree", "-r", "--raw", "-z", "--no-renames", &self.worktree.start, &self.reference()];
+        let answer = self.git.bytes(&words).await?;
+        let mut files = Vec::new();
+        let mut answer = parts(&answer);
+        // `:OLDMODE NEWMODE OLD NEW STATUS`, then the path.
+        while let (Some(change), Some(path)) = (answer.next(), answer.next()) {
+            let path = relative(&self.worktree.prefix, &String::from_utf8_lossy(path));
+            if change.split(|&b| b == b' ').nth(1) == Some(b"160000") {
+                notes.push(format!("{path} is a git repository of its own: its files are not on the branch but in the worktree"));
+            }
+            files.push(path);
+        }
+        Ok(files)
+    }
+}
+
+/// A path of the work tree as seen from the folder `prefix` in it.
+fn relative(prefix: &str, path: &str) -> String {
+    let mut ups = String::new();
+    let mut above = prefix;
+    loop {
+        if let Some(rest) = path.strip_prefix(above) {
+            return ups + rest;
+        }
+        ups.push_str("../");
+        let parent = above.trim_end_matches('/').rfind('/').map_or(0, |at| at + 1);
+        above = &above[..parent];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_told_as_the_agent_would_write_it() {
+        let rows = [
+            ("", "a/b", "a/b"),
+            ("a/", "a/b", "b"),
+            ("a/b/", "a/c", "../c"),
+            ("a/b/", "x", "../../x"),
+            ("a/", "ab/c", "../ab/c"),
+        ];
+        for (prefix, path, expected) in rows {
+            assert_eq!(relative(prefix, path), expected, "{prefix} {path}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The git command: never a hook, never a prompt, never the caller's environment.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::Command;
+
+/// How much of git's answer is taken, in bytes.
+const ANSWER_MAX: u64 = 64 << 20;
+
+/// How much of what it complains about is taken, in bytes.
+const COMPLAINT_MAX: u64 = 16 << 10;
+
+/// How long one git command may take: a large checkout takes its time, a lost server for ever.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What git may know of the caller's environment: where things are.
+const KEPT: [&str; 4] = ["PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR"];
+
+/// Hooks and monitors are programs that the repository names; nobody asked for them here.
+const SETTINGS: [&str; 6] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+];
+
+/// Why git gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum GitError {
+    /// It can't be started.
+    #[error("git can't be run: {0}")]
+    NotRun(#[from] std::io::Error),
+    /// It failed.
+    #[error("git {command} failed: {complaint}")]
+    Failed { command: String, complaint: String },
+    /// It says more than anybody wants to read.
+    #[error("git {0} answered with more than {max} MiB", max = ANSWER_MAX >> 20)]
+    TooMuch(String),
+    /// It doesn't end.
+    #[error("git {0} did not end within {seconds} s", seconds = PATIENCE.as_secs())]
+    TimedOut(String),
+}
+
+/// Runs git in one folder.
+#[derive(Clone, Debug)]
+pub(super) struct Git<'a> {
+    folder: &'a Path,
+    environment: Vec<(&'static str, OsString)>,
+}
+
+impl<'a> Git<'a> {
+    pub(super) fn new(folder: &'a Path) -> Self {
+        let kept = KEPT.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+        let fixed = [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
+        let fixed = fixed.into_iter().map(|(name, value)| (name, value.into()));
+        Self { folder, environment: kept.chain(fixed).collect() }
+    }
+
+    /// With another variable.
+    pub(super) fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name, value.into()));
+        self
+    }
+
+    /// Commits are an agent's, under its name.
+    pub(super) fn by(self, agent: &str) -> Self {
+        let email = format!("{agent}@midturn.invalid");
+        self.with("GIT_AUTHOR_NAME", agent)
+            .with("GIT_AUTHOR_EMAIL", &email)
+            .with("GIT_COMMITTER_NAME", agent)
+            .with("GIT_COMMITTER_EMAIL", email)
+    }
+
+    /// What it answers, byte for byte.
+    pub(super) async fn bytes(&self, words: &[&str]) -> Result<Vec<u8>, GitError> {
+        let (status, answer, complaint) = self.run(words).await?;
+        if status.success() {
+            return Ok(answer);
+        }
+        let complaint = String::from_utf8_lossy(&complaint).trim().replace('\n', "; ");
+        let complaint = if complaint.is_empty() { status.to_string() } else { complaint };
+        Err(GitError::Failed { command: words[0].to_owned(), complaint })
+    }
+
+    /// What it answers as text, without the line break at the end.
+    pub(super) async fn text(&self, words: &[&str]) -> Result<String, GitError> {
+        let text = String::from_utf8_lossy(&self.bytes(words).await?).into_owned();
+        Ok(text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))
+    }
+
+    /// A question that git answers with its exit status: 0 yes, 1 no.
+    pub(super) async fn is(&self, words: &[&str]) -> Result<bool, GitError> {
+        let (status, _, complaint) = self.run(words).await?;
+        match status.code() {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(GitError::Failed {
+                command: words[0].to_owned(),
+                complaint: String::from_utf8_lossy(&complaint).trim().to_owned(),
+            }),
+        }
+    }
+
+    /// As [`Git::text`], for a question that may have no answer: git then exits with 1.
+    pub(super) async fn maybe(&self, words: &[&str]) -> Result<Option<String>, GitError> {
+        match self.run(words).await? {
+            (status, answer, _) if status.success() => {
+                Ok(Some(String::from_utf8_lossy(&answer).trim_end().to_owned()))
+            }
+            (status, _, _) if status.code() == Some(1) => Ok(None),
+            (_, _, complaint) => Err(GitError::Failed {
+                command: words[0].to_owned(),
+                complaint: String::from_utf8_lossy(&complaint).trim().to_owned(),
+            }),
+        }
+    }
+
+    async fn run(&self, words: &[&str]) -> Result<(ExitStatus, Vec<u8>, Vec<u8>), GitError> {
+        let mut child = Command::new("git")
+            .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
+            .args(words.iter().map(OsStr::new))
+            .current_dir(self.folder)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let (answer, complaint) = (child.stdout.take(), child.stderr.take());
+        let all = async {
+            let (answer, complaint) =
+                tokio::try_join!(upto(answer, ANSWER_MAX), upto(complaint, COMPLAINT_MAX))?;
+            // Nobody reads on: what it still wants to say ends it.
+            Ok::<_, std::io::Error>((child.wait().await?, answer, complaint))
+        };
+        let ended = tokio::time::timeout(PATIENCE, all).await;
+        let (status, answer, complaint) = ended.map_err(|_| GitError::TimedOut(words[0].to_owned()))??;
+        if answer.len() as u64 > ANSWER_MAX {
+            return Err(GitError::TooMuch(words[0].to_owned()));
+        }
+        Ok((status, answer, complaint))
+    }
+}
+
+/// One byte more than the bound shows that there was more. The pipe is closed then.
+async fn upto(source: Option<impl AsyncRead + Unpin>, max: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(source) = source {
+        source.take(max + 1).read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
+}
+
+/// The parts of an answer to `-z`.
+pub(super) fn parts(answer: &[u8]) -> impl Iterator<Item = &[u8]> {
+    answer.split(|&b| b == 0).filter(|part| !part.is_empty())
+}

@@ -1,0 +1,292 @@
+//! The work tools as a model meets them: arguments, results, bounds, errors.
+#![allow(clippy::unwrap_used, reason = "this is all test code")]
+
+mod support;
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::Duration;
+
+use midturn_core::engine::ports::{Output, Workplace as _};
+use midturn_tools::Limits;
+use serde_json::{Value, json};
+use support::{Tools, name};
+
+async fn tools() -> Tools {
+    Tools::new(Limits::default()).await
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_say_what_was_wrong_and_where() {
+    let tools = tools().await;
+    let rows = [
+        ("bash", json!({}), "missing field `command`"),
+        ("bash", json!({"command": 3}), "`command`: invalid type: integer `3`, expected a string"),
+        ("bash", json!({"command": "true", "timeout": "1s"}), "`timeout`: invalid type"),
+        (
+            "bash",
+            json!({"command": "true", "timeout": 120_000}),
+            "`timeout`: 120000 is not between 0 and 600 seconds",
+        ),
+        ("bash", json!({"command": "true", "timeout": 0}), "is not between"),
+        ("bash", json!({"command": "true", "cwd": "/"}), "unknown field `cwd`"),
+        ("read", json!({"path": "a", "offset": -1}), "`offset`"),
+        ("read", json!([]), "The arguments of read don't fit"),
+        ("edit", json!({"path": "a", "old": "b"}), "missing field `new`"),
+        ("write", json!({"content": ""}), "missing field `path`"),
+        ("grep", json!({"pattern": "("}), "`pattern` is no regular expression"),
+        ("glob", json!({"pattern": "["}), "`pattern` is no glob pattern"),
+        ("grep", json!({"pattern": "a", "glob": "["}), "`glob` is no glob pattern"),
+    ];
+    for (tool, input, says) in rows {
+        let output = tools.call(tool, input.clone()).await;
+        assert!(output.is_error && output.text.contains(says), "{tool} {input}: {}", output.text);
+    }
+}
+
+#[tokio::test]
+async fn readers_are_safe_and_edits_name_their_file_however_it_is_written() {
+    let tools = tools().await;
+    for (tool, safe) in
+        [("read", true), ("grep", true), ("glob", true), ("bash", false), ("edit", false), ("write", false)]
+    {
+        assert_eq!(tools.traits(tool, json!({})).safe, safe, "{tool}");
+    }
+    let absolute = tools.folder.path().canonicalize().unwrap().join("src/a.rs");
+    let written = ["src/a.rs", "./src/a.rs", "src//b/../a.rs", absolute.to_str().unwrap()];
+    for path in written {
+        for input in [json!({"path": path}), json!({"file_path": path})] {
+            assert_eq!(tools.traits("edit", input).edits.as_deref(), Some("src/a.rs"), "{path}");
+        }
+    }
+    assert_eq!(tools.traits("write", json!({"path": "../x"})).edits, None);
+}
+
+#[tokio::test]
+async fn a_command_runs_in_the_root_without_input_and_without_keys() {
+    let tools = tools().await;
+    let rows = [
+        ("pwd -P", tools.folder.path().canonicalize().unwrap().display().to_string() + "\n", false),
+        ("cat", "(no output)".to_owned(), false),
+        ("echo out; echo err >&2; exit 4", "out\nerr\n[exit status 4]".to_owned(), true),
+        ("printf 'a\\377b'", "a\u{FFFD}b".to_owned(), false),
+        ("sleep 300 &", "[1 process it left running was ended]".to_owned(), false),
+    ];
+    for (command, text, is_error) in rows {
+        assert_eq!(
+            tools.call("bash", json!({"command": command})).await,
+            Output { text, is_error },
+            "{command}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_is_cut_returns_what_it_said_and_said_it_while_it_ran() {
+    let tools = tools().await;
+    let command = json!({"command": "echo first; setsid sleep 300 & sleep 300; echo never"});
+    let (output, heard) = tools.call_until("first", "bash", command).await;
+    assert_eq!((output.text.as_str(), heard.as_str()), ("first\n", "first\n"));
+    let late = tools.call("bash", json!({"command": "echo a; sleep 300", "timeout": 0.2})).await;
+    assert_eq!(late, Output::error("a\n[Timed out after 0.2 s; it was ended, with all it started]"));
+}
+
+#[tokio::test]
+async fn output_without_end_is_cut_in_the_middle_and_costs_no_memory() {
+    let tools =
+        Tools::new(Limits { output_bytes: 100, timeout: Duration::from_secs(300), ..Limits::default() })
+            .await;
+    let output = tools.call("bash", json!({"command": "yes | head -n 1000; echo end"})).await;
+    assert_eq!(
+        output.text,
+        format!("{}\n[… 1904 bytes left out …]\n{}end\n", "y\n".repeat(25), "y\n".repeat(23))
+    );
+    let before = peak_memory();
+    let mib = 1 << 20;
+    let output = tools.call("bash", json!({"command": "head -c 1G /dev/zero | tr '\\0' x"})).await;
+    assert!(output.text.contains(&format!("[… {} bytes left out …]", (1024 * mib) - 100)), "{}", output.text);
+    let grown = peak_memory().saturating_sub(before);
+    assert!(grown < 64 * mib, "{} MiB", grown / mib);
+}
+
+/// The most memory this process ever had, in bytes.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+}
+
+#[tokio::test]
+async fn files_that_are_no_text_or_too_large_are_named_as_that() {
+    let tools = Tools::new(Limits { file_bytes: 1000, ..Limits::default() }).await;
+    tools.write("binary", b"a\0b");
+    tools.write("latin1", b"ab\xE9");
+    tools.write("large", "x".repeat(1001));
+    std::fs::create_dir(tools.path("folder")).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, tools.path("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
+    let rows = [
+        ("binary", "`binary` is a binary file (3 bytes)"),
+        ("latin1", "`latin1` is not UTF-8: byte 2"),
+        ("large", "at most 0.0 MiB are read"),
+        ("folder", "`folder` is a folder"),
+        ("pipe", "`pipe` is neither a file nor a folder"),
+        ("missing", "`missing` does not exist"),
+        ("binary/x", "`binary/x` is not a folder"),
+        ("", "the path is empty"),
+    ];
+    for (path, says) in rows {
+        for (tool, input) in
+            [("read", json!({"path": path})), ("edit", json!({"path": path, "old": "a", "new": "b"}))]
+        {
+            let output = tools.call(tool, input).await;
+            let says = says.replace("`binary/x` is not a folder", "is not a folder");
+            assert!(output.is_error && output.text.contains(&says), "{tool} {path}: {}", output.text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_edit_keeps_the_mode_and_the_line_endings() {
+    let tools = tools().await;
+    tools.write("run.sh", "one\r\ntwo\r\n");
+    std::fs::set_permissions(tools.path("run.sh"), PermissionsExt::from_mode(0o751)).unwrap();
+    let output = tools.call("edit", json!({"path": "run.sh", "old": "one\ntwo", "new": "1\n2\n3"})).await;
+    assert_eq!(output, Output::ok("Edited run.sh."));
+    assert_eq!(tools.content("run.sh"), "1\r\n2\r\n3\r\n");
+    let output = tools.call("write", json!({"path": "run.sh", "content": "a\nb\n"})).await;
+    assert_eq!(output.text, "Replaced run.sh (6 bytes, with its CRLF line endings).");
+    assert_eq!(tools.content("run.sh"), "a\r\nb\r\n");
+    assert_eq!(tools.path("run.sh").metadata().unwrap().permissions().mode() & 0o7777, 0o751);
+}
+
+#[tokio::test]
+async fn an_edit_that_fails_leaves_the_file_and_nothing_else() {
+    let tools = tools().await;
+    tools.write("a", "x y x");
+    tools.write("fixed", "x");
+    std::fs::set_permissions(tools.path("fixed"), PermissionsExt::from_mode(0o444)).unwrap();
+    let rows = [
+        ("a", "x", "is in `a` 2 times"),
+        ("a", "z", "is not in `a`"),
+        ("fixed", "x", "`fixed` is read-only (mode 444)"),
+        ("b", "x", "`b` does not exist"),
+        ("new/b", "x", "`new/b` does not exist"),
+    ];
+    for (path, old, says) in rows {
+        let output =
+            tools.call("edit", json!({"file_path": path, "old_string": old, "new_string": "n"})).await;
+        assert!(output.is_error && output.text.contains(says), "{path}: {}", output.text);
+    }
+    assert_eq!(tools.content("a"), "x y x");
+    let mut left: Vec<_> =
+        std::fs::read_dir(tools.folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["a", "fixed"]);
+    let output = tools.call("edit", json!({"path": "a", "old": "x", "new": "z", "replace_all": true})).await;
+    assert_eq!((output.text.as_str(), tools.content("a").as_str()), ("Edited a in 2 places.", "z y z"));
+}
+
+#[tokio::test]
+async fn no_path_leads_out() {
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("secret"), "s").unwrap();
+    let tools = tools().await;
+    let up = format!("../{}/secret", outside.path().file_name().unwrap().to_str().unwrap());
+    symlink(outside.path().join("secret"), tools.path("link")).unwrap();
+    symlink(outside.path(), tools.path("folder")).unwrap();
+    symlink(&up, tools.path("up")).unwrap();
+    let secret = outside.path().join("secret").display().to_string();
+    for path in [&secret, &up, "link", "folder/secret", "folder/new", "up", "/etc/passwd", "..", "a/../../x"]
+    {
+        for (tool, input) in [
+            ("read", json!({"path": path})),
+            ("write", json!({"path": path, "content": "x"})),
+            ("edit", json!({"path": path, "old": "s", "new": "x"})),
+            ("grep", json!({"path": path, "pattern": "s"})),
+            ("glob", json!({"path": path, "pattern": "*"})),
+        ] {
+            let output = tools.call(tool, input).await;
+            assert!(output.is_error && !output.text.contains("Replaced"), "{tool} {path}: {}", output.text);
+        }
+    }
+    let inside = std::fs::read_dir(outside.path()).unwrap().count();
+    assert_eq!((inside, std::fs::read_to_string(secret).unwrap().as_str()), (1, "s"));
+    assert!(tools.path("link").is_symlink());
+}
+
+#[tokio::test]
+async fn links_that_stay_inside_are_followed_and_stay_links() {
+    let tools = tools().await;
+    tools.write("real/a", "one");
+    symlink("real", tools.path("folder")).unwrap();
+    symlink("folder/a", tools.path("link")).unwrap();
+    tools.call("edit", json!({"path": "link", "old": "one", "new": "two"})).await;
+    assert_eq!(tools.call("read", json!({"path": "folder/../real/a"})).await.text, "     1\ttwo\n");
+    assert!(tools.path("link").is_symlink() && !tools.path("real/a").is_symlink());
+    let made = tools.call("write", json!({"path": "folder/deep/er/b", "content": "x"})).await;
+    assert_eq!(made, Output::ok("Created folder/deep/er/b (1 bytes)."));
+    assert_eq!(tools.content("real/deep/er/b"), "x");
+}
+
+#[tokio::test]
+async fn searches_find_what_is_there_and_not_what_is_excluded() {
+    let tools = tools().await;
+    tools.write("src/main.rs", "fn main() {\n    Open();\n}\n");
+    tools.write("src/lib.rs", "pub fn open() {}\r\n");
+    tools.write("docs/a.md", "open\n");
+    tools.write("target/x.rs", "open\n");
+    tools.write(".git/x.rs", "open\n");
+    tools.write(".ci/run", "open\n");
+    tools.write(".gitignore", "target\n");
+    tools.write("image", b"open\0");
+    let rows: [(&str, Value, &str); 12] = [
+        (
+            "grep",
+            json!({"pattern": "open"}),
+            ".ci/run:1:open\ndocs/a.md:1:open\nsrc/lib.rs:1:pub fn open() {}\n",
+        ),
+        (
+            "grep",
+            json!({"pattern": "open", "glob": "*.rs", "ignore_case": true}),
+            "src/lib.rs:1:pub fn open() {}\nsrc/main.rs:2:    Open();\n",
+        ),
+        (
+            "grep",
+            json!({"pattern": "Open", "context": 1}),
+            "src/main.rs-1-fn main() {\nsrc/main.rs:2:    Open();\nsrc/main.rs-3-}\n",
+        ),
+        ("grep", json!({"pattern": "open", "files_only": true, "path": "src"}), "src/lib.rs\n"),
+        ("grep", json!({"pattern": "open", "path": "docs/a.md"}), "docs/a.md:1:open\n"),
+        (
+            "grep",
+            json!({"pattern": "open", "limit": 1}),
+            ".ci/run:1:open\n[1 shown, there are more: narrow the search]",
+        ),
+        ("grep", json!({"pattern": "nowhere"}), "[nothing matches nowhere]"),
+        ("glob", json!({"pattern": "*.rs"}), "src/lib.rs\nsrc/main.rs\n"),
+        ("glob", json!({"pattern": "src/**/l*.rs"}), "src/lib.rs\n"),
+        ("glob", json!({"pattern": "./*.rs", "path": "src"}), "src/lib.rs\nsrc/main.rs\n"),
+        (
+            "glob",
+            json!({"pattern": "**/*", "limit": 2}),
+            ".ci/run\n.gitignore\n[2 shown, there are more: narrow the search]",
+        ),
+        ("glob", json!({"pattern": "*.py"}), "[no file is of the pattern *.py]"),
+    ];
+    for (tool, input, text) in rows {
+        assert_eq!(tools.call(tool, input.clone()).await, Output::ok(text), "{tool} {input}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_worktree_a_run_reports_the_files_that_were_edited() {
+    let tools = tools().await;
+    tools.call("write", json!({"path": "b", "content": "x"})).await;
+    tools.call("write", json!({"path": "./a/../c", "content": "x"})).await;
+    tools.call("edit", json!({"path": "b", "old": "x", "new": "y"})).await;
+    tools.call("edit", json!({"path": "d", "old": "x", "new": "y"})).await;
+    let lead = name("lead");
+    let changes = tools.workplace.run_ended(&lead, 1).await.unwrap();
+    assert_eq!((changes.branch, changes.files), (None, vec!["b".to_owned()]));
+    assert_eq!(tools.workplace.run_ended(&lead, 2).await.unwrap().files, Vec::<String>::new());
+}

@@ -1,0 +1,330 @@
+//! The rules of the house that a machine can check (docs/architecture.md, "Ten rules").
+//!
+//! Every test names the rule; what breaks it is listed as `PATH:LINE`. Nothing here knows what
+//! the code does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use midturn_tests::{cargo, root};
+use source::{Source, files_below, listed, read, sources};
+
+#[path = "tidy/source.rs"]
+mod source;
+
+/// All Rust files of the project, read once.
+fn all() -> &'static [Source] {
+    static ALL: OnceLock<Vec<Source>> = OnceLock::new();
+    ALL.get_or_init(|| sources(root()))
+}
+
+/// Fails with a list of what breaks the rule.
+fn none(rule: &str, broken: Vec<String>) {
+    assert!(broken.is_empty(), "{rule}:\n  {}", broken.join("\n  "));
+}
+
+fn outside_tests(source: &Source, line: usize) -> bool {
+    !source.is_test_line(line)
+}
+
+fn in_tests(source: &Source, line: usize) -> bool {
+    source.is_test_line(line)
+}
+
+/// All places of these words in all files.
+fn everywhere(words: &[&[&str]], wanted: impl Fn(&Source, usize) -> bool + Copy) -> Vec<String> {
+    let found = |source: &Source| -> Vec<String> {
+        let places = words.iter().flat_map(|words| source.places(words, wanted));
+        places.collect()
+    };
+    all().iter().flat_map(found).collect()
+}
+
+fn source(path: &str) -> &'static Source {
+    let found = all().iter().find(|source| source.path.ends_with(path));
+    found.unwrap_or_else(|| panic!("there is no {path}"))
+}
+
+#[test]
+fn the_scanner_sees_code_and_neither_comments_nor_texts() {
+    let text = r#"//! x.unwrap()
+fn of(x: Option<[u8; 2]>) -> &'static str {
+    // x.unwrap()
+    let say = ".unwrap()";
+    x . unwrap ();
+    say
+}
+#[cfg(test)]
+mod tests {
+    fn helps() { x.unwrap() }
+}
+#[cfg(test)]
+use other::{a, b};
+mod last { fn long() {
+
+} }"#;
+    let file = Source::of("src/a.rs".as_ref(), text.to_owned());
+    let unwrap: &[&str] = &[".", "unwrap", "("];
+    assert_eq!(file.places(unwrap, outside_tests), ["src/a.rs:5"]);
+    assert_eq!(file.places(unwrap, in_tests), ["src/a.rs:10"]);
+    assert_eq!(file.lines_without_tests(), text.lines().count() - 6);
+    let lengths: Vec<_> = file.functions().into_iter().map(|f| (f.name, f.line, f.lines)).collect();
+    assert_eq!(lengths, [("of".into(), 2, 6), ("helps".into(), 10, 1), ("long".into(), 14, 3)]);
+    assert_eq!(citations("invariant 3, invariants 4, invariant_7_holds, invariants"), [3, 4, 7].into());
+    assert_eq!(snake_case("ModelFinished"), "model_finished");
+    let kinds = Source::of(
+        "e.rs".as_ref(),
+        "pub enum E { #[x(y)] A { b: u8 }, C {} } struct S { pub d: a::B, e: u8 }".into(),
+    );
+    assert_eq!(listed(kinds.braces_after(&["pub", "enum", "E"]), "{"), ["A", "C"]);
+    assert_eq!(listed(kinds.braces_after(&["struct", "S"]), ":"), ["d", "e"]);
+}
+
+#[test]
+fn the_rules_neither_wait_nor_lock_nor_look_at_clocks_and_files() {
+    let forbidden: [&[&str]; 18] = [
+        &["async"],
+        &["await"],
+        &["tokio"],
+        &["tokio_util"],
+        &["async_trait"],
+        &["parking_lot"],
+        &["Mutex"],
+        &["RwLock"],
+        &["std", ":", ":", "fs"],
+        &["std", ":", ":", "env"],
+        &["std", ":", ":", "net"],
+        &["std", ":", ":", "process"],
+        &["std", ":", ":", "thread"],
+        &["File"],
+        &["Instant"],
+        &["SystemTime"],
+        &["crate", ":", ":", "engine"],
+        &["unsafe"],
+    ];
+    let rules = |source: &Source, _| source.path.starts_with("crates/core/src/rules");
+    assert!(all().iter().any(|source| rules(source, 0)));
+    none("the rules are pure", everywhere(&forbidden, rules));
+}
+
+#[test]
+fn the_crate_graph_is_a_star() {
+    let metadata = std::process::Command::new(cargo())
+        .current_dir(root())
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    assert!(packages.len() > 2, "cargo metadata lists the workspace");
+    let mut edges = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let on = dependency["name"].as_str().unwrap();
+            let inside = on.starts_with("midturn");
+            let joins = ["midturn", "midturn-tests"].contains(&name);
+            if inside && on != "midturn-core" && !joins {
+                edges.push(format!("{name} depends on {on}"));
+            }
+        }
+    }
+    none("every crate depends on core only; cli and tests join them", edges);
+}
+
+#[test]
+fn every_file_says_at_its_head_what_it_is_for() {
+    let silent = |source: &&Source| !source.text.trim_start().starts_with("//!");
+    let silent = all().iter().filter(silent).map(|source| source.place(1));
+    none("the first line is a //! header", silent.collect());
+}
+
+#[test]
+fn nothing_outside_tests_unwraps() {
+    let words: [&[&str]; 2] = [&[".", "unwrap", "("], &[".", "expect", "("]];
+    none("no unwrap and no expect outside tests", everywhere(&words, outside_tests));
+}
+
+#[test]
+fn every_channel_is_bounded() {
+    // `oneshot::channel()` holds one message.
+    let words: [&[&str]; 4] = [
+        &["unbounded_channel"],
+        &["unbounded"],
+        &["mpsc", ":", ":", "channel", "(", ")"],
+        &["mpsc", ":", ":", "channel", ":", ":"],
+    ];
+    // Benchmarks measure what others do without bounds.
+    let ours = |source: &Source, _| !source.path.components().any(|part| part.as_os_str() == "benches");
+    none("everything has a bound", everywhere(&words, ours));
+}
+
+#[test]
+fn no_test_sleeps() {
+    let words: [&[&str]; 3] = [&["sleep", "("], &["sleep_until", "("], &["sleep_ms", "("]];
+    none("a test never sleeps", everywhere(&words, in_tests));
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let words: [&[&str]; 4] = [&["todo", "!"], &["unimplemented", "!"], &["dbg", "!"], &["#", "[", "ignore"]];
+    none("no stubs, no ignored tests", everywhere(&words, |_, _| true));
+}
+
+#[test]
+fn unsafe_code_is_in_one_module_of_the_tools() {
+    let allowed = "crates/tools/src/process/supervise/fork.rs";
+    let elsewhere = |source: &Source, _| source.path != std::path::Path::new(allowed);
+    none("unsafe is in one module only", everywhere(&[&["unsafe"]], elsewhere));
+}
+
+#[test]
+fn files_have_at_most_500_lines_without_their_tests() {
+    let long = all().iter().filter(|source| source.lines_without_tests() > 500);
+    let told = long.map(|source| format!("{} lines: {}", source.lines_without_tests(), source.place(1)));
+    none("files are short", told.collect());
+}
+
+#[test]
+fn functions_have_at_most_60_lines() {
+    // A test may be a long table; clippy counts the lines of code in it.
+    let long = |source: &Source| -> Vec<String> {
+        let functions = source.functions().into_iter();
+        let functions = functions.filter(|f| f.lines > 61 && !source.is_test_line(f.line));
+        let told = functions.map(|f| format!("{} lines: {} {}", f.lines, source.place(f.line), f.name));
+        told.collect()
+    };
+    none("functions are short", all().iter().flat_map(long).collect());
+}
+
+#[test]
+fn the_embedding_example_has_at_most_60_lines() {
+    let lines = source("core/examples/embed.rs").text.lines().count();
+    assert!(lines <= 60, "{lines} lines");
+}
+
+#[test]
+fn every_invariant_is_cited_by_a_test() {
+    let pages = read(&root().join("docs/semantics.md"));
+    let numbers = invariants(&pages);
+    assert_eq!(numbers, (1..=9).collect(), "the invariants of docs/semantics.md");
+    let mut cited: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for source in all().iter().filter(|source| !source.path.ends_with("tidy.rs")) {
+        for number in citations(&source.test_text()) {
+            cited.entry(number).or_default().push(source.place(1));
+        }
+    }
+    let missing = numbers.iter().filter(|number| !cited.contains_key(number));
+    none(
+        "a test says `invariant N` in its name or beside it",
+        missing.map(|number| format!("invariant {number} is cited by no test")).collect(),
+    );
+}
+
+/// The numbers of the list under the heading "Invariants".
+fn invariants(page: &str) -> BTreeSet<u32> {
+    let chapter = page
+        .split("\n## ")
+        .find(|chapter| chapter.lines().next().is_some_and(|title| title.ends_with("Invariants")));
+    let lines = chapter.unwrap_or_default().lines().skip(1);
+    lines.filter_map(|line| line.split_once(". ")?.0.parse().ok()).collect()
+}
+
+/// The N of every `invariant N` and `invariant_N_`.
+fn citations(text: &str) -> BTreeSet<u32> {
+    let mut cited = BTreeSet::new();
+    for (at, word) in text.match_indices("invariant") {
+        let rest = &text[at + word.len()..];
+        let rest = rest.strip_prefix('s').unwrap_or(rest).trim_start_matches([' ', '_']);
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        cited.extend(digits.parse::<u32>().ok());
+    }
+    cited
+}
+
+#[test]
+fn every_type_of_event_is_documented() {
+    let page = read(&root().join("docs/scenarios.md"));
+    let events = source("rules/event.rs");
+    let mut names = BTreeSet::new();
+    for kinds in ["EventKind", "LiveKind"] {
+        let variants = listed(events.braces_after(&["pub", "enum", kinds]), "{");
+        assert!(variants.len() > 2, "{kinds}");
+        names.extend(variants.into_iter().map(snake_case));
+    }
+    none("docs/scenarios.md has every type of event", undocumented(&page, names));
+}
+
+fn snake_case(variant: &str) -> String {
+    let mut name = String::new();
+    for letter in variant.chars() {
+        if letter.is_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.extend(letter.to_lowercase());
+    }
+    name
+}
+
+#[test]
+fn every_setting_is_documented() {
+    let page = read(&root().join("docs/configuration.md"));
+    let settings = source("rules/settings.rs");
+    let mut names = BTreeSet::new();
+    let structs = [("Settings", ""), ("DefaultUrgency", "default_urgency."), ("Retry", "retry.")];
+    for (name, prefix) in structs {
+        let fields = settings.braces_after(&[name, "/"]);
+        names.extend(listed(fields, ":").iter().map(|field| format!("{prefix}{field}")));
+    }
+    names.remove("default_urgency");
+    names.remove("retry");
+    assert!(names.len() > 20, "{names:?}");
+    none("docs/configuration.md has every setting", undocumented(&page, names));
+}
+
+#[test]
+fn every_key_of_the_configuration_is_documented() {
+    let page = read(&root().join("docs/configuration.md"));
+    let shown = std::process::Command::new(midturn_tests::binary())
+        .args(["config", "--json", "--cwd"])
+        .arg(root())
+        .output()
+        .unwrap();
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let keys = shown["values"].as_object().unwrap().keys();
+    let keys: BTreeSet<String> = keys.filter(|key| !key.starts_with("aliases.")).cloned().collect();
+    assert!(keys.len() > 30, "{keys:?}");
+    none("docs/configuration.md has every key", undocumented(&page, keys));
+}
+
+/// The names that a page doesn't have as code.
+fn undocumented(page: &str, names: BTreeSet<String>) -> Vec<String> {
+    names.into_iter().filter(|name| !page.contains(&format!("`{name}`"))).collect()
+}
+
+#[test]
+fn every_word_of_the_glossary_is_used() {
+    let glossary = read(&root().join("docs/glossary.md"));
+    let words: Vec<&str> =
+        glossary.lines().filter_map(|line| line.strip_prefix("| **")?.split("**").next()).collect();
+    assert!(words.len() > 20, "{words:?}");
+    let code: String = all().iter().map(|source| source.text.to_lowercase()).collect();
+    let unused = words.into_iter().filter(|word| !code.contains(&word.to_lowercase()));
+    none("the code uses every word of the glossary", unused.map(str::to_owned).collect());
+}
+
+#[test]
+fn every_link_between_the_pages_leads_somewhere() {
+    let mut pages = vec![root().join("README.md"), root().join("CHANGELOG.md")];
+    files_below(&root().join("docs"), "md", &mut pages);
+    let mut dead = Vec::new();
+    for page in &pages {
+        let folder = page.parent().unwrap();
+        let links = read(page);
+        let links = links.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let inside = links.filter(|link| !link.contains("://") && !link.starts_with('#'));
+        let broken = inside.filter(|link| !folder.join(link.split('#').next().unwrap_or(link)).exists());
+        dead.extend(broken.map(|link| format!("{}: {link}", page.display())));
+    }
+    none("links lead somewhere", dead);
+}
