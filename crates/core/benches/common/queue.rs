@@ -33,7 +33,7 @@ pub fn mail(urgency: Urgency) -> Arc<Mail> {
 pub fn row() -> Row {
     Row {
         name: "a message in and out, one thread",
-        target: Some((0.6, "tokio unbounded")),
+        target: Some((0.6, "tokio unbounded, awaited")),
         per_round: 20_000,
         countable: true,
         cases: vec![ours(), by_hand(), tokio_unbounded(), tokio_awaited(), flume_unbounded()],

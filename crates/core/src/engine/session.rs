@@ -48,6 +48,8 @@ pub(crate) struct AgentState {
     pub(crate) changes: Changes,
     /// Mail that `wait_agents` took and whose result is not recorded yet.
     pub(crate) claims: HashMap<CallId, Vec<Arc<Mail>>>,
+    /// The report on the last run is on its way to the parent.
+    pub(crate) reporting: bool,
     /// Who waits for the report on the stopped run instead of getting mail.
     pub(crate) report_to: Option<tokio::sync::oneshot::Sender<String>>,
 }
@@ -69,9 +71,9 @@ impl AgentCell {
         self.state.lock().prompt.is_some()
     }
 
-    /// Whether a run is under way or about to start.
+    /// Whether a run is under way or about to start, or its end is still to be told.
     pub(crate) fn is_at_work(&self) -> bool {
-        self.mailbox.is_running() || (self.has_prompt() && !self.is_closed())
+        self.mailbox.is_running() || self.state.lock().reporting || (self.has_prompt() && !self.is_closed())
     }
 
     /// Whether its mail is returned.
