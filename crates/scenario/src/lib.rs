@@ -1,6 +1,6 @@
 //! Scenario files of Midturn: one claim a file, replayed on the real engine.
 //!
-//! [`file`] reads and checks a file, [`scenario`] is what it says, [`play`] plays it on
+//! [`mod@file`] reads and checks a file, [`scenario`] is what it says, [`play`] plays it on
 //! virtual time, [`expect`] holds what came of it against the file and the invariants, and
 //! [`replay()`] does all of it for the command. Nothing in this crate decides what a message
 //! does to an agent: that is the engine's. It knows no tools and no vendor either; real tools

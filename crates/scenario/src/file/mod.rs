@@ -1,4 +1,4 @@
-//! Reads scenario files: bytes in, a checked [`Scenario`](crate::scenario::Scenario) or an
+//! Reads scenario files: bytes in, a checked [`Scenario`] or an
 //! error with its place out. Nothing here plays anything or touches a clock.
 
 mod check;

@@ -31,6 +31,11 @@ impl Anchors {
         self.state.lock().waiting.push((anchor.clone(), sender));
         receiver
     }
+
+    /// How many events are still waited for.
+    pub(super) fn waiting(&self) -> usize {
+        self.state.lock().waiting.len()
+    }
 }
 
 impl Observer for Anchors {

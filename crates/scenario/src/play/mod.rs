@@ -155,7 +155,7 @@ fn play_real(scenario: &Scenario, workplace: real::Opened) -> Result<Played, Err
         let tools: Arc<dyn Workplace> = workplace.tools();
         let coordinator = stage::set(scenario, &witnesses, clock.clone(), tools, false).await?;
         let mut items = start_items(scenario, &coordinator, &witnesses, &clock);
-        until_nothing_happens(scenario, &coordinator, &mut items).await;
+        until_nothing_happens(&coordinator, &witnesses.anchors, &mut items).await;
         coordinator.shutdown().await;
         Ok::<_, Error>(witnesses.record())
     });
@@ -163,25 +163,20 @@ fn play_real(scenario: &Scenario, workplace: real::Opened) -> Result<Played, Err
     Ok(Played { record: played?, stuck: None, worktrees: Box::new(workplace) })
 }
 
-/// Until every item with a time has been done, and nobody works: then no event can come any
-/// more that another item waits for.
-async fn until_nothing_happens(scenario: &Scenario, coordinator: &Coordinator, items: &mut JoinSet<()>) {
-    let anchored = scenario.items.iter().filter(|item| matches!(item.when, When::After(..))).count();
+/// Until nobody works and every item left waits for an event that nobody is left to cause.
+async fn until_nothing_happens(coordinator: &Coordinator, anchors: &Anchors, items: &mut JoinSet<()>) {
     loop {
-        while items.len() > anchored {
-            if items.join_next().await.is_none() {
-                break;
-            }
+        if items.len() > anchors.waiting() {
+            items.join_next().await;
+            continue;
         }
-        let before = items.len();
         tokio::select! {
             () = coordinator.quiet() => {}
             Some(_) = items.join_next() => continue,
         }
-        // An item whose event has just come may not have been done yet.
+        // A report to a parent may be on its way, and wake it.
         tokio::time::sleep(SETTLE).await;
-        while items.try_join_next().is_some() {}
-        if items.len() == before && is_quiet(coordinator) {
+        if items.len() <= anchors.waiting() && is_quiet(coordinator) {
             return;
         }
     }

@@ -72,9 +72,10 @@ fn real_scenario(workspace: &str) -> (tempfile::TempDir, Scenario) {
     let text = format!(
         "midturn: 1\ntools: real\nworkspace: {workspace}\nagents:\n  - name: a\n    prompt: Go.\n    model:\n      \
          - tools: [{{id: x, name: nothing}}]\n      - text: Done.\nmessages:\n  \
-         - {{id: late, after: {{agent: a, run_finished: 1, plus: 20ms}}, by: user, close: a}}\n  \
+         - {{id: late, after: {{agent: a, run_finished: 1, plus: 120ms}}, close: a}}\n  \
+         - {{id: timed, at: 300ms, from: user, to: a, text: Hello}}\n  \
          - {{id: none, after: {{agent: a, run_finished: 9}}, stop: a}}\nexpect:\n  \
-         - {{agent: a, outcome: finished, tools: {{x: failed}}}}\n  - event: {{agent: a, event: agent_closed}}\n  \
+         - {{agent: a, outcome: finished, tools: {{x: failed}}}}\n  - event: {{agent: a, event: agent_closed}}\n  - {{message: timed, returned: closed}}\n  \
          - file: {{agent: a, path: link, contains: content}}\n  \
          - file: {{agent: a, path: a.txt, contains: was here, absent: [elsewhere]}}\n  \
          - file: {{agent: a, path: gone.txt, absent: true}}\n"
