@@ -47,7 +47,7 @@ async fn play(room: u64) -> (usize, u64, bool) {
     let worker = AgentName::new("worker").unwrap();
     let scripts: Scripts = HashMap::from([(worker.clone(), vec![reply("one"), reply("two")].into())]);
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-    let models = Arc::new(ScriptedModels::new(clock.clone(), scripts.clone()));
+    let models = Arc::new(ScriptedModels::recording(clock.clone(), scripts.clone()));
     let tools = Arc::new(SimulatedTools::new(clock.clone(), scripts));
     let log = Arc::new(Log::default());
     let builder = Coordinator::builder(models.clone(), tools).clock(clock).observer(log.clone());

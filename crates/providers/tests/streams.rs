@@ -378,6 +378,118 @@ fn responses_without_item_events_are_read_from_the_end() {
     expect(Provider::OpenAi, &named(&[end]), "text:all at once | end_turn 0/0/0");
 }
 
+#[test]
+fn responses_items_without_an_index_are_known_by_their_ids() {
+    // As llama.cpp sends them: a call has no id of its own, its deltas name it by its call id.
+    let added = |item: &str| format!(r#"{{"type":"response.output_item.added","item":{item}}}"#);
+    let done = |item: &str| format!(r#"{{"type":"response.output_item.done","item":{item}}}"#);
+    let delta = |kind: &str, id: &str, delta: &str| {
+        format!(r#"{{"type":"response.{kind}.delta","item_id":"{id}","delta":"{delta}"}}"#)
+    };
+    let call = |id: &str, arguments: &str| {
+        format!(r#"{{"type":"function_call","call_id":"{id}","name":"read","arguments":"{arguments}"}}"#)
+    };
+    let opened = [
+        added(r#"{"type":"reasoning","id":"rs_1","summary":[],"content":[],"encrypted_content":""}"#),
+        delta("reasoning_text", "rs_1", "Hm"),
+        added(r#"{"type":"message","id":"msg_1","content":[]}"#),
+        delta("output_text", "msg_1", "He"),
+        added(&call("fc_a", "")),
+        delta("function_call_arguments", "fc_a", r#"{\"p\":"#),
+        delta("function_call_arguments", "fc_a", "1}"),
+        added(&call("fc_b", "")),
+        delta("function_call_arguments", "fc_b", r#"{\"p\":2}"#),
+        delta("output_text", "msg_1", "y"),
+    ];
+    let whole = [
+        r#"{"type":"reasoning","id":"rs_1","summary":[],"content":[{"text":"Hm"}],"encrypted_content":""}"#
+            .to_owned(),
+        r#"{"type":"message","id":"msg_1","content":[{"type":"output_text","text":"Hey"}]}"#.to_owned(),
+        call("fc_a", r#"{\"p\":1}"#),
+        call("fc_b", r#"{\"p\":2}"#),
+    ];
+    let closed = whole.each_ref().map(|item| done(item));
+    let end = |output: &str| {
+        format!(r#"{{"type":"response.completed","response":{{"status":"completed","output":[{output}]}}}}"#)
+    };
+    let all = whole.join(",");
+    let rows: [(&[&[String]], &str); 4] = [
+        (&[&opened, &closed], all.as_str()),
+        // No item was ever done: the response as a whole has them, or the deltas.
+        (&[&opened], all.as_str()),
+        (&[&opened], ""),
+        // Nothing was opened.
+        (&[&closed], ""),
+    ];
+    for (events, output) in rows {
+        let mut events = events.concat();
+        events.push(end(output));
+        let events: Vec<&str> = events.iter().map(String::as_str).collect();
+        let expected = "thinking:Hm replay:none | text:Hey | call:fc_a read {\"p\":1} | \
+                        call:fc_b read {\"p\":2} | tool_use 0/0/0";
+        expect(Provider::OpenAi, &named(&events), expected);
+    }
+}
+
+#[test]
+fn responses_items_are_told_apart_by_what_there_is() {
+    let message = r#"{"type":"response.output_item.done","item":{"type":"message","content":[{"text":"Hi"}]}}"#;
+    let rows: &[(&[&str], &str)] = &[
+        // Deltas that name nothing, and an item that names nothing.
+        (&[r#"{"type":"response.output_text.delta","delta":"H"}"#, message], "text:Hi | end_turn 20/5/7"),
+        (&[r#"{"type":"response.output_text.delta","delta":"H"}"#, R_TEXT], "text:Hi | end_turn 20/5/7"),
+        (&[r#"{"type":"response.output_text.delta","delta":"H"}"#], "text:H | end_turn 20/5/7"),
+        (&[message, message], "text:Hi | text:Hi | end_turn 20/5/7"),
+        // The index comes with the item only, or with the delta only; ids that are no ids.
+        (
+            &[r#"{"type":"response.output_text.delta","item_id":"m","delta":"H"}"#, R_TEXT],
+            "text:Hi | end_turn 20/5/7",
+        ),
+        (
+            &[r#"{"type":"response.output_text.delta","item_id":null,"output_index":0,"delta":"H"}"#, message],
+            "text:Hi | end_turn 20/5/7",
+        ),
+        (
+            &[r#"{"type":"response.output_text.delta","item_id":"","delta":"H"}"#, message],
+            "text:Hi | end_turn 20/5/7",
+        ),
+        // The index holds where ids change from event to event.
+        (
+            &[r#"{"type":"response.output_text.delta","item_id":"x","output_index":0,"delta":"H"}"#, R_TEXT],
+            "text:Hi | end_turn 20/5/7",
+        ),
+        // Items of several kinds under one id, and two calls under one.
+        (
+            &[
+                r#"{"type":"response.output_item.done","item":{"type":"shell_call","call_id":"c"}}"#,
+                r#"{"type":"response.output_item.done","item":{"type":"shell_call_output","call_id":"c"}}"#,
+                r#"{"type":"response.output_item.done","item":{"type":"function_call","id":"f","call_id":"a","name":"x","arguments":""}}"#,
+                r#"{"type":"response.output_item.done","item":{"type":"function_call","id":"f","call_id":"b","name":"y","arguments":""}}"#,
+            ],
+            r#"provider:{"type":"shell_call","call_id":"c"} | provider:{"type":"shell_call_output","call_id":"c"} | call:a x {} | call:b y {} | tool_use 20/5/7"#,
+        ),
+        // Arguments of a call that nobody named.
+        (
+            &[r#"{"type":"response.function_call_arguments.delta","item_id":"f","delta":"{}"}"#, message],
+            "text:Hi | end_turn 20/5/7",
+        ),
+    ];
+    for (events, expected) in rows {
+        expect(Provider::OpenAi, &named(&[events, &[R_DONE][..]].concat()), expected);
+    }
+}
+
+#[test]
+fn responses_calls_cut_before_their_arguments_are_no_calls() {
+    let added = r#"{"type":"response.output_item.added","item":{"type":"function_call","call_id":"c","name":"n","arguments":""}}"#;
+    for arguments in ["", r#"{\"a\":"#] {
+        let end = format!(
+            r#"{{"type":"response.incomplete","response":{{"status":"incomplete","output":[{{"type":"function_call","status":"incomplete","call_id":"c","name":"n","arguments":"{arguments}"}}]}}}}"#
+        );
+        expect(Provider::OpenAi, &named(&[added, &end]), "max_tokens 0/0/0");
+    }
+}
+
 /// Everything a reader is told, in order.
 #[derive(Default)]
 struct Told(Mutex<Vec<String>>);
@@ -407,6 +519,16 @@ impl Progress for Told {
 }
 
 #[test]
+fn a_figure_from_before_the_reply_is_not_told_as_what_has_come() {
+    let (told, delta) = (Told::default(), r#"{"type":"message_delta","delta":{},"usage":{"output_tokens":4}}"#);
+    let cut = named(&[A_START, A_TEXT, A_HI]);
+    decode(Provider::Anthropic, [&cut], LIMIT, &told).unwrap_err();
+    assert_eq!(told.0.lock().unwrap().join(","), "text Hé 😀");
+    decode(Provider::Anthropic, [cut + &named(&[delta])], LIMIT, &told).unwrap_err();
+    assert_eq!(told.0.into_inner().unwrap().join(","), "text Hé 😀,text Hé 😀,tokens 4");
+}
+
+#[test]
 fn a_reply_is_told_while_it_comes() {
     let think =
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"Hm"}}"#;
@@ -416,7 +538,7 @@ fn a_reply_is_told_while_it_comes() {
         (
             Provider::Anthropic,
             named(&[A_START, think, A_STOP0, &text, &hi, A_END]),
-            "tokens 1,thinking Hm,thought,text Hé 😀,tokens 8",
+            "thinking Hm,thought,text Hé 😀,tokens 8",
         ),
         (
             Provider::OpenAiChat,
@@ -433,6 +555,16 @@ fn a_reply_is_told_while_it_comes() {
             "text Hi,tokens 5",
         ),
         (Provider::OpenAi, named(&[R_TEXT, R_DONE]), "text Hi,tokens 5"),
+        // What deltas told is not told again, by whatever they are known.
+        (
+            Provider::OpenAi,
+            named(&[
+                r#"{"type":"response.output_text.delta","item_id":"m","delta":"Hi"}"#,
+                &R_TEXT.replace(r#""output_index":0,"#, ""),
+                R_DONE,
+            ]),
+            "text Hi,tokens 5",
+        ),
     ];
     for (provider, stream, expected) in rows {
         let told = Told::default();

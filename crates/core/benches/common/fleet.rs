@@ -262,6 +262,7 @@ async fn bare_conversation() {
     for call in 1.. {
         let cancel = CancellationToken::new();
         let request = Request {
+            messages: 1,
             agent_index: 0,
             call,
             system: "",

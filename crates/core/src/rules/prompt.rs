@@ -37,24 +37,24 @@ impl Prompt {
     pub fn awaits_reply(&self) -> bool {
         self.entries.last().is_some_and(|last| is_users(last))
     }
+}
 
-    /// The texts of the last message, after merging: results first, then what was injected.
-    pub fn last_message(&self) -> String {
-        let own = self.entries.iter().rev().take_while(|entry| is_users(entry)).count();
-        let tail = &self.entries[self.entries.len() - own..];
-        let mut parts: Vec<&str> = Vec::new();
-        for entry in tail {
-            match &**entry {
-                Entry::User(injected) => parts.push(&injected.text),
-                Entry::ToolResults { results, mail } => {
-                    parts.extend(results.iter().map(|result| &*result.text));
-                    parts.extend(mail.iter().map(|mail| &*mail.text));
-                }
-                Entry::Assistant(_) | Entry::Interrupted(_) => {}
+/// The texts of a prompt's last message, after merging: results first, then what was
+/// injected. It costs what that message is long, however long the conversation is.
+pub fn last_message(entries: &[Arc<Entry>]) -> String {
+    let own = entries.iter().rev().take_while(|entry| is_users(entry)).count();
+    let mut parts: Vec<&str> = Vec::new();
+    for entry in &entries[entries.len() - own..] {
+        match &**entry {
+            Entry::User(injected) => parts.push(&injected.text),
+            Entry::ToolResults { results, mail } => {
+                parts.extend(results.iter().map(|result| &*result.text));
+                parts.extend(mail.iter().map(|mail| &*mail.text));
             }
+            Entry::Assistant(_) | Entry::Interrupted(_) => {}
         }
-        parts.join("\n\n")
     }
+    parts.join("\n\n")
 }
 
 fn is_users(entry: &Entry) -> bool {
@@ -76,7 +76,7 @@ mod tests {
         let user = |text: &str| Arc::new(Entry::User(Injected::prompt(text)));
         prompt.push(user("a"));
         prompt.push(user("b"));
-        assert_eq!((prompt.messages(), prompt.last_message()), (1, "a\n\nb".to_owned()));
+        assert_eq!((prompt.messages(), last_message(prompt.entries())), (1, "a\n\nb".to_owned()));
         prompt.push(Arc::new(Entry::Interrupted(Partial {
             text: "half".into(),
             thinking: String::new(),
@@ -88,6 +88,6 @@ mod tests {
         assert_eq!(prompt.entries().len(), 2);
         prompt.push(Arc::new(Entry::Assistant(Reply::default())));
         prompt.push(user("c"));
-        assert_eq!((prompt.messages(), prompt.last_message()), (3, "c".to_owned()));
+        assert_eq!((prompt.messages(), last_message(prompt.entries())), (3, "c".to_owned()));
     }
 }

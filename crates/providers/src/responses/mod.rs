@@ -3,6 +3,7 @@
 
 mod decode;
 mod encode;
+mod items;
 
 use midturn_core::engine::ports::model::Request;
 

@@ -68,6 +68,7 @@ impl Progress for Told {
 async fn call(model: &mut dyn Model, told: &Told) -> Result<Reply, ModelFailure> {
     let entries = [Arc::new(Entry::User(Injected::prompt("hello")))];
     let request = Request {
+        messages: 1,
         agent_index: 0,
         call: 1,
         system: "",

@@ -110,6 +110,7 @@ async fn asked(model: &str, system: &str, uptos: &[usize], set: impl Fn(&mut End
     let mut bodies = Vec::new();
     for upto in uptos {
         let request = Request {
+            messages: 1,
             agent_index: 0,
             call: 1,
             system,

@@ -73,7 +73,7 @@ struct Witnesses {
 
 impl Witnesses {
     fn new(scenario: &Scenario, clock: &Arc<dyn Clock>) -> Self {
-        let asked = Arc::new(ScriptedModels::new(clock.clone(), stage::scripts(scenario)));
+        let asked = Arc::new(ScriptedModels::recording(clock.clone(), stage::scripts(scenario)));
         let models: Arc<dyn ModelFactory> = asked.clone();
         Self {
             recorder: Arc::default(),
@@ -174,16 +174,11 @@ async fn until_nothing_happens(coordinator: &Coordinator, anchors: &Anchors, ite
             () = coordinator.quiet() => {}
             Some(_) = items.join_next() => continue,
         }
-        // A report to a parent may be on its way, and wake it.
-        tokio::time::sleep(SETTLE).await;
         if items.len() <= anchors.waiting() && is_quiet(coordinator) {
             return;
         }
     }
 }
-
-/// How long a replay with real tools waits for more once nobody works.
-const SETTLE: std::time::Duration = std::time::Duration::from_millis(50);
 
 fn is_quiet(coordinator: &Coordinator) -> bool {
     use midturn_core::rules::mail::Standing;

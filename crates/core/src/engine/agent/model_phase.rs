@@ -110,6 +110,7 @@ impl Driver {
             system: &self.cell.system,
             tools: specs,
             entries: self.body.prompt.entries(),
+            messages: self.body.prompt.messages(),
             cancel: &self.work,
             progress: stream,
         };

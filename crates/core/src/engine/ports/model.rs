@@ -23,6 +23,8 @@ pub struct Request<'a> {
     /// The conversation, oldest first. It only ever grows from one call to the next.
     /// `Entry::Interrupted` is never among them.
     pub entries: &'a [Arc<Entry>],
+    /// How many messages a provider sees of it, once neighbours of one role are merged.
+    pub messages: u64,
     /// Cancelled when the call is to be cut. The model then says what it has through
     /// `progress` and returns [`ErrorKind::Cancelled`] at once.
     pub cancel: &'a CancellationToken,

@@ -9,7 +9,7 @@ use super::{ScriptedReply, Scripts};
 use crate::engine::ports::{Clock, ErrorKind, Model, ModelFactory, ModelFailure, Phase, Request};
 use crate::rules::conversation::{Block, Opaque, Reply, StopReason, Thinking, ToolUse};
 use crate::rules::id::AgentName;
-use crate::rules::prompt::Prompt;
+use crate::rules::prompt::last_message;
 use crate::rules::time::{Micros, Span};
 
 /// What a scripted model was asked, for whoever checks prompts.
@@ -29,18 +29,26 @@ pub struct PromptRecord {
 pub struct ScriptedModels {
     clock: Arc<dyn Clock>,
     scripts: Scripts,
-    asked: Arc<Mutex<Vec<PromptRecord>>>,
+    asked: Option<Asked>,
 }
+
+/// What was asked, in order; bounded by the scripts.
+type Asked = Arc<Mutex<Vec<PromptRecord>>>;
 
 impl ScriptedModels {
     /// Models that answer from these scripts, by agent.
     pub fn new(clock: Arc<dyn Clock>, scripts: Scripts) -> Self {
-        Self { clock, scripts, asked: Arc::default() }
+        Self { clock, scripts, asked: None }
     }
 
-    /// What was asked so far, in order.
+    /// The same, and what they are asked is kept for [`ScriptedModels::asked`].
+    pub fn recording(clock: Arc<dyn Clock>, scripts: Scripts) -> Self {
+        Self { asked: Some(Asked::default()), ..Self::new(clock, scripts) }
+    }
+
+    /// What was asked so far, in order, if it is kept.
     pub fn asked(&self) -> Vec<PromptRecord> {
-        self.asked.lock().clone()
+        self.asked.as_ref().map(|asked| asked.lock().clone()).unwrap_or_default()
     }
 }
 
@@ -63,7 +71,7 @@ struct ScriptedModel {
     clock: Arc<dyn Clock>,
     entries: Arc<[ScriptedReply]>,
     used: Vec<bool>,
-    asked: Arc<Mutex<Vec<PromptRecord>>>,
+    asked: Option<Asked>,
 }
 
 impl ScriptedModel {
@@ -75,18 +83,21 @@ impl ScriptedModel {
         Some(self.entries[index].clone())
     }
 
-    fn note(&self, request: &Request<'_>) -> String {
-        let mut prompt = Prompt::default();
-        for entry in request.entries {
-            prompt.push(entry.clone());
+    /// The last message's text, where anything depends on it.
+    fn read(&self, request: &Request<'_>) -> String {
+        let depends = self.entries.iter().any(|entry| !entry.when.is_empty());
+        if !depends && self.asked.is_none() {
+            return String::new();
         }
-        let last_message = prompt.last_message();
-        self.asked.lock().push(PromptRecord {
-            agent: self.agent.clone(),
-            call: request.call,
-            messages: prompt.messages(),
-            last_message: last_message.clone(),
-        });
+        let last_message = last_message(request.entries);
+        if let Some(asked) = &self.asked {
+            asked.lock().push(PromptRecord {
+                agent: self.agent.clone(),
+                call: request.call,
+                messages: request.messages,
+                last_message: last_message.clone(),
+            });
+        }
         last_message
     }
 }
@@ -94,7 +105,7 @@ impl ScriptedModel {
 #[async_trait]
 impl Model for ScriptedModel {
     async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure> {
-        let last_message = self.note(&request);
+        let last_message = self.read(&request);
         request.progress.sent();
         let begun = self.clock.now();
         let Some(entry) = self.pick(&last_message) else {

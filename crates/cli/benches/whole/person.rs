@@ -1,0 +1,83 @@
+//! The real binary at work, as a person has it in a terminal.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use super::server::Server;
+
+/// A run under way.
+pub(crate) struct Live {
+    child: Child,
+    typed: ChildStdin,
+    events: BufReader<ChildStdout>,
+}
+
+/// The binary, in a folder that is all it sees.
+pub(crate) fn midturn(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_midturn"));
+    command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .envs(["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"].map(|name| (name, folder)))
+        .current_dir(folder)
+        .args(words)
+        .stdin(Stdio::null());
+    command
+}
+
+impl Live {
+    /// Gives a lead its task.
+    pub(crate) fn start(folder: &Path, server: &Server, more: &[&str]) -> Self {
+        let words = [&["run", "the task", "--json", "--model", "anthropic/bench"], more].concat();
+        let mut command = midturn(folder, &words);
+        command.env("ANTHROPIC_API_KEY", "no-key-at-all").env("ANTHROPIC_BASE_URL", &server.url);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let (typed, events) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        Self { child, typed, events: BufReader::new(events) }
+    }
+
+    /// Types a line.
+    pub(crate) fn say(&mut self, line: &str) {
+        writeln!(self.typed, "{line}").unwrap();
+        self.typed.flush().unwrap();
+    }
+
+    /// Reads events up to the first that holds this text.
+    pub(crate) fn until(&mut self, text: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.events.read_line(&mut line).unwrap() > 0, "the run ended before {text}");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Resident memory in bytes, and what of it is its own and not a file's.
+    pub(crate) fn resident(&self) -> (u64, u64) {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let of = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+            line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1_024
+        };
+        (of("VmRSS:"), of("RssAnon:"))
+    }
+
+    /// Reads to the end and waits for it.
+    pub(crate) fn end(mut self) {
+        let mut rest = String::new();
+        while self.events.read_line(&mut rest).unwrap() > 0 {
+            rest.clear();
+        }
+        self.child.wait().unwrap();
+    }
+
+    /// Has it end, whatever it does.
+    pub(crate) fn quit(mut self) {
+        self.say("/quit");
+        self.end();
+    }
+}

@@ -1,0 +1,148 @@
+//! The items of a response while they come, and which of them an event means.
+//!
+//! OpenAI numbers its items (`output_index`), and some that stand between us and it change
+//! their ids from event to event: an index is believed first. llama.cpp and others send no
+//! index but ids: `item.id` or, for calls, `item.call_id`; a delta's `item_id` is one of them.
+
+use midturn_core::rules::conversation::{Block, Thinking};
+
+use crate::dialect::tool_use;
+use crate::text::Text;
+
+/// What an event says of the item it means.
+#[derive(Clone, Copy)]
+pub(super) struct Mark<'a> {
+    pub(super) index: Option<u32>,
+    pub(super) id: Option<&'a str>,
+    pub(super) call_id: Option<&'a str>,
+    /// The item's type.
+    pub(super) kind: &'a str,
+}
+
+impl<'a> Mark<'a> {
+    fn ids(self) -> impl Iterator<Item = &'a str> {
+        [self.id, self.call_id].into_iter().flatten()
+    }
+}
+
+/// An item while it comes.
+#[derive(Default)]
+pub(super) struct Building {
+    index: Option<u32>,
+    /// Where it stands in the reply.
+    place: u32,
+    kind: String,
+    id: Option<String>,
+    call_id: Option<String>,
+    pub(super) name: String,
+    /// Text, reasoning or arguments, as told by deltas.
+    pub(super) told: Text,
+    /// The item as it was when it was done.
+    pub(super) done: Option<Option<Block>>,
+}
+
+impl Building {
+    /// The id of the item as a call; one is made where none came.
+    pub(super) fn call(&self, call: u64) -> String {
+        let id = self.call_id.as_ref().or(self.id.as_ref());
+        id.cloned().unwrap_or_else(|| format!("call_{call}_{}", self.place))
+    }
+
+    fn ids(&self) -> impl Iterator<Item = &str> {
+        [&self.id, &self.call_id].into_iter().flatten().map(String::as_str)
+    }
+
+    fn has_index_of(&self, mark: Mark<'_>) -> bool {
+        mark.index.is_some() && self.index == mark.index
+    }
+
+    fn has_id_of(&self, mark: Mark<'_>) -> bool {
+        let same = match (&self.call_id, mark.call_id) {
+            (Some(ours), Some(theirs)) => ours == theirs,
+            _ => mark.ids().any(|id| self.ids().any(|ours| ours == id)),
+        };
+        same && self.may_be(mark)
+    }
+
+    /// Nothing tells the two apart, and the item is still coming.
+    fn is_open_to(&self, mark: Mark<'_>) -> bool {
+        let nameless = mark.ids().next().is_none() || self.ids().next().is_none();
+        nameless && self.done.is_none() && self.may_be(mark)
+    }
+
+    fn may_be(&self, mark: Mark<'_>) -> bool {
+        (self.kind.is_empty() || self.kind == mark.kind) && (self.index.is_none() || mark.index.is_none())
+    }
+
+    /// Takes over what the event says; what it doesn't say stays.
+    fn learn(&mut self, mark: Mark<'_>) {
+        if let Some(index) = mark.index {
+            (self.index, self.place) = (Some(index), index);
+        }
+        if let Some(id) = mark.id {
+            self.id = Some(id.to_owned());
+        }
+        if let Some(id) = mark.call_id {
+            self.call_id = Some(id.to_owned());
+        }
+        mark.kind.clone_into(&mut self.kind);
+    }
+
+    /// An item that was never done is what its deltas told.
+    fn block(self, call: u64) -> Option<Block> {
+        let id = self.call(call);
+        let Self { kind, name, told, done, .. } = self;
+        match (done, kind.as_str()) {
+            (Some(block), _) => block,
+            (None, "message") => Some(told.finish()).filter(|text| !text.is_empty()).map(Block::Text),
+            (None, "reasoning") => Some(Block::Thinking(Thinking { text: told.finish(), replay: None })),
+            // Without arguments nobody can say whether they would have been empty, and without
+            // a name nobody can say what was called.
+            (None, "function_call") if !told.is_empty() && !name.is_empty() => {
+                tool_use(id, name, &told.finish())
+            }
+            (None, _) => None,
+        }
+    }
+}
+
+/// All items of a response.
+#[derive(Default)]
+pub(super) struct Items(Vec<Building>);
+
+impl Items {
+    /// The item of that index, else the one of that id, else the last one that is still coming
+    /// and could be meant; else a new one behind all others.
+    pub(super) fn of(&mut self, mark: Mark<'_>) -> &mut Building {
+        let last = |is: fn(&Building, Mark<'_>) -> bool| self.0.iter().rposition(|item| is(item, mark));
+        let known = last(Building::has_index_of)
+            .or_else(|| last(Building::has_id_of))
+            .or_else(|| last(Building::is_open_to));
+        let at = known.unwrap_or_else(|| self.begin());
+        let item = &mut self.0[at];
+        item.learn(mark);
+        item
+    }
+
+    fn begin(&mut self) -> usize {
+        let place = self.0.iter().map(|item| item.place.saturating_add(1)).max().unwrap_or(0);
+        self.0.push(Building { place, ..Building::default() });
+        self.0.len() - 1
+    }
+
+    /// Whether some item is done.
+    pub(super) fn any_done(&self) -> bool {
+        self.0.iter().any(|item| item.done.is_some())
+    }
+
+    /// Forgets the items that are not done.
+    pub(super) fn keep_done(&mut self) {
+        self.0.retain(|item| item.done.is_some());
+    }
+
+    /// What the items came to, in order. `call` is the number of the model call.
+    pub(super) fn into_blocks(mut self, call: u64) -> Vec<Block> {
+        self.0.sort_by_key(|item| item.place);
+        self.0.into_iter().filter_map(|item| item.block(call)).collect()
+    }
+}
