@@ -25,7 +25,7 @@ pub fn row() -> Row {
         target: Some((1.0, "tokio unbounded, by handle")),
         per_round: u64::from(AGENTS) * 3,
         countable: false,
-        cases: vec![ours(), tokio_by_handle(), tokio_by_name(), whole_send()],
+        cases: vec![ours(), tokio_by_handle(), tokio_by_name(), tokio_by_value(), whole_send()],
     }
 }
 
@@ -108,6 +108,20 @@ fn tokio_by_name() -> Case {
     Case::measured("tokio unbounded, by name in a HashMap", move |n| {
         let send = |i: usize| map[&names[i]].send(black_box(mail.clone())).unwrap();
         in_rounds(n, send, || receivers.iter_mut().for_each(|receiver| while receiver.try_recv().is_ok() {}))
+    })
+}
+
+/// As one would write it without a mailbox in mind: the message itself lies in the channel.
+fn tokio_by_value() -> Case {
+    let channels: Vec<_> = (0..AGENTS).map(|_| mpsc::unbounded_channel::<Mail>()).collect();
+    let order: Vec<usize> = scattered().map(|i| i as usize).collect();
+    let channels = RefCell::new(channels);
+    let mail = queue::mail(Urgency::AfterTools);
+    Case::measured("tokio unbounded, by handle, message by value", move |n| {
+        let send = |i: usize| channels.borrow()[order[i]].0.send(Mail::clone(&mail)).unwrap();
+        let empty =
+            || channels.borrow_mut().iter_mut().for_each(|channel| while channel.1.try_recv().is_ok() {});
+        in_rounds(n, send, empty)
     })
 }
 

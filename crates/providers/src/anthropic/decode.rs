@@ -133,11 +133,9 @@ impl Reading {
         if self.stop_reason.is_some() { Stage::Whole } else { Stage::Partial }
     }
 
-    fn figures(&mut self, newer: Option<&Figures>, progress: &dyn Progress) {
-        let Some(newer) = newer else { return };
-        self.figures.update(newer);
-        if let Some(tokens) = newer.output_tokens {
-            progress.tokens(tokens);
+    fn figures(&mut self, newer: Option<&Figures>) {
+        if let Some(newer) = newer {
+            self.figures.update(newer);
         }
     }
 
@@ -242,7 +240,8 @@ impl Assembler for Reading {
         };
         match (event.kind, event.index) {
             (Kind::MessageStart, _) => {
-                self.figures(event.message.and_then(|start| start.usage).as_ref(), progress);
+                // Its figure for the output is from before the reply: it is not told.
+                self.figures(event.message.and_then(|start| start.usage).as_ref());
             }
             (Kind::ContentBlockStart, Some(index)) => {
                 if let Some(raw) = event.content_block {
@@ -258,7 +257,10 @@ impl Assembler for Reading {
                 }
             }
             (Kind::MessageDelta, _) => {
-                self.figures(event.usage.as_ref(), progress);
+                self.figures(event.usage.as_ref());
+                if let Some(tokens) = event.usage.and_then(|figures| figures.output_tokens) {
+                    progress.tokens(tokens);
+                }
                 let reason = event.delta.and_then(|delta| delta.stop_reason);
                 self.stop_reason = reason.map(|word| stop_reason(&word)).or(self.stop_reason.take());
             }

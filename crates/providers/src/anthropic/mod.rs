@@ -62,6 +62,7 @@ mod tests {
     fn body(model: &mut Anthropic, entries: &[Arc<Entry>]) -> Chunks {
         let cancel = CancellationToken::new();
         let request = Request {
+            messages: 1,
             agent_index: 0,
             call: 1,
             system: "system",

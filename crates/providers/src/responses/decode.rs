@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 
 use crate::dialect::{Assembler, Stage, stop_with_calls, tool_use, unreadable};
 use crate::failure::stream_error;
-use crate::text::{Piece, Text};
+use crate::responses::items::{Building, Items, Mark};
+use crate::text::Piece;
 
 /// Any event, flat.
 #[derive(Deserialize)]
@@ -20,6 +21,8 @@ struct Event<'a> {
     #[serde(rename = "type", default)]
     kind: Kind,
     output_index: Option<u32>,
+    #[serde(borrow)]
+    item_id: Option<Cow<'a, str>>,
     #[serde(borrow)]
     delta: Option<Piece<'a>>,
     #[serde(borrow)]
@@ -49,6 +52,18 @@ enum Kind {
     #[default]
     #[serde(other)]
     Other,
+}
+
+impl Event<'_> {
+    /// Which item a delta means, whose kind tells the item's.
+    fn mark(&self) -> Mark<'_> {
+        let kind = match self.kind {
+            Kind::Reasoning | Kind::ReasoningPart => "reasoning",
+            Kind::Arguments => "function_call",
+            _ => "message",
+        };
+        Mark { index: self.output_index, id: given(self.item_id.as_deref()), call_id: None, kind }
+    }
 }
 
 /// The response as a whole, at its end.
@@ -84,8 +99,12 @@ struct Details {
 struct Item<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
-    id: Option<String>,
-    call_id: Option<String>,
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    call_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    status: Option<Cow<'a, str>>,
     name: Option<String>,
     #[serde(borrow)]
     arguments: Option<Piece<'a>>,
@@ -97,6 +116,22 @@ struct Item<'a> {
     encrypted_content: Option<Cow<'a, str>>,
 }
 
+impl<'a> Item<'a> {
+    fn read(raw: &'a RawValue) -> Result<Self, ModelFailure> {
+        serde_json::from_str(raw.get()).map_err(|error| unreadable(&error))
+    }
+
+    fn mark(&self, index: Option<u32>) -> Mark<'_> {
+        let (id, call_id) = (given(self.id.as_deref()), given(self.call_id.as_deref()));
+        Mark { index, id, call_id, kind: &self.kind }
+    }
+}
+
+/// An id that is empty is none.
+fn given(id: Option<&str>) -> Option<&str> {
+    id.filter(|id| !id.is_empty())
+}
+
 #[derive(Deserialize)]
 struct Part<'a> {
     #[serde(borrow)]
@@ -105,104 +140,69 @@ struct Part<'a> {
     refusal: Option<Piece<'a>>,
 }
 
-/// An item while it comes.
-#[derive(Default)]
-struct Building {
-    index: u32,
-    kind: String,
-    id: String,
-    name: String,
-    /// Text, reasoning or arguments, as told by deltas.
-    told: Text,
-    /// The item as it was when it was done.
-    done: Option<Option<Block>>,
-}
-
 /// A reply while it comes.
 pub(crate) struct Reading {
     call: u64,
-    items: Vec<Building>,
+    items: Items,
     usage: Usage,
     stop_reason: Option<StopReason>,
 }
 
 impl Reading {
     pub(crate) fn new(call: u64) -> Self {
-        Self { call, items: Vec::new(), usage: Usage::default(), stop_reason: None }
+        Self { call, items: Items::default(), usage: Usage::default(), stop_reason: None }
     }
 
-    fn item(&mut self, index: u32) -> &mut Building {
-        let at = self.items.iter().rposition(|item| item.index == index).unwrap_or_else(|| {
-            self.items.push(Building { index, ..Building::default() });
-            self.items.len() - 1
-        });
-        &mut self.items[at]
-    }
-
-    fn added(&mut self, index: u32, raw: &RawValue) -> Result<(), ModelFailure> {
-        let item: Item<'_> = serde_json::from_str(raw.get()).map_err(|error| unreadable(&error))?;
-        let call = self.call;
-        let building = self.item(index);
-        building.id = item.call_id.or(item.id).unwrap_or_else(|| format!("call_{call}_{index}"));
+    fn added(&mut self, index: Option<u32>, raw: &RawValue) -> Result<(), ModelFailure> {
+        let item = Item::read(raw)?;
+        let building = self.items.begun(item.mark(index));
         building.name = item.name.unwrap_or_default();
-        building.kind = item.kind.into_owned();
         Ok(())
     }
 
-    fn done(&mut self, index: u32, raw: &RawValue, progress: &dyn Progress) -> Result<(), ModelFailure> {
-        self.added(index, raw)?;
-        let item: Item<'_> = serde_json::from_str(raw.get()).map_err(|error| unreadable(&error))?;
-        let building = self.item(index);
-        let untold = building.told.is_empty();
-        let block = match item.kind.as_ref() {
-            "message" => {
-                let text = joined(item.content, "");
-                if untold && !text.is_empty() {
-                    progress.text(&text);
-                }
-                (!text.is_empty()).then_some(Block::Text(text))
-            }
-            "reasoning" => {
-                let thinking = thinking(item, raw);
-                if untold && !thinking.text.is_empty() {
-                    progress.thinking(&thinking.text);
-                }
-                progress.thinking_done();
-                Some(Block::Thinking(thinking))
-            }
-            "function_call" => {
-                let arguments = item.arguments.unwrap_or_default().to_text();
-                tool_use(building.id.clone(), building.name.clone(), &arguments)
-            }
-            _ => Some(Block::Provider(Opaque(raw.get().into()))),
-        };
-        building.done = Some(block);
+    fn done(
+        &mut self,
+        index: Option<u32>,
+        raw: &RawValue,
+        progress: &dyn Progress,
+    ) -> Result<(), ModelFailure> {
+        let item = Item::read(raw)?;
+        let building = self.items.of(item.mark(index));
+        building.done = Some(block(item, raw, building, self.call, progress));
         Ok(())
     }
 
     fn delta(&mut self, event: &Event<'_>, tell: impl FnOnce(&str)) {
         if let Some(piece) = &event.delta {
-            self.item(event.output_index.unwrap_or(0)).told.push(piece, tell);
+            self.items.of(event.mark()).told.push(piece, tell);
         }
     }
 
     /// A further part of a summary is told with a blank line before it.
     fn part(&mut self, event: &Event<'_>, progress: &dyn Progress) {
-        let item = self.item(event.output_index.unwrap_or(0));
+        let item = self.items.of(event.mark());
         if !item.told.is_empty() {
             item.told.push(&Piece::from("\n\n"), |delta| progress.thinking(delta));
         }
+    }
+
+    /// Where no item was ever done, the response as a whole has them, if it has any.
+    fn all_done(&mut self, output: &[&RawValue], progress: &dyn Progress) -> Result<(), ModelFailure> {
+        if self.items.any_done() || output.is_empty() {
+            return Ok(());
+        }
+        for (index, raw) in (0..).zip(output) {
+            self.done(Some(index), raw, progress)?;
+        }
+        self.items.keep_done();
+        Ok(())
     }
 
     fn ended(&mut self, response: &Response<'_>, progress: &dyn Progress) -> Result<Stage, ModelFailure> {
         if response.error.is_some() || response.status.as_deref() == Some("failed") {
             return Err(stream_error(response.error.as_ref().unwrap_or_default()));
         }
-        if self.items.is_empty() {
-            for (index, raw) in (0..).zip(response.output.iter().flatten()) {
-                self.done(index, raw, progress)?;
-            }
-        }
+        self.all_done(response.output.as_deref().unwrap_or_default(), progress)?;
         if let Some(figures) = &response.usage {
             self.usage = usage(figures);
             progress.tokens(self.usage.output);
@@ -217,27 +217,26 @@ impl Assembler for Reading {
         let Some(event) = read(data)? else {
             return Ok(Stage::Partial);
         };
-        match (event.kind, event.item, event.output_index) {
-            (Kind::ItemAdded, Some(raw), Some(index)) => self.added(index, raw)?,
-            (Kind::ItemDone, Some(raw), Some(index)) => self.done(index, raw, progress)?,
-            (Kind::Text, ..) => self.delta(&event, |delta| progress.text(delta)),
-            (Kind::Reasoning, ..) => self.delta(&event, |delta| progress.thinking(delta)),
-            (Kind::ReasoningPart, ..) => self.part(&event, progress),
-            (Kind::Arguments, ..) => self.delta(&event, |_| {}),
-            (Kind::Ended, ..) => {
+        match (event.kind, event.item) {
+            (Kind::ItemAdded, Some(raw)) => self.added(event.output_index, raw)?,
+            (Kind::ItemDone, Some(raw)) => self.done(event.output_index, raw, progress)?,
+            (Kind::Text, _) => self.delta(&event, |delta| progress.text(delta)),
+            (Kind::Reasoning, _) => self.delta(&event, |delta| progress.thinking(delta)),
+            (Kind::ReasoningPart, _) => self.part(&event, progress),
+            (Kind::Arguments, _) => self.delta(&event, |_| {}),
+            (Kind::Ended, _) => {
                 let raw = event.response.map_or("{}", RawValue::get);
                 let response = serde_json::from_str(raw).map_err(|error| unreadable(&error))?;
                 return self.ended(&response, progress);
             }
-            (Kind::Error, ..) => return Err(error_event(data)),
+            (Kind::Error, _) => return Err(error_event(data)),
             _ => {}
         }
         Ok(Stage::Partial)
     }
 
-    fn finish(mut self: Box<Self>) -> Reply {
-        self.items.sort_by_key(|item| item.index);
-        let blocks: Vec<_> = self.items.into_iter().filter_map(finished).collect();
+    fn finish(self: Box<Self>) -> Reply {
+        let blocks = self.items.into_blocks(self.call);
         let stop_reason = stop_with_calls(self.stop_reason.unwrap_or_default(), &blocks);
         Reply { blocks, stop_reason, usage: self.usage }
     }
@@ -292,6 +291,41 @@ fn usage(figures: &Figures) -> Usage {
     }
 }
 
+/// What an item came to, and what was not yet told of it.
+fn block(
+    item: Item<'_>,
+    raw: &RawValue,
+    building: &Building,
+    call: u64,
+    progress: &dyn Progress,
+) -> Option<Block> {
+    let untold = building.told.is_empty();
+    match item.kind.as_ref() {
+        "message" => {
+            let text = joined(item.content, "");
+            if untold && !text.is_empty() {
+                progress.text(&text);
+            }
+            (!text.is_empty()).then_some(Block::Text(text))
+        }
+        "reasoning" => {
+            let thinking = thinking(item, raw);
+            if untold && !thinking.text.is_empty() {
+                progress.thinking(&thinking.text);
+            }
+            progress.thinking_done();
+            Some(Block::Thinking(thinking))
+        }
+        "function_call" => {
+            let arguments = item.arguments.unwrap_or_default().to_text();
+            // Cut before its arguments: nobody can say whether they would have been empty.
+            let cut = arguments.is_empty() && item.status.as_deref() == Some("incomplete");
+            if cut { None } else { tool_use(building.call(call), item.name.unwrap_or_default(), &arguments) }
+        }
+        _ => Some(Block::Provider(Opaque(raw.get().into()))),
+    }
+}
+
 /// Reasoning goes back byte for byte, or not at all when it isn't there in encrypted form:
 /// the server has stored nothing it could look up.
 fn thinking(item: Item<'_>, raw: &RawValue) -> Thinking {
@@ -304,17 +338,4 @@ fn thinking(item: Item<'_>, raw: &RawValue) -> Thinking {
 fn joined(parts: Option<Vec<Part<'_>>>, between: &str) -> String {
     let texts = parts.into_iter().flatten().filter_map(|part| part.text.or(part.refusal));
     texts.map(|piece| piece.to_text()).collect::<Vec<_>>().join(between)
-}
-
-/// An item that was never done is what its deltas told.
-fn finished(item: Building) -> Option<Block> {
-    let Building { kind, id, name, told, done, .. } = item;
-    match (done, kind.as_str()) {
-        (Some(block), _) => block,
-        (None, "message") => Some(told.finish()).filter(|text| !text.is_empty()).map(Block::Text),
-        (None, "reasoning") => Some(Block::Thinking(Thinking { text: told.finish(), replay: None })),
-        // Without arguments nobody can say whether they would have been empty.
-        (None, "function_call") if !told.is_empty() => tool_use(id, name, &told.finish()),
-        (None, _) => None,
-    }
 }

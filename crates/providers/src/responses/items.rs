@@ -79,13 +79,14 @@ impl Building {
         if let Some(index) = mark.index {
             (self.index, self.place) = (Some(index), index);
         }
-        if let Some(id) = mark.id {
-            self.id = Some(id.to_owned());
+        for (ours, theirs) in [(&mut self.id, mark.id), (&mut self.call_id, mark.call_id)] {
+            if theirs.is_some() && ours.as_deref() != theirs {
+                *ours = theirs.map(str::to_owned);
+            }
         }
-        if let Some(id) = mark.call_id {
-            self.call_id = Some(id.to_owned());
+        if self.kind.is_empty() {
+            mark.kind.clone_into(&mut self.kind);
         }
-        mark.kind.clone_into(&mut self.kind);
     }
 
     /// An item that was never done is what its deltas told.
@@ -111,14 +112,29 @@ impl Building {
 pub(super) struct Items(Vec<Building>);
 
 impl Items {
-    /// The item of that index, else the one of that id, else the last one that is still coming
-    /// and could be meant; else a new one behind all others.
+    /// The item that an event begins: a new one behind all others, unless it is known already.
+    pub(super) fn begun(&mut self, mark: Mark<'_>) -> &mut Building {
+        self.learned(self.known(mark), mark)
+    }
+
+    /// The item that an event goes on with: a known one, else the last one that is still coming
+    /// and could be meant, else a new one.
     pub(super) fn of(&mut self, mark: Mark<'_>) -> &mut Building {
-        let last = |is: fn(&Building, Mark<'_>) -> bool| self.0.iter().rposition(|item| is(item, mark));
-        let known = last(Building::has_index_of)
-            .or_else(|| last(Building::has_id_of))
-            .or_else(|| last(Building::is_open_to));
-        let at = known.unwrap_or_else(|| self.begin());
+        let at = self.known(mark).or_else(|| self.last(|item| item.is_open_to(mark)));
+        self.learned(at, mark)
+    }
+
+    /// The item of that index, else the one of that id.
+    fn known(&self, mark: Mark<'_>) -> Option<usize> {
+        self.last(|item| item.has_index_of(mark)).or_else(|| self.last(|item| item.has_id_of(mark)))
+    }
+
+    fn last(&self, is: impl Fn(&Building) -> bool) -> Option<usize> {
+        self.0.iter().rposition(is)
+    }
+
+    fn learned(&mut self, at: Option<usize>, mark: Mark<'_>) -> &mut Building {
+        let at = at.unwrap_or_else(|| self.begin());
         let item = &mut self.0[at];
         item.learn(mark);
         item

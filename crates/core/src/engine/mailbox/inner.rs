@@ -34,6 +34,8 @@ pub(super) struct Inner {
 pub(super) struct Queued {
     pub(super) mail: Arc<Mail>,
     pub(super) committed: bool,
+    /// It asks for the agent's next run.
+    pub(super) wakes: bool,
 }
 
 /// The work that an urgent message cuts: a stream, or a turn's tools.
@@ -108,6 +110,11 @@ impl Inner {
         }
     }
 
+    /// Whether somebody asks for the next run: a message that is still there, or `resume`.
+    pub(super) fn is_asked_for(&self) -> bool {
+        self.resumed || self.queue.iter().any(|queued| queued.wakes)
+    }
+
     pub(super) fn wake(&mut self) -> bool {
         match &mut self.standing {
             _ if !self.drives => false,
@@ -155,6 +162,9 @@ impl Inner {
             }
         }
         let returned = self.remove_where(|queued| matches!(queued.mail.from, Sender::Agent(_)));
+        for queued in &mut self.queue {
+            queued.wakes = false;
+        }
         let from_person = |queued: &&Queued| queued.mail.from == Sender::User;
         let still_queued =
             self.queue.iter().filter(from_person).map(|queued| queued.mail.id.clone()).collect();

@@ -176,8 +176,9 @@ impl Mailbox {
             return Pushed::Returned(ReturnReason::Expired);
         }
         let committed = mail.urgency == Urgency::Urgent && inner.cut_by(&mail.from);
-        inner.add(Queued { mail, committed }, false);
-        let wakes = admitted == Admission::Wake && inner.wake();
+        let wakes = admitted == Admission::Wake;
+        inner.add(Queued { mail, committed, wakes }, false);
+        let wakes = wakes && inner.wake();
         self.publish(&inner);
         drop(inner);
         self.arrived.notify_waiters();
@@ -233,7 +234,7 @@ impl Mailbox {
     pub fn restore(&self, mail: Vec<Arc<Mail>>) {
         let mut inner = self.inner.lock();
         for mail in mail.into_iter().rev() {
-            inner.add(Queued { mail, committed: true }, true);
+            inner.add(Queued { mail, committed: true, wakes: false }, true);
         }
         self.publish(&inner);
     }
@@ -246,8 +247,7 @@ impl Mailbox {
 
     /// Whether a message is queued and not committed.
     pub fn can_take_back(&self, from: &Sender, id: &MessageId) -> bool {
-        let is_it =
-            |queued: &Queued| !queued.committed && queued.mail.id == *id && queued.mail.from == *from;
+        let is_it = |queued: &Queued| !queued.committed && queued.mail.id == *id && queued.mail.from == *from;
         self.inner.lock().queue.iter().any(is_it)
     }
 
@@ -296,8 +296,8 @@ impl Mailbox {
     /// no run. `false`: there is mail, or a stop, or it was resumed, and the run goes its way.
     pub fn sleeps_on(&self) -> bool {
         let mut inner = self.inner.lock();
-        let resumed = std::mem::take(&mut inner.resumed);
-        let sleeps = inner.queue.is_empty() && !resumed && inner.standing == Standing::Running;
+        let sleeps = !inner.is_asked_for() && inner.standing == Standing::Running;
+        inner.resumed = false;
         if sleeps {
             inner.standing = Standing::Resting(inner.woken_from);
             inner.run -= 1;
@@ -347,7 +347,7 @@ impl Mailbox {
         if let Standing::Winding { then, restart } = inner.standing {
             inner.standing = Standing::Resting(then);
             // What asked for the next run may have been taken back meanwhile.
-            if restart && (inner.resumed || !inner.queue.is_empty()) {
+            if restart && inner.is_asked_for() {
                 inner.wake();
             }
         }
