@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Seeds of each level when the environment names no number.
 const DEFAULT_SEEDS: u64 = 300;
 /// Failures that are made small and printed; the others are only counted.
-const SHOWN: usize = 12;
+const SHOWN: usize = 3;
 
 /// What became of one scenario.
 enum Verdict {
