@@ -30,16 +30,12 @@ enum Verdict {
 }
 
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name)
-        .ok()
-        .and_then(|v| v.parse().ok())
-        .unwrap_or(default)
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
 fn engine(yaml: &str) -> Result<Vec<Value>, String> {
-    let played = catch_unwind(AssertUnwindSafe(|| {
-        midturn_scenario::replay_text(yaml).map_err(|e| e.to_string())
-    }));
+    let played =
+        catch_unwind(AssertUnwindSafe(|| midturn_scenario::replay_text(yaml).map_err(|e| e.to_string())));
     match played {
         Ok(result) => result,
         Err(panic) => {
@@ -60,11 +56,7 @@ fn judge(sc: &Scenario, reading: &Reading) -> Verdict {
         return Verdict::Broke(format!("the reference itself: {broken}"));
     }
     let diffs = compare(sc, &found, &events);
-    if diffs.is_empty() {
-        Verdict::Agrees
-    } else {
-        Verdict::Differs(diffs, events)
-    }
+    if diffs.is_empty() { Verdict::Agrees } else { Verdict::Differs(diffs, events) }
 }
 
 /// The readings that alone would make the engine and the reference agree.
@@ -95,10 +87,7 @@ fn describe(sc: &Scenario, reading: &Reading) -> String {
             let mut out = report(&small, &yaml, &diffs, &events);
             let names = explanations(&small, reading);
             if !names.is_empty() {
-                out.push_str(&format!(
-                    "--- explained by the other reading of: {}\n",
-                    names.join(" or ")
-                ));
+                out.push_str(&format!("--- explained by the other reading of: {}\n", names.join(" or ")));
             }
             out
         }
@@ -109,24 +98,13 @@ fn describe(sc: &Scenario, reading: &Reading) -> String {
 fn kind(verdict: &Verdict) -> Option<String> {
     match verdict {
         Verdict::Agrees => None,
-        Verdict::Broke(error) => Some(
-            error
-                .lines()
-                .next()
-                .unwrap_or("")
-                .chars()
-                .take(80)
-                .collect(),
-        ),
+        Verdict::Broke(error) => Some(error.lines().next().unwrap_or("").chars().take(80).collect()),
         Verdict::Differs(diffs, _) => {
             let what = diffs.first().map_or("", |d| d.what.as_str());
             let mut parts = what.splitn(3, ": ");
             let subject = parts.next().and_then(|s| s.split(' ').next()).unwrap_or("");
             let field = parts.next().unwrap_or("");
-            Some(format!(
-                "{subject}: {}",
-                field.chars().take(40).collect::<String>()
-            ))
+            Some(format!("{subject}: {}", field.chars().take(40).collect::<String>()))
         }
     }
 }
@@ -149,11 +127,7 @@ fn level(level: u32) {
     let mut by_count: Vec<(&String, &Vec<u64>)> = kinds.iter().collect();
     by_count.sort_by_key(|(_, seeds)| std::cmp::Reverse(seeds.len()));
     for (kind, seeds) in &by_count {
-        out.push_str(&format!(
-            "{:>5} × {kind} (seeds {:?})\n",
-            seeds.len(),
-            &seeds[..seeds.len().min(5)]
-        ));
+        out.push_str(&format!("{:>5} × {kind} (seeds {:?})\n", seeds.len(), &seeds[..seeds.len().min(5)]));
     }
     for (_, seeds) in by_count.iter().take(SHOWN) {
         out.push_str(&describe(&generate(level, seeds[0]), &reading));

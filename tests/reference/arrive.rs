@@ -39,9 +39,7 @@ impl World<'_> {
     fn expire(&mut self) {
         for agent in 0..self.agents.len() {
             let now = self.now;
-            self.return_where(agent, "expired", |m| {
-                !m.committed && m.expires_at.is_some_and(|e| e <= now)
-            });
+            self.return_where(agent, "expired", |m| !m.committed && m.expires_at.is_some_and(|e| e <= now));
         }
     }
 
@@ -51,12 +49,7 @@ impl World<'_> {
             Act::Message(m) => {
                 let from = m.from.map_or(Sender::User, Sender::Agent);
                 for to in self.receivers(m.from, m.to) {
-                    self.send(&Send {
-                        from,
-                        to,
-                        id: &item.id,
-                        message: m,
-                    });
+                    self.send(&Send { from, to, id: &item.id, message: m });
                 }
             }
             Act::Stop { agent, by, subtree } => self.stop_arrives(*by, *agent, *subtree),
@@ -69,38 +62,20 @@ impl World<'_> {
 
     fn caused_arrives(&mut self, what: Caused) {
         match what {
-            Caused::Message {
-                from,
-                call,
-                id,
-                message,
-            } => {
+            Caused::Message { from, call, id, message } => {
                 let receivers = self.receivers(Some(from), message.to);
                 let mut accepted = receivers.is_empty();
                 for to in receivers {
-                    accepted |= self.send(&Send {
-                        from: Sender::Agent(from),
-                        to,
-                        id: &id,
-                        message: &message,
-                    });
+                    accepted |=
+                        self.send(&Send { from: Sender::Agent(from), to, id: &id, message: &message });
                 }
                 if !accepted {
                     self.fail_call(call);
                 }
             }
             Caused::Spawn { by, agent } => self.spawn_arrives(by, agent),
-            Caused::Stop {
-                by,
-                target,
-                subtree,
-                call,
-            } => {
-                let targets = if subtree {
-                    self.subtree(target)
-                } else {
-                    vec![target]
-                };
+            Caused::Stop { by, target, subtree, call } => {
+                let targets = if subtree { self.subtree(target) } else { vec![target] };
                 self.note_targets(call, &targets);
                 self.stop_arrives(Some(by), target, subtree);
             }
@@ -117,10 +92,7 @@ impl World<'_> {
     fn receivers(&self, from: Option<usize>, to: To) -> Vec<usize> {
         match to {
             To::Agent(i) => vec![i],
-            To::Parent => from
-                .and_then(|f| self.agents[f].parent)
-                .into_iter()
-                .collect(),
+            To::Parent => from.and_then(|f| self.agents[f].parent).into_iter().collect(),
             To::All => self
                 .order
                 .iter()
@@ -157,11 +129,7 @@ impl World<'_> {
         if send.from == Sender::Agent(send.to) {
             return Some("self");
         }
-        if send
-            .message
-            .only_run
-            .is_some_and(|n| n != self.run_it_would_reach(send.to))
-        {
+        if send.message.only_run.is_some_and(|n| n != self.run_it_would_reach(send.to)) {
             return Some("stale_run");
         }
         if let (Urgency::Urgent, Sender::Agent(from)) = (urgency, send.from) {
@@ -205,10 +173,7 @@ impl World<'_> {
             return Some("closed");
         }
         let stopped = match &to.run {
-            Some(run) => run
-                .stop
-                .as_ref()
-                .is_some_and(|s| s.mode == StopMode::Stopped),
+            Some(run) => run.stop.as_ref().is_some_and(|s| s.mode == StopMode::Stopped),
             None => to.last == Some(Outcome::Stopped),
         };
         (stopped && !self.is_above(send.from, send.to)).then_some("stopped")
@@ -221,14 +186,8 @@ impl World<'_> {
         let refused = self.refusal(send, urgency);
         let returned = self.returned_at_once(send);
         let fate = match (refused, returned) {
-            (Some(reason), _) => Fate::Refused {
-                reason,
-                at: self.now,
-            },
-            (None, Some(reason)) => Fate::Returned {
-                reason,
-                at: self.now,
-            },
+            (Some(reason), _) => Fate::Refused { reason, at: self.now },
+            (None, Some(reason)) => Fate::Returned { reason, at: self.now },
             (None, None) => Fate::Queued,
         };
         self.found.messages.push(MessageResult {
@@ -252,9 +211,7 @@ impl World<'_> {
             return true;
         }
         if let Some(old) = &send.message.supersedes {
-            self.return_where(send.to, "superseded", |m| {
-                m.id == *old && m.from == send.from && !m.committed
-            });
+            self.return_where(send.to, "superseded", |m| m.id == *old && m.from == send.from && !m.committed);
         }
         self.queue(
             send.to,
@@ -281,13 +238,7 @@ impl World<'_> {
         mail.wakes = match &agent.run {
             // A running agent looks by itself; mail that a failed run leaves behind wakes nobody.
             Some(run) if run.stop.is_none() => false,
-            Some(run) => {
-                !coordinators
-                    || run
-                        .stop
-                        .as_ref()
-                        .is_some_and(|s| s.mode == StopMode::Superseded)
-            }
+            Some(run) => !coordinators || run.stop.as_ref().is_some_and(|s| s.mode == StopMode::Superseded),
             None => !(coordinators && agent.last == Some(Outcome::Stopped)),
         };
         if mail.urgency == Urgency::Urgent && self.cancel_token(to, mail.from) {
@@ -353,21 +304,13 @@ impl World<'_> {
     }
 
     /// Takes the mail that `which` picks out of a mailbox and returns it to its senders.
-    pub fn return_where(
-        &mut self,
-        agent: usize,
-        reason: &'static str,
-        which: impl Fn(&Mail) -> bool,
-    ) {
+    pub fn return_where(&mut self, agent: usize, reason: &'static str, which: impl Fn(&Mail) -> bool) {
         let mailbox = std::mem::take(&mut self.agents[agent].mailbox);
         let (gone, kept): (Vec<Mail>, Vec<Mail>) = mailbox.into_iter().partition(|m| which(m));
         self.agents[agent].mailbox = kept;
         for mail in gone {
             if let Some(record) = mail.record {
-                self.found.messages[record].fate = Fate::Returned {
-                    reason,
-                    at: self.now,
-                };
+                self.found.messages[record].fate = Fate::Returned { reason, at: self.now };
             }
             self.emit(agent, "message_returned", &mail.id);
         }

@@ -22,11 +22,7 @@ impl World<'_> {
         match &mut run.step {
             Step::Start => self.start_run(agent),
             Step::Model { end: None, .. } => {}
-            Step::Model {
-                end: Some(end),
-                entry,
-                ..
-            } => {
+            Step::Model { end: Some(end), entry, .. } => {
                 let (end, entry) = (end.clone(), entry.clone());
                 self.after_model(agent, end, entry);
             }
@@ -126,11 +122,7 @@ impl World<'_> {
     pub fn at_turn_limit(&self, agent: usize) -> bool {
         let state = &self.agents[agent];
         let in_run = state.run.as_ref().map_or(0, |r| r.turn);
-        let turns = if self.reading.max_turns_per_run {
-            in_run
-        } else {
-            state.turns
-        };
+        let turns = if self.reading.max_turns_per_run { in_run } else { state.turns };
         turns >= state.settings.max_turns
     }
 
@@ -138,11 +130,7 @@ impl World<'_> {
         let now = self.now;
         let record = self.found.calls.len();
         let state = &mut self.agents[agent];
-        let entry = self.sc.agents[agent]
-            .model
-            .as_ref()
-            .and_then(|m| m.get(state.next_entry))
-            .cloned();
+        let entry = self.sc.agents[agent].model.as_ref().and_then(|m| m.get(state.next_entry)).cloned();
         state.next_entry += 1;
         state.calls += 1;
         let call = state.calls;
@@ -150,34 +138,17 @@ impl World<'_> {
             return;
         };
         run.attempt += 1;
-        run.step = Step::Model {
-            entry,
-            started: now,
-            cut: false,
-            cut_round: None,
-            end: None,
-            record,
-        };
+        run.step = Step::Model { entry, started: now, cut: false, cut_round: None, end: None, record };
         let (id, turn) = (run.id, run.turn);
         let result = &mut self.found.runs[run.record];
         result.turns = turn;
         result.model_calls += 1;
-        self.found.calls.push(ModelCall {
-            agent,
-            call,
-            run: id,
-            turn,
-            started: now,
-            cut: None,
-        });
+        self.found.calls.push(ModelCall { agent, call, run: id, turn, started: now, cut: None });
         self.emit(agent, "model_started", &call.to_string());
     }
 
     fn stop_requested(&self, agent: usize) -> bool {
-        self.agents[agent]
-            .run
-            .as_ref()
-            .is_some_and(|r| r.stop.is_some())
+        self.agents[agent].run.as_ref().is_some_and(|r| r.stop.is_some())
     }
 
     fn after_model(&mut self, agent: usize, end: ModelEnd, entry: Option<Entry>) {
@@ -191,9 +162,7 @@ impl World<'_> {
             }
             _ if self.stop_requested(agent) => self.end_run(agent, Outcome::Stopped, None),
             ModelEnd::Cut => self.inject_and_go_on(agent, Point::Stream),
-            ModelEnd::Exhausted => {
-                self.end_run(agent, Outcome::Failed, Some("script exhausted".to_string()))
-            }
+            ModelEnd::Exhausted => self.end_run(agent, Outcome::Failed, Some("script exhausted".to_string())),
             ModelEnd::Error(error) => self.after_error(agent, error, entry.retry_after),
         }
     }
@@ -205,10 +174,7 @@ impl World<'_> {
             Some(run) => (run.attempt, run.turn_began),
             None => return,
         };
-        let backoff = s
-            .retry_base
-            .saturating_mul(1u64 << (attempt - 1).min(32))
-            .min(s.retry_cap);
+        let backoff = s.retry_base.saturating_mul(1u64 << (attempt - 1).min(32)).min(s.retry_cap);
         let wait = backoff.max(retry_after.unwrap_or(0));
         let spent = attempt >= s.retry_attempts || now + wait > began + s.retry_time;
         if !error.retryable() || spent {
@@ -272,17 +238,9 @@ impl World<'_> {
     }
 
     /// Takes mail out of the mailbox into the conversation: all at B and start, else what is after_tools or above.
-    pub fn inject(
-        &mut self,
-        agent: usize,
-        point: Point,
-        skipped: &[String],
-        interrupted: &[String],
-    ) {
+    pub fn inject(&mut self, agent: usize, point: Point, skipped: &[String], interrupted: &[String]) {
         let all = matches!(point, Point::Start | Point::B);
-        self.inject_where(agent, point, skipped, interrupted, |m| {
-            all || m.urgency >= Urgency::AfterTools
-        });
+        self.inject_where(agent, point, skipped, interrupted, |m| all || m.urgency >= Urgency::AfterTools);
     }
 
     /// The same for the mail that `which` picks.
@@ -300,11 +258,8 @@ impl World<'_> {
         if taken.is_empty() {
             return;
         }
-        let blocks: Option<Vec<String>> =
-            taken.iter().map(|m| self.injected_text(m, point)).collect();
-        let text = blocks
-            .filter(|_| point != Point::Wait)
-            .map(|b| b.join("\n\n"));
+        let blocks: Option<Vec<String>> = taken.iter().map(|m| self.injected_text(m, point)).collect();
+        let text = blocks.filter(|_| point != Point::Wait).map(|b| b.join("\n\n"));
         let Some(run) = &self.agents[agent].run else {
             return;
         };
@@ -321,11 +276,7 @@ impl World<'_> {
             turn,
             point,
             at: self.now,
-            messages: taken
-                .iter()
-                .filter(|m| m.record.is_some())
-                .map(|m| m.id.clone())
-                .collect(),
+            messages: taken.iter().filter(|m| m.record.is_some()).map(|m| m.id.clone()).collect(),
             reports: taken.iter().filter(|m| m.record.is_none()).count(),
             text,
             skipped: skipped.to_vec(),
@@ -339,14 +290,10 @@ impl World<'_> {
     fn injected_text(&self, mail: &Mail, point: Point) -> Option<String> {
         match mail.from {
             Sender::User => Some(texts::persons(&mail.text, point)),
-            Sender::Agent(i) => Some(texts::agents(
-                self.name(i),
-                &mail.text,
-                mail.urgency == Urgency::Urgent,
-            )),
-            Sender::Report { about, outcome } => {
-                texts::report(self.name(about), outcome, &mail.text)
+            Sender::Agent(i) => {
+                Some(texts::agents(self.name(i), &mail.text, mail.urgency == Urgency::Urgent))
             }
+            Sender::Report { about, outcome } => texts::report(self.name(about), outcome, &mail.text),
         }
     }
 
@@ -372,9 +319,7 @@ impl World<'_> {
         if returns {
             self.return_where(agent, "error", |m| m.record.is_some());
         }
-        self.return_where(agent, "expired", |m| {
-            m.only_run.is_some_and(|n| n <= run.id)
-        });
+        self.return_where(agent, "expired", |m| m.only_run.is_some_and(|n| n <= run.id));
         self.emit(agent, "run_finished", "");
         self.report_end(agent, outcome, run.stop.as_ref(), &last_text);
         if outcome == Outcome::Stopped {
@@ -388,18 +333,14 @@ impl World<'_> {
             return;
         };
         if let Some(stop) = stop {
-            let superseded =
-                stop.mode == StopMode::Superseded && !self.reading.superseded_run_reports;
+            let superseded = stop.mode == StopMode::Superseded && !self.reading.superseded_run_reports;
             if stop.by == Some(parent) || superseded {
                 return;
             }
         }
         let mail = Mail {
             id: String::new(),
-            from: Sender::Report {
-                about: agent,
-                outcome,
-            },
+            from: Sender::Report { about: agent, outcome },
             urgency: Urgency::AfterTools,
             text: text.to_string(),
             expires_at: None,

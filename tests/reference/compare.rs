@@ -1,8 +1,6 @@
 //! Compares the engine's events with the reference's findings and says what differs, the earliest first.
 
-use super::compare_events::{
-    Seen, SeenCall, SeenInjection, SeenMessage, SeenRun, SeenTool, instant, read,
-};
+use super::compare_events::{Seen, SeenCall, SeenInjection, SeenMessage, SeenRun, SeenTool, instant, read};
 use super::model::{Micros, Scenario};
 use super::result::*;
 use serde_json::Value;
@@ -28,12 +26,7 @@ struct Diffs<'a> {
 /// All differences, by instant.
 pub fn compare(sc: &Scenario, found: &Findings, events: &[Value]) -> Vec<Difference> {
     let seen = read(sc, found, events);
-    let mut d = Diffs {
-        sc,
-        found,
-        seen: &seen,
-        out: Vec::new(),
-    };
+    let mut d = Diffs { sc, found, seen: &seen, out: Vec::new() };
     d.runs();
     d.calls();
     d.tools();
@@ -44,11 +37,7 @@ pub fn compare(sc: &Scenario, found: &Findings, events: &[Value]) -> Vec<Differe
 }
 
 fn ms(us: Micros) -> String {
-    if us.is_multiple_of(1000) {
-        format!("{}ms", us / 1000)
-    } else {
-        format!("{us}us")
-    }
+    if us.is_multiple_of(1000) { format!("{}ms", us / 1000) } else { format!("{us}us") }
 }
 
 fn maybe(us: Option<Micros>) -> String {
@@ -66,27 +55,14 @@ impl Diffs<'_> {
 
     fn same(&mut self, at: Micros, subject: &str, field: &str, want: &str, got: &str) {
         if want != got {
-            self.say(
-                at,
-                format!("{subject}: {field}: reference {want}, engine {got}"),
-            );
+            self.say(at, format!("{subject}: {field}: reference {want}, engine {got}"));
         }
     }
 
     /// Something that only one of the two has.
     fn only(&mut self, at: Micros, subject: &str, who: &str, what: &str) {
-        let other = if who == "reference" {
-            "engine"
-        } else {
-            "reference"
-        };
-        self.say(
-            at,
-            format!(
-                "{subject}: only the {who} has it: {what} at {}, {other} none",
-                ms(at)
-            ),
-        );
+        let other = if who == "reference" { "engine" } else { "reference" };
+        self.say(at, format!("{subject}: only the {who} has it: {what} at {}, {other} none", ms(at)));
     }
 
     fn runs(&mut self) {
@@ -107,34 +83,17 @@ impl Diffs<'_> {
     }
 
     fn run(&mut self, subject: &str, r: &RunResult, got: &SeenRun) {
-        self.same(
-            r.started,
-            subject,
-            "start",
-            &ms(r.started),
-            &maybe(got.started),
-        );
-        let at = r
-            .ended
-            .unwrap_or(r.started)
-            .min(got.ended.unwrap_or(Micros::MAX));
+        self.same(r.started, subject, "start", &ms(r.started), &maybe(got.started));
+        let at = r.ended.unwrap_or(r.started).min(got.ended.unwrap_or(Micros::MAX));
         let outcome = got.outcome.as_deref().unwrap_or("waiting");
         self.same(at, subject, "outcome", r.outcome.word(), outcome);
         self.same(at, subject, "end", &maybe(r.ended), &maybe(got.ended));
         if let Some(turns) = got.turns {
-            self.same(
-                at,
-                subject,
-                "turns",
-                &r.turns.to_string(),
-                &turns.to_string(),
-            );
+            self.same(at, subject, "turns", &r.turns.to_string(), &turns.to_string());
         }
-        let exhausted =
-            |e: &Option<String>| e.as_deref().is_some_and(|e| e.contains("script exhausted"));
+        let exhausted = |e: &Option<String>| e.as_deref().is_some_and(|e| e.contains("script exhausted"));
         // The words of the other errors are not given by the pages: only that there is one.
-        if r.error.is_some() != got.error.is_some() || exhausted(&r.error) != exhausted(&got.error)
-        {
+        if r.error.is_some() != got.error.is_some() || exhausted(&r.error) != exhausted(&got.error) {
             let (want, got) = (format!("{:?}", r.error), format!("{:?}", got.error));
             self.same(at, subject, "error", &want, &got);
         }
@@ -152,12 +111,7 @@ impl Diffs<'_> {
             known.insert(key);
         }
         for (key, got) in self.seen.calls.iter().filter(|(k, _)| !known.contains(*k)) {
-            self.only(
-                got.started,
-                &format!("model_call {}/{}", key.0, key.1),
-                "engine",
-                "started",
-            );
+            self.only(got.started, &format!("model_call {}/{}", key.0, key.1), "engine", "started");
         }
     }
 
@@ -165,13 +119,7 @@ impl Diffs<'_> {
         let at = c.started.min(got.started);
         self.same(at, subject, "start", &ms(c.started), &ms(got.started));
         let place = format!("{}/{}", c.run, c.turn);
-        self.same(
-            at,
-            subject,
-            "run/turn",
-            &place,
-            &format!("{}/{}", got.run, got.turn),
-        );
+        self.same(at, subject, "run/turn", &place, &format!("{}/{}", got.run, got.turn));
         let cut_at = c.cut.map(|(at, _)| at);
         let got_cut = got.cut.map(|(at, _)| at);
         let shown = cut_at.or(got_cut).unwrap_or(at);
@@ -179,13 +127,7 @@ impl Diffs<'_> {
         if let (Some((at, words)), Some((_, Some(got)))) = (c.cut, got.cut) {
             // Whether a word that is out at the very instant of the cut counts is not said.
             if words.abs_diff(got) > 1 {
-                self.same(
-                    at,
-                    subject,
-                    "partial_tokens",
-                    &words.to_string(),
-                    &got.to_string(),
-                );
+                self.same(at, subject, "partial_tokens", &words.to_string(), &got.to_string());
             }
         }
     }
@@ -203,60 +145,28 @@ impl Diffs<'_> {
         }
         for (key, got) in self.seen.tools.iter().filter(|(k, _)| !known.contains(*k)) {
             let at = got.started.or(got.ended).unwrap_or(0);
-            self.only(
-                at,
-                &format!("tool {}/{}", key.0, key.1),
-                "engine",
-                &got.status,
-            );
+            self.only(at, &format!("tool {}/{}", key.0, key.1), "engine", &got.status);
         }
     }
 
     fn tool(&mut self, subject: &str, t: &ToolResult, got: &SeenTool) {
         let at = t.ended.min(got.ended.unwrap_or(Micros::MAX));
         self.same(at, subject, "status", t.status.word(), &got.status);
-        let started_at = t
-            .started
-            .unwrap_or(at)
-            .min(got.started.unwrap_or(Micros::MAX));
-        self.same(
-            started_at,
-            subject,
-            "start",
-            &maybe(t.started),
-            &maybe(got.started),
-        );
+        let started_at = t.started.unwrap_or(at).min(got.started.unwrap_or(Micros::MAX));
+        self.same(started_at, subject, "start", &maybe(t.started), &maybe(got.started));
         // When a skipped call is said to be skipped is bookkeeping; when one that ran ended is not.
         if t.started.is_some() {
             self.same(at, subject, "end", &ms(t.ended), &maybe(got.ended));
         }
         let place = format!("{}/{}", t.run, t.turn);
-        self.same(
-            at,
-            subject,
-            "run/turn",
-            &place,
-            &format!("{}/{}", got.run, got.turn),
-        );
+        self.same(at, subject, "run/turn", &place, &format!("{}/{}", got.run, got.turn));
         self.same(at, subject, "results", "1", &got.results.to_string());
         if let Some(is_error) = got.is_error {
             let want = t.status != Status::Completed;
-            self.same(
-                at,
-                subject,
-                "is_error",
-                &want.to_string(),
-                &is_error.to_string(),
-            );
+            self.same(at, subject, "is_error", &want.to_string(), &is_error.to_string());
         }
         if let (Some(want), Some(output)) = (&t.text, &got.output) {
-            self.same(
-                at,
-                subject,
-                "text",
-                &format!("{want:?}"),
-                &format!("{output:?}"),
-            );
+            self.same(at, subject, "text", &format!("{want:?}"), &format!("{output:?}"));
         }
     }
 
@@ -271,18 +181,8 @@ impl Diffs<'_> {
             }
             known.insert(key);
         }
-        for (key, got) in self
-            .seen
-            .messages
-            .iter()
-            .filter(|(k, _)| !known.contains(*k))
-        {
-            self.only(
-                got.sent,
-                &format!("message {} to {}", key.1, key.0),
-                "engine",
-                &got.fate,
-            );
+        for (key, got) in self.seen.messages.iter().filter(|(k, _)| !known.contains(*k)) {
+            self.only(got.sent, &format!("message {} to {}", key.1, key.0), "engine", &got.fate);
         }
     }
 
@@ -293,50 +193,25 @@ impl Diffs<'_> {
             Fate::Returned { reason, at } => (format!("returned: {reason}"), at),
             Fate::Refused { reason, at } => (format!("refused: {reason}"), at),
         };
-        self.same(
-            m.sent.min(got.sent),
-            subject,
-            "sent",
-            &ms(m.sent),
-            &ms(got.sent),
-        );
+        self.same(m.sent.min(got.sent), subject, "sent", &ms(m.sent), &ms(got.sent));
         if let Some(urgency) = &got.urgency {
             self.same(m.sent, subject, "urgency", m.urgency.word(), urgency);
         }
-        let (want, seen) = (
-            format!("{fate} at {}", ms(at)),
-            format!("{} at {}", got.fate, ms(got.at)),
-        );
+        let (want, seen) = (format!("{fate} at {}", ms(at)), format!("{} at {}", got.fate, ms(got.at)));
         self.same(at.min(got.at), subject, "fate", &want, &seen);
     }
 
     fn injections(&mut self) {
         for agent in 0..self.sc.agents.len() {
             let name = self.name(agent);
-            let want: Vec<&Injection> = self
-                .found
-                .injections
-                .iter()
-                .filter(|i| i.agent == agent)
-                .collect();
-            let got: Vec<&SeenInjection> = self
-                .seen
-                .injections
-                .iter()
-                .filter(|i| i.agent == name)
-                .collect();
-            let subject =
-                |n: usize, ids: &[String]| format!("injection {n} of {name} ({})", ids.join(" "));
+            let want: Vec<&Injection> = self.found.injections.iter().filter(|i| i.agent == agent).collect();
+            let got: Vec<&SeenInjection> = self.seen.injections.iter().filter(|i| i.agent == name).collect();
+            let subject = |n: usize, ids: &[String]| format!("injection {n} of {name} ({})", ids.join(" "));
             for (n, (w, g)) in want.iter().zip(got.iter()).enumerate() {
                 self.injection(&subject(n + 1, &w.messages), w, g);
             }
             for (n, w) in want.iter().enumerate().skip(got.len()) {
-                self.only(
-                    w.at,
-                    &subject(n + 1, &w.messages),
-                    "reference",
-                    w.point.word(),
-                );
+                self.only(w.at, &subject(n + 1, &w.messages), "reference", w.point.word());
             }
             for (n, g) in got.iter().enumerate().skip(want.len()) {
                 self.only(g.at, &subject(n + 1, &g.messages), "engine", &g.point);
@@ -346,41 +221,16 @@ impl Diffs<'_> {
 
     fn injection(&mut self, subject: &str, w: &Injection, g: &SeenInjection) {
         let at = w.at.min(g.at);
-        let w_place = format!(
-            "{} run {} turn {} at {}",
-            w.point.word(),
-            w.run,
-            w.turn,
-            ms(w.at)
-        );
+        let w_place = format!("{} run {} turn {} at {}", w.point.word(), w.run, w.turn, ms(w.at));
         let g_place = format!("{} run {} turn {} at {}", g.point, g.run, g.turn, ms(g.at));
         self.same(at, subject, "place", &w_place, &g_place);
-        let with =
-            |ids: &[String], reports: usize| format!("[{}] and {reports} reports", ids.join(" "));
+        let with = |ids: &[String], reports: usize| format!("[{}] and {reports} reports", ids.join(" "));
         let (want, got) = (with(&w.messages, w.reports), with(&g.messages, g.reports));
         self.same(at, subject, "messages", &want, &got);
-        self.same(
-            at,
-            subject,
-            "skipped",
-            &w.skipped.join(" "),
-            &g.skipped.join(" "),
-        );
-        self.same(
-            at,
-            subject,
-            "interrupted",
-            &w.interrupted.join(" "),
-            &g.interrupted.join(" "),
-        );
+        self.same(at, subject, "skipped", &w.skipped.join(" "), &g.skipped.join(" "));
+        self.same(at, subject, "interrupted", &w.interrupted.join(" "), &g.interrupted.join(" "));
         if let Some(text) = &w.text {
-            self.same(
-                at,
-                subject,
-                "text",
-                &format!("{text:?}"),
-                &format!("{:?}", g.text),
-            );
+            self.same(at, subject, "text", &format!("{text:?}"), &format!("{:?}", g.text));
         }
     }
 }

@@ -84,11 +84,7 @@ pub fn instant(event: &Value) -> Micros {
 }
 
 fn text(event: &Value, key: &str) -> String {
-    event
-        .get(key)
-        .and_then(Value::as_str)
-        .unwrap_or("")
-        .to_string()
+    event.get(key).and_then(Value::as_str).unwrap_or("").to_string()
 }
 
 fn number(event: &Value, key: &str) -> u64 {
@@ -98,27 +94,16 @@ fn number(event: &Value, key: &str) -> u64 {
 fn list(event: &Value, key: &str) -> Vec<String> {
     let empty = Vec::new();
     let items = event.get(key).and_then(Value::as_array).unwrap_or(&empty);
-    items
-        .iter()
-        .filter_map(Value::as_str)
-        .map(str::to_string)
-        .collect()
+    items.iter().filter_map(Value::as_str).map(str::to_string).collect()
 }
 
 /// Reads the events. The findings are needed only to know which messages are people's and agents'.
 pub fn read(sc: &Scenario, found: &Findings, events: &[Value]) -> Seen {
     let mut seen = Seen::default();
     let name = |i: usize| sc.agents[i].name.clone();
-    let by_text: BTreeMap<(String, String), String> = found
-        .messages
-        .iter()
-        .map(|m| ((name(m.to), m.text.clone()), m.id.clone()))
-        .collect();
-    seen.known = found
-        .messages
-        .iter()
-        .map(|m| (name(m.to), m.id.clone()))
-        .collect();
+    let by_text: BTreeMap<(String, String), String> =
+        found.messages.iter().map(|m| ((name(m.to), m.text.clone()), m.id.clone())).collect();
+    seen.known = found.messages.iter().map(|m| (name(m.to), m.id.clone())).collect();
     for event in events {
         match text(event, "type").as_str() {
             "run_started" | "run_finished" => seen.run(event),
@@ -127,8 +112,7 @@ pub fn read(sc: &Scenario, found: &Findings, events: &[Value]) -> Seen {
             "message_queued" => {
                 let key = (text(event, "agent"), text(event, "text"));
                 if let Some(id) = by_text.get(&key) {
-                    seen.names
-                        .insert((key.0, text(event, "message")), id.clone());
+                    seen.names.insert((key.0, text(event, "message")), id.clone());
                 }
                 seen.message(event);
             }
@@ -144,22 +128,16 @@ pub fn read(sc: &Scenario, found: &Findings, events: &[Value]) -> Seen {
 
 impl Seen {
     fn run(&mut self, event: &Value) {
-        let run = self
-            .runs
-            .entry((text(event, "agent"), number(event, "run")))
-            .or_default();
+        let run = self.runs.entry((text(event, "agent"), number(event, "run"))).or_default();
         if text(event, "type") == "run_started" {
             run.started = Some(instant(event));
         } else {
             run.ended = Some(instant(event));
             run.outcome = Some(text(event, "outcome"));
-            run.error = event
-                .get("error")
-                .filter(|e| !e.is_null())
-                .map(|e| match e.as_str() {
-                    Some(word) => word.to_string(),
-                    None => e.to_string(),
-                });
+            run.error = event.get("error").filter(|e| !e.is_null()).map(|e| match e.as_str() {
+                Some(word) => word.to_string(),
+                None => e.to_string(),
+            });
             run.turns = event.get("turns").and_then(Value::as_u64);
         }
     }
@@ -187,10 +165,7 @@ impl Seen {
     }
 
     fn tool(&mut self, event: &Value) {
-        let tool = self
-            .tools
-            .entry((text(event, "agent"), text(event, "tool")))
-            .or_default();
+        let tool = self.tools.entry((text(event, "agent"), text(event, "tool"))).or_default();
         tool.run = number(event, "run");
         tool.turn = number(event, "turn");
         if text(event, "type") == "tool_started" {
@@ -201,10 +176,7 @@ impl Seen {
         tool.ended = Some(instant(event));
         tool.status = text(event, "status");
         tool.is_error = event.get("is_error").and_then(Value::as_bool);
-        tool.output = event
-            .get("output")
-            .and_then(Value::as_str)
-            .map(str::to_string);
+        tool.output = event.get("output").and_then(Value::as_str).map(str::to_string);
     }
 
     /// The reference's name of a message, if it is one of a person or an agent.
@@ -224,9 +196,7 @@ impl Seen {
             && !self.names.contains_key(&(agent.clone(), raw.clone()));
         let kind = text(event, "type");
         let sender = text(event, "from");
-        if from_coordinator
-            && (kind == "message_returned" || sender == "coordinator" || sender.is_empty())
-        {
+        if from_coordinator && (kind == "message_returned" || sender == "coordinator" || sender.is_empty()) {
             return;
         }
         let Some(id) = self.id_of(&agent, &raw).or(Some(raw)) else {
@@ -253,17 +223,9 @@ impl Seen {
         let raw = list(event, "messages");
         let messages: Vec<String> = raw.iter().filter_map(|id| self.id_of(&agent, id)).collect();
         for id in &messages {
-            let message = self
-                .messages
-                .entry((agent.clone(), id.clone()))
-                .or_default();
+            let message = self.messages.entry((agent.clone(), id.clone())).or_default();
             message.at = instant(event);
-            message.fate = if message.fate == "injected" {
-                "injected twice"
-            } else {
-                "injected"
-            }
-            .to_string();
+            message.fate = if message.fate == "injected" { "injected twice" } else { "injected" }.to_string();
         }
         self.injections.push(SeenInjection {
             run: number(event, "run"),

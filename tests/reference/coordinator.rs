@@ -11,9 +11,7 @@ const WAIT_DEFAULT: Micros = 600_000_000;
 
 /// Reads a duration of the file.
 pub fn parse_duration(text: &str) -> Option<Micros> {
-    let split = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(text.len());
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let scale = match unit {
         "us" => 1.0,
@@ -24,10 +22,7 @@ pub fn parse_duration(text: &str) -> Option<Micros> {
         "" if number == "0" => 0.0,
         _ => return None,
     };
-    number
-        .parse::<f64>()
-        .ok()
-        .map(|n| (n * scale).round() as Micros)
+    number.parse::<f64>().ok().map(|n| (n * scale).round() as Micros)
 }
 
 fn text<'v>(input: &'v Value, key: &str) -> Option<&'v str> {
@@ -48,9 +43,7 @@ impl World<'_> {
     }
 
     fn named(&self, name: &str) -> Option<usize> {
-        self.sc
-            .agent(name)
-            .filter(|i| self.agents[*i].life != Life::Unspawned)
+        self.sc.agent(name).filter(|i| self.agents[*i].life != Life::Unspawned)
     }
 
     fn spawn(&mut self, at: CallRef, input: &Value) -> bool {
@@ -59,18 +52,12 @@ impl World<'_> {
             return false;
         };
         // A name is taken from the call on, not from the arrival: two calls of one instant can't both have it.
-        let taken = self
-            .caused
-            .iter()
-            .any(|c| matches!(c, Caused::Spawn { agent: a, .. } if *a == agent));
+        let taken = self.caused.iter().any(|c| matches!(c, Caused::Spawn { agent: a, .. } if *a == agent));
         let caller = &self.agents[at.agent];
         if taken || caller.depth + 1 > caller.settings.max_depth {
             return false;
         }
-        self.caused.push(Caused::Spawn {
-            by: at.agent,
-            agent,
-        });
+        self.caused.push(Caused::Spawn { by: at.agent, agent });
         true
     }
 
@@ -84,10 +71,7 @@ impl World<'_> {
             },
             None => return false,
         };
-        let wish = match (
-            text(input, "urgency").and_then(Urgency::parse),
-            input.get("urgent"),
-        ) {
+        let wish = match (text(input, "urgency").and_then(Urgency::parse), input.get("urgent")) {
             (Some(u), _) => Wish::Full(u),
             (None, Some(Value::Bool(urgent))) => Wish::Plain(*urgent),
             _ => Wish::Default,
@@ -102,12 +86,7 @@ impl World<'_> {
             only_run: None,
         };
         let id = text(input, "id").unwrap_or(&call.id).to_string();
-        self.caused.push(Caused::Message {
-            from: at.agent,
-            call: at,
-            id,
-            message,
-        });
+        self.caused.push(Caused::Message { from: at.agent, call: at, id, message });
         true
     }
 
@@ -119,37 +98,17 @@ impl World<'_> {
         };
         let (by, subtree) = (at.agent, text(input, "scope") == Some("subtree"));
         self.caused.push(if call.name == "stop_agent" {
-            Caused::Stop {
-                by,
-                target,
-                subtree,
-                call: at,
-            }
+            Caused::Stop { by, target, subtree, call: at }
         } else {
-            Caused::Close {
-                by,
-                target,
-                call: at,
-            }
+            Caused::Close { by, target, call: at }
         });
-        (
-            Duty::Halt {
-                targets: Vec::new(),
-            },
-            false,
-        )
+        (Duty::Halt { targets: Vec::new() }, false)
     }
 
     fn wait(&mut self, at: CallRef, input: &Value) -> (Duty, bool) {
         let empty = Vec::new();
-        let list = input
-            .get("names")
-            .and_then(Value::as_array)
-            .unwrap_or(&empty);
-        let names: Vec<Option<usize>> = list
-            .iter()
-            .map(|n| n.as_str().and_then(|n| self.named(n)))
-            .collect();
+        let list = input.get("names").and_then(Value::as_array).unwrap_or(&empty);
+        let names: Vec<Option<usize>> = list.iter().map(|n| n.as_str().and_then(|n| self.named(n))).collect();
         let Some(names) = names.into_iter().collect::<Option<Vec<usize>>>() else {
             return (Duty::Instant, true);
         };
@@ -157,17 +116,8 @@ impl World<'_> {
         if names.is_empty() || self.closes_cycle(at.agent, &names, all) {
             return (Duty::Instant, true);
         }
-        let timeout = text(input, "timeout")
-            .and_then(parse_duration)
-            .unwrap_or(WAIT_DEFAULT);
-        (
-            Duty::Wait {
-                names,
-                all,
-                until: self.now + timeout,
-            },
-            false,
-        )
+        let timeout = text(input, "timeout").and_then(parse_duration).unwrap_or(WAIT_DEFAULT);
+        (Duty::Wait { names, all, until: self.now + timeout }, false)
     }
 
     /// Whether a wait would close a cycle: the largest set of waiting agents in which every `all` names a member
@@ -180,12 +130,7 @@ impl World<'_> {
             };
             for job in &turn.jobs {
                 // A wait that is being cut waits for nobody any more.
-                if let Phase::Running {
-                    duty: Duty::Wait { names, all, .. },
-                    abort: None,
-                    ..
-                } = &job.phase
-                {
+                if let Phase::Running { duty: Duty::Wait { names, all, .. }, abort: None, .. } = &job.phase {
                     set.push((other, names.clone(), *all));
                 }
             }
@@ -223,18 +168,12 @@ impl World<'_> {
         let answered: Vec<usize> = names
             .iter()
             .copied()
-            .filter(|n| {
-                self.agents[*n].run.is_none() || mailbox.iter().any(|m| about(m) == Some(*n))
-            })
+            .filter(|n| self.agents[*n].run.is_none() || mailbox.iter().any(|m| about(m) == Some(*n)))
             .collect();
-        let complete = if all {
-            answered.len() == names.len()
-        } else {
-            !answered.is_empty()
-        };
-        let other_mail = mailbox.iter().any(|m| {
-            m.urgency >= Urgency::AfterTools && !about(m).is_some_and(|a| names.contains(&a))
-        });
+        let complete = if all { answered.len() == names.len() } else { !answered.is_empty() };
+        let other_mail = mailbox
+            .iter()
+            .any(|m| m.urgency >= Urgency::AfterTools && !about(m).is_some_and(|a| names.contains(&a)));
         let own_end = complete || until <= self.now;
         // A cancelled wait ends only by itself; the mail that cancelled it isn't a reason to return early.
         if !own_end && (cancelled || !other_mail) {

@@ -46,8 +46,7 @@ impl World<'_> {
             Next::Returns => {
                 self.changed = true;
                 let turn = self.turn(agent);
-                if let Some(Phase::Running { returned, .. }) = turn.map(|t| &mut t.jobs[job].phase)
-                {
+                if let Some(Phase::Running { returned, .. }) = turn.map(|t| &mut t.jobs[job].phase) {
                     *returned = true;
                 }
             }
@@ -70,22 +69,13 @@ impl World<'_> {
             return Next::Nothing;
         };
         if let Some(abort) = abort {
-            let over =
-                abort.ends <= self.now && (abort.ends > abort.begun || self.round > abort.round);
-            return if over {
-                Next::Ends(abort.status)
-            } else {
-                Next::Nothing
-            };
+            let over = abort.ends <= self.now && (abort.ends > abort.begun || self.round > abort.round);
+            return if over { Next::Ends(abort.status) } else { Next::Nothing };
         }
         // What ends in the instant of an urgent message or a stop has ended: its own end is looked at first.
         if self.reached_own_end(agent, &call, &phase, cut.is_some() || stop.is_some()) {
             let failed = *failed || call.error.is_some();
-            return Next::Ends(if failed {
-                Status::Failed
-            } else {
-                Status::Completed
-            });
+            return Next::Ends(if failed { Status::Failed } else { Status::Completed });
         }
         match (cut, stop) {
             (Some(by), _) if call.abortable => Next::Abort(Status::Interrupted, by),
@@ -96,20 +86,8 @@ impl World<'_> {
     }
 
     /// Whether a call that nobody aborts has its result in this step.
-    fn reached_own_end(
-        &mut self,
-        agent: usize,
-        call: &Call,
-        phase: &Phase,
-        cancelled: bool,
-    ) -> bool {
-        let Phase::Running {
-            started,
-            round,
-            duty,
-            ..
-        } = phase
-        else {
+    fn reached_own_end(&mut self, agent: usize, call: &Call, phase: &Phase, cancelled: bool) -> bool {
+        let Phase::Running { started, round, duty, .. } = phase else {
             return false;
         };
         let later_round = self.round > *round;
@@ -119,21 +97,16 @@ impl World<'_> {
             Duty::Wait { names, all, until } => {
                 later_round && self.wait_is_over(agent, names, *all, *until, cancelled)
             }
-            Duty::Halt { targets } => {
-                later_round && targets.iter().all(|(a, r)| self.run_is_over(*a, *r))
-            }
+            Duty::Halt { targets } => later_round && targets.iter().all(|(a, r)| self.run_is_over(*a, *r)),
         }
     }
 
     /// Whether a call returns its continuation in this step.
     fn has_returned(&self, call: &Call, phase: &Phase) -> bool {
         match phase {
-            Phase::Running {
-                started,
-                duty: Duty::Timed,
-                returned: false,
-                ..
-            } => call.continues.is_some() && started + call.takes <= self.now,
+            Phase::Running { started, duty: Duty::Timed, returned: false, .. } => {
+                call.continues.is_some() && started + call.takes <= self.now
+            }
             _ => false,
         }
     }
@@ -217,11 +190,7 @@ impl World<'_> {
         for job in which {
             let waiting = self.turn(agent).is_some_and(|t| t.jobs[*job].waiting());
             if waiting {
-                let words = if stopped {
-                    texts::skipped_by_stop(by)
-                } else {
-                    texts::skipped_by_mail(by)
-                };
+                let words = if stopped { texts::skipped_by_stop(by) } else { texts::skipped_by_mail(by) };
                 self.finish_job(agent, *job, Status::Skipped, Some(&words));
             }
         }
@@ -235,15 +204,7 @@ impl World<'_> {
             return;
         };
         let stopped = run.stop.is_some();
-        let Step::Model {
-            entry,
-            started,
-            cut,
-            cut_round,
-            end,
-            record,
-        } = &mut run.step
-        else {
+        let Step::Model { entry, started, cut, cut_round, end, record } = &mut run.step else {
             return;
         };
         if end.is_some() {
@@ -278,14 +239,8 @@ impl World<'_> {
 
     /// The mailbox's messages that act at a boundary.
     pub fn acting(&self, agent: usize, only_urgent: bool) -> Vec<usize> {
-        let least = if only_urgent {
-            Urgency::Urgent
-        } else {
-            Urgency::NextBoundary
-        };
+        let least = if only_urgent { Urgency::Urgent } else { Urgency::NextBoundary };
         let mailbox = &self.agents[agent].mailbox;
-        (0..mailbox.len())
-            .filter(|i| mailbox[*i].urgency >= least)
-            .collect()
+        (0..mailbox.len()).filter(|i| mailbox[*i].urgency >= least).collect()
     }
 }

@@ -77,14 +77,7 @@ pub fn generate(level: u32, seed: u64) -> Scenario {
         5 | 6 if level >= 3 => Theme::Wait,
         _ => Theme::Mixed,
     };
-    let mut g = Gen {
-        theme,
-        rng,
-        sc: Scenario::default(),
-        level,
-        calls: 0,
-        sends: 0,
-    };
+    let mut g = Gen { theme, rng, sc: Scenario::default(), level, calls: 0, sends: 0 };
     g.sc.name = format!("level {level} seed {seed}");
     if level >= 2 {
         g.settings();
@@ -99,11 +92,7 @@ impl Gen {
     /// A multiple of the grid, below `steps` of them; now and then a microsecond beside it.
     pub fn grid(&mut self, steps: u64) -> Micros {
         let at = self.rng.below(steps) * GRID;
-        if at > 0 && self.rng.chance(3) {
-            at + 1 - 2 * self.rng.below(2)
-        } else {
-            at
-        }
+        if at > 0 && self.rng.chance(3) { at + 1 - 2 * self.rng.below(2) } else { at }
     }
 
     fn settings(&mut self) {
@@ -126,12 +115,7 @@ impl Gen {
         if rng.chance(10) {
             s.mailbox_messages = Some(1 + rng.below(3) as usize);
         }
-        let urgencies = [
-            Urgency::FollowUp,
-            Urgency::AfterTools,
-            Urgency::NextBoundary,
-            Urgency::Urgent,
-        ];
+        let urgencies = [Urgency::FollowUp, Urgency::AfterTools, Urgency::NextBoundary, Urgency::Urgent];
         if rng.chance(10) {
             s.from_above = Some(rng.pick(&urgencies));
         }
@@ -204,12 +188,8 @@ impl Gen {
             self.add("third", Some(parent), works);
         }
         for i in 2..self.sc.agents.len() {
-            let parent_works = self.sc.agents[i]
-                .parent
-                .is_some_and(|p| self.sc.agents[p].model.is_some());
-            let parent_there = self.sc.agents[i]
-                .parent
-                .is_some_and(|p| !self.sc.agents[p].spawned);
+            let parent_works = self.sc.agents[i].parent.is_some_and(|p| self.sc.agents[p].model.is_some());
+            let parent_there = self.sc.agents[i].parent.is_some_and(|p| !self.sc.agents[p].spawned);
             let agent = &mut self.sc.agents[i];
             if agent.model.is_some() && parent_works && parent_there && self.rng.chance(30) {
                 agent.spawned = true;
@@ -239,11 +219,7 @@ impl Gen {
             out.push(self.entry(agent, n, 85));
         }
         // Mail makes further turns: a script that never runs out shows more than one that does.
-        let spare = if self.rng.chance(90) {
-            4 + self.rng.below(6)
-        } else {
-            0
-        };
+        let spare = if self.rng.chance(90) { 4 + self.rng.below(6) } else { 0 };
         for n in 0..spare {
             out.push(self.entry(agent, busy + n, 15));
         }
@@ -263,11 +239,7 @@ impl Gen {
 
     fn entry(&mut self, agent: usize, n: u64, tools_percent: u64) -> Entry {
         let starving = self.theme == Theme::Starve;
-        let takes = if starving {
-            GRID * (1 + self.rng.below(2))
-        } else {
-            self.grid(6)
-        };
+        let takes = if starving { GRID * (1 + self.rng.below(2)) } else { self.grid(6) };
         let errors = if self.theme == Theme::Retry { 35 } else { 8 };
         if self.level >= 3 && self.rng.chance(errors) {
             let kinds = [
@@ -279,12 +251,7 @@ impl Gen {
                 ModelError::InvalidRequest,
             ];
             let retry_after = self.rng.chance(30).then(|| self.grid(8));
-            return Entry {
-                takes,
-                error: Some(self.rng.pick(&kinds)),
-                retry_after,
-                ..Entry::default()
-            };
+            return Entry { takes, error: Some(self.rng.pick(&kinds)), retry_after, ..Entry::default() };
         }
         let words = 1 + self.rng.below(8);
         let mut text = format!("Reply{n}");
@@ -301,12 +268,7 @@ impl Gen {
                 tools.push(call);
             }
         }
-        let mut entry = Entry {
-            text: Some(text),
-            takes,
-            tools,
-            ..Entry::default()
-        };
+        let mut entry = Entry { text: Some(text), takes, tools, ..Entry::default() };
         if self.level >= 3 && self.rng.chance(3) {
             entry.stop_reason = Some("max_tokens".to_string());
         }

@@ -5,9 +5,7 @@ use super::model::*;
 use serde_json::{Value, json};
 
 /// Simulated tools; the safe ones twice so that concurrent batches are common.
-const TOOLS: [&str; 9] = [
-    "read", "grep", "glob", "read", "edit", "write", "edit", "bash", "fetch",
-];
+const TOOLS: [&str; 9] = ["read", "grep", "glob", "read", "edit", "write", "edit", "bash", "fetch"];
 
 impl Gen {
     fn call_id(&mut self) -> String {
@@ -32,10 +30,8 @@ impl Gen {
         }
         if self.rng.chance(20) {
             let lines = 1 + self.rng.below(3);
-            call.output = (1..=lines)
-                .map(|n| (n * GRID, format!("line {n}")))
-                .filter(|(at, _)| *at <= takes)
-                .collect();
+            call.output =
+                (1..=lines).map(|n| (n * GRID, format!("line {n}"))).filter(|(at, _)| *at <= takes).collect();
         }
         if call.is_edit() && self.sc.settings.concurrency_all == Some(true) {
             let path = format!("f{}.txt", self.rng.below(2));
@@ -52,9 +48,7 @@ impl Gen {
             call.abortable = false;
         }
         if self.rng.chance(20) {
-            call.abort_takes = self
-                .rng
-                .pick(&[GRID, 2 * GRID, 4 * GRID, 8 * GRID, 10 * GRID]);
+            call.abort_takes = self.rng.pick(&[GRID, 2 * GRID, 4 * GRID, 8 * GRID, 10 * GRID]);
         }
         if self.rng.chance(5) {
             call.safe = Some(self.rng.chance(50));
@@ -87,23 +81,10 @@ impl Gen {
             0..=7 => ("send_message", self.send_input(agent)),
             8..=14 => ("wait_agents", self.wait_input(agent)),
             15 => ("stop_agent", json!({"name": self.agent_name(agent)})),
-            16 => (
-                "stop_agent",
-                json!({"name": self.agent_name(agent), "scope": "subtree"}),
-            ),
+            16 => ("stop_agent", json!({"name": self.agent_name(agent), "scope": "subtree"})),
             17 => ("close_agent", json!({"name": self.agent_name(agent)})),
-            18 => (
-                if self.rng.chance(50) {
-                    "list_agents"
-                } else {
-                    "receipts"
-                },
-                json!({}),
-            ),
-            _ => (
-                "update_plan",
-                json!({"steps": [{"text": "look", "status": "completed"}]}),
-            ),
+            18 => (if self.rng.chance(50) { "list_agents" } else { "receipts" }, json!({})),
+            _ => ("update_plan", json!({"steps": [{"text": "look", "status": "completed"}]})),
         };
         let mut call = Call::new(&self.call_id(), name, 0);
         call.input = Some(input);
@@ -153,12 +134,7 @@ impl Gen {
     }
 
     fn urgency(&mut self) -> Urgency {
-        self.rng.pick(&[
-            Urgency::FollowUp,
-            Urgency::AfterTools,
-            Urgency::NextBoundary,
-            Urgency::Urgent,
-        ])
+        self.rng.pick(&[Urgency::FollowUp, Urgency::AfterTools, Urgency::NextBoundary, Urgency::Urgent])
     }
 
     fn wish(&mut self) -> Wish {
@@ -179,20 +155,12 @@ impl Gen {
         let count = self.rng.below(9);
         let burst = self.rng.chance(15);
         for n in 0..count {
-            let act = if self.level >= 2 && self.rng.chance(30) {
-                self.action()
-            } else {
-                None
-            };
+            let act = if self.level >= 2 && self.rng.chance(30) { self.action() } else { None };
             let act = match act {
                 Some(act) => act,
                 None => self.message(n, burst),
             };
-            let id = if matches!(act, Act::Message(_)) {
-                format!("m{n}")
-            } else {
-                format!("a{n}")
-            };
+            let id = if matches!(act, Act::Message(_)) { format!("m{n}") } else { format!("a{n}") };
             let when = self.when(&act);
             self.sc.items.push(Item { id, when, act });
         }
@@ -203,11 +171,7 @@ impl Gen {
         let mut at = 0;
         for n in 0..5 + self.rng.below(6) {
             at += GRID * self.rng.pick(&[0, 1, 1, 1, 2]);
-            let urgency = if self.rng.chance(75) {
-                Urgency::NextBoundary
-            } else {
-                Urgency::Urgent
-            };
+            let urgency = if self.rng.chance(75) { Urgency::NextBoundary } else { Urgency::Urgent };
             let message = Message {
                 from: if self.rng.chance(50) { None } else { Some(0) },
                 to: To::Agent(1),
@@ -218,23 +182,11 @@ impl Gen {
                 only_run: None,
             };
             let act = match self.rng.chance(10) {
-                true if self.level >= 2 => Act::Stop {
-                    agent: 1,
-                    by: None,
-                    subtree: false,
-                },
+                true if self.level >= 2 => Act::Stop { agent: 1, by: None, subtree: false },
                 _ => Act::Message(message),
             };
-            let id = if matches!(act, Act::Message(_)) {
-                format!("m{n}")
-            } else {
-                format!("a{n}")
-            };
-            self.sc.items.push(Item {
-                id,
-                when: When::At(at),
-                act,
-            });
+            let id = if matches!(act, Act::Message(_)) { format!("m{n}") } else { format!("a{n}") };
+            self.sc.items.push(Item { id, when: When::At(at), act });
         }
     }
 
@@ -244,9 +196,8 @@ impl Gen {
 
     /// Someone to act on: mostly one that works.
     fn target(&mut self) -> usize {
-        let working: Vec<usize> = (0..self.sc.agents.len())
-            .filter(|i| self.sc.agents[*i].model.is_some())
-            .collect();
+        let working: Vec<usize> =
+            (0..self.sc.agents.len()).filter(|i| self.sc.agents[*i].model.is_some()).collect();
         if self.rng.chance(90) {
             self.rng.pick(&working)
         } else {
@@ -256,25 +207,16 @@ impl Gen {
 
     fn message(&mut self, n: u64, burst: bool) -> Act {
         let to = self.target();
-        let senders: Vec<usize> = (0..self.sc.agents.len())
-            .filter(|i| *i != to && self.there(*i))
-            .collect();
-        let from = if senders.is_empty() || self.rng.chance(40) {
-            None
-        } else {
-            Some(self.rng.pick(&senders))
-        };
+        let senders: Vec<usize> = (0..self.sc.agents.len()).filter(|i| *i != to && self.there(*i)).collect();
+        let from =
+            if senders.is_empty() || self.rng.chance(40) { None } else { Some(self.rng.pick(&senders)) };
         let mut text = format!("note m{n}");
         match self.rng.below(8) {
             0 => text.push_str("\nand \"more\": [of] # it"),
             1 => text.push_str("\n\n[User feedback: not really]"),
             _ => {}
         }
-        let wish = if burst {
-            Wish::Full(Urgency::NextBoundary)
-        } else {
-            self.wish()
-        };
+        let wish = if burst { Wish::Full(Urgency::NextBoundary) } else { self.wish() };
         let mut message = Message {
             from,
             to: To::Agent(to),
@@ -299,11 +241,8 @@ impl Gen {
         }
         if self.rng.chance(15) {
             let from = message.from;
-            let earlier: Vec<String> = self
-                .messages_by(from, Some(to))
-                .into_iter()
-                .map(|(id, _)| id)
-                .collect();
+            let earlier: Vec<String> =
+                self.messages_by(from, Some(to)).into_iter().map(|(id, _)| id).collect();
             if let Some(id) = earlier.last() {
                 message.supersedes = Some(id.clone());
             }
@@ -334,27 +273,16 @@ impl Gen {
         let agent = self.target();
         let has_model = self.sc.agents[agent].model.is_some();
         Some(match self.rng.below(20) {
-            0..=5 => Act::Stop {
-                agent,
-                by: self.by(agent),
-                subtree: self.rng.chance(30),
-            },
+            0..=5 => Act::Stop { agent, by: self.by(agent), subtree: self.rng.chance(30) },
             6..=9 if has_model && self.sc.settings.mailbox_messages.is_none() => {
                 let n = self.sc.items.len();
-                Act::Supersede {
-                    agent,
-                    text: format!("instead a{n}"),
-                }
+                Act::Supersede { agent, text: format!("instead a{n}") }
             }
             10..=12 => Act::Resume { agent },
-            13..=14 => Act::Close {
-                agent,
-                by: self.by(agent),
-            },
+            13..=14 => Act::Close { agent, by: self.by(agent) },
             15..=18 => {
-                let senders: Vec<Option<usize>> = std::iter::once(None)
-                    .chain((0..self.sc.agents.len()).map(Some))
-                    .collect();
+                let senders: Vec<Option<usize>> =
+                    std::iter::once(None).chain((0..self.sc.agents.len()).map(Some)).collect();
                 let by = self.rng.pick(&senders);
                 let mine = self.messages_by(by, None);
                 let (message, _) = mine.last()?.clone();
@@ -366,9 +294,7 @@ impl Gen {
 
     fn when(&mut self, act: &Act) -> When {
         let agent = match act {
-            Act::Message(Message {
-                to: To::Agent(a), ..
-            })
+            Act::Message(Message { to: To::Agent(a), .. })
             | Act::Stop { agent: a, .. }
             | Act::Supersede { agent: a, .. }
             | Act::Resume { agent: a }
@@ -381,12 +307,7 @@ impl Gen {
         };
         if let Some(agent) = agent.filter(|a| !self.there(*a)) {
             // Nobody can write to a name that is not there yet.
-            return When::After {
-                agent,
-                event: "run_started".into(),
-                of: "any".into(),
-                plus,
-            };
+            return When::After { agent, event: "run_started".into(), of: "any".into(), plus };
         }
         if !self.rng.chance(25) {
             return When::At(self.grid(28));
@@ -396,12 +317,7 @@ impl Gen {
             None => self.target(),
         };
         let (event, of) = self.event(agent);
-        When::After {
-            agent,
-            event,
-            of,
-            plus,
-        }
+        When::After { agent, event, of, plus }
     }
 
     /// An event of an agent that may happen.
@@ -420,19 +336,16 @@ impl Gen {
             .map(|i| i.id.clone())
             .collect();
         let (event, of) = match self.rng.below(10) {
-            0..=2 if !ids.is_empty() => (
-                "tool_started",
-                ids[self.rng.below(ids.len() as u64) as usize].clone(),
-            ),
-            3 | 4 if !ids.is_empty() => (
-                "tool_finished",
-                ids[self.rng.below(ids.len() as u64) as usize].clone(),
-            ),
+            0..=2 if !ids.is_empty() => {
+                ("tool_started", ids[self.rng.below(ids.len() as u64) as usize].clone())
+            }
+            3 | 4 if !ids.is_empty() => {
+                ("tool_finished", ids[self.rng.below(ids.len() as u64) as usize].clone())
+            }
             5 => ("model_started", (1 + self.rng.below(4)).to_string()),
-            6 | 7 if !mail.is_empty() => (
-                "message_injected",
-                mail[self.rng.below(mail.len() as u64) as usize].clone(),
-            ),
+            6 | 7 if !mail.is_empty() => {
+                ("message_injected", mail[self.rng.below(mail.len() as u64) as usize].clone())
+            }
             8 => ("run_finished", "any".to_string()),
             9 => ("model_finished", "any".to_string()),
             _ => ("run_started", "any".to_string()),

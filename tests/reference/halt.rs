@@ -9,11 +9,7 @@ use super::state::*;
 impl World<'_> {
     /// A stop of one agent or of a subtree.
     pub fn stop_arrives(&mut self, by: Option<usize>, agent: usize, subtree: bool) {
-        let targets = if subtree {
-            self.subtree(agent)
-        } else {
-            vec![agent]
-        };
+        let targets = if subtree { self.subtree(agent) } else { vec![agent] };
         for target in targets {
             self.stop_one(by, target, StopMode::Stopped);
         }
@@ -57,12 +53,7 @@ impl World<'_> {
             supersedes: None,
             only_run: None,
         };
-        self.send(&Send {
-            from: Sender::User,
-            to: agent,
-            id,
-            message: &message,
-        });
+        self.send(&Send { from: Sender::User, to: agent, id, message: &message });
     }
 
     /// Wakes a stopped agent, or one that is about to be.
@@ -98,23 +89,15 @@ impl World<'_> {
     pub fn withdraw_arrives(&mut self, message: &str, by: Option<usize>) {
         let from = by.map_or(Sender::User, Sender::Agent);
         for agent in 0..self.agents.len() {
-            self.return_where(agent, "withdrawn", |m| {
-                m.id == message && m.from == from && !m.committed
-            });
+            self.return_where(agent, "withdrawn", |m| m.id == message && m.from == from && !m.committed);
         }
     }
 
     /// Tells a `stop_agent` or `close_agent` call which runs it waits for.
     pub fn note_targets(&mut self, call: CallRef, targets: &[usize]) {
-        let runs: Vec<(usize, u32)> = targets
-            .iter()
-            .filter_map(|t| self.agents[*t].run.as_ref().map(|r| (*t, r.id)))
-            .collect();
-        if let Some(Phase::Running {
-            duty: Duty::Halt { targets },
-            ..
-        }) = self.phase_of(call)
-        {
+        let runs: Vec<(usize, u32)> =
+            targets.iter().filter_map(|t| self.agents[*t].run.as_ref().map(|r| (*t, r.id))).collect();
+        if let Some(Phase::Running { duty: Duty::Halt { targets }, .. }) = self.phase_of(call) {
             *targets = runs;
         }
     }

@@ -15,21 +15,19 @@ fn as_events(sc: &Scenario, f: &Findings) -> Vec<Value> {
     let t = |us: Micros| us as f64 / 1e6;
     let mut out = Vec::new();
     for r in &f.runs {
-        out.push(
-            json!({"type": "run_started", "t": t(r.started), "agent": name(r.agent), "run": r.run}),
-        );
+        out.push(json!({"type": "run_started", "t": t(r.started), "agent": name(r.agent), "run": r.run}));
         if let Some(end) = r.ended {
-            out.push(
-                json!({"type": "run_finished", "t": t(end), "agent": name(r.agent), "run": r.run,
-                "outcome": r.outcome.word(), "error": r.error, "turns": r.turns}),
-            );
+            out.push(json!({"type": "run_finished", "t": t(end), "agent": name(r.agent), "run": r.run,
+                "outcome": r.outcome.word(), "error": r.error, "turns": r.turns}));
         }
     }
     for c in &f.calls {
         let (agent, run, turn) = (name(c.agent), c.run, c.turn);
         out.push(json!({"type": "model_started", "t": t(c.started), "agent": agent, "run": run, "turn": turn, "call": c.call}));
         if let Some((at, words)) = c.cut {
-            out.push(json!({"type": "model_interrupted", "t": t(at), "agent": agent, "partial_tokens": words}));
+            out.push(
+                json!({"type": "model_interrupted", "t": t(at), "agent": agent, "partial_tokens": words}),
+            );
         }
     }
     for c in &f.tools {
@@ -46,8 +44,10 @@ fn as_events(sc: &Scenario, f: &Findings) -> Vec<Value> {
             out.push(json!({"type": "message_refused", "t": t(at), "agent": agent, "message": m.id, "from": "x", "reason": reason}));
             continue;
         }
-        out.push(json!({"type": "message_queued", "t": t(m.sent), "agent": agent, "message": id, "from": "x",
-            "urgency": m.urgency.word(), "text": m.text}));
+        out.push(
+            json!({"type": "message_queued", "t": t(m.sent), "agent": agent, "message": id, "from": "x",
+            "urgency": m.urgency.word(), "text": m.text}),
+        );
         if let Fate::Returned { reason, at } = m.fate {
             out.push(json!({"type": "message_returned", "t": t(at), "agent": agent, "message": id, "reason": reason}));
         }
@@ -72,11 +72,7 @@ fn agreement_shows_no_difference_and_a_change_shows() {
             let mut fewer = events.clone();
             fewer.remove(n);
             let kind = events[n]["type"].as_str().unwrap_or("").to_string();
-            assert!(
-                !compare(&sc, &found, &fewer).is_empty(),
-                "{}: {kind} left out unseen",
-                sc.name
-            );
+            assert!(!compare(&sc, &found, &fewer).is_empty(), "{}: {kind} left out unseen", sc.name);
         }
     }
 }
@@ -88,18 +84,8 @@ fn reached() -> BTreeSet<String> {
         for seed in 0..600 {
             let found = simulate(&generate(level, seed), &Reading::default());
             seen.extend(found.tools.iter().map(|t| t.status.word().to_string()));
-            seen.extend(
-                found
-                    .injections
-                    .iter()
-                    .map(|i| format!("point {}", i.point.word())),
-            );
-            seen.extend(
-                found
-                    .runs
-                    .iter()
-                    .map(|r| format!("run {}", r.outcome.word())),
-            );
+            seen.extend(found.injections.iter().map(|i| format!("point {}", i.point.word())));
+            seen.extend(found.runs.iter().map(|r| format!("run {}", r.outcome.word())));
             seen.extend(found.messages.iter().map(|m| match m.fate {
                 Fate::Queued => "queued".to_string(),
                 Fate::Injected(_) => "injected".to_string(),
@@ -118,22 +104,13 @@ fn the_generator_reaches_every_case() {
     let prefixed = [
         ("point", "start stream A B C D wait"),
         ("run", "finished stopped failed limit"),
-        (
-            "returned",
-            "closed stopped expired withdrawn superseded error",
-        ),
-        (
-            "refused",
-            "stale_run urgent_not_allowed urgent_rate mailbox_full",
-        ),
+        ("returned", "closed stopped expired withdrawn superseded error"),
+        ("refused", "stale_run urgent_not_allowed urgent_rate mailbox_full"),
     ];
     let mut wanted: Vec<String> = statuses.split(' ').map(str::to_string).collect();
     for (prefix, words) in prefixed {
         wanted.extend(words.split(' ').map(|w| format!("{prefix} {w}")));
     }
     wanted.retain(|w| !seen.contains(w));
-    assert!(
-        wanted.is_empty(),
-        "never reached: {wanted:?}; reached {seen:?}"
-    );
+    assert!(wanted.is_empty(), "never reached: {wanted:?}; reached {seen:?}");
 }

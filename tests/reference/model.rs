@@ -30,14 +30,9 @@ impl Urgency {
 
     /// The urgency that a word of the file names.
     pub fn parse(word: &str) -> Option<Urgency> {
-        [
-            Urgency::FollowUp,
-            Urgency::AfterTools,
-            Urgency::NextBoundary,
-            Urgency::Urgent,
-        ]
-        .into_iter()
-        .find(|u| u.word() == word)
+        [Urgency::FollowUp, Urgency::AfterTools, Urgency::NextBoundary, Urgency::Urgent]
+            .into_iter()
+            .find(|u| u.word() == word)
     }
 }
 
@@ -138,10 +133,7 @@ impl Call {
 
     /// Whether the call is concurrency-safe (semantics.md section 5).
     pub fn is_safe(&self) -> bool {
-        let by_name = matches!(
-            self.name.as_str(),
-            "read" | "grep" | "glob" | "list_agents" | "receipts"
-        );
+        let by_name = matches!(self.name.as_str(), "read" | "grep" | "glob" | "list_agents" | "receipts");
         self.safe.unwrap_or(by_name)
     }
 
@@ -155,10 +147,7 @@ impl Call {
         if !self.is_edit() {
             return None;
         }
-        self.input
-            .as_ref()
-            .and_then(|i| i.get("path"))
-            .and_then(Value::as_str)
+        self.input.as_ref().and_then(|i| i.get("path")).and_then(Value::as_str)
     }
 
     /// Whether the coordinator itself answers the call.
@@ -214,12 +203,7 @@ pub enum To {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum When {
     At(Micros),
-    After {
-        agent: usize,
-        event: String,
-        of: String,
-        plus: Option<Micros>,
-    },
+    After { agent: usize, event: String, of: String, plus: Option<Micros> },
 }
 
 /// A message of the file.
@@ -239,26 +223,11 @@ pub struct Message {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     Message(Message),
-    Stop {
-        agent: usize,
-        by: Option<usize>,
-        subtree: bool,
-    },
-    Supersede {
-        agent: usize,
-        text: String,
-    },
-    Resume {
-        agent: usize,
-    },
-    Close {
-        agent: usize,
-        by: Option<usize>,
-    },
-    Withdraw {
-        message: String,
-        by: Option<usize>,
-    },
+    Stop { agent: usize, by: Option<usize>, subtree: bool },
+    Supersede { agent: usize, text: String },
+    Resume { agent: usize },
+    Close { agent: usize, by: Option<usize> },
+    Withdraw { message: String, by: Option<usize> },
 }
 
 /// One item of `messages`.

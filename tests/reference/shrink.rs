@@ -115,10 +115,7 @@ fn plainer_calls(sc: &Scenario, a: usize, e: usize, c: usize) -> Vec<Scenario> {
         |c| c.abortable = true,
         |c| c.safe = None,
     ];
-    changes
-        .iter()
-        .map(|change| with_model(sc, a, |m| change(&mut m[e].tools[c])))
-        .collect()
+    changes.iter().map(|change| with_model(sc, a, |m| change(&mut m[e].tools[c]))).collect()
 }
 
 fn plainer_item(sc: &Scenario, i: usize) -> Vec<Scenario> {
@@ -162,10 +159,7 @@ fn plainer_settings(sc: &Scenario) -> Vec<Scenario> {
         |s| s.retry_base = None,
         |s| s.retry_cap = None,
     ];
-    changes
-        .iter()
-        .map(|change| with(sc, |s| change(&mut s.settings)))
-        .collect()
+    changes.iter().map(|change| with(sc, |s| change(&mut s.settings))).collect()
 }
 
 /// Without the last agent, when no one speaks of it.
@@ -176,17 +170,13 @@ fn without_last_agent(sc: &Scenario) -> Option<Scenario> {
         let waits = matches!(&item.when, When::After { agent, .. } if *agent == last);
         let acts = match &item.act {
             Act::Message(m) => m.from == Some(last) || m.to == To::Agent(last),
-            Act::Stop { agent, by, .. } | Act::Close { agent, by } => {
-                *agent == last || *by == Some(last)
-            }
+            Act::Stop { agent, by, .. } | Act::Close { agent, by } => *agent == last || *by == Some(last),
             Act::Supersede { agent, .. } | Act::Resume { agent } => *agent == last,
             Act::Withdraw { by, .. } => *by == Some(last),
         };
         waits || acts
     });
-    let entries = sc.agents[..last]
-        .iter()
-        .flat_map(|a| a.model.iter().flatten());
+    let entries = sc.agents[..last].iter().flat_map(|a| a.model.iter().flatten());
     let in_call = entries
         .flat_map(|e| &e.tools)
         .filter_map(|c| c.input.as_ref())
@@ -209,12 +199,6 @@ mod tests {
         let small = shrink(&sc, &mut |s| has_message(s));
         assert_eq!(small.items.len(), 1);
         assert_eq!(small.settings, Settings::default());
-        assert!(
-            small
-                .agents
-                .iter()
-                .flat_map(|a| a.model.iter().flatten())
-                .all(|e| e.tools.is_empty())
-        );
+        assert!(small.agents.iter().flat_map(|a| a.model.iter().flatten()).all(|e| e.tools.is_empty()));
     }
 }

@@ -55,8 +55,7 @@ pub fn simulate(sc: &Scenario, reading: &Reading) -> Findings {
             }
             rounds += 1;
             if rounds > MAX_ROUNDS {
-                world.found.broken =
-                    Some(format!("more than {MAX_ROUNDS} rounds at {} us", world.now));
+                world.found.broken = Some(format!("more than {MAX_ROUNDS} rounds at {} us", world.now));
                 return world.found;
             }
         }
@@ -80,16 +79,10 @@ impl<'a> World<'a> {
         let mut depths: Vec<u32> = Vec::new();
         let mut agents = Vec::new();
         for agent in &sc.agents {
-            let depth = agent
-                .parent
-                .map_or(0, |p| depths.get(p).map_or(0, |d| d + 1));
+            let depth = agent.parent.map_or(0, |p| depths.get(p).map_or(0, |d| d + 1));
             depths.push(depth);
             agents.push(AgentState {
-                life: if agent.spawned {
-                    Life::Unspawned
-                } else {
-                    Life::Open
-                },
+                life: if agent.spawned { Life::Unspawned } else { Life::Open },
                 parent: agent.parent,
                 depth,
                 mailbox: Vec::new(),
@@ -106,9 +99,7 @@ impl<'a> World<'a> {
                 settings: Effective::new(&sc.settings, &agent.settings),
             });
         }
-        let order = (0..sc.agents.len())
-            .filter(|i| !sc.agents[*i].spawned)
-            .collect();
+        let order = (0..sc.agents.len()).filter(|i| !sc.agents[*i].spawned).collect();
         let items = sc
             .items
             .iter()
@@ -139,13 +130,7 @@ impl<'a> World<'a> {
     pub fn emit(&mut self, agent: usize, event: &str, id: &str) {
         self.changed = true;
         for (item, state) in self.sc.items.iter().zip(self.items.iter_mut()) {
-            let When::After {
-                agent: a,
-                event: e,
-                of,
-                plus,
-            } = &item.when
-            else {
+            let When::After { agent: a, event: e, of, plus } = &item.when else {
                 continue;
             };
             if state.due.is_none() && *a == agent && e == event && (of == "any" || of == id) {
@@ -208,13 +193,7 @@ impl<'a> World<'a> {
             times.extend(item.due);
         }
         for agent in &self.agents {
-            times.extend(
-                agent
-                    .mailbox
-                    .iter()
-                    .filter(|m| !m.committed)
-                    .filter_map(|m| m.expires_at),
-            );
+            times.extend(agent.mailbox.iter().filter(|m| !m.committed).filter_map(|m| m.expires_at));
             match agent.run.as_ref().map(|r| &r.step) {
                 Some(Step::Model { entry, started, .. }) => {
                     times.push(started + entry.as_ref().map_or(0, |e| e.takes));
@@ -231,13 +210,7 @@ impl<'a> World<'a> {
 
 /// The instants at which a call by itself does something.
 fn job_times(job: &Job) -> Vec<Micros> {
-    let Phase::Running {
-        started,
-        duty,
-        abort,
-        ..
-    } = &job.phase
-    else {
+    let Phase::Running { started, duty, abort, .. } = &job.phase else {
         return Vec::new();
     };
     if let Some(abort) = abort {

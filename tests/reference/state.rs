@@ -45,7 +45,9 @@ pub enum Duty {
         until: Micros,
     },
     /// `stop_agent` or `close_agent`: ends when these runs have.
-    Halt { targets: Vec<(usize, u32)> },
+    Halt {
+        targets: Vec<(usize, u32)>,
+    },
 }
 
 /// An abort in progress.
@@ -62,14 +64,7 @@ pub struct Abort {
 #[derive(Clone, Debug)]
 pub enum Phase {
     Waiting,
-    Running {
-        started: Micros,
-        round: u64,
-        duty: Duty,
-        failed: bool,
-        returned: bool,
-        abort: Option<Abort>,
-    },
+    Running { started: Micros, round: u64, duty: Duty, failed: bool, returned: bool, abort: Option<Abort> },
     Done(Status),
 }
 
@@ -88,13 +83,7 @@ impl Job {
 
     /// Whether it occupies its segment: started, without a result, and no continuation returned.
     pub fn busy(&self) -> bool {
-        matches!(
-            self.phase,
-            Phase::Running {
-                returned: false,
-                ..
-            }
-        )
+        matches!(self.phase, Phase::Running { returned: false, .. })
     }
 
     /// Whether it has not started and has no result.
@@ -267,31 +256,11 @@ impl Effective {
 /// Something an agent caused that arrives in the next round.
 #[derive(Clone, Debug)]
 pub enum Caused {
-    Message {
-        from: usize,
-        call: CallRef,
-        id: String,
-        message: Message,
-    },
-    Spawn {
-        by: usize,
-        agent: usize,
-    },
-    Stop {
-        by: usize,
-        target: usize,
-        subtree: bool,
-        call: CallRef,
-    },
-    Close {
-        by: usize,
-        target: usize,
-        call: CallRef,
-    },
-    Report {
-        to: usize,
-        mail: Mail,
-    },
+    Message { from: usize, call: CallRef, id: String, message: Message },
+    Spawn { by: usize, agent: usize },
+    Stop { by: usize, target: usize, subtree: bool, call: CallRef },
+    Close { by: usize, target: usize, call: CallRef },
+    Report { to: usize, mail: Mail },
 }
 
 /// Which call of which run caused it, so that it can be told what came of it.

@@ -53,17 +53,9 @@ pub fn tool_result(
 }
 
 fn with_output(head: String, call: &Call, elapsed: Micros) -> String {
-    let lines: Vec<&str> = call
-        .output
-        .iter()
-        .filter(|(at, _)| *at <= elapsed)
-        .map(|(_, l)| l.as_str())
-        .collect();
-    if lines.is_empty() {
-        head
-    } else {
-        format!("{head}\nOutput so far:\n{}", lines.join("\n"))
-    }
+    let lines: Vec<&str> =
+        call.output.iter().filter(|(at, _)| *at <= elapsed).map(|(_, l)| l.as_str()).collect();
+    if lines.is_empty() { head } else { format!("{head}\nOutput so far:\n{}", lines.join("\n")) }
 }
 
 /// How many words of a reply are out: the n-th of k at takes · n / k.

@@ -11,10 +11,7 @@ const GUARD: u32 = 2;
 /// Cuts a turn's calls into segments: a whole concurrent batch, or one call of a serial batch.
 pub fn segments(calls: &[Call], settings: &Effective) -> Vec<Segment> {
     if settings.concurrency_all {
-        return vec![Segment {
-            jobs: (0..calls.len()).collect(),
-            glued: false,
-        }];
+        return vec![Segment { jobs: (0..calls.len()).collect(), glued: false }];
     }
     let mut out: Vec<Segment> = Vec::new();
     for (i, call) in calls.iter().enumerate() {
@@ -29,10 +26,7 @@ pub fn segments(calls: &[Call], settings: &Effective) -> Vec<Segment> {
             && !call.is_safe()
             && call.is_edit()
             && previous.is_some_and(|p| !p.is_safe() && p.is_edit());
-        out.push(Segment {
-            jobs: vec![i],
-            glued,
-        });
+        out.push(Segment { jobs: vec![i], glued });
     }
     out
 }
@@ -43,24 +37,12 @@ impl World<'_> {
         let calls: Vec<Call> = tools.iter().filter(|c| !c.provider).cloned().collect();
         let segments = segments(&calls, &self.agents[agent].settings);
         let all: Vec<usize> = (0..calls.len()).collect();
-        let jobs = calls
-            .into_iter()
-            .map(|call| Job {
-                call,
-                phase: Phase::Waiting,
-            })
-            .collect();
+        let jobs = calls.into_iter().map(|call| Job { call, phase: Phase::Waiting }).collect();
         let Some(run) = self.agents[agent].run.as_mut() else {
             return;
         };
         let protected = run.starved >= GUARD;
-        run.step = Step::Tools(Turn {
-            jobs,
-            segments,
-            at: 0,
-            cut: None,
-            protected,
-        });
+        run.step = Step::Tools(Turn { jobs, segments, at: 0, cut: None, protected });
         if run.stop.is_some() {
             self.pass_tools(agent);
             return;
@@ -114,10 +96,7 @@ impl World<'_> {
             let jobs = self.turn(agent).map_or(0, |t| t.jobs.len());
             let all: Vec<usize> = (0..jobs).collect();
             self.skip_waiting(agent, &all, &stop.name, true);
-            if self
-                .turn(agent)
-                .is_some_and(|t| t.jobs.iter().all(Job::done))
-            {
+            if self.turn(agent).is_some_and(|t| t.jobs.iter().all(Job::done)) {
                 self.end_run(agent, Outcome::Stopped, None);
             }
             return;
@@ -127,10 +106,7 @@ impl World<'_> {
             self.start_jobs(agent);
             let Some(turn) = self.turn(agent) else { return };
             let current = turn.segments[turn.at].jobs.clone();
-            if current
-                .iter()
-                .any(|j| turn.jobs[*j].busy() || turn.jobs[*j].waiting())
-            {
+            if current.iter().any(|j| turn.jobs[*j].busy() || turn.jobs[*j].waiting()) {
                 return;
             }
             if turn.at + 1 == turn.segments.len() {
@@ -157,10 +133,7 @@ impl World<'_> {
             return false;
         };
         let only_urgent = turn.protected || turn.segments[turn.at + 1].glued;
-        let rest: Vec<usize> = turn.segments[turn.at + 1..]
-            .iter()
-            .flat_map(|s| s.jobs.clone())
-            .collect();
+        let rest: Vec<usize> = turn.segments[turn.at + 1..].iter().flat_map(|s| s.jobs.clone()).collect();
         let already_skipped = rest.iter().all(|j| turn.jobs[*j].done());
         if already_skipped {
             return false;
@@ -179,11 +152,8 @@ impl World<'_> {
     /// Starts the calls of the current segment that have a slot.
     fn start_jobs(&mut self, agent: usize) {
         let s = &self.agents[agent].settings;
-        let slots = if s.concurrency_all && !self.reading.all_uses_slots {
-            usize::MAX
-        } else {
-            s.max_parallel
-        };
+        let slots =
+            if s.concurrency_all && !self.reading.all_uses_slots { usize::MAX } else { s.max_parallel };
         let Some(turn) = self.turn(agent) else { return };
         for job in turn.segments[turn.at].jobs.clone() {
             let Some(turn) = self.turn(agent) else { return };
@@ -204,25 +174,14 @@ impl World<'_> {
             return;
         };
         let (duty, failed) = if call.is_coordinators() {
-            let at = CallRef {
-                agent,
-                run: run_id,
-                turn: turn_id,
-                job,
-            };
+            let at = CallRef { agent, run: run_id, turn: turn_id, job };
             self.take_up(at, &call)
         } else {
             (Duty::Timed, false)
         };
         let Some(turn) = self.turn(agent) else { return };
-        turn.jobs[job].phase = Phase::Running {
-            started: now,
-            round,
-            duty,
-            failed,
-            returned: false,
-            abort: None,
-        };
+        turn.jobs[job].phase =
+            Phase::Running { started: now, round, duty, failed, returned: false, abort: None };
         self.emit(agent, "tool_started", &call.id);
     }
 
@@ -265,15 +224,10 @@ impl World<'_> {
 /// With `concurrency: all`, whether an earlier edit of the same file has not ended.
 fn same_file_before(turn: &Turn, job: usize) -> bool {
     let segment = &turn.segments[turn.at].jobs;
-    let Some(path) = turn.jobs[job]
-        .call
-        .edited_path()
-        .filter(|_| segment.len() > 1)
-    else {
+    let Some(path) = turn.jobs[job].call.edited_path().filter(|_| segment.len() > 1) else {
         return false;
     };
     segment.iter().take_while(|j| **j < job).any(|j| {
-        turn.jobs[*j].call.edited_path() == Some(path)
-            && (turn.jobs[*j].busy() || turn.jobs[*j].waiting())
+        turn.jobs[*j].call.edited_path() == Some(path) && (turn.jobs[*j].busy() || turn.jobs[*j].waiting())
     })
 }

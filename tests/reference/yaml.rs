@@ -22,10 +22,7 @@ pub fn write(sc: &Scenario) -> String {
     if !sc.items.is_empty() {
         line(&mut out, "messages:");
         for item in &sc.items {
-            line(
-                &mut out,
-                &format!("  - {{{}}}", item_fields(sc, item).join(", ")),
-            );
+            line(&mut out, &format!("  - {{{}}}", item_fields(sc, item).join(", ")));
         }
     }
     out
@@ -91,10 +88,7 @@ fn write_agent(out: &mut String, sc: &Scenario, agent: &Agent) {
         if !entry.tools.is_empty() {
             line(out, "        tools:");
             for call in &entry.tools {
-                line(
-                    out,
-                    &format!("          - {{{}}}", call_fields(call).join(", ")),
-                );
+                line(out, &format!("          - {{{}}}", call_fields(call).join(", ")));
             }
         }
     }
@@ -135,11 +129,8 @@ fn call_fields(call: &Call) -> Vec<String> {
         f.push(format!("error: {}", quote(error)));
     }
     if !call.output.is_empty() {
-        let lines: Vec<String> = call
-            .output
-            .iter()
-            .map(|(at, l)| format!("[{}, {}]", duration(*at), quote(l)))
-            .collect();
+        let lines: Vec<String> =
+            call.output.iter().map(|(at, l)| format!("[{}, {}]", duration(*at), quote(l))).collect();
         f.push(format!("output: [{}]", lines.join(", ")));
     }
     if let Some(safe) = call.safe {
@@ -164,10 +155,7 @@ fn call_fields(call: &Call) -> Vec<String> {
 fn flow(value: &Value) -> String {
     match value {
         Value::Object(map) => {
-            let f: Vec<String> = map
-                .iter()
-                .map(|(k, v)| format!("{k}: {}", flow(v)))
-                .collect();
+            let f: Vec<String> = map.iter().map(|(k, v)| format!("{k}: {}", flow(v))).collect();
             format!("{{{}}}", f.join(", "))
         }
         Value::Array(list) => {
@@ -211,17 +199,9 @@ fn item_fields(sc: &Scenario, item: &Item) -> Vec<String> {
 fn when_field(sc: &Scenario, when: &When) -> String {
     match when {
         When::At(at) => format!("at: {}", duration(*at)),
-        When::After {
-            agent,
-            event,
-            of,
-            plus,
-        } => {
+        When::After { agent, event, of, plus } => {
             let plus = plus.map_or(String::new(), |p| format!(", plus: {}", duration(p)));
-            format!(
-                "after: {{agent: {}, {event}: {of}{plus}}}",
-                sc.agents[*agent].name
-            )
+            format!("after: {{agent: {}, {event}: {of}{plus}}}", sc.agents[*agent].name)
         }
     }
 }
@@ -257,24 +237,14 @@ fn message_fields(sc: &Scenario, m: &Message) -> Vec<String> {
 
 fn settings_fields(s: &Settings) -> Vec<String> {
     let mut f = Vec::new();
-    let urgencies = [
-        ("to_lead", s.to_lead),
-        ("from_above", s.from_above),
-        ("from_others", s.from_others),
-    ];
-    let named: Vec<String> = urgencies
-        .iter()
-        .filter_map(|(k, u)| u.map(|u| format!("{k}: {}", u.word())))
-        .collect();
+    let urgencies = [("to_lead", s.to_lead), ("from_above", s.from_above), ("from_others", s.from_others)];
+    let named: Vec<String> =
+        urgencies.iter().filter_map(|(k, u)| u.map(|u| format!("{k}: {}", u.word()))).collect();
     if !named.is_empty() {
         f.push(format!("default_urgency: {{{}}}", named.join(", ")));
     }
-    let concurrency = s
-        .concurrency_all
-        .map(|all| if all { "all" } else { "safe" });
-    let on_error = s
-        .return_on_error
-        .map(|gives_back| if gives_back { "return" } else { "keep" });
+    let concurrency = s.concurrency_all.map(|all| if all { "all" } else { "safe" });
+    let on_error = s.return_on_error.map(|gives_back| if gives_back { "return" } else { "keep" });
     let values = [
         ("urgent_cuts_stream", shown(s.urgent_cuts_stream)),
         ("keep_edits_together", shown(s.keep_edits_together)),
@@ -308,8 +278,5 @@ fn shown(value: Option<impl ToString>) -> Option<String> {
 
 /// The keys that have a value.
 fn written(values: &[(&str, Option<String>)]) -> Vec<String> {
-    values
-        .iter()
-        .filter_map(|(key, value)| value.as_ref().map(|v| format!("{key}: {v}")))
-        .collect()
+    values.iter().filter_map(|(key, value)| value.as_ref().map(|v| format!("{key}: {v}"))).collect()
 }

@@ -4,6 +4,8 @@
 //! The program runs itself under callgrind, once with n repetitions and once with 2 n; the
 //! difference is what n of them take, without the preparation.
 
+#![allow(clippy::unwrap_used, reason = "a benchmark that can't go on should end")]
+
 mod common;
 
 use std::process::Command;

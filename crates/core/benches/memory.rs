@@ -1,6 +1,8 @@
 //! What one more agent costs in resident memory: `cargo bench -p midturn-core --bench memory`.
 //! Each figure comes from a process of its own, so that none finds what another freed.
 
+#![allow(clippy::unwrap_used, reason = "a benchmark that can't go on should end")]
+
 mod common;
 
 use std::process::Command;

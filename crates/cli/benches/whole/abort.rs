@@ -3,7 +3,7 @@
 use std::process::Command as Process;
 use std::time::{Duration, Instant};
 
-use midturn_tools::process::{Cause, Command, Supervision, Supervisor, Status};
+use midturn_tools::process::{Cause, Command, Status, Supervision, Supervisor};
 use tokio_util::sync::CancellationToken;
 
 use super::stats::{Figures, millis};

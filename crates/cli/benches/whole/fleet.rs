@@ -30,7 +30,11 @@ pub(crate) fn table() {
     let server = Server::start(|body| {
         let most = body.split("turns: ").nth(1).and_then(|rest| rest.split('.').next());
         let most: usize = most.unwrap().parse().unwrap();
-        if turns(body) < most { Answer::Calls(vec![("noop", json!({"path": "src/parser.rs"}))]) } else { Answer::Says("Done.") }
+        if turns(body) < most {
+            Answer::Calls(vec![("noop", json!({"path": "src/parser.rs"}))])
+        } else {
+            Answer::Says("Done.")
+        }
     });
     println!("\na turn over HTTP with a tool in process that does nothing  (median, minimum, maximum)");
     let used = (0..9).map(|_| {

@@ -121,11 +121,17 @@ fn pieces(answer: &Answer, number: usize) -> Vec<Vec<u8>> {
     };
     let words: Vec<&str> = text.split_inclusive(' ').collect();
     let (first, second) = words.split_at(words.len() / 2);
-    let mut begin = event("message_start", json!({"message": {"id": "msg_1", "type": "message",
+    let mut begin = event(
+        "message_start",
+        json!({"message": {"id": "msg_1", "type": "message",
         "role": "assistant", "model": "bench", "content": [], "stop_reason": null,
-        "usage": {"input_tokens": 100, "output_tokens": 1}}}));
-    begin += &event("content_block_start", json!({"index": 0, "content_block": {"type": "text", "text": ""}}));
-    let delta = |word: &&str| event("content_block_delta", json!({"index": 0, "delta": {"type": "text_delta", "text": word}}));
+        "usage": {"input_tokens": 100, "output_tokens": 1}}}),
+    );
+    begin +=
+        &event("content_block_start", json!({"index": 0, "content_block": {"type": "text", "text": ""}}));
+    let delta = |word: &&str| {
+        event("content_block_delta", json!({"index": 0, "delta": {"type": "text_delta", "text": word}}))
+    };
     begin.extend(first.iter().map(delta));
     let mut end: String = second.iter().map(delta).collect();
     end += &event("content_block_stop", json!({"index": 0}));

@@ -15,7 +15,9 @@ use super::stats::{Figures, millis, of_children};
 const TURNS: usize = 200;
 
 pub(crate) fn table() {
-    println!("\na turn over HTTP with the command `true`, its processes included  (median, minimum, maximum)");
+    println!(
+        "\na turn over HTTP with the command `true`, its processes included  (median, minimum, maximum)"
+    );
     let (mut ours, mut hand) = (vec![], vec![]);
     for _ in 0..5 {
         let start = conversation(1);
@@ -37,7 +39,11 @@ fn conversation(most: usize) -> f64 {
 }
 
 fn answer(body: &str, most: usize) -> Answer {
-    if turns(body) < most { Answer::Calls(vec![("bash", json!({"command": "true"}))]) } else { Answer::Says("Done.") }
+    if turns(body) < most {
+        Answer::Calls(vec![("bash", json!({"command": "true"}))])
+    } else {
+        Answer::Says("Done.")
+    }
 }
 
 fn by_hand() -> f64 {
@@ -57,7 +63,8 @@ fn many(agents: usize, most: usize) -> f64 {
         if turns(body) > 0 {
             return Answer::Says("All are at work.");
         }
-        let spawn = |i| ("spawn_agent", json!({"name": format!("agent-{i}"), "prompt": "Work.", "agent": "worker"}));
+        let spawn =
+            |i| ("spawn_agent", json!({"name": format!("agent-{i}"), "prompt": "Work.", "agent": "worker"}));
         Answer::Calls((0..agents).map(spawn).collect())
     });
     let folder = tempfile::tempdir().unwrap();

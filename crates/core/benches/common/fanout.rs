@@ -25,7 +25,7 @@ pub fn row() -> Row {
         target: Some((1.0, "tokio unbounded, by handle")),
         per_round: u64::from(AGENTS) * 3,
         countable: false,
-        cases: vec![ours(), tokio_by_handle(), tokio_by_name(), tokio_by_value(), whole_send()],
+        cases: vec![ours(), tokio_by_handle(), tokio_by_name(), whole_send()],
     }
 }
 
@@ -84,10 +84,13 @@ fn empty_all(coordinator: &Coordinator, names: &[String]) {
     }
 }
 
-type Channel = (UnboundedSender<Arc<Mail>>, UnboundedReceiver<Arc<Mail>>);
+type Sends = UnboundedSender<Arc<Mail>>;
+type Receives = UnboundedReceiver<Arc<Mail>>;
 
-fn channels() -> (Vec<UnboundedSender<Arc<Mail>>>, Vec<UnboundedReceiver<Arc<Mail>>>) {
-    let mut channels: Vec<Option<Channel>> = (0..AGENTS).map(|_| Some(mpsc::unbounded_channel())).collect();
+/// Both ends, in the order in which they are sent to.
+fn channels() -> (Vec<Sends>, Vec<Receives>) {
+    let mut channels: Vec<Option<(Sends, Receives)>> =
+        (0..AGENTS).map(|_| Some(mpsc::unbounded_channel())).collect();
     scattered().filter_map(|i| channels[i as usize].take()).unzip()
 }
 
@@ -103,25 +106,11 @@ fn tokio_by_handle() -> Case {
 fn tokio_by_name() -> Case {
     let (senders, mut receivers) = channels();
     let names = names();
-    let map: HashMap<String, UnboundedSender<Arc<Mail>>> = names.iter().cloned().zip(senders).collect();
+    let map: HashMap<String, Sends> = names.iter().cloned().zip(senders).collect();
     let mail = queue::mail(Urgency::AfterTools);
     Case::measured("tokio unbounded, by name in a HashMap", move |n| {
         let send = |i: usize| map[&names[i]].send(black_box(mail.clone())).unwrap();
         in_rounds(n, send, || receivers.iter_mut().for_each(|receiver| while receiver.try_recv().is_ok() {}))
-    })
-}
-
-/// As one would write it without a mailbox in mind: the message itself lies in the channel.
-fn tokio_by_value() -> Case {
-    let channels: Vec<_> = (0..AGENTS).map(|_| mpsc::unbounded_channel::<Mail>()).collect();
-    let order: Vec<usize> = scattered().map(|i| i as usize).collect();
-    let channels = RefCell::new(channels);
-    let mail = queue::mail(Urgency::AfterTools);
-    Case::measured("tokio unbounded, by handle, message by value", move |n| {
-        let send = |i: usize| channels.borrow()[order[i]].0.send(Mail::clone(&mail)).unwrap();
-        let empty =
-            || channels.borrow_mut().iter_mut().for_each(|channel| while channel.1.try_recv().is_ok() {});
-        in_rounds(n, send, empty)
     })
 }
 

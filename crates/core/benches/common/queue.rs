@@ -36,14 +36,7 @@ pub fn row() -> Row {
         target: Some((0.6, "tokio unbounded, awaited")),
         per_round: 20_000,
         countable: true,
-        cases: vec![
-            ours(),
-            by_hand(),
-            tokio_unbounded(),
-            tokio_awaited(),
-            flume_unbounded(),
-            tokio_by_value(),
-        ],
+        cases: vec![ours(), by_hand(), tokio_unbounded(), tokio_awaited(), flume_unbounded()],
     }
 }
 
@@ -105,16 +98,6 @@ fn flume_unbounded() -> Case {
     let mail = mail(Urgency::AfterTools);
     Case::plain("flume unbounded", move || {
         sender.send(black_box(mail.clone())).unwrap();
-        receiver.try_recv().unwrap()
-    })
-}
-
-/// As one would write it without a mailbox in mind: the message itself goes through the channel.
-fn tokio_by_value() -> Case {
-    let (sender, mut receiver) = mpsc::unbounded_channel::<Mail>();
-    let mail = mail(Urgency::AfterTools);
-    Case::plain("tokio unbounded, the message by value", move || {
-        sender.send(Mail::clone(&mail)).unwrap();
         receiver.try_recv().unwrap()
     })
 }
