@@ -170,20 +170,8 @@ impl Observer for Log {
 }
 
 fn call(id: String, micros: u64) -> Arc<ScriptedCall> {
-    Arc::new(ScriptedCall {
-        id: CallId::new(id),
-        name: "bash".into(),
-        input: serde_json::json!({}),
-        takes: Span(micros),
-        result: "ok".into(),
-        error: None,
-        output: Vec::new(),
-        safe: None,
-        abortable: true,
-        abort_takes: Span::ZERO,
-        continues: None,
-        provider: false,
-    })
+    let call = ScriptedCall::new(&id, "bash", serde_json::json!({}));
+    Arc::new(ScriptedCall { takes: Span(micros), result: "ok".into(), ..call })
 }
 
 /// A worker that makes `turns` turns of three short calls each and then only answers.
@@ -194,7 +182,7 @@ fn script(turns: usize, answers: usize) -> Scripts {
         tools: (0..3).map(|c| call(format!("t{t}c{c}"), 300)).collect(),
         ..ScriptedReply::default()
     };
-    let answer = ScriptedReply { text: "done".into(), ..ScriptedReply::default() };
+    let answer = ScriptedReply::says("done");
     let replies = (0..turns).map(turn).chain(std::iter::repeat_n(answer, answers)).collect();
     HashMap::from([(name("worker"), replies)])
 }
@@ -279,7 +267,7 @@ async fn the_results_of_a_cut_turn_stand_in_one_message_with_the_mail_after_them
                 tools: vec![call("a".into(), 60_000_000), call("b".into(), 0)],
                 ..ScriptedReply::default()
             },
-            ScriptedReply { text: "ok".into(), ..ScriptedReply::default() },
+            ScriptedReply::says("ok"),
         ]
         .into(),
     )]);

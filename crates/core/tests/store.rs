@@ -43,9 +43,11 @@ impl Observer for Log {
 /// Two turns' worth of work in a session whose store takes `room` transactions; gives how
 /// many requests left, how many events were told, and whether a message was accepted at the end.
 async fn play(room: u64) -> (usize, u64, bool) {
-    let reply = |text: &str| ScriptedReply { text: text.into(), ..ScriptedReply::default() };
     let worker = AgentName::new("worker").unwrap();
-    let scripts: Scripts = HashMap::from([(worker.clone(), vec![reply("one"), reply("two")].into())]);
+    let scripts: Scripts = HashMap::from([(
+        worker.clone(),
+        vec![ScriptedReply::says("one"), ScriptedReply::says("two")].into(),
+    )]);
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let models = Arc::new(ScriptedModels::recording(clock.clone(), scripts.clone()));
     let tools = Arc::new(SimulatedTools::new(clock.clone(), scripts));

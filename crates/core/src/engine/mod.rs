@@ -15,6 +15,7 @@ mod session;
 mod stop;
 mod templates;
 pub mod tools;
+mod toolset;
 mod virtual_clock;
 
 pub use coordinator::{AgentStatus, Builder, Coordinator, SpawnError};
@@ -24,4 +25,5 @@ pub use send::{Delivery, Message};
 pub use session::LastEnd;
 pub use stop::{StopError, StopReply};
 pub use templates::{AgentSpec, NoTemplates, Templates};
+pub use toolset::ToolSet;
 pub use virtual_clock::{MAX_ROUNDS, Stuck, VirtualClock};

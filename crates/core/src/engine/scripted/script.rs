@@ -33,6 +33,38 @@ pub struct ScriptedReply {
     pub when: Vec<String>,
 }
 
+impl ScriptedReply {
+    /// A reply that only says something, at once.
+    pub fn says(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// A reply that asks for a call.
+    pub fn calls(call: ScriptedCall) -> Self {
+        Self { tools: vec![Arc::new(call)], ..Self::default() }
+    }
+}
+
+impl ScriptedCall {
+    /// A call that, where it is simulated, takes no time and gives nothing.
+    pub fn new(id: &str, name: &str, input: Value) -> Self {
+        Self {
+            id: CallId::new(id),
+            name: name.into(),
+            input,
+            takes: Span::ZERO,
+            result: String::new(),
+            error: None,
+            output: Vec::new(),
+            safe: None,
+            abortable: true,
+            abort_takes: Span::ZERO,
+            continues: None,
+            provider: false,
+        }
+    }
+}
+
 /// One call, and what the simulated tool does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptedCall {
