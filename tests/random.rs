@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Seeds of each level when the environment names no number.
-const DEFAULT_SEEDS: u64 = 300;
+const DEFAULT_SEEDS: u64 = 400;
 /// Failures that are made small and printed; the others are only counted.
 const SHOWN: usize = 3;
 

@@ -13,10 +13,10 @@ use crate::rules::conversation::MessageKey;
 use crate::rules::event::{EventKind, Place};
 use crate::rules::id::{AgentName, MessageId, RunId};
 use crate::rules::mail::{
-    Admission, End, Mail, MailKind, Refusal, Relation, ReturnReason, Sender, Urgency, admission,
-    default_urgency, may_be_urgent,
+    Admission, End, Mail, MailKind, ReceiptState, Refusal, Relation, ReturnReason, Sender, Urgency,
+    admission, default_urgency, may_be_urgent,
 };
-use crate::rules::time::Span;
+use crate::rules::time::{Micros, Span};
 
 /// A message as its sender asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -308,37 +308,51 @@ async fn deliver(session: &Arc<Session>, to: &Arc<AgentCell>, mail: Arc<Mail>, r
         }
     }
     if let Some(at) = mail.expires_at {
-        let (session, to) = (session.clone(), to.clone());
-        session.clone().tasks.spawn(async move {
-            let number = session.expiries.fetch_add(1, Ordering::Relaxed);
-            session.clock.until(at, Phase::Expiry(number)).await;
-            take_back(&session, &to, &mail.from, &mail.id, ReturnReason::Expired).await.ok();
-        });
+        expire(session, to, mail, at);
     }
+}
+
+/// Returns a message at its instant, if it is then still queued. The timer goes when the
+/// message does.
+fn expire(session: &Arc<Session>, to: &Arc<AgentCell>, mail: Arc<Mail>, at: Micros) {
+    let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
+    let receipt = session.journal.receipts.of(&key).into_iter().find(|receipt| receipt.to == to.name);
+    let Some(mut receipt) = receipt else { return };
+    let (session, to) = (session.clone(), to.clone());
+    session.clone().tasks.spawn(async move {
+        let number = session.expiries.fetch_add(1, Ordering::Relaxed);
+        tokio::select! {
+            biased;
+            () = session.clock.until(at, Phase::Expiry(number)) => {}
+            _ = receipt.reached(|state| *state != ReceiptState::Queued) => return,
+        }
+        // Too late is no error: it acted or was injected in this very instant.
+        take_back(&session, &to, &mail.from, &mail.id, ReturnReason::Expired).await.ok();
+    });
 }
 
 /// Starts the driver of an agent that was woken.
 pub(crate) fn start_driver(session: &Arc<Session>, cell: &Arc<AgentCell>) {
-    session.at_work(true);
+    let working = session.at_work();
     let (session, cell) = (session.clone(), cell.clone());
     session.clone().tasks.spawn(async move {
         session.clock.turn(Phase::Boundary(cell.index)).await;
         agent::drive(&session, &cell).await;
-        session.at_work(false);
+        drop(working);
     });
 }
 
 /// Has an agent with a prompt start its first run when it passes its boundary, unless mail
 /// has woken it before, or it was closed.
 pub(crate) fn start_prompted(session: &Arc<Session>, cell: &Arc<AgentCell>) {
-    session.at_work(true);
+    let working = session.at_work();
     let (session, cell) = (session.clone(), cell.clone());
     session.clone().tasks.spawn(async move {
         session.clock.turn(Phase::Boundary(cell.index)).await;
         if cell.mailbox.start_idle() {
             agent::drive(&session, &cell).await;
         }
-        session.at_work(false);
+        drop(working);
     });
 }
 

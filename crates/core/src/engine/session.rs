@@ -177,14 +177,10 @@ impl Session {
         self.urgent.lock().entry((from.clone(), to.clone())).or_default().push_back(now);
     }
 
-    /// A driver starts or ends its work.
-    pub(crate) fn at_work(&self, begins: bool) {
-        if begins {
-            self.busy.fetch_add(1, Ordering::AcqRel);
-        } else {
-            self.busy.fetch_sub(1, Ordering::AcqRel);
-        }
-        self.rested.notify_waiters();
+    /// Somebody is at work until the guard is dropped, by a panic too.
+    pub(crate) fn at_work(self: &Arc<Self>) -> AtWork {
+        self.busy.fetch_add(1, Ordering::AcqRel);
+        AtWork(self.clone())
     }
 
     /// Waits until the run that an agent is ending has ended.
@@ -208,5 +204,15 @@ impl Session {
             }
             rested.await;
         }
+    }
+}
+
+/// Work that who waits for quiet waits for.
+pub(crate) struct AtWork(Arc<Session>);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.busy.fetch_sub(1, Ordering::AcqRel);
+        self.0.rested.notify_waiters();
     }
 }

@@ -138,12 +138,12 @@ impl Driver {
         self.cell.state.lock().reporting = true;
         let (session, cell, run) = (self.session.clone(), self.cell.clone(), self.run_id());
         // The report is work too: who waits for quiet waits for it.
-        self.session.at_work(true);
+        let working = self.session.at_work();
         self.session.tasks.spawn(async move {
             session.clock.turn(Phase::Caused).await;
             send::end_of(&session, &cell.name, run, &parent, end, text).await;
             cell.state.lock().reporting = false;
-            session.at_work(false);
+            drop(working);
         });
     }
 
