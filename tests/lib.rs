@@ -16,9 +16,9 @@ pub fn root() -> &'static Path {
     }
 }
 
-/// The real `midturn` binary, as `cargo build -p midturn` leaves it in the target folder and
-/// the profile of the test that asks. It is built once per test process, so it is never older
-/// than the sources; `MIDTURN_BIN` names another one that is taken as it is.
+/// The real `midturn` binary, in the target folder and the profile of the test that asks. cargo
+/// builds it once per test process, so it is never older than the sources; `MIDTURN_BIN` names
+/// another one that is taken as it is.
 ///
 /// # Panics
 /// It can't be built: the compiler's own messages are above.
@@ -39,14 +39,17 @@ fn build() -> PathBuf {
     let profile = if profile == "debug" { "dev".as_ref() } else { profile };
     let built = Command::new(cargo())
         .current_dir(root())
-        .args(["build", "--quiet", "--package", "midturn", "--target-dir"])
+        // With a test beside it the features are those of `cargo test --workspace`: after that
+        // there is nothing left to compile, while `--package midturn` would begin anew.
+        .args(["build", "--quiet", "--workspace", "--bin", "midturn", "--test", "tidy"])
+        .arg("--target-dir")
         .arg(target)
         .arg("--profile")
         .arg(profile)
         .status();
     match built {
         Ok(status) if status.success() => folder.join("midturn"),
-        Ok(status) => panic!("cargo build -p midturn ended with {status}"),
+        Ok(status) => panic!("cargo build --bin midturn ended with {status}"),
         Err(error) => panic!("cargo can't be started: {error}"),
     }
 }

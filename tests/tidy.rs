@@ -31,6 +31,10 @@ fn in_tests(source: &Source, line: usize) -> bool {
     source.is_test_line(line)
 }
 
+fn is_benchmark(source: &Source) -> bool {
+    source.path.components().any(|part| part.as_os_str() == "benches")
+}
+
 /// All places of these words in all files.
 fn everywhere(words: &[&[&str]], wanted: impl Fn(&Source, usize) -> bool + Copy) -> Vec<String> {
     let found = |source: &Source| -> Vec<String> {
@@ -155,7 +159,7 @@ fn every_channel_is_bounded() {
         &["mpsc", ":", ":", "channel", ":", ":"],
     ];
     // Benchmarks measure what others do without bounds.
-    let ours = |source: &Source, _| !source.path.components().any(|part| part.as_os_str() == "benches");
+    let ours = |source: &Source, _| !is_benchmark(source);
     none("everything has a bound", everywhere(&words, ours));
 }
 
@@ -163,9 +167,7 @@ fn every_channel_is_bounded() {
 fn no_test_sleeps() {
     let words: [&[&str]; 3] = [&["sleep", "("], &["sleep_until", "("], &["sleep_ms", "("]];
     // A benchmark may: it plays somebody who writes half a second later.
-    let in_true_tests = |source: &Source, line| {
-        in_tests(source, line) && !source.path.components().any(|part| part.as_os_str() == "benches")
-    };
+    let in_true_tests = |source: &Source, line| in_tests(source, line) && !is_benchmark(source);
     none("a test never sleeps", everywhere(&words, in_true_tests));
 }
 

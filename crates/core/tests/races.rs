@@ -82,6 +82,21 @@ fn a_message_after_the_last_look_is_not_lost_and_sits_on_no_idle_agent() {
 }
 
 #[test]
+fn mail_sits_on_no_idle_agent_when_what_woke_it_is_taken_back() {
+    let mailbox = Mailbox::default();
+    let from = Sender::Agent(name("lead"));
+    assert_eq!(mailbox.push(mail("a", "lead", Urgency::FollowUp), Relation::Ancestor), Pushed::Wake);
+    assert!(mailbox.take_back(&from, &MessageId::new("a")).is_ok());
+    assert!(!mailbox.begins(false), "nothing is left to start for");
+    assert_eq!((mailbox.standing(), mailbox.run()), (Standing::Resting(Rest::Idle), 0));
+    assert_eq!(mailbox.push(mail("b", "lead", Urgency::FollowUp), Relation::Ancestor), Pushed::Wake);
+    mailbox.push(mail("c", "lead", Urgency::FollowUp), Relation::Ancestor);
+    assert!(mailbox.take_back(&from, &MessageId::new("b")).is_ok());
+    assert!(mailbox.begins(false), "the second one asks for the run as the first did");
+    assert_eq!(mailbox.run(), 1);
+}
+
+#[test]
 fn a_finished_result_is_never_overwritten() {
     let call = |id: &str| PlannedCall {
         id: CallId::new(id),

@@ -66,12 +66,11 @@ impl Default for Body {
 /// Drives the agent until it rests. Called once for each time it is woken.
 pub(crate) async fn drive(session: &Arc<Session>, cell: &Arc<AgentCell>) {
     loop {
-        let body = cell.body.lock().take().unwrap_or_default();
-        if !cell.has_prompt() && cell.mailbox.sleeps_on() {
-            *cell.body.lock() = Some(body);
+        if !cell.mailbox.begins(cell.has_prompt()) {
             session.rested.notify_waiters();
             break;
         }
+        let body = cell.body.lock().take().unwrap_or_default();
         let mut driver = Driver::new(session.clone(), cell.clone(), body);
         driver.run_to_its_end().await;
         if driver.settle().await != Standing::Running {

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{StopOrder, Stopped};
 use crate::rules::id::RunId;
-use crate::rules::mail::{Mail, Rest, Sender, Standing};
+use crate::rules::mail::{Admission, Mail, Relation, Rest, Sender, Standing, admission};
 use crate::rules::wording::Cause;
 
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(super) struct Inner {
     /// What the agent was before it was woken, and whether `resume` woke it.
     pub(super) woken_from: Rest,
     pub(super) resumed: bool,
+    /// Whether the run has passed its first boundary.
+    pub(super) begun: bool,
     pub(super) run: RunId,
     /// Whether there is a model to drive: a name only is never woken.
     pub(super) drives: bool,
@@ -110,6 +112,16 @@ impl Inner {
         }
     }
 
+    /// Whether a message asks for a run: an agent that was woken and has not begun may
+    /// still be let sleep on, so mail that comes then asks as it would have before.
+    pub(super) fn asks(&self, admitted: Admission, relation: Relation) -> bool {
+        let admitted = match self.standing {
+            Standing::Running if !self.begun => admission(Standing::Resting(self.woken_from), relation),
+            Standing::Running | Standing::Winding { .. } | Standing::Resting(_) => admitted,
+        };
+        admitted == Admission::Wake
+    }
+
     /// Whether somebody asks for the next run: a message that is still there, or `resume`.
     pub(super) fn is_asked_for(&self) -> bool {
         self.resumed || self.queue.iter().any(|queued| queued.wakes)
@@ -125,6 +137,7 @@ impl Inner {
             }
             Standing::Resting(rest @ (Rest::Idle | Rest::Stopped)) => {
                 self.woken_from = *rest;
+                self.begun = false;
                 self.standing = Standing::Running;
                 self.run += 1;
                 self.run_token = Some(CancellationToken::new());

@@ -87,6 +87,7 @@ impl Default for Mailbox {
                 standing: Standing::Resting(Rest::Idle),
                 woken_from: Rest::Idle,
                 resumed: false,
+                begun: false,
                 run: 0,
                 drives: true,
                 run_token: None,
@@ -176,9 +177,9 @@ impl Mailbox {
             return Pushed::Returned(ReturnReason::Expired);
         }
         let committed = mail.urgency == Urgency::Urgent && inner.cut_by(&mail.from);
-        let wakes = admitted == Admission::Wake;
+        let wakes = inner.asks(admitted, relation);
         inner.add(Queued { mail, committed, wakes }, false);
-        let wakes = wakes && inner.wake();
+        let wakes = admitted == Admission::Wake && inner.wake();
         self.publish(&inner);
         drop(inner);
         self.arrived.notify_waiters();
@@ -292,18 +293,19 @@ impl Mailbox {
         inner.wake()
     }
 
-    /// What woke the agent was taken back before it began: it rests as before, and there is
-    /// no run. `false`: there is mail, or a stop, or it was resumed, and the run goes its way.
-    pub fn sleeps_on(&self) -> bool {
+    /// The run passes its first boundary. `false`: what woke the agent was taken back before
+    /// it began, so there is no run, and the agent rests as before.
+    pub fn begins(&self, has_prompt: bool) -> bool {
         let mut inner = self.inner.lock();
-        let sleeps = !inner.is_asked_for() && inner.standing == Standing::Running;
+        let wanted = has_prompt || inner.is_asked_for() || inner.standing != Standing::Running;
         inner.resumed = false;
-        if sleeps {
+        inner.begun = wanted;
+        if !wanted {
             inner.standing = Standing::Resting(inner.woken_from);
             inner.run -= 1;
             inner.run_token = None;
         }
-        sleeps
+        wanted
     }
 
     /// A stop that was taken while nothing waited: the agent may be woken by anybody again.
