@@ -1,6 +1,6 @@
 //! One turn's tool calls: which start, which are skipped, what each one's result is.
 //!
-//! The driver tells what happened and asks for the next [`Step`]; it decides nothing.
+//! The driver tells what happened and asks which calls start next; it decides nothing.
 //! semantics.md, sections 3 to 5.
 
 use std::sync::Arc;
