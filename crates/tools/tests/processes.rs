@@ -140,14 +140,18 @@ async fn a_call_that_is_dropped_takes_its_tree_with_it() {
         let (mark, ready) = (Mark::new(), CancellationToken::new());
         let (never, told) = (CancellationToken::new(), ready.clone());
         let command = shell("trap '' TERM; setsid sleep 300 & echo ready; sleep 300", &mark);
-        let mut sink = move |_: &[u8]| told.cancel();
+        // Held while it runs: the drop at the end of `select!` begins to end it.
+        let mut held = Vec::new();
+        let mut sink = |_: &[u8]| {
+            held.extend(mark.hold());
+            held.extend(mark.hold_supervisors());
+            told.cancel();
+        };
         tokio::select! {
             _ = supervisor.run(&command, &never, &mut sink) => panic!("it ends only when dropped"),
             () = ready.cancelled() => {}
         }
-        let mut held = mark.hold();
-        assert!(held.len() >= 2, "{held:?}");
-        held.extend(mark.hold_supervisors());
+        assert!(held.len() >= 3, "{held:?}");
         until_dead(&held);
     }
 }
