@@ -1,8 +1,8 @@
 //! The coordinator: what whoever embeds Midturn holds in hand. Cheap to clone.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, OnceLock};
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
@@ -143,6 +143,7 @@ impl Builder {
                 expiries: AtomicU64::new(0),
                 busy: AtomicUsize::new(0),
                 rested: Notify::new(),
+                spawn_spec: OnceLock::new(),
             }),
         })
     }
@@ -323,8 +324,11 @@ pub(crate) async fn spawn(session: &Arc<Session>, spec: AgentSpec) -> Result<(),
     if depth > session.settings.max_depth {
         return Err(SpawnError::TooDeep(session.settings.max_depth));
     }
-    let open = session.agents.iter().filter(|cell| !cell.is_closed()).count();
-    if open >= session.settings.max_agents as usize {
+    let most = session.settings.max_agents as usize;
+    // Closed ones are counted out only when that can matter: who counts them all for each
+    // new one looks n² times for n agents.
+    let is_full = || session.agents.iter().filter(|cell| !cell.is_closed()).count() >= most;
+    if session.agents.len() >= most && is_full() {
         return Err(SpawnError::TooMany(session.settings.max_agents));
     }
     cast(session, spec).await

@@ -1,8 +1,8 @@
 //! What all agents of a session share: who there is, who is whose parent, who waits for whom.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use super::agent::Body;
 use super::journal::Journal;
 use super::mailbox::Mailbox;
-use super::ports::{Changes, Clock, ModelFactory, Workplace};
+use super::ports::{Changes, Clock, ModelFactory, ToolSpec, Workplace};
 use super::templates::Templates;
 use crate::rules::event::{Outcome, Place, PlanStep};
 use crate::rules::id::{AgentName, CallId, RunId, SessionId, TurnId};
@@ -112,6 +112,8 @@ pub(crate) struct Session {
     pub(crate) busy: AtomicUsize,
     /// Told whenever an agent comes to rest.
     pub(crate) rested: Notify,
+    /// What models are told of `spawn_agent`; made when the first agent is equipped.
+    pub(crate) spawn_spec: OnceLock<Arc<ToolSpec>>,
 }
 
 impl Session {

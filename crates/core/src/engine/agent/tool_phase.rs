@@ -84,7 +84,7 @@ impl Driver {
             return;
         }
         let asked: Vec<(usize, ToolUse)> =
-            calls.into_iter().filter_map(|index| Some((index, self.asked(index)?))).collect();
+            calls.into_iter().filter_map(|index| Some((index, self.asked(index)?.clone()))).collect();
         let mut draft = Draft::default();
         for (index, call) in &asked {
             let batch = self.run.tools().map_or(0, |turn| turn.batch(*index));
@@ -102,9 +102,9 @@ impl Driver {
     }
 
     /// A call of the last reply.
-    fn asked(&self, index: usize) -> Option<ToolUse> {
+    fn asked(&self, index: usize) -> Option<&ToolUse> {
         match self.body.prompt.entries().last().map(|entry| &**entry) {
-            Some(Entry::Assistant(reply)) => reply.calls().nth(index).cloned(),
+            Some(Entry::Assistant(reply)) => reply.calls().nth(index),
             _ => None,
         }
     }

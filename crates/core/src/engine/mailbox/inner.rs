@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{StopOrder, Stopped};
 use crate::rules::id::RunId;
-use crate::rules::mail::{Admission, Mail, Relation, Rest, Sender, Standing, admission};
+use crate::rules::mail::{Admission, Mail, Relation, Rest, Sender, Standing, Urgency, admission};
 use crate::rules::wording::Cause;
 
 #[derive(Debug)]
@@ -30,6 +30,9 @@ pub(super) struct Inner {
     pub(super) run_token: Option<CancellationToken>,
     pub(super) work: Option<Work>,
     pub(super) stop: Option<Arc<StopOrder>>,
+    /// How many wait for something to arrive; counted here so that a push to nobody's wait
+    /// costs nothing more than the look.
+    pub(super) watchers: u32,
 }
 
 #[derive(Debug)]
@@ -69,11 +72,6 @@ impl Inner {
 
     pub(super) fn remove_where(&mut self, wanted: impl Fn(&Queued) -> bool) -> Vec<Arc<Mail>> {
         let mut taken = Vec::new();
-        if self.queue.iter().all(&wanted) {
-            taken.extend(self.queue.drain(..).map(|queued| queued.mail));
-            (self.counts, self.used_messages, self.used_bytes) = ([0; 5], 0, 0);
-            return taken;
-        }
         let mut kept = VecDeque::with_capacity(self.queue.len());
         for queued in std::mem::take(&mut self.queue) {
             if wanted(&queued) {
@@ -84,6 +82,20 @@ impl Inner {
             }
         }
         self.queue = kept;
+        taken
+    }
+
+    /// Whether anything milder is there. The counts know: no message is looked at.
+    pub(super) fn has_below(&self, urgency: Urgency) -> bool {
+        self.counts[..urgency as usize].iter().any(|count| *count > 0)
+    }
+
+    pub(super) fn remove_all(&mut self) -> Vec<Arc<Mail>> {
+        (self.counts, self.used_messages, self.used_bytes) = ([0; 5], 0, 0);
+        let mut taken = Vec::with_capacity(self.queue.len());
+        while let Some(queued) = self.queue.pop_front() {
+            taken.push(queued.mail);
+        }
         taken
     }
 

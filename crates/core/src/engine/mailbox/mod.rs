@@ -7,7 +7,7 @@ mod inner;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -25,13 +25,28 @@ use crate::rules::mail::{
 use crate::rules::settings::Settings;
 use crate::rules::wording::Cause;
 
+/// The bits of [`Mailbox::fill`] that hold bytes: a terabyte. The rest hold 16 million messages.
+const BYTES: u32 = 40;
+
 /// The mailbox of one agent.
 #[derive(Debug)]
 pub struct Mailbox {
     /// The highest urgency of what is pending; 0 is none.
     pending: AtomicU8,
+    /// What counts against the bounds: messages above [`BYTES`], bytes below. Written under the
+    /// lock, read without it.
+    fill: AtomicU64,
     inner: Mutex<Inner>,
     arrived: Notify,
+}
+
+/// Counts one who waits for something to arrive, as long as it lives.
+struct Watcher<'a>(&'a Mailbox);
+
+impl Drop for Watcher<'_> {
+    fn drop(&mut self) {
+        self.0.inner.lock().watchers -= 1;
+    }
 }
 
 /// Who ended a run, and why.
@@ -79,6 +94,7 @@ impl Default for Mailbox {
     fn default() -> Self {
         Self {
             pending: AtomicU8::new(0),
+            fill: AtomicU64::new(0),
             inner: Mutex::new(Inner {
                 queue: VecDeque::new(),
                 counts: [0; 5],
@@ -93,6 +109,7 @@ impl Default for Mailbox {
                 run_token: None,
                 work: None,
                 stop: None,
+                watchers: 0,
             }),
             arrived: Notify::new(),
         }
@@ -159,9 +176,10 @@ impl Mailbox {
 
     /// Whether there is room for a message of so many bytes.
     pub fn has_room(&self, to: &AgentName, bytes: usize, settings: &Settings) -> Result<(), Refusal> {
-        let inner = self.inner.lock();
-        let full = inner.used_messages >= settings.mailbox_messages
-            || inner.used_bytes + bytes as u64 > settings.mailbox_bytes;
+        let fill = self.fill.load(Ordering::Acquire);
+        let (used_messages, used_bytes) = (fill >> BYTES, fill & ((1 << BYTES) - 1));
+        let full = used_messages >= u64::from(settings.mailbox_messages)
+            || used_bytes + bytes as u64 > settings.mailbox_bytes;
         if full { Err(Refusal::MailboxFull(to.clone())) } else { Ok(()) }
     }
 
@@ -181,18 +199,30 @@ impl Mailbox {
         inner.add(Queued { mail, committed, wakes }, false);
         let wakes = admitted == Admission::Wake && inner.wake();
         self.publish(&inner);
+        let watched = inner.watchers > 0;
         drop(inner);
-        self.arrived.notify_waiters();
+        if watched {
+            self.arrived.notify_waiters();
+        }
         if wakes { Pushed::Wake } else { Pushed::Queued }
     }
 
     /// Told when something arrives after this call.
-    pub fn arrived(&self) -> tokio::sync::futures::Notified<'_> {
-        self.arrived.notified()
+    pub fn arrived(&self) -> impl Future<Output = ()> + '_ {
+        // Both before this returns: what is pushed from now on finds the watcher and tells it.
+        self.inner.lock().watchers += 1;
+        let (watcher, notified) = (Watcher(self), self.arrived.notified());
+        async move {
+            notified.await;
+            drop(watcher);
+        }
     }
 
     fn publish(&self, inner: &Inner) {
         self.pending.store(inner.highest(), Ordering::Release);
+        let messages = u64::from(inner.used_messages).min(u64::MAX >> BYTES);
+        let bytes = inner.used_bytes.min((1 << BYTES) - 1);
+        self.fill.store(messages << BYTES | bytes, Ordering::Release);
     }
 
     /// Takes what a point takes, in order of arrival. What is not recorded goes back by
@@ -201,7 +231,13 @@ impl Mailbox {
         if self.pending().is_none_or(|highest| highest < at_least) {
             return Vec::new();
         }
-        self.take_where(|queued| queued.mail.urgency >= at_least)
+        let mut inner = self.inner.lock();
+        let taken = match inner.has_below(at_least) {
+            true => inner.remove_where(|queued| queued.mail.urgency >= at_least),
+            false => inner.remove_all(),
+        };
+        self.publish(&inner);
+        taken
     }
 
     /// Takes the ends of these agents' runs: the answers that `wait_agents` returns.
@@ -430,7 +466,7 @@ impl MailWatch for Mailbox {
 
     async fn reached(&self, at_least: Urgency) {
         loop {
-            let arrived = self.arrived.notified();
+            let arrived = self.arrived();
             if Mailbox::pending(self).is_some_and(|highest| highest >= at_least) {
                 return;
             }

@@ -6,7 +6,7 @@ mod messages;
 mod plan;
 mod wait;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -29,9 +29,15 @@ pub const NAMES: [&str; 8] = [
     "update_plan",
 ];
 
-/// What the model is told of them.
+/// What the model is told of them. They are made once: eight schemas cost more than a turn.
 pub(crate) fn specs(session: &Session) -> Vec<Arc<ToolSpec>> {
-    NAMES.iter().filter_map(|name| Own::of(name)).map(|own| Arc::new(own.spec(session))).collect()
+    static FIXED: LazyLock<Vec<Arc<ToolSpec>>> = LazyLock::new(|| {
+        let fixed = NAMES.iter().filter_map(|name| Own::of(name)?.fixed_spec());
+        fixed.map(Arc::new).collect()
+    });
+    // Only this one tells of the session: what can be spawned in it.
+    let spawn = session.spawn_spec.get_or_init(|| Arc::new(agents::spawn_spec(session)));
+    std::iter::once(spawn).chain(FIXED.iter()).cloned().collect()
 }
 
 /// The coordinator's tool of that name.
@@ -68,8 +74,13 @@ impl Own {
     }
 
     fn spec(self, session: &Session) -> ToolSpec {
-        match self {
-            Self::Spawn => agents::spawn_spec(session),
+        self.fixed_spec().unwrap_or_else(|| agents::spawn_spec(session))
+    }
+
+    /// `None`: it differs from session to session.
+    fn fixed_spec(self) -> Option<ToolSpec> {
+        Some(match self {
+            Self::Spawn => return None,
             Self::Send => spec::<messages::SendInput>("send_message", messages::SEND),
             Self::Receipts => spec::<messages::ReceiptsInput>("receipts", messages::RECEIPTS),
             Self::Wait => spec::<wait::WaitInput>("wait_agents", wait::WAIT),
@@ -77,7 +88,7 @@ impl Own {
             Self::Stop => spec::<agents::StopInput>("stop_agent", agents::STOP),
             Self::Close => spec::<agents::CloseInput>("close_agent", agents::CLOSE),
             Self::Plan => spec::<plan::PlanInput>("update_plan", plan::PLAN),
-        }
+        })
     }
 }
 
