@@ -19,7 +19,7 @@ struct Kind {
 }
 
 const KINDS: [Kind; 4] = [
-    Kind { name: "an idle agent", many: 20_000, target: Some(1_024), make: idle_agents },
+    Kind { name: "an idle agent", many: 1_000_000, target: Some(1_024), make: idle_agents },
     Kind { name: "a tokio task with its mpsc channel", many: 1_000_000, target: None, make: idle_tasks },
     Kind { name: "an agent in its 21st turn", many: 1_000, target: Some(128 << 10), make: working_agents },
     Kind { name: "the same conversation alone", many: 1_000, target: None, make: conversations },
