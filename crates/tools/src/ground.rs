@@ -7,9 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use midturn_core::engine::ports::Output;
+use midturn_core::rules::conversation::ToolUse;
 use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
 use tokio::task::spawn_blocking;
 
+use crate::arguments::parse;
 use crate::process::Supervisor;
 use crate::root::Root;
 
@@ -93,6 +96,21 @@ where
         Ok(output) => output,
         Err(error) => Output::error(format!("The tool failed, which is a fault of its own: {error}")),
     }
+}
+
+/// What every tool that works on files does with a call: reads its arguments, does the work
+/// off the runtime, and tells the model what went wrong.
+pub(crate) async fn on_ground<A, F>(ground: &Arc<Ground>, call: &ToolUse, work: F) -> Output
+where
+    A: DeserializeOwned + Send + 'static,
+    F: FnOnce(&Ground, &A) -> Result<Output, String> + Send + 'static,
+{
+    let arguments: A = match parse(call) {
+        Ok(arguments) => arguments,
+        Err(output) => return output,
+    };
+    let ground = ground.clone();
+    off_the_runtime(move || work(&ground, &arguments).unwrap_or_else(Output::error)).await
 }
 
 /// Names whose values commands don't get to see.

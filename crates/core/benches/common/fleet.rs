@@ -15,7 +15,6 @@ use midturn_core::engine::{AgentSpec, Coordinator};
 use midturn_core::rules::conversation::{Entry, Injected, Reply, ToolResult, ToolStatus, ToolUse};
 use midturn_core::rules::id::{AgentName, CallId, RunId};
 use midturn_core::rules::settings::Settings;
-use midturn_core::rules::time::Span;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -85,20 +84,7 @@ pub fn script(turns: u32, tool: &str) -> Arc<[ScriptedReply]> {
 }
 
 pub fn call(id: String, tool: &str) -> ScriptedCall {
-    ScriptedCall {
-        id: CallId::new(id),
-        name: tool.into(),
-        input: serde_json::json!({"path": "src/parser.rs", "offset": 120}),
-        takes: Span::ZERO,
-        result: String::new(),
-        error: None,
-        output: Vec::new(),
-        safe: None,
-        abortable: true,
-        abort_takes: Span::ZERO,
-        continues: None,
-        provider: false,
-    }
+    ScriptedCall::new(&id, tool, serde_json::json!({"path": "src/parser.rs", "offset": 120}))
 }
 
 /// A workplace whose tools take no time: `noop` returns a small result, `wait` waits until it

@@ -397,10 +397,12 @@ pub(crate) async fn end_of(
         expires_at: None,
     });
     let asked = Asked { to: parent.to_string(), text, urgency: Some(Urgency::AfterTools) };
-    session.journal.receipts.open(&MessageKey { from, id }, parent, asked);
+    let key = MessageKey { from, id };
+    session.journal.receipts.open(&key, parent, asked);
     let mut draft = Draft::default();
     draft.accepts(&mail, to.place());
     if let Err(error) = session.journal.record(draft).await {
+        session.journal.receipts.forget(&key, parent);
         tracing::error!(%error, "the end of a subagent is not recorded");
         return;
     }

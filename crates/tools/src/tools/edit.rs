@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::read::text_of;
-use crate::arguments::{parse, spec};
-use crate::ground::{Ground, off_the_runtime};
+use crate::arguments::spec;
+use crate::ground::{Ground, on_ground};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -56,12 +56,7 @@ impl Tool for Edit {
     }
 
     async fn call(&self, call: ToolCall) -> Returned {
-        let arguments: Arguments = match parse(&call.call) {
-            Ok(arguments) => arguments,
-            Err(output) => return output.into(),
-        };
-        let ground = self.ground.clone();
-        off_the_runtime(move || edit(&ground, &arguments).unwrap_or_else(Output::error)).await.into()
+        on_ground(&self.ground, &call.call, edit).await.into()
     }
 }
 

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::search::{Lines, Pattern, files};
-use crate::arguments::{parse, spec};
-use crate::ground::{Ground, off_the_runtime};
+use crate::arguments::spec;
+use crate::ground::{Ground, on_ground};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -55,14 +55,8 @@ impl Tool for Glob {
     }
 
     async fn call(&self, call: ToolCall) -> Returned {
-        let arguments: Arguments = match parse(&call.call) {
-            Ok(arguments) => arguments,
-            Err(output) => return output.into(),
-        };
-        let ground = self.ground.clone();
-        off_the_runtime(move || list(&ground, &arguments, &call.cancel).unwrap_or_else(Output::error))
-            .await
-            .into()
+        let cancel = call.cancel;
+        on_ground(&self.ground, &call.call, move |ground, asked| list(ground, asked, &cancel)).await.into()
     }
 }
 

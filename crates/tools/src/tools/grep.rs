@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::read::shortened;
 use super::search::{Lines, Pattern, files};
-use crate::arguments::{parse, spec};
-use crate::ground::{Ground, off_the_runtime};
+use crate::arguments::spec;
+use crate::ground::{Ground, on_ground};
 
 /// The longest line that is searched, in bytes; a file with a longer one is passed over.
 const LINE_BYTES_MAX: usize = 16 << 20;
@@ -78,14 +78,8 @@ impl Tool for Grep {
     }
 
     async fn call(&self, call: ToolCall) -> Returned {
-        let arguments: Arguments = match parse(&call.call) {
-            Ok(arguments) => arguments,
-            Err(output) => return output.into(),
-        };
-        let ground = self.ground.clone();
-        off_the_runtime(move || search(&ground, &arguments, &call.cancel).unwrap_or_else(Output::error))
-            .await
-            .into()
+        let cancel = call.cancel;
+        on_ground(&self.ground, &call.call, move |ground, asked| search(ground, asked, &cancel)).await.into()
     }
 }
 

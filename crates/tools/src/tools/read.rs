@@ -11,8 +11,8 @@ use rustix::fs::Stat;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::arguments::{parse, spec};
-use crate::ground::{Ground, Limits, off_the_runtime};
+use crate::arguments::spec;
+use crate::ground::{Ground, Limits, on_ground};
 use crate::root::PathError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -57,15 +57,9 @@ impl Tool for Read {
     }
 
     async fn call(&self, call: ToolCall) -> Returned {
-        let arguments: Arguments = match parse(&call.call) {
-            Ok(arguments) => arguments,
-            Err(output) => return output.into(),
-        };
-        let ground = self.ground.clone();
-        let work = off_the_runtime(move || read(&ground, &arguments).unwrap_or_else(Output::error));
         tokio::select! {
             biased;
-            output = work => output.into(),
+            output = on_ground(&self.ground, &call.call, read) => output.into(),
             // A read changes nothing, so the thread may finish behind our back.
             () = call.cancel.cancelled() => Output::error("").into(),
         }

@@ -10,8 +10,8 @@ use serde::Deserialize;
 
 use super::edit::{Ending, edit_traits};
 use super::read::text_of;
-use crate::arguments::{parse, spec};
-use crate::ground::{Ground, off_the_runtime};
+use crate::arguments::spec;
+use crate::ground::{Ground, on_ground};
 use crate::root::PathError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -50,14 +50,8 @@ impl Tool for Write {
     }
 
     async fn call(&self, call: ToolCall) -> Returned {
-        let arguments: Arguments = match parse(&call.call) {
-            Ok(arguments) => arguments,
-            Err(output) => return output.into(),
-        };
-        let ground = self.ground.clone();
-        off_the_runtime(move || write(&ground, &arguments).unwrap_or_else(|e| Output::error(e.to_string())))
-            .await
-            .into()
+        let work = |ground: &Ground, asked: &Arguments| write(ground, asked).map_err(|e| e.to_string());
+        on_ground(&self.ground, &call.call, work).await.into()
     }
 }
 
