@@ -61,7 +61,7 @@ fn a_new_token_does_not_erase_a_newer_cancel() {
 fn a_stop_wins_over_a_token_that_is_armed_after_it() {
     let mailbox = running();
     let run = mailbox.run_token();
-    mailbox.stop(StopOrder { by: Sender::User, reason: InterruptReason::UserCancelled });
+    mailbox.stop(StopOrder { by: Sender::User, reason: InterruptReason::UserCancelled, run: None });
     let work = run.child_token();
     mailbox.arm(work.clone(), true);
     assert!(work.is_cancelled());
@@ -166,7 +166,7 @@ fn a_stopped_agents_mail_goes_back_and_a_persons_stays() {
     let mut person = (*mail("p", "peer", Urgency::FollowUp)).clone();
     person.from = Sender::User;
     mailbox.push(Arc::new(person), Relation::Person);
-    let order = StopOrder { by: Sender::User, reason: InterruptReason::UserCancelled };
+    let order = StopOrder { by: Sender::User, reason: InterruptReason::UserCancelled, run: None };
     let stopped = mailbox.stop(order.clone());
     assert_eq!((stopped.returned.len(), stopped.still_queued), (1, vec![MessageId::new("p")]));
     assert!(!mailbox.stop(order).changed, "stopping twice changes nothing");

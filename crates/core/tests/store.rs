@@ -7,9 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use async_trait::async_trait;
 use midturn_core::engine::ports::store::MemoryStore;
-use midturn_core::engine::ports::{Clock, Observer, RealClock, Store, StoreError, Transaction};
+use midturn_core::engine::ports::{Clock, Commit, Observer, RealClock, Store, StoreError, Transaction};
 use midturn_core::engine::scripted::{ScriptedModels, ScriptedReply, Scripts, SimulatedTools};
 use midturn_core::engine::{AgentSpec, Coordinator};
 use midturn_core::rules::event::{Event, EventKind};
@@ -20,13 +19,12 @@ struct Full {
     room: AtomicU64,
 }
 
-#[async_trait]
 impl Store for Full {
-    async fn commit(&self, transaction: &Transaction) -> Result<(), StoreError> {
+    fn submit(&self, transaction: Arc<Transaction>) -> Commit {
         let took = self.room.fetch_update(Ordering::AcqRel, Ordering::Acquire, |room| room.checked_sub(1));
         match took {
-            Ok(_) => MemoryStore.commit(transaction).await,
-            Err(_) => Err(StoreError("the disk is full".into())),
+            Ok(_) => MemoryStore.submit(transaction),
+            Err(_) => Commit::Done(Err(StoreError::Failed("the disk is full".into()))),
         }
     }
 }

@@ -1,158 +1,27 @@
 //! The coordinator: what whoever embeds Midturn holds in hand. Cheap to clone.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use dashmap::DashMap;
-use parking_lot::Mutex;
-use tokio::sync::Notify;
-use tokio_util::task::TaskTracker;
-
-use super::journal::{Draft, Journal};
+use super::builder::Builder;
 use super::mailbox::{Mailbox, StopOrder};
-use super::ports::store::MemoryStore;
-use super::ports::{Changes, Clock, ModelFactory, Observer, RealClock, Store, StoreError, Workplace};
+use super::ports::{Changes, Diff, Merge, ModelFactory, ToolError, Workplace};
 use super::receipts::Receipt;
 use super::send::{self, Delivery, Message};
-use super::session::{AgentCell, AgentState, LastEnd, Session};
+use super::session::{Activity, AgentCell, LastEnd, Session};
+use super::spawn::{self, SpawnError};
 use super::stop::{self, StopError, StopReply};
-use super::templates::{AgentSpec, NoTemplates, Templates};
+use super::templates::AgentSpec;
+use super::recovery;
 use crate::rules::conversation::{InterruptReason, MessageKey};
-use crate::rules::event::{EventKind, Place, PlanStep, Scope};
-use crate::rules::id::{AgentName, MessageId, SessionId, TurnId};
+use crate::rules::event::{PlanStep, Scope};
+use crate::rules::id::{AgentName, MessageId, RunId, SessionId, TurnId};
 use crate::rules::mail::{Refusal, ReturnReason, Role, Sender, Standing};
-use crate::rules::settings::Settings;
-
-/// Why an agent was not spawned. Nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SpawnError {
-    /// Names are used once in a session.
-    #[error("the name `{0}` is already used in this session; choose another")]
-    NameTaken(AgentName),
-    /// The parent is nobody.
-    #[error("there is no agent `{0}` to be the parent")]
-    UnknownParent(AgentName),
-    /// Too deep.
-    #[error("max_depth: agents may be nested {0} deep; do the work yourself")]
-    TooDeep(u32),
-    /// Too many.
-    #[error("max_agents: at most {0} agents may be open; close one that is done")]
-    TooMany(u32),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// What a coordinator is made of. Models and a workplace are needed, the rest has defaults.
-pub struct Builder {
-    session: SessionId,
-    settings: Settings,
-    clock: Option<Arc<dyn Clock>>,
-    store: Arc<dyn Store>,
-    models: Arc<dyn ModelFactory>,
-    workplace: Arc<dyn Workplace>,
-    templates: Arc<dyn Templates>,
-    observers: Vec<Arc<dyn Observer>>,
-    announced: BTreeMap<AgentName, AgentName>,
-    virtual_time: bool,
-    scenario: Option<Arc<str>>,
-}
-
-impl Builder {
-    /// The session's id; `s1` otherwise.
-    pub fn session(mut self, id: SessionId) -> Self {
-        self.session = id;
-        self
-    }
-
-    /// The settings of the session (agents bring their own).
-    pub fn settings(mut self, settings: Settings) -> Self {
-        self.settings = settings;
-        self
-    }
-
-    /// Another clock than the machine's.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
-        self
-    }
-
-    /// Another store than the one that forgets.
-    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
-        self.store = store;
-        self
-    }
-
-    /// What `spawn_agent` can make.
-    pub fn templates(mut self, templates: Arc<dyn Templates>) -> Self {
-        self.templates = templates;
-        self
-    }
-
-    /// An agent that is still to be spawned, and its parent: others may already stand below it.
-    pub fn announce(mut self, agent: AgentName, parent: AgentName) -> Self {
-        self.announced.insert(agent, parent);
-        self
-    }
-
-    /// One more who is told of every event.
-    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.observers.push(observer);
-        self
-    }
-
-    /// Said in `session_started`.
-    pub fn virtual_time(mut self, yes: bool) -> Self {
-        self.virtual_time = yes;
-        self
-    }
-
-    /// Said in `session_started`: the scenario's path as given.
-    pub fn scenario(mut self, path: impl Into<Arc<str>>) -> Self {
-        self.scenario = Some(path.into());
-        self
-    }
-
-    /// Begins the session.
-    pub async fn start(self) -> Result<Coordinator, StoreError> {
-        let clock = self.clock.unwrap_or_else(|| Arc::new(RealClock::start()));
-        let journal = Journal::new(clock.clone(), self.store, self.observers);
-        let started = EventKind::SessionStarted {
-            session: self.session.clone(),
-            version: env!("CARGO_PKG_VERSION"),
-            virtual_time: self.virtual_time,
-            scenario: self.scenario,
-        };
-        journal.record(Draft::event(Place::default(), started)).await?;
-        Ok(Coordinator {
-            session: Arc::new(Session {
-                id: self.session,
-                settings: Arc::new(self.settings),
-                clock,
-                journal,
-                models: self.models,
-                workplace: self.workplace,
-                templates: self.templates,
-                agents: DashMap::new(),
-                announced: self.announced,
-                order: Mutex::default(),
-                waits: Mutex::default(),
-                urgent: Mutex::default(),
-                tasks: TaskTracker::new(),
-                expiries: AtomicU64::new(0),
-                busy: AtomicUsize::new(0),
-                rested: Notify::new(),
-                spawn_spec: OnceLock::new(),
-            }),
-        })
-    }
-}
+use crate::rules::time::Micros;
 
 /// A session of agents, and everything that can be done to them.
 #[derive(Clone)]
 pub struct Coordinator {
-    session: Arc<Session>,
+    pub(super) session: Arc<Session>,
 }
 
 /// What is known of an agent.
@@ -176,6 +45,12 @@ pub struct AgentStatus {
     pub pending: usize,
     /// How its last run ended.
     pub last_end: Option<LastEnd>,
+    /// What is under way, and since when.
+    pub activity: Vec<Activity>,
+    /// Tokens read and written in all its runs.
+    pub tokens: u64,
+    /// The branch it works on, if it has one of its own.
+    pub branch: Option<String>,
     /// What its last run changed.
     pub changes: Changes,
     /// Its plan.
@@ -185,19 +60,7 @@ pub struct AgentStatus {
 impl Coordinator {
     /// What a coordinator needs at least: models, and a place for the agents to work in.
     pub fn builder(models: Arc<dyn ModelFactory>, workplace: Arc<dyn Workplace>) -> Builder {
-        Builder {
-            session: SessionId::new("s1"),
-            settings: Settings::default(),
-            clock: None,
-            store: Arc::new(MemoryStore),
-            models,
-            workplace,
-            templates: Arc::new(NoTemplates),
-            observers: Vec::new(),
-            announced: BTreeMap::new(),
-            virtual_time: false,
-            scenario: None,
-        }
+        Builder::new(models, workplace)
     }
 
     /// The session's id.
@@ -207,13 +70,13 @@ impl Coordinator {
 
     /// Adds an agent. With a prompt its first run starts at once.
     pub async fn spawn_agent(&self, spec: AgentSpec) -> Result<(), SpawnError> {
-        spawn(&self.session, spec).await
+        spawn::spawn(&self.session, spec).await
     }
 
     /// Adds an agent that the session begins with: no limit concerns it, and its parent may
     /// be one that is still to be spawned.
     pub async fn cast_agent(&self, spec: AgentSpec) -> Result<(), SpawnError> {
-        cast(&self.session, spec).await
+        spawn::cast(&self.session, spec).await
     }
 
     /// The plain form of sending, from a person: `urgent` or the receiver's default.
@@ -255,10 +118,23 @@ impl Coordinator {
 
     /// Ends the current run of an agent, and with [`Scope::Subtree`] of all below it.
     pub async fn stop(&self, name: &str, by: Sender, scope: Scope) -> Result<StopReply, StopError> {
-        stop::stop(&self.session, name, by, scope).await
+        stop::stop(&self.session, name, by, scope, None).await
     }
 
-    /// Stops the run and starts the next one with a person's message, as one action.
+    /// As [`Coordinator::stop`], if `run` is the agent's current run (or its last, when it is
+    /// idle); otherwise [`StopError::StaleRun`], and nothing is changed.
+    pub async fn stop_run(
+        &self,
+        name: &str,
+        by: Sender,
+        scope: Scope,
+        run: RunId,
+    ) -> Result<StopReply, StopError> {
+        stop::stop(&self.session, name, by, scope, Some(run)).await
+    }
+
+    /// Stops the run and starts the next one with a person's message, as one action. With
+    /// `expects_run` only if that is the agent's run.
     pub async fn supersede(&self, message: Message) -> Result<Delivery, StopError> {
         stop::supersede(&self.session, message).await
     }
@@ -275,12 +151,40 @@ impl Coordinator {
 
     /// All agents, in the session's order.
     pub fn agents(&self) -> Vec<AgentStatus> {
-        self.session.in_order().iter().map(|cell| status(cell)).collect()
+        self.session.in_order().iter().map(|cell| status(&self.session, cell)).collect()
     }
 
     /// One agent.
     pub fn agent(&self, name: &str) -> Option<AgentStatus> {
-        self.session.agent(name).map(|cell| status(&cell))
+        self.session.agent(name).map(|cell| status(&self.session, &cell))
+    }
+
+    /// What an agent's branch changed since it began.
+    ///
+    /// # Errors
+    /// The agent has no branch of its own, or git fails.
+    pub async fn diff(&self, agent: &AgentName) -> Result<Diff, ToolError> {
+        self.session.workplace.diff(agent).await
+    }
+
+    /// Merges an agent's branch into what the project folder has checked out; nothing is forced.
+    ///
+    /// # Errors
+    /// The agent has no branch of its own, or git fails.
+    pub async fn merge(&self, agent: &AgentName) -> Result<Merge, ToolError> {
+        self.session.workplace.merge(agent).await
+    }
+
+    /// Now, in the session's time.
+    pub fn now(&self) -> Micros {
+        self.session.clock.now()
+    }
+
+    /// Starts what was under way when a resumed session was left: open runs go on in the same
+    /// run, agents that a shutdown stopped are resumed, and mail that asked for a run gets it.
+    /// Names the agents that work now. Call it once, after [`Builder::resume`].
+    pub async fn go_on(&self) -> Vec<AgentName> {
+        recovery::go_on(&self.session).await
     }
 
     /// Waits until no agent works.
@@ -290,7 +194,7 @@ impl Coordinator {
 
     /// Stops all agents and waits until their calls have ended.
     pub async fn shutdown(&self) -> StopReply {
-        let order = StopOrder { by: Sender::User, reason: InterruptReason::Shutdown };
+        let order = StopOrder { by: Sender::User, reason: InterruptReason::Shutdown, run: None };
         let cells = self.session.in_order();
         let reply = stop::stop_all(&self.session, &cells, &order, Scope::Subtree).await;
         self.quiet().await;
@@ -298,7 +202,8 @@ impl Coordinator {
     }
 }
 
-fn status(cell: &AgentCell) -> AgentStatus {
+fn status(session: &Session, cell: &AgentCell) -> AgentStatus {
+    let branch = session.workplace.branch(&cell.name);
     let state = cell.state.lock();
     AgentStatus {
         name: cell.name.clone(),
@@ -310,78 +215,11 @@ fn status(cell: &AgentCell) -> AgentStatus {
         turn: state.turn,
         pending: cell.mailbox.ids().len(),
         last_end: state.last_end.clone(),
+        activity: state.activity.clone(),
+        tokens: state.tokens,
+        branch,
         changes: state.changes.clone(),
         plan: state.plan.clone(),
-    }
-}
-
-/// Adds an agent to a session, within its limits.
-pub(crate) async fn spawn(session: &Arc<Session>, spec: AgentSpec) -> Result<(), SpawnError> {
-    if let Some(parent) = spec.parent.as_ref().filter(|parent| session.agent(parent.as_str()).is_none()) {
-        return Err(SpawnError::UnknownParent(parent.clone()));
-    }
-    let depth = depth_of(session, spec.parent.as_ref());
-    if depth > session.settings.max_depth {
-        return Err(SpawnError::TooDeep(session.settings.max_depth));
-    }
-    let most = session.settings.max_agents as usize;
-    // Closed ones are counted out only when that can matter: who counts them all for each
-    // new one looks n² times for n agents.
-    let is_full = || session.agents.iter().filter(|cell| !cell.is_closed()).count() >= most;
-    if session.agents.len() >= most && is_full() {
-        return Err(SpawnError::TooMany(session.settings.max_agents));
-    }
-    cast(session, spec).await
-}
-
-async fn cast(session: &Arc<Session>, spec: AgentSpec) -> Result<(), SpawnError> {
-    let depth = depth_of(session, spec.parent.as_ref());
-    let cell = enter(session, spec, depth)?;
-    let (parent, role, model) = (cell.parent.clone(), cell.role, cell.model.clone());
-    let kind = EventKind::AgentSpawned { parent, role, model };
-    session.journal.record(Draft::event(cell.place(), kind)).await?;
-    if cell.has_prompt() {
-        send::start_prompted(session, &cell);
-    }
-    Ok(())
-}
-
-/// Gives the agent its name, if it is free, and its place in the session's order.
-fn enter(session: &Session, spec: AgentSpec, depth: u32) -> Result<Arc<AgentCell>, SpawnError> {
-    let mut order = session.order.lock();
-    if session.agents.contains_key(&spec.name) {
-        return Err(SpawnError::NameTaken(spec.name));
-    }
-    let index = u32::try_from(order.len()).unwrap_or(u32::MAX);
-    let cell = Arc::new(cell_of(spec, index, depth));
-    order.push(cell.name.clone());
-    session.agents.insert(cell.name.clone(), cell.clone());
-    Ok(cell)
-}
-
-/// How deep below a lead an agent with this parent stands.
-fn depth_of(session: &Session, parent: Option<&AgentName>) -> u32 {
-    let Some(parent) = parent else { return 0 };
-    match session.agent(parent.as_str()) {
-        Some(cell) => cell.depth + 1,
-        None => 1 + depth_of(session, session.announced.get(parent)),
-    }
-}
-
-fn cell_of(spec: AgentSpec, index: u32, depth: u32) -> AgentCell {
-    let mailbox = if spec.model.is_some() { Mailbox::default() } else { Mailbox::of_a_name() };
-    AgentCell {
-        index,
-        name: spec.name,
-        role: spec.role,
-        parent: spec.parent,
-        depth,
-        model: spec.model.map(Arc::from),
-        system: spec.system.into(),
-        settings: Arc::new(spec.settings),
-        mailbox,
-        state: Mutex::new(AgentState { prompt: spec.prompt.map(Arc::from), ..AgentState::default() }),
-        body: Mutex::default(),
     }
 }
 

@@ -1,25 +1,30 @@
 //! The journal: every change of a session goes through here, is made durable as a whole by
 //! the [`Store`], moves its receipts, and is only then told to the observers.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::Mutex;
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
-use super::ports::store::{ReceiptMove, Row};
+use super::ports::store::{Accepted, AgentRecord, Commit, IN_FLIGHT, ReceiptMove, Row, RunEnd};
 use super::ports::{Clock, Observer, Store, StoreError, Transaction};
 use super::receipts::Receipts;
-use crate::rules::conversation::Entry;
 use crate::rules::event::{Event, EventKind, LiveEvent, LiveKind, Place, VERSION};
-use crate::rules::id::{AgentName, RunId};
+use crate::rules::id::{AgentName, RunId, TurnId};
 use crate::rules::mail::{Mail, ReceiptState, ReturnReason};
+use crate::rules::record::Line;
+use crate::rules::time::Micros;
 
 /// What is to be recorded together. Numbers and times are given when it is recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
-    accepted: Vec<Arc<Mail>>,
+    agents: Vec<AgentRecord>,
+    accepted: Vec<Accepted>,
     receipts: Vec<ReceiptMove>,
     rows: Vec<Row>,
+    ends: Vec<RunEnd>,
     events: Vec<(Place, EventKind)>,
 }
 
@@ -34,9 +39,19 @@ impl Draft {
         self.events.push((place, kind));
     }
 
-    /// Adds a row to an agent's conversation.
-    pub(crate) fn row(&mut self, agent: &AgentName, run: RunId, entry: Arc<Entry>) {
-        self.rows.push(Row { agent: agent.clone(), run, entry });
+    /// Adds an agent.
+    pub(crate) fn agent(&mut self, record: AgentRecord) {
+        self.agents.push(record);
+    }
+
+    /// Adds a line to an agent's conversation.
+    pub(crate) fn line(&mut self, agent: &AgentName, run: RunId, turn: TurnId, line: Line) {
+        self.rows.push(Row { agent: agent.clone(), run, turn, line });
+    }
+
+    /// Ends a run.
+    pub(crate) fn ends(&mut self, end: RunEnd) {
+        self.ends.push(end);
     }
 
     /// Moves the receipt of a message.
@@ -46,8 +61,9 @@ impl Draft {
     }
 
     /// Accepts a message and tells of it.
-    pub(crate) fn accepts(&mut self, mail: &Arc<Mail>, place: Place) {
-        self.accepted.push(mail.clone());
+    pub(crate) fn accepts(&mut self, accepted: Accepted, place: Place) {
+        let mail = accepted.mail.clone();
+        self.accepted.push(accepted);
         let kind = EventKind::MessageQueued {
             message: mail.id.clone(),
             from: mail.from.to_string(),
@@ -68,82 +84,117 @@ impl Draft {
 
     /// Whether there is nothing to record.
     pub(crate) fn is_empty(&self) -> bool {
-        self.accepted.is_empty() && self.receipts.is_empty() && self.rows.is_empty() && self.events.is_empty()
+        self.accepted.is_empty()
+            && self.receipts.is_empty()
+            && self.rows.is_empty()
+            && self.ends.is_empty()
+            && self.events.is_empty()
     }
 }
 
 /// The one way in which anything is recorded.
+///
+/// Transactions are numbered and submitted in one order, become durable in that order, and
+/// are told in that order; while one is on its way the next ones are already submitted, so
+/// that a store can make many of them durable at once.
 pub(crate) struct Journal {
     clock: Arc<dyn Clock>,
     store: Arc<dyn Store>,
     observers: Vec<Arc<dyn Observer>>,
     pub(crate) receipts: Receipts,
-    order: Mutex<()>,
+    /// A store has room for so many transactions of a session at once.
+    room: Semaphore,
+    queue: Mutex<Queue>,
+    /// Held while what is durable is told, so that it is told in order.
+    telling: Mutex<()>,
+    /// The number of the last event that was told.
     seq: AtomicU64,
     live: AtomicU64,
     /// The store's first error: from then on nothing is accepted and no request leaves.
     broken: OnceLock<StoreError>,
 }
 
+/// What was submitted and is not told yet, in order.
+struct Queue {
+    next_seq: u64,
+    tickets: u64,
+    waiting: VecDeque<(u64, Arc<Transaction>)>,
+}
+
 impl Journal {
+    /// A journal that goes on after the event of this number; 0 is a new one.
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
         store: Arc<dyn Store>,
         observers: Vec<Arc<dyn Observer>>,
+        last_seq: u64,
     ) -> Self {
-        let receipts = Receipts::default();
         Self {
             clock,
             store,
             observers,
-            receipts,
-            order: Mutex::new(()),
-            seq: AtomicU64::new(0),
+            receipts: Receipts::default(),
+            room: Semaphore::new(IN_FLIGHT),
+            queue: Mutex::new(Queue { next_seq: last_seq + 1, tickets: 0, waiting: VecDeque::new() }),
+            telling: Mutex::default(),
+            seq: AtomicU64::new(last_seq),
             live: AtomicU64::new(0),
             broken: OnceLock::new(),
         }
     }
 
     /// Makes the draft durable, then moves the receipts, then tells. After an error nothing
-    /// of it happened.
+    /// of it happened. If who records goes away meanwhile, it is told with what follows.
     pub(crate) async fn record(&self, draft: Draft) -> Result<(), StoreError> {
         if draft.is_empty() {
             return Ok(());
         }
-        let _order = self.order.lock().await;
-        let transaction = self.number(draft);
-        self.commit(&transaction).await?;
-        self.seq.fetch_add(transaction.events.len() as u64, Ordering::Relaxed);
-        self.receipts.apply(&transaction.receipts);
-        for event in &transaction.events {
-            for observer in &self.observers {
-                observer.event(event);
-            }
+        let closed = |_| StoreError::Failed("the session has ended".to_owned());
+        let _room = self.room.acquire().await.map_err(closed)?;
+        let began = self.clock.now();
+        let (ticket, commit) = self.submit(draft)?;
+        if let Err(error) = commit.await {
+            self.broken.get_or_init(|| error.clone());
+            return Err(error);
         }
+        self.tell(ticket);
+        let took = self.clock.now().since(began);
+        self.observers.iter().for_each(|observer| observer.stored(took));
         Ok(())
     }
 
-    async fn commit(&self, transaction: &Transaction) -> Result<(), StoreError> {
+    fn submit(&self, draft: Draft) -> Result<(u64, Commit), StoreError> {
+        let mut queue = self.queue.lock();
         if let Some(error) = self.broken.get() {
             return Err(error.clone());
         }
-        let committed = self.store.commit(transaction).await;
-        if let Err(error) = &committed {
-            self.broken.get_or_init(|| error.clone());
-        }
-        committed
+        let transaction = Arc::new(queue.number(draft, self.clock.now()));
+        queue.tickets += 1;
+        let ticket = queue.tickets;
+        queue.waiting.push_back((ticket, transaction.clone()));
+        Ok((ticket, self.store.submit(transaction)))
     }
 
-    fn number(&self, draft: Draft) -> Transaction {
-        let t = self.clock.now();
-        let first = self.seq.load(Ordering::Relaxed) + 1;
-        let numbered = |(seq, (at, kind))| Event { v: VERSION, seq, t, at, kind };
-        Transaction {
-            accepted: draft.accepted,
-            receipts: draft.receipts,
-            rows: draft.rows,
-            events: (first..).zip(draft.events).map(numbered).collect(),
+    /// Tells everything up to this ticket that is not told yet: it is durable, because
+    /// transactions become durable in order.
+    fn tell(&self, ticket: u64) {
+        let _telling = self.telling.lock();
+        while let Some(transaction) = self.next_until(ticket) {
+            self.seq.fetch_add(transaction.events.len() as u64, Ordering::Release);
+            self.receipts.apply(&transaction.receipts);
+            for event in &transaction.events {
+                self.observers.iter().for_each(|observer| observer.event(event));
+            }
         }
+    }
+
+    fn next_until(&self, ticket: u64) -> Option<Arc<Transaction>> {
+        let mut queue = self.queue.lock();
+        let (first, _) = queue.waiting.front()?;
+        if *first > ticket {
+            return None;
+        }
+        queue.waiting.pop_front().map(|(_, transaction)| transaction)
     }
 
     /// Tells what is not recorded piece by piece.
@@ -153,7 +204,7 @@ impl Journal {
         }
         let event = LiveEvent {
             v: VERSION,
-            seq: self.seq.load(Ordering::Relaxed),
+            seq: self.seq.load(Ordering::Acquire),
             n: self.live.fetch_add(1, Ordering::Relaxed) + 1,
             t: self.clock.now(),
             at,
@@ -161,6 +212,22 @@ impl Journal {
         };
         for observer in &self.observers {
             observer.live(&event);
+        }
+    }
+}
+
+impl Queue {
+    fn number(&mut self, draft: Draft, t: Micros) -> Transaction {
+        let first = self.next_seq;
+        self.next_seq += draft.events.len() as u64;
+        let numbered = |(seq, (at, kind))| Event { v: VERSION, seq, t, at, kind };
+        Transaction {
+            agents: draft.agents,
+            accepted: draft.accepted,
+            receipts: draft.receipts,
+            rows: draft.rows,
+            ends: draft.ends,
+            events: (first..).zip(draft.events).map(numbered).collect(),
         }
     }
 }

@@ -3,26 +3,31 @@
 //! It knows no vendor, no file format and no store: those come in through [`ports`].
 
 mod agent;
+mod builder;
 mod coordinator;
 mod journal;
 mod mailbox;
 mod output;
 pub mod ports;
 mod receipts;
+mod recovery;
 pub mod scripted;
 mod send;
 mod session;
+mod spawn;
 mod stop;
 mod templates;
 pub mod tools;
 mod toolset;
 mod virtual_clock;
 
-pub use coordinator::{AgentStatus, Builder, Coordinator, SpawnError};
+pub use builder::Builder;
+pub use coordinator::{AgentStatus, Coordinator};
 pub use mailbox::{Mailbox, Pushed, StopOrder, Stopped, TakeBack};
 pub use receipts::Receipt;
 pub use send::{Delivery, Message};
-pub use session::LastEnd;
+pub use session::{Activity, ActivityKind, LastEnd};
+pub use spawn::SpawnError;
 pub use stop::{StopError, StopReply};
 pub use templates::{AgentSpec, NoTemplates, Templates};
 pub use toolset::ToolSet;

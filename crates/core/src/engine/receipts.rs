@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::ports::store::ReceiptMove;
+use super::ports::store::{Accepted, ReceiptMove};
 use crate::rules::conversation::MessageKey;
 use crate::rules::id::{AgentName, MessageId};
 use crate::rules::mail::{ReceiptState, Refusal, Sender, Urgency};
@@ -42,9 +42,20 @@ impl Receipt {
 /// What a send asked for: the same id must ask for the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    pub(crate) to: String,
+    pub(crate) to: Arc<str>,
     pub(crate) text: Arc<str>,
     pub(crate) urgency: Option<Urgency>,
+}
+
+impl Asked {
+    /// What an accepted message asked for.
+    pub(crate) fn of(accepted: &Accepted) -> Self {
+        Self {
+            to: accepted.address.clone(),
+            text: accepted.mail.text.clone(),
+            urgency: accepted.urgency,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -91,6 +102,27 @@ impl Receipts {
         let sent = inner.sent.entry(key.clone()).or_insert_with(|| Sent { asked, states: Vec::new() });
         sent.states.push((to.clone(), sender));
         Receipt { id: key.id.clone(), to: to.clone(), state }
+    }
+
+    /// A receipt of a session that goes on.
+    pub(crate) fn restore(&self, accepted: &Accepted, state: ReceiptState) {
+        let mail = &accepted.mail;
+        let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
+        let mut inner = self.inner.lock();
+        let sent = inner
+            .sent
+            .entry(key.clone())
+            .or_insert_with(|| Sent { asked: Asked::of(accepted), states: Vec::new() });
+        sent.states.push((mail.to.clone(), watch::channel(state).0));
+        if sent.is_settled() {
+            inner.settled.push_back(key);
+            inner.bound();
+        }
+    }
+
+    /// Has ids go on after this number, so that none is given twice in a session.
+    pub(crate) fn count_from(&self, number: u64) {
+        self.inner.lock().counter = number;
     }
 
     /// Forgets a message that was not accepted after all.

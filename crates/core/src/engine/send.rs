@@ -7,6 +7,7 @@ use super::agent;
 use super::journal::Draft;
 use super::mailbox::{Pushed, TakeBack};
 use super::ports::Phase;
+use super::ports::store::Accepted;
 use super::receipts::{Asked, Receipt};
 use super::session::{AgentCell, Session};
 use crate::rules::conversation::MessageKey;
@@ -37,6 +38,9 @@ pub struct Message {
     pub supersedes: Option<MessageId>,
     /// The only run it may be injected in.
     pub only_run: Option<RunId>,
+    /// The run that the sender saw: if another one is current by now (the last one, when the
+    /// receiver is idle), the message is refused as stale.
+    pub expects_run: Option<RunId>,
 }
 
 impl Message {
@@ -51,6 +55,7 @@ impl Message {
             expires_after: None,
             supersedes: None,
             only_run: None,
+            expects_run: None,
         }
     }
 
@@ -161,17 +166,14 @@ impl Sending<'_> {
         MessageKey { from: self.message.from.clone(), id: self.id.clone() }
     }
 
-    fn asked(&self) -> Asked {
-        Asked {
-            to: self.message.to.clone(),
-            text: self.message.text.as_str().into(),
-            urgency: self.message.urgency,
-        }
-    }
-
     /// The receipt of the same message, sent before.
     fn earlier(&self, to: &AgentCell) -> Result<Option<Receipt>, Refusal> {
-        let earlier = self.session.journal.receipts.earlier(&self.key(), &self.asked())?;
+        let asked = Asked {
+            to: self.message.to.as_str().into(),
+            text: self.message.text.as_str().into(),
+            urgency: self.message.urgency,
+        };
+        let earlier = self.session.journal.receipts.earlier(&self.key(), &asked)?;
         Ok(earlier.and_then(|receipts| receipts.into_iter().find(|receipt| receipt.to == to.name)))
     }
 
@@ -223,11 +225,12 @@ impl Sending<'_> {
     }
 
     fn right_run(&self, to: &AgentCell) -> Result<(), Refusal> {
-        let current = to.mailbox.next_run();
-        match self.message.only_run {
+        let stale = |asked: Option<RunId>, current| match asked {
             Some(asked) if asked != current => Err(Refusal::StaleRun { asked, current }),
             Some(_) | None => Ok(()),
-        }
+        };
+        stale(self.message.expects_run, to.mailbox.run())?;
+        stale(self.message.only_run, to.mailbox.next_run())
     }
 
     fn within_rate(&self, to: &AgentCell, urgency: Urgency) -> Result<(), Refusal> {
@@ -256,25 +259,48 @@ impl Sending<'_> {
         mail: Arc<Mail>,
         replaced: Option<(Arc<AgentCell>, Arc<Mail>)>,
     ) -> Result<Receipt, Refusal> {
-        let receipt = self.session.journal.receipts.open(&self.key(), &to.name, self.asked());
+        let address = self.message.to.as_str().into();
+        let accepted = Accepted { mail, address, urgency: self.message.urgency };
+        let receipt = self.session.journal.receipts.open(&self.key(), &to.name, Asked::of(&accepted));
+        let accepting = Accepting { session: self.session.clone(), to: to.clone(), accepted, replaced };
+        // Who sends may be gone before it is done (a call that is given up, a client that
+        // hangs up): what is durable is delivered all the same.
+        let done = self.session.tasks.spawn(accepting.run()).await;
+        done.map_err(|error| Refusal::Store(error.to_string()))?.map(|()| receipt)
+    }
+}
+
+/// A message that has its receipt and is to be made durable and delivered.
+struct Accepting {
+    session: Arc<Session>,
+    to: Arc<AgentCell>,
+    accepted: Accepted,
+    replaced: Option<(Arc<AgentCell>, Arc<Mail>)>,
+}
+
+impl Accepting {
+    async fn run(self) -> Result<(), Refusal> {
+        let Self { session, to, accepted, replaced } = self;
+        let mail = accepted.mail.clone();
         let mut draft = Draft::default();
         if let Some((cell, old)) = &replaced {
             draft.returns(std::slice::from_ref(old), ReturnReason::Superseded, &cell.place());
         }
-        draft.accepts(&mail, to.place());
-        if let Err(error) = self.session.journal.record(draft).await {
-            self.session.journal.receipts.forget(&self.key(), &to.name);
+        draft.accepts(accepted, to.place());
+        if let Err(error) = session.journal.record(draft).await {
+            let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
+            session.journal.receipts.forget(&key, &to.name);
             if let Some((cell, old)) = replaced {
                 cell.mailbox.restore(vec![old]);
             }
             return Err(Refusal::Store(error.to_string()));
         }
         if let (Sender::Agent(from), Urgency::Urgent) = (&mail.from, mail.urgency) {
-            self.session.count_urgent(from, &to.name);
+            session.count_urgent(from, &to.name);
         }
-        let relation = self.session.relation(&mail.from, to);
-        deliver(self.session, to, mail, relation).await;
-        Ok(receipt)
+        let relation = session.relation(&mail.from, &to);
+        deliver(&session, &to, mail, relation).await;
+        Ok(())
     }
 }
 
@@ -314,7 +340,7 @@ async fn deliver(session: &Arc<Session>, to: &Arc<AgentCell>, mail: Arc<Mail>, r
 
 /// Returns a message at its instant, if it is then still queued. The timer goes when the
 /// message does.
-fn expire(session: &Arc<Session>, to: &Arc<AgentCell>, mail: Arc<Mail>, at: Micros) {
+pub(crate) fn expire(session: &Arc<Session>, to: &Arc<AgentCell>, mail: Arc<Mail>, at: Micros) {
     let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
     let receipt = session.journal.receipts.of(&key).into_iter().find(|receipt| receipt.to == to.name);
     let Some(mut receipt) = receipt else { return };
@@ -374,33 +400,51 @@ pub(crate) async fn take_back(
     Ok(())
 }
 
+/// What a parent is told of a run's end.
+pub(crate) struct Report {
+    pub(crate) run: RunId,
+    pub(crate) end: End,
+    pub(crate) text: Arc<str>,
+}
+
+/// Has the parent told of a run's end, in its order among all that arrives. The report is
+/// work too: who waits for quiet waits for it.
+pub(crate) fn report(session: &Arc<Session>, about: &Arc<AgentCell>, parent: &AgentName, report: Report) {
+    about.state.lock().reporting = true;
+    let working = session.at_work();
+    let (session, about, parent) = (session.clone(), about.clone(), parent.clone());
+    session.clone().tasks.spawn(async move {
+        session.clock.turn(Phase::Caused).await;
+        end_of(&session, &about.name, &parent, report).await;
+        about.state.lock().reporting = false;
+        drop(working);
+    });
+}
+
+/// The id of the mail that tells of a run's end.
+pub(crate) fn report_id(about: &AgentName, run: RunId) -> MessageId {
+    MessageId::new(format!("{about}#{run}"))
+}
+
 /// Tells a parent of a subagent's end: mail of the coordinator's own.
-pub(crate) async fn end_of(
-    session: &Arc<Session>,
-    about: &AgentName,
-    run: RunId,
-    parent: &AgentName,
-    end: End,
-    text: Arc<str>,
-) {
+async fn end_of(session: &Arc<Session>, about: &AgentName, parent: &AgentName, report: Report) {
     let Some(to) = session.agent(parent.as_str()) else { return };
-    let from = Sender::Coordinator(about.clone());
-    let id = MessageId::new(format!("{about}#{run}"));
     let mail = Arc::new(Mail {
-        id: id.clone(),
-        from: from.clone(),
+        id: report_id(about, report.run),
+        from: Sender::Coordinator(about.clone()),
         to: parent.clone(),
-        text: text.clone(),
+        text: report.text,
         urgency: Urgency::AfterTools,
-        kind: MailKind::End(end),
+        kind: MailKind::End(report.end),
         only_run: None,
         expires_at: None,
     });
-    let asked = Asked { to: parent.to_string(), text, urgency: Some(Urgency::AfterTools) };
-    let key = MessageKey { from, id };
-    session.journal.receipts.open(&key, parent, asked);
+    let urgency = Some(Urgency::AfterTools);
+    let accepted = Accepted { mail: mail.clone(), address: parent.as_str().into(), urgency };
+    let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
+    session.journal.receipts.open(&key, parent, Asked::of(&accepted));
     let mut draft = Draft::default();
-    draft.accepts(&mail, to.place());
+    draft.accepts(accepted, to.place());
     if let Err(error) = session.journal.record(draft).await {
         session.journal.receipts.forget(&key, parent);
         tracing::error!(%error, "the end of a subagent is not recorded");

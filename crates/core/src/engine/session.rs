@@ -6,12 +6,14 @@ use std::sync::{Arc, OnceLock};
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use super::agent::Body;
 use super::journal::Journal;
 use super::mailbox::Mailbox;
+use super::recovery::LeftAgent;
 use super::ports::{Changes, Clock, ModelFactory, ToolSpec, Workplace};
 use super::templates::Templates;
 use crate::rules::event::{Outcome, Place, PlanStep};
@@ -32,6 +34,7 @@ pub(crate) struct AgentCell {
     pub(crate) model: Option<Arc<str>>,
     pub(crate) system: Arc<str>,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) memo: Value,
     pub(crate) mailbox: Mailbox,
     pub(crate) state: Mutex<AgentState>,
     /// What only the driver works with; here while the agent is idle.
@@ -43,6 +46,10 @@ pub(crate) struct AgentCell {
 pub(crate) struct AgentState {
     pub(crate) prompt: Option<Arc<str>>,
     pub(crate) turn: TurnId,
+    /// What is under way, and since when.
+    pub(crate) activity: Vec<Activity>,
+    /// Tokens read and written in all its runs.
+    pub(crate) tokens: u64,
     pub(crate) last_end: Option<LastEnd>,
     pub(crate) plan: Vec<PlanStep>,
     pub(crate) changes: Changes,
@@ -52,6 +59,29 @@ pub(crate) struct AgentState {
     pub(crate) reporting: bool,
     /// Who waits for the report on the stopped run instead of getting mail.
     pub(crate) report_to: Option<tokio::sync::oneshot::Sender<String>>,
+}
+
+/// Something that is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Activity {
+    /// What.
+    pub what: ActivityKind,
+    /// Since when, in the session's time.
+    pub since: Micros,
+}
+
+/// What an agent can be waiting for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ActivityKind {
+    /// The reply to this model call.
+    Model(u64),
+    /// The end of a tool call.
+    Tool {
+        /// The call.
+        id: CallId,
+        /// The tool.
+        name: Arc<str>,
+    },
 }
 
 /// How an agent's last run ended.
@@ -112,6 +142,8 @@ pub(crate) struct Session {
     pub(crate) busy: AtomicUsize,
     /// Told whenever an agent comes to rest.
     pub(crate) rested: Notify,
+    /// Agents as they were left, until the session goes on.
+    pub(crate) left: Mutex<Vec<LeftAgent>>,
     /// What models are told of `spawn_agent`; made when the first agent is equipped.
     pub(crate) spawn_spec: OnceLock<Arc<ToolSpec>>,
 }

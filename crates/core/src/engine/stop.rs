@@ -8,7 +8,7 @@ use super::send::{self, Delivery, Message, start_driver};
 use super::session::{AgentCell, Session};
 use crate::rules::conversation::InterruptReason;
 use crate::rules::event::{EventKind, Scope};
-use crate::rules::id::{AgentName, MessageId};
+use crate::rules::id::{AgentName, MessageId, RunId};
 use crate::rules::mail::{Refusal, Rest, ReturnReason, Sender, Standing};
 
 /// Why somebody may not stop or close an agent.
@@ -24,6 +24,14 @@ pub enum StopError {
         by: String,
         /// Whom it was about.
         name: AgentName,
+    },
+    /// Another run is current by now (or was the last one); nothing was stopped.
+    #[error("stale_run: run {asked} was meant, and the agent is at run {current}")]
+    StaleRun {
+        /// The run that was meant.
+        asked: RunId,
+        /// The current run, or the last one.
+        current: RunId,
     },
     /// The message of a supersede was refused; nothing was stopped.
     #[error("nothing was stopped: {0}")]
@@ -57,20 +65,29 @@ fn reason_of(by: &Sender) -> InterruptReason {
     }
 }
 
-/// Ends the current run of an agent, and of all below it if asked.
+/// Ends the current run of an agent, and of all below it if asked. With `run` only if that
+/// is its run.
 pub(crate) async fn stop(
     session: &Arc<Session>,
     name: &str,
     by: Sender,
     scope: Scope,
+    run: Option<RunId>,
 ) -> Result<StopReply, StopError> {
     let root = allowed(session, name, &by)?;
-    let cells = match scope {
-        Scope::Agent => vec![root],
-        Scope::Subtree => session.subtree(&root.name),
-    };
-    let reason = reason_of(&by);
-    Ok(stop_all(session, &cells, &StopOrder { by, reason }, scope).await)
+    let order = StopOrder { reason: reason_of(&by), by, run };
+    let mut reply = StopReply::default();
+    let stopped = halt(session, &root, &order, scope, &mut reply).await;
+    if let (Some(current), Some(asked)) = (stopped.stale, run) {
+        return Err(StopError::StaleRun { asked, current });
+    }
+    if scope == Scope::Subtree {
+        let below = session.subtree(&root.name).split_off(1);
+        let others = stop_all(session, &below, &StopOrder { run: None, ..order }, scope).await;
+        reply.stopped.extend(others.stopped);
+        reply.still_queued.extend(others.still_queued);
+    }
+    Ok(reply)
 }
 
 /// Stops these agents, in this order.
@@ -82,14 +99,25 @@ pub(crate) async fn stop_all(
 ) -> StopReply {
     let mut reply = StopReply::default();
     for cell in cells {
-        let stopped = cell.mailbox.stop(order.clone());
-        if stopped.changed {
-            tell(session, cell, order, scope, &stopped, ReturnReason::Stopped).await;
-            reply.stopped.push(cell.name.clone());
-            reply.still_queued.extend(stopped.still_queued);
-        }
+        halt(session, cell, order, scope, &mut reply).await;
     }
     reply
+}
+
+async fn halt(
+    session: &Session,
+    cell: &AgentCell,
+    order: &StopOrder,
+    scope: Scope,
+    reply: &mut StopReply,
+) -> Stopped {
+    let stopped = cell.mailbox.stop(order.clone());
+    if stopped.changed {
+        tell(session, cell, order, scope, &stopped, ReturnReason::Stopped).await;
+        reply.stopped.push(cell.name.clone());
+        reply.still_queued.extend(stopped.still_queued.iter().cloned());
+    }
+    stopped
 }
 
 async fn tell(
@@ -119,11 +147,15 @@ async fn record(session: &Session, draft: Draft) {
 
 /// Stops the run and starts the next one with a person's message, as one action. On an idle
 /// agent it is a message.
-pub(crate) async fn supersede(session: &Arc<Session>, message: Message) -> Result<Delivery, StopError> {
+pub(crate) async fn supersede(session: &Arc<Session>, mut message: Message) -> Result<Delivery, StopError> {
     let cell = allowed(session, &message.to, &message.from)?;
     send::would_accept(&message.text, &cell)?;
-    let order = StopOrder { by: message.from.clone(), reason: InterruptReason::Superseded };
+    let run = message.expects_run.take();
+    let order = StopOrder { by: message.from.clone(), reason: InterruptReason::Superseded, run };
     let stopped = cell.mailbox.supersede(order.clone());
+    if let (Some(current), Some(asked)) = (stopped.stale, run) {
+        return Err(StopError::StaleRun { asked, current });
+    }
     if stopped.changed {
         tell(session, &cell, &order, Scope::Agent, &stopped, ReturnReason::Superseded).await;
     }
@@ -146,7 +178,7 @@ pub(crate) fn resume(session: &Arc<Session>, name: &str) -> Result<bool, StopErr
     }
 }
 
-fn resume_stopped(session: &Arc<Session>, cell: &Arc<AgentCell>) -> bool {
+pub(crate) fn resume_stopped(session: &Arc<Session>, cell: &Arc<AgentCell>) -> bool {
     let waits = cell.body.lock().as_ref().is_some_and(|body| body.prompt.awaits_reply());
     if !waits && !cell.mailbox.has_pending_messages() {
         cell.mailbox.unstop();
@@ -166,7 +198,7 @@ pub(crate) async fn close(
     by: Sender,
 ) -> Result<Vec<AgentName>, StopError> {
     let root = allowed(session, name, &by)?;
-    let order = StopOrder { reason: reason_of(&by), by };
+    let order = StopOrder { reason: reason_of(&by), by, run: None };
     let mut closed = Vec::new();
     for cell in session.subtree(&root.name).iter().rev() {
         let stopped = cell.mailbox.close(order.clone());

@@ -1,5 +1,7 @@
 //! What `spawn_agent` makes an agent of.
 
+use serde_json::Value;
+
 use crate::rules::id::AgentName;
 use crate::rules::mail::Role;
 use crate::rules::settings::Settings;
@@ -21,6 +23,8 @@ pub struct AgentSpec {
     pub system: String,
     /// Its settings.
     pub settings: Settings,
+    /// Kept with the agent for whoever made it: what it takes to make its place again.
+    pub memo: Value,
 }
 
 impl AgentSpec {
@@ -34,6 +38,7 @@ impl AgentSpec {
             model: Some(model.into()),
             system: String::new(),
             settings: Settings::default(),
+            memo: Value::Null,
         }
     }
 }

@@ -22,6 +22,11 @@ pub struct PlannedCall {
 }
 
 impl PlannedCall {
+    /// A call that changes things and can be aborted.
+    pub fn serial(id: CallId, name: Arc<str>) -> Self {
+        Self { id, name, safe: false, abortable: true, edits: None }
+    }
+
     fn is_edit(&self) -> bool {
         matches!(&*self.name, "edit" | "write")
     }

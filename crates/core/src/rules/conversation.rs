@@ -18,9 +18,9 @@ pub enum Entry {
     /// A prompt, or mail that was injected alone (points `start`, `stream` and `B`).
     User(Injected),
     /// A reply that is whole.
-    Assistant(Reply),
+    Assistant(Arc<Reply>),
     /// A reply that was cut: recorded, and part of no later prompt.
-    Interrupted(Partial),
+    Interrupted(Arc<Partial>),
     /// All results of a turn's calls in call order, then what was injected with them.
     ToolResults {
         /// One result for each call of the reply before.

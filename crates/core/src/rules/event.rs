@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::conversation::{InterruptReason, ToolStatus, Usage};
@@ -15,7 +15,7 @@ use super::time::{Micros, Span};
 pub const VERSION: u32 = 1;
 
 /// Something that happened, as it is recorded and told.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// The version of the vocabulary.
     pub v: u32,
@@ -32,16 +32,16 @@ pub struct Event {
 }
 
 /// Whom an event concerns and in which run and turn.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The agent; none for events of the session.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
     /// Its current run, or its last one when it is idle; 0 before the first.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
     /// The turn within the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
 }
 
@@ -70,8 +70,24 @@ impl Serialize for Trigger {
     }
 }
 
+impl<'de> Deserialize<'de> for Trigger {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Form {
+            Word(String),
+            Ids(Vec<MessageId>),
+        }
+        match Form::deserialize(deserializer)? {
+            Form::Word(word) if word == "prompt" => Ok(Self::Prompt),
+            Form::Word(word) => Err(serde::de::Error::custom(format!("`{word}` is no trigger"))),
+            Form::Ids(ids) => Ok(Self::Mail(ids)),
+        }
+    }
+}
+
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Nothing more to do.
@@ -85,7 +101,7 @@ pub enum Outcome {
 }
 
 /// A step of a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanStep {
     /// What is to be done.
@@ -95,7 +111,7 @@ pub struct PlanStep {
 }
 
 /// How far a step of a plan is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
     /// Not begun.
@@ -109,7 +125,7 @@ pub enum PlanStatus {
 }
 
 /// How a thinking block ended (semantics.md, section 6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingState {
     /// Whole.
@@ -123,7 +139,7 @@ pub enum ThinkingState {
 }
 
 /// A call as `model_finished` names it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallRef {
     /// The call.
     pub id: CallId,
@@ -132,15 +148,15 @@ pub struct CallRef {
 }
 
 /// The kinds of event, each with its fields (scenarios.md, section 4).
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are those of the table in scenarios.md, section 4")]
 pub enum EventKind {
     SessionStarted {
         session: SessionId,
-        version: &'static str,
+        version: Arc<str>,
         virtual_time: bool,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         scenario: Option<Arc<str>>,
     },
     AgentSpawned {
@@ -219,7 +235,7 @@ pub enum EventKind {
     },
     RunFinished {
         outcome: Outcome,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Arc<str>>,
         turns: TurnId,
         usage: Usage,
@@ -254,7 +270,7 @@ impl EventKind {
 
 /// How far a stop reaches.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, serde::Deserialize, schemars::JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {

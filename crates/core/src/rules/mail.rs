@@ -6,6 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::event::Outcome;
 use super::id::{AgentName, CallId, MessageId, RunId, TurnId};
 use super::settings::Settings;
 use super::time::Micros;
@@ -61,6 +62,14 @@ impl Sender {
     }
 }
 
+impl Sender {
+    /// The sender that a word of the wire means; for records of our own. Who the coordinator
+    /// wrote about is not in its word.
+    pub fn of_word(word: &str) -> Self {
+        AgentName::new(word).map_or(Self::User, Self::Agent)
+    }
+}
+
 impl fmt::Display for Sender {
     /// The word of the wire: `user`, an agent's name, `coordinator`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,7 +82,7 @@ impl fmt::Display for Sender {
 }
 
 /// What a message is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MailKind {
     /// Words of a person or an agent.
     Words,
@@ -82,7 +91,7 @@ pub enum MailKind {
 }
 
 /// How a subagent's run ended, for the mail to its parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum End {
     /// It had nothing more to do.
     Finished,
@@ -92,6 +101,18 @@ pub enum End {
     Limit,
     /// It was stopped.
     Stopped,
+}
+
+impl End {
+    /// What is told of a run with this outcome.
+    pub fn of(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Finished => Self::Finished,
+            Outcome::Failed => Self::Failed,
+            Outcome::Limit => Self::Limit,
+            Outcome::Stopped => Self::Stopped,
+        }
+    }
 }
 
 /// A message, once it is accepted.
@@ -177,6 +198,16 @@ pub enum Standing {
     },
     /// No run is under way.
     Resting(Rest),
+}
+
+impl Standing {
+    /// Whether a run is under way or about to start.
+    pub fn is_in_a_run(self) -> bool {
+        match self {
+            Self::Running | Self::Winding { .. } => true,
+            Self::Resting(_) => false,
+        }
+    }
 }
 
 /// What an agent is between runs.
@@ -359,7 +390,7 @@ impl Point {
 }
 
 /// Where a message came into the conversation, and what that cost.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Injection {
     /// The point.
     pub point: Point,
@@ -374,7 +405,8 @@ pub struct Injection {
 }
 
 /// Where a message stands (semantics.md, section 8). States only move forward.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ReceiptState {
     /// In the mailbox, as durable as the store is.
     Queued,

@@ -11,6 +11,8 @@ pub mod event;
 pub mod id;
 pub mod mail;
 pub mod prompt;
+pub mod record;
+pub mod recovery;
 pub mod run;
 pub mod settings;
 pub mod time;

@@ -67,7 +67,7 @@ fn is_users(entry: &Entry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::conversation::{Injected, InterruptReason, Partial, Reply};
+    use crate::rules::conversation::{Injected, InterruptReason, Partial};
     use crate::rules::time::Micros;
 
     #[test]
@@ -77,16 +77,16 @@ mod tests {
         prompt.push(user("a"));
         prompt.push(user("b"));
         assert_eq!((prompt.messages(), last_message(prompt.entries())), (1, "a\n\nb".to_owned()));
-        prompt.push(Arc::new(Entry::Interrupted(Partial {
+        prompt.push(Arc::new(Entry::Interrupted(Arc::new(Partial {
             text: "half".into(),
             thinking: String::new(),
             reason: InterruptReason::MessageInterrupt,
             stream_run_id: 1,
             partial_tokens: 1,
             interrupted_at: Micros(0),
-        })));
+        }))));
         assert_eq!(prompt.entries().len(), 2);
-        prompt.push(Arc::new(Entry::Assistant(Reply::default())));
+        prompt.push(Arc::new(Entry::Assistant(Arc::default())));
         prompt.push(user("c"));
         assert_eq!((prompt.messages(), last_message(prompt.entries())), (3, "c".to_owned()));
     }

@@ -8,6 +8,7 @@ use super::conversation::{Reply, StopReason};
 use super::event::Outcome;
 use super::id::{CallId, RunId, TurnId};
 use super::mail::{Point, Sender};
+use super::recovery::{Left, OpenRun};
 use super::settings::{Retry, Settings};
 use super::time::Span;
 use super::turn::{Progress, Turn};
@@ -101,6 +102,18 @@ impl Run {
     /// A run that is about to start.
     pub fn new(id: RunId, settings: Arc<Settings>) -> Self {
         Self { id, turn: 0, settings, starved: 0, phase: Phase::Start, stopped_by: None }
+    }
+
+    /// A run that goes on where its process left it.
+    pub fn recovered(open: OpenRun, settings: Arc<Settings>) -> Self {
+        let mut run = Self { turn: open.turn, stopped_by: open.stopped_by, ..Self::new(open.run, settings) };
+        match open.left {
+            Left::Start => {}
+            Left::Calling | Left::Between => run.phase = Phase::Cut,
+            Left::Replied(reply) => run.model_replied(&reply, Vec::new()),
+            Left::Tools { results, lost } => run.phase = Phase::Tools(Turn::recovered(results, &lost)),
+        }
+        run
     }
 
     /// Its number.

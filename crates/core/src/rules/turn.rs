@@ -25,6 +25,8 @@ pub struct Turn {
     starved: bool,
     /// The cause that ended the turn before its last call started.
     over: bool,
+    /// The process ended while the calls ran: mail is injected at D, and cost none of them.
+    crashed: bool,
     news: Vec<usize>,
 }
 
@@ -85,7 +87,37 @@ impl Turn {
                 call.batch = segment.batch;
             }
         }
-        Self { calls, segments, current: None, guarded, starved: false, over: false, news: Vec::new() }
+        Self {
+            calls,
+            segments,
+            current: None,
+            guarded,
+            starved: false,
+            over: false,
+            crashed: false,
+            news: Vec::new(),
+        }
+    }
+
+    /// A turn that the process did not live to close: every call has its result, and those
+    /// of the `lost` ones are news.
+    pub fn recovered(results: Vec<ToolResult>, lost: &[CallId]) -> Self {
+        let news = (0..results.len()).filter(|i| lost.contains(&results[*i].id)).collect();
+        let ended = |result: ToolResult| Call {
+            plan: PlannedCall::serial(result.id.clone(), result.name.clone()),
+            batch: 0,
+            state: State::Ended(result),
+        };
+        Self {
+            calls: results.into_iter().map(ended).collect(),
+            segments: Vec::new(),
+            current: None,
+            guarded: false,
+            starved: false,
+            over: true,
+            crashed: true,
+            news,
+        }
     }
 
     /// Passes a boundary, if one is reached, and says which calls start now, in call order.
@@ -278,6 +310,9 @@ impl Turn {
 
     /// The point of the injection that closes the turn.
     pub fn point(&self) -> Point {
+        if self.crashed {
+            return Point::D;
+        }
         closing_point(self.any_started(), !self.with(is_cut).is_empty())
     }
 
@@ -300,7 +335,9 @@ impl Turn {
     }
 
     fn with(&self, wanted: impl Fn(ToolStatus) -> bool) -> Arc<[CallId]> {
-        let results = (0..self.calls.len()).filter_map(|i| self.result(i));
+        // What a crash took was not skipped or interrupted for any message.
+        let told = if self.crashed { 0 } else { self.calls.len() };
+        let results = (0..told).filter_map(|i| self.result(i));
         results.filter(|result| wanted(result.status)).map(|result| result.id.clone()).collect()
     }
 

@@ -56,10 +56,10 @@ fn conversation() -> Vec<Arc<Entry>> {
         partial_tokens: 2,
         interrupted_at: Micros(0),
     };
-    let reply = |blocks: Vec<Block>| Entry::Assistant(Reply { blocks, ..Reply::default() });
+    let reply = |blocks: Vec<Block>| Entry::Assistant(Reply { blocks, ..Reply::default() }.into());
     [
         user("Do \"it\".\n"),
-        Entry::Interrupted(partial),
+        Entry::Interrupted(partial.into()),
         user("[User feedback: other]"),
         reply(vec![
             thinking("Hm", Some(THINKING)),

@@ -92,6 +92,7 @@ impl Acting {
             expires_after: send.expires_after,
             supersedes: send.supersedes.clone(),
             only_run: send.only_run,
+            expects_run: None,
         }
     }
 }

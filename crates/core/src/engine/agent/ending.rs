@@ -6,11 +6,13 @@ use super::Driver;
 use crate::engine::journal::Draft;
 use crate::engine::mailbox::StopOrder;
 use crate::engine::output::{SHOWN, capped};
-use crate::engine::ports::{Changes, Phase};
+use crate::engine::ports::Changes;
+use crate::engine::ports::store::RunEnd;
 use crate::engine::session::LastEnd;
 use crate::engine::{send, stop};
 use crate::rules::conversation::{Entry, ToolResult, ToolStatus};
 use crate::rules::event::{EventKind, Outcome, PlanStatus};
+use crate::rules::id::AgentName;
 use crate::rules::mail::{End, ReturnReason, Sender, Standing};
 use crate::rules::run::Ending;
 use crate::rules::settings::OnError;
@@ -27,11 +29,12 @@ impl Driver {
         let results = self.run.tools().map(|turn| turn.results()).unwrap_or_default();
         let mut draft = Draft::default();
         if !results.is_empty() {
-            self.append(&mut draft, Entry::ToolResults { results: results.clone(), mail: None });
+            self.append(Entry::ToolResults { results: results.clone(), mail: None });
         }
         self.give_back(&mut draft, ending.outcome);
         self.close_plan(&mut draft, ending.outcome);
         let text = self.last_word(&ending, &results, &changes);
+        draft.ends(self.end_of_run(&ending, &text, &changes));
         self.remember(&ending, &text, changes);
         let kind = EventKind::RunFinished {
             outcome: ending.outcome,
@@ -111,6 +114,26 @@ impl Driver {
         format!("calls done: {done}; calls cut: {cut}; unread messages: {unread}; last text: {said}")
     }
 
+    fn end_of_run(&self, ending: &Ending, text: &Arc<str>, changes: &Changes) -> RunEnd {
+        let order = self.mailbox().stop_order().filter(|_| ending.outcome == Outcome::Stopped);
+        RunEnd {
+            agent: self.cell.name.clone(),
+            run: self.run_id(),
+            outcome: ending.outcome,
+            reason: order.map(|order| order.reason),
+            text: text.clone(),
+            changes: changes.clone(),
+            restarts: matches!(self.mailbox().standing(), Standing::Winding { restart: true, .. }),
+            owed_to: self.cell.parent.clone().filter(|parent| !self.is_told(parent)),
+        }
+    }
+
+    /// Whether the parent learns of the end as the result of its own stop.
+    fn is_told(&self, parent: &AgentName) -> bool {
+        let stopped_it = |order: Arc<StopOrder>| order.by == Sender::Agent(parent.clone());
+        self.cell.state.lock().report_to.is_some() || self.mailbox().stop_order().is_some_and(stopped_it)
+    }
+
     fn remember(&self, ending: &Ending, text: &Arc<str>, changes: Changes) {
         let mut state = self.cell.state.lock();
         state.last_end = Some(LastEnd { run: self.run_id(), outcome: ending.outcome, text: text.clone() });
@@ -120,31 +143,16 @@ impl Driver {
     /// A subagent's end is mail for its parent, unless the parent waits for it as the result
     /// of its own stop.
     fn tell_parent(&self, outcome: Outcome, text: Arc<str>) {
-        let end = match outcome {
-            Outcome::Finished => End::Finished,
-            Outcome::Failed => End::Failed,
-            Outcome::Limit => End::Limit,
-            Outcome::Stopped => End::Stopped,
-        };
+        let end = End::of(outcome);
         let Some(parent) = self.cell.parent.clone() else { return };
-        let stopped_it = |order: &StopOrder| order.by == Sender::Agent(parent.clone());
-        let knows = match self.cell.state.lock().report_to.take() {
+        let waiting = self.cell.state.lock().report_to.take();
+        let knows = match waiting {
             Some(waiting) => waiting.send(text.to_string()).is_ok(),
-            None => self.mailbox().stop_order().is_some_and(|order| stopped_it(&order)),
+            None => self.is_told(&parent),
         };
-        if knows {
-            return;
+        if !knows {
+            send::report(&self.session, &self.cell, &parent, send::Report { run: self.run_id(), end, text });
         }
-        self.cell.state.lock().reporting = true;
-        let (session, cell, run) = (self.session.clone(), self.cell.clone(), self.run_id());
-        // The report is work too: who waits for quiet waits for it.
-        let working = self.session.at_work();
-        self.session.tasks.spawn(async move {
-            session.clock.turn(Phase::Caused).await;
-            send::end_of(&session, &cell.name, run, &parent, end, text).await;
-            cell.state.lock().reporting = false;
-            drop(working);
-        });
     }
 
     /// Everything of the run is recorded: the agent rests, or its next run starts.

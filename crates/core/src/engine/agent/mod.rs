@@ -4,6 +4,7 @@
 //! that is `rules::boundary`.
 
 mod ending;
+mod left;
 mod model_phase;
 mod stream;
 mod tool_phase;
@@ -12,19 +13,24 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use self::left::GoesOn;
 use super::journal::Draft;
 use super::mailbox::Mailbox;
 use super::ports::{Model, Phase, StoreError, ToolSpec, Toolbox};
-use super::session::{AgentCell, Session};
+use super::session::{Activity, ActivityKind, AgentCell, Session};
 use super::tools;
 use crate::rules::conversation::{Entry, Injected, MessageKey, Usage};
 use crate::rules::event::{EventKind, Place, Trigger};
 use crate::rules::id::RunId;
 use crate::rules::mail::{Injection, Mail, Point, ReceiptState, Standing};
 use crate::rules::prompt::Prompt;
+use crate::rules::record::Line;
+use crate::rules::recovery::OpenRun;
 use crate::rules::run::{Run, Spent, Step, Take};
 use crate::rules::validate::Validator;
 use crate::rules::wording;
+
+pub(crate) use self::left::Underway;
 
 /// What only the driver works with, from the first run on.
 pub(crate) struct Body {
@@ -37,6 +43,15 @@ pub(crate) struct Body {
     unsent: Vec<Inbound>,
     unanswered: Vec<Inbound>,
     last_text: Arc<str>,
+    /// The run that the process before this one left.
+    left: Option<LeftRun>,
+}
+
+/// A run that is gone on with.
+struct LeftRun {
+    open: OpenRun,
+    /// What its calls have cost so far.
+    usage: Usage,
 }
 
 /// An injected message whose receipt has not come to its end.
@@ -59,6 +74,7 @@ impl Default for Body {
             unsent: Vec::new(),
             unanswered: Vec::new(),
             last_text: "".into(),
+            left: None,
         }
     }
 }
@@ -91,11 +107,19 @@ struct Driver {
     work: CancellationToken,
     bench: tool_phase::Bench,
     usage: Usage,
+    /// How the run goes on, if it is one that was left.
+    goes_on: Option<GoesOn>,
 }
 
 impl Driver {
-    fn new(session: Arc<Session>, cell: Arc<AgentCell>, body: Box<Body>) -> Self {
-        let run = Run::new(cell.mailbox.run(), cell.settings.clone());
+    fn new(session: Arc<Session>, cell: Arc<AgentCell>, mut body: Box<Body>) -> Self {
+        let left = body.left.take();
+        let usage = left.as_ref().map(|left| left.usage).unwrap_or_default();
+        let goes_on = left.as_ref().map(|left| GoesOn::from(&left.open.left));
+        let run = match left {
+            Some(left) => Run::recovered(left.open, cell.settings.clone()),
+            None => Run::new(cell.mailbox.run(), cell.settings.clone()),
+        };
         let run_token = cell.mailbox.run_token();
         Self {
             session,
@@ -105,7 +129,8 @@ impl Driver {
             work: run_token.child_token(),
             run_token,
             bench: tool_phase::Bench::default(),
-            usage: Usage::default(),
+            usage,
+            goes_on,
         }
     }
 
@@ -119,6 +144,12 @@ impl Driver {
 
     fn run_id(&self) -> RunId {
         self.run.id()
+    }
+
+    /// For whoever asks what the agent is doing.
+    fn begins(&self, what: ActivityKind) {
+        let since = self.session.clock.now();
+        self.cell.state.lock().activity.push(Activity { what, since });
     }
 
     /// Waits for the agent's turn to pass its boundary.
@@ -135,7 +166,13 @@ impl Driver {
     }
 
     async fn run_to_its_end(&mut self) {
-        self.begin().await;
+        match self.goes_on.take() {
+            Some(how) => self.go_on(how).await,
+            None => self.begin().await,
+        }
+        if self.body.equipment.is_none() {
+            self.equip().await;
+        }
         loop {
             let step = self.next_step();
             self.tell_results().await;
@@ -172,13 +209,11 @@ impl Driver {
         };
         let mut draft = Draft::event(self.place(), EventKind::RunStarted { trigger });
         if let Some(text) = prompt {
-            self.append(&mut draft, Entry::User(Injected::prompt(text)));
+            self.line(&mut draft, Line::Prompt(text.clone()));
+            self.append(Entry::User(Injected::prompt(text)));
         }
         let recorded = self.session.journal.record(draft).await;
         self.obey(recorded);
-        if self.body.equipment.is_none() {
-            self.equip().await;
-        }
     }
 
     /// The first run opens the agent's workplace and its model.
@@ -198,11 +233,14 @@ impl Driver {
         }
     }
 
-    /// Appends to the prompt and to the record.
-    fn append(&mut self, draft: &mut Draft, entry: Entry) {
-        let entry = Arc::new(entry);
-        draft.row(&self.cell.name, self.run_id(), entry.clone());
-        self.body.prompt.push(entry);
+    /// Appends to the prompt.
+    fn append(&mut self, entry: Entry) {
+        self.body.prompt.push(Arc::new(entry));
+    }
+
+    /// Appends to the record.
+    fn line(&self, draft: &mut Draft, line: Line) {
+        draft.line(&self.cell.name, self.run_id(), self.run.turn(), line);
     }
 
     /// Takes the mail of a point and puts it into the conversation, with the turn's results
@@ -214,12 +252,15 @@ impl Driver {
         }
         let mut draft = Draft::default();
         let injected = self.injection(&mut draft, &take, &mail);
-        let entry = match self.run.tools().map(|turn| turn.results()) {
-            Some(results) => Some(Entry::ToolResults { results, mail: injected }),
-            None => injected.map(Entry::User),
-        };
-        if let Some(entry) = entry {
-            self.append(&mut draft, entry);
+        let results = self.run.tools().map(|turn| turn.results());
+        if let Some(injected) = injected.clone() {
+            let line = if results.is_some() { Line::Beside } else { Line::Alone };
+            self.line(&mut draft, line(injected, take.point));
+        }
+        match (results, injected) {
+            (Some(results), mail) => self.append(Entry::ToolResults { results, mail }),
+            (None, Some(mail)) => self.append(Entry::User(mail)),
+            (None, None) => {}
         }
         match self.session.journal.record(draft).await {
             Ok(()) => true,

@@ -6,11 +6,13 @@ use super::stream::Stream;
 use super::{Driver, Equipment, Inbound};
 use crate::engine::journal::Draft;
 use crate::engine::ports::{ErrorKind, ModelFailure, Phase, Request};
+use crate::engine::session::ActivityKind;
 use crate::rules::batch::PlannedCall;
 use crate::rules::boundary::{Moment, look};
 use crate::rules::conversation::{Block, Entry, InterruptReason, Reply};
 use crate::rules::event::{CallRef, EventKind, ThinkingState};
 use crate::rules::mail::ReceiptState;
+use crate::rules::record::Line;
 use crate::rules::run::{Retrying, retrying};
 use crate::rules::time::{Micros, Span};
 use crate::rules::wording::Cause;
@@ -83,7 +85,10 @@ impl Driver {
             return Attempt::Failed(ModelFailure::new(ErrorKind::InvalidRequest, error.to_string()));
         }
         let stream = Stream::new(self.session.clone(), self.place());
-        match self.listen(&stream).await {
+        self.begins(ActivityKind::Model(call));
+        let heard = self.listen(&stream).await;
+        self.cell.state.lock().activity.clear();
+        match heard {
             Ok(reply) => Attempt::Whole(reply),
             Err(failure) if failure.kind == ErrorKind::Cancelled => {
                 self.cut_short(&stream, self.cut_reason()).await;
@@ -165,7 +170,7 @@ impl Driver {
             partial_tokens: partial.partial_tokens,
         };
         draft.tell(self.place(), kind);
-        draft.row(&self.cell.name, self.run_id(), Arc::new(Entry::Interrupted(partial)));
+        self.line(&mut draft, Line::Interrupted(Arc::new(partial)));
         let recorded = self.session.journal.record(draft).await;
         self.obey(recorded);
     }
@@ -174,6 +179,7 @@ impl Driver {
     async fn replied(&mut self, reply: Reply) {
         self.usage.add(reply.usage);
         self.body.spent.tokens += reply.usage.total();
+        self.cell.state.lock().tokens = self.body.spent.tokens;
         let plan: Vec<PlannedCall> = reply.calls().map(|call| self.plan(call)).collect();
         if !plan.is_empty() {
             self.arm(true);
@@ -185,7 +191,9 @@ impl Driver {
         draft.tell(self.place(), finished(&reply));
         self.body.last_text = reply.text().into();
         self.run.model_replied(&reply, plan);
-        self.append(&mut draft, Entry::Assistant(reply));
+        let reply = Arc::new(reply);
+        self.line(&mut draft, Line::Reply(reply.clone()));
+        self.append(Entry::Assistant(reply));
         let recorded = self.session.journal.record(draft).await;
         self.obey(recorded);
     }

@@ -10,11 +10,13 @@ use super::{Driver, keys};
 use crate::engine::journal::Draft;
 use crate::engine::output::{Capped, RESULT, SHOWN, capped};
 use crate::engine::ports::{CallTraits, Output, Phase, Returned, Tool, ToolCall};
+use crate::engine::session::{Activity, ActivityKind};
 use crate::engine::tools;
 use crate::rules::batch::PlannedCall;
 use crate::rules::conversation::{Entry, ToolResult, ToolUse};
 use crate::rules::event::EventKind;
 use crate::rules::mail::{Injection, Point};
+use crate::rules::record::Line;
 use crate::rules::time::Micros;
 use crate::rules::turn::Given;
 use crate::rules::wording::{self, Cause};
@@ -114,6 +116,7 @@ impl Driver {
         let now = self.session.clock.now();
         let Some(turn) = self.run.tools() else { return };
         turn.started(index, now);
+        self.begins(ActivityKind::Tool { id: call.id.clone(), name: call.name.clone() });
         let output = Arc::new(Capped::new(self.session.clone(), self.place(), call.id.clone()));
         let cancel = CancellationToken::new();
         let call = ToolCall {
@@ -290,6 +293,14 @@ impl Driver {
         });
     }
 
+    fn no_longer(&self, ended: &[ToolResult]) {
+        let is_over = |activity: &Activity| match &activity.what {
+            ActivityKind::Tool { id, .. } => ended.iter().any(|result| result.id == *id),
+            ActivityKind::Model(_) => false,
+        };
+        self.cell.state.lock().activity.retain(|activity| !is_over(activity));
+    }
+
     /// Records the results that are new, and the mail that `wait_agents` took for its own.
     pub(super) async fn tell_results(&mut self) {
         let news = self.run.tools().map(|turn| turn.news()).unwrap_or_default();
@@ -297,8 +308,10 @@ impl Driver {
             return;
         }
         let mut draft = Draft::default();
+        self.no_longer(&news);
         for result in &news {
             draft.tell(self.place(), finished(result));
+            self.line(&mut draft, Line::Result(result.clone()));
             let claimed = self.cell.state.lock().claims.remove(&result.id);
             match claimed {
                 Some(mail) if !result.messages.is_empty() => {

@@ -165,6 +165,9 @@ impl Inner {
     }
 
     pub(super) fn stop(&mut self, order: StopOrder, restart: bool) -> Stopped {
+        if order.run.is_some_and(|run| run != self.run) {
+            return Stopped { stale: Some(self.run), ..Stopped::default() };
+        }
         // After a supersede mail is accepted as by a running agent, after a stop as by a stopped one.
         let rest = if restart { Rest::Idle } else { Rest::Stopped };
         match &mut self.standing {
@@ -193,6 +196,6 @@ impl Inner {
         let from_person = |queued: &&Queued| queued.mail.from == Sender::User;
         let still_queued =
             self.queue.iter().filter(from_person).map(|queued| queued.mail.id.clone()).collect();
-        Stopped { changed: true, returned, still_queued, at_rest: false }
+        Stopped { changed: true, returned, still_queued, ..Stopped::default() }
     }
 }

@@ -56,6 +56,22 @@ pub struct StopOrder {
     pub by: Sender,
     /// Why.
     pub reason: InterruptReason,
+    /// The run that is meant, if not whichever is current: another one is left alone.
+    pub run: Option<RunId>,
+}
+
+/// What a mailbox is made of when its session goes on.
+#[derive(Debug)]
+pub(crate) struct Recovered {
+    /// Whether there is a model to drive.
+    pub(crate) drives: bool,
+    /// The current run, or the last one.
+    pub(crate) run: RunId,
+    pub(crate) standing: Standing,
+    /// What had stopped the current run.
+    pub(crate) stop: Option<StopOrder>,
+    /// What is queued, and whether it asks for a run.
+    pub(crate) mail: Vec<(Arc<Mail>, bool)>,
 }
 
 /// What became of a message that was pushed.
@@ -80,6 +96,8 @@ pub struct Stopped {
     pub still_queued: Vec<MessageId>,
     /// Whether no run was under way, so that the agent rests already.
     pub at_rest: bool,
+    /// The current run (or the last one), where another one was meant: nothing was changed.
+    pub stale: Option<RunId>,
 }
 
 /// Why a message can't be taken back.
@@ -134,6 +152,32 @@ impl Mailbox {
         mailbox
     }
 
+    /// The mailbox of an agent whose session goes on: what was queued, in order of arrival,
+    /// and whether each message asks for a run. With `left` there is a run to be gone on with.
+    pub(crate) fn recovered(was: Recovered) -> Self {
+        let mailbox = Self::default();
+        let mut inner = mailbox.inner.lock();
+        inner.drives = was.drives;
+        inner.run = was.run;
+        inner.standing = was.standing;
+        for (mail, wakes) in was.mail {
+            inner.add(Queued { mail, committed: false, wakes }, false);
+        }
+        if was.standing.is_in_a_run() {
+            let token = CancellationToken::new();
+            if was.stop.is_some() {
+                token.cancel();
+            }
+            inner.run_token = Some(token);
+            inner.stop = was.stop.map(Arc::new);
+            // The run that was left is asked for as by `resume`.
+            inner.resumed = true;
+        }
+        mailbox.publish(&inner);
+        drop(inner);
+        mailbox
+    }
+
     /// The current run's token: cancelled by a stop alone.
     pub fn run_token(&self) -> CancellationToken {
         self.inner.lock().run_token.clone().unwrap_or_default()
@@ -163,10 +207,7 @@ impl Mailbox {
 
     /// Whether a run is under way or about to start.
     pub fn is_running(&self) -> bool {
-        match self.standing() {
-            Standing::Running | Standing::Winding { .. } => true,
-            Standing::Resting(_) => false,
-        }
+        self.standing().is_in_a_run()
     }
 
     /// The run that a message that came now would be injected in.
@@ -293,6 +334,11 @@ impl Mailbox {
         self.inner.lock().queue.iter().map(|queued| queued.mail.id.clone()).collect()
     }
 
+    /// What is pending, in order of arrival.
+    pub(crate) fn queued(&self) -> Vec<Arc<Mail>> {
+        self.inner.lock().queue.iter().map(|queued| queued.mail.clone()).collect()
+    }
+
     /// Arms new work. The look that follows finds what came before, so nothing is missed
     /// between two tokens; a stop that came before has cancelled the token's parent.
     pub fn arm(&self, token: CancellationToken, urgent_cuts: bool) {
@@ -320,6 +366,13 @@ impl Mailbox {
     pub fn start_idle(&self) -> bool {
         let mut inner = self.inner.lock();
         inner.standing == Standing::Resting(Rest::Idle) && inner.wake()
+    }
+
+    /// Starts an agent whose session goes on, if something queued asks for it; `true`: its run
+    /// is to be driven.
+    pub(crate) fn wake_if_asked(&self) -> bool {
+        let mut inner = self.inner.lock();
+        inner.is_asked_for() && inner.wake()
     }
 
     /// Starts a stopped agent, with mail or without; `true`: its run is to be driven.

@@ -57,19 +57,26 @@ pub trait Clock: Send + Sync {
 #[derive(Debug)]
 pub struct RealClock {
     begin: Instant,
+    /// What had passed when it was made.
+    before: Micros,
 }
 
 impl RealClock {
     /// A clock that begins now.
     pub fn start() -> Self {
-        Self { begin: Instant::now() }
+        Self::since(Micros(0))
+    }
+
+    /// The clock of a session that began so long ago.
+    pub fn since(before: Micros) -> Self {
+        Self { begin: Instant::now(), before }
     }
 }
 
 #[async_trait]
 impl Clock for RealClock {
     fn now(&self) -> Micros {
-        Micros(u64::try_from(self.begin.elapsed().as_micros()).unwrap_or(u64::MAX))
+        self.before.after(self.begin.elapsed().into())
     }
 
     async fn until(&self, at: Micros, _: Phase) {

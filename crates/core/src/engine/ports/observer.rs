@@ -1,6 +1,7 @@
 //! The `Observer` port: who is told of events once they are recorded.
 
 use crate::rules::event::{Event, LiveEvent};
+use crate::rules::time::Span;
 
 /// Is told every event, in order, after it was recorded. Must return quickly and must not
 /// call back into the coordinator from within.
@@ -10,4 +11,7 @@ pub trait Observer: Send + Sync {
 
     /// Something was said that is recorded only as a whole, later.
     fn live(&self, _event: &LiveEvent) {}
+
+    /// A transaction took so long to be durable.
+    fn stored(&self, _took: Span) {}
 }

@@ -1,26 +1,72 @@
-//! The `Store` port: one call makes a whole step durable, or none of it.
+//! The `Store` port: one call makes a whole step of one session durable, or none of it.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use async_trait::async_trait;
+use serde_json::Value;
+use tokio::sync::oneshot;
 
-use crate::rules::conversation::Entry;
-use crate::rules::event::Event;
-use crate::rules::id::{AgentName, MessageId, RunId};
-use crate::rules::mail::{Mail, ReceiptState, Sender};
+use super::tool::Changes;
+use crate::rules::conversation::InterruptReason;
+use crate::rules::event::{Event, Outcome};
+use crate::rules::id::{AgentName, MessageId, RunId, TurnId};
+use crate::rules::mail::{Mail, ReceiptState, Role, Sender, Urgency};
+use crate::rules::record::Line;
+use crate::rules::settings::Settings;
 
-/// What belongs together: mail taken, rows written, receipts moved, events told. A store
-/// applies all of it or nothing.
+/// What belongs together: agents made, mail taken, rows written, receipts moved, runs ended,
+/// events told. A store applies all of it or nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Transaction {
+    /// Agents that come into the session.
+    pub agents: Vec<AgentRecord>,
     /// Mail that is accepted into mailboxes.
-    pub accepted: Vec<Arc<Mail>>,
+    pub accepted: Vec<Accepted>,
     /// Receipts that move; a message injected or returned leaves its mailbox by this.
     pub receipts: Vec<ReceiptMove>,
-    /// Rows that are appended to an agent's conversation.
+    /// Lines that are appended to an agent's conversation.
     pub rows: Vec<Row>,
+    /// Runs that end.
+    pub ends: Vec<RunEnd>,
     /// The events that tell of it, in order.
     pub events: Vec<Event>,
+}
+
+/// An agent, as it was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentRecord {
+    /// Its place in the session's order, from 0.
+    pub index: u32,
+    /// Its name.
+    pub name: AgentName,
+    /// Lead or subagent.
+    pub role: Role,
+    /// Its parent.
+    pub parent: Option<AgentName>,
+    /// What starts its first run.
+    pub prompt: Option<Arc<str>>,
+    /// The model by name; without one the agent is a name only.
+    pub model: Option<Arc<str>>,
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// Its settings.
+    pub settings: Arc<Settings>,
+    /// What whoever made it wants to find again ([`crate::engine::AgentSpec::memo`]).
+    pub memo: Value,
+}
+
+/// A message that is accepted, and what its sender asked for: the same id must ask for the
+/// same (semantics.md, section 8).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// The message.
+    pub mail: Arc<Mail>,
+    /// The address as it was given: a name, `parent` or `all`.
+    pub address: Arc<str>,
+    /// The urgency as it was given.
+    pub urgency: Option<Urgency>,
 }
 
 /// A receipt that moves forward.
@@ -36,27 +82,87 @@ pub struct ReceiptMove {
     pub state: ReceiptState,
 }
 
-/// A row of a conversation.
-#[derive(Clone, Debug)]
+/// A row of a conversation. A store numbers them per agent: 1, 2, 3 …
+#[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Whose conversation.
     pub agent: AgentName,
     /// In which run.
     pub run: RunId,
+    /// In which turn of it.
+    pub turn: TurnId,
     /// What was said.
-    pub entry: Arc<Entry>,
+    pub line: Line,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunEnd {
+    /// Whose.
+    pub agent: AgentName,
+    /// Which.
+    pub run: RunId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What stopped it, if it was stopped.
+    pub reason: Option<InterruptReason>,
+    /// What was or will be told of it: the answer, the error, or the report.
+    pub text: Arc<str>,
+    /// What the run changed.
+    pub changes: Changes,
+    /// Whether the agent's next run starts at once: what asked for it is queued.
+    pub restarts: bool,
+    /// Whom the coordinator has still to tell of it, by mail of its own: the message
+    /// `AGENT#RUN`. After a crash it is sent if it is not there.
+    pub owed_to: Option<AgentName>,
 }
 
 /// Why a store took nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the store failed: {0}")]
-pub struct StoreError(pub String);
+pub enum StoreError {
+    /// It can't write or read; the text says what to do about it.
+    #[error("the store failed: {0}")]
+    Failed(String),
+    /// Another process has taken the session over since (its epoch is higher): what this one
+    /// would write is stale and changes nothing.
+    #[error("the session was taken over by another process; this one's writes are refused")]
+    Stale,
+}
 
-/// Keeps what must not be lost.
-#[async_trait]
+/// What becomes of a transaction that was submitted. Dropping it does not take the
+/// transaction back.
+#[must_use = "a transaction counts only once it is durable"]
+#[derive(Debug)]
+pub enum Commit {
+    /// It is decided.
+    Done(Result<(), StoreError>),
+    /// The store tells when it is.
+    Waits(oneshot::Receiver<Result<(), StoreError>>),
+}
+
+impl Future for Commit {
+    type Output = Result<(), StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            Self::Done(result) => Poll::Ready(result.clone()),
+            Self::Waits(told) => Pin::new(told).poll(context).map(|told| {
+                told.unwrap_or_else(|_| Err(StoreError::Failed("its writer has ended".to_owned())))
+            }),
+        }
+    }
+}
+
+/// How many transactions of one session may be on their way at once: a store has room for
+/// so many of each.
+pub const IN_FLIGHT: usize = 256;
+
+/// Keeps what must not be lost of one session.
 pub trait Store: Send + Sync {
-    /// Makes the transaction durable as a whole. After an error nothing of it counts.
-    async fn commit(&self, transaction: &Transaction) -> Result<(), StoreError>;
+    /// Queues the transaction, in the order of the calls, and returns at once; it is durable,
+    /// as a whole, when the commit says so. After an error nothing of it counts, nor of any
+    /// that was submitted after it.
+    fn submit(&self, transaction: Arc<Transaction>) -> Commit;
 }
 
 /// The store that forgets at the end of the process: the state that lives is the
@@ -64,9 +170,8 @@ pub trait Store: Send + Sync {
 #[derive(Debug, Default)]
 pub struct MemoryStore;
 
-#[async_trait]
 impl Store for MemoryStore {
-    async fn commit(&self, _: &Transaction) -> Result<(), StoreError> {
-        Ok(())
+    fn submit(&self, _: Arc<Transaction>) -> Commit {
+        Commit::Done(Ok(()))
     }
 }

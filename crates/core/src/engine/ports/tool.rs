@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -142,7 +143,7 @@ pub trait Toolbox: Send + Sync {
 pub struct ToolError(pub String);
 
 /// What a run changed, for the report on it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     /// The branch the changes were committed to.
     pub branch: Option<String>,
@@ -160,4 +161,46 @@ pub trait Workplace: Send + Sync {
 
     /// A run has ended and none of its calls is alive: commits what it changed.
     async fn run_ended(&self, agent: &AgentName, run: RunId) -> Result<Changes, ToolError>;
+
+    /// The branch that the agent works on, if it has one of its own. Quick.
+    fn branch(&self, _agent: &AgentName) -> Option<String> {
+        None
+    }
+
+    /// What the agent's branch changed since it began, what is not committed yet included.
+    async fn diff(&self, agent: &AgentName) -> Result<Diff, ToolError> {
+        Err(ToolError(format!("`{agent}` has no branch of its own")))
+    }
+
+    /// Merges the agent's branch into what the project folder has checked out. Nothing is
+    /// forced: with conflicts, or with changes in the way, the project folder stays as it was.
+    async fn merge(&self, agent: &AgentName) -> Result<Merge, ToolError> {
+        Err(ToolError(format!("`{agent}` has no branch of its own")))
+    }
+}
+
+/// What a branch changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diff {
+    /// The branch.
+    pub branch: String,
+    /// The commit it began at.
+    pub start: String,
+    /// As `git diff` has it, bounded.
+    pub patch: String,
+    /// Whether the patch was too long to be given whole.
+    pub truncated: bool,
+}
+
+/// What became of a merge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// The branch is in; the commit that HEAD is now.
+    Merged(String),
+    /// It was in already.
+    UpToDate,
+    /// These files conflict; nothing was changed.
+    Conflicts(Vec<String>),
+    /// Something in the project folder is in the way; nothing was changed. The text says what.
+    Refused(String),
 }

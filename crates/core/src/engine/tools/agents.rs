@@ -7,9 +7,9 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::spec;
-use crate::engine::coordinator;
 use crate::engine::ports::{Output, ToolCall, ToolSpec};
 use crate::engine::session::{AgentCell, Session};
+use crate::engine::spawn as spawning;
 use crate::engine::stop as stopping;
 use crate::rules::event::Scope;
 use crate::rules::id::AgentName;
@@ -60,7 +60,7 @@ pub(super) async fn spawn(
     spec.name = name.clone();
     spec.parent = Some(cell.name.clone());
     spec.prompt = Some(input.prompt);
-    coordinator::spawn(session, spec).await.map_err(|error| wrong(error.to_string()))?;
+    spawning::spawn(session, spec).await.map_err(|error| wrong(error.to_string()))?;
     Ok(Output::ok(format!("{name} is at work.")))
 }
 
@@ -107,7 +107,7 @@ pub(super) async fn stop(
 ) -> Result<Output, Output> {
     let halting = Halting::prepare(session, cell, &input.name);
     let by = Sender::Agent(cell.name.clone());
-    let stopped = stopping::stop(session, &input.name, by, input.scope).await;
+    let stopped = stopping::stop(session, &input.name, by, input.scope, None).await;
     let reply = stopped.map_err(|error| Output::error(error.to_string()))?;
     if reply.stopped.is_empty() {
         return Ok(Output::ok(format!("{} was not running: nothing was stopped.", input.name)));

@@ -8,8 +8,7 @@ use serde::Deserialize;
 
 use super::{ends, turn_index};
 use crate::engine::ports::{Output, Phase, ToolCall};
-use crate::engine::session::{AgentCell, LastEnd, Session};
-use crate::rules::event::Outcome;
+use crate::engine::session::{AgentCell, Session};
 use crate::rules::id::{AgentName, CallId};
 use crate::rules::mail::{End, Point, Sender};
 use crate::rules::time::{Micros, Span};
@@ -187,15 +186,6 @@ fn state_of(other: &AgentCell) -> String {
     match (other.is_at_work(), last) {
         (true, _) => format!("{} is still running.", other.name),
         (false, None) => format!("{} has not run yet.", other.name),
-        (false, Some(end)) => wording::ended(other.name.as_str(), end_of(&end), &end.text),
-    }
-}
-
-fn end_of(end: &LastEnd) -> End {
-    match end.outcome {
-        Outcome::Finished => End::Finished,
-        Outcome::Stopped => End::Stopped,
-        Outcome::Failed => End::Failed,
-        Outcome::Limit => End::Limit,
+        (false, Some(end)) => wording::ended(other.name.as_str(), End::of(end.outcome), &end.text),
     }
 }

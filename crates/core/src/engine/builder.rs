@@ -1,0 +1,159 @@
+//! How a session begins, or goes on: what it is made of.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, OnceLock};
+
+use dashmap::DashMap;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
+
+use super::coordinator::Coordinator;
+use super::journal::{Draft, Journal};
+use super::ports::store::MemoryStore;
+use super::ports::{Clock, ModelFactory, Observer, RealClock, SessionJournal, Store, StoreError, Workplace};
+use super::recovery;
+use super::session::Session;
+use super::templates::{NoTemplates, Templates};
+use crate::rules::event::{EventKind, Place};
+use crate::rules::id::{AgentName, SessionId};
+use crate::rules::settings::Settings;
+
+/// What a coordinator is made of. Models and a workplace are needed, the rest has defaults.
+pub struct Builder {
+    session: SessionId,
+    settings: Settings,
+    clock: Option<Arc<dyn Clock>>,
+    store: Arc<dyn Store>,
+    models: Arc<dyn ModelFactory>,
+    workplace: Arc<dyn Workplace>,
+    templates: Arc<dyn Templates>,
+    observers: Vec<Arc<dyn Observer>>,
+    announced: BTreeMap<AgentName, AgentName>,
+    virtual_time: bool,
+    scenario: Option<Arc<str>>,
+    journal: Option<SessionJournal>,
+}
+
+impl Builder {
+    /// Models and a place to work in, and defaults for the rest.
+    pub(super) fn new(models: Arc<dyn ModelFactory>, workplace: Arc<dyn Workplace>) -> Self {
+        Self {
+            session: SessionId::new("s1"),
+            settings: Settings::default(),
+            clock: None,
+            store: Arc::new(MemoryStore),
+            models,
+            workplace,
+            templates: Arc::new(NoTemplates),
+            observers: Vec::new(),
+            announced: BTreeMap::new(),
+            virtual_time: false,
+            scenario: None,
+            journal: None,
+        }
+    }
+
+    /// The session's id; `s1` otherwise.
+    pub fn session(mut self, id: SessionId) -> Self {
+        self.session = id;
+        self
+    }
+
+    /// The settings of the session (agents bring their own).
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Another clock than the machine's.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Another store than the one that forgets.
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = store;
+        self
+    }
+
+    /// What `spawn_agent` can make.
+    pub fn templates(mut self, templates: Arc<dyn Templates>) -> Self {
+        self.templates = templates;
+        self
+    }
+
+    /// An agent that is still to be spawned, and its parent: others may already stand below it.
+    pub fn announce(mut self, agent: AgentName, parent: AgentName) -> Self {
+        self.announced.insert(agent, parent);
+        self
+    }
+
+    /// One more who is told of every event.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observers.push(observer);
+        self
+    }
+
+    /// Said in `session_started`.
+    pub fn virtual_time(mut self, yes: bool) -> Self {
+        self.virtual_time = yes;
+        self
+    }
+
+    /// Said in `session_started`: the scenario's path as given.
+    pub fn scenario(mut self, path: impl Into<Arc<str>>) -> Self {
+        self.scenario = Some(path.into());
+        self
+    }
+
+    /// Goes on with a session that was recorded: its agents, conversations, mailboxes and
+    /// receipts are there again. Nothing runs before [`Coordinator::go_on`]. The clock given
+    /// has to go on too ([`RealClock::since`]).
+    pub fn resume(mut self, journal: SessionJournal) -> Self {
+        self.session = journal.record.id.clone();
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Begins the session, or goes on with it.
+    pub async fn start(self) -> Result<Coordinator, StoreError> {
+        let clock = self.clock.unwrap_or_else(|| Arc::new(RealClock::start()));
+        let last_seq = self.journal.as_ref().map_or(0, |journal| journal.last_seq);
+        let session = Arc::new(Session {
+            id: self.session.clone(),
+            settings: Arc::new(self.settings),
+            journal: Journal::new(clock.clone(), self.store, self.observers, last_seq),
+            clock,
+            models: self.models,
+            workplace: self.workplace,
+            templates: self.templates,
+            agents: DashMap::new(),
+            announced: self.announced,
+            order: Mutex::default(),
+            waits: Mutex::default(),
+            urgent: Mutex::default(),
+            tasks: TaskTracker::new(),
+            expiries: AtomicU64::new(0),
+            busy: AtomicUsize::new(0),
+            rested: Notify::new(),
+            left: Mutex::default(),
+            spawn_spec: OnceLock::new(),
+        });
+        match self.journal {
+            Some(journal) => recovery::restore(&session, journal),
+            None => {
+                let started = EventKind::SessionStarted {
+                    session: self.session,
+                    version: env!("CARGO_PKG_VERSION").into(),
+                    virtual_time: self.virtual_time,
+                    scenario: self.scenario,
+                };
+                session.journal.record(Draft::event(Place::default(), started)).await?;
+            }
+        }
+        Ok(Coordinator { session })
+    }
+}

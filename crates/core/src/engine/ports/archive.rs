@@ -1,0 +1,189 @@
+//! The `Archive` port: what a store gives back, to whoever asks and to a session that goes on.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::store::{Accepted, AgentRecord, Row, RunEnd, Store, StoreError};
+use crate::rules::event::{Event, PlanStep};
+use crate::rules::id::{AgentName, MessageId, RunId, SessionId};
+use crate::rules::mail::{ReceiptState, Sender};
+use crate::rules::time::Micros;
+
+/// A session, as it was begun.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionRecord {
+    /// Its id.
+    pub id: SessionId,
+    /// When it began: microseconds since 1970 by the machine's clock.
+    pub began_at: u64,
+    /// The folder it works in.
+    pub folder: String,
+    /// The task, for people.
+    pub title: String,
+    /// What whoever began it wants to find again when it goes on.
+    pub memo: Value,
+}
+
+/// A session, as a list shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionSummary {
+    /// The session.
+    pub record: SessionRecord,
+    /// How often it was taken up: 1 when it was begun, one more each time.
+    pub epoch: u64,
+    /// How many agents it has.
+    pub agents: u64,
+    /// How many of them have a run that has not ended.
+    pub running: u64,
+    /// How many agents' last run was stopped by a shutdown (`reason` of its end), and goes on when the session does.
+    pub shut_down: u64,
+    /// The number of its last event, and when that was.
+    pub last_seq: u64,
+    /// When its last event was, since it began.
+    pub last_t: Micros,
+}
+
+/// An event as it is kept: the JSON of scenarios.md, section 4.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// Its number.
+    pub seq: u64,
+    /// Whom it concerns.
+    pub agent: Option<AgentName>,
+    /// The object, one line.
+    pub json: Arc<str>,
+}
+
+/// A row of the table `chat_messages` (docs/store.md).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChatMessage {
+    /// Whose conversation.
+    pub agent: AgentName,
+    /// In which run.
+    pub run: RunId,
+    /// Its place in the conversation: 1, 2, 3 …
+    pub seq: u64,
+    /// `user`, `assistant` or `tool`.
+    pub role: String,
+    /// `user`, `assistant`, `assistant_interrupted`, `tool_result` or `tool_partial`.
+    pub message_type: String,
+    /// The text.
+    pub content: String,
+    /// The tool, in a result.
+    pub tool_name: Option<String>,
+    /// The call, in a result.
+    pub tool_call_id: Option<String>,
+    /// The result, structured.
+    pub tool_result: Option<Value>,
+    /// What else belongs to it (semantics.md, section 6).
+    pub metadata: Value,
+    /// When: microseconds since 1970.
+    pub created_at: u64,
+}
+
+/// A message and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptMail {
+    /// The message.
+    pub accepted: Accepted,
+    /// The number of the event that told of it.
+    pub seq: u64,
+    /// Its receipt.
+    pub state: ReceiptState,
+}
+
+/// What is known of an agent: enough to go on where it was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentJournal {
+    /// As it was made.
+    pub record: AgentRecord,
+    /// Its conversation, oldest first.
+    pub rows: Vec<Row>,
+    /// The number of its last run; 0 before the first.
+    pub run: RunId,
+    /// The end of its last run that ended, and the number of the event that told of it.
+    pub last_end: Option<(RunEnd, u64)>,
+    /// Whether it was closed.
+    pub closed: bool,
+    /// How many turns it has taken in all its runs.
+    pub turns: u64,
+    /// The number of its last model call.
+    pub calls: u64,
+    /// Its plan.
+    pub plan: Vec<PlanStep>,
+    /// While its last run has not ended: the events of that run's last turn, and what stopped it, in order.
+    pub tail: Vec<Event>,
+}
+
+/// A session, as far as it was recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionJournal {
+    /// As it was begun.
+    pub record: SessionRecord,
+    /// The number of its last event.
+    pub last_seq: u64,
+    /// When that was, since the session began.
+    pub last_t: Micros,
+    /// Its agents, in its order.
+    pub agents: Vec<AgentJournal>,
+    /// Its messages in the order in which they were accepted: all that are not settled, and
+    /// the newest of those that are.
+    pub mail: Vec<KeptMail>,
+}
+
+/// A session that was taken up: where its writes go from now on, and what there is of it.
+pub struct TakenUp {
+    /// Accepts writes under the new epoch; whoever had the session before is refused.
+    pub store: Arc<dyn Store>,
+    /// The new epoch.
+    pub epoch: u64,
+    /// What there is.
+    pub journal: SessionJournal,
+}
+
+/// Begins and takes up sessions, and reads what was recorded.
+#[async_trait]
+pub trait Archive: Send + Sync {
+    /// Begins a session: where its writes go.
+    async fn begin(&self, record: SessionRecord) -> Result<Arc<dyn Store>, StoreError>;
+
+    /// Takes a session up under a new epoch. `None`: there is none of that id.
+    async fn take_up(&self, session: &SessionId) -> Result<Option<TakenUp>, StoreError>;
+
+    /// All sessions, the newest first.
+    async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError>;
+
+    /// What was recorded of a session, for whoever only looks.
+    async fn journal(&self, session: &SessionId) -> Result<Option<SessionJournal>, StoreError>;
+
+    /// At most `limit` events after the number `after`, in order; of one agent if asked.
+    async fn events(
+        &self,
+        session: &SessionId,
+        agent: Option<&AgentName>,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredEvent>, StoreError>;
+
+    /// At most `limit` rows of a conversation after the number `after`, in order.
+    async fn conversation(
+        &self,
+        session: &SessionId,
+        agent: &AgentName,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<ChatMessage>, StoreError>;
+
+    /// The receipts of a message, one for each receiver.
+    async fn receipts(
+        &self,
+        session: &SessionId,
+        from: &Sender,
+        id: &MessageId,
+    ) -> Result<Vec<(AgentName, ReceiptState)>, StoreError>;
+
+    /// How many writes were refused because another process had taken their session over.
+    fn stale_writes(&self) -> u64;
+}

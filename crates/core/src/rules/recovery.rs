@@ -1,0 +1,101 @@
+//! Where a run was when its process ended, and how its turn is closed.
+//!
+//! It reads the record and nothing else: what is not recorded did not happen, and what may
+//! have happened is said to be unknown (semantics.md, section 4). No call runs again by itself.
+
+use std::sync::Arc;
+
+use super::conversation::{Reply, ToolResult, ToolStatus};
+use super::event::{Event, EventKind};
+use super::id::{CallId, RunId, TurnId};
+use super::mail::Sender;
+use super::record::{Line, Open};
+use super::wording;
+
+/// A run whose end is not recorded.
+#[derive(Debug)]
+pub struct OpenRun {
+    /// Its number.
+    pub run: RunId,
+    /// The turn it was in; 0 before the first.
+    pub turn: TurnId,
+    /// What was under way.
+    pub left: Left,
+    /// Who had stopped it.
+    pub stopped_by: Option<Sender>,
+}
+
+/// What was under way when the process ended.
+#[derive(Debug)]
+pub enum Left {
+    /// Nothing yet: no model was called.
+    Start,
+    /// A model call: what it had said is lost.
+    Calling,
+    /// Nothing: the next turn was about to begin.
+    Between,
+    /// A reply without calls is recorded.
+    Replied(Arc<Reply>),
+    /// A turn's calls; those that ended have their results.
+    Tools {
+        /// The results, in call order, those of the lost calls among them.
+        results: Vec<ToolResult>,
+        /// The calls whose results are new.
+        lost: Vec<CallId>,
+    },
+}
+
+/// Finds where a run was: `open` is its turn without all results, `last` the last line of
+/// its record, `tail` the events of its last turn.
+pub fn left(open: Option<Open>, last: Option<&Line>, tail: &[Event]) -> Left {
+    match (open, last) {
+        (Some(open), _) => tools(&open, tail),
+        (None, Some(Line::Reply(reply))) => Left::Replied(reply.clone()),
+        (None, _) => between(tail),
+    }
+}
+
+fn tools(open: &Open, tail: &[Event]) -> Left {
+    let started = |id: &CallId| {
+        tail.iter()
+            .any(|event| matches!(&event.kind, EventKind::ToolStarted { tool, .. } if tool == id))
+    };
+    let mut lost = Vec::new();
+    let mut results = Vec::new();
+    for call in open.reply.calls() {
+        let result = open.result(call).cloned().unwrap_or_else(|| {
+            lost.push(call.id.clone());
+            let (status, text) = match started(&call.id) {
+                true => (ToolStatus::Unknown, wording::LOST),
+                false => (ToolStatus::Skipped, wording::NEVER_RAN),
+            };
+            let (id, name) = (call.id.clone(), call.name.clone());
+            ToolResult { id, name, status, is_error: true, text: text.into(), messages: Arc::default() }
+        });
+        results.push(result);
+    }
+    Left::Tools { results, lost }
+}
+
+/// Nothing of a turn's calls is open: was a model called, and had it ended?
+fn between(tail: &[Event]) -> Left {
+    let mut left = Left::Start;
+    for event in tail {
+        match &event.kind {
+            EventKind::ModelStarted { .. } => left = Left::Calling,
+            EventKind::ModelFinished { .. }
+            | EventKind::ModelInterrupted { .. }
+            | EventKind::ModelRetry { .. } => left = Left::Between,
+            _ => {}
+        }
+    }
+    left
+}
+
+/// Who stopped the run, as far as its events tell.
+pub fn stopped_by(tail: &[Event]) -> Option<Sender> {
+    tail.iter().rev().find_map(|event| match &event.kind {
+        EventKind::StopRequested { by, .. } => Some(Sender::of_word(by)),
+        _ => None,
+    })
+}
