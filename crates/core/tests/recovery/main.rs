@@ -1,0 +1,140 @@
+//! A process may end at any commit: nothing that was accepted is lost or doubled, every
+//! prompt stays valid and only grows, and no result lies (semantics.md, section 10).
+//!
+//! Every place is tried: a session of two agents is ended after its first, second, third …
+//! transaction, taken up, ended again a little later, taken up and played to its end.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod ledger;
+mod world;
+
+use std::sync::{Arc, OnceLock};
+
+use ledger::Ledger;
+use midturn_core::engine::{AgentSpec, Coordinator};
+use midturn_core::rules::event::{Event, EventKind};
+use midturn_core::rules::id::AgentName;
+use midturn_core::rules::mail::{ReceiptState, Role, Sender};
+use world::{Life, MESSAGES, World};
+
+fn name(text: &str) -> AgentName {
+    AgentName::new(text).unwrap()
+}
+
+/// A process that begins the session, or goes on with it.
+async fn live(world: &Arc<World>, ledger: &Arc<Ledger>) -> Life {
+    let life = Life { world: world.clone(), coordinator: Arc::new(OnceLock::new()) };
+    let builder = Coordinator::builder(Arc::new(life.clone()), Arc::new(life.clone())).store(ledger.clone());
+    let begun = ledger.len() > 0;
+    let builder = if begun { builder.resume(ledger.journal()) } else { builder };
+    let Ok(coordinator) = builder.start().await else { return life };
+    life.coordinator.set(coordinator.clone()).ok();
+    coordinator.go_on().await;
+    for spec in cast() {
+        // Who is there already keeps its name; a store that has ended takes nobody.
+        coordinator.cast_agent(spec).await.ok();
+    }
+    if begun {
+        life.say_again().await;
+    } else {
+        life.moment("start").await;
+    }
+    coordinator.quiet().await;
+    life
+}
+
+fn cast() -> [AgentSpec; 2] {
+    let lead = AgentSpec {
+        role: Role::Lead,
+        prompt: Some("See to it.".into()),
+        ..AgentSpec::new(name("lead"), "any")
+    };
+    let worker = AgentSpec {
+        parent: Some(name("lead")),
+        prompt: Some("Do it.".into()),
+        ..AgentSpec::new(name("worker"), "any")
+    };
+    [worker, lead]
+}
+
+/// Ends processes after so many transactions each, and plays the rest.
+async fn play(ends: &[usize]) -> (Arc<World>, Arc<Ledger>, Life) {
+    let (world, ledger) = (Arc::new(World::default()), Arc::new(Ledger::default()));
+    for transactions in ends {
+        ledger.live(*transactions);
+        live(&world, &ledger).await;
+    }
+    ledger.live(usize::MAX);
+    let life = live(&world, &ledger).await;
+    (world, ledger, life)
+}
+
+/// Invariants 1 to 4 and 6 to 8 of a session that was ended at any place.
+fn check(world: &World, ledger: &Ledger, life: &Life) -> Result<(), String> {
+    let requests = world.requests.lock();
+    for (agent, requests) in requests.iter() {
+        for pair in requests.windows(2) {
+            if !pair[1].starts_with(&pair[0]) {
+                return Err(format!("6: {agent} was sent {:#?} and then {:#?}", pair[0], pair[1]));
+            }
+        }
+    }
+    let last = |agent: &str| requests[&name(agent)].last().unwrap().join("\n");
+    let worker = last("worker");
+    for id in world.accepted.lock().keys() {
+        let times = worker.matches(&format!("Mind {id}.")).count();
+        if times != 1 {
+            return Err(format!("3: {id} is in the prompt {times} times: {worker}"));
+        }
+    }
+    let ends = |event: &Event| {
+        event.at.agent == Some(name("worker")) && matches!(event.kind, EventKind::RunFinished { .. })
+    };
+    let ends = ledger.events().iter().filter(|event| ends(event)).count();
+    if last("lead").matches("[worker finished").count() != ends {
+        return Err(format!("2: each of {ends} ends of the worker is not told once: {}", last("lead")));
+    }
+    let began = world.began.lock();
+    for id in ["a", "b", "c", "d"] {
+        let times = began.iter().filter(|began| began.as_str() == id).count();
+        let said = |status: &str| worker.contains(&format!("{id} {status}: "));
+        if times > 1 || (said("Completed") && times == 0) || (said("Skipped") && times > 0) {
+            return Err(format!("4: {id} began {times} times: {worker}"));
+        }
+    }
+    seqs(ledger)?;
+    receipts(life)
+}
+
+fn seqs(ledger: &Ledger) -> Result<(), String> {
+    let seqs: Vec<u64> = ledger.events().iter().map(|event| event.seq).collect();
+    let gapless = (1..).zip(&seqs).all(|(expected, seq)| expected == *seq);
+    if gapless { Ok(()) } else { Err(format!("events are not numbered without gaps: {seqs:?}")) }
+}
+
+fn receipts(life: &Life) -> Result<(), String> {
+    let coordinator = life.coordinator.get().unwrap();
+    for (id, ..) in MESSAGES {
+        let receipts = coordinator.receipts(&Sender::User, &midturn_core::rules::id::MessageId::new(id));
+        let states: Vec<ReceiptState> = receipts.iter().map(|receipt| receipt.state()).collect();
+        if !matches!(states.as_slice(), [ReceiptState::Answered { .. }]) {
+            return Err(format!("2: {id} was accepted and is {states:?}"));
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn invariants_2_3_4_6_hold_wherever_a_process_ends() {
+    let whole = play(&[]).await.1.len();
+    assert!(whole > 30, "the session has {whole} transactions");
+    for first in 1..whole {
+        for second in [0, 1, 2, 3, 5, 8, 13] {
+            let (world, ledger, life) = play(&[first, second]).await;
+            if let Err(breach) = check(&world, &ledger, &life) {
+                panic!("ended after {first} and {second} transactions: {breach}");
+            }
+        }
+    }
+}

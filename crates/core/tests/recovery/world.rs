@@ -1,0 +1,180 @@
+//! What agents of the recovery tests work with: models that answer from what they are sent
+//! and so need no memory of their own, tools that note what they began and ended, and a
+//! person who repeats each message until it is accepted.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use midturn_core::engine::ports::{
+    CallTraits, Changes, ErrorKind, Model, ModelFactory, ModelFailure, Output, Request, Returned, Tool, ToolCall,
+    ToolError, ToolSpec, Toolbox, Workplace,
+};
+use midturn_core::engine::{Coordinator, Message};
+use midturn_core::rules::conversation::{Block, Entry, Reply, StopReason, ToolUse};
+use midturn_core::rules::id::{AgentName, CallId, MessageId, RunId};
+use midturn_core::rules::mail::{Sender, Urgency};
+use parking_lot::Mutex;
+use serde_json::json;
+
+/// What outlives every process: the world outside of the store.
+#[derive(Default)]
+pub struct World {
+    /// The blocks of every request, by agent.
+    pub requests: Mutex<BTreeMap<AgentName, Vec<Vec<String>>>>,
+    /// The calls that began, in order.
+    pub began: Mutex<Vec<CallId>>,
+    /// The messages that the person was told are accepted.
+    pub accepted: Mutex<BTreeMap<&'static str, ()>>,
+}
+
+/// One process: it dies with its coordinator.
+#[derive(Clone)]
+pub struct Life {
+    pub world: Arc<World>,
+    pub coordinator: Arc<OnceLock<Coordinator>>,
+}
+
+/// The person's messages: id (which is in the text too), when it is first sent, how urgent it is.
+pub const MESSAGES: [(&str, &str, Urgency); 4] = [
+    ("at-the-start", "start", Urgency::NextBoundary),
+    ("while-b-runs", "b", Urgency::Urgent),
+    ("in-the-second-call", "call-2", Urgency::AfterTools),
+    ("at-the-end", "call-3", Urgency::FollowUp),
+];
+
+impl Life {
+    /// Sends what the person says at this moment.
+    pub async fn moment(&self, name: &str) {
+        for (id, when, urgency) in MESSAGES {
+            if when == name {
+                self.say(id, urgency).await;
+            }
+        }
+    }
+
+    /// Says everything again, as who can't know what was accepted.
+    pub async fn say_again(&self) {
+        for (id, _, urgency) in MESSAGES {
+            self.say(id, urgency).await;
+        }
+    }
+
+    async fn say(&self, id: &'static str, urgency: Urgency) {
+        let Some(coordinator) = self.coordinator.get() else { return };
+        let message = Message {
+            urgency: Some(urgency),
+            id: Some(MessageId::new(id)),
+            ..Message::new(Sender::User, "worker", format!("Mind {id}."))
+        };
+        if coordinator.send(message).await.is_ok() {
+            self.world.accepted.lock().insert(id, ());
+        }
+    }
+}
+
+/// What an agent says after so many replies.
+fn reply(agent: &str, replies: usize) -> Reply {
+    let calls: &[&str] = match (agent, replies) {
+        ("worker", 0) => &["a", "b", "c"],
+        ("worker", 1) => &["d"],
+        ("lead", 0) => &["wait"],
+        _ => &[],
+    };
+    let call = |id: &&str| {
+        let (name, input) = match *id {
+            "wait" => ("wait_agents", json!({"names": ["worker"]})),
+            _ => ("work", json!({})),
+        };
+        Block::ToolUse(ToolUse { id: CallId::new(*id), name: name.into(), input })
+    };
+    let text = Block::Text(format!("Reply {replies} of {agent}."));
+    let blocks = std::iter::once(text).chain(calls.iter().map(call)).collect();
+    let stop_reason = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+    Reply { blocks, stop_reason, ..Reply::default() }
+}
+
+struct Answering {
+    life: Life,
+    agent: AgentName,
+}
+
+#[async_trait]
+impl Model for Answering {
+    async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure> {
+        let blocks: Vec<String> = request.entries.iter().flat_map(|entry| blocks(entry)).collect();
+        let is_reply = |entry: &&Arc<Entry>| matches!(***entry, Entry::Assistant(_));
+        let replies = request.entries.iter().filter(is_reply).count();
+        self.life.world.requests.lock().entry(self.agent.clone()).or_default().push(blocks);
+        request.progress.sent();
+        if self.agent.as_str() == "worker" {
+            self.life.moment(&format!("call-{}", replies + 1)).await;
+        }
+        if request.cancel.is_cancelled() {
+            return Err(ModelFailure::new(ErrorKind::Cancelled, ""));
+        }
+        Ok(reply(self.agent.as_str(), replies))
+    }
+}
+
+/// The blocks of an entry as a provider sees them.
+fn blocks(entry: &Entry) -> Vec<String> {
+    match entry {
+        Entry::User(injected) => vec![injected.text.to_string()],
+        Entry::Assistant(reply) => reply.blocks.iter().map(|block| format!("{block:?}")).collect(),
+        Entry::Interrupted(partial) => panic!("a partial reply is in a prompt: {partial:?}"),
+        Entry::ToolResults { results, mail } => {
+            let result = |r: &midturn_core::rules::conversation::ToolResult| {
+                format!("{} {:?}: {}", r.id, r.status, r.text)
+            };
+            let mail = mail.iter().map(|mail| mail.text.to_string());
+            results.iter().map(result).chain(mail).collect()
+        }
+    }
+}
+
+#[async_trait]
+impl ModelFactory for Life {
+    async fn model(&self, agent: &AgentName, _: &str) -> Result<Box<dyn Model>, ModelFailure> {
+        Ok(Box::new(Answering { life: self.clone(), agent: agent.clone() }))
+    }
+}
+
+#[async_trait]
+impl Tool for Life {
+    fn spec(&self) -> Arc<ToolSpec> {
+        let (name, description) = ("work".into(), "Works.".into());
+        Arc::new(ToolSpec { name, description, input_schema: json!({"type": "object"}) })
+    }
+
+    fn traits(&self, _: &ToolUse) -> CallTraits {
+        CallTraits::SERIAL
+    }
+
+    async fn call(&self, call: ToolCall) -> Returned {
+        self.world.began.lock().push(call.call.id.clone());
+        self.moment(call.call.id.as_str()).await;
+        Output::ok(format!("{} is done", call.call.id)).into()
+    }
+}
+
+impl Toolbox for Life {
+    fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        vec![Tool::spec(self)]
+    }
+
+    fn find(&self, call: &ToolUse) -> Option<Arc<dyn Tool>> {
+        (&*call.name == "work").then(|| Arc::new(self.clone()) as Arc<dyn Tool>)
+    }
+}
+
+#[async_trait]
+impl Workplace for Life {
+    async fn open(&self, _: &AgentName) -> Result<Arc<dyn Toolbox>, ToolError> {
+        Ok(Arc::new(self.clone()))
+    }
+
+    async fn run_ended(&self, _: &AgentName, _: RunId) -> Result<Changes, ToolError> {
+        Ok(Changes::default())
+    }
+}
