@@ -5,4 +5,5 @@
 //! [`rules::boundary`]: it is one table.
 
 pub mod engine;
+pub mod fail;
 pub mod rules;

@@ -235,7 +235,7 @@ pub fn conversation(turns: u32) -> Vec<Entry> {
     let turn = |i| {
         let reply = reply(u64::from(i));
         let results = reply.calls().map(result).collect();
-        [Entry::Assistant(reply), Entry::ToolResults { results, mail: None }]
+        [Entry::Assistant(reply.into()), Entry::ToolResults { results, mail: None }]
     };
     (0..turns).flat_map(turn).collect()
 }
@@ -259,7 +259,7 @@ async fn bare_conversation() {
         };
         let reply = model.call(request).await.unwrap();
         let results: Vec<ToolResult> = reply.calls().map(result).collect();
-        entries.push(Arc::new(Entry::Assistant(reply)));
+        entries.push(Arc::new(Entry::Assistant(reply.into())));
         if results.is_empty() {
             break;
         }

@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use super::ports::store::{Accepted, AgentRecord, Commit, IN_FLIGHT, ReceiptMove, Row, RunEnd};
 use super::ports::{Clock, Observer, Store, StoreError, Transaction};
 use super::receipts::Receipts;
+use crate::fail;
 use crate::rules::event::{Event, EventKind, LiveEvent, LiveKind, Place, VERSION};
 use crate::rules::id::{AgentName, RunId, TurnId};
 use crate::rules::mail::{Mail, ReceiptState, ReturnReason};
@@ -153,11 +154,14 @@ impl Journal {
         let _room = self.room.acquire().await.map_err(closed)?;
         let began = self.clock.now();
         let (ticket, commit) = self.submit(draft)?;
+        fail::point("submitted");
         if let Err(error) = commit.await {
             self.broken.get_or_init(|| error.clone());
             return Err(error);
         }
+        fail::point("durable");
         self.tell(ticket);
+        fail::point("told");
         let took = self.clock.now().since(began);
         self.observers.iter().for_each(|observer| observer.stored(took));
         Ok(())

@@ -50,11 +50,7 @@ pub(crate) struct Asked {
 impl Asked {
     /// What an accepted message asked for.
     pub(crate) fn of(accepted: &Accepted) -> Self {
-        Self {
-            to: accepted.address.clone(),
-            text: accepted.mail.text.clone(),
-            urgency: accepted.urgency,
-        }
+        Self { to: accepted.address.clone(), text: accepted.mail.text.clone(), urgency: accepted.urgency }
     }
 }
 

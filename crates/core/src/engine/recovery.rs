@@ -14,6 +14,7 @@ use super::ports::store::RunEnd;
 use super::send::{self, Report};
 use super::session::{AgentCell, AgentState, LastEnd, Session};
 use super::{spawn, stop};
+use crate::fail;
 use crate::rules::conversation::{InterruptReason, MessageKey};
 use crate::rules::event::{EventKind, Outcome};
 use crate::rules::id::AgentName;
@@ -42,6 +43,7 @@ pub(crate) fn restore(session: &Arc<Session>, journal: SessionJournal) {
         session.agents.insert(cell.name.clone(), cell.clone());
         session.left.lock().push(left(cell, agent));
     }
+    fail::point("restored");
 }
 
 fn left(cell: Arc<AgentCell>, agent: &AgentJournal) -> LeftAgent {
@@ -62,7 +64,7 @@ fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentC
     let body = Body::recovered(agent, is_open, stopped_by.clone(), underway(own()));
     let state = AgentState {
         prompt: record.prompt.clone().filter(|_| agent.run == 0),
-        turn: agent.tail.iter().filter_map(|event| event.at.turn).max().unwrap_or(0),
+        turn: recovery::turn(&agent.tail),
         tokens: body.tokens(),
         last_end: agent.last_end.as_ref().map(|(end, _)| last_end(end)),
         plan: agent.plan.clone(),
@@ -157,7 +159,8 @@ impl Asks {
             None => Self { rest: Rest::Idle, after: 0 },
             Some((end, seq)) => {
                 let superseded = end.reason == Some(InterruptReason::Superseded);
-                let rest = if end.outcome == Outcome::Stopped && !superseded { Rest::Stopped } else { Rest::Idle };
+                let rest =
+                    if end.outcome == Outcome::Stopped && !superseded { Rest::Stopped } else { Rest::Idle };
                 let all = end.restarts || end.outcome == Outcome::Finished;
                 Self { rest, after: if all { 0 } else { *seq } }
             }
@@ -186,6 +189,7 @@ pub(crate) async fn go_on(session: &Arc<Session>) -> Vec<AgentName> {
             working.push(agent.cell.name.clone());
         }
     }
+    fail::point("gone_on");
     working
 }
 

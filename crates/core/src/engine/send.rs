@@ -10,6 +10,7 @@ use super::ports::Phase;
 use super::ports::store::Accepted;
 use super::receipts::{Asked, Receipt};
 use super::session::{AgentCell, Session};
+use crate::fail;
 use crate::rules::conversation::MessageKey;
 use crate::rules::event::{EventKind, Place};
 use crate::rules::id::{AgentName, MessageId, RunId};
@@ -321,7 +322,9 @@ pub(crate) fn would_accept(text: &str, to: &AgentCell) -> Result<(), Refusal> {
 
 /// Puts an accepted message into the mailbox, and wakes whoever it wakes.
 async fn deliver(session: &Arc<Session>, to: &Arc<AgentCell>, mail: Arc<Mail>, relation: Relation) {
-    match to.mailbox.push(mail.clone(), relation) {
+    let pushed = to.mailbox.push(mail.clone(), relation);
+    fail::point("mail_delivered");
+    match pushed {
         Pushed::Queued => {}
         Pushed::Wake => start_driver(session, to),
         Pushed::Returned(reason) => {

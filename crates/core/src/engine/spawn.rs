@@ -119,4 +119,3 @@ fn cell_of(spec: AgentSpec, index: u32, depth: u32) -> AgentCell {
         body: Mutex::default(),
     }
 }
-

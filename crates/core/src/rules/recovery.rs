@@ -57,8 +57,7 @@ pub fn left(open: Option<Open>, last: Option<&Line>, tail: &[Event]) -> Left {
 
 fn tools(open: &Open, tail: &[Event]) -> Left {
     let started = |id: &CallId| {
-        tail.iter()
-            .any(|event| matches!(&event.kind, EventKind::ToolStarted { tool, .. } if tool == id))
+        tail.iter().any(|event| matches!(&event.kind, EventKind::ToolStarted { tool, .. } if tool == id))
     };
     let mut lost = Vec::new();
     let mut results = Vec::new();
@@ -90,6 +89,11 @@ fn between(tail: &[Event]) -> Left {
         }
     }
     left
+}
+
+/// The turn that a run was in.
+pub fn turn(tail: &[Event]) -> TurnId {
+    tail.iter().filter_map(|event| event.at.turn).max().unwrap_or(0)
 }
 
 /// Who stopped the run, as far as its events tell.

@@ -144,7 +144,10 @@ mod tests {
                 input: serde_json::json!({}),
             })
         };
-        Arc::new(Entry::Assistant(Arc::new(Reply { blocks: ids.iter().map(call).collect(), ..Reply::default() })))
+        Arc::new(Entry::Assistant(Arc::new(Reply {
+            blocks: ids.iter().map(call).collect(),
+            ..Reply::default()
+        })))
     }
 
     fn answers(ids: &[&str], status: ToolStatus, text: &str) -> Arc<Entry> {

@@ -15,7 +15,7 @@ use midturn_core::rules::time::Micros;
 use parking_lot::Mutex;
 
 #[derive(Default)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     taken: Mutex<Vec<Arc<Transaction>>>,
     room: Mutex<usize>,
 }
@@ -33,19 +33,19 @@ impl Store for Ledger {
 
 impl Ledger {
     /// Lets the process live for so many transactions more.
-    pub fn live(&self, transactions: usize) {
+    pub(crate) fn live(&self, transactions: usize) {
         *self.room.lock() = self.taken.lock().len().saturating_add(transactions);
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.taken.lock().len()
     }
 
-    pub fn events(&self) -> Vec<Event> {
+    pub(crate) fn events(&self) -> Vec<Event> {
         self.taken.lock().iter().flat_map(|transaction| transaction.events.clone()).collect()
     }
 
-    pub fn journal(&self) -> SessionJournal {
+    pub(crate) fn journal(&self) -> SessionJournal {
         let taken = self.taken.lock();
         let events: Vec<&Event> = taken.iter().flat_map(|transaction| &transaction.events).collect();
         let agents = taken.iter().flat_map(|transaction| &transaction.agents);

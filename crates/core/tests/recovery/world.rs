@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use midturn_core::engine::ports::{
-    CallTraits, Changes, ErrorKind, Model, ModelFactory, ModelFailure, Output, Request, Returned, Tool, ToolCall,
-    ToolError, ToolSpec, Toolbox, Workplace,
+    CallTraits, Changes, ErrorKind, Model, ModelFactory, ModelFailure, Output, Request, Returned, Tool,
+    ToolCall, ToolError, ToolSpec, Toolbox, Workplace,
 };
 use midturn_core::engine::{Coordinator, Message};
 use midturn_core::rules::conversation::{Block, Entry, Reply, StopReason, ToolUse};
@@ -19,24 +19,24 @@ use serde_json::json;
 
 /// What outlives every process: the world outside of the store.
 #[derive(Default)]
-pub struct World {
+pub(crate) struct World {
     /// The blocks of every request, by agent.
-    pub requests: Mutex<BTreeMap<AgentName, Vec<Vec<String>>>>,
+    pub(crate) requests: Mutex<BTreeMap<AgentName, Vec<Vec<String>>>>,
     /// The calls that began, in order.
-    pub began: Mutex<Vec<CallId>>,
+    pub(crate) began: Mutex<Vec<CallId>>,
     /// The messages that the person was told are accepted.
-    pub accepted: Mutex<BTreeMap<&'static str, ()>>,
+    pub(crate) accepted: Mutex<BTreeMap<&'static str, ()>>,
 }
 
 /// One process: it dies with its coordinator.
 #[derive(Clone)]
-pub struct Life {
-    pub world: Arc<World>,
-    pub coordinator: Arc<OnceLock<Coordinator>>,
+pub(crate) struct Life {
+    pub(crate) world: Arc<World>,
+    pub(crate) coordinator: Arc<OnceLock<Coordinator>>,
 }
 
 /// The person's messages: id (which is in the text too), when it is first sent, how urgent it is.
-pub const MESSAGES: [(&str, &str, Urgency); 4] = [
+pub(crate) const MESSAGES: [(&str, &str, Urgency); 4] = [
     ("at-the-start", "start", Urgency::NextBoundary),
     ("while-b-runs", "b", Urgency::Urgent),
     ("in-the-second-call", "call-2", Urgency::AfterTools),
@@ -45,7 +45,7 @@ pub const MESSAGES: [(&str, &str, Urgency); 4] = [
 
 impl Life {
     /// Sends what the person says at this moment.
-    pub async fn moment(&self, name: &str) {
+    pub(crate) async fn moment(&self, name: &str) {
         for (id, when, urgency) in MESSAGES {
             if when == name {
                 self.say(id, urgency).await;
@@ -54,7 +54,7 @@ impl Life {
     }
 
     /// Says everything again, as who can't know what was accepted.
-    pub async fn say_again(&self) {
+    pub(crate) async fn say_again(&self) {
         for (id, _, urgency) in MESSAGES {
             self.say(id, urgency).await;
         }

@@ -10,6 +10,7 @@ use crate::engine::ports::Changes;
 use crate::engine::ports::store::RunEnd;
 use crate::engine::session::LastEnd;
 use crate::engine::{send, stop};
+use crate::fail;
 use crate::rules::conversation::{Entry, ToolResult, ToolStatus};
 use crate::rules::event::{EventKind, Outcome, PlanStatus};
 use crate::rules::id::AgentName;
@@ -46,6 +47,7 @@ impl Driver {
         if let Err(error) = self.session.journal.record(draft).await {
             tracing::error!(agent = %self.cell.name, %error, "the end of the run is not recorded");
         }
+        fail::point("run_ended");
         self.tell_parent(ending.outcome, text);
         true
     }

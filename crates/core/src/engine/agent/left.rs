@@ -8,8 +8,8 @@ use crate::engine::ports::archive::AgentJournal;
 use crate::rules::conversation::{InterruptReason, Partial, Usage};
 use crate::rules::event::EventKind;
 use crate::rules::mail::Sender;
-use crate::rules::record::{Fold, Line};
-use crate::rules::recovery::{Left, OpenRun, left};
+use crate::rules::record::{Fold, Line, Open};
+use crate::rules::recovery::{self, Left, OpenRun, left};
 use crate::rules::run::Spent;
 
 /// Messages in the conversation whose receipts have not come to their end.
@@ -36,6 +36,29 @@ impl From<&Left> for GoesOn {
     }
 }
 
+/// What an agent's replies have cost and said.
+#[derive(Default)]
+struct Said {
+    usage: Usage,
+    usage_of_run: Usage,
+    last_text: String,
+}
+
+impl Said {
+    fn of(journal: &AgentJournal) -> Self {
+        let mut said = Self::default();
+        for row in &journal.rows {
+            let Line::Reply(reply) = &row.line else { continue };
+            said.usage.add(reply.usage);
+            if row.run == journal.run {
+                said.usage_of_run.add(reply.usage);
+            }
+            said.last_text = reply.text();
+        }
+        said
+    }
+}
+
 impl Body {
     /// The body of an agent whose session goes on; with `stopped_by` its open run had been stopped.
     pub(crate) fn recovered(
@@ -44,31 +67,24 @@ impl Body {
         stopped_by: Option<Sender>,
         underway: Underway,
     ) -> Self {
-        let replies = || journal.rows.iter().filter_map(|row| reply_of(&row.line).map(|reply| (row.run, reply)));
-        let usage = |wanted: &dyn Fn(u64) -> bool| {
-            let mut usage = Usage::default();
-            replies().filter(|(run, _)| wanted(*run)).for_each(|(_, reply)| usage.add(reply.usage));
-            usage
-        };
+        let said = Said::of(journal);
         let fold: Fold = journal.rows.iter().map(|row| &row.line).collect();
-        let (prompt, left_run) = if is_open {
-            let (prompt, open) = fold.open();
-            let last = journal.rows.last().filter(|row| row.run == journal.run).map(|row| &row.line);
-            let turn = journal.tail.iter().filter_map(|event| event.at.turn).max().unwrap_or(0);
-            let left = left(open, last, &journal.tail);
-            let open = OpenRun { run: journal.run, turn, left, stopped_by };
-            (prompt, Some(LeftRun { open, usage: usage(&|run| run == journal.run) }))
-        } else {
-            (fold.closed(), None)
+        let (prompt, left) = match is_open {
+            false => (fold.closed(), None),
+            true => {
+                let (prompt, open) = fold.open();
+                let open = open_run(journal, open, stopped_by);
+                (prompt, Some(LeftRun { open, usage: said.usage_of_run }))
+            }
         };
         Self {
             prompt,
-            spent: Spent { turns: journal.turns, tokens: usage(&|_| true).total() },
+            spent: Spent { turns: journal.turns, tokens: said.usage.total() },
             calls: journal.calls,
             unsent: underway.unsent,
             unanswered: underway.unanswered,
-            last_text: replies().last().map(|(_, reply)| reply.text()).unwrap_or_default().into(),
-            left: left_run,
+            last_text: said.last_text.into(),
+            left,
             ..Self::default()
         }
     }
@@ -79,11 +95,10 @@ impl Body {
     }
 }
 
-fn reply_of(line: &Line) -> Option<&crate::rules::conversation::Reply> {
-    match line {
-        Line::Reply(reply) => Some(reply),
-        Line::Prompt(_) | Line::Alone(..) | Line::Interrupted(_) | Line::Result(_) | Line::Beside(..) => None,
-    }
+fn open_run(journal: &AgentJournal, open: Option<Open>, stopped_by: Option<Sender>) -> OpenRun {
+    let last = journal.rows.last().filter(|row| row.run == journal.run).map(|row| &row.line);
+    let left = left(open, last, &journal.tail);
+    OpenRun { run: journal.run, turn: recovery::turn(&journal.tail), left, stopped_by }
 }
 
 impl Driver {

@@ -19,6 +19,7 @@ use super::mailbox::Mailbox;
 use super::ports::{Model, Phase, StoreError, ToolSpec, Toolbox};
 use super::session::{Activity, ActivityKind, AgentCell, Session};
 use super::tools;
+use crate::fail;
 use crate::rules::conversation::{Entry, Injected, MessageKey, Usage};
 use crate::rules::event::{EventKind, Place, Trigger};
 use crate::rules::id::RunId;
@@ -247,6 +248,7 @@ impl Driver {
     /// if there are any: one transaction. `false`: there was nothing after all, look again.
     async fn inject(&mut self, take: Take) -> bool {
         let mail = self.mailbox().take(take.point.takes());
+        fail::point("mail_taken");
         if mail.is_empty() && take.point == Point::B {
             return false;
         }

@@ -7,6 +7,7 @@ use super::{Driver, Equipment, Inbound};
 use crate::engine::journal::Draft;
 use crate::engine::ports::{ErrorKind, ModelFailure, Phase, Request};
 use crate::engine::session::ActivityKind;
+use crate::fail;
 use crate::rules::batch::PlannedCall;
 use crate::rules::boundary::{Moment, look};
 use crate::rules::conversation::{Block, Entry, InterruptReason, Reply};
@@ -88,6 +89,7 @@ impl Driver {
         self.begins(ActivityKind::Model(call));
         let heard = self.listen(&stream).await;
         self.cell.state.lock().activity.clear();
+        fail::point("reply_heard");
         match heard {
             Ok(reply) => Attempt::Whole(reply),
             Err(failure) if failure.kind == ErrorKind::Cancelled => {
@@ -134,6 +136,7 @@ impl Driver {
                 biased;
                 result = &mut reply => break result,
                 () = stream.sent.notified() => {
+                    fail::point("request_sent");
                     let draft = handed_over.sent(self.body.calls);
                     if let Err(error) = self.session.journal.record(draft).await {
                         break Err(ModelFailure::new(ErrorKind::InvalidRequest, error.to_string()));

@@ -12,6 +12,7 @@ use crate::engine::output::{Capped, RESULT, SHOWN, capped};
 use crate::engine::ports::{CallTraits, Output, Phase, Returned, Tool, ToolCall};
 use crate::engine::session::{Activity, ActivityKind};
 use crate::engine::tools;
+use crate::fail;
 use crate::rules::batch::PlannedCall;
 use crate::rules::conversation::{Entry, ToolResult, ToolUse};
 use crate::rules::event::EventKind;
@@ -101,6 +102,7 @@ impl Driver {
         for (index, call) in asked {
             self.spawn(index, call);
         }
+        fail::point("tools_started");
     }
 
     /// A call of the last reply.
@@ -210,6 +212,7 @@ impl Driver {
         };
         // A call that was given up is nobody's any more.
         let Some(call) = self.bench.running.remove(&id) else { return };
+        fail::point("tool_ended");
         self.bench.news = true;
         let output = match came {
             Ok(Returned::Done(output)) => output,
