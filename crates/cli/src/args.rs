@@ -1,8 +1,18 @@
 //! The command line's form: commands, options and their help. It decides nothing.
 
+mod client;
+mod history;
+mod serve;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+pub use client::{
+    AgentArgs, ClientArgs, Level, PsArgs, SendArgs, StatsArgs, StopArgs, WaitState, WatchArgs, WithdrawArgs,
+};
+pub use history::{ExportArgs, LogArgs, SessionsArgs};
+pub use serve::{ResumeArgs, ServeArgs};
 
 /// Parallel coding agents that are corrected in the middle of their work.
 #[derive(Debug, Parser)]
@@ -26,6 +36,45 @@ pub enum Command {
     /// Give a task to a lead agent, which may spawn subagents; steer them while they work
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),
+    /// Carry sessions for whoever asks: other terminals, editors, scripts, the page
+    #[command(after_help = serve::SERVE_HELP)]
+    Serve(ServeArgs),
+    /// Go on with a session where it was when its process ended
+    #[command(after_help = serve::RESUME_HELP)]
+    Resume(ResumeArgs),
+    /// List the sessions of this project
+    #[command(after_help = history::SESSIONS_HELP)]
+    Sessions(SessionsArgs),
+    /// Show what happened in a session
+    #[command(after_help = history::LOG_HELP)]
+    Log(LogArgs),
+    /// Write a session as a scenario file that can be replayed
+    #[command(after_help = history::EXPORT_HELP)]
+    Export(ExportArgs),
+    /// Show the agents of a running session and what they do
+    #[command(after_help = client::PS_HELP)]
+    Ps(PsArgs),
+    /// Send an agent a message while it works
+    #[command(after_help = client::SEND_HELP)]
+    Send(SendArgs),
+    /// Take back a message that no agent has read yet
+    #[command(after_help = client::WITHDRAW_HELP)]
+    Withdraw(WithdrawArgs),
+    /// Stop what an agent does; it can be sent on afterwards
+    #[command(after_help = client::STOP_HELP)]
+    Stop(StopArgs),
+    /// See what the agents do and say, live
+    #[command(after_help = client::WATCH_HELP)]
+    Watch(WatchArgs),
+    /// Show what an agent changed on its branch
+    #[command(after_help = client::DIFF_HELP)]
+    Diff(AgentArgs),
+    /// Merge an agent's branch into what is checked out here; nothing is forced
+    #[command(after_help = client::MERGE_HELP)]
+    Merge(AgentArgs),
+    /// Show the figures of the running process
+    #[command(after_help = client::STATS_HELP)]
+    Stats(StatsArgs),
     /// Play scenario files on a virtual clock and check what comes of them
     #[command(after_help = REPLAY_HELP)]
     Replay(ReplayArgs),
@@ -85,6 +134,9 @@ pub struct RunArgs {
     /// Write the events to standard output, one JSON object a line, instead of the answer
     #[arg(long)]
     pub json: bool,
+    /// Where the session is kept
+    #[command(flatten)]
+    pub store: StoreArgs,
     /// What is laid over the configuration
     #[command(flatten)]
     pub layer: LayerArgs,
@@ -102,7 +154,7 @@ pub struct ConfigArgs {
 }
 
 /// Options of every command that reads the configuration.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct LayerArgs {
     /// The lead's model: anthropic/NAME, openai/NAME, openai-chat/NAME, an alias, or scripted:FILE
     #[arg(long, value_name = "NAME")]
@@ -111,6 +163,25 @@ pub struct LayerArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Work in this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub cwd: Option<PathBuf>,
+}
+
+/// The option of every command that has to do with what is kept.
+#[derive(Debug, Clone, Default, Args)]
+pub struct StoreArgs {
+    /// Keep sessions here instead of the project's own file: a path, or postgres://USER@HOST/NAME
+    #[arg(long, value_name = "PATH|URL", value_hint = ValueHint::FilePath)]
+    pub store: Option<String>,
+}
+
+/// Options of every command that needs a project and no configuration.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PlaceArgs {
+    /// Where sessions are kept
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// The project that this folder is in
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub cwd: Option<PathBuf>,
 }

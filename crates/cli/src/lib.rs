@@ -5,11 +5,15 @@
 
 pub mod agents;
 pub mod args;
+pub mod client;
 pub mod commands;
 pub mod config;
 pub mod env;
 pub mod failure;
+pub mod history;
+pub mod host;
 pub mod log;
+pub mod project;
 pub mod replay;
 pub mod run;
 
@@ -44,6 +48,19 @@ pub fn main() -> ExitCode {
 fn dispatch(command: Command, env: &Env) -> Result<End, Failure> {
     match command {
         Command::Run(args) => run::run(&args, env),
+        Command::Serve(args) => host::serve(&args, env),
+        Command::Resume(args) => host::resume(&args, env),
+        Command::Export(_) => Err(Failure::failed("this command is not there yet")),
+        Command::Sessions(args) => history::sessions(&args, env),
+        Command::Log(args) => history::log(&args, env),
+        Command::Ps(args) => client::ps(&args, env),
+        Command::Send(args) => client::send(&args, env),
+        Command::Withdraw(args) => client::withdraw(&args, env),
+        Command::Stop(args) => client::stop(&args, env),
+        Command::Watch(args) => client::watch(&args, env),
+        Command::Diff(args) => client::diff(&args, env),
+        Command::Merge(args) => client::merge(&args, env),
+        Command::Stats(args) => client::stats(&args, env),
         Command::Replay(args) => replay::replay(&args),
         Command::Schema { format: Format::Scenario } => {
             commands::print(&format!("{:#}\n", midturn_scenario::schema()))

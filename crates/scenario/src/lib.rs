@@ -8,6 +8,7 @@
 
 pub mod error;
 pub mod expect;
+pub mod export;
 pub mod file;
 pub mod play;
 pub mod record;

@@ -8,6 +8,9 @@
 mod arguments;
 pub mod capture;
 mod ground;
+pub mod leftovers;
+mod mark;
+mod planted;
 pub mod process;
 pub mod root;
 pub mod toolbox;

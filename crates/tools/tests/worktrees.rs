@@ -3,74 +3,9 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use midturn_core::engine::ports::Workplace as _;
-use midturn_core::rules::id::{AgentName, SessionId};
-use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation};
-use serde_json::json;
-use support::{call, name, supervisor};
-
-/// A project and a state folder.
-struct Project {
-    folder: tempfile::TempDir,
-    state: tempfile::TempDir,
-}
-
-impl Project {
-    /// With one commit of a file.
-    fn new() -> Self {
-        let project = Self::empty();
-        project.git(&["init", "-q", "-b", "main"]);
-        project.write("a.txt", "one\n");
-        project.commit();
-        project
-    }
-
-    fn empty() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), state: tempfile::tempdir().unwrap() }
-    }
-
-    fn write(&self, file: &str, text: &str) {
-        let path = self.folder.path().join(file);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-
-    fn commit(&self) {
-        self.git(&["add", "-A"]);
-        self.git(&["-c", "user.name=p", "-c", "user.email=p@example.invalid", "commit", "-q", "-m", "c"]);
-    }
-
-    fn git(&self, words: &[&str]) -> String {
-        git(self.folder.path(), words)
-    }
-
-    fn workplace(&self) -> GitWorkplace {
-        self.workplace_in(self.folder.path())
-    }
-
-    fn workplace_in(&self, folder: &Path) -> GitWorkplace {
-        let place = |agent: &AgentName| {
-            AgentPlace::new(if agent.as_str() == "lead" { Isolation::None } else { Isolation::Worktree })
-        };
-        GitWorkplace::new(folder, self.state.path(), &SessionId::new("s1"), place).supervisor(supervisor())
-    }
-}
-
-fn git(folder: &Path, words: &[&str]) -> String {
-    let output = Command::new("git").args(words).current_dir(folder).output().unwrap();
-    assert!(output.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
-}
-
-async fn run(workplace: &GitWorkplace, agent: &str, command: &str) -> PathBuf {
-    let toolbox = workplace.open(&name(agent)).await.unwrap();
-    let output = call(&toolbox, "bash", json!({"command": command})).await;
-    assert!(!output.is_error, "{command}: {}", output.text);
-    workplace.folder(&name(agent)).unwrap()
-}
+use support::name;
+use support::project::{Project, run};
 
 #[tokio::test]
 async fn each_subagent_has_its_own_worktree_and_the_lead_the_folder_itself() {

@@ -1,5 +1,6 @@
 //! The models of a run: real ones behind `midturn-providers`, or scripts out of a scenario file.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use midturn_core::engine::ports::{Clock, ModelFactory, ModelFailure};
 use midturn_core::engine::scripted::{ScriptedModels, Scripts};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Role;
+use midturn_core::rules::time::Micros;
 use midturn_providers::{Endpoint, Provider, Providers, Secret};
 
 use crate::config::{Config, General, Origin};
@@ -15,6 +17,20 @@ use crate::failure::Failure;
 
 /// What begins the name of a scripted model.
 const SCRIPTED: &str = "scripted:";
+
+/// The name of the model that a scenario file scripts.
+pub(crate) fn scripted_by(path: &Path) -> String {
+    format!("{SCRIPTED}{}", path.display())
+}
+
+/// What a session that goes on has had already; nothing of it for a new one.
+#[derive(Debug, Clone, Default)]
+pub struct Earlier {
+    /// How long ago it began.
+    pub began: Micros,
+    /// How many model calls each agent has made.
+    pub calls: BTreeMap<AgentName, u64>,
+}
 
 /// The models of a run.
 pub struct Models {
@@ -35,9 +51,15 @@ impl Models {
     ///
     /// # Errors
     /// [`Failure::Usage`]: there is no such model, its key is missing, or the scenario file is not sound.
-    pub fn open(name: &str, config: &Config, env: &Env, clock: &Arc<dyn Clock>) -> Result<Self, Failure> {
+    pub fn open(
+        name: &str,
+        config: &Config,
+        env: &Env,
+        clock: &Arc<dyn Clock>,
+        earlier: &Earlier,
+    ) -> Result<Self, Failure> {
         match name.strip_prefix(SCRIPTED) {
-            Some(path) => scripted(name, Path::new(path), clock),
+            Some(path) => scripted(name, Path::new(path), clock, earlier),
             None => real(name, config, env),
         }
     }
@@ -57,7 +79,12 @@ fn real(name: &str, config: &Config, env: &Env) -> Result<Models, Failure> {
     })
 }
 
-fn scripted(name: &str, path: &Path, clock: &Arc<dyn Clock>) -> Result<Models, Failure> {
+fn scripted(
+    name: &str,
+    path: &Path,
+    clock: &Arc<dyn Clock>,
+    earlier: &Earlier,
+) -> Result<Models, Failure> {
     let scenario = midturn_scenario::file::load(path).map_err(|error| Failure::usage(error.to_string()))?;
     let lead = scenario.agents.iter().find(|agent| agent.role == Role::Lead && agent.model.is_some());
     let lead = lead.map(|agent| agent.name.clone()).ok_or_else(|| {
@@ -66,8 +93,16 @@ fn scripted(name: &str, path: &Path, clock: &Arc<dyn Clock>) -> Result<Models, F
             path.display()
         ))
     })?;
-    let scripts: Scripts =
-        scenario.agents.into_iter().filter_map(|agent| Some((agent.name, agent.model?))).collect();
+    let scripts: Scripts = scenario
+        .agents
+        .into_iter()
+        .filter_map(|agent| {
+            // Each call has used an entry up, those that were cut short too.
+            let used = usize::try_from(earlier.calls.get(&agent.name).copied().unwrap_or(0)).ok()?;
+            let rest: Arc<_> = agent.model?.iter().skip(used).cloned().collect();
+            Some((agent.name, rest))
+        })
+        .collect();
     let factory = Arc::new(ScriptedModels::new(clock.clone(), scripts));
     Ok(Models { lead, name: name.to_owned(), factory, providers: None, scenario: Some(path.to_owned()) })
 }

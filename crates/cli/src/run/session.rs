@@ -18,11 +18,15 @@ use super::watcher::LeadWatcher;
 use crate::failure::End;
 
 /// A run under way.
-pub(super) struct Session {
-    pub(super) coordinator: Coordinator,
-    pub(super) lead: AgentName,
-    pub(super) watcher: Arc<LeadWatcher>,
-    pub(super) console: Arc<Console>,
+pub struct Session {
+    /// Its agents.
+    pub(crate) coordinator: Coordinator,
+    /// Its lead.
+    pub(crate) lead: AgentName,
+    /// The lead's last word.
+    pub(crate) watcher: Arc<LeadWatcher>,
+    /// What the person reads.
+    pub(crate) console: Arc<Console>,
 }
 
 /// Why a run is over.
@@ -38,7 +42,7 @@ enum Over {
 
 impl Session {
     /// Steers the run by what is typed until it is over; then stops what is left and reports.
-    pub(super) async fn steer(
+    pub async fn steer(
         &self,
         mut lines: mpsc::Receiver<Typed>,
         interrupted: CancellationToken,
@@ -146,7 +150,7 @@ impl Session {
 }
 
 /// A line of `/ps`.
-fn listed(status: &AgentStatus) -> String {
+pub(crate) fn listed(status: &AgentStatus) -> String {
     let standing = match status.standing {
         Standing::Running => "running",
         Standing::Winding { .. } => "ending",
@@ -161,7 +165,7 @@ fn listed(status: &AgentStatus) -> String {
 }
 
 /// What an agent changed, and what a person has to know of it.
-fn changes(status: &AgentStatus) -> Vec<String> {
+pub(crate) fn changes(status: &AgentStatus) -> Vec<String> {
     let name = &status.name;
     let shown = |text: &str| -> String { progress::harmless(text).filter(|c| *c != '\n').collect() };
     let mut lines = Vec::new();

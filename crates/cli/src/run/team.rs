@@ -11,6 +11,8 @@ use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Role;
 use midturn_core::rules::settings::Settings;
 use midturn_tools::workplace::AgentPlace;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::names::{self, Allowed, INHERIT};
 use super::prompts::{self, Parts};
@@ -39,8 +41,9 @@ pub struct Common {
     pub scripted: Option<String>,
 }
 
-/// What an agent was made with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What an agent was made with. It is kept with the agent, so that its place is made the
+/// same way when its session goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Member {
     model: String,
     tools: Option<Vec<String>>,
@@ -83,9 +86,11 @@ impl Team {
         let system =
             prompts::system(Parts { name, parent: None, place: &place, definition: None, instructions });
         // The lead works where the person stands: what it does is what they asked for.
-        self.ask(name, Member { model: model.to_owned(), tools: None, isolation: Isolation::None });
+        let memo =
+            self.ask(name, Member { model: model.to_owned(), tools: None, isolation: Isolation::None });
         AgentSpec {
             role: Role::Lead,
+            memo,
             prompt: Some(task.to_owned()),
             system,
             settings: self.common.settings.clone(),
@@ -166,8 +171,22 @@ impl Team {
         })
     }
 
-    fn ask(&self, name: &AgentName, member: Member) {
+    /// Remembers who was asked for, and gives what is to be kept with the agent.
+    fn ask(&self, name: &AgentName, member: Member) -> Value {
+        let memo = serde_json::to_value(&member).unwrap_or_default();
         lock(&self.asked).insert(name.clone(), member);
+        memo
+    }
+
+    /// An agent of a session that goes on.
+    ///
+    /// # Errors
+    /// What was kept with it is not what this program keeps.
+    pub fn restore(&self, name: &AgentName, memo: &Value) -> Result<(), String> {
+        let member = Member::deserialize(memo)
+            .map_err(|error| format!("what was kept with the agent `{name}` can't be read: {error}"))?;
+        lock(&self.members).insert(name.clone(), member);
+        Ok(())
     }
 }
 
@@ -192,9 +211,10 @@ impl Templates for Team {
             instructions: &self.common.instructions,
         });
         let tools = self.tools_of(definition, parent);
-        self.ask(name, Member { model: model.clone(), tools, isolation });
+        let memo = self.ask(name, Member { model: model.clone(), tools, isolation });
         Ok(AgentSpec {
             system,
+            memo,
             settings: self.common.settings.clone(),
             ..AgentSpec::new(name.clone(), model)
         })

@@ -13,6 +13,8 @@ use tokio::sync::oneshot;
 
 use super::supervise::{SUPERVISE, Supervision};
 use super::{Command, Supervisor};
+use crate::mark::Mark;
+use crate::planted;
 
 /// A supervisor that was started and waits for its command.
 pub(super) struct Launched {
@@ -54,6 +56,8 @@ pub(super) async fn launch(
         // Where to look for the command; the rest of its environment is in the request.
         .env_clear()
         .envs(command.environment.iter().filter(|(name, _)| name == "PATH").map(|(name, path)| (name, path)))
+        .envs(supervisor.mark.as_ref().map(Mark::entry))
+        .envs(planted::handed_on())
         .stdin(OwnedFd::from(theirs))
         .stdout(writer.try_clone()?)
         .stderr(Stdio::from(writer));

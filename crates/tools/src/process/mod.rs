@@ -6,6 +6,7 @@
 mod launch;
 mod running;
 mod supervise;
+pub(crate) mod table;
 mod wire;
 
 use std::ffi::OsString;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
+use midturn_core::rules::id::SessionId;
 use tokio_util::sync::CancellationToken;
 
 pub use self::supervise::{SUPERVISE, Supervision, supervise_main};
@@ -21,6 +23,8 @@ pub use self::wire::Status;
 
 use self::running::Running;
 use self::wire::Report;
+use crate::mark::{Mark, Purpose, is_mark};
+use crate::planted::{Fault, planted};
 
 /// One command to run.
 #[derive(Clone, Debug)]
@@ -80,6 +84,7 @@ pub struct Supervisor {
     program: PathBuf,
     grace: Duration,
     supervision: AtomicU8,
+    mark: Option<Mark>,
 }
 
 impl Supervisor {
@@ -95,18 +100,30 @@ impl Supervisor {
 
     /// Supervisors that are another program, which behaves as [`Supervisor::ourselves`] says.
     pub fn with_program(program: impl Into<PathBuf>) -> Self {
-        let best = if rustix::process::geteuid().is_root() {
+        let best = if planted(Fault::GroupKillOnly) {
+            Supervision::Subreaper
+        } else if rustix::process::geteuid().is_root() {
             Supervision::Namespace
         } else {
             Supervision::UserNamespace
         };
-        Self { program: program.into(), grace: Self::GRACE, supervision: AtomicU8::new(best as u8) }
+        let supervision = AtomicU8::new(best as u8);
+        Self { program: program.into(), grace: Self::GRACE, supervision, mark: None }
     }
 
     /// With another grace between SIGTERM and SIGKILL; counted in whole milliseconds.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
+        self
+    }
+
+    /// With a mark of this session in the environment of every command and of its supervisor,
+    /// by which [`leftovers::end`](crate::leftovers::end) finds them when we are dead. Without
+    /// `/proc` there is none, and none could be found.
+    #[must_use]
+    pub fn of_session(mut self, session: &SessionId) -> Self {
+        self.mark = Mark::new(session.as_str(), Purpose::Command).ok();
         self
     }
 
@@ -136,7 +153,7 @@ impl Supervisor {
         cancel: &CancellationToken,
         output: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Ended, RunError> {
-        let request = wire::request(&command.words, &command.environment).ok_or(RunError::Words)?;
+        let request = wire::request(&command.words, &self.environment(command)).ok_or(RunError::Words)?;
         loop {
             let supervision = self.supervision();
             let Some((report, cause)) = self.attempt(supervision, command, &request, cancel, output).await?
@@ -155,6 +172,12 @@ impl Supervisor {
                 }
             };
         }
+    }
+
+    /// The mark comes first, so that it is found where there is a lot to read.
+    fn environment(&self, command: &Command) -> Vec<(OsString, OsString)> {
+        let given = command.environment.iter().filter(|(name, _)| !is_mark(name)).cloned();
+        self.mark.iter().map(Mark::entry).chain(given).collect()
     }
 
     /// `None`: this kind of supervision was refused before there was a supervisor.

@@ -7,14 +7,14 @@ use midturn_core::engine::ports::Changes;
 use midturn_core::rules::id::RunId;
 
 use super::git::{Git, GitError, parts};
+use super::relative;
 use super::worktree::Worktree;
 use crate::root::TEMPORARY;
 
 /// Commits what changed and says which files are different from the worktree's start.
 pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId) -> Changes {
     let mut changes = Changes { branch: Some(worktree.branch.clone()), ..Changes::default() };
-    let end =
-        RunEnd { worktree, git: Git::new(&worktree.top).by(agent), message: format!("{agent}: run {run}") };
+    let end = RunEnd { worktree, git: worktree.git().by(agent), message: format!("{agent}: run {run}") };
     if let Err(error) = end.save(&mut changes.notes).await {
         changes
             .notes
@@ -35,15 +35,11 @@ struct RunEnd<'a> {
 }
 
 impl RunEnd<'_> {
-    fn reference(&self) -> String {
-        format!("refs/heads/{}", self.worktree.branch)
-    }
-
     /// Saves what is uncommitted, and what was committed elsewhere than on the branch.
     async fn save(&self, notes: &mut Vec<String>) -> Result<(), GitError> {
         let status = self.git.bytes(&["status", "--porcelain=v1", "-z", "--untracked-files=all"]).await?;
         let head = self.git.maybe(&["symbolic-ref", "--quiet", "HEAD"]).await?;
-        if head.as_deref() != Some(&self.reference()) {
+        if head.as_deref() != Some(&self.worktree.reference()) {
             return self.save_from_elsewhere(head, notes).await;
         }
         if parts(&status).next().is_none() {
@@ -94,8 +90,12 @@ impl RunEnd<'_> {
     }
 
     async fn remove_lock(&self) -> Result<bool, GitError> {
-        let lock = self.git.text(&["rev-parse", "--git-path", "index.lock"]).await?;
-        Ok(std::fs::remove_file(self.worktree.top.join(lock)).is_ok())
+        let mut removed = false;
+        for lock in ["index.lock", "HEAD.lock", &format!("{}.lock", self.worktree.reference())] {
+            let lock = self.git.text(&["rev-parse", "--git-path", lock]).await?;
+            removed |= std::fs::remove_file(self.worktree.top.join(lock)).is_ok();
+        }
+        Ok(removed)
     }
 
     /// The agent left its branch (another one, or none while it rebases). What there is then is
@@ -107,7 +107,7 @@ impl RunEnd<'_> {
         notes: &mut Vec<String>,
     ) -> Result<(), GitError> {
         let here = self.git.text(&["rev-parse", "--verify", "HEAD^{commit}"]).await?;
-        let tip = self.git.maybe(&["rev-parse", "--verify", "--quiet", &self.reference()]).await?;
+        let tip = self.git.maybe(&["rev-parse", "--verify", "--quiet", &self.worktree.reference()]).await?;
         let tree = self.tree_of_all().await?;
         let already = match &tip {
             Some(tip) => {
@@ -121,7 +121,7 @@ impl RunEnd<'_> {
             let parents: Vec<&str> = tip.iter().chain([&here]).flat_map(|parent| ["-p", parent]).collect();
             let words = [&["commit-tree", &tree, "-m", &self.message], parents.as_slice()].concat();
             let commit = self.git.text(&words).await?;
-            self.git.bytes(&["update-ref", &self.reference(), &commit, tip.as_deref().unwrap_or("")]).await?;
+            self.git.bytes(&["update-ref", &self.worktree.reference(), &commit, tip.as_deref().unwrap_or("")]).await?;
         }
         let place = head.as_deref().and_then(|head| head.strip_prefix("refs/heads/")).map_or_else(
             || format!("on no branch, at {}", here.get(..12).unwrap_or(&here)),
@@ -155,51 +155,18 @@ impl RunEnd<'_> {
     /// The files that differ between the worktree's start and the branch, relative to the root.
     async fn files(&self, notes: &mut Vec<String>) -> Result<Vec<String>, GitError> {
         let words =
-            ["diff-tree", "-r", "--raw", "-z", "--no-renames", &self.worktree.start, &self.reference()];
+            ["diff-tree", "-r", "--raw", "-z", "--no-renames", &self.worktree.start, &self.worktree.reference()];
         let answer = self.git.bytes(&words).await?;
         let mut files = Vec::new();
         let mut answer = parts(&answer);
         // `:OLDMODE NEWMODE OLD NEW STATUS`, then the path.
         while let (Some(change), Some(path)) = (answer.next(), answer.next()) {
-            let path = relative(&self.worktree.prefix, &String::from_utf8_lossy(path));
+            let path = relative(&self.worktree.repository.prefix, &String::from_utf8_lossy(path));
             if change.split(|&b| b == b' ').nth(1) == Some(b"160000") {
                 notes.push(format!("{path} is a git repository of its own: its files are not on the branch but in the worktree"));
             }
             files.push(path);
         }
         Ok(files)
-    }
-}
-
-/// A path of the work tree as seen from the folder `prefix` in it.
-fn relative(prefix: &str, path: &str) -> String {
-    let mut ups = String::new();
-    let mut above = prefix;
-    loop {
-        if let Some(rest) = path.strip_prefix(above) {
-            return ups + rest;
-        }
-        ups.push_str("../");
-        let parent = above.trim_end_matches('/').rfind('/').map_or(0, |at| at + 1);
-        above = &above[..parent];
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_told_as_the_agent_would_write_it() {
-        let rows = [
-            ("", "a/b", "a/b"),
-            ("a/", "a/b", "b"),
-            ("a/b/", "a/c", "../c"),
-            ("a/b/", "x", "../../x"),
-            ("a/", "ab/c", "../ab/c"),
-        ];
-        for (prefix, path, expected) in rows {
-            assert_eq!(relative(prefix, path), expected, "{prefix} {path}");
-        }
     }
 }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
+use crate::mark::Mark;
+
 /// How much of git's answer is taken, in bytes.
 const ANSWER_MAX: u64 = 64 << 20;
 
@@ -51,20 +53,36 @@ pub(super) enum GitError {
 #[derive(Clone, Debug)]
 pub(super) struct Git<'a> {
     folder: &'a Path,
-    environment: Vec<(&'static str, OsString)>,
+    environment: Vec<(OsString, OsString)>,
+}
+
+/// How a git command ended, and what it said.
+struct Ended {
+    status: ExitStatus,
+    answer: Vec<u8>,
+    complaint: Vec<u8>,
+}
+
+impl Ended {
+    fn failed(&self, words: &[&str]) -> GitError {
+        let complaint = String::from_utf8_lossy(&self.complaint).trim().replace('\n', "; ");
+        let complaint = if complaint.is_empty() { self.status.to_string() } else { complaint };
+        GitError::Failed { command: words[0].to_owned(), complaint }
+    }
 }
 
 impl<'a> Git<'a> {
-    pub(super) fn new(folder: &'a Path) -> Self {
-        let kept = KEPT.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+    /// With the mark of a session, where there is one.
+    pub(super) fn new(folder: &'a Path, mark: Option<&Mark>) -> Self {
+        let kept = KEPT.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
         let fixed = [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
-        let fixed = fixed.into_iter().map(|(name, value)| (name, value.into()));
-        Self { folder, environment: kept.chain(fixed).collect() }
+        let fixed = fixed.into_iter().map(|(name, value)| (name.into(), value.into()));
+        Self { folder, environment: mark.map(Mark::entry).into_iter().chain(kept).chain(fixed).collect() }
     }
 
     /// With another variable.
     pub(super) fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
-        self.environment.push((name, value.into()));
+        self.environment.push((name.into(), value.into()));
         self
     }
 
@@ -79,13 +97,8 @@ impl<'a> Git<'a> {
 
     /// What it answers, byte for byte.
     pub(super) async fn bytes(&self, words: &[&str]) -> Result<Vec<u8>, GitError> {
-        let (status, answer, complaint) = self.run(words).await?;
-        if status.success() {
-            return Ok(answer);
-        }
-        let complaint = String::from_utf8_lossy(&complaint).trim().replace('\n', "; ");
-        let complaint = if complaint.is_empty() { status.to_string() } else { complaint };
-        Err(GitError::Failed { command: words[0].to_owned(), complaint })
+        let ended = self.run(words).await?;
+        if ended.status.success() { Ok(ended.answer) } else { Err(ended.failed(words)) }
     }
 
     /// What it answers as text, without the line break at the end.
@@ -94,34 +107,49 @@ impl<'a> Git<'a> {
         Ok(text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))
     }
 
-    /// A question that git answers with its exit status: 0 yes, 1 no.
-    pub(super) async fn is(&self, words: &[&str]) -> Result<bool, GitError> {
-        let (status, _, complaint) = self.run(words).await?;
-        match status.code() {
-            Some(0) => Ok(true),
-            Some(1) => Ok(false),
-            _ => Err(GitError::Failed {
-                command: words[0].to_owned(),
-                complaint: String::from_utf8_lossy(&complaint).trim().to_owned(),
-            }),
+    /// The first `max` bytes of what it answers, and whether there was more.
+    pub(super) async fn head_of(&self, words: &[&str], max: usize) -> Result<(Vec<u8>, bool), GitError> {
+        let mut ended = self.run_upto(words, max as u64).await?;
+        let cut = ended.answer.len() > max;
+        // Git dies of the pipe that was closed before its eyes then.
+        if !cut && !ended.status.success() {
+            return Err(ended.failed(words));
         }
+        ended.answer.truncate(max);
+        Ok((ended.answer, cut))
+    }
+
+    /// What it answers to a question that it also answers with its exit status: 0 yes, 1 no.
+    pub(super) async fn yes_or_no(&self, words: &[&str]) -> Result<(bool, Vec<u8>), GitError> {
+        let ended = self.run(words).await?;
+        match ended.status.code() {
+            Some(0) => Ok((true, ended.answer)),
+            Some(1) => Ok((false, ended.answer)),
+            _ => Err(ended.failed(words)),
+        }
+    }
+
+    /// A question that git answers with its exit status alone.
+    pub(super) async fn is(&self, words: &[&str]) -> Result<bool, GitError> {
+        self.yes_or_no(words).await.map(|(yes, _)| yes)
     }
 
     /// As [`Git::text`], for a question that may have no answer: git then exits with 1.
     pub(super) async fn maybe(&self, words: &[&str]) -> Result<Option<String>, GitError> {
-        match self.run(words).await? {
-            (status, answer, _) if status.success() => {
-                Ok(Some(String::from_utf8_lossy(&answer).trim_end().to_owned()))
-            }
-            (status, _, _) if status.code() == Some(1) => Ok(None),
-            (_, _, complaint) => Err(GitError::Failed {
-                command: words[0].to_owned(),
-                complaint: String::from_utf8_lossy(&complaint).trim().to_owned(),
-            }),
-        }
+        let (yes, answer) = self.yes_or_no(words).await?;
+        Ok(yes.then(|| String::from_utf8_lossy(&answer).trim_end().to_owned()))
     }
 
-    async fn run(&self, words: &[&str]) -> Result<(ExitStatus, Vec<u8>, Vec<u8>), GitError> {
+    async fn run(&self, words: &[&str]) -> Result<Ended, GitError> {
+        let ended = self.run_upto(words, ANSWER_MAX).await?;
+        if ended.answer.len() as u64 > ANSWER_MAX {
+            return Err(GitError::TooMuch(words[0].to_owned()));
+        }
+        Ok(ended)
+    }
+
+    /// Takes one byte more than `max` of the answer, at most.
+    async fn run_upto(&self, words: &[&str], max: u64) -> Result<Ended, GitError> {
         let mut child = Command::new("git")
             .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
             .args(words.iter().map(OsStr::new))
@@ -136,16 +164,12 @@ impl<'a> Git<'a> {
         let (answer, complaint) = (child.stdout.take(), child.stderr.take());
         let all = async {
             let (answer, complaint) =
-                tokio::try_join!(upto(answer, ANSWER_MAX), upto(complaint, COMPLAINT_MAX))?;
+                tokio::try_join!(upto(answer, max), upto(complaint, COMPLAINT_MAX))?;
             // Nobody reads on: what it still wants to say ends it.
-            Ok::<_, std::io::Error>((child.wait().await?, answer, complaint))
+            Ok::<_, std::io::Error>(Ended { status: child.wait().await?, answer, complaint })
         };
         let ended = tokio::time::timeout(PATIENCE, all).await;
-        let (status, answer, complaint) = ended.map_err(|_| GitError::TimedOut(words[0].to_owned()))??;
-        if answer.len() as u64 > ANSWER_MAX {
-            return Err(GitError::TooMuch(words[0].to_owned()));
-        }
-        Ok((status, answer, complaint))
+        Ok(ended.map_err(|_| GitError::TimedOut(words[0].to_owned()))??)
     }
 }
 

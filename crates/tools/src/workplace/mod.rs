@@ -3,7 +3,11 @@
 //! run's end. No worktree and no branch is ever removed here: they hold somebody's work.
 
 mod commit;
+mod diff;
 mod git;
+mod merge;
+mod record;
+mod snapshot;
 mod worktree;
 
 use std::collections::HashMap;
@@ -12,12 +16,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use midturn_core::engine::ports::{Changes, ToolError, Toolbox, Workplace};
+use midturn_core::engine::ports::{Changes, Diff, Merge, ToolError, Toolbox, Workplace};
 use midturn_core::rules::id::{AgentName, RunId, SessionId};
 use parking_lot::Mutex;
 
-use self::worktree::{NoWorktree, Repository, Worktree};
+use self::merge::Merging;
+use self::record::{Record, Records};
+use self::worktree::{Again, NoWorktree, Repository, Worktree};
 use crate::ground::{Ground, Limits, command_environment};
+use crate::mark::{Mark, Purpose};
 use crate::process::Supervisor;
 use crate::root::Root;
 use crate::toolbox::WorkTools;
@@ -54,14 +61,21 @@ pub type PlaceOf = dyn Fn(&AgentName) -> AgentPlace + Send + Sync;
 pub struct GitWorkplace {
     project: PathBuf,
     state: PathBuf,
-    session: String,
+    session: SessionId,
+    resumed: bool,
     place_of: Box<PlaceOf>,
     limits: Limits,
     supervisor: Arc<Supervisor>,
     environment: Arc<[(OsString, OsString)]>,
+    /// What our git commands carry, so that they are found when we are dead.
+    mark: Option<Mark>,
     /// One worktree is made at a time: git takes no two at once.
     making: tokio::sync::Mutex<()>,
+    /// One branch is merged at a time.
+    merging: tokio::sync::Mutex<()>,
     opened: Mutex<HashMap<AgentName, Arc<Opened>>>,
+    /// The worktrees that the session had when it went on; read once, when somebody asks.
+    before: Mutex<Option<HashMap<AgentName, Record>>>,
 }
 
 /// An agent's place.
@@ -85,14 +99,27 @@ impl GitWorkplace {
         Self {
             project: project.into(),
             state: state.into(),
-            session: worktree::part_of_branch(session.as_str()),
+            session: session.clone(),
+            resumed: false,
             place_of: Box::new(place_of),
             limits: Limits::default(),
-            supervisor: Arc::new(Supervisor::ourselves()),
+            supervisor: Arc::new(Supervisor::ourselves().of_session(session)),
             environment: command_environment(std::env::vars_os()),
+            mark: Mark::new(session.as_str(), Purpose::Git).ok(),
             making: tokio::sync::Mutex::default(),
+            merging: tokio::sync::Mutex::default(),
             opened: Mutex::default(),
+            before: Mutex::default(),
         }
+    }
+
+    /// Whether the session was there before: then its agents find their worktrees and branches
+    /// again (semantics.md, section 9: a shutdown leaves every session resumable). The state
+    /// folder has to be the same, and no other process may have the session.
+    #[must_use]
+    pub fn resumed(mut self, resumed: bool) -> Self {
+        self.resumed = resumed;
+        self
     }
 
     /// With other limits.
@@ -102,10 +129,10 @@ impl GitWorkplace {
         self
     }
 
-    /// With commands that run under these supervisors.
+    /// With commands that run under these supervisors, who carry the session's mark.
     #[must_use]
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
-        self.supervisor = Arc::new(supervisor);
+        self.supervisor = Arc::new(supervisor.of_session(&self.session));
         self
     }
 
@@ -139,8 +166,8 @@ impl GitWorkplace {
                 Err(failed) => return Err(ToolError(format!("{agent} has no place to work in: {failed}"))),
             },
         };
-        let folder = worktree.as_ref().map_or(&self.project, |worktree| &worktree.root);
-        let root = Root::open(folder)
+        let folder = worktree.as_ref().map_or_else(|| self.project.clone(), Worktree::root);
+        let root = Root::open(&folder)
             .map_err(|e| ToolError(format!("the folder {} can't be opened: {e}", folder.display())))?;
         let ground =
             Ground::new(root, self.limits.clone(), self.supervisor.clone(), self.environment.clone());
@@ -151,31 +178,116 @@ impl GitWorkplace {
 
     async fn worktree(&self, agent: &AgentName) -> Result<(Worktree, Vec<String>), NoWorktree> {
         let _one_at_a_time = self.making.lock().await;
-        let repository = Repository::of(&self.project).await?;
+        let repository = Repository::of(&self.project, self.mark.as_ref()).await?;
+        let beside = self.beside().map_err(|e| self.no_state(&e))?;
+        let mut notes = Vec::new();
+        if let Some(record) = self.record(agent).map_err(|e| self.no_state(&e))? {
+            let made = record.made;
+            match repository.again(&beside.worktrees, &self.records(&beside), record).await? {
+                Again::Found(worktree) => return Ok((worktree, notes)),
+                Again::MadeAgain(worktree) => {
+                    let note = "its worktree was gone and was made again from its branch: what was not committed is lost";
+                    return Ok((worktree, vec![note.to_owned()]));
+                }
+                Again::NotUsable(why) => notes.push(format!("{agent} began anew: {why}; it was left as it is")),
+                Again::Gone if made => notes.push(format!("{agent} began anew: its worktree and its branch are gone")),
+                Again::Gone => {}
+            }
+        }
+        let worktree = self.new_worktree(&repository, &beside, agent, &mut notes).await?;
+        Ok((worktree, notes))
+    }
+
+    async fn new_worktree(
+        &self,
+        repository: &Repository,
+        beside: &Beside,
+        agent: &AgentName,
+        notes: &mut Vec<String>,
+    ) -> Result<Worktree, NoWorktree> {
         let head = repository.head().await?;
-        let beside = self.beside().map_err(|e| {
-            NoWorktree::Failed(format!("the state folder {} can't be used: {e}", self.state.display()))
-        })?;
-        let mut notes: Vec<_> = repository.dirty(&beside.state, &head).await?.into_iter().collect();
-        let worktree = repository.add(&beside.worktrees, &self.session, agent.as_str(), head).await?;
+        notes.extend(repository.dirty(&beside.state, &head).await?);
+        let (session, records) = (self.part_of_branch(), self.records(beside));
+        let worktree = repository.add(&beside.worktrees, &session, agent, (&records, &head)).await?;
         if !worktree.branch.ends_with(&format!("/{agent}")) {
             let branch = &worktree.branch;
             notes.push(format!(
                 "a worktree or branch of that name is left over from before, so {agent} works on {branch}"
             ));
         }
-        Ok((worktree, notes))
+        Ok(worktree)
+    }
+
+    fn part_of_branch(&self) -> String {
+        worktree::part_of_branch(self.session.as_str())
+    }
+
+    fn worktrees(&self) -> PathBuf {
+        self.state.join("worktrees").join(self.part_of_branch())
     }
 
     /// The folders that worktrees are made in, as git will name them.
     fn beside(&self) -> std::io::Result<Beside> {
-        let worktrees = self.state.join("worktrees").join(&self.session);
+        let worktrees = self.worktrees();
         std::fs::create_dir_all(&worktrees)?;
         Ok(Beside { state: Path::canonicalize(&self.state)?, worktrees: worktrees.canonicalize()? })
     }
 
+    fn no_state(&self, error: &std::io::Error) -> NoWorktree {
+        NoWorktree::Failed(format!("the state folder {} can't be used: {error}", self.state.display()))
+    }
+
+    fn records(&self, beside: &Beside) -> Records {
+        Records::new(beside.worktrees.clone(), self.session.as_str())
+    }
+
+    /// What is remembered of an agent's worktree from before.
+    fn record(&self, agent: &AgentName) -> std::io::Result<Option<Record>> {
+        if !self.resumed {
+            return Ok(None);
+        }
+        // Held while it is read: reading removes what a killed process left, once.
+        let mut before = self.before.lock();
+        if before.is_none() {
+            *before = Some(Records::new(self.worktrees(), self.session.as_str()).load()?);
+        }
+        Ok(before.as_ref().and_then(|records| records.get(agent).cloned()))
+    }
+
     fn opened(&self, agent: &AgentName) -> Option<Arc<Opened>> {
         self.opened.lock().get(agent).cloned()
+    }
+
+    /// The agent's worktree: the one it works in, or else the one it worked in before.
+    async fn known(&self, agent: &AgentName) -> Result<(Worktree, Beside), ToolError> {
+        let failed = |error: &dyn std::fmt::Display| ToolError(format!("the branch of `{agent}`: {error}"));
+        let beside = self.beside().map_err(|e| failed(&self.no_state(&e)))?;
+        if let Some(opened) = self.opened(agent) {
+            let worktree = opened.worktree.clone();
+            return worktree.map(|worktree| (worktree, beside)).ok_or_else(|| no_branch(agent));
+        }
+        let record = self.record(agent).map_err(|e| failed(&self.no_state(&e)))?.filter(|record| record.made);
+        let record = record.ok_or_else(|| no_branch(agent))?;
+        let repository = Repository::of(&self.project, self.mark.as_ref()).await.map_err(|e| failed(&e))?;
+        Ok((repository.worktree(&beside.worktrees, &record), beside))
+    }
+}
+
+fn no_branch(agent: &AgentName) -> ToolError {
+    ToolError(format!("`{agent}` has no branch of its own"))
+}
+
+/// A path of the work tree as seen from the folder `prefix` in it.
+fn relative(prefix: &str, path: &str) -> String {
+    let mut ups = String::new();
+    let mut above = prefix;
+    loop {
+        if let Some(rest) = path.strip_prefix(above) {
+            return ups + rest;
+        }
+        ups.push_str("../");
+        let parent = above.trim_end_matches('/').rfind('/').map_or(0, |at| at + 1);
+        above = &above[..parent];
     }
 }
 
@@ -208,5 +320,49 @@ impl Workplace for GitWorkplace {
         };
         changes.notes.splice(0..0, std::mem::take(&mut *opened.notes.lock()));
         Ok(changes)
+    }
+    fn branch(&self, agent: &AgentName) -> Option<String> {
+        match self.opened(agent) {
+            Some(opened) => opened.worktree.as_ref().map(|worktree| worktree.branch.clone()),
+            // What can't be read is told to whoever needs it: `diff`, `merge`, `open`.
+            None => self.record(agent).ok()?.filter(|record| record.made).map(|record| record.branch),
+        }
+    }
+
+    async fn diff(&self, agent: &AgentName) -> Result<Diff, ToolError> {
+        let (worktree, beside) = self.known(agent).await?;
+        let diff = async { diff::diff(&worktree, worktree.state().await?, &beside.worktrees).await };
+        diff.await.map_err(|error| ToolError(format!("no diff of {}: {error}", worktree.branch)))
+    }
+
+    async fn merge(&self, agent: &AgentName) -> Result<Merge, ToolError> {
+        let (worktree, beside) = self.known(agent).await?;
+        let _one_at_a_time = self.merging.lock().await;
+        let merge = async {
+            let state = worktree.state().await?;
+            let repository = &worktree.repository;
+            let (agent, scratch) = (agent.as_str(), &*beside.worktrees);
+            Merging { repository, worktree: &worktree, state, agent, scratch }.merge().await
+        };
+        merge.await.map_err(|error| ToolError(format!("{} was not merged: {error}", worktree.branch)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_told_as_the_agent_would_write_it() {
+        let rows = [
+            ("", "a/b", "a/b"),
+            ("a/", "a/b", "b"),
+            ("a/b/", "a/c", "../c"),
+            ("a/b/", "x", "../../x"),
+            ("a/", "ab/c", "../ab/c"),
+        ];
+        for (prefix, path, expected) in rows {
+            assert_eq!(relative(prefix, path), expected, "{prefix} {path}");
+        }
     }
 }

@@ -1,9 +1,13 @@
-//! A worktree and a branch of its own for an agent, from HEAD.
+//! A worktree and a branch of its own for an agent: from HEAD, or found again.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use midturn_core::rules::id::AgentName;
+
 use super::git::{Git, GitError, parts};
+use super::record::{Record, Records};
+use crate::mark::Mark;
 
 /// How many names are tried when those wanted are taken.
 const NAMES_TRIED: usize = 1_000;
@@ -18,20 +22,42 @@ pub(super) struct Repository {
     pub(super) top: PathBuf,
     /// The project folder, relative to that: empty, or with a slash at its end.
     pub(super) prefix: String,
+    /// What our git commands carry.
+    mark: Option<Mark>,
 }
 
 /// An agent's worktree.
 #[derive(Clone, Debug)]
 pub(super) struct Worktree {
+    pub(super) repository: Repository,
     /// The folder at its top.
     pub(super) top: PathBuf,
-    /// What the project folder is in the project's own work tree.
-    pub(super) root: PathBuf,
-    /// As in [`Repository`].
-    pub(super) prefix: String,
     pub(super) branch: String,
     /// The commit it started from.
     pub(super) start: String,
+}
+
+/// What is left of a worktree's folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It is the worktree.
+    Usable,
+    /// There is something, but no worktree of this repository.
+    Broken,
+    /// It isn't there.
+    Gone,
+}
+
+/// What became of a worktree that was looked for.
+pub(super) enum Again {
+    /// It is there.
+    Found(Worktree),
+    /// Its folder was gone; it was made again from the branch.
+    MadeAgain(Worktree),
+    /// Neither folder nor branch is there.
+    Gone,
+    /// It can't be used, in words; it is left as it is.
+    NotUsable(String),
 }
 
 /// Why there is no worktree.
@@ -51,12 +77,51 @@ impl From<GitError> for NoWorktree {
     }
 }
 
+impl Worktree {
+    /// What the project folder is in the project's own work tree.
+    pub(super) fn root(&self) -> PathBuf {
+        self.top.join(&self.repository.prefix)
+    }
+
+    pub(super) fn reference(&self) -> String {
+        reference(&self.branch)
+    }
+
+    /// Git in the worktree. If it is none any more, git doesn't look for another one above it.
+    pub(super) fn git(&self) -> Git<'_> {
+        let above = self.top.parent().unwrap_or(&self.top);
+        Git::new(&self.top, self.repository.mark.as_ref()).with("GIT_CEILING_DIRECTORIES", above)
+    }
+
+    pub(super) async fn state(&self) -> Result<State, GitError> {
+        if self.top.symlink_metadata().is_err() {
+            return Ok(State::Gone);
+        }
+        let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+        let theirs = match self.git().text(&["rev-parse", "--show-toplevel"]).await {
+            Ok(top) if Path::new(&top) == self.top => self.git().text(&common).await?,
+            Ok(_) | Err(GitError::Failed { .. } | GitError::NotRun(_)) => return Ok(State::Broken),
+            Err(error) => return Err(error),
+        };
+        let ours = self.repository.git().text(&common).await?;
+        Ok(if theirs == ours { State::Usable } else { State::Broken })
+    }
+}
+
+fn reference(branch: &str) -> String {
+    format!("refs/heads/{branch}")
+}
+
 impl Repository {
-    /// The repository that the folder is in.
-    pub(super) async fn of(project: &Path) -> Result<Self, NoWorktree> {
-        let git = Git::new(project);
+    /// The repository that the folder is in; our git commands in it carry the mark.
+    pub(super) async fn of(project: &Path, mark: Option<&Mark>) -> Result<Self, NoWorktree> {
+        let git = Git::new(project, mark);
         match git.text(&["rev-parse", "--show-toplevel"]).await {
-            Ok(top) => Ok(Self { top: top.into(), prefix: git.text(&["rev-parse", "--show-prefix"]).await? }),
+            Ok(top) => Ok(Self {
+                top: top.into(),
+                prefix: git.text(&["rev-parse", "--show-prefix"]).await?,
+                mark: mark.cloned(),
+            }),
             Err(GitError::Failed { complaint, .. }) if complaint.contains("not a git repository") => {
                 Err(NoWorktree::NotPossible("it is in no git repository".to_owned()))
             }
@@ -65,9 +130,14 @@ impl Repository {
         }
     }
 
+    /// Git in the project.
+    pub(super) fn git(&self) -> Git<'_> {
+        Git::new(&self.top, self.mark.as_ref())
+    }
+
     /// The commit at HEAD.
     pub(super) async fn head(&self) -> Result<String, NoWorktree> {
-        let head = Git::new(&self.top).maybe(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await?;
+        let head = self.git().maybe(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await?;
         head.ok_or_else(|| NoWorktree::NotPossible("its git repository has no commit yet".to_owned()))
     }
 
@@ -79,7 +149,7 @@ impl Repository {
         if let Ok(ours) = &ours {
             words.push(ours);
         }
-        let answer = Git::new(&self.top).bytes(&words).await?;
+        let answer = self.git().bytes(&words).await?;
         let paths: Vec<_> =
             parts(&answer).filter_map(|part| part.get(3..)).map(String::from_utf8_lossy).collect();
         let short = head.get(..12).unwrap_or(head);
@@ -102,30 +172,84 @@ impl Repository {
         &self,
         beside: &Path,
         session: &str,
-        agent: &str,
-        start: String,
+        agent: &AgentName,
+        (records, start): (&Records, &str),
     ) -> Result<Worktree, NoWorktree> {
         let mut error = None;
         for _ in 0..LOOKS {
-            let (name, branch) = self.free_name(beside, session, agent).await?;
-            let top = beside.join(name);
-            match self.try_add(&top, &branch, &start).await {
-                Ok(()) => {
-                    let root = top.join(&self.prefix);
-                    // A folder without a committed file isn't in a worktree yet.
-                    std::fs::create_dir_all(&root).map_err(|e| NoWorktree::Failed(e.to_string()))?;
-                    return Ok(Worktree { top, root, prefix: self.prefix.clone(), branch, start });
-                }
+            let (name, branch) = self.free_name(beside, session, agent.as_str()).await?;
+            let record = records.begin(agent, &name, &branch, start);
+            // First, so that what is half made when we are killed is known as ours.
+            records.save(&record).map_err(not_remembered)?;
+            let worktree = self.worktree(beside, &record);
+            match self.try_add(&worktree.top, &["--no-track", "-b", &branch], start).await {
+                Ok(()) => return self.made(worktree, records, record).map(|(worktree, _)| worktree),
                 Err(failed) => error = Some(failed),
             }
         }
         Err(error.map_or_else(|| NoWorktree::Failed("no name is free".to_owned()), Into::into))
     }
 
-    async fn try_add(&self, top: &Path, branch: &str, start: &str) -> Result<(), GitError> {
+    /// The worktree that a record speaks of, whatever is left of it.
+    pub(super) fn worktree(&self, beside: &Path, record: &Record) -> Worktree {
+        Worktree {
+            repository: self.clone(),
+            top: beside.join(&record.name),
+            branch: record.branch.clone(),
+            start: record.start.clone(),
+        }
+    }
+
+    /// Looks for the worktree of a record, and makes it again where only its branch is left.
+    pub(super) async fn again(
+        &self,
+        beside: &Path,
+        records: &Records,
+        record: Record,
+    ) -> Result<Again, NoWorktree> {
+        let worktree = self.worktree(beside, &record);
+        let top = worktree.top.to_string_lossy().into_owned();
+        if record.made {
+            if worktree.state().await? == State::Broken {
+                // Somebody removed its `.git`, or moved the repository; whether it helped is seen next.
+                let _ = self.git().bytes(&["worktree", "repair", &top]).await;
+            }
+            match worktree.state().await? {
+                State::Usable => return self.made(worktree, records, record).map(|(found, _)| Again::Found(found)),
+                State::Broken => return Ok(Again::NotUsable(format!("the folder {top} is no worktree any more"))),
+                State::Gone => {}
+            }
+        }
+        let lives = self.git().maybe(&["rev-parse", "--verify", "--quiet", &worktree.reference()]).await?;
+        if lives.is_none() {
+            return Ok(Again::Gone);
+        }
+        // What git remembers of a folder that is gone; or a folder that was only half made, in
+        // which nobody has worked. Where there is neither it fails.
+        let _ = self.git().bytes(&["worktree", "remove", "--force", "--force", &top]).await;
+        match self.try_add(&worktree.top, &[], &worktree.branch).await {
+            Ok(()) => self.made(worktree, records, record).map(|(worktree, was)| {
+                if was { Again::MadeAgain(worktree) } else { Again::Found(worktree) }
+            }),
+            Err(error) => Ok(Again::NotUsable(format!("the branch {} can't be checked out: {error}", worktree.branch))),
+        }
+    }
+
+    /// Remembers that it is made to the end; and whether that was known.
+    fn made(&self, worktree: Worktree, records: &Records, mut record: Record) -> Result<(Worktree, bool), NoWorktree> {
+        // A folder without a committed file isn't in a worktree yet.
+        std::fs::create_dir_all(worktree.root()).map_err(|e| NoWorktree::Failed(e.to_string()))?;
+        let was = std::mem::replace(&mut record.made, true);
+        if !was {
+            records.save(&record).map_err(not_remembered)?;
+        }
+        Ok((worktree, was))
+    }
+
+    async fn try_add(&self, top: &Path, options: &[&str], from: &str) -> Result<(), GitError> {
         let top = top.to_string_lossy();
-        let words = ["worktree", "add", "--quiet", "--no-track", "-b", branch, &top, start];
-        Git::new(&self.top).bytes(&words).await.map(drop)
+        let words = [&["worktree", "add", "--quiet"], options, &[&*top, from]].concat();
+        self.git().bytes(&words).await.map(drop)
     }
 
     async fn free_name(
@@ -134,7 +258,7 @@ impl Repository {
         session: &str,
         agent: &str,
     ) -> Result<(String, String), NoWorktree> {
-        let git = Git::new(&self.top);
+        let git = self.git();
         let branches = format!("refs/heads/midturn/{session}/");
         let taken = git.bytes(&["for-each-ref", "--format=%(refname)%00", &branches]).await?;
         let taken: HashSet<_> = parts(&taken).map(|part| part.trim_ascii().to_vec()).collect();
@@ -156,6 +280,10 @@ impl Repository {
         }
         Err(NoWorktree::Failed(format!("{NAMES_TRIED} worktrees named {agent} are left over: remove some")))
     }
+}
+
+fn not_remembered(error: std::io::Error) -> NoWorktree {
+    NoWorktree::Failed(format!("what belongs to it can't be written down: {error}"))
 }
 
 /// A session's id as a part of a branch's name, where much is not allowed.

@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its part of it")]
 #![allow(clippy::unwrap_used, reason = "this is all test code")]
 
+pub(crate) mod project;
+
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -18,7 +20,7 @@ use midturn_core::rules::mail::Urgency;
 use midturn_tools::Limits;
 use midturn_tools::process::{Command, SUPERVISE, Supervision, Supervisor};
 use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -75,7 +77,11 @@ impl Mark {
 
     /// Who carries it and is alive: number and command line.
     pub(crate) fn alive(&self) -> Vec<(i32, String)> {
-        let mark = format!("MIDTURN_TEST_MARK={}\0", self.0);
+        self.alive_by("MIDTURN_TEST_MARK")
+    }
+
+    fn alive_by(&self, variable: &str) -> Vec<(i32, String)> {
+        let mark = format!("{variable}={}\0", self.0);
         let pids = std::fs::read_dir("/proc").unwrap().flatten();
         pids.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok())
             .filter(|pid| {
@@ -88,14 +94,20 @@ impl Mark {
 
     /// A hold on each of them, to wait for their ends with.
     pub(crate) fn hold(&self) -> Vec<OwnedFd> {
-        self.alive().into_iter().filter_map(|(pid, _)| hold(pid)).collect()
+        self.hold_by("MIDTURN_TEST_MARK")
+    }
+
+    /// A hold on each who carries it in another variable.
+    pub(crate) fn hold_by(&self, variable: &str) -> Vec<OwnedFd> {
+        self.alive_by(variable).into_iter().filter_map(|(pid, _)| hold(pid)).collect()
     }
 
     /// A hold on each supervisor of theirs.
     pub(crate) fn hold_supervisors(&self) -> Vec<OwnedFd> {
         let mut next: Vec<_> = self.alive().into_iter().map(|(pid, _)| pid).collect();
         let mut held = Vec::new();
-        while let Some(parent) = next.pop().and_then(parent) {
+        while let Some(pid) = next.pop() {
+            let Some(parent) = parent(pid) else { continue };
             if command_line(parent).contains(SUPERVISE) {
                 held.extend(hold(parent));
                 next.push(parent);
@@ -124,6 +136,13 @@ pub(crate) fn until_dead(held: &[OwnedFd]) {
         let mut ends = [PollFd::new(fd, PollFlags::IN)];
         rustix::io::retry_on_intr(|| poll(&mut ends, None)).unwrap();
     }
+}
+
+/// Whether it is dead now.
+pub(crate) fn is_dead(held: &OwnedFd) -> bool {
+    let mut ends = [PollFd::new(held, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::io::retry_on_intr(|| poll(&mut ends, Some(&now))).unwrap() > 0
 }
 
 pub(crate) fn shell(text: &str, mark: &Mark) -> Command {

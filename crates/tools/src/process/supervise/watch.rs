@@ -13,6 +13,7 @@ use rustix::process::{WaitOptions, WaitStatus};
 
 use super::super::wire::{Report, Status};
 use super::tree::Tree;
+use crate::planted::{Fault, planted};
 
 /// After SIGKILL each death wakes us and we look again; this is for the case that a process
 /// was forked behind the last look and its parent's death was not told to us.
@@ -46,18 +47,21 @@ pub(super) struct Watch {
     phase: Phase,
     status: Option<Status>,
     left_running: u32,
+    /// Whether there is nothing to be heard from us any more: only with a planted fault.
+    deaf: bool,
 }
 
 impl Watch {
     pub(super) fn new(tree: Tree, command: Pid, grace: Duration) -> Self {
-        Self { tree, command, grace, phase: Phase::Running, status: None, left_running: 0 }
+        let tree = if planted(Fault::GroupKillOnly) { Tree::Group(command) } else { tree };
+        Self { tree, command, grace, phase: Phase::Running, status: None, left_running: 0, deaf: false }
     }
 
     /// Returns when no process of the tree is left, neither alive nor unreaped.
     pub(super) fn until_none_is_left(mut self, signals: &SignalFd) -> io::Result<Report> {
         loop {
             let told = self.wait(signals)?;
-            if self.reap()? {
+            if self.reap()? || self.forgets_the_rest() {
                 let status = self.status.unwrap_or(Status::Signalled(Signal::SIGKILL as i32));
                 return Ok(Report::Ended { status, left_running: self.left_running });
             }
@@ -65,19 +69,31 @@ impl Watch {
         }
     }
 
+    fn forgets_the_rest(&self) -> bool {
+        planted(Fault::GroupKillOnly) && self.status.is_some() && !matches!(self.phase, Phase::Running)
+    }
+
     /// Waits for a death, for our word, or for the time of the next step. True: our word.
-    fn wait(&self, signals: &SignalFd) -> io::Result<bool> {
+    fn wait(&mut self, signals: &SignalFd) -> io::Result<bool> {
         let stdin = io::stdin();
         let mut sources =
             [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
         // Once the end has begun there is nothing more to be told.
-        let count = if matches!(self.phase, Phase::Running) { 2 } else { 1 };
+        let count = if matches!(self.phase, Phase::Running) && !self.deaf { 2 } else { 1 };
         match poll(&mut sources[..count], self.timeout()) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        let told = count == 2 && sources[1].any().unwrap_or(false);
+        let told = count == 2 && sources[1].any().unwrap_or(false) && !self.becomes_deaf();
         Ok(asked_by_signal(signals)? || told)
+    }
+
+    /// With [`Fault::SupervisorIgnoresPipe`] only a byte is our word, not the end of the pipe.
+    fn becomes_deaf(&mut self) -> bool {
+        if planted(Fault::SupervisorIgnoresPipe) {
+            self.deaf = !matches!(nix::unistd::read(io::stdin().as_fd(), &mut [0]), Ok(1));
+        }
+        self.deaf
     }
 
     fn timeout(&self) -> PollTimeout {

@@ -1,0 +1,264 @@
+//! The form of the commands that ask a running process: `ps`, `send`, `stop` and their kin.
+
+use clap::{Args, ValueEnum};
+use midturn_core::rules::id::AgentName;
+use midturn_core::rules::mail::Urgency;
+use midturn_core::rules::time::Span;
+
+use super::PlaceArgs;
+use super::history::name;
+
+pub(super) const PS_HELP: &str = "\
+Examples:
+  midturn ps
+  midturn ps --json | jq -r '.agents[] | select(.state == \"running\") | .name'";
+
+pub(super) const SEND_HELP: &str = "\
+How soon a message acts (--urgency):
+  follow_up      when the agent would otherwise be done
+  after_tools    when the tools of its turn have ended; nothing is skipped
+  next_boundary  between two tools: those of the turn that have not begun are skipped
+  urgent         now: what runs is ended, its output so far is kept
+
+Without --urgent and --urgency the receiver's default holds: after_tools to a lead, next_boundary to a
+subagent. The receipt says where the message came in and what that cost.
+Exit status: 0 accepted (and, with --wait, got there), 1 refused, returned or not in time, 2 usage.
+
+Examples:
+  midturn send worker \"Use load(), not open()\"
+  midturn send worker \"Stop, wrong branch!\" --urgent --wait injected
+  midturn send all \"The API is frozen\" --urgency follow_up --expires-after 10m";
+
+pub(super) const WITHDRAW_HELP: &str = "\
+A message that has been read, or has already cut something, can't be taken back: that is said, with
+exit status 1.
+
+Example:
+  midturn send worker \"Add a test\" --id t1 && midturn withdraw t1";
+
+pub(super) const STOP_HELP: &str = "\
+Its children go on unless --subtree is given. A message of yours, or `resume` in the interface, sends
+a stopped agent on.
+
+Examples:
+  midturn stop worker
+  midturn stop lead --subtree";
+
+pub(super) const WATCH_HELP: &str = "\
+It ends when the session does, or with Ctrl-C; the agents do not notice.
+
+Examples:
+  midturn watch
+  midturn watch worker
+  midturn watch --json | jq -r 'select(.type == \"tool_started\") | .input.command'";
+
+pub(super) const DIFF_HELP: &str = "\
+What is not committed yet is in it.
+
+Examples:
+  midturn diff worker
+  midturn diff worker | git apply --stat";
+
+pub(super) const MERGE_HELP: &str = "\
+With conflicts, or with changes of yours in the way, the project stays as it is: the files are named and
+the exit status is 1.
+
+Example:
+  midturn diff worker && midturn merge worker";
+
+pub(super) const STATS_HELP: &str = "\
+Examples:
+  midturn stats
+  midturn stats --json";
+
+/// Options of every command that asks a running process.
+#[derive(Debug, Args)]
+pub struct ClientArgs {
+    /// The session: its id, or `current` for the one that began last
+    #[arg(long, value_name = "ID", default_value = "current")]
+    pub session: String,
+    /// Write what the process answers, as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Which project
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// `midturn ps`.
+#[derive(Debug, Args)]
+pub struct PsArgs {
+    /// Whom to ask
+    #[command(flatten)]
+    pub client: ClientArgs,
+}
+
+/// `midturn stats`.
+#[derive(Debug, Args)]
+pub struct StatsArgs {
+    /// Whom to ask
+    #[command(flatten)]
+    pub client: ClientArgs,
+}
+
+/// `midturn diff` and `midturn merge`.
+#[derive(Debug, Args)]
+pub struct AgentArgs {
+    /// The agent
+    #[arg(value_name = "AGENT", value_parser = name)]
+    pub agent: AgentName,
+    /// Whom to ask
+    #[command(flatten)]
+    pub client: ClientArgs,
+}
+
+/// `midturn watch`.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// Only this agent
+    #[arg(value_name = "AGENT", value_parser = name)]
+    pub agent: Option<AgentName>,
+    /// Whom to ask
+    #[command(flatten)]
+    pub client: ClientArgs,
+}
+
+/// `midturn stop`.
+#[derive(Debug, Args)]
+pub struct StopArgs {
+    /// The agent
+    #[arg(value_name = "AGENT", value_parser = name)]
+    pub agent: AgentName,
+    /// Stop all agents below it too
+    #[arg(long)]
+    pub subtree: bool,
+    /// Whom to ask
+    #[command(flatten)]
+    pub client: ClientArgs,
+}
+
+/// `midturn withdraw`.
+#[derive(Debug, Args)]
+pub struct WithdrawArgs {
+    /// The message's id, as `midturn send` printed it
+    #[arg(value_name = "ID")]
+    pub id: String,
+    /// Whom to ask
+    #[command(flatten)]
+    pub client: ClientArgs,
+}
+
+/// `midturn send`.
+#[derive(Debug, Args)]
+pub struct SendArgs {
+    /// The agent, or `all`
+    #[arg(value_name = "AGENT", value_parser = receiver)]
+    pub to: String,
+    /// What it is told
+    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+    pub text: String,
+    /// End what the agent runs now: --urgency urgent
+    #[arg(long, conflicts_with = "urgency")]
+    pub urgent: bool,
+    /// How soon it acts
+    #[arg(long, value_name = "LEVEL")]
+    pub urgency: Option<Level>,
+    /// An id of yours: sending the same again with the same id does nothing more
+    #[arg(long, value_name = "ID")]
+    pub id: Option<String>,
+    /// Take it back by itself if it is not read within this time: 30s, 5m, 1h
+    #[arg(long, value_name = "TIME")]
+    pub expires_after: Option<Span>,
+    /// A message of yours to the same agent that this one replaces
+    #[arg(long, value_name = "ID")]
+    pub supersedes: Option<String>,
+    /// Wait until it has come this far
+    #[arg(long, value_name = "STATE")]
+    pub wait: Option<WaitState>,
+    /// How long to wait: 500ms, 30s, 5m
+    #[arg(long, value_name = "TIME", default_value = "30s", requires = "wait")]
+    pub timeout: Span,
+    /// Whom to ask
+    #[command(flatten)]
+    pub client: ClientArgs,
+}
+
+/// How soon a message acts (semantics.md, section 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Level {
+    /// When the agent would otherwise be done
+    FollowUp,
+    /// When the tools of its turn have ended
+    AfterTools,
+    /// Between two tools
+    NextBoundary,
+    /// Now
+    Urgent,
+}
+
+impl From<Level> for Urgency {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::FollowUp => Self::FollowUp,
+            Level::AfterTools => Self::AfterTools,
+            Level::NextBoundary => Self::NextBoundary,
+            Level::Urgent => Self::Urgent,
+        }
+    }
+}
+
+/// How far a message is waited for (semantics.md, section 8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum WaitState {
+    /// It is in the conversation
+    Injected,
+    /// A model request with it was handed to the connection
+    Sent,
+    /// The model has replied after it
+    Answered,
+}
+
+impl WaitState {
+    /// The word of the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Injected => "injected",
+            Self::Sent => "sent",
+            Self::Answered => "answered",
+        }
+    }
+}
+
+/// An address that a person may write to.
+fn receiver(text: &str) -> Result<String, String> {
+    if text == "all" { Ok(text.to_owned()) } else { name(text).map(|name| name.to_string()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::Cli;
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_before_anybody_is_asked() {
+        for (line, expected) in [
+            ("send Worker hi", "no agent's name"),
+            ("send parent hi", "reserved"),
+            ("stop all", "reserved"),
+            ("send w hi --urgent --urgency urgent", "cannot be used with"),
+            ("send w hi --urgency soon", "after_tools"),
+            ("send w hi --wait read", "injected"),
+            ("send w hi --timeout 5s", "--wait"),
+            ("send w hi --wait sent --timeout 5", "write 250ms"),
+            ("send w hi --expires-after never", "write 250ms"),
+            ("log last --agent A", "no agent's name"),
+            ("serve --listen localhost", "invalid socket address"),
+        ] {
+            let error = Cli::try_parse_from(format!("midturn {line}").split(' ')).unwrap_err().to_string();
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+    }
+}

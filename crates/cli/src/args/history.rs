@@ -1,0 +1,73 @@
+//! The form of the commands that read what was kept: `sessions`, `log` and `export`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use midturn_core::rules::id::AgentName;
+
+use super::PlaceArgs;
+
+pub(super) const SESSIONS_HELP: &str = "\
+Examples:
+  midturn sessions
+  midturn sessions --json --cwd ../other-project";
+
+pub(super) const LOG_HELP: &str = "\
+Examples:
+  midturn log last
+  midturn log last --agent worker
+  midturn log 0mhz --json | jq 'select(.type == \"message_injected\")'";
+
+pub(super) const EXPORT_HELP: &str = "\
+Replaying the file gives the same tool outcomes and the same places where messages were read.
+
+Examples:
+  midturn export last -o bug.yaml && midturn replay bug.yaml
+  midturn export 0mhzk3q1-77ab > bug.yaml";
+
+/// `midturn sessions`.
+#[derive(Debug, Args)]
+pub struct SessionsArgs {
+    /// Write one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Which project
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// `midturn log`.
+#[derive(Debug, Args)]
+pub struct LogArgs {
+    /// The session: its id, the beginning of it, or `last`
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+    /// Only what concerns this agent
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub agent: Option<AgentName>,
+    /// Write the events as they are kept, one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Which project
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// `midturn export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The session: its id, the beginning of it, or `last`
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Which project
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// An agent's name.
+pub(super) fn name(text: &str) -> Result<AgentName, String> {
+    AgentName::new(text).map_err(|error| error.to_string())
+}

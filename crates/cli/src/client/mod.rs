@@ -1,0 +1,190 @@
+//! The commands that ask a running Midturn: `ps`, `send`, `withdraw`, `stop`, `watch`,
+//! `diff`, `merge`, `stats`; and a run whose session lives in another process.
+//!
+//! They ask through the interface of docs/protocol.md, as every other program would, and put
+//! the answer in words. They open no store and decide nothing about messages.
+
+mod branch;
+mod control;
+mod deltas;
+pub mod events;
+pub mod http;
+mod ps;
+mod receipt;
+mod remote;
+mod send;
+mod stats;
+pub mod table;
+mod view;
+mod watch;
+pub mod wire;
+
+use std::future::Future;
+use std::io::IsTerminal;
+
+use serde_json::Value;
+
+use crate::args::{AgentArgs, ClientArgs, PsArgs, SendArgs, StatsArgs, StopArgs, WatchArgs, WithdrawArgs};
+use crate::commands;
+use crate::env::Env;
+use crate::failure::{End, Failure};
+use crate::project::Project;
+use crate::run::progress;
+use http::{Client, Path, Trouble};
+
+pub use remote::{remote_resume, remote_run};
+
+/// Whom a command asks, and about which session.
+struct Asking {
+    client: Client,
+    session: String,
+    json: bool,
+}
+
+/// What people read.
+#[derive(Debug, PartialEq, Eq)]
+enum Text {
+    /// Sentences and tables: nothing in them acts on a terminal.
+    Words(String),
+    /// For other programs as it is; on a terminal nothing in it acts.
+    Patch(String),
+    /// A word beside an empty answer, on standard error.
+    Note(String),
+}
+
+/// What a command has to say.
+struct Answer {
+    /// For programs: what the process answered.
+    value: Value,
+    /// For people.
+    text: Text,
+    /// Why it did not do what it was for, if it did not.
+    failure: Option<String>,
+}
+
+impl Answer {
+    /// All went well.
+    fn good(value: Value, text: impl Into<String>) -> Self {
+        Self { value, text: Text::Words(text.into()), failure: None }
+    }
+}
+
+impl Asking {
+    fn of(args: &ClientArgs, env: &Env) -> Result<Self, Failure> {
+        let client = Client::of(&Project::named(&args.place, env)?)?;
+        Ok(Self { client, session: args.session.clone(), json: args.json })
+    }
+
+    /// A path below the session.
+    fn path(&self, parts: &[&str]) -> Path {
+        let session = ["sessions", &self.session];
+        Path::of(&[&session, parts].concat())
+    }
+}
+
+/// `midturn ps`.
+///
+/// # Errors
+/// [`Failure::Failed`]: nobody answers, or it is refused.
+pub fn ps(args: &PsArgs, env: &Env) -> Result<End, Failure> {
+    ask(&args.client, env, async |asking| ps::ps(asking).await)
+}
+
+/// `midturn send`.
+///
+/// # Errors
+/// [`Failure::Failed`]: nobody answers, it is refused or returned, or does not get there in time.
+pub fn send(args: &SendArgs, env: &Env) -> Result<End, Failure> {
+    ask(&args.client, env, async |asking| send::send(asking, args).await)
+}
+
+/// `midturn withdraw`.
+///
+/// # Errors
+/// [`Failure::Failed`]: nobody answers, or it is too late.
+pub fn withdraw(args: &WithdrawArgs, env: &Env) -> Result<End, Failure> {
+    ask(&args.client, env, async |asking| control::withdraw(asking, &args.id).await)
+}
+
+/// `midturn stop`.
+///
+/// # Errors
+/// [`Failure::Failed`]: nobody answers, or there is no such agent.
+pub fn stop(args: &StopArgs, env: &Env) -> Result<End, Failure> {
+    ask(&args.client, env, async |asking| control::stop(asking, &args.agent, args.subtree).await)
+}
+
+/// `midturn diff`.
+///
+/// # Errors
+/// [`Failure::Failed`]: nobody answers, or the agent has no branch.
+pub fn diff(args: &AgentArgs, env: &Env) -> Result<End, Failure> {
+    ask(&args.client, env, async |asking| branch::diff(asking, &args.agent).await)
+}
+
+/// `midturn merge`.
+///
+/// # Errors
+/// [`Failure::Failed`]: nobody answers, the agent has no branch, or it can't be merged.
+pub fn merge(args: &AgentArgs, env: &Env) -> Result<End, Failure> {
+    ask(&args.client, env, async |asking| branch::merge(asking, &args.agent).await)
+}
+
+/// `midturn stats`.
+///
+/// # Errors
+/// [`Failure::Failed`]: nobody answers.
+pub fn stats(args: &StatsArgs, env: &Env) -> Result<End, Failure> {
+    ask(&args.client, env, async |asking| stats::stats(asking).await)
+}
+
+/// `midturn watch`.
+///
+/// # Errors
+/// [`Failure::Failed`]: nobody answers, or the process ends while it is watched.
+pub fn watch(args: &WatchArgs, env: &Env) -> Result<End, Failure> {
+    let asking = Asking::of(&args.client, env)?;
+    let interrupted = crate::run::signals::listen()?;
+    let colours = !env.is_set("NO_COLOR");
+    block_on(watch::watch(&asking, args.agent.clone(), colours, interrupted))?
+}
+
+/// Asks one question and prints what is answered.
+fn ask(
+    args: &ClientArgs,
+    env: &Env,
+    question: impl AsyncFnOnce(&Asking) -> Result<Answer, Trouble>,
+) -> Result<End, Failure> {
+    let asking = Asking::of(args, env)?;
+    match block_on(question(&asking))? {
+        Ok(answer) => say(&asking, answer),
+        Err(trouble) => {
+            if let (true, Trouble::Refused(problem)) = (asking.json, &trouble) {
+                commands::print(&format!("{}\n", problem.whole))?;
+            }
+            Err(trouble.into())
+        }
+    }
+}
+
+fn say(asking: &Asking, answer: Answer) -> Result<End, Failure> {
+    let end = commands::print(&match answer.text {
+        _ if asking.json => format!("{}\n", answer.value),
+        Text::Patch(patch) if !std::io::stdout().is_terminal() => patch,
+        Text::Words(text) | Text::Patch(text) => progress::harmless(&text).collect(),
+        Text::Note(note) => {
+            eprintln!("midturn: {}", progress::harmless(&note).collect::<String>());
+            String::new()
+        }
+    })?;
+    match answer.failure {
+        None => Ok(end),
+        Some(failure) => Err(Failure::failed(failure)),
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
+    Ok(runtime.block_on(future))
+}

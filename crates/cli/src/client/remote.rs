@@ -1,0 +1,129 @@
+//! A session that runs in the process that holds the project's store, attended to from here:
+//! the output, the steering and the exit status are those of a run in this process.
+//!
+//! It decides nothing about messages, and keeps nothing: when this process ends without a
+//! word, the session goes on where it is.
+
+mod attend;
+
+use std::time::Duration;
+
+use midturn_core::rules::id::AgentName;
+use serde_json::{Value, json};
+
+use super::http::{Client, Path, Trouble};
+use super::wire::{AgentState, Agents, Resumed, Session, Sessions};
+use crate::args::LayerArgs;
+use crate::commands;
+use crate::failure::{End, Failure};
+use crate::history;
+use crate::project::Project;
+use crate::run::progress::Tone;
+use crate::run::{Attended, input};
+use attend::Remote;
+
+/// How often, and in which pauses, a process is asked that holds the store and does not answer
+/// yet: it may be starting.
+const ATTEMPTS: (u32, Duration) = (25, Duration::from_millis(200));
+
+/// Runs a task in the process that holds the project's store.
+///
+/// # Errors
+/// [`Failure::Usage`]: the working folder is not there. [`Failure::Failed`]: the process does
+/// not answer, refuses, or ends before the session does.
+pub async fn remote_run(
+    task: &str,
+    layer: &LayerArgs,
+    project: &Project,
+    attended: Attended,
+) -> Result<End, Failure> {
+    let folder = commands::work_folder(layer)?;
+    let client = holder(project).await?;
+    let mut body = json!({"task": task, "folder": folder.to_string_lossy(), "set": layer.set});
+    if let Some(model) = &layer.model {
+        body["model"] = Value::from(model.clone());
+    }
+    let answer = client.post_patiently(&Path::of(&["sessions"]), &body).await?;
+    let session: Session = client.read(&answer)?;
+    let remote = Remote::new(client, &session, lead(&session)?, attended);
+    remote.steer(0, input::lines()).await
+}
+
+/// Goes on with a session in the process that holds the project's store. `asked` is its id,
+/// the beginning of it, or `last`.
+///
+/// # Errors
+/// [`Failure::Usage`]: there is no such session. [`Failure::Failed`]: as [`remote_run`].
+pub async fn remote_resume(asked: &str, project: &Project, attended: Attended) -> Result<End, Failure> {
+    let client = holder(project).await?;
+    let before = find(&client, asked).await?;
+    let id = &before.session;
+    let working = take_up(&client, id).await?;
+    if working.is_empty() && !(before.live && before.running > 0) {
+        let text = format!("session {id} has nothing to go on with: all its agents were done");
+        attended.console.tell(Tone::Plain, text);
+        return Ok(End::Finished);
+    }
+    let names = if working.is_empty() { "it was not stopped".to_owned() } else { working.join(", ") };
+    attended.console.tell(Tone::Plain, format!("session {id} goes on: {names}"));
+    let session: Session = client.read(&client.get(&Path::of(&["sessions", id])).await?)?;
+    let remote = Remote::new(client, &session, lead(&session)?, attended);
+    remote.steer(before.last_seq, input::lines()).await
+}
+
+/// The process that holds the store. One that has only just begun may not answer yet.
+async fn holder(project: &Project) -> Result<Client, Failure> {
+    let (attempts, pause) = ATTEMPTS;
+    for _ in 0..attempts {
+        if let Some(client) = Client::find(project)?
+            && !matches!(client.get(&Path::of(&["health"])).await, Err(Trouble::Nobody))
+        {
+            return Ok(client);
+        }
+        tokio::time::sleep(pause).await;
+    }
+    Err(Failure::failed(format!(
+        "another process holds the store {} and does not answer: it may be ending, so try again in a moment",
+        project.store()
+    )))
+}
+
+fn lead(session: &Session) -> Result<AgentName, Failure> {
+    session
+        .lead
+        .clone()
+        .ok_or_else(|| Failure::failed(format!("the session {} has no lead to talk to", session.session)))
+}
+
+async fn find(client: &Client, asked: &str) -> Result<Session, Failure> {
+    let all: Sessions = client.read(&client.get(&Path::of(&["sessions"])).await?)?;
+    let mut sessions = all.sessions;
+    // The newest first, whether it lives or not.
+    sessions.sort_by(|a, b| b.began_at.total_cmp(&a.began_at));
+    let ids: Vec<&str> = sessions.iter().map(|session| session.session.as_str()).collect();
+    let at = history::choose(&ids, asked)?;
+    Ok(sessions.swap_remove(at))
+}
+
+/// Takes a session up; of one that lives already the stopped agents are sent on. Names those
+/// that work by that.
+async fn take_up(client: &Client, id: &str) -> Result<Vec<String>, Trouble> {
+    match client.post_patiently(&Path::of(&["sessions", id, "resume"]), &json!({})).await {
+        Ok(answer) => Ok(client.read::<Resumed>(&answer)?.resumed),
+        Err(trouble) if trouble.code() == Some("already_live") => send_on(client, id).await,
+        Err(trouble) => Err(trouble),
+    }
+}
+
+async fn send_on(client: &Client, id: &str) -> Result<Vec<String>, Trouble> {
+    let all: Agents = client.read(&client.get(&Path::of(&["sessions", id, "agents"])).await?)?;
+    let mut working = Vec::new();
+    for agent in all.agents.iter().filter(|agent| agent.state == AgentState::Stopped) {
+        let path = Path::of(&["sessions", id, "agents", agent.name.as_str(), "resume"]);
+        let answer = client.post(&path, &json!({})).await?;
+        if answer["started"] == true {
+            working.push(agent.name.to_string());
+        }
+    }
+    Ok(working)
+}

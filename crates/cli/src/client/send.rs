@@ -1,0 +1,157 @@
+//! `midturn send`: a message, and what became of it.
+
+use std::time::Instant;
+
+use midturn_core::rules::mail::Urgency;
+use midturn_core::rules::time::Span;
+use serde_json::{Map, Value, json};
+
+use super::http::{Problem, Trouble};
+use super::receipt;
+use super::wire::{Delivery, Receipt, State, Waited};
+use super::{Answer, Asking, Text};
+use crate::args::{SendArgs, WaitState};
+
+/// The longest that one request waits: the interface's own bound.
+const WAIT_MAX: Span = Span::secs(600);
+
+/// Said of a message that was refused or returned.
+const UNREAD: &str = "the message will not be read";
+
+/// Sends, and waits if that is asked for.
+pub(super) async fn send(asking: &Asking, args: &SendArgs) -> Result<Answer, Trouble> {
+    let sent_at = Instant::now();
+    let value = asking.client.post(&asking.path(&["agents", &args.to, "messages"]), &message(args)).await?;
+    // A message to `all` has a delivery for each receiver.
+    let whole = match value.get("deliveries").and_then(Value::as_array) {
+        Some(all) => all.clone(),
+        None => vec![value.clone()],
+    };
+    let read = |whole: Value| Ok(One { delivery: asking.client.read(&whole)?, whole });
+    let all: Vec<One> = whole.into_iter().map(read).collect::<Result<_, Trouble>>()?;
+    match args.wait {
+        None => Ok(accepted(value, &all)),
+        Some(state) => waited(asking, all, &Waiting { state, timeout: args.timeout, sent_at }).await,
+    }
+}
+
+/// What became of the message at one receiver, and the object that says so.
+struct One {
+    delivery: Delivery,
+    whole: Value,
+}
+
+/// The body of the request: only what was given.
+fn message(args: &SendArgs) -> Value {
+    let urgency = args.urgency.map(Urgency::from).map(Urgency::as_str);
+    let fields = [
+        ("text", Some(Value::from(args.text.clone()))),
+        ("urgent", args.urgent.then_some(Value::Bool(true))),
+        ("urgency", urgency.map(Value::from)),
+        ("id", args.id.clone().map(Value::from)),
+        ("expires_after", args.expires_after.map(|span| Value::from(span.to_string()))),
+        ("supersedes", args.supersedes.clone().map(Value::from)),
+    ];
+    let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(given.collect::<Map<_, _>>())
+}
+
+fn accepted(value: Value, all: &[One]) -> Answer {
+    let mut text = String::new();
+    let mut refused = 0;
+    for One { delivery, .. } in all {
+        match delivery {
+            Delivery::Accepted(receipt) => text.push_str(&receipt::told(receipt, None)),
+            Delivery::Refused(problem) => text.push_str(&refusal(problem)),
+        }
+        refused += usize::from(is_refused(delivery));
+    }
+    Answer { value, text: Text::Words(text), failure: failure(refused, all.len()) }
+}
+
+fn refusal(problem: &Problem) -> String {
+    let to = problem.to.as_deref().map(|name| format!(" to {name}")).unwrap_or_default();
+    format!("not sent{to}: {}\n", problem.detail)
+}
+
+fn is_refused(delivery: &Delivery) -> bool {
+    match delivery {
+        Delivery::Accepted(receipt) => receipt.state == State::Returned,
+        Delivery::Refused(_) => true,
+    }
+}
+
+fn failure(refused: usize, all: usize) -> Option<String> {
+    match (refused, all) {
+        (0, _) => None,
+        (1, 1) => Some(UNREAD.to_owned()),
+        _ => Some(format!("{refused} of {all} agents will not read the message")),
+    }
+}
+
+/// What and until when is waited for.
+struct Waiting {
+    state: WaitState,
+    timeout: Span,
+    sent_at: Instant,
+}
+
+impl Waiting {
+    /// What is left of the time.
+    fn left(&self) -> Span {
+        Span(self.timeout.0.saturating_sub(Span::from(self.sent_at.elapsed()).0))
+    }
+}
+
+/// Waits for every receiver, one after the other: the time is for all of them together.
+async fn waited(asking: &Asking, all: Vec<One>, waiting: &Waiting) -> Result<Answer, Trouble> {
+    let (mut text, mut values, mut failed) = (String::new(), Vec::new(), Vec::new());
+    for One { delivery, mut whole } in all {
+        match delivery {
+            Delivery::Accepted(receipt) => {
+                let (value, waited) = wait(asking, &receipt, waiting).await?;
+                let took = waiting.sent_at.elapsed().as_secs_f64();
+                whole = value;
+                whole["took"] = json!(took);
+                if waited.reached || waited.receipt.state == State::Returned {
+                    text.push_str(&receipt::told(&waited.receipt, Some(took)));
+                }
+                failed.extend(in_vain(&waited, waiting, took));
+            }
+            Delivery::Refused(problem) => {
+                text.push_str(&refusal(&problem));
+                failed.push(UNREAD.to_owned());
+            }
+        }
+        values.push(whole);
+    }
+    let value = if values.len() == 1 { values.remove(0) } else { json!({"deliveries": values}) };
+    let failure = (!failed.is_empty()).then(|| failed.join("\nmidturn: "));
+    Ok(Answer { value, text: Text::Words(text), failure })
+}
+
+/// Why the message did not get where it was to get.
+fn in_vain(waited: &Waited, waiting: &Waiting, took: f64) -> Option<String> {
+    match waited.receipt.state {
+        State::Returned => Some(UNREAD.to_owned()),
+        _ if waited.reached => None,
+        _ => Some(receipt::late(&waited.receipt, waiting.state.as_str(), took)),
+    }
+}
+
+/// Waits for one receiver, in as many requests as it takes.
+async fn wait(asking: &Asking, receipt: &Receipt, waiting: &Waiting) -> Result<(Value, Waited), Trouble> {
+    loop {
+        let patience = waiting.left().min(WAIT_MAX);
+        let path = asking
+            .path(&["messages", &receipt.id, "wait"])
+            .with("state", waiting.state.as_str())
+            .with("timeout", &patience.to_string())
+            .with("to", &receipt.to);
+        let value = asking.client.wait(&path, patience.duration()).await?;
+        let waited: Waited = asking.client.read(&value)?;
+        if waited.reached || waited.receipt.state == State::Returned || waiting.left() == Span::ZERO {
+            return Ok((value, waited));
+        }
+    }
+}

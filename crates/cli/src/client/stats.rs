@@ -1,0 +1,65 @@
+//! `midturn stats`: the figures of the running process, whatever figures it has.
+
+use serde_json::Value;
+
+use super::http::{Path, Trouble};
+use super::{Answer, Asking};
+
+/// The figures.
+pub(super) async fn stats(asking: &Asking) -> Result<Answer, Trouble> {
+    let value = asking.client.get(&Path::of(&["stats"])).await?;
+    let text = told(&value);
+    Ok(Answer::good(value, text))
+}
+
+/// One line a figure, its name first; what stands deeper has the names above it before its own.
+fn told(value: &Value) -> String {
+    let mut lines = Vec::new();
+    flatten("", value, &mut lines);
+    let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+    lines.iter().map(|(name, figure)| format!("{name:<width$}  {figure}\n")).collect()
+}
+
+fn flatten(name: &str, value: &Value, lines: &mut Vec<(String, String)>) {
+    let below = |key: &str| if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| flatten(&below(key), value, lines)),
+        Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
+            items.iter().enumerate().for_each(|(at, item)| flatten(&below(&at.to_string()), item, lines));
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(figure).collect();
+            lines.push((name.to_owned(), items.join(", ")));
+        }
+        _ => lines.push((name.to_owned(), figure(value))),
+    }
+}
+
+fn figure(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => {
+            let text = format!("{:.6}", number.as_f64().unwrap_or_default());
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_figure_has_a_line_with_its_whole_name() {
+        let figures = json!({"live_agents": 3, "stop": {"rate": 0.25, "p99": 0.1000000001}, "by": [{"n": 1}], "x": [1, 2], "no": null});
+        assert_eq!(
+            told(&figures),
+            "by.0.n       1\nlive_agents  3\nno           -\nstop.p99     0.1\nstop.rate    0.25\nx            1, 2\n"
+        );
+        assert_eq!(told(&json!({})), "");
+    }
+}

@@ -1,0 +1,140 @@
+//! `midturn watch`: the events of a session as they come.
+
+use std::io::{ErrorKind, IsTerminal, Write};
+
+use midturn_core::rules::id::AgentName;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::Asking;
+use super::events::{Ended, Told, Wanted, follow};
+use super::view::{Line, View};
+use super::wire::Session;
+use crate::failure::{End, Failure};
+use crate::run::progress;
+
+/// Shows what happens until the session ends, or the person has seen enough.
+pub(super) async fn watch(
+    asking: &Asking,
+    agent: Option<AgentName>,
+    colours: bool,
+    interrupted: CancellationToken,
+) -> Result<End, Failure> {
+    let answer = asking.client.get(&asking.path(&[])).await?;
+    let session: Session = asking.client.read(&answer)?;
+    if let Some(agent) = &agent {
+        // A name that nobody has would be watched for ever.
+        asking.client.get(&asking.path(&["agents", agent.as_str()])).await?;
+    }
+    if !session.live {
+        return Err(Failure::failed(format!(
+            "the session {0} is not running: `midturn log {0}` shows what happened in it",
+            session.session
+        )));
+    }
+    let wanted = Wanted { session: session.session.clone(), agent, after: session.last_seq };
+    let (mut told, _reader) = follow(asking.client.clone(), wanted);
+    let mut screen = Screen::new(asking.json, colours);
+    screen.head(&session)?;
+    tokio::select! {
+        biased;
+        () = interrupted.cancelled() => screen.close().map(|()| End::Interrupted),
+        ended = screen.until_ended(&mut told) => ended,
+    }
+}
+
+/// Standard output, and what is shown on it.
+struct Screen {
+    json: bool,
+    colours: bool,
+    view: View,
+}
+
+impl Screen {
+    fn new(json: bool, colours: bool) -> Self {
+        Self { json, colours: colours && std::io::stdout().is_terminal(), view: View::default() }
+    }
+
+    fn head(&self, session: &Session) -> Result<(), Failure> {
+        if self.json {
+            return Ok(());
+        }
+        let title = progress::short(&session.title);
+        self.write(&format!("watching {}: {title} (Ctrl-C ends)\n", session.session)).map(|_| ())
+    }
+
+    async fn until_ended(&mut self, told: &mut mpsc::Receiver<Told>) -> Result<End, Failure> {
+        while let Some(next) = told.recv().await {
+            let ended = match &next {
+                Told::Ended(ended) => Some(ended.clone()),
+                Told::Event(..) | Told::Live(_) | Told::Other(..) => None,
+            };
+            let text = if self.json { raw(&next)? } else { self.lines(&next) };
+            if self.write(&text)? == Reader::Gone {
+                return Ok(End::Finished);
+            }
+            match ended {
+                None => {}
+                Some(Ended::Session) => return self.close().map(|()| End::Finished),
+                Some(Ended::Lost(trouble)) => {
+                    self.close()?;
+                    let what = if trouble.is_gone() { "Midturn has ended".to_owned() } else { trouble.to_string() };
+                    return Err(Failure::failed(format!("{what}; `midturn sessions` shows what can be resumed")));
+                }
+            }
+        }
+        Ok(End::Finished)
+    }
+
+    fn lines(&mut self, told: &Told) -> String {
+        let lines = match told {
+            Told::Event(_, event) => self.view.event(event),
+            Told::Live(event) => self.view.live(event),
+            Told::Other(..) | Told::Ended(_) => Vec::new(),
+        };
+        self.written(lines)
+    }
+
+    fn written(&self, lines: Vec<Line>) -> String {
+        let shown = |(tone, line): Line| {
+            let line = if self.colours { progress::coloured(tone, &line) } else { line };
+            format!("{line}\n")
+        };
+        lines.into_iter().map(shown).collect()
+    }
+
+    /// Shows what was being said.
+    fn close(&mut self) -> Result<(), Failure> {
+        let rest = self.view.rest();
+        self.write(&self.written(rest)).map(|_| ())
+    }
+
+    fn write(&self, text: &str) -> Result<Reader, Failure> {
+        let mut out = std::io::stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Ok(()) => Ok(Reader::There),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
+            Err(error) => Err(Failure::failed(format!("standard output can't be written: {error}"))),
+        }
+    }
+}
+
+/// Whether somebody reads what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    There,
+    Gone,
+}
+
+/// The JSON, one line.
+fn raw(told: &Told) -> Result<String, Failure> {
+    match told {
+        Told::Event(raw, _) | Told::Other(raw, _) => Ok(format!("{raw}\n")),
+        Told::Live(event) => {
+            let raw = serde_json::to_string(event);
+            raw.map(|raw| format!("{raw}\n"))
+                .map_err(|error| Failure::failed(format!("an event could not be written: {error}")))
+        }
+        Told::Ended(_) => Ok(String::new()),
+    }
+}

@@ -1,0 +1,183 @@
+//! Faults planted on purpose, which the crash harness (tests/crash) has to find: wrappers around
+//! the store, so that the real code stays clean. Without the feature `crash-tests` none of this
+//! is in the program. `MIDTURN_PLANTED` names the fault.
+//!
+//! Each is a mistake that somebody could make: something is told before it is so, something is
+//! not kept, or what was kept is not believed by the next process.
+
+mod journal;
+mod writes;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use midturn_core::engine::ports::archive::{
+    ChatMessage, SessionJournal, SessionRecord, SessionSummary, StoredEvent, TakenUp,
+};
+use midturn_core::engine::ports::{Archive, Store, StoreError};
+use midturn_core::rules::id::{AgentName, MessageId, SessionId};
+use midturn_core::rules::mail::{ReceiptState, Sender};
+
+use writes::Writes;
+
+/// The variable that names the fault; the tools have faults of their own in it.
+const VARIABLE: &str = "MIDTURN_PLANTED";
+
+/// A fault of the store's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A transaction is called durable while it waits for others to go with it.
+    AckBeforeDurable,
+    /// Mail leaves the mailbox before the conversation has it.
+    DrainBeforeSave,
+    /// That a call starts is written with its result.
+    ToolStartedIsLate,
+    /// A reply is written with what follows it.
+    ReplyIsLate,
+    /// The results of an open turn are not kept.
+    ResultsAreNotKept,
+    /// That a message was injected is not kept.
+    InjectionsAreNotKept,
+    /// Mail that was injected beside results is not in the conversation that is kept.
+    MailBesideResultsIsNotKept,
+    /// That a parent has still to be told of an end is not kept.
+    ReportsAreNotOwed,
+    /// A reply that was cut comes back as a whole one.
+    PartialRepliesAreWhole,
+    /// What waited when a run failed is gone.
+    QueueIsClearedOnError,
+    /// Mail comes back in the wrong order.
+    MailIsTurnedRound,
+    /// The newest message that waited is gone.
+    LastMailIsDropped,
+    /// The newest message that waited is there twice.
+    LastMailIsDoubled,
+    /// Nobody remembers messages that have come to their end.
+    SettledMailIsForgotten,
+    /// Nobody remembers which calls had started.
+    StartedCallsLookUnstarted,
+    /// A call that was lost is said to have ended well.
+    LostCallsAreCompleted,
+    /// A turn whose calls were lost is begun once more.
+    LostCallsRunAgain,
+    /// The newest line of a conversation is gone.
+    LastRowIsDropped,
+    /// The numbers of runs are given out once more.
+    RunsBeginAnew,
+    /// A run that was under way is taken for one that has ended.
+    OpenRunsAreLeft,
+    /// The session's time begins at zero.
+    TimeBeginsAnew,
+    /// A second process may hold the store.
+    NoFence,
+}
+
+/// All of them, by their words.
+const FAULTS: [(&str, Fault); 22] = [
+    ("ack_before_durable", Fault::AckBeforeDurable),
+    ("drain_before_save", Fault::DrainBeforeSave),
+    ("tool_started_is_late", Fault::ToolStartedIsLate),
+    ("reply_is_late", Fault::ReplyIsLate),
+    ("results_are_not_kept", Fault::ResultsAreNotKept),
+    ("injections_are_not_kept", Fault::InjectionsAreNotKept),
+    ("mail_beside_results_is_not_kept", Fault::MailBesideResultsIsNotKept),
+    ("reports_are_not_owed", Fault::ReportsAreNotOwed),
+    ("partial_replies_are_whole", Fault::PartialRepliesAreWhole),
+    ("queue_is_cleared_on_error", Fault::QueueIsClearedOnError),
+    ("mail_is_turned_round", Fault::MailIsTurnedRound),
+    ("last_mail_is_dropped", Fault::LastMailIsDropped),
+    ("last_mail_is_doubled", Fault::LastMailIsDoubled),
+    ("settled_mail_is_forgotten", Fault::SettledMailIsForgotten),
+    ("started_calls_look_unstarted", Fault::StartedCallsLookUnstarted),
+    ("lost_calls_are_completed", Fault::LostCallsAreCompleted),
+    ("lost_calls_run_again", Fault::LostCallsRunAgain),
+    ("last_row_is_dropped", Fault::LastRowIsDropped),
+    ("runs_begin_anew", Fault::RunsBeginAnew),
+    ("open_runs_are_left", Fault::OpenRunsAreLeft),
+    ("time_begins_anew", Fault::TimeBeginsAnew),
+    ("no_fence", Fault::NoFence),
+];
+
+/// The fault that is planted, if it is one of the store's.
+pub fn planted() -> Option<Fault> {
+    let word = std::env::var(VARIABLE).ok()?;
+    FAULTS.iter().find(|(name, _)| *name == word).map(|(_, fault)| *fault)
+}
+
+/// The archive, with the planted fault around it if there is one.
+pub fn around(archive: Arc<dyn Archive>) -> Arc<dyn Archive> {
+    match planted() {
+        Some(fault) => Arc::new(Faulty { fault, archive }),
+        None => archive,
+    }
+}
+
+/// An archive with a fault.
+struct Faulty {
+    fault: Fault,
+    archive: Arc<dyn Archive>,
+}
+
+impl Faulty {
+    fn writes(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(Writes::new(self.fault, store))
+    }
+}
+
+#[async_trait]
+impl Archive for Faulty {
+    async fn begin(&self, record: SessionRecord) -> Result<Arc<dyn Store>, StoreError> {
+        self.archive.begin(record).await.map(|store| self.writes(store))
+    }
+
+    async fn take_up(&self, session: &SessionId) -> Result<Option<TakenUp>, StoreError> {
+        let taken = self.archive.take_up(session).await?;
+        Ok(taken.map(|taken| TakenUp {
+            store: self.writes(taken.store),
+            epoch: taken.epoch,
+            journal: journal::with(self.fault, taken.journal),
+        }))
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
+        self.archive.sessions().await
+    }
+
+    async fn journal(&self, session: &SessionId) -> Result<Option<SessionJournal>, StoreError> {
+        let journal = self.archive.journal(session).await?;
+        Ok(journal.map(|journal| journal::with(self.fault, journal)))
+    }
+
+    async fn events(
+        &self,
+        session: &SessionId,
+        agent: Option<&AgentName>,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        self.archive.events(session, agent, after, limit).await
+    }
+
+    async fn conversation(
+        &self,
+        session: &SessionId,
+        agent: &AgentName,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<ChatMessage>, StoreError> {
+        self.archive.conversation(session, agent, after, limit).await
+    }
+
+    async fn receipts(
+        &self,
+        session: &SessionId,
+        from: &Sender,
+        id: &MessageId,
+    ) -> Result<Vec<(AgentName, ReceiptState)>, StoreError> {
+        self.archive.receipts(session, from, id).await
+    }
+
+    fn stale_writes(&self) -> u64 {
+        self.archive.stale_writes()
+    }
+}

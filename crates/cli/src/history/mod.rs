@@ -1,0 +1,186 @@
+//! What was kept: `midturn sessions` and `midturn log` read the store directly, and only read,
+//! whether or not a process holds it.
+
+mod list;
+mod show;
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+
+use midturn_core::engine::ports::Archive;
+use midturn_core::engine::ports::archive::SessionSummary;
+use midturn_core::rules::id::SessionId;
+use midturn_store::{OpenError, OpenMode};
+
+use crate::args::{LogArgs, SessionsArgs};
+use crate::client::http::{Client, Path};
+use crate::client::wire;
+use crate::commands;
+use crate::env::Env;
+use crate::failure::{End, Failure};
+use crate::project::{Project, StoreAt};
+
+/// `midturn sessions`.
+///
+/// # Errors
+/// [`Failure::Failed`]: the store can't be read.
+pub fn sessions(args: &SessionsArgs, env: &Env) -> Result<End, Failure> {
+    let project = Project::named(&args.place, env)?;
+    let (sessions, live) = block_on(async {
+        let sessions = match read_only(&project).await? {
+            Some(archive) => archive.sessions().await.map_err(failed)?,
+            None => Vec::new(),
+        };
+        Ok((sessions, live(&project).await))
+    })?;
+    if args.json {
+        return commands::print(&format!("{}\n", list::json(&sessions, &live)));
+    }
+    if sessions.is_empty() {
+        let project = project.store();
+        return commands::print(&format!("no session is kept in {project} yet: `midturn run` begins one\n"));
+    }
+    commands::print(&list::text(&sessions, &live, &list::Now::of_machine()))
+}
+
+/// `midturn log SESSION`.
+///
+/// # Errors
+/// [`Failure::Usage`]: there is no such session. [`Failure::Failed`]: the store can't be read.
+pub fn log(args: &LogArgs, env: &Env) -> Result<End, Failure> {
+    let project = Project::named(&args.place, env)?;
+    block_on(async {
+        let archive = read_only(&project).await?;
+        let archive = archive.ok_or_else(|| nothing_is_kept(&project))?;
+        let id = find(&*archive, &args.session).await?;
+        let wanted = show::Wanted { session: &id, agent: args.agent.as_ref(), json: args.json };
+        show::show(&*archive, &wanted).await
+    })
+}
+
+fn nothing_is_kept(project: &Project) -> Failure {
+    Failure::usage(format!("no session is kept in {} yet: `midturn run` begins one", project.store()))
+}
+
+/// The project's store, to look at. `None`: nothing was ever kept.
+///
+/// # Errors
+/// [`Failure::Failed`]: it can't be read; the sentence says what to do.
+pub async fn read_only(project: &Project) -> Result<Option<Arc<dyn Archive>>, Failure> {
+    let opened: Result<Arc<dyn Archive>, OpenError> = match project.store() {
+        StoreAt::File(path) => {
+            midturn_store::open_sqlite(path, OpenMode::ReadOnly).await.map(|store| Arc::new(store) as _)
+        }
+        StoreAt::Postgres(url) => midturn_store::open_postgres(url).await.map(|store| Arc::new(store) as _),
+    };
+    match opened {
+        Ok(archive) => Ok(Some(archive)),
+        Err(OpenError::Missing(_)) => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// The session that somebody means: its id, the beginning of it that no other has, or `last`.
+///
+/// # Errors
+/// [`Failure::Usage`]: there is none, or there are several. [`Failure::Failed`]: the store
+/// can't be read.
+pub async fn find(archive: &dyn Archive, asked: &str) -> Result<SessionId, Failure> {
+    let sessions = archive.sessions().await.map_err(failed)?;
+    let ids: Vec<&str> = sessions.iter().map(|session| session.record.id.as_str()).collect();
+    let at = choose(&ids, asked)?;
+    Ok(sessions[at].record.id.clone())
+}
+
+/// Which of these ids, the newest first, somebody means.
+///
+/// # Errors
+/// [`Failure::Usage`]: none, or several.
+pub fn choose(ids: &[&str], asked: &str) -> Result<usize, Failure> {
+    let short: String = asked.chars().take(80).collect();
+    if asked == "last" {
+        let none = || Failure::usage("no session is kept here yet: `midturn run` begins one");
+        return if ids.is_empty() { Err(none()) } else { Ok(0) };
+    }
+    if let Some(at) = ids.iter().position(|id| *id == asked) {
+        return Ok(at);
+    }
+    let mut begins = ids.iter().enumerate().filter(|(_, id)| !asked.is_empty() && id.starts_with(asked));
+    match (begins.next(), begins.next()) {
+        (Some((at, _)), None) => Ok(at),
+        (Some((_, one)), Some((_, other))) => Err(Failure::usage(format!(
+            "several sessions begin with `{short}`, {one} and {other} among them: give more of the id"
+        ))),
+        (None, _) => Err(Failure::usage(format!(
+            "there is no session `{short}`: `midturn sessions` lists them, and `last` is the one that began last"
+        ))),
+    }
+}
+
+/// The sessions that a process carries now. Where nobody answers there is none.
+async fn live(project: &Project) -> BTreeSet<String> {
+    let ask = async {
+        let client = Client::find(project).ok()??;
+        let answer = client.get(&Path::of(&["sessions"])).await.ok()?;
+        Some(client.read::<wire::Sessions>(&answer).ok()?.sessions)
+    };
+    let sessions = ask.await.unwrap_or_default();
+    sessions.into_iter().filter(|session| session.live).map(|session| session.session).collect()
+}
+
+/// What a session is, as far as it is known here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A process carries it, and agents work.
+    Running,
+    /// A process carries it, and nobody works.
+    Idle,
+    /// No process carries it, and agents were at work when it was cut off or shut down.
+    Resumable,
+    /// Nobody was at work when it ended.
+    Ended,
+}
+
+impl State {
+    fn of(session: &SessionSummary, live: &BTreeSet<String>) -> Self {
+        match live.contains(session.record.id.as_str()) {
+            true if session.running == 0 => Self::Idle,
+            true => Self::Running,
+            false if session.running + session.shut_down == 0 => Self::Ended,
+            false => Self::Resumable,
+        }
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| failed(format!("the runtime can't be started: {error}")))?;
+    runtime.block_on(future)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_named_by_its_id_its_beginning_or_as_the_last() {
+        let ids = ["0c-2", "0b-1", "0b-12"];
+        for (asked, expected) in [("last", 0), ("0b-12", 2), ("0b-1", 1), ("0c", 0)] {
+            assert_eq!(choose(&ids, asked), Ok(expected), "{asked}");
+        }
+        for (ids, asked, expected) in [
+            (&ids[..], "0b", "several sessions begin with `0b`, 0b-1 and 0b-12 among them"),
+            (&ids, "x", "there is no session `x`"),
+            (&ids, "", "there is no session ``"),
+            (&[], "last", "no session is kept here yet"),
+        ] {
+            let error = choose(ids, asked).unwrap_err();
+            assert!(error.to_string().starts_with(expected) && error.end() == End::Usage, "{error}");
+        }
+    }
+}

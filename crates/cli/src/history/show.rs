@@ -1,0 +1,88 @@
+//! The events of a session as they were kept: lines for people, or the JSON.
+
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
+
+use midturn_core::engine::ports::Archive;
+use midturn_core::engine::ports::archive::StoredEvent;
+use midturn_core::rules::event::Event;
+use midturn_core::rules::id::{AgentName, SessionId};
+
+use crate::failure::{End, Failure};
+use crate::run::progress;
+
+/// So many events are read at once.
+const PAGE: u32 = 1_000;
+
+/// What is to be shown.
+pub(super) struct Wanted<'a> {
+    pub(super) session: &'a SessionId,
+    pub(super) agent: Option<&'a AgentName>,
+    pub(super) json: bool,
+}
+
+/// Writes the events to standard output, page by page.
+pub(super) async fn show(archive: &dyn Archive, wanted: &Wanted<'_>) -> Result<End, Failure> {
+    let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let mut after = 0;
+    loop {
+        let page = archive.events(wanted.session, wanted.agent, after, PAGE).await;
+        let page = page.map_err(|error| Failure::failed(error.to_string()))?;
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        // Locked anew for each page: nobody may hold it while waiting for the store.
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        let written = page.iter().try_for_each(|event| match (wanted.json, colours) {
+            (true, _) => writeln!(out, "{}", event.json),
+            (false, colours) => line(event, colours).map_or(Ok(()), |line| writeln!(out, "{line}")),
+        });
+        match written.and_then(|()| out.flush()) {
+            Ok(()) => {}
+            // Whoever read the beginning and went away has read what it wanted.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(End::Finished),
+            Err(error) => return Err(Failure::failed(format!("standard output can't be written: {error}"))),
+        }
+    }
+    if after == 0
+        && let Some(agent) = wanted.agent
+    {
+        return Err(Failure::usage(format!(
+            "nothing is kept of an agent `{agent}` in session {0}: `midturn log {0}` shows who was there",
+            wanted.session
+        )));
+    }
+    Ok(End::Finished)
+}
+
+/// The line for an event, after the second in which it happened; an event of a kind that is
+/// not known here is shown as it is.
+fn line(event: &StoredEvent, colours: bool) -> Option<String> {
+    let Ok(parsed) = serde_json::from_str::<Event>(&event.json) else {
+        return Some(format!("{:>9}  {}", "?", progress::harmless(&event.json).collect::<String>()));
+    };
+    let (tone, line) = progress::line(&parsed)?;
+    let line = if colours { progress::coloured(tone, &line) } else { line };
+    Some(format!("{:>7}.{} s  {line}", parsed.t.0 / 1_000_000, parsed.t.0 / 100_000 % 10))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(json: &str) -> Option<String> {
+        line(&StoredEvent { seq: 1, agent: None, json: json.into() }, false)
+    }
+
+    #[test]
+    fn a_line_says_when_and_what_and_nothing_that_does_not_matter() {
+        for (json, expected) in [
+            (
+                r#"{"v":1,"seq":1,"t":83.27,"agent":"w","run":1,"turn":1,"type":"tool_started","tool":"b","name":"bash","input":{"command":"ls"},"batch":1}"#,
+                Some("     83.2 s  w: bash ls"),
+            ),
+            (r#"{"v":1,"seq":2,"t":0.0,"agent":"w","run":1,"turn":1,"type":"agent_closed"}"#, None),
+            (r#"{"type":"new"}"#, Some("        ?  {\"type\":\"new\"}")),
+        ] {
+            assert_eq!(shown(json).as_deref(), expected);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! One session made of what was prepared: its coordinator with store, workplace and observers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use midturn_core::engine::Coordinator;
+use midturn_core::engine::ports::archive::SessionRecord;
+use midturn_core::engine::ports::{Observer, SessionJournal, Store};
+use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_core::rules::time::Micros;
+use midturn_tools::Limits;
+use midturn_tools::process::Supervisor;
+use midturn_tools::workplace::GitWorkplace;
+use serde::{Deserialize, Serialize};
+
+use crate::args::LayerArgs;
+use crate::failure::Failure;
+use crate::run::models::Earlier;
+use crate::run::prepare::Prepared;
+
+/// How many characters of a task are a session's title.
+const TITLE_MAX: usize = 200;
+
+/// What is kept with a session, to make it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memo {
+    lead: AgentName,
+    model: Option<String>,
+    #[serde(default)]
+    set: Vec<String>,
+    /// It was begun through the interface of a daemon, which goes on with it at its next start.
+    #[serde(default)]
+    pub served: bool,
+}
+
+impl Memo {
+    /// What was kept with a session.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`]: it is not what this program keeps.
+    pub fn of(record: &SessionRecord) -> Result<Self, Failure> {
+        Self::deserialize(&record.memo).map_err(|error| {
+            Failure::failed(format!("what was kept with session {} can't be read: {error}", record.id))
+        })
+    }
+}
+
+/// The record of a session that begins now.
+pub fn record(id: SessionId, task: &str, prepared: &Prepared, served: bool) -> SessionRecord {
+    let memo = Memo {
+        lead: prepared.models.lead.clone(),
+        model: prepared.layer.model.clone(),
+        set: prepared.layer.set.clone(),
+        served,
+    };
+    SessionRecord {
+        id,
+        began_at: micros_since_1970(),
+        folder: prepared.folder.display().to_string(),
+        title: task.trim().chars().take(TITLE_MAX).collect(),
+        memo: serde_json::to_value(memo).unwrap_or_default(),
+    }
+}
+
+/// What it takes to prepare a session again: its folder, model and settings.
+///
+/// # Errors
+/// [`Failure::Failed`]: what was kept with it can't be read.
+pub fn layer(record: &SessionRecord) -> Result<LayerArgs, Failure> {
+    let Memo { model, set, .. } = Memo::of(record)?;
+    Ok(LayerArgs { model, set, cwd: Some(record.folder.clone().into()) })
+}
+
+/// What a session that goes on has had already.
+pub fn earlier(journal: &SessionJournal) -> Earlier {
+    let since = Micros(micros_since_1970().saturating_sub(journal.record.began_at));
+    let calls: BTreeMap<_, _> =
+        journal.agents.iter().map(|agent| (agent.record.name.clone(), agent.calls)).collect();
+    // A clock that was set back must not let time run backwards.
+    Earlier { began: since.max(journal.last_t), calls }
+}
+
+fn micros_since_1970() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Begins a session, or goes on with the one of this journal.
+///
+/// # Errors
+/// [`Failure::Failed`]: the store does not take its begin, or what was kept can't be read.
+pub async fn coordinator(
+    prepared: &Prepared,
+    id: &SessionId,
+    store: Arc<dyn Store>,
+    observers: Vec<Arc<dyn Observer>>,
+    journal: Option<SessionJournal>,
+) -> Result<Coordinator, Failure> {
+    let Prepared { config, models, team, .. } = prepared;
+    let workplace = workplace(prepared, id).resumed(journal.is_some());
+    let mut builder = Coordinator::builder(models.factory.clone(), Arc::new(workplace))
+        .session(id.clone())
+        .settings(config.settings.clone())
+        .clock(prepared.clock.clone())
+        .templates(team.clone())
+        .store(store)
+        // The team first: an agent's tools are known before anything else happens to it.
+        .observer(team.clone());
+    for observer in observers {
+        builder = builder.observer(observer);
+    }
+    if let Some(scenario) = &models.scenario {
+        builder = builder.scenario(scenario.display().to_string());
+    }
+    if let Some(journal) = journal {
+        for agent in &journal.agents {
+            team.restore(&agent.record.name, &agent.record.memo).map_err(Failure::failed)?;
+        }
+        builder = builder.resume(journal);
+    }
+    builder.start().await.map_err(|error| Failure::failed(error.to_string()))
+}
+
+fn workplace(prepared: &Prepared, id: &SessionId) -> GitWorkplace {
+    let Prepared { folder, state, config, team, .. } = prepared;
+    let team = team.clone();
+    let timeouts = &config.general.timeouts;
+    let limits = Limits {
+        timeout: timeouts.command.duration(),
+        timeout_max: timeouts.command_max.duration(),
+        ..Limits::default()
+    };
+    GitWorkplace::new(folder, state, id, move |agent| team.place_of(agent))
+        .limits(limits)
+        .supervisor(Supervisor::ourselves().grace(config.settings.abort_grace.duration()))
+}

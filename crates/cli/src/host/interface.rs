@@ -1,0 +1,75 @@
+//! The interface of this process: bound, published for the project, and taken down at the end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use midturn_server::{Interface, Listen, Token, Tokens};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::Carrier;
+use crate::failure::Failure;
+use crate::project::{self, Project};
+
+/// The interface, while it answers.
+pub struct Answering {
+    project: Project,
+    published: project::Interface,
+    carrier: Arc<Carrier>,
+    end: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl Answering {
+    /// Binds the project's socket, and TCP on loopback if asked, and says in the project's
+    /// folder where to ask and with which token.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`]: an address can't be bound, or the file can't be written.
+    pub async fn start(
+        project: &Project,
+        carrier: Arc<Carrier>,
+        tcp: Option<SocketAddr>,
+    ) -> Result<Self, Failure> {
+        let socket = project.socket()?;
+        let token = Token::random().map_err(failed)?;
+        let mut listen = vec![Listen::Unix(socket.clone())];
+        listen.extend(tcp.map(Listen::Tcp));
+        let interface = Interface::bind(listen).await.map_err(failed)?;
+        let published = project::Interface {
+            pid: std::process::id(),
+            socket,
+            token: token.secret().to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            tcp: interface.address(),
+        };
+        project.publish(&published)?;
+        let end = CancellationToken::new();
+        let tokens = Arc::new(Tokens::of_user(token));
+        let metrics = carrier.metrics().clone();
+        let serving = tokio::spawn(interface.serve(carrier.clone(), tokens, metrics, end.clone()));
+        Ok(Self { project: project.clone(), published, carrier, end, serving })
+    }
+
+    /// Where TCP answers, if it does.
+    pub fn tcp(&self) -> Option<SocketAddr> {
+        self.published.tcp
+    }
+
+    /// Takes the interface down and lets the store go: nobody finds this process any more,
+    /// streams end, requests under way are answered.
+    pub async fn end(self) {
+        if let Err(failure) = self.project.retract(&self.published) {
+            tracing::warn!(%failure, "the file that says where this process answers is left behind");
+        }
+        self.end.cancel();
+        if let Err(error) = self.serving.await {
+            tracing::error!(%error, "the interface ended badly");
+        }
+        self.carrier.close().await;
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::failed(format!("the interface: {error}"))
+}

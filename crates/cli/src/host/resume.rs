@@ -1,0 +1,60 @@
+//! `midturn resume`: a session goes on where its process left it, and a person may steer it
+//! as they could the run.
+
+use std::sync::Arc;
+
+use midturn_core::rules::id::SessionId;
+
+use super::holding::{self, Opened};
+use super::{Answering, Carrier};
+use crate::args::ResumeArgs;
+use crate::env::Env;
+use crate::failure::{End, Failure};
+use crate::project::Project;
+use crate::run::progress::Tone;
+use crate::run::{Attended, attended};
+use crate::{client, commands, history};
+
+/// `midturn resume [SESSION]`.
+///
+/// # Errors
+/// [`Failure::Usage`]: there is no such session, or what it is made of is not sound any
+/// more. [`Failure::Failed`]: the store fails.
+pub fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
+    let folder = commands::work_folder(&args.layer)?;
+    let project = Project::of(&folder, &args.store, env)?;
+    attended(args.json, env, async |attended| match holding::open(&project).await? {
+        Opened::Theirs(_) => client::remote_resume(&args.session, &project, attended).await,
+        Opened::Ours(archive) => {
+            let id = history::find(&archive, &args.session).await?;
+            let carrier = Arc::new(Carrier::new(archive, project.store().to_string(), env, &args.layer));
+            go_on(&project, carrier, &id, attended).await
+        }
+    })
+}
+
+async fn go_on(
+    project: &Project,
+    carrier: Arc<Carrier>,
+    id: &SessionId,
+    attended: Attended,
+) -> Result<End, Failure> {
+    let answering = Answering::start(project, carrier.clone(), None).await?;
+    let taken = carrier.take_up(id, vec![attended.console.clone()]).await;
+    let end = match taken {
+        Ok(Some((begun, working))) if !working.is_empty() => {
+            let names: Vec<&str> = working.iter().map(|name| name.as_str()).collect();
+            attended.console.tell(Tone::Plain, format!("session {id} goes on: {}", names.join(", ")));
+            Ok(attended.steer(&carrier, begun).await)
+        }
+        Ok(Some(_)) => {
+            let text = format!("session {id} has nothing to go on with: all its agents were done");
+            attended.console.tell(Tone::Plain, text);
+            Ok(End::Finished)
+        }
+        Ok(None) => Err(Failure::usage(format!("there is no session {id}; `midturn sessions` lists them"))),
+        Err(failure) => Err(failure),
+    };
+    answering.end().await;
+    end
+}

@@ -1,0 +1,83 @@
+//! `midturn serve`: carries sessions until it is told to end, and goes on with those that
+//! were under way when the daemon before it ended.
+
+use std::sync::Arc;
+
+use midturn_core::engine::ports::archive::SessionSummary;
+
+use super::carry::Memo;
+use super::holding::{self, Opened};
+use super::{Answering, Carrier};
+use crate::args::{LayerArgs, ServeArgs};
+use crate::commands;
+use crate::env::Env;
+use crate::failure::{End, Failure};
+use crate::project::Project;
+use crate::run::progress::Tone;
+use crate::run::{Attended, attended};
+
+/// `midturn serve`.
+///
+/// # Errors
+/// [`Failure::Usage`]: the configuration is not sound. [`Failure::Failed`]: another process
+/// holds the store, the store fails, or an address can't be bound.
+pub fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
+    let folder = commands::work_folder(&args.layer)?;
+    commands::load(&args.layer, &folder, env)?;
+    let project = Project::of(&folder, &args.store, env)?;
+    let layer = LayerArgs { cwd: Some(folder), ..args.layer.clone() };
+    attended(false, env, async |attended| match holding::open(&project).await? {
+        Opened::Theirs(who) => Err(Failure::failed(format!("{who}; `midturn ps` asks it"))),
+        Opened::Ours(archive) => {
+            let carrier = Carrier::new(archive, project.store().to_string(), env, &layer).serving();
+            carry(args, &project, Arc::new(carrier), attended).await
+        }
+    })
+}
+
+async fn carry(
+    args: &ServeArgs,
+    project: &Project,
+    carrier: Arc<Carrier>,
+    attended: Attended,
+) -> Result<End, Failure> {
+    let answering = Answering::start(project, carrier.clone(), args.listen).await?;
+    let console = &attended.console;
+    console.tell(Tone::Plain, format!("serving sessions kept in {}", project.store()));
+    console.tell(Tone::Plain, format!("the interface: {}", project.state().join("interface.json").display()));
+    if let Some(tcp) = answering.tcp() {
+        console.tell(Tone::Plain, format!("on loopback: http://{tcp}"));
+    }
+    take_up_what_was_left(&carrier, &attended).await?;
+    attended.interrupted.cancelled().await;
+    console.tell(Tone::Cut, "stopping all agents; their sessions can be resumed");
+    carrier.shutdown().await;
+    answering.end().await;
+    Ok(End::Finished)
+}
+
+/// A session that can't be taken up is told and left as it is: the others go on.
+async fn take_up_what_was_left(carrier: &Carrier, attended: &Attended) -> Result<(), Failure> {
+    let sessions = carrier.sessions().await?;
+    for summary in sessions.iter().rev().filter(|summary| is_to_go_on(summary)) {
+        let id = &summary.record.id;
+        match carrier.take_up(id, Vec::new()).await {
+            Ok(Some((_, working))) => {
+                let names: Vec<&str> = working.iter().map(|name| name.as_str()).collect();
+                attended.console.tell(Tone::Plain, format!("session {id} goes on: {}", names.join(", ")));
+            }
+            Ok(None) => {}
+            Err(failure) => {
+                attended.console.tell(Tone::Bad, format!("session {id} can't go on: {failure}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A run that never ended was cut off by a crash. One that a shutdown stopped goes on by
+/// itself only if a daemon had it: who ends `midturn run` by Ctrl-C means it.
+fn is_to_go_on(summary: &SessionSummary) -> bool {
+    let served = || Memo::of(&summary.record).is_ok_and(|memo| memo.served);
+    summary.running > 0 || (summary.shut_down > 0 && served())
+}

@@ -1,0 +1,118 @@
+//! The file `interface.json`: who holds a project and how it is spoken to.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+/// More than any such file has, in bytes.
+const FILE_MAX: u64 = 64 << 10;
+
+/// What `interface.json` says.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    /// The process.
+    pub pid: u32,
+    /// Its Unix socket.
+    pub socket: PathBuf,
+    /// What every request has to bring.
+    pub token: String,
+    /// The version of the program.
+    pub version: String,
+    /// Where it listens on loopback, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<SocketAddr>,
+}
+
+impl fmt::Debug for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interface")
+            .field("pid", &self.pid)
+            .field("socket", &self.socket)
+            .field("version", &self.version)
+            .field("tcp", &self.tcp)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Interface {
+    /// Reads the file. `None`: there is none.
+    pub(super) fn read(path: &Path) -> Result<Option<Self>, Failure> {
+        let complain = |what: &str| {
+            Failure::failed(format!("{} {what}: remove it and start Midturn again", path.display()))
+        };
+        // Neither a link nor a pipe in its place is followed or waited for.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(complain(&format!("can't be read ({error})"))),
+        };
+        check(&file).map_err(complain)?;
+        let mut text = String::new();
+        let read = file.take(FILE_MAX).read_to_string(&mut text);
+        read.map_err(|error| complain(&format!("can't be read ({error})")))?;
+        serde_json::from_str(&text).map(Some).map_err(|_| complain("is damaged"))
+    }
+
+    /// Writes the file, whole or not at all.
+    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
+        let complain =
+            |error: std::io::Error| Failure::failed(format!("{} can't be written: {error}", path.display()));
+        let text = serde_json::to_string(self).map_err(|error| complain(error.into()))?;
+        let beside = path.with_extension(format!("{}.new", std::process::id()));
+        let written = write_new(&beside, &text).and_then(|()| std::fs::rename(&beside, path));
+        written.map_err(|error| {
+            // It may not even be there: what counts is why it could not be written.
+            let _ = std::fs::remove_file(&beside);
+            complain(error)
+        })
+    }
+
+    /// Removes the file if it still says the same.
+    pub(super) fn remove(&self, path: &Path) -> Result<(), Failure> {
+        if Self::read(path)?.as_ref() != Some(self) {
+            return Ok(());
+        }
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Failure::failed(format!("{} can't be removed: {error}", path.display())))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// Whether only this user can have written the file, and nobody else read it.
+fn check(file: &File) -> Result<(), &'static str> {
+    let found = file.metadata().map_err(|_| "can't be looked at")?;
+    if !found.is_file() {
+        return Err("is no file");
+    }
+    if found.uid() != geteuid().as_raw() {
+        return Err("belongs to another user");
+    }
+    if found.mode() & 0o077 != 0 {
+        return Err("can be read or written by other users");
+    }
+    if found.len() >= FILE_MAX { Err("is damaged") } else { Ok(()) }
+}
+
+fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+    // One of that name can only be left from a process that died while it wrote.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

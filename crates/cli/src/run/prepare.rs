@@ -1,0 +1,107 @@
+//! What a session needs before it begins: everything that can be wrong with arguments,
+//! configuration, files and environment is found here, and nothing is begun.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use midturn_core::engine::ports::{Clock, RealClock};
+
+use super::models::{self, Earlier, Models};
+use super::names;
+use super::team::{Common, Team};
+use crate::agents::{self, Instructions};
+use crate::args::LayerArgs;
+use crate::commands;
+use crate::config::Config;
+use crate::env::{self, Env};
+use crate::failure::Failure;
+
+/// Everything a session needs, checked; nothing has begun.
+pub struct Prepared {
+    pub(crate) folder: PathBuf,
+    pub(crate) state: PathBuf,
+    pub(crate) config: Config,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) models: Models,
+    pub(crate) team: Arc<Team>,
+    pub(crate) notes: Vec<String>,
+    /// What it was made of, to make it again when the session goes on.
+    pub(crate) layer: LayerArgs,
+}
+
+/// A task that there is something to do about.
+///
+/// # Errors
+/// [`Failure::Usage`]: it is blank.
+pub fn task(text: &str) -> Result<&str, Failure> {
+    if text.trim().is_empty() {
+        return Err(Failure::usage(
+            "the task is empty: say what is to be done, as in: midturn run \"Fix the failing test\"",
+        ));
+    }
+    Ok(text)
+}
+
+/// Prepares a session; `earlier` is what one that goes on has had.
+///
+/// # Errors
+/// [`Failure::Usage`]: arguments, configuration, files or environment are not sound.
+pub fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result<Prepared, Failure> {
+    let folder = commands::work_folder(layer)?;
+    let config = commands::load(layer, &folder, env)?;
+    let state = env
+        .state_folder()
+        .ok_or_else(|| Failure::usage("neither XDG_STATE_HOME nor HOME names a folder for worktrees"))?;
+    let definitions = agents::definitions(&folder, env)?;
+    let instructions = Instructions::read(&folder)?;
+    let clock: Arc<dyn Clock> = Arc::new(RealClock::since(earlier.began));
+    let models = Models::open(&chosen_model(&config)?, &config, env, &clock, earlier)?;
+    check_default_model(&config, &models)?;
+    let common = Common {
+        definitions,
+        defaults: config.general.agents.clone(),
+        aliases: config.general.aliases.clone(),
+        instructions: instructions.prompt(),
+        folder: folder.display().to_string(),
+        in_repository: env::in_repository(&folder),
+        settings: config.settings.clone(),
+        scripted: models.scenario.as_ref().map(|_| models.name.clone()),
+    };
+    let team = Arc::new(Team::new(common, |model| models::check(models.providers.as_deref(), model))?);
+    let mut notes = team.notes();
+    if models.providers.is_some() {
+        notes.extend(models::notes(&config));
+    }
+    let layer = LayerArgs { cwd: Some(folder.clone()), model: again(layer, &models), set: layer.set.clone() };
+    Ok(Prepared { folder, state, config, clock, models, team, notes, layer })
+}
+
+/// The model by a name that means the same to a process in another folder.
+fn again(layer: &LayerArgs, models: &Models) -> Option<String> {
+    match models.scenario.as_deref().map(std::path::absolute) {
+        Some(Ok(path)) => Some(models::scripted_by(&path)),
+        Some(Err(_)) | None => layer.model.clone(),
+    }
+}
+
+/// The lead's model, aliases followed.
+fn chosen_model(config: &Config) -> Result<String, Failure> {
+    let Some(name) = &config.general.model else {
+        return Err(Failure::usage(
+            "no model is configured: give --model NAME (anthropic/NAME, openai/NAME, openai-chat/NAME, an alias, \
+             scripted:FILE), or set `model` in midturn.toml",
+        ));
+    };
+    names::model(name, &config.general.aliases)
+        .map_err(|what| Failure::usage(format!("{what} (`model`, {})", config.origin("model"))))
+}
+
+fn check_default_model(config: &Config, models: &Models) -> Result<(), Failure> {
+    let name = &config.general.agents.model;
+    if name == names::INHERIT || models.providers.is_none() {
+        return Ok(());
+    }
+    names::model(name, &config.general.aliases)
+        .and_then(|model| models::check(models.providers.as_deref(), &model))
+        .map_err(|what| Failure::usage(format!("{what} (`agents.model`, {})", config.origin("agents.model"))))
+}

@@ -1,0 +1,279 @@
+//! The names of OpenTelemetry's semantic conventions for generative AI, and what they are set
+//! to: the only file that knows them. The conventions are "in development" and change; when
+//! they do, this file does (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>).
+//!
+//! What has no name there has one of ours, beginning with `midturn.`. Texts (messages,
+//! arguments, results, replies) have names here too; whether they are set is not decided here.
+
+use midturn_core::rules::conversation::{InterruptReason, ToolStatus, Usage};
+use midturn_core::rules::event::Outcome;
+use opentelemetry::{Array, KeyValue, StringValue, Value};
+
+/// The instrumentation scope.
+pub(super) const SCOPE: &str = "midturn";
+
+/// The text of replies, arguments, results and messages goes out only with this set to `true`.
+pub(super) const CAPTURE: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+
+/// The longest text of one attribute, in bytes.
+const TEXT_MAX: usize = 8 * 1024;
+
+/// Names of span events.
+pub(super) mod happening {
+    pub(crate) const QUEUED: &str = "midturn.message.queued";
+    pub(crate) const INJECTED: &str = "midturn.message.injected";
+    pub(crate) const RETURNED: &str = "midturn.message.returned";
+    pub(crate) const STOP: &str = "midturn.stop_requested";
+    pub(crate) const RETRY: &str = "midturn.model_retry";
+    pub(crate) const SKIPPED: &str = "midturn.call.skipped";
+}
+
+/// The name of a run's span.
+pub(super) fn run_name(agent: &str) -> String {
+    format!("invoke_agent {agent}")
+}
+
+/// The name of a model call's span.
+pub(super) fn call_name(model: Option<&str>) -> String {
+    model.map_or("chat".to_owned(), |model| format!("chat {}", Model::of(model).name))
+}
+
+/// The name of a tool call's span.
+pub(super) fn tool_name(tool: &str) -> String {
+    format!("execute_tool {tool}")
+}
+
+/// A configured model's name, `PROVIDER/NAME`, in the words of the conventions.
+struct Model<'a> {
+    provider: &'static str,
+    name: &'a str,
+}
+
+impl<'a> Model<'a> {
+    fn of(configured: &'a str) -> Self {
+        let (provider, name) = configured.split_once('/').unwrap_or(("", configured));
+        match provider {
+            "anthropic" => Self { provider: "anthropic", name },
+            "openai" | "openai-chat" => Self { provider: "openai", name },
+            _ => Self { provider: OTHER, name: configured },
+        }
+    }
+}
+
+const OTHER: &str = "_OTHER";
+
+/// Who does something in which session, on every span.
+pub(super) fn of_agent(operation: &'static str, session: &str, agent: &str, run: u64) -> Vec<KeyValue> {
+    vec![
+        KeyValue::new("gen_ai.operation.name", operation),
+        KeyValue::new("gen_ai.conversation.id", session.to_owned()),
+        KeyValue::new("gen_ai.agent.name", agent.to_owned()),
+        KeyValue::new("midturn.run", number(run)),
+    ]
+}
+
+/// The operations.
+pub(super) const INVOKE_AGENT: &str = "invoke_agent";
+pub(super) const CHAT: &str = "chat";
+pub(super) const EXECUTE_TOOL: &str = "execute_tool";
+
+/// The model, where it is known.
+pub(super) fn of_model(model: Option<&str>) -> Vec<KeyValue> {
+    let Some(model) = model.map(Model::of) else {
+        return vec![KeyValue::new("gen_ai.provider.name", OTHER)];
+    };
+    vec![
+        KeyValue::new("gen_ai.provider.name", model.provider),
+        KeyValue::new("gen_ai.request.model", model.name.to_owned()),
+    ]
+}
+
+/// A model call, as it begins.
+pub(super) fn of_call(call: u64, messages: u64, turn: u32) -> Vec<KeyValue> {
+    vec![
+        KeyValue::new("gen_ai.request.stream", true),
+        KeyValue::new("midturn.call", number(call)),
+        KeyValue::new("midturn.messages", number(messages)),
+        KeyValue::new("midturn.turn", i64::from(turn)),
+    ]
+}
+
+/// A tool call.
+pub(super) fn of_tool(id: &str, name: &str) -> Vec<KeyValue> {
+    vec![
+        KeyValue::new("gen_ai.tool.name", name.to_owned()),
+        KeyValue::new("gen_ai.tool.call.id", id.to_owned()),
+        KeyValue::new("gen_ai.tool.type", "function"),
+    ]
+}
+
+pub(super) fn usage(usage: Usage) -> Vec<KeyValue> {
+    vec![
+        KeyValue::new("gen_ai.usage.input_tokens", number(usage.input)),
+        KeyValue::new("gen_ai.usage.output_tokens", number(usage.output)),
+        KeyValue::new("gen_ai.usage.cache_read.input_tokens", number(usage.cached)),
+    ]
+}
+
+/// Why a reply ended, in the words of the conventions where they have one.
+pub(super) fn finish_reason(reason: &str) -> KeyValue {
+    let word = match reason {
+        "end_turn" => "stop",
+        "tool_use" => "tool_call",
+        "max_tokens" => "length",
+        other => other,
+    };
+    KeyValue::new("gen_ai.response.finish_reasons", list([word]))
+}
+
+pub(super) fn outcome(outcome: Outcome, turns: u32) -> Vec<KeyValue> {
+    let word = match outcome {
+        Outcome::Finished => "finished",
+        Outcome::Stopped => "stopped",
+        Outcome::Failed => "failed",
+        Outcome::Limit => "limit",
+    };
+    vec![KeyValue::new("midturn.run.outcome", word), KeyValue::new("midturn.run.turns", i64::from(turns))]
+}
+
+/// The word of a status, and whether it is an error's.
+pub(super) fn tool_status(status: ToolStatus) -> (&'static str, bool) {
+    match status {
+        ToolStatus::Completed => ("completed", false),
+        ToolStatus::Failed => ("failed", true),
+        ToolStatus::Interrupted => ("interrupted", true),
+        ToolStatus::Skipped => ("skipped", false),
+        ToolStatus::Stopped => ("stopped", true),
+        ToolStatus::Unknown => ("unknown", true),
+    }
+}
+
+pub(super) fn cut_reason(reason: InterruptReason) -> &'static str {
+    match reason {
+        InterruptReason::UserCancelled => "user_cancelled",
+        InterruptReason::Superseded => "superseded",
+        InterruptReason::MessageInterrupt => "message_interrupt",
+        InterruptReason::StoppedByParent => "stopped_by_parent",
+        InterruptReason::Shutdown => "shutdown",
+        InterruptReason::Error => "error",
+    }
+}
+
+/// The class of an error, never its text: that is a provider's, and may say anything.
+pub(super) fn error_class(error: &str) -> &'static str {
+    const CLASSES: [&str; 8] = [
+        "overloaded",
+        "rate_limited",
+        "server",
+        "connection",
+        "invalid_request",
+        "script exhausted",
+        "store",
+        "cancelled",
+    ];
+    let class = error.split(':').next().unwrap_or_default().trim();
+    CLASSES.into_iter().find(|known| *known == class).unwrap_or(OTHER)
+}
+
+pub(super) fn error_type(class: &'static str) -> KeyValue {
+    KeyValue::new("error.type", class)
+}
+
+pub(super) fn partial_tokens(tokens: u64) -> KeyValue {
+    KeyValue::new("midturn.partial_tokens", number(tokens))
+}
+
+pub(super) fn status(word: &'static str) -> KeyValue {
+    KeyValue::new("midturn.tool.status", word)
+}
+
+pub(super) fn trigger(word: &'static str) -> KeyValue {
+    KeyValue::new("midturn.run.trigger", word)
+}
+
+/// Of a message: ids, and whatever word belongs to it.
+pub(super) fn messages<'a>(ids: impl IntoIterator<Item = &'a str>) -> KeyValue {
+    KeyValue::new("midturn.message.ids", list(ids))
+}
+
+pub(super) fn word(name: &'static str, word: impl Into<StringValue>) -> KeyValue {
+    KeyValue::new(name, word.into())
+}
+
+pub(super) fn count(name: &'static str, count: u64) -> KeyValue {
+    KeyValue::new(name, number(count))
+}
+
+/// Texts: set only where a person has asked for it.
+pub(super) mod text {
+    use super::{KeyValue, clipped};
+
+    pub(crate) fn arguments(input: &serde_json::Value) -> KeyValue {
+        KeyValue::new("gen_ai.tool.call.arguments", clipped(&input.to_string()))
+    }
+
+    pub(crate) fn result(output: &str) -> KeyValue {
+        KeyValue::new("gen_ai.tool.call.result", clipped(output))
+    }
+
+    pub(crate) fn reply(said: &str, reason: &str) -> KeyValue {
+        let part = serde_json::json!({"type": "text", "content": clipped(said)});
+        let message = serde_json::json!([{"role": "assistant", "parts": [part], "finish_reason": reason}]);
+        KeyValue::new("gen_ai.output.messages", message.to_string())
+    }
+
+    pub(crate) fn message(said: &str) -> KeyValue {
+        KeyValue::new("midturn.message.text", clipped(said))
+    }
+}
+
+fn clipped(text: &str) -> String {
+    text[..text.floor_char_boundary(TEXT_MAX)].to_owned()
+}
+
+fn list<'a>(words: impl IntoIterator<Item = &'a str>) -> Value {
+    Value::Array(Array::String(words.into_iter().map(|word| word.to_owned().into()).collect()))
+}
+
+fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_are_named_as_their_providers_name_them() {
+        for (configured, provider, name) in [
+            ("anthropic/claude-x", "anthropic", "claude-x"),
+            ("openai/gpt-x", "openai", "gpt-x"),
+            ("openai-chat/org/model", "openai", "org/model"),
+            ("scripted", OTHER, "scripted"),
+            ("elsewhere/model", OTHER, "elsewhere/model"),
+        ] {
+            let model = Model::of(configured);
+            assert_eq!((model.provider, model.name), (provider, name), "{configured}");
+        }
+    }
+
+    #[test]
+    fn of_an_error_only_its_class_is_told() {
+        for (error, class) in [
+            ("overloaded", "overloaded"),
+            ("invalid_request: the key sk-very-secret is wrong", "invalid_request"),
+            ("sk-very-secret: no", OTHER),
+            ("", OTHER),
+        ] {
+            assert_eq!(error_class(error), class, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        let long = "é".repeat(TEXT_MAX);
+        assert_eq!(clipped(&long).len(), TEXT_MAX);
+        assert_eq!(clipped(&format!("x{long}")).len(), TEXT_MAX - 1);
+        assert_eq!(clipped("short"), "short");
+    }
+}

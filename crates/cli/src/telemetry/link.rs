@@ -1,0 +1,139 @@
+//! How traces leave: the exporter's HTTP client, over the client that the model calls use too.
+//!
+//! The exporter works on a thread of its own that knows no runtime, and it goes on while the
+//! process's own runtime ends; so the connection has a small runtime of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use opentelemetry_http::{HttpClient, HttpError, Request, Response};
+use reqwest::Client;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// How long one request may take; the exporter has its own limit for all attempts together.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Of an answer no more than this is read: it says which spans were refused.
+const ANSWER_MAX: usize = 64 * 1024;
+
+/// A connection to the collector.
+#[derive(Debug)]
+pub(super) struct Link {
+    client: Client,
+    runtime: Handle,
+    /// Whether the last request failed: of a row of failures only the first is told.
+    failing: AtomicBool,
+}
+
+/// The runtime of the connection. Whoever drops it does not wait for what is under way.
+#[derive(Debug)]
+pub(super) struct LinkRuntime(Option<Runtime>);
+
+impl LinkRuntime {
+    /// One thread, asleep while nothing is sent.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn start() -> std::io::Result<Self> {
+        let mut builder = Builder::new_multi_thread();
+        let runtime = builder.worker_threads(1).thread_name("midturn-traces").enable_all().build()?;
+        Ok(Self(Some(runtime)))
+    }
+
+    fn handle(&self) -> Option<Handle> {
+        self.0.as_ref().map(|runtime| runtime.handle().clone())
+    }
+}
+
+impl Drop for LinkRuntime {
+    fn drop(&mut self) {
+        // A runtime must not be dropped from within another one, unless so.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Link {
+    /// A connection to be made when something is sent.
+    ///
+    /// # Errors
+    /// TLS or the client can't be set up; the text says what to do.
+    pub(super) fn new(endpoint: &str, runtime: &LinkRuntime) -> Result<Self, String> {
+        let secure = endpoint.starts_with("https:");
+        let client = Client::builder()
+            .user_agent(concat!("midturn/", env!("CARGO_PKG_VERSION")))
+            .timeout(PATIENCE)
+            // Its headers may carry a key, which would go where nobody sent it.
+            .redirect(reqwest::redirect::Policy::none())
+            .tls_backend_preconfigured(tls(secure)?)
+            .build()
+            .map_err(|error| format!("the HTTP client can't be made: {error}"))?;
+        let runtime = runtime.handle().ok_or("the connection's runtime has ended")?;
+        Ok(Self { client, runtime, failing: AtomicBool::new(false) })
+    }
+
+    /// Tells of the first failure after a success, and of nothing else.
+    fn remark(&self, answer: &Result<Response<Bytes>, String>) {
+        let trouble = match answer {
+            Ok(response) if response.status().is_success() => None,
+            Ok(response) => Some(format!("the collector answered {}", response.status())),
+            Err(error) => Some(error.clone()),
+        };
+        let failed_before = self.failing.swap(trouble.is_some(), Ordering::Relaxed);
+        if let Some(trouble) = trouble.filter(|_| !failed_before) {
+            tracing::warn!("traces are not delivered: {trouble}; see the OTEL_EXPORTER_OTLP_ variables");
+        }
+    }
+}
+
+#[async_trait]
+impl HttpClient for Link {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let request = reqwest::Request::try_from(request)?;
+        let answer = self.runtime.spawn(exchange(self.client.clone(), request)).await;
+        let answer = answer.unwrap_or_else(|error| Err(error.to_string()));
+        self.remark(&answer);
+        answer.map_err(HttpError::from)
+    }
+}
+
+/// One request and its answer. The URL is no part of an error: it may hold a password.
+async fn exchange(client: Client, request: reqwest::Request) -> Result<Response<Bytes>, String> {
+    let told = |error: reqwest::Error| {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+        let cause = cause.unwrap_or_default();
+        format!("{}{cause}", error.without_url())
+    };
+    let mut response = client.execute(request).await.map_err(told)?;
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(told)? {
+        if body.len() + chunk.len() > ANSWER_MAX {
+            break;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    let mut answer = Response::new(body.freeze());
+    *answer.status_mut() = response.status();
+    *answer.headers_mut() = std::mem::take(response.headers_mut());
+    Ok(answer)
+}
+
+/// TLS by ring, with the system's certificates; without any when the URL is plain.
+fn tls(wanted: bool) -> Result<rustls::ClientConfig, String> {
+    let fail = |error: rustls::Error| {
+        format!("TLS can't be set up: {error}; install the system's CA certificates, or set SSL_CERT_FILE")
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(fail)?;
+    if !wanted {
+        return Ok(builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth());
+    }
+    let verifier = rustls_platform_verifier::Verifier::new(provider).map_err(fail)?;
+    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
+}

@@ -1,0 +1,9 @@
+//! The commands that ask a running process, against one that answers as the test says; and a
+//! run whose session lives in another process, against a real one.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on panics")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod fake;
+mod words;

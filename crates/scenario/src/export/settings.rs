@@ -1,0 +1,95 @@
+//! The settings of a session's agents, as far as they differ from the defaults: what all
+//! agents have in common for the file, the rest for each agent.
+
+use midturn_core::rules::settings::Settings;
+use serde_json::{Map, Value};
+
+use super::ExportError;
+
+/// The file's settings, and those of each agent over them; null where there are none.
+pub(super) fn layers<'a>(
+    agents: impl Iterator<Item = &'a Settings>,
+) -> Result<(Value, Vec<Value>), ExportError> {
+    let defaults = value(&Settings::default())?;
+    let own: Vec<Value> = agents.map(value).collect::<Result<_, _>>()?;
+    let mut common = own.first().map_or(Value::Null, |first| difference(first, &defaults));
+    for other in own.iter().skip(1) {
+        common = shared(&common, other);
+    }
+    let base = laid_over(&defaults, &common);
+    Ok((common, own.iter().map(|own| difference(own, &base)).collect()))
+}
+
+fn value(settings: &Settings) -> Result<Value, ExportError> {
+    serde_json::to_value(settings)
+        .map_err(|error| ExportError::damaged(format!("the settings are no JSON: {error}")))
+}
+
+/// What of `own` is not as in `base`; null when nothing is.
+fn difference(own: &Value, base: &Value) -> Value {
+    let (Value::Object(own), Value::Object(base)) = (own, base) else {
+        return if own == base { Value::Null } else { own.clone() };
+    };
+    let differs = |(key, value): (&String, &Value)| {
+        let part = difference(value, base.get(key).unwrap_or(&Value::Null));
+        (!part.is_null()).then(|| (key.clone(), part))
+    };
+    object(own.iter().filter_map(differs).collect())
+}
+
+/// What of a difference the other settings have too.
+fn shared(common: &Value, other: &Value) -> Value {
+    let (Value::Object(common), Value::Object(other)) = (common, other) else {
+        return if common == other { common.clone() } else { Value::Null };
+    };
+    let both = |(key, value): (&String, &Value)| {
+        let part = shared(value, other.get(key)?);
+        (!part.is_null()).then(|| (key.clone(), part))
+    };
+    object(common.iter().filter_map(both).collect())
+}
+
+fn object(map: Map<String, Value>) -> Value {
+    if map.is_empty() { Value::Null } else { Value::Object(map) }
+}
+
+fn laid_over(base: &Value, layer: &Value) -> Value {
+    let (Value::Object(base), Value::Object(layer)) = (base, layer) else {
+        return if layer.is_null() { base.clone() } else { layer.clone() };
+    };
+    let mut laid = base.clone();
+    for (key, value) in layer {
+        let under = base.get(key).unwrap_or(&Value::Null);
+        laid.insert(key.clone(), laid_over(under, value));
+    }
+    Value::Object(laid)
+}
+
+#[cfg(test)]
+mod tests {
+    use midturn_core::rules::settings::Patched;
+    use midturn_core::rules::time::Span;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_all_have_is_the_files_and_the_rest_is_each_agents() {
+        let mut one = Settings { max_turns: 7, ..Settings::default() };
+        one.retry.base = Span::millis(40);
+        let other = Settings { keep_edits_together: true, ..one.clone() };
+        let (file, own) = layers([&one, &other].into_iter()).unwrap();
+        assert_eq!(file, json!({"max_turns": 7, "retry": {"base": "40ms"}}));
+        assert_eq!(own, [Value::Null, json!({"keep_edits_together": true})]);
+    }
+
+    #[test]
+    fn the_layers_laid_over_the_defaults_are_the_settings() {
+        let one = Settings { progress_guard: midturn_core::rules::settings::ProgressGuard(0), ..Settings::default() };
+        let (file, own) = layers([&one].into_iter()).unwrap();
+        assert!(own[0].is_null());
+        let mut read = Settings::default();
+        read.patch(&serde_json::from_value(file).unwrap());
+        assert_eq!(read, one);
+    }
+}

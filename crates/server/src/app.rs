@@ -1,0 +1,132 @@
+//! What all requests share: the process, its tokens, what is bounded, and the tasks that
+//! outlive a client who hangs up.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use midturn_core::rules::id::{AgentName, SessionId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::host::{Host, Live};
+use crate::metrics::Metrics;
+use crate::problem::Refused;
+use crate::security::Tokens;
+use crate::serve::Bounds;
+use crate::wire::text::is_id;
+
+/// What all requests share.
+pub(crate) struct App {
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+    streams: Arc<Semaphore>,
+    waits: Arc<Semaphore>,
+}
+
+/// A session that somebody named.
+pub(crate) enum Named {
+    /// It lives here.
+    Live(Box<Live>),
+    /// It is only stored, if it is at all.
+    Stored(SessionId),
+}
+
+impl App {
+    pub(crate) fn new(
+        host: Arc<dyn Host>,
+        tokens: Arc<Tokens>,
+        metrics: Arc<Metrics>,
+        shutdown: CancellationToken,
+        bounds: &Bounds,
+    ) -> Self {
+        Self {
+            host,
+            tokens,
+            metrics,
+            shutdown,
+            tasks: TaskTracker::new(),
+            streams: Arc::new(Semaphore::new(bounds.streams)),
+            waits: Arc::new(Semaphore::new(bounds.waits)),
+        }
+    }
+
+    /// Does something to its end, whether or not the client is still there then: a change is
+    /// done whole or not at all.
+    pub(crate) async fn whole<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Refused>> + Send + 'static,
+    ) -> Result<T, Refused> {
+        self.tasks.spawn(work).await.map_err(|error| Refused::internal(&error))?
+    }
+
+    /// The session of that id, or the last one that lives for `current`.
+    pub(crate) fn named(&self, session: &str) -> Result<Named, Refused> {
+        if session == "current" {
+            let detail = "no session lives here; begin or resume one";
+            let live = self.host.live().pop().ok_or_else(|| Refused::not_found("no_session", detail))?;
+            return Ok(Named::Live(Box::new(live)));
+        }
+        match self.host.find(session) {
+            Some(live) => Ok(Named::Live(Box::new(live))),
+            None if is_id(session) => Ok(Named::Stored(SessionId::new(session))),
+            None => Err(unknown_session(session)),
+        }
+    }
+
+    /// A session that lives: only such a one can be changed.
+    pub(crate) async fn live(&self, session: &str) -> Result<Live, Refused> {
+        match self.named(session)? {
+            Named::Live(live) => Ok(*live),
+            Named::Stored(id) => {
+                self.summary(&id).await?;
+                let detail = format!("the session `{id}` is only stored; resume it first");
+                Err(Refused::conflict("not_live", detail))
+            }
+        }
+    }
+
+    /// A session that is stored.
+    pub(crate) async fn summary(
+        &self,
+        id: &SessionId,
+    ) -> Result<midturn_core::engine::ports::archive::SessionSummary, Refused> {
+        let all = self.host.archive().sessions().await?;
+        let found = all.into_iter().find(|summary| summary.record.id == *id);
+        found.ok_or_else(|| unknown_session(id.as_str()))
+    }
+
+    /// Room for one more event stream.
+    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Refused> {
+        let detail = "too many event streams are open; close one";
+        let permit = self.streams.clone().try_acquire_owned();
+        permit.map_err(|_| Refused::too_many("too_many_streams", detail, 5))
+    }
+
+    /// Room for one more client that waits.
+    pub(crate) fn wait(&self) -> Result<OwnedSemaphorePermit, Refused> {
+        let detail = "too many clients wait for receipts; read the events instead";
+        let permit = self.waits.clone().try_acquire_owned();
+        permit.map_err(|_| Refused::too_many("too_many_waits", detail, 5))
+    }
+}
+
+fn unknown_session(session: &str) -> Refused {
+    let short: String = session.chars().filter(|c| !c.is_control()).take(80).collect();
+    let detail = format!("there is no session `{short}`; `GET /v1/sessions` lists them");
+    Refused::not_found("unknown_session", detail)
+}
+
+/// The name of an agent that somebody asks for; what is no name is nobody's.
+pub(crate) fn agent_name(text: &str) -> Result<AgentName, Refused> {
+    AgentName::new(text).map_err(|_| unknown_agent(text))
+}
+
+/// Nobody has that name.
+pub(crate) fn unknown_agent(text: &str) -> Refused {
+    let short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
+    Refused::not_found("unknown_agent", format!("there is no agent `{short}` in this session"))
+}

@@ -1,0 +1,219 @@
+//! The feed of a session: what is told to whoever watches it (docs/protocol.md, "Events").
+//!
+//! Each event is made into bytes once and kept in one bounded ring; a client holds nothing
+//! but its place in it, so that a slow one costs nobody else anything. What the ring no
+//! longer has comes from the archive. It must not wait: the engine tells it under a lock.
+
+pub(crate) mod frame;
+mod reader;
+mod seed;
+mod so_far;
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use midturn_core::engine::ports::Observer;
+use midturn_core::rules::event::{Event, LiveEvent};
+use midturn_core::rules::id::AgentName;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use so_far::SoFar;
+
+pub(crate) use reader::{Reader, Source, View};
+
+/// How much a feed keeps for clients that are behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// So many events and deltas.
+    pub items: usize,
+    /// So many bytes of them.
+    pub bytes: usize,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self { items: 16_384, bytes: 8 * 1024 * 1024 }
+    }
+}
+
+/// What is told of one session. Make it an observer of the session's coordinator.
+pub struct Feed {
+    kept: Kept,
+    ring: Mutex<Ring>,
+    /// The place behind the newest item.
+    end: watch::Sender<u64>,
+}
+
+/// One frame, and whom it concerns.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    /// The event's number; a delta's is that of the event before it.
+    pub(crate) seq: u64,
+    /// Whether it is a recorded event.
+    pub(crate) stored: bool,
+    /// Whom it concerns.
+    pub(crate) agent: Option<AgentName>,
+    /// The frame.
+    pub(crate) frame: Bytes,
+}
+
+impl Item {
+    fn concerns(&self, agent: Option<&AgentName>) -> bool {
+        agent.is_none_or(|agent| self.agent.as_ref() == Some(agent))
+    }
+}
+
+struct Ring {
+    items: VecDeque<Item>,
+    /// The place of the oldest item.
+    first: u64,
+    bytes: usize,
+    /// The number of the last event.
+    last: u64,
+    /// From this number on every event is here.
+    whole_from: u64,
+    so_far: SoFar,
+}
+
+/// What a feed has for a client that is behind by its number.
+pub(crate) enum Behind {
+    /// The next events, in order.
+    Here(Vec<Item>),
+    /// They are only in the archive, up to this number.
+    Archived(u64),
+    /// There are none: what was said so far, and the place from which to go on.
+    CaughtUp(Vec<Item>, u64),
+    /// There never were so many; this is the last.
+    Ahead(u64),
+}
+
+/// What a feed has for a client that goes along.
+pub(crate) enum Along {
+    /// The next items, and the place behind them.
+    Items(Vec<Item>, u64),
+    /// What it would need is gone; this is the last event's number.
+    Lost(u64),
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self::resumed(0)
+    }
+}
+
+impl Feed {
+    /// The feed of a session whose last event so far has this number; 0 for a new one.
+    pub fn resumed(last: u64) -> Self {
+        Self::keeping(Kept::default(), last)
+    }
+
+    /// The same, with other bounds.
+    pub fn keeping(kept: Kept, last: u64) -> Self {
+        let ring = Ring {
+            items: VecDeque::new(),
+            first: 0,
+            bytes: 0,
+            last,
+            whole_from: last + 1,
+            so_far: SoFar::default(),
+        };
+        Self { kept, ring: Mutex::new(ring), end: watch::Sender::new(0) }
+    }
+
+    /// The number of the last event that was told.
+    pub fn last(&self) -> u64 {
+        self.ring.lock().last
+    }
+
+    /// Is told whenever there is something new.
+    pub(crate) fn moved(&self) -> watch::Receiver<u64> {
+        self.end.subscribe()
+    }
+
+    /// At most `limit` of the events after the number `after`.
+    pub(crate) fn behind(&self, after: u64, agent: Option<&AgentName>, limit: usize) -> Behind {
+        let ring = self.ring.lock();
+        if after > ring.last {
+            return Behind::Ahead(ring.last);
+        }
+        if after == ring.last {
+            let end = ring.end();
+            let said = ring.so_far.frames(ring.last, agent).into_iter();
+            let said =
+                said.map(|(agent, frame)| Item { seq: ring.last, stored: false, agent: Some(agent), frame });
+            return Behind::CaughtUp(said.collect(), end);
+        }
+        if ring.whole_from > after + 1 {
+            return Behind::Archived(ring.last);
+        }
+        // A delta has the number of the event before it, so the numbers never fall.
+        let start = ring.items.partition_point(|item| item.seq <= after);
+        let stored = ring.items.range(start..).filter(|item| item.stored);
+        Behind::Here(stored.take(limit).cloned().collect())
+    }
+
+    /// At most `limit` items from a place on.
+    pub(crate) fn along(&self, place: u64, limit: usize) -> Along {
+        let ring = self.ring.lock();
+        let Some(skip) = place.checked_sub(ring.first) else {
+            return Along::Lost(ring.last);
+        };
+        let start = usize::try_from(skip).unwrap_or(usize::MAX).min(ring.items.len());
+        let items: Vec<Item> = ring.items.range(start..).take(limit).cloned().collect();
+        let next = place + items.len() as u64;
+        Along::Items(items, next)
+    }
+
+    fn push(&self, ring: &mut Ring, item: Item) {
+        ring.push(item, self.kept);
+        self.end.send_replace(ring.end());
+    }
+}
+
+impl Ring {
+    fn end(&self) -> u64 {
+        self.first + self.items.len() as u64
+    }
+
+    fn push(&mut self, item: Item, kept: Kept) {
+        self.bytes += item.frame.len();
+        self.items.push_back(item);
+        while self.items.len() > kept.items || self.bytes > kept.bytes {
+            let Some(oldest) = self.items.pop_front() else { break };
+            self.bytes -= oldest.frame.len();
+            self.first += 1;
+            if oldest.stored {
+                self.whole_from = oldest.seq + 1;
+            }
+        }
+    }
+}
+
+impl Observer for Feed {
+    fn event(&self, event: &Event) {
+        let json = match serde_json::to_string(event) {
+            Ok(json) => json,
+            Err(error) => return tracing::error!(%error, seq = event.seq, "an event is no JSON"),
+        };
+        let frame = frame::stored(event.seq, event.kind.type_name(), &json);
+        let mut ring = self.ring.lock();
+        ring.so_far.recorded(event);
+        ring.last = event.seq;
+        let item = Item { seq: event.seq, stored: true, agent: event.at.agent.clone(), frame };
+        self.push(&mut ring, item);
+    }
+
+    fn live(&self, event: &LiveEvent) {
+        let mut ring = self.ring.lock();
+        ring.so_far.live(event);
+        // Who joins later gets it with what was said so far.
+        if self.end.receiver_count() == 0 {
+            return;
+        }
+        if let Some(frame) = so_far::frame_of(event) {
+            let item = Item { seq: ring.last, stored: false, agent: event.at.agent.clone(), frame };
+            self.push(&mut ring, item);
+        }
+    }
+}

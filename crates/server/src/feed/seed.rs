@@ -1,0 +1,151 @@
+//! The same events in the names of seed 004: `text`, `tool_call`, `tool_result`,
+//! `soft_interrupt_injected`, `interrupted`, `error`, `done`, each with its `stream_run_id`.
+
+use bytes::{Bytes, BytesMut};
+use midturn_core::rules::conversation::InterruptReason;
+use midturn_core::rules::event::{Event, EventKind, Outcome};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Item, frame};
+
+/// What a client of one agent's stream was told so far.
+#[derive(Default)]
+pub(crate) struct SeedView {
+    /// How many bytes of the reply's text.
+    said: usize,
+    /// That the run was interrupted for good.
+    interrupted: bool,
+    /// Who asked for a stop.
+    stopped_by: Option<String>,
+}
+
+/// As much of a delta as is needed here.
+#[derive(Deserialize)]
+struct Delta {
+    run: Option<u64>,
+    #[serde(rename = "type")]
+    kind: String,
+    text: String,
+}
+
+type Told = Vec<(&'static str, Value)>;
+
+impl SeedView {
+    /// The frames of an item, as one piece of bytes.
+    pub(super) fn frame(&mut self, item: &Item) -> Option<Bytes> {
+        let json = frame::json(&item.frame);
+        if !item.stored {
+            let delta = serde_json::from_slice::<Delta>(json).ok()?;
+            return self.delta(&delta);
+        }
+        let event = serde_json::from_slice::<Event>(json);
+        let event = event.inspect_err(|error| tracing::error!(%error, "a recorded event can't be read"));
+        let event = event.ok()?;
+        let run = event.at.run.unwrap_or_default();
+        let told = self.event(event.kind)?;
+        Some(frames(event.seq, run, told))
+    }
+
+    fn delta(&mut self, delta: &Delta) -> Option<Bytes> {
+        if delta.kind != "text_delta" {
+            return None;
+        }
+        self.said += delta.text.len();
+        let run = delta.run.unwrap_or_default();
+        Some(frame::live("text", &with_run(run, json!({"text": delta.text}))))
+    }
+
+    /// What an event is in seed 004's names. `Some` of nothing moves the client on silently:
+    /// it has heard that text piece by piece.
+    fn event(&mut self, kind: EventKind) -> Option<Told> {
+        match kind {
+            EventKind::RunStarted { .. } => {
+                *self = Self::default();
+                None
+            }
+            EventKind::ModelStarted { .. } | EventKind::ModelRetry { .. } => {
+                self.said = 0;
+                None
+            }
+            EventKind::ModelFinished { text, .. } => Some(self.rest(&text)),
+            EventKind::ModelInterrupted { text, reason, .. } => Some(self.cut(&text, reason)),
+            EventKind::ToolStarted { tool, name, input, .. } => {
+                Some(vec![("tool_call", json!({"id": tool, "name": name, "input": input}))])
+            }
+            EventKind::ToolFinished { tool, name, status, output, .. } => {
+                let partial = status.is_partial();
+                let result =
+                    json!({"id": tool, "name": name, "status": status, "output": output, "partial": partial});
+                Some(vec![("tool_result", result)])
+            }
+            EventKind::MessageInjected { text, point, .. } => {
+                Some(vec![("soft_interrupt_injected", json!({"content": text, "point": point}))])
+            }
+            EventKind::StopRequested { by, .. } => {
+                self.stopped_by = Some(by);
+                None
+            }
+            EventKind::RunFinished { outcome, error, .. } => Some(self.done(outcome, error.as_deref())),
+            _ => None,
+        }
+    }
+
+    /// What of a reply's text the client has not heard.
+    fn rest(&mut self, text: &str) -> Told {
+        let rest = text.get(self.said..).unwrap_or_default();
+        self.said = 0;
+        if rest.is_empty() { Vec::new() } else { vec![("text", json!({"text": rest}))] }
+    }
+
+    fn cut(&mut self, text: &str, reason: InterruptReason) -> Told {
+        let mut told = self.rest(text);
+        // After an urgent message, or an error that is retried, the run goes on.
+        self.interrupted = !matches!(reason, InterruptReason::MessageInterrupt | InterruptReason::Error);
+        told.push(("interrupted", json!({"reason": reason})));
+        told
+    }
+
+    fn done(&mut self, outcome: Outcome, error: Option<&str>) -> Told {
+        let mut told = Vec::new();
+        if outcome == Outcome::Stopped && !self.interrupted {
+            let by_person = self.stopped_by.as_deref().is_none_or(|by| by == "user");
+            let reason =
+                if by_person { InterruptReason::UserCancelled } else { InterruptReason::StoppedByParent };
+            told.push(("interrupted", json!({"reason": reason})));
+        }
+        if matches!(outcome, Outcome::Failed | Outcome::Limit) {
+            told.push(("error", json!({"error": error.unwrap_or("it reached a limit")})));
+        }
+        told.push(("done", json!({"outcome": outcome})));
+        *self = Self::default();
+        told
+    }
+}
+
+/// Frames that belong to one recorded event: only the last one has its number, so that who
+/// comes back with it has had them all.
+fn frames(seq: u64, run: u64, mut told: Told) -> Bytes {
+    let Some((name, last)) = told.pop() else {
+        return frame::silent(seq);
+    };
+    let last = frame::stored(seq, name, &with_run(run, last));
+    if told.is_empty() {
+        return last;
+    }
+    let mut all = BytesMut::new();
+    for (name, data) in told {
+        all.extend_from_slice(&frame::live(name, &with_run(run, data)));
+    }
+    all.extend_from_slice(&last);
+    all.freeze()
+}
+
+fn with_run(run: u64, data: Value) -> String {
+    let mut fields = Map::new();
+    fields.insert("stream_run_id".to_owned(), run.into());
+    if let Value::Object(data) = data {
+        fields.extend(data);
+    }
+    Value::Object(fields).to_string()
+}

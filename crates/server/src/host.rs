@@ -1,0 +1,101 @@
+//! The `Host` port: what the interface needs of the process it is in. The command line
+//! implements it; the interface itself neither opens stores nor makes models.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use midturn_core::engine::Coordinator;
+use midturn_core::engine::ports::Archive;
+use midturn_core::engine::ports::archive::SessionRecord;
+use midturn_core::rules::id::{AgentName, SessionId};
+
+use crate::feed::Feed;
+
+/// A session somebody asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewSession {
+    /// What the lead is to do.
+    pub task: String,
+    /// The folder to work in; the host's own without it.
+    pub folder: Option<PathBuf>,
+    /// The lead's model; the configured one without it.
+    pub model: Option<String>,
+    /// Settings over the configured ones, each `KEY=VALUE`.
+    pub set: Vec<String>,
+}
+
+/// An agent somebody asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewAgent {
+    /// Its name.
+    pub name: AgentName,
+    /// What starts its first run; without one it is idle until mail comes.
+    pub prompt: Option<String>,
+    /// The definition it is made of.
+    pub agent: Option<String>,
+    /// Whose child it is; the lead's without it.
+    pub parent: Option<AgentName>,
+}
+
+/// Why the host didn't do it. Each carries a sentence that says what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// There is no such thing: 404.
+    #[error("{0}")]
+    NotFound(String),
+    /// What was asked for makes no sense: 422.
+    #[error("{0}")]
+    Invalid(String),
+    /// It can't be now: 409.
+    #[error("{text}")]
+    Conflict {
+        /// The problem's `code`, stable.
+        code: &'static str,
+        /// The sentence.
+        text: String,
+    },
+    /// It should have been done and could not: 503.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// A session that lives in this process.
+#[derive(Clone)]
+pub struct Live {
+    /// As it was begun.
+    pub record: SessionRecord,
+    /// How often it was taken up: 1 when it was begun.
+    pub epoch: u64,
+    /// The agent a person talks to.
+    pub lead: Option<AgentName>,
+    /// Its agents, and everything that can be done to them.
+    pub coordinator: Coordinator,
+    /// What is told of it. One of the coordinator's observers.
+    pub feed: Arc<Feed>,
+}
+
+/// The process that the interface speaks for.
+#[async_trait]
+pub trait Host: Send + Sync {
+    /// The sessions that live, in the order in which they were begun or taken up.
+    fn live(&self) -> Vec<Live>;
+
+    /// The session of that id, if it lives.
+    fn find(&self, id: &str) -> Option<Live>;
+
+    /// Begins a session.
+    async fn begin(&self, session: NewSession) -> Result<Live, HostError>;
+
+    /// Takes a stored session up and starts what was under way; names the agents that go on.
+    async fn resume(&self, session: &SessionId) -> Result<(Live, Vec<AgentName>), HostError>;
+
+    /// Adds an agent to a session that lives.
+    async fn spawn(&self, session: &SessionId, agent: NewAgent) -> Result<(), HostError>;
+
+    /// What is stored.
+    fn archive(&self) -> Arc<dyn Archive>;
+
+    /// The store, for people: a path, or a server without its password.
+    fn store_name(&self) -> String;
+}

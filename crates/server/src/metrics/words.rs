@@ -1,0 +1,129 @@
+//! The words that labels may have. Every label is a `&'static str` from here or from core's
+//! own enums, so that no name, id or text of a session can ever become one: a label with
+//! unbounded values would cost the memory of whoever scrapes.
+
+use midturn_core::rules::conversation::{InterruptReason, ToolStatus};
+use midturn_core::rules::event::{Outcome, Trigger};
+use midturn_core::rules::mail::ReturnReason;
+
+/// A label: its name and its word.
+pub(super) type Label = (&'static str, &'static str);
+
+/// All outcomes.
+pub(super) const OUTCOMES: [Outcome; 4] =
+    [Outcome::Finished, Outcome::Stopped, Outcome::Failed, Outcome::Limit];
+
+/// All statuses of a call.
+pub(super) const STATUSES: [ToolStatus; 6] = [
+    ToolStatus::Completed,
+    ToolStatus::Failed,
+    ToolStatus::Interrupted,
+    ToolStatus::Skipped,
+    ToolStatus::Stopped,
+    ToolStatus::Unknown,
+];
+
+/// All reasons for which a reply is cut.
+pub(super) const CUTS: [InterruptReason; 6] = [
+    InterruptReason::UserCancelled,
+    InterruptReason::Superseded,
+    InterruptReason::MessageInterrupt,
+    InterruptReason::StoppedByParent,
+    InterruptReason::Shutdown,
+    InterruptReason::Error,
+];
+
+/// All reasons for which a message goes back.
+pub(super) const RETURNS: [ReturnReason; 6] = [
+    ReturnReason::Closed,
+    ReturnReason::Stopped,
+    ReturnReason::Expired,
+    ReturnReason::Withdrawn,
+    ReturnReason::Superseded,
+    ReturnReason::Error,
+];
+
+/// The codes of refusals (semantics.md, section 8), and one for what is none of them.
+pub(super) const REFUSALS: [&str; 14] = [
+    "unknown_agent",
+    "to_self",
+    "empty",
+    "too_large",
+    "urgent_not_allowed",
+    "urgent_rate",
+    "mailbox_full",
+    "stale_run",
+    "duplicate_id",
+    "unknown_message",
+    "invalid_name",
+    "no_parent",
+    "store",
+    OTHER,
+];
+
+const OTHER: &str = "other";
+
+/// What starts runs.
+pub(super) const TRIGGERS: [&str; 3] = ["prompt", "message", "resume"];
+
+/// Who stops.
+pub(super) const STOPPERS: [&str; 2] = ["user", "agent"];
+
+pub(super) fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Finished => "finished",
+        Outcome::Stopped => "stopped",
+        Outcome::Failed => "failed",
+        Outcome::Limit => "limit",
+    }
+}
+
+pub(super) fn status(status: ToolStatus) -> &'static str {
+    match status {
+        ToolStatus::Completed => "completed",
+        ToolStatus::Failed => "failed",
+        ToolStatus::Interrupted => "interrupted",
+        ToolStatus::Skipped => "skipped",
+        ToolStatus::Stopped => "stopped",
+        ToolStatus::Unknown => "unknown",
+    }
+}
+
+pub(super) fn cut(reason: InterruptReason) -> &'static str {
+    match reason {
+        InterruptReason::UserCancelled => "user_cancelled",
+        InterruptReason::Superseded => "superseded",
+        InterruptReason::MessageInterrupt => "message_interrupt",
+        InterruptReason::StoppedByParent => "stopped_by_parent",
+        InterruptReason::Shutdown => "shutdown",
+        InterruptReason::Error => "error",
+    }
+}
+
+pub(super) fn returned(reason: ReturnReason) -> &'static str {
+    match reason {
+        ReturnReason::Closed => "closed",
+        ReturnReason::Stopped => "stopped",
+        ReturnReason::Expired => "expired",
+        ReturnReason::Withdrawn => "withdrawn",
+        ReturnReason::Superseded => "superseded",
+        ReturnReason::Error => "error",
+    }
+}
+
+pub(super) fn refusal(code: &str) -> &'static str {
+    REFUSALS.into_iter().find(|known| *known == code).unwrap_or(OTHER)
+}
+
+pub(super) fn trigger(trigger: &Trigger) -> &'static str {
+    match trigger {
+        Trigger::Prompt => "prompt",
+        Trigger::Mail(ids) if ids.is_empty() => "resume",
+        Trigger::Mail(_) => "message",
+    }
+}
+
+/// A person, or anybody else.
+pub(super) fn stopper(by: &str) -> &'static str {
+    if by == "user" { "user" } else { "agent" }
+}

@@ -1,0 +1,141 @@
+//! What a refused request gets: a status, a stable code and a sentence. Whatever a client
+//! sends ends here or in an answer, never in a 500.
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use midturn_core::engine::StopError;
+use midturn_core::engine::ports::{StoreError, ToolError};
+use midturn_core::rules::mail::Refusal;
+
+use crate::host::HostError;
+use crate::wire::problem::Problem;
+
+/// A request that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    /// Seconds.
+    retry_after: Option<u64>,
+}
+
+impl Refused {
+    /// A refusal; the sentence says what to do.
+    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into(), retry_after: None }
+    }
+
+    /// What was sent doesn't fit.
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_request", detail)
+    }
+
+    /// There is no such thing.
+    pub(crate) fn not_found(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, code, detail)
+    }
+
+    /// It can't be now.
+    pub(crate) fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, detail)
+    }
+
+    /// There are too many; worth another try after so many seconds.
+    pub(crate) fn too_many(code: &'static str, detail: impl Into<String>, seconds: u64) -> Self {
+        let refused = Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail);
+        Self { retry_after: Some(seconds), ..refused }
+    }
+
+    /// A fault of ours.
+    pub(crate) fn internal(error: &dyn std::error::Error) -> Self {
+        tracing::error!(%error, "a request failed inside");
+        let detail = "the process failed inside; its log says how";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+    }
+
+    /// As the wire has it.
+    pub(crate) fn into_wire(self) -> Problem {
+        Problem {
+            kind: "about:blank",
+            title: self.status.canonical_reason().unwrap_or("Error"),
+            status: self.status.as_u16(),
+            code: self.code.to_owned(),
+            detail: self.detail,
+        }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let (status, retry_after) = (self.status, self.retry_after);
+        let body = serde_json::to_vec(&self.into_wire()).unwrap_or_default();
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        let status = match &refusal {
+            Refusal::UnknownAgent(_) | Refusal::UnknownMessage(_) => StatusCode::NOT_FOUND,
+            Refusal::ToSelf
+            | Refusal::Empty
+            | Refusal::TooLarge { .. }
+            | Refusal::BadName(_)
+            | Refusal::NoParent(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Refusal::UrgentNotAllowed => StatusCode::FORBIDDEN,
+            Refusal::UrgentRate(_) | Refusal::MailboxFull(_) => StatusCode::TOO_MANY_REQUESTS,
+            Refusal::StaleRun { .. } | Refusal::DuplicateId(_) => StatusCode::CONFLICT,
+            Refusal::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let retry_after = (status == StatusCode::TOO_MANY_REQUESTS).then_some(1);
+        Self { retry_after, ..Self::new(status, refusal.code(), refusal.to_string()) }
+    }
+}
+
+impl From<StopError> for Refused {
+    fn from(error: StopError) -> Self {
+        match error {
+            StopError::UnknownAgent(_) => Self::not_found("unknown_agent", error.to_string()),
+            StopError::NotAllowed { .. } => {
+                Self::new(StatusCode::FORBIDDEN, "not_allowed", error.to_string())
+            }
+            StopError::StaleRun { .. } => Self::conflict("stale_run", error.to_string()),
+            StopError::Refused(refusal) => refusal.into(),
+        }
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", error.to_string())
+    }
+}
+
+impl From<ToolError> for Refused {
+    /// Diff and merge: the agent has no branch, or git can't give it.
+    fn from(error: ToolError) -> Self {
+        Self::conflict("no_branch", error.to_string())
+    }
+}
+
+impl From<HostError> for Refused {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::NotFound(text) => Self::not_found("not_found", text),
+            HostError::Invalid(text) => Self::bad_request(text),
+            HostError::Conflict { code, text } => Self::conflict(code, text),
+            HostError::Failed(text) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "failed", text),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Agents: listed, spawned, read.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use midturn_core::engine::ports::SessionJournal;
+use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_core::rules::mail::ReceiptState;
+
+use super::{AgentPath, SessionPath};
+use crate::app::{App, Named, agent_name, unknown_agent};
+use crate::extract::{Change, Json, Path, Query};
+use crate::host::{self, Live};
+use crate::problem::Refused;
+use crate::wire::agent::{Agent, Agents, Conversation, ConversationQuery, NewAgent, Plan};
+use crate::wire::problem::{Unanswered, Unchanged};
+use crate::wire::text::Text;
+
+/// So many rows of a conversation are given unless asked.
+const ROWS: u64 = 200;
+
+/// The agents of a session, in its order.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{session}/agents",
+    params(SessionPath),
+    responses((status = 200, body = Agents), Unanswered)
+)]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Path(path): Path<SessionPath>,
+) -> Result<Json<Agents>, Refused> {
+    let agents = match app.named(&path.session)? {
+        Named::Live(live) => live.coordinator.agents().into_iter().map(Agent::from).collect(),
+        Named::Stored(id) => stored(&journal(&app, &id).await?),
+    };
+    Ok(Json(Agents { agents }))
+}
+
+/// Adds an agent.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{session}/agents",
+    params(SessionPath),
+    request_body = NewAgent,
+    responses((status = 201, body = Agent), Unchanged)
+)]
+pub(super) async fn spawn(
+    State(app): State<Arc<App>>,
+    Path(path): Path<SessionPath>,
+    Change(agent): Change<NewAgent>,
+) -> Result<(StatusCode, Json<Agent>), Refused> {
+    let live = app.live(&path.session).await?;
+    let agent = host::NewAgent {
+        name: new_name("name", &agent.name)?,
+        prompt: agent.prompt.map(|prompt| prompt.0),
+        agent: agent.agent.map(|definition| definition.0),
+        parent: agent.parent.map(|parent| new_name("parent", &parent)).transpose()?,
+    };
+    let (host, id, name) = (app.host.clone(), live.record.id.clone(), agent.name.clone());
+    app.whole(async move { Ok(host.spawn(&id, agent).await?) }).await?;
+    Ok((StatusCode::CREATED, Json(of(&live, name.as_str())?)))
+}
+
+/// An agent.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{session}/agents/{agent}",
+    params(AgentPath),
+    responses((status = 200, body = Agent), Unanswered)
+)]
+pub(super) async fn one(
+    State(app): State<Arc<App>>,
+    Path(path): Path<AgentPath>,
+) -> Result<Json<Agent>, Refused> {
+    find(&app, &path).await.map(Json)
+}
+
+/// A part of an agent's conversation.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{session}/agents/{agent}/conversation",
+    params(AgentPath, ConversationQuery),
+    responses((status = 200, body = Conversation), Unanswered)
+)]
+pub(super) async fn conversation(
+    State(app): State<Arc<App>>,
+    Path(path): Path<AgentPath>,
+    Query(query): Query<ConversationQuery>,
+) -> Result<Json<Conversation>, Refused> {
+    let limit = query.limit.unwrap_or(ROWS);
+    if !(1..=1000).contains(&limit) {
+        return Err(Refused::bad_request("`limit`: write a number from 1 to 1000"));
+    }
+    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+    let (session, agent) = existing(&app, &path).await?;
+    let after = query.after.unwrap_or_default();
+    let rows = app.host.archive().conversation(&session, &agent, after, limit).await?;
+    let is_full = rows.len() >= limit as usize;
+    let next = rows.last().filter(|_| is_full).map(|row| row.seq);
+    Ok(Json(Conversation { messages: rows.into_iter().map(Into::into).collect(), next }))
+}
+
+/// An agent's plan.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{session}/agents/{agent}/plan",
+    params(AgentPath),
+    responses((status = 200, body = Plan), Unanswered)
+)]
+pub(super) async fn plan(
+    State(app): State<Arc<App>>,
+    Path(path): Path<AgentPath>,
+) -> Result<Json<Plan>, Refused> {
+    let agent = find(&app, &path).await?;
+    Ok(Json(Plan { steps: agent.plan }))
+}
+
+/// The ids of a session and an agent that are there.
+pub(super) async fn existing(app: &App, path: &AgentPath) -> Result<(SessionId, AgentName), Refused> {
+    let name = agent_name(&path.agent)?;
+    match app.named(&path.session)? {
+        Named::Live(live) => of(&live, name.as_str()).map(|_| (live.record.id.clone(), name)),
+        Named::Stored(id) => {
+            let journal = journal(app, &id).await?;
+            let is_there = journal.agents.iter().any(|agent| agent.record.name == name);
+            if is_there { Ok((id, name)) } else { Err(unknown_agent(&path.agent)) }
+        }
+    }
+}
+
+async fn find(app: &App, path: &AgentPath) -> Result<Agent, Refused> {
+    match app.named(&path.session)? {
+        Named::Live(live) => of(&live, &path.agent),
+        Named::Stored(id) => {
+            let agents = stored(&journal(app, &id).await?);
+            let found = agents.into_iter().find(|agent| agent.name == path.agent);
+            found.ok_or_else(|| unknown_agent(&path.agent))
+        }
+    }
+}
+
+fn of(live: &Live, name: &str) -> Result<Agent, Refused> {
+    live.coordinator.agent(name).map(Agent::from).ok_or_else(|| unknown_agent(name))
+}
+
+async fn journal(app: &App, id: &SessionId) -> Result<SessionJournal, Refused> {
+    let journal = app.host.archive().journal(id).await?;
+    match journal {
+        Some(journal) => Ok(journal),
+        // It says in which words a session is unknown.
+        None => {
+            Err(app.summary(id).await.err().unwrap_or_else(|| {
+                Refused::not_found("unknown_session", format!("the session `{id}` is gone"))
+            }))
+        }
+    }
+}
+
+fn stored(journal: &SessionJournal) -> Vec<Agent> {
+    let pending = |name: &AgentName| {
+        let queued = journal
+            .mail
+            .iter()
+            .filter(|kept| kept.accepted.mail.to == *name && matches!(kept.state, ReceiptState::Queued));
+        queued.count() as u64
+    };
+    journal.agents.iter().map(|agent| Agent::stored(agent, pending(&agent.record.name))).collect()
+}
+
+fn new_name(field: &str, text: &Text) -> Result<AgentName, Refused> {
+    AgentName::new(&text.0).map_err(|error| {
+        let short: String = error.to_string().chars().filter(|c| !c.is_control()).collect();
+        Refused::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_name", format!("`{field}`: {short}"))
+    })
+}

@@ -1,0 +1,231 @@
+//! Messages: sent, followed, withdrawn.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use midturn_core::rules::id::{AgentName, MessageId};
+use midturn_core::rules::mail::{ReceiptState, Refusal};
+use midturn_core::rules::time::Span;
+
+use super::{AgentPath, MessagePath, SessionPath};
+use crate::app::{App, Named, agent_name};
+use crate::extract::{Change, Json, Path, Query};
+use crate::problem::Refused;
+use crate::security::Asker;
+use crate::wire::message::{
+    Accepted, Deliveries, Delivery, Message, Receipt, ReceiptWord, Receipts, SoftInterrupt, WaitQuery,
+    Waited, Withdrawn, accepted,
+};
+use crate::wire::problem::{Unanswered, Unchanged};
+use crate::wire::text::is_id;
+use crate::wire::work::Empty;
+
+/// So long a client waits unless it asks.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// So long at most.
+const WAIT_MAX: Span = Span::secs(600);
+
+/// Sends a message to an agent, or to `all`.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{session}/agents/{agent}/messages",
+    params(AgentPath),
+    request_body = Message,
+    responses((status = 202, body = Accepted), Unchanged)
+)]
+pub(super) async fn send(
+    State(app): State<Arc<App>>,
+    Path(path): Path<AgentPath>,
+    Asker(from): Asker,
+    Change(message): Change<Message>,
+) -> Result<(StatusCode, Json<Accepted>), Refused> {
+    let live = app.live(&path.session).await?;
+    let to_all = path.agent == "all";
+    if !to_all {
+        agent_name(&path.agent)?;
+    }
+    let message = message.sent_by(from, &path.agent)?;
+    let mut deliveries = app.whole(async move { Ok(live.coordinator.broadcast(message).await) }).await?;
+    let answer = if to_all {
+        Accepted::All(Deliveries { deliveries: deliveries.into_iter().map(Delivery::from).collect() })
+    } else {
+        let delivery = deliveries.pop().ok_or(Refusal::UnknownAgent(path.agent))?;
+        Accepted::One(accepted(&delivery.result?, delivery.too_late_to_supersede))
+    };
+    Ok((StatusCode::ACCEPTED, Json(answer)))
+}
+
+/// Seed 000's request: a message to the lead.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{session}/soft_interrupt",
+    params(SessionPath),
+    request_body = SoftInterrupt,
+    responses((status = 202, body = Receipt), Unchanged)
+)]
+pub(super) async fn soft_interrupt(
+    State(app): State<Arc<App>>,
+    Path(path): Path<SessionPath>,
+    Asker(from): Asker,
+    Change(message): Change<SoftInterrupt>,
+) -> Result<(StatusCode, Json<Receipt>), Refused> {
+    let live = app.live(&path.session).await?;
+    let lead = live.lead.clone().ok_or_else(|| {
+        Refused::not_found("no_lead", "this session has no lead; write to one of its agents")
+    })?;
+    let message = message.sent_by(from, &lead);
+    let receipt = app.whole(async move { Ok(live.coordinator.send(message).await?) }).await?;
+    Ok((StatusCode::ACCEPTED, Json(Receipt::from(&receipt))))
+}
+
+/// Where a message stands, at each of its receivers.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{session}/messages/{id}",
+    params(MessagePath),
+    responses((status = 200, body = Receipts), Unanswered)
+)]
+pub(super) async fn receipts(
+    State(app): State<Arc<App>>,
+    Path(path): Path<MessagePath>,
+    asker: Asker,
+) -> Result<Json<Receipts>, Refused> {
+    let receipts = known(&app, &path, &asker).await?;
+    Ok(Json(Receipts { receipts: receipts.iter().map(Known::wire).collect() }))
+}
+
+/// Waits until a message has come as far as asked, can't come so far any more, or the time is up.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{session}/messages/{id}/wait",
+    params(MessagePath, WaitQuery),
+    responses((status = 200, body = Waited), Unanswered)
+)]
+pub(super) async fn wait(
+    State(app): State<Arc<App>>,
+    Path(path): Path<MessagePath>,
+    Query(query): Query<WaitQuery>,
+    asker: Asker,
+) -> Result<Json<Waited>, Refused> {
+    let timeout = query.timeout.map_or(WAIT, |timeout| timeout.0.duration());
+    if timeout > WAIT_MAX.duration() {
+        return Err(Refused::bad_request(format!("`timeout`: wait at most {WAIT_MAX}, and again")));
+    }
+    let _room = app.wait()?;
+    let all = known(&app, &path, &asker).await?;
+    let mut one = chosen(all, query.to.as_deref(), &path.id)?;
+    let word = query.state.unwrap_or(ReceiptWord::Answered);
+    if let Known::Live(receipt) = &mut one {
+        let reached = receipt.reached(|state| word.is_reached_by(state));
+        tokio::select! {
+            biased;
+            _ = tokio::time::timeout(timeout, reached) => {}
+            () = app.shutdown.cancelled() => {}
+        }
+    }
+    Ok(Json(Waited { reached: word.is_reached_by(&one.state()), receipt: one.wire() }))
+}
+
+/// Takes back what is queued and has not acted.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{session}/messages/{id}/withdraw",
+    params(MessagePath),
+    request_body = Empty,
+    responses((status = 200, body = Withdrawn), Unchanged)
+)]
+pub(super) async fn withdraw(
+    State(app): State<Arc<App>>,
+    Path(path): Path<MessagePath>,
+    Asker(from): Asker,
+    Change(Empty {}): Change<Empty>,
+) -> Result<Json<Withdrawn>, Refused> {
+    let live = app.live(&path.session).await?;
+    let id = message_id(&path.id)?;
+    let returned = app.whole(async move { Ok(live.coordinator.withdraw(&from, &id).await?) }).await?;
+    if returned == 0 {
+        let detail =
+            format!("the message `{}` has acted or come back already; its receipt says which", path.id);
+        return Err(Refused::conflict("too_late", detail));
+    }
+    Ok(Json(Withdrawn { returned: returned as u64 }))
+}
+
+/// What is known of a message at one receiver.
+enum Known {
+    /// It can still move.
+    Live(midturn_core::engine::Receipt),
+    /// As the store has it.
+    Stored(MessageId, AgentName, ReceiptState),
+}
+
+impl Known {
+    fn state(&self) -> ReceiptState {
+        match self {
+            Self::Live(receipt) => receipt.state(),
+            Self::Stored(_, _, state) => state.clone(),
+        }
+    }
+
+    fn to(&self) -> &AgentName {
+        match self {
+            Self::Live(receipt) => &receipt.to,
+            Self::Stored(_, to, _) => to,
+        }
+    }
+
+    fn wire(&self) -> Receipt {
+        match self {
+            Self::Live(receipt) => Receipt::from(receipt),
+            Self::Stored(id, to, state) => Receipt::of(id, to, state),
+        }
+    }
+}
+
+/// The receipts of the asker's own message: what the session remembers, else what is stored.
+async fn known(app: &App, path: &MessagePath, Asker(from): &Asker) -> Result<Vec<Known>, Refused> {
+    let id = message_id(&path.id)?;
+    let session = match app.named(&path.session)? {
+        Named::Live(live) => {
+            let receipts = live.coordinator.receipts(from, &id);
+            if !receipts.is_empty() {
+                return Ok(receipts.into_iter().map(Known::Live).collect());
+            }
+            live.record.id.clone()
+        }
+        Named::Stored(session) => app.summary(&session).await?.record.id,
+    };
+    let stored = app.host.archive().receipts(&session, from, &id).await?;
+    if stored.is_empty() {
+        return Err(unknown_message(&path.id));
+    }
+    Ok(stored.into_iter().map(|(to, state)| Known::Stored(id.clone(), to, state)).collect())
+}
+
+fn chosen(all: Vec<Known>, to: Option<&str>, id: &str) -> Result<Known, Refused> {
+    let names: Vec<String> = all.iter().map(|one| format!("`{}`", one.to())).collect();
+    let mut fitting = all.into_iter().filter(|one| to.is_none_or(|to| one.to().as_str() == to));
+    match (fitting.next(), fitting.next()) {
+        (Some(one), None) => Ok(one),
+        (Some(_), Some(_)) => {
+            let names = names.join(", ");
+            Err(Refused::bad_request(format!("`to`: the message went to several, name one of {names}")))
+        }
+        (None, _) => Err(unknown_message(id)),
+    }
+}
+
+fn message_id(text: &str) -> Result<MessageId, Refused> {
+    if is_id(text) { Ok(MessageId::new(text)) } else { Err(unknown_message(text)) }
+}
+
+fn unknown_message(text: &str) -> Refused {
+    let short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
+    Refused::not_found(
+        "unknown_message",
+        format!("there is no message `{short}` of yours to such a receiver"),
+    )
+}

@@ -1,0 +1,48 @@
+//! The process itself: health, the document, figures.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+
+use crate::app::App;
+use crate::extract::Json;
+use crate::metrics::{CONTENT_TYPE, Stats};
+use crate::wire::problem::Unanswered;
+use crate::wire::process::Health;
+
+/// That it is well, and what it is.
+#[utoipa::path(get, path = "/v1/health", responses((status = 200, body = Health), Unanswered))]
+pub(super) async fn health(State(app): State<Arc<App>>) -> Json<Health> {
+    Json(Health {
+        version: env!("CARGO_PKG_VERSION"),
+        pid: std::process::id(),
+        sessions: app.host.live().len(),
+        store: app.host.store_name(),
+    })
+}
+
+/// This document.
+#[utoipa::path(get, path = "/v1/openapi.json", responses((status = 200, body = Object), Unanswered))]
+pub(super) async fn document() -> impl IntoResponse {
+    static DOCUMENT: LazyLock<String> =
+        LazyLock::new(|| serde_json::to_string(&super::openapi()).unwrap_or_default());
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.as_str())
+}
+
+/// Figures, as text that Prometheus scrapes.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    responses((status = 200, body = String, content_type = "application/openmetrics-text"), Unanswered)
+)]
+pub(super) async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], app.metrics.prometheus())
+}
+
+/// Figures, as JSON.
+#[utoipa::path(get, path = "/v1/stats", responses((status = 200, body = Stats), Unanswered))]
+pub(super) async fn stats(State(app): State<Arc<App>>) -> Json<Stats> {
+    Json(app.metrics.summary())
+}

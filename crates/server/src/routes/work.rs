@@ -1,0 +1,145 @@
+//! What is done to agents, and what became of their work.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use midturn_core::engine::Message;
+
+use super::AgentPath;
+use crate::app::{App, agent_name, unknown_agent};
+use crate::extract::{Change, Json, Path};
+use crate::host::Live;
+use crate::problem::Refused;
+use crate::security::Asker;
+use crate::wire::message::{Receipt, accepted};
+use crate::wire::problem::{Unanswered, Unchanged};
+use crate::wire::work::{Closed, Diff, Empty, Merge, Started, Stop, Stopped, Supersede};
+
+/// Ends the current run of an agent, and of all below it if asked.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{session}/agents/{agent}/stop",
+    params(AgentPath),
+    request_body = Stop,
+    responses((status = 200, body = Stopped), Unchanged)
+)]
+pub(super) async fn stop(
+    State(app): State<Arc<App>>,
+    Path(path): Path<AgentPath>,
+    Asker(by): Asker,
+    Change(stop): Change<Stop>,
+) -> Result<Json<Stopped>, Refused> {
+    let live = app.live(&path.session).await?;
+    let scope = stop.scope.unwrap_or_default().into();
+    let reply = app.whole(async move {
+        let name = path.agent.as_str();
+        Ok(match stop.stream_run_id {
+            Some(run) => live.coordinator.stop_run(name, by, scope, run.0).await?,
+            None => live.coordinator.stop(name, by, scope).await?,
+        })
+    });
+    Ok(Json(reply.await?.into()))
+}
+
+/// Stops the run and starts the next one with a message, as one action.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{session}/agents/{agent}/supersede",
+    params(AgentPath),
+    request_body = Supersede,
+    responses((status = 202, body = Receipt), Unchanged)
+)]
+pub(super) async fn supersede(
+    State(app): State<Arc<App>>,
+    Path(path): Path<AgentPath>,
+    Asker(from): Asker,
+    Change(supersede): Change<Supersede>,
+) -> Result<(StatusCode, Json<Receipt>), Refused> {
+    let live = app.live(&path.session).await?;
+    agent_name(&path.agent)?;
+    let mut message = Message::new(from, path.agent, supersede.text.0);
+    message.id = supersede.id.map(|id| id.0);
+    message.expects_run = supersede.stream_run_id.map(|run| run.0);
+    let delivery = app.whole(async move { Ok(live.coordinator.supersede(message).await?) }).await?;
+    let receipt = accepted(&delivery.result?, delivery.too_late_to_supersede);
+    Ok((StatusCode::ACCEPTED, Json(receipt)))
+}
+
+/// Starts a stopped agent's next run.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{session}/agents/{agent}/resume",
+    params(AgentPath),
+    request_body = Empty,
+    responses((status = 200, body = Started), Unchanged)
+)]
+pub(super) async fn resume(
+    State(app): State<Arc<App>>,
+    Path(path): Path<AgentPath>,
+    Change(Empty {}): Change<Empty>,
+) -> Result<Json<Started>, Refused> {
+    let live = app.live(&path.session).await?;
+    let started = app.whole(async move { Ok(live.coordinator.resume(&path.agent)?) }).await?;
+    Ok(Json(Started { started }))
+}
+
+/// Closes an agent and all below it, leaves first.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{session}/agents/{agent}/close",
+    params(AgentPath),
+    request_body = Empty,
+    responses((status = 200, body = Closed), Unchanged)
+)]
+pub(super) async fn close(
+    State(app): State<Arc<App>>,
+    Path(path): Path<AgentPath>,
+    Asker(by): Asker,
+    Change(Empty {}): Change<Empty>,
+) -> Result<Json<Closed>, Refused> {
+    let live = app.live(&path.session).await?;
+    let closed = app.whole(async move { Ok(live.coordinator.close(&path.agent, by).await?) }).await?;
+    Ok(Json(Closed { closed: closed.iter().map(ToString::to_string).collect() }))
+}
+
+/// What an agent's branch changed since it began.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{session}/agents/{agent}/diff",
+    params(AgentPath),
+    responses((status = 200, body = Diff), Unanswered)
+)]
+pub(super) async fn diff(
+    State(app): State<Arc<App>>,
+    Path(path): Path<AgentPath>,
+) -> Result<Json<Diff>, Refused> {
+    let live = with_agent(&app, &path).await?;
+    let name = agent_name(&path.agent)?;
+    Ok(Json(live.coordinator.diff(&name).await?.into()))
+}
+
+/// Merges an agent's branch into what the project folder has checked out. Nothing is forced.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{session}/agents/{agent}/merge",
+    params(AgentPath),
+    request_body = Empty,
+    responses((status = 200, body = Merge), Unchanged)
+)]
+pub(super) async fn merge(
+    State(app): State<Arc<App>>,
+    Path(path): Path<AgentPath>,
+    Change(Empty {}): Change<Empty>,
+) -> Result<Json<Merge>, Refused> {
+    let live = with_agent(&app, &path).await?;
+    let name = agent_name(&path.agent)?;
+    let merge = app.whole(async move { Ok(live.coordinator.merge(&name).await?) }).await?;
+    Ok(Json(merge.into()))
+}
+
+async fn with_agent(app: &App, path: &AgentPath) -> Result<Live, Refused> {
+    let live = app.live(&path.session).await?;
+    let is_there = live.coordinator.agent(&path.agent).is_some();
+    if is_there { Ok(live) } else { Err(unknown_agent(&path.agent)) }
+}

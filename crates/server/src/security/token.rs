@@ -1,0 +1,179 @@
+//! Tokens: secrets that say who asks. They are compared in constant time and never shown.
+
+use std::fmt;
+
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use midturn_core::rules::mail::Sender;
+use std::num::NonZeroU32;
+use subtle::ConstantTimeEq;
+
+/// A secret of 256 random bits, written as 64 hexadecimal digits.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+/// Why there is no token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// The machine gives no random bytes.
+    #[error("the machine gives no random bytes for a token: {0}")]
+    NoRandom(String),
+    /// The text is too short to be a secret.
+    #[error("a token has 32 to 256 letters, digits, `-`, `_` and `.`; make one with `openssl rand -hex 32`")]
+    Form,
+}
+
+impl Token {
+    /// A new one, of the machine's random bytes.
+    ///
+    /// # Errors
+    /// The machine gives none.
+    pub fn random() -> Result<Self, TokenError> {
+        use fmt::Write;
+        let mut bytes = [0_u8; 32];
+        getrandom::fill(&mut bytes).map_err(|error| TokenError::NoRandom(error.to_string()))?;
+        let mut text = String::with_capacity(64);
+        for byte in bytes {
+            // Writing to a string can't fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        Ok(Self(text))
+    }
+
+    /// One that was made elsewhere.
+    ///
+    /// # Errors
+    /// It is too short, too long, or has other characters than a token may have.
+    pub fn parse(text: &str) -> Result<Self, TokenError> {
+        let fits = (32..=256).contains(&text.len());
+        let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+        if fits && plain { Ok(Self(text.to_owned())) } else { Err(TokenError::Form) }
+    }
+
+    /// The secret itself, for the file that only its owner can read.
+    pub fn secret(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// Who holds which token.
+#[derive(Debug)]
+pub struct Tokens {
+    holders: Vec<Holder>,
+}
+
+/// A token and who holds it.
+pub(crate) struct Holder {
+    token: Token,
+    sender: Sender,
+    limiter: DefaultDirectRateLimiter,
+}
+
+impl fmt::Debug for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?}", self.sender, self.token)
+    }
+}
+
+/// How often the holder of a token may ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// So many requests a second.
+    pub per_second: NonZeroU32,
+    /// So many at once.
+    pub burst: NonZeroU32,
+}
+
+impl Default for Rate {
+    fn default() -> Self {
+        let number = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        Self { per_second: number(200), burst: number(400) }
+    }
+}
+
+impl Tokens {
+    /// One token, that of the person.
+    pub fn of_user(token: Token) -> Self {
+        Self::new([(token, Sender::User)], Rate::default())
+    }
+
+    /// Several tokens, each with who holds it.
+    pub fn new(holders: impl IntoIterator<Item = (Token, Sender)>, rate: Rate) -> Self {
+        let holder = |(token, sender)| {
+            let quota = Quota::per_second(rate.per_second).allow_burst(rate.burst);
+            Holder { token, sender, limiter: RateLimiter::direct(quota) }
+        };
+        Self { holders: holders.into_iter().map(holder).collect() }
+    }
+
+    /// Who holds this token. Each is compared whole, so that the time tells nothing.
+    pub(crate) fn holder(&self, given: &[u8]) -> Option<&Holder> {
+        let mut found = None;
+        for holder in &self.holders {
+            if bool::from(holder.token.0.as_bytes().ct_eq(given)) {
+                found = Some(holder);
+            }
+        }
+        found
+    }
+}
+
+impl Holder {
+    /// What the holder is in the conversation.
+    pub(crate) fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// Counts a request; an error says after how many seconds the next one may come.
+    pub(crate) fn count(&self) -> Result<(), u64> {
+        use governor::clock::{Clock, DefaultClock};
+        self.limiter.check().map_err(|until| {
+            let wait = until.wait_time_from(DefaultClock::default().now());
+            wait.as_secs() + 1
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_random_token_is_new_each_time_and_is_never_shown() {
+        let (one, two) = (Token::random().unwrap(), Token::random().unwrap());
+        assert_ne!(one, two);
+        assert_eq!(one.secret().len(), 64);
+        assert_eq!(Token::parse(one.secret()), Ok(one.clone()));
+        let tokens = Tokens::of_user(one.clone());
+        assert!(!format!("{one:?} {tokens:?}").contains(one.secret()));
+    }
+
+    #[test]
+    fn only_the_whole_token_opens() {
+        let token = Token::random().unwrap();
+        let tokens = Tokens::of_user(token.clone());
+        let secret = token.secret();
+        assert_eq!(tokens.holder(secret.as_bytes()).map(Holder::sender), Some(&Sender::User));
+        for wrong in ["", &secret[1..], &secret[..63], &format!("{secret}0"), &"0".repeat(64)] {
+            assert!(tokens.holder(wrong.as_bytes()).is_none(), "{wrong}");
+        }
+        for bad in ["", "short", &"a".repeat(257), &format!("{} ", "a".repeat(40))] {
+            assert_eq!(Token::parse(bad), Err(TokenError::Form), "{bad}");
+        }
+    }
+
+    #[test]
+    fn who_asks_too_often_is_told_when_to_come_back() {
+        let number = |n| NonZeroU32::new(n).unwrap();
+        let rate = Rate { per_second: number(1), burst: number(2) };
+        let tokens = Tokens::new([(Token::parse(&"a".repeat(32)).unwrap(), Sender::User)], rate);
+        let holder = tokens.holder("a".repeat(32).as_bytes()).unwrap();
+        assert_eq!([holder.count(), holder.count()], [Ok(()), Ok(())]);
+        assert_eq!(holder.count(), Err(1));
+    }
+}

@@ -1,0 +1,255 @@
+//! The interface at work: accepts connections, within bounds, and ends them when told.
+
+mod stall;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::app::App;
+use crate::host::Host;
+use crate::listen::{BindError, Listen, Listener};
+use crate::metrics::Metrics;
+use crate::routes;
+use crate::security::Tokens;
+use stall::Stall;
+
+/// The largest head of a request, and what is written at once, in bytes.
+const BUFFER: usize = 32 * 1024;
+
+/// What an interface does at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// So many connections, event streams not counted.
+    pub connections: usize,
+    /// So many event streams.
+    pub streams: usize,
+    /// So many clients that wait for a receipt.
+    pub waits: usize,
+    /// So long a request's head may take, and so long a connection may be idle.
+    pub head_time: Duration,
+    /// So long a client may take nothing of what it is sent.
+    pub stall_time: Duration,
+    /// So long open requests may take once the interface is told to end.
+    pub grace: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            streams: 1_200,
+            waits: 128,
+            head_time: Duration::from_secs(10),
+            stall_time: Duration::from_secs(30),
+            grace: Duration::from_secs(5),
+        }
+    }
+}
+
+/// An interface that listens and is not served yet.
+pub struct Interface {
+    listeners: Vec<Listener>,
+    bounds: Bounds,
+}
+
+impl Interface {
+    /// Listens at all these places.
+    ///
+    /// # Errors
+    /// One of them can't be listened on; then none is.
+    pub async fn bind(places: impl IntoIterator<Item = Listen>) -> Result<Self, BindError> {
+        let mut listeners = Vec::new();
+        for place in places {
+            listeners.push(Listener::bind(place).await?);
+        }
+        Ok(Self { listeners, bounds: Bounds::default() })
+    }
+
+    /// Other bounds than the usual ones.
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
+    }
+
+    /// The TCP address, if it has one.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.listeners.iter().find_map(|listener| match listener {
+            Listener::Tcp(_, address) => Some(*address),
+            Listener::Unix(..) => None,
+        })
+    }
+
+    /// The socket's path, if it has one.
+    pub fn socket(&self) -> Option<&Path> {
+        self.listeners.iter().find_map(|listener| match listener {
+            Listener::Unix(_, file) => Some(file.path.as_path()),
+            Listener::Tcp(..) => None,
+        })
+    }
+
+    /// Answers until `shutdown` is cancelled. Then streams are told to their end, open requests
+    /// get [`Bounds::grace`], and every change that was begun is done before this returns.
+    pub async fn serve(
+        self,
+        host: Arc<dyn Host>,
+        tokens: Arc<Tokens>,
+        metrics: Arc<Metrics>,
+        shutdown: CancellationToken,
+    ) {
+        let app = Arc::new(App::new(host, tokens, metrics, shutdown.clone(), &self.bounds));
+        let acceptors = TaskTracker::new();
+        let places = Arc::new(Semaphore::new(self.bounds.connections));
+        for listener in self.listeners {
+            let acceptor = Acceptor {
+                names: listener.names().into(),
+                router: routes::router(app.clone()),
+                bounds: self.bounds,
+                places: places.clone(),
+                shutdown: shutdown.clone(),
+                connections: TaskTracker::new(),
+            };
+            acceptors.spawn(acceptor.run(listener));
+        }
+        acceptors.close();
+        acceptors.wait().await;
+        app.tasks.close();
+        app.tasks.wait().await;
+    }
+}
+
+/// What a request has to know of its connection.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    /// What its `Host` has to be.
+    pub(crate) names: Arc<[String]>,
+    place: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+}
+
+impl Peer {
+    /// From now on it counts as an event stream, no longer as a connection.
+    pub(crate) fn is_a_stream_now(&self) {
+        self.place.lock().take();
+    }
+}
+
+struct Acceptor {
+    names: Arc<[String]>,
+    router: Router,
+    bounds: Bounds,
+    places: Arc<Semaphore>,
+    shutdown: CancellationToken,
+    connections: TaskTracker,
+}
+
+impl Acceptor {
+    async fn run(self, listener: Listener) {
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = self.shutdown.cancelled() => break,
+                accepted = self.accept(&listener) => accepted,
+            };
+            if let Err(error) = accepted {
+                tracing::warn!(%error, "a connection was not accepted");
+                // No descriptors, say: others have to close theirs first.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        drop(listener);
+        self.connections.close();
+        self.connections.wait().await;
+    }
+
+    async fn accept(&self, listener: &Listener) -> io::Result<()> {
+        match listener {
+            Listener::Unix(listener, _) => {
+                let (stream, _) = listener.accept().await?;
+                self.admit(stream).await;
+            }
+            Listener::Tcp(listener, _) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                self.admit(stream).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the connection a place. When there is none, even after a moment, it is told so.
+    async fn admit<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(&self, mut stream: S) {
+        let place = self.places.clone().acquire_owned();
+        match tokio::time::timeout(Duration::from_secs(1), place).await {
+            Ok(Ok(place)) => {
+                let peer = Peer { names: self.names.clone(), place: Arc::new(Mutex::new(Some(place))) };
+                self.connections.spawn(self.connection(stream, peer));
+            }
+            Ok(Err(_)) | Err(_) => {
+                let told = tokio::time::timeout(Duration::from_millis(100), stream.write_all(FULL)).await;
+                tracing::warn!(told = matches!(told, Ok(Ok(()))), "too many connections: one was refused");
+            }
+        }
+    }
+
+    /// One connection to its end.
+    fn connection<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
+        &self,
+        stream: S,
+        peer: Peer,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let router = self.router.clone();
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(peer.clone());
+            let mut router = router.clone();
+            tower_service::Service::call(&mut router, request.map(axum::body::Body::new))
+        });
+        let io = TokioIo::new(Stall::new(stream, self.bounds.stall_time));
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(self.bounds.head_time).max_buf_size(BUFFER);
+        let connection = builder.serve_connection(io, service);
+        let (shutdown, grace) = (self.shutdown.clone(), self.bounds.grace);
+        async move {
+            let mut connection = std::pin::pin!(connection);
+            let ended = tokio::select! {
+                ended = connection.as_mut() => Some(ended),
+                () = shutdown.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    tokio::time::timeout(grace, connection).await.ok()
+                }
+            };
+            if let Some(Err(error)) = ended {
+                tracing::debug!(%error, "a connection ended early");
+            }
+        }
+    }
+}
+
+/// What a connection is told that finds no place.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
+retry-after: 1\r\nconnection: close\r\ncontent-length: 148\r\n\r\n\
+{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\"code\":\"too_many_connections\",\
+\"detail\":\"too many connections are open; close some\"}";
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_a_connection_without_a_place_is_told_is_whole() {
+        let text = std::str::from_utf8(super::FULL).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.ends_with(&format!("content-length: {}", body.len())), "{}", body.len());
+        assert_eq!(serde_json::from_str::<serde_json::Value>(body).unwrap()["status"], 503);
+    }
+}

@@ -1,0 +1,386 @@
+//! Agents, their plans and their conversations.
+
+use midturn_core::engine::ports::archive::{AgentJournal, ChatMessage as Row};
+use midturn_core::engine::{self, ActivityKind, AgentStatus};
+use midturn_core::rules::conversation::InterruptReason;
+use midturn_core::rules::event::{self, Outcome as CoreOutcome};
+use midturn_core::rules::mail::{Rest, Role as CoreRole, Standing};
+use midturn_core::rules::time::Micros;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use super::text::{Number, Text};
+
+/// An agent.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Agent {
+    /// Its name.
+    pub name: String,
+    /// Lead or subagent.
+    pub role: Role,
+    /// Its parent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub parent: Option<String>,
+    /// Its model; without one it is a name only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub model: Option<String>,
+    /// What it is doing.
+    pub state: State,
+    /// Its current run, or the last one; 0 before the first.
+    pub run: u64,
+    /// The turn of that run.
+    pub turn: u32,
+    /// How many messages wait in its mailbox.
+    pub pending: u64,
+    /// What is under way.
+    pub activity: Vec<Activity>,
+    /// Tokens read and written in all its runs.
+    pub tokens: u64,
+    /// The branch it works on, if it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub branch: Option<String>,
+    /// How its last run that ended did so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub last_end: Option<LastEnd>,
+    /// Its plan.
+    pub plan: Vec<Step>,
+}
+
+/// Lead or subagent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The agent a person talks to.
+    Lead,
+    /// An agent that was spawned.
+    Subagent,
+}
+
+/// What an agent is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// A run is under way.
+    Running,
+    /// A run is ending: its last calls end.
+    Ending,
+    /// It waits for mail from anybody.
+    Idle,
+    /// It was stopped: a person, an ancestor or a resume wakes it.
+    Stopped,
+    /// It is closed: mail to it is returned.
+    Closed,
+    /// Its session is only stored, and its run was cut off: it goes on when the session is resumed.
+    Suspended,
+}
+
+/// Something under way.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Activity {
+    /// A model call or a tool call.
+    pub what: What,
+    /// The number of the model call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub call: Option<u64>,
+    /// The id of the tool call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub tool: Option<String>,
+    /// The tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub name: Option<String>,
+    /// Since when: seconds since the session began.
+    #[schema(value_type = f64)]
+    pub since: Micros,
+}
+
+/// What can be under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// A model call.
+    Model,
+    /// A tool call.
+    Tool,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct LastEnd {
+    /// The run.
+    pub run: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The answer, the error, or the report on a stopped run.
+    pub text: String,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Nothing more to do.
+    Finished,
+    /// Stopped by a person, an ancestor or a shutdown.
+    Stopped,
+    /// An error.
+    Failed,
+    /// A limit.
+    Limit,
+}
+
+/// A step of a plan.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Step {
+    /// What is to be done.
+    pub text: String,
+    /// How far it is.
+    pub status: StepStatus,
+}
+
+/// How far a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepStatus {
+    /// Not begun.
+    Pending,
+    /// Under way.
+    InProgress,
+    /// Done.
+    Completed,
+    /// Its run was cut off before it was done.
+    Skipped,
+}
+
+impl From<AgentStatus> for Agent {
+    fn from(status: AgentStatus) -> Self {
+        Self {
+            name: status.name.to_string(),
+            role: status.role.into(),
+            parent: status.parent.map(|parent| parent.to_string()),
+            model: status.model.map(|model| model.to_string()),
+            state: status.standing.into(),
+            run: status.run,
+            turn: status.turn,
+            pending: status.pending as u64,
+            activity: status.activity.into_iter().map(Activity::from).collect(),
+            tokens: status.tokens,
+            branch: status.branch,
+            last_end: status.last_end.map(LastEnd::from),
+            plan: steps(&status.plan),
+        }
+    }
+}
+
+impl Agent {
+    /// An agent of a session that is only stored; `pending` is how many messages wait for it.
+    pub fn stored(journal: &AgentJournal, pending: u64) -> Self {
+        let last = journal.last_end.as_ref().map(|(end, _)| end);
+        let is_open = journal.run > last.map_or(0, |end| end.run);
+        let is_shut = last.is_some_and(|end| end.reason == Some(InterruptReason::Shutdown));
+        let state = match last {
+            _ if journal.closed => State::Closed,
+            _ if is_open || is_shut => State::Suspended,
+            Some(end) if end.outcome == CoreOutcome::Stopped => State::Stopped,
+            _ => State::Idle,
+        };
+        let turn = journal.rows.iter().rev().find(|row| row.run == journal.run).map_or(0, |row| row.turn);
+        Self {
+            name: journal.record.name.to_string(),
+            role: journal.record.role.into(),
+            parent: journal.record.parent.as_ref().map(ToString::to_string),
+            model: journal.record.model.as_ref().map(ToString::to_string),
+            state,
+            run: journal.run,
+            turn,
+            pending,
+            activity: Vec::new(),
+            tokens: 0,
+            branch: last.and_then(|end| end.changes.branch.clone()),
+            last_end: last.map(|end| LastEnd {
+                run: end.run,
+                outcome: end.outcome.into(),
+                text: end.text.to_string(),
+            }),
+            plan: steps(&journal.plan),
+        }
+    }
+}
+
+/// A plan as the wire has it.
+pub fn steps(plan: &[event::PlanStep]) -> Vec<Step> {
+    plan.iter().map(|step| Step { text: step.text.clone(), status: step.status.into() }).collect()
+}
+
+impl From<CoreRole> for Role {
+    fn from(role: CoreRole) -> Self {
+        match role {
+            CoreRole::Lead => Self::Lead,
+            CoreRole::Subagent => Self::Subagent,
+        }
+    }
+}
+
+impl From<Standing> for State {
+    fn from(standing: Standing) -> Self {
+        match standing {
+            Standing::Running => Self::Running,
+            Standing::Winding { .. } => Self::Ending,
+            Standing::Resting(Rest::Idle) => Self::Idle,
+            Standing::Resting(Rest::Stopped) => Self::Stopped,
+            Standing::Resting(Rest::Closed) => Self::Closed,
+        }
+    }
+}
+
+impl From<engine::Activity> for Activity {
+    fn from(activity: engine::Activity) -> Self {
+        let since = activity.since;
+        match activity.what {
+            ActivityKind::Model(call) => {
+                Self { what: What::Model, call: Some(call), tool: None, name: None, since }
+            }
+            ActivityKind::Tool { id, name } => {
+                let (tool, name) = (Some(id.to_string()), Some(name.to_string()));
+                Self { what: What::Tool, call: None, tool, name, since }
+            }
+        }
+    }
+}
+
+impl From<engine::LastEnd> for LastEnd {
+    fn from(end: engine::LastEnd) -> Self {
+        Self { run: end.run, outcome: end.outcome.into(), text: end.text.to_string() }
+    }
+}
+
+impl From<CoreOutcome> for Outcome {
+    fn from(outcome: CoreOutcome) -> Self {
+        match outcome {
+            CoreOutcome::Finished => Self::Finished,
+            CoreOutcome::Stopped => Self::Stopped,
+            CoreOutcome::Failed => Self::Failed,
+            CoreOutcome::Limit => Self::Limit,
+        }
+    }
+}
+
+impl From<event::PlanStatus> for StepStatus {
+    fn from(status: event::PlanStatus) -> Self {
+        match status {
+            event::PlanStatus::Pending => Self::Pending,
+            event::PlanStatus::InProgress => Self::InProgress,
+            event::PlanStatus::Completed => Self::Completed,
+            event::PlanStatus::Skipped => Self::Skipped,
+        }
+    }
+}
+
+/// The agents of a session, in its order.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Agents {
+    /// They.
+    pub agents: Vec<Agent>,
+}
+
+/// An agent somebody asks for.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewAgent {
+    /// Its name: `[a-z0-9][a-z0-9_-]{0,63}`, and not `user`, `parent` or `all`.
+    pub name: Text,
+    /// What starts its first run; without one it is idle until mail comes.
+    pub prompt: Option<Text>,
+    /// The definition it is made of.
+    pub agent: Option<Text>,
+    /// Whose child it is; the lead's without it.
+    pub parent: Option<Text>,
+}
+
+/// A plan.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Plan {
+    /// Its steps.
+    pub steps: Vec<Step>,
+}
+
+/// Which part of a conversation.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ConversationQuery {
+    /// The rows after this number; 0, the beginning, without it.
+    #[serde(default, deserialize_with = "super::work::number")]
+    #[param(value_type = Option<Number>, nullable = false)]
+    pub after: Option<u64>,
+    /// At most so many: 1 to 1,000; 200 without it.
+    #[serde(default, deserialize_with = "super::work::number")]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, nullable = false)]
+    pub limit: Option<u64>,
+}
+
+/// A part of a conversation.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Conversation {
+    /// Its rows, in order.
+    pub messages: Vec<ChatMessage>,
+    /// What to give as `after` for the part that follows; without it there is none yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next: Option<u64>,
+}
+
+/// A row of a conversation (docs/store.md).
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ChatMessage {
+    /// Its place: 1, 2, 3 …
+    pub seq: u64,
+    /// In which run.
+    pub run: u64,
+    /// `user`, `assistant` or `tool`.
+    pub role: String,
+    /// `user`, `assistant`, `assistant_interrupted`, `tool_result` or `tool_partial`.
+    pub message_type: String,
+    /// The text.
+    pub content: String,
+    /// The tool, in a result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub tool_name: Option<String>,
+    /// The call, in a result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub tool_call_id: Option<String>,
+    /// The result, structured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_result: Option<Value>,
+    /// What else belongs to it (semantics.md, section 6).
+    pub metadata: Value,
+    /// When: seconds since 1970.
+    #[schema(value_type = f64)]
+    pub created_at: Micros,
+}
+
+impl From<Row> for ChatMessage {
+    fn from(row: Row) -> Self {
+        Self {
+            seq: row.seq,
+            run: row.run,
+            role: row.role,
+            message_type: row.message_type,
+            content: row.content,
+            tool_name: row.tool_name,
+            tool_call_id: row.tool_call_id,
+            tool_result: row.tool_result,
+            metadata: row.metadata,
+            created_at: Micros(row.created_at),
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Messages and their receipts.
+
+use midturn_core::engine::{self, Delivery as Delivered};
+use midturn_core::rules::id::{AgentName, MessageId};
+use midturn_core::rules::mail::{self, ReceiptState, Sender};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::problem::Problem;
+use super::text::{Duration, Id, Number, Text};
+use crate::problem::Refused;
+
+/// A message.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    /// What it says.
+    pub text: Text,
+    /// `true` is `urgent`, `false` the receiver's default.
+    pub urgent: Option<bool>,
+    /// How soon it acts, in full; not beside `urgent`.
+    pub urgency: Option<Urgency>,
+    /// The sender's id for it: the same id with the same content is the same message.
+    pub id: Option<Id>,
+    /// Returned as `expired` if it is still queued so much later.
+    pub expires_after: Option<Duration>,
+    /// An earlier message to the same receiver that this one replaces.
+    pub supersedes: Option<Id>,
+    /// The only run it may be injected in.
+    pub only_run: Option<Number>,
+    /// The receiver's run that the sender saw; if another is current it is refused.
+    pub stream_run_id: Option<Number>,
+}
+
+/// How soon a message acts (semantics.md, section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Urgency {
+    /// When the agent would otherwise finish.
+    FollowUp,
+    /// When all tool results of the turn are in.
+    AfterTools,
+    /// At the next boundary.
+    NextBoundary,
+    /// Now.
+    Urgent,
+}
+
+impl From<Urgency> for mail::Urgency {
+    fn from(urgency: Urgency) -> Self {
+        match urgency {
+            Urgency::FollowUp => Self::FollowUp,
+            Urgency::AfterTools => Self::AfterTools,
+            Urgency::NextBoundary => Self::NextBoundary,
+            Urgency::Urgent => Self::Urgent,
+        }
+    }
+}
+
+impl Message {
+    /// The engine's message, from whoever the token says.
+    pub(crate) fn sent_by(self, from: Sender, to: &str) -> Result<engine::Message, Refused> {
+        let urgency = match (self.urgent, self.urgency) {
+            (Some(_), Some(_)) => {
+                return Err(Refused::bad_request("give `urgent` or `urgency`, not both"));
+            }
+            (Some(true), None) => Some(mail::Urgency::Urgent),
+            (Some(false) | None, urgency) => urgency.map(mail::Urgency::from),
+        };
+        let mut message = engine::Message::new(from, to, self.text.0);
+        message.urgency = urgency;
+        message.id = self.id.map(|id| id.0);
+        message.expires_after = self.expires_after.map(|after| after.0);
+        message.supersedes = self.supersedes.map(|id| id.0);
+        message.only_run = self.only_run.map(|run| run.0);
+        message.expects_run = self.stream_run_id.map(|run| run.0);
+        Ok(message)
+    }
+}
+
+/// Seed 000's request, to the lead.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SoftInterrupt {
+    /// The sender's id for it.
+    pub id: Id,
+    /// What it says.
+    pub content: Text,
+    /// `false` is `after_tools`, `true` is `next_boundary`.
+    #[serde(default)]
+    pub urgent: bool,
+}
+
+impl SoftInterrupt {
+    /// The engine's message, from whoever the token says.
+    pub(crate) fn sent_by(self, from: Sender, lead: &AgentName) -> engine::Message {
+        let mut message = engine::Message::new(from, lead.as_str(), self.content.0);
+        message.id = Some(self.id.0);
+        message.urgency =
+            Some(if self.urgent { mail::Urgency::NextBoundary } else { mail::Urgency::AfterTools });
+        message
+    }
+}
+
+/// Where a message stands at one receiver (semantics.md, section 8).
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Receipt {
+    /// The message.
+    pub id: String,
+    /// The receiver.
+    pub to: String,
+    /// How far it is.
+    pub state: ReceiptWord,
+    /// Where it was injected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub point: Option<Point>,
+    /// In which run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub run: Option<u64>,
+    /// Which turn it closed; 0 at `start`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub turn: Option<u32>,
+    /// The model call that took it along.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub call: Option<u64>,
+    /// The calls that were skipped for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub skipped: Option<Vec<String>>,
+    /// The calls that were interrupted for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub interrupted: Option<Vec<String>>,
+    /// Why it was returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub reason: Option<ReturnReason>,
+    /// The message it was to replace had acted already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub too_late_to_supersede: Option<bool>,
+}
+
+/// How far a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiptWord {
+    /// In the mailbox.
+    Queued,
+    /// In the conversation.
+    Injected,
+    /// On its way to the model.
+    Sent,
+    /// Answered.
+    Answered,
+    /// It will never be injected.
+    Returned,
+}
+
+/// Where mail comes in (semantics.md, section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub enum Point {
+    /// A run starts.
+    #[serde(rename = "start")]
+    Start,
+    /// The model's stream was cut.
+    #[serde(rename = "stream")]
+    Stream,
+    /// Every call was skipped before any started.
+    A,
+    /// The reply asked for no tools.
+    B,
+    /// A call was skipped or interrupted.
+    C,
+    /// All tools ran.
+    D,
+    /// `wait_agents` returned it.
+    #[serde(rename = "wait")]
+    Wait,
+}
+
+/// Why a message was returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReturnReason {
+    /// The receiver is closed.
+    Closed,
+    /// The receiver was stopped.
+    Stopped,
+    /// Its time was up, or its run ended first.
+    Expired,
+    /// The sender took it back.
+    Withdrawn,
+    /// A newer message, or a supersede, took its place.
+    Superseded,
+    /// The run failed and the settings give mail back.
+    Error,
+}
+
+impl Receipt {
+    /// What is known of a message at one receiver.
+    pub fn of(id: &MessageId, to: &AgentName, state: &ReceiptState) -> Self {
+        let injection = state.injection();
+        let calls =
+            |calls: &[midturn_core::rules::id::CallId]| calls.iter().map(ToString::to_string).collect();
+        Self {
+            id: id.to_string(),
+            to: to.to_string(),
+            state: state.into(),
+            point: injection.map(|at| at.point.into()),
+            run: injection.map(|at| at.run),
+            turn: injection.map(|at| at.turn),
+            call: match state {
+                ReceiptState::Sent { call, .. } | ReceiptState::Answered { call, .. } => Some(*call),
+                ReceiptState::Queued | ReceiptState::Injected(_) | ReceiptState::Returned(_) => None,
+            },
+            skipped: injection.map(|at| calls(&at.skipped)),
+            interrupted: injection.map(|at| calls(&at.interrupted)),
+            reason: match state {
+                ReceiptState::Returned(reason) => Some((*reason).into()),
+                _ => None,
+            },
+            too_late_to_supersede: None,
+        }
+    }
+}
+
+impl From<&engine::Receipt> for Receipt {
+    fn from(receipt: &engine::Receipt) -> Self {
+        Self::of(&receipt.id, &receipt.to, &receipt.state())
+    }
+}
+
+impl From<&ReceiptState> for ReceiptWord {
+    fn from(state: &ReceiptState) -> Self {
+        match state {
+            ReceiptState::Queued => Self::Queued,
+            ReceiptState::Injected(_) => Self::Injected,
+            ReceiptState::Sent { .. } => Self::Sent,
+            ReceiptState::Answered { .. } => Self::Answered,
+            ReceiptState::Returned(_) => Self::Returned,
+        }
+    }
+}
+
+impl ReceiptWord {
+    /// Whether a message that stands so has come as far as this word says.
+    pub fn is_reached_by(self, state: &ReceiptState) -> bool {
+        let is_returned = matches!(state, ReceiptState::Returned(_));
+        let far = |rank: u8| !is_returned && state.rank() >= rank;
+        match self {
+            Self::Queued => true,
+            Self::Injected => far(1),
+            Self::Sent => far(2),
+            Self::Answered => far(3),
+            Self::Returned => is_returned,
+        }
+    }
+}
+
+impl From<mail::Point> for Point {
+    fn from(point: mail::Point) -> Self {
+        match point {
+            mail::Point::Start => Self::Start,
+            mail::Point::Stream => Self::Stream,
+            mail::Point::A => Self::A,
+            mail::Point::B => Self::B,
+            mail::Point::C => Self::C,
+            mail::Point::D => Self::D,
+            mail::Point::Wait => Self::Wait,
+        }
+    }
+}
+
+impl From<mail::ReturnReason> for ReturnReason {
+    fn from(reason: mail::ReturnReason) -> Self {
+        match reason {
+            mail::ReturnReason::Closed => Self::Closed,
+            mail::ReturnReason::Stopped => Self::Stopped,
+            mail::ReturnReason::Expired => Self::Expired,
+            mail::ReturnReason::Withdrawn => Self::Withdrawn,
+            mail::ReturnReason::Superseded => Self::Superseded,
+            mail::ReturnReason::Error => Self::Error,
+        }
+    }
+}
+
+/// What became of a message at one of several receivers.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Delivery {
+    /// It was accepted.
+    Accepted(Receipt),
+    /// It was not.
+    Refused(RefusedDelivery),
+}
+
+/// Why one of several receivers did not get a message.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RefusedDelivery {
+    /// The receiver.
+    pub to: String,
+    /// Why.
+    #[serde(flatten)]
+    pub problem: Problem,
+}
+
+impl From<Delivered> for Delivery {
+    fn from(delivered: Delivered) -> Self {
+        let Delivered { to, result, too_late_to_supersede } = delivered;
+        match result {
+            Ok(receipt) => Self::Accepted(accepted(&receipt, too_late_to_supersede)),
+            Err(refusal) => {
+                Self::Refused(RefusedDelivery { to, problem: Refused::from(refusal).into_wire() })
+            }
+        }
+    }
+}
+
+/// The receipt of a message that was accepted just now.
+pub(crate) fn accepted(receipt: &engine::Receipt, too_late_to_supersede: bool) -> Receipt {
+    Receipt { too_late_to_supersede: too_late_to_supersede.then_some(true), ..receipt.into() }
+}
+
+/// What a `202` has: the receipt, or one delivery for each receiver when the address is `all`.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Accepted {
+    /// To one agent.
+    One(Receipt),
+    /// To `all`.
+    All(Deliveries),
+}
+
+/// One delivery for each receiver.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Deliveries {
+    /// They, in the session's order.
+    pub deliveries: Vec<Delivery>,
+}
+
+/// The receipts of a message.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Receipts {
+    /// One for each receiver.
+    pub receipts: Vec<Receipt>,
+}
+
+/// What to wait for.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WaitQuery {
+    /// The state; `answered` without it.
+    #[param(nullable = false)]
+    pub state: Option<ReceiptWord>,
+    /// At most so long: `30s` without it, `10m` at most.
+    #[param(nullable = false)]
+    pub timeout: Option<Duration>,
+    /// At which receiver; needed when there are several.
+    #[param(nullable = false)]
+    pub to: Option<String>,
+}
+
+/// What came of waiting.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Waited {
+    /// Whether the message has come so far.
+    pub reached: bool,
+    /// Where it stands.
+    pub receipt: Receipt,
+}
+
+/// What came of withdrawing.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Withdrawn {
+    /// From how many mailboxes it came back.
+    pub returned: u64,
+}

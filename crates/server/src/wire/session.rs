@@ -1,0 +1,114 @@
+//! Sessions.
+
+use midturn_core::engine::ports::archive::SessionSummary;
+use midturn_core::rules::mail::Standing;
+use midturn_core::rules::time::Micros;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::text::Text;
+use crate::host::{self, Live};
+
+/// A session.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Session {
+    /// Its id.
+    pub session: String,
+    /// The task, for people.
+    pub title: String,
+    /// The folder it works in.
+    pub folder: String,
+    /// When it began: seconds since 1970.
+    #[schema(value_type = f64)]
+    pub began_at: Micros,
+    /// How often it was taken up: 1 when it was begun.
+    pub epoch: u64,
+    /// Whether it lives in this process; otherwise it is only stored.
+    pub live: bool,
+    /// The agent a person talks to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub lead: Option<String>,
+    /// How many agents it has.
+    pub agents: u64,
+    /// How many of them have a run under way; of a session that is only stored, one that was cut off.
+    pub running: u64,
+    /// The number of its last event.
+    pub last_seq: u64,
+}
+
+impl From<&Live> for Session {
+    fn from(live: &Live) -> Self {
+        let agents = live.coordinator.agents();
+        let running = agents.iter().filter(|agent| !matches!(agent.standing, Standing::Resting(_))).count();
+        Self {
+            session: live.record.id.to_string(),
+            title: live.record.title.clone(),
+            folder: live.record.folder.clone(),
+            began_at: Micros(live.record.began_at),
+            epoch: live.epoch,
+            live: true,
+            lead: live.lead.as_ref().map(ToString::to_string),
+            agents: agents.len() as u64,
+            running: running as u64,
+            last_seq: live.feed.last(),
+        }
+    }
+}
+
+impl From<SessionSummary> for Session {
+    fn from(summary: SessionSummary) -> Self {
+        Self {
+            session: summary.record.id.to_string(),
+            title: summary.record.title,
+            folder: summary.record.folder,
+            began_at: Micros(summary.record.began_at),
+            epoch: summary.epoch,
+            live: false,
+            lead: None,
+            agents: summary.agents,
+            running: summary.running,
+            last_seq: summary.last_seq,
+        }
+    }
+}
+
+/// Sessions: those that live first, then those that are only stored, the newest first.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Sessions {
+    /// They.
+    pub sessions: Vec<Session>,
+}
+
+/// A session somebody asks for.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSession {
+    /// What the lead is to do.
+    pub task: Text,
+    /// The folder to work in, an absolute path; the process's own without it.
+    pub folder: Option<Text>,
+    /// The lead's model; the configured one without it.
+    pub model: Option<Text>,
+    /// Settings over the configured ones, each `KEY=VALUE`.
+    #[serde(default)]
+    pub set: Vec<Text>,
+}
+
+impl From<NewSession> for host::NewSession {
+    fn from(wire: NewSession) -> Self {
+        Self {
+            task: wire.task.0,
+            folder: wire.folder.map(|folder| folder.0.into()),
+            model: wire.model.map(|model| model.0),
+            set: wire.set.into_iter().map(|set| set.0).collect(),
+        }
+    }
+}
+
+/// Who goes on in a session that was taken up.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Resumed {
+    /// The agents that work now.
+    pub resumed: Vec<String>,
+}

@@ -1,0 +1,128 @@
+//! Texts, ids and durations as they come in: checked once, here.
+
+use std::borrow::Cow;
+
+use midturn_core::rules::id::MessageId;
+use midturn_core::rules::time::Span;
+use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use utoipa::ToSchema;
+
+/// The longest id of a message or a session, in bytes.
+pub const ID_MAX: usize = 128;
+
+/// The largest whole number that every JSON reader reads exactly.
+pub const NUMBER_MAX: u64 = (1 << 53) - 1;
+
+/// A text. The NUL character is none: not every store can keep it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, ToSchema)]
+#[schema(value_type = String)]
+pub struct Text(pub String);
+
+/// The id of a message: 1 to 128 bytes without control characters.
+#[derive(Clone, Debug, PartialEq, Eq, ToSchema)]
+#[schema(value_type = String, min_length = 1, max_length = 128)]
+pub struct Id(pub MessageId);
+
+/// A duration: `250ms`, `1.5s`, `2m`, `1h`, `40us` or `0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(value_type = String, pattern = r"^([0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h)|[0-9]{1,9}us|0)$", example = "1.5s")]
+pub struct Duration(pub Span);
+
+/// The number of a run, a call or an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(value_type = u64, maximum = 9_007_199_254_740_991_u64)]
+pub struct Number(pub u64);
+
+/// Whether a text can be an id.
+pub fn is_id(text: &str) -> bool {
+    (1..=ID_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text.contains('\0') {
+            return Err(D::Error::custom("the text has a NUL character; leave it out"));
+        }
+        Ok(Self(text))
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if !is_id(&text) {
+            let says = format!("an id has 1 to {ID_MAX} bytes and no control characters");
+            return Err(D::Error::custom(says));
+        }
+        Ok(Self(MessageId::new(text)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Duration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_u64(NumberVisitor)
+    }
+}
+
+struct NumberVisitor;
+
+impl Visitor<'_> for NumberVisitor {
+    type Value = Number;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "a whole number from 0 to {NUMBER_MAX}")
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Number, E> {
+        if number > NUMBER_MAX {
+            return Err(E::invalid_value(Unexpected::Unsigned(number), &self));
+        }
+        Ok(Number(number))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Number, E> {
+        // `2.0` is a whole number in JSON Schema, so it is one here.
+        if number.fract() == 0.0 && (0.0..=NUMBER_MAX as f64).contains(&number) {
+            return Ok(Number(number as u64));
+        }
+        Err(E::invalid_value(Unexpected::Float(number), &self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_without_nul_and_ids_without_controls_come_in() {
+        for (json, good) in
+            [(r#""a\nb""#, true), (r#""""#, true), (r#""a\u0000b""#, false), ("3", false), ("null", false)]
+        {
+            assert_eq!(serde_json::from_str::<Text>(json).is_ok(), good, "{json}");
+        }
+        let long = format!("\"{}\"", "x".repeat(129));
+        for (json, good) in
+            [(r#""fix-1 ä""#, true), (r#""""#, false), (r#""a\nb""#, false), (long.as_str(), false)]
+        {
+            assert_eq!(serde_json::from_str::<Id>(json).is_ok(), good, "{json}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_whole_and_exact() {
+        for (json, number) in [("0", 0), ("7", 7), ("2.0", 2), ("9007199254740991", NUMBER_MAX)] {
+            assert_eq!(serde_json::from_str::<Number>(json).unwrap(), Number(number), "{json}");
+        }
+        for json in ["-1", "1.5", "9007199254740992", "1e300", "99999999999999999999", "\"1\"", "null"] {
+            assert!(serde_json::from_str::<Number>(json).is_err(), "{json}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What is done to agents: stop, supersede, resume, close; and what they did: diff, merge.
+
+use midturn_core::engine::StopReply;
+use midturn_core::engine::ports;
+use midturn_core::rules::event;
+use serde::de::{Deserializer, Error};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::text::{Id, NUMBER_MAX, Number, Text};
+
+/// Nothing more to say.
+#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Empty {}
+
+/// A stop.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    /// How far it reaches; `agent` without it.
+    pub scope: Option<Scope>,
+    /// The run that is meant; if another is current nothing is stopped.
+    pub stream_run_id: Option<Number>,
+}
+
+/// How far a stop reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// One agent; its children go on.
+    #[default]
+    Agent,
+    /// The agent and all below it.
+    Subtree,
+}
+
+impl From<Scope> for event::Scope {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Agent => Self::Agent,
+            Scope::Subtree => Self::Subtree,
+        }
+    }
+}
+
+/// What a stop did.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Stopped {
+    /// The agents whose run was stopped.
+    pub stopped: Vec<String>,
+    /// A person's messages that wait for the next run.
+    pub still_queued: Vec<String>,
+    /// That there was nothing to stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub note: Option<&'static str>,
+}
+
+impl From<StopReply> for Stopped {
+    fn from(reply: StopReply) -> Self {
+        let nothing = reply.stopped.is_empty();
+        Self {
+            stopped: reply.stopped.iter().map(ToString::to_string).collect(),
+            still_queued: reply.still_queued.iter().map(ToString::to_string).collect(),
+            note: nothing.then_some("nothing was running that was not being stopped already"),
+        }
+    }
+}
+
+/// A stop and what is to be done instead, as one action.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Supersede {
+    /// What is to be done instead.
+    pub text: Text,
+    /// The sender's id for it.
+    pub id: Option<Id>,
+    /// The run that is meant; if another is current nothing is stopped.
+    pub stream_run_id: Option<Number>,
+}
+
+/// What a resume did.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub struct Started {
+    /// Whether a run starts; otherwise it was not stopped, or has nothing to go on with.
+    pub started: bool,
+}
+
+/// What a close did.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Closed {
+    /// The agents that were closed, leaves first.
+    pub closed: Vec<String>,
+}
+
+/// What an agent's branch changed.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Diff {
+    /// The branch.
+    pub branch: String,
+    /// The commit it began at.
+    pub start: String,
+    /// As `git diff` has it.
+    pub patch: String,
+    /// Whether the patch was too long to be given whole.
+    pub truncated: bool,
+}
+
+impl From<ports::Diff> for Diff {
+    fn from(diff: ports::Diff) -> Self {
+        Self { branch: diff.branch, start: diff.start, patch: diff.patch, truncated: diff.truncated }
+    }
+}
+
+/// What became of a merge. Nothing is forced.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Merge {
+    /// The result.
+    pub result: MergeResult,
+    /// The commit that was made, when it was merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub commit: Option<String>,
+    /// The files that conflict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub files: Option<Vec<String>>,
+    /// What is in the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub reason: Option<String>,
+}
+
+/// How a merge ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MergeResult {
+    /// The branch is in.
+    Merged,
+    /// It was in already.
+    UpToDate,
+    /// Files conflict; nothing was changed.
+    Conflicts,
+    /// Something is in the way; nothing was changed.
+    Refused,
+}
+
+impl From<ports::Merge> for Merge {
+    fn from(merge: ports::Merge) -> Self {
+        let bare = |result| Self { result, commit: None, files: None, reason: None };
+        match merge {
+            ports::Merge::Merged(commit) => Self { commit: Some(commit), ..bare(MergeResult::Merged) },
+            ports::Merge::UpToDate => bare(MergeResult::UpToDate),
+            ports::Merge::Conflicts(files) => Self { files: Some(files), ..bare(MergeResult::Conflicts) },
+            ports::Merge::Refused(reason) => Self { reason: Some(reason), ..bare(MergeResult::Refused) },
+        }
+    }
+}
+
+/// Which events.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct EventsQuery {
+    /// Of this agent only.
+    #[param(nullable = false)]
+    pub agent: Option<String>,
+    /// After this number, for who can't set `Last-Event-ID`.
+    #[serde(default, deserialize_with = "number")]
+    #[param(value_type = Option<Number>, nullable = false)]
+    pub after: Option<u64>,
+}
+
+/// From where on.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct StreamQuery {
+    /// After this number, for who can't set `Last-Event-ID`.
+    #[serde(default, deserialize_with = "number")]
+    #[param(value_type = Option<Number>, nullable = false)]
+    pub after: Option<u64>,
+}
+
+/// A number in a query: digits only.
+pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_number(&text)
+        .map(Some)
+        .ok_or_else(|| D::Error::custom(format!("write a whole number from 0 to {NUMBER_MAX}, digits only")))
+}
+
+/// The number that these digits are.
+pub(crate) fn parse_number(text: &str) -> Option<u64> {
+    let digits = (1..=16).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten().filter(|number| *number <= NUMBER_MAX)
+}

@@ -1,0 +1,11 @@
+//! The interface from outside: a real server on a real socket, and clients good and bad.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bounds;
+mod hostile;
+mod messages;
+mod reads;
+mod streams;
+mod work;

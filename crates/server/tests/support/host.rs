@@ -1,0 +1,110 @@
+//! A process with scripted agents.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use midturn_core::engine::ports::archive::SessionRecord;
+use midturn_core::engine::ports::{Archive, RealClock};
+use midturn_core::engine::scripted::{ScriptedModels, Scripts, SimulatedTools};
+use midturn_core::engine::{AgentSpec, Coordinator, SpawnError};
+use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_core::rules::mail::Role;
+use midturn_server::{Feed, Host, HostError, Live, NewAgent, NewSession};
+use parking_lot::Mutex;
+
+use super::archive::Memory;
+use super::name;
+
+/// The process.
+pub struct TestHost {
+    pub archive: Arc<Memory>,
+    pub live: Mutex<Vec<Live>>,
+    pub scripts: Scripts,
+}
+
+/// The record of a session of that id.
+pub fn record(id: &str, title: &str) -> SessionRecord {
+    SessionRecord {
+        id: SessionId::new(id),
+        began_at: 1_795_000_000_000_000,
+        folder: "/project".to_owned(),
+        title: title.to_owned(),
+        memo: serde_json::Value::Null,
+    }
+}
+
+impl TestHost {
+    pub fn new(archive: Arc<Memory>, scripts: Scripts) -> Self {
+        Self { archive, live: Mutex::default(), scripts }
+    }
+
+    /// A session with an idle lead and an idle worker below it.
+    pub async fn start_session(&self, id: &str) -> Live {
+        let store = self.archive.add(record(id, "a task"));
+        let feed = Arc::new(Feed::default());
+        let clock = Arc::new(RealClock::start());
+        let models = Arc::new(ScriptedModels::new(clock.clone(), self.scripts.clone()));
+        let tools = Arc::new(SimulatedTools::new(clock.clone(), self.scripts.clone()));
+        let builder = Coordinator::builder(models, tools).session(SessionId::new(id)).clock(clock);
+        let coordinator = builder.store(store).observer(feed.clone()).start().await.unwrap();
+        let lead = AgentSpec { role: Role::Lead, ..AgentSpec::new(name("lead"), "scripted") };
+        let worker = AgentSpec { parent: Some(name("lead")), ..AgentSpec::new(name("worker"), "scripted") };
+        coordinator.spawn_agent(lead).await.unwrap();
+        coordinator.spawn_agent(worker).await.unwrap();
+        let record = record(id, "a task");
+        self.enter(Live { record, epoch: 1, lead: Some(name("lead")), coordinator, feed })
+    }
+
+    /// A session that lives from now on.
+    pub fn enter(&self, live: Live) -> Live {
+        self.live.lock().push(live.clone());
+        live
+    }
+}
+
+#[async_trait]
+impl Host for TestHost {
+    fn live(&self) -> Vec<Live> {
+        self.live.lock().clone()
+    }
+
+    fn find(&self, id: &str) -> Option<Live> {
+        self.live.lock().iter().find(|live| live.record.id.as_str() == id).cloned()
+    }
+
+    async fn begin(&self, session: NewSession) -> Result<Live, HostError> {
+        if session.model.is_some() {
+            return Err(HostError::Invalid("there is only the scripted model; leave `model` out".to_owned()));
+        }
+        let number = self.live.lock().len() + 1;
+        Ok(self.start_session(&format!("s{number}")).await)
+    }
+
+    async fn resume(&self, session: &SessionId) -> Result<(Live, Vec<AgentName>), HostError> {
+        let text = format!("`{session}` can't be taken up here: its models are gone");
+        Err(HostError::Conflict { code: "not_resumable", text })
+    }
+
+    async fn spawn(&self, session: &SessionId, agent: NewAgent) -> Result<(), HostError> {
+        let live = self.find(session.as_str());
+        let live = live.ok_or_else(|| HostError::NotFound(format!("`{session}` is gone")))?;
+        if agent.agent.is_some() {
+            return Err(HostError::Invalid("there are no definitions; leave `agent` out".to_owned()));
+        }
+        let parent = agent.parent.or(Some(name("lead")));
+        let spec = AgentSpec { parent, prompt: agent.prompt, ..AgentSpec::new(agent.name, "scripted") };
+        live.coordinator.spawn_agent(spec).await.map_err(|error| match error {
+            SpawnError::Store(_) => HostError::Failed(error.to_string()),
+            SpawnError::UnknownParent(_) => HostError::Invalid(error.to_string()),
+            _ => HostError::Conflict { code: "not_spawned", text: error.to_string() },
+        })
+    }
+
+    fn archive(&self) -> Arc<dyn Archive> {
+        self.archive.clone()
+    }
+
+    fn store_name(&self) -> String {
+        "memory".to_owned()
+    }
+}

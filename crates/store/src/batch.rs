@@ -1,0 +1,316 @@
+//! The transactions of a group as rows of the tables.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use midturn_core::engine::ports::store::{Accepted, AgentRecord, ReceiptMove, Row, RunEnd};
+use midturn_core::engine::ports::{StoreError, Transaction};
+use midturn_core::rules::event::{Event, EventKind};
+use midturn_core::rules::id::{AgentName, RunId};
+use midturn_core::rules::mail::ReceiptState;
+use tokio::sync::oneshot;
+
+use crate::cell::Cell;
+use crate::lane::{Lane, Progress};
+use crate::statements::Into;
+use crate::{line, words};
+
+type Encoded<T> = Result<T, serde_json::Error>;
+
+/// A transaction on its way.
+#[derive(Debug)]
+pub(crate) struct Write {
+    pub(crate) lane: Arc<Lane>,
+    pub(crate) transaction: Arc<Transaction>,
+    /// When it was submitted: microseconds since 1970.
+    pub(crate) at: u64,
+    pub(crate) told: oneshot::Sender<Result<(), StoreError>>,
+}
+
+/// Which of a group's lanes, by its session.
+type Of = (Arc<str>, AgentName);
+/// Which message of which session: session, sender, id, receiver.
+type MailOf = (Arc<str>, Arc<str>, Arc<str>, AgentName);
+
+/// Rows to be written together.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    rows: HashMap<Into, Vec<Cell>>,
+    /// A message's receipt is written once, however often it moves.
+    receipts: HashMap<MailOf, ReceiptState>,
+    agents: HashMap<Of, Touched>,
+}
+
+#[derive(Debug)]
+struct Touched {
+    lane: Arc<Lane>,
+    progress: Progress,
+    /// Whether its row is to be written.
+    changed: bool,
+}
+
+impl Batch {
+    /// The rows of the transactions, in their order.
+    pub(crate) fn of<'a>(writes: impl IntoIterator<Item = &'a Write>) -> Encoded<Self> {
+        let mut batch = Self::default();
+        for write in writes {
+            batch.add(write)?;
+        }
+        batch.add_receipts()?;
+        batch.add_progress()?;
+        Ok(batch)
+    }
+
+    /// The values for a statement, row after row.
+    pub(crate) fn take(&mut self, into: Into) -> Vec<Cell> {
+        self.rows.remove(&into).unwrap_or_default()
+    }
+
+    /// It is written: the lanes go on from here.
+    pub(crate) fn settle(self) {
+        for ((_, agent), touched) in self.agents {
+            touched.lane.advance(agent, touched.progress);
+        }
+    }
+
+    fn add(&mut self, write: &Write) -> Encoded<()> {
+        let transaction = &*write.transaction;
+        let told = Told::of(&transaction.events, &transaction.accepted);
+        for agent in &transaction.agents {
+            self.agent(&write.lane, agent)?;
+        }
+        for accepted in &transaction.accepted {
+            self.accepted(write, accepted, told.of_mail(accepted))?;
+        }
+        for moved in &transaction.receipts {
+            self.receipt(&write.lane, moved);
+        }
+        for row in &transaction.rows {
+            self.line(write, row)?;
+        }
+        for event in &transaction.events {
+            self.event(&write.lane, event)?;
+        }
+        for end in &transaction.ends {
+            self.end(&write.lane, end, told.of_end(end))?;
+        }
+        Ok(())
+    }
+
+    fn push<const N: usize>(&mut self, into: Into, row: [Cell; N]) {
+        debug_assert_eq!(into.statement().kinds.len(), N, "{into:?}");
+        self.rows.entry(into).or_default().extend(row);
+    }
+
+    fn agent(&mut self, lane: &Arc<Lane>, agent: &AgentRecord) -> Encoded<()> {
+        let row = [
+            Cell::Text(lane.session.clone()),
+            name(&agent.name),
+            Cell::number(agent.index),
+            Cell::word(&words::word(&agent.role)?),
+            Cell::or_null(agent.parent.as_ref(), name),
+            Cell::or_null(agent.prompt.as_ref(), Cell::shared),
+            Cell::or_null(agent.model.as_ref(), Cell::shared),
+            Cell::shared(&agent.system),
+            Cell::json(&agent.settings)?,
+            Cell::json(&agent.memo)?,
+        ];
+        self.push(Into::Agents, row);
+        self.touched(lane, &agent.name).changed = true;
+        Ok(())
+    }
+
+    fn accepted(&mut self, write: &Write, accepted: &Accepted, seq: u64) -> Encoded<()> {
+        let mail = &*accepted.mail;
+        let queued = ReceiptState::Queued;
+        let row = [
+            Cell::Text(write.lane.session.clone()),
+            Cell::Text(words::sender(&mail.from)),
+            Cell::text(mail.id.as_str()),
+            name(&mail.to),
+            Cell::shared(&mail.text),
+            Cell::word(mail.urgency.as_str()),
+            Cell::word(words::mail_kind(&mail.kind)),
+            Cell::shared(&accepted.address),
+            Cell::or_null(accepted.urgency, |urgency| Cell::word(urgency.as_str())),
+            Cell::or_null(mail.only_run, Cell::number),
+            Cell::or_null(mail.expires_at, |at| Cell::number(at.0)),
+            Cell::number(seq),
+            Cell::number(write.at),
+            Cell::word(queued.as_str()),
+            Cell::json(&queued)?,
+            Cell::number(queued.rank()),
+            Cell::flag(queued.is_final()),
+        ];
+        self.push(Into::Messages, row);
+        Ok(())
+    }
+
+    fn receipt(&mut self, lane: &Arc<Lane>, moved: &ReceiptMove) {
+        let id = moved.id.as_str().into();
+        let key = (lane.session.clone(), words::sender(&moved.from), id, moved.to.clone());
+        let state = self.receipts.entry(key).or_insert_with(|| moved.state.clone());
+        if state.rank() < moved.state.rank() {
+            *state = moved.state.clone();
+        }
+    }
+
+    fn add_receipts(&mut self) -> Encoded<()> {
+        for ((session, sender, id, receiver), state) in std::mem::take(&mut self.receipts) {
+            let row = [
+                Cell::Text(session),
+                Cell::Text(sender),
+                Cell::text(&id),
+                name(&receiver),
+                Cell::word(state.as_str()),
+                Cell::json(&state)?,
+                Cell::number(state.rank()),
+                Cell::flag(state.is_final()),
+            ];
+            self.push(Into::Receipts, row);
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, write: &Write, row: &Row) -> Encoded<()> {
+        let touched = self.touched(&write.lane, &row.agent);
+        touched.progress.lines += 1;
+        let seq = touched.progress.lines;
+        let filled = line::fill(&row.line, row.run)?;
+        let row = [
+            Cell::Text(write.lane.session.clone()),
+            name(&row.agent),
+            Cell::number(seq),
+            Cell::number(row.run),
+            Cell::number(row.turn),
+            Cell::number(write.lane.epoch),
+            Cell::word(filled.role),
+            Cell::word(filled.message_type),
+            filled.content,
+            filled.tool_name,
+            filled.tool_call_id,
+            filled.tool_result,
+            filled.metadata,
+            Cell::number(write.at),
+        ];
+        self.push(Into::ChatMessages, row);
+        Ok(())
+    }
+
+    fn event(&mut self, lane: &Arc<Lane>, event: &Event) -> Encoded<()> {
+        let row = [
+            Cell::Text(lane.session.clone()),
+            Cell::number(event.seq),
+            Cell::number(event.t.0),
+            Cell::or_null(event.at.agent.as_ref(), name),
+            Cell::or_null(event.at.run, Cell::number),
+            Cell::or_null(event.at.turn, Cell::number),
+            Cell::word(event.kind.type_name()),
+            // In a text column the escape of a NUL is as good as any other.
+            Cell::Owned(serde_json::to_string(event)?),
+        ];
+        self.push(Into::Events, row);
+        let Some(agent) = &event.at.agent else { return Ok(()) };
+        let touched = self.touched(lane, agent);
+        touched.changed |= touched.progress.note(event);
+        if let (EventKind::RunStarted { .. }, Some(run)) = (&event.kind, event.at.run) {
+            self.start(lane, agent, run, event.seq);
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, lane: &Lane, agent: &AgentName, run: RunId, seq: u64) {
+        let session = Cell::Text(lane.session.clone());
+        let row = [session, name(agent), Cell::number(run), Cell::number(lane.epoch), Cell::number(seq)];
+        self.push(Into::RunStarts, row);
+    }
+
+    fn end(&mut self, lane: &Lane, end: &RunEnd, seq: u64) -> Encoded<()> {
+        let row = [
+            Cell::Text(lane.session.clone()),
+            name(&end.agent),
+            Cell::number(end.run),
+            Cell::number(lane.epoch),
+            Cell::word(&words::word(&end.outcome)?),
+            end.reason.map_or(Ok(Cell::Null), |reason| words::word(&reason).map(|word| Cell::word(&word)))?,
+            Cell::shared(&end.text),
+            Cell::json(&end.changes)?,
+            Cell::or_null(end.owed_to.as_ref(), name),
+            Cell::flag(end.restarts),
+            Cell::number(seq),
+        ];
+        self.push(Into::RunEnds, row);
+        Ok(())
+    }
+
+    fn touched(&mut self, lane: &Arc<Lane>, agent: &AgentName) -> &mut Touched {
+        let touched = self.agents.entry((lane.session.clone(), agent.clone()));
+        touched.or_insert_with(|| Touched {
+            lane: lane.clone(),
+            progress: lane.progress(agent),
+            changed: false,
+        })
+    }
+
+    fn add_progress(&mut self) -> Encoded<()> {
+        let mut rows = Vec::new();
+        for ((session, agent), touched) in self.agents.iter().filter(|(_, touched)| touched.changed) {
+            let progress = &touched.progress;
+            rows.extend([
+                Cell::Text(session.clone()),
+                name(agent),
+                Cell::number(progress.run),
+                Cell::number(progress.turn),
+                Cell::number(progress.turn_seq),
+                Cell::number(progress.stop_seq),
+                Cell::number(progress.turns),
+                Cell::number(progress.calls),
+                Cell::flag(progress.closed),
+                Cell::json(&progress.plan)?,
+            ]);
+        }
+        self.rows.insert(Into::Progress, rows);
+        Ok(())
+    }
+}
+
+fn name(name: &AgentName) -> Cell {
+    Cell::word(name.as_str())
+}
+
+/// Which event of a transaction tells of what.
+struct Told<'a> {
+    mail: HashMap<(&'a AgentName, &'a str, String), u64>,
+    ends: HashMap<(&'a AgentName, RunId), u64>,
+    last: u64,
+}
+
+impl<'a> Told<'a> {
+    fn of(events: &'a [Event], accepted: &[Accepted]) -> Self {
+        let last = events.last().map(|event| event.seq).unwrap_or_default();
+        let mut told = Self { mail: HashMap::with_capacity(accepted.len()), ends: HashMap::new(), last };
+        for event in events {
+            let Some(agent) = &event.at.agent else { continue };
+            match &event.kind {
+                EventKind::MessageQueued { message, from, .. } => {
+                    told.mail.insert((agent, message.as_str(), from.clone()), event.seq);
+                }
+                EventKind::RunFinished { .. } => {
+                    told.ends.insert((agent, event.at.run.unwrap_or_default()), event.seq);
+                }
+                _ => {}
+            }
+        }
+        told
+    }
+
+    fn of_mail(&self, accepted: &Accepted) -> u64 {
+        let mail = &*accepted.mail;
+        let key = (&mail.to, mail.id.as_str(), mail.from.to_string());
+        self.mail.get(&key).copied().unwrap_or(self.last)
+    }
+
+    fn of_end(&self, end: &RunEnd) -> u64 {
+        self.ends.get(&(&end.agent, end.run)).copied().unwrap_or(self.last)
+    }
+}

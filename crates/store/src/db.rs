@@ -1,0 +1,354 @@
+//! The two databases, as one: a connection, a snapshot of what is there, the rows of a query.
+//!
+//! All that differs between SQLite and PostgreSQL when the store is open is in this file.
+
+use std::sync::Arc;
+
+use futures_util::TryStreamExt;
+use midturn_core::rules::time::Micros;
+use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgRow};
+use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqlitePool, SqliteRow};
+use sqlx::{Arguments, AssertSqlSafe, Connection as _, Postgres, Row as _, Sqlite, Transaction};
+
+use crate::cell::{Cell, Kind};
+use crate::error::{Problem, Unreadable};
+use crate::nul::{show, show_json};
+use crate::statements::{Dialect, in_dialect};
+
+/// A connection of one's own.
+#[derive(Debug)]
+pub(crate) enum Connection {
+    Sqlite(Box<SqliteConnection>),
+    Postgres(Box<PgConnection>),
+}
+
+/// Connections for readers.
+#[derive(Clone, Debug)]
+pub(crate) enum Pool {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
+}
+
+/// What was there at one instant.
+pub(crate) enum Snapshot {
+    Sqlite(Transaction<'static, Sqlite>),
+    Postgres(Transaction<'static, Postgres>),
+}
+
+/// A connection that is borrowed for a statement.
+enum Wire<'c> {
+    Sqlite(&'c mut SqliteConnection),
+    Postgres(&'c mut PgConnection),
+}
+
+/// A row of a query's answer.
+pub(crate) enum Row<'r> {
+    Sqlite(&'r SqliteRow),
+    Postgres(&'r PgRow),
+}
+
+impl Connection {
+    pub(crate) fn dialect(&self) -> Dialect {
+        match self {
+            Self::Sqlite(_) => Dialect::Sqlite,
+            Self::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
+    fn wire(&mut self) -> Wire<'_> {
+        match self {
+            Self::Sqlite(connection) => Wire::Sqlite(connection),
+            Self::Postgres(connection) => Wire::Postgres(connection),
+        }
+    }
+
+    /// Runs statements that take no values.
+    pub(crate) async fn script(&mut self, script: &'static str) -> Result<(), Problem> {
+        self.wire().script(script).await
+    }
+
+    /// Runs a statement, written with `?`.
+    pub(crate) async fn write(&mut self, query: &'static str, values: Vec<Cell>) -> Result<u64, Problem> {
+        let text = in_dialect(self.dialect(), query);
+        let kinds: Vec<Kind> = values.iter().map(kind_of).collect();
+        self.wire().execute(text.as_ref().into(), &kinds, values).await
+    }
+
+    /// Runs a statement whose values are of these kinds, row after row.
+    pub(crate) async fn execute(
+        &mut self,
+        text: Arc<str>,
+        kinds: &[Kind],
+        values: Vec<Cell>,
+    ) -> Result<u64, Problem> {
+        self.wire().execute(text, kinds, values).await
+    }
+
+    /// The rows of a query, written with `?`.
+    pub(crate) async fn rows<T>(
+        &mut self,
+        query: &'static str,
+        values: Vec<Cell>,
+        each: impl FnMut(Row<'_>) -> Result<T, Unreadable>,
+    ) -> Result<Vec<T>, Problem> {
+        self.wire().rows(query, values, each).await
+    }
+
+    /// The one number that a query answers.
+    pub(crate) async fn number(&mut self, query: &'static str) -> Result<i64, Problem> {
+        let numbers = self.rows(query, Vec::new(), |row| row.int(0)).await?;
+        Ok(numbers.first().copied().unwrap_or_default())
+    }
+
+    /// Begins a transaction that writes.
+    pub(crate) async fn begin(&mut self) -> Result<(), Problem> {
+        match self {
+            Self::Sqlite(_) => self.command("BEGIN IMMEDIATE").await,
+            Self::Postgres(_) => self.command("BEGIN").await,
+        }
+    }
+
+    pub(crate) async fn commit(&mut self) -> Result<(), Problem> {
+        self.command("COMMIT").await
+    }
+
+    /// Takes the transaction back. SQLite does it by itself after some errors, and says then
+    /// that there is none: so the answer says nothing. If one were still open, the next
+    /// `BEGIN` would say so.
+    pub(crate) async fn roll_back(&mut self) {
+        let _ = self.command("ROLLBACK").await;
+    }
+
+    async fn command(&mut self, command: &'static str) -> Result<(), Problem> {
+        self.wire().execute(command.into(), &[Kind::Int], Vec::new()).await.map(|_| ())
+    }
+
+    /// The epochs of these sessions, which nobody raises until the transaction ends.
+    pub(crate) async fn fence(&mut self, sessions: &[Arc<str>]) -> Result<Vec<(String, u64)>, Problem> {
+        let epoch = |row: Row<'_>| Ok((row.raw(0)?, row.unsigned(1)?));
+        match self {
+            // Nobody else writes between BEGIN IMMEDIATE and COMMIT.
+            Self::Sqlite(_) => {
+                let ids = Cell::Owned(serde_json::to_string(sessions)?);
+                let query = "SELECT id, epoch FROM sessions WHERE id IN (SELECT value FROM json_each(?))";
+                self.rows(query, vec![ids], epoch).await
+            }
+            Self::Postgres(connection) => {
+                let query = "SELECT id, epoch FROM sessions WHERE id = ANY($1) ORDER BY id FOR SHARE";
+                let mut values = PgArguments::default();
+                let ids: Vec<&str> = sessions.iter().map(|id| &**id).collect();
+                values.add(ids).map_err(sqlx::Error::Encode)?;
+                let rows = sqlx::query_with(query, values).fetch_all(&mut **connection).await?;
+                let found = rows.iter().map(|row| epoch(Row::Postgres(row)));
+                Ok(found.collect::<Result<_, _>>()?)
+            }
+        }
+    }
+
+    /// Ends the connection in good order: SQLite's last one tidies its files up.
+    pub(crate) async fn close(self) -> Result<(), Problem> {
+        match self {
+            Self::Sqlite(connection) => connection.close().await?,
+            Self::Postgres(connection) => connection.close().await?,
+        }
+        Ok(())
+    }
+}
+
+impl Pool {
+    pub(crate) async fn snapshot(&self) -> Result<Snapshot, Problem> {
+        Ok(match self {
+            Self::Sqlite(pool) => Snapshot::Sqlite(pool.begin().await?),
+            Self::Postgres(pool) => {
+                let read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+                Snapshot::Postgres(pool.begin_with(read).await?)
+            }
+        })
+    }
+
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Sqlite(pool) => pool.close().await,
+            Self::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+impl Snapshot {
+    /// The rows of a query, written with `?`.
+    pub(crate) async fn rows<T>(
+        &mut self,
+        query: &'static str,
+        values: Vec<Cell>,
+        each: impl FnMut(Row<'_>) -> Result<T, Unreadable>,
+    ) -> Result<Vec<T>, Problem> {
+        let wire = match self {
+            Self::Sqlite(transaction) => Wire::Sqlite(transaction),
+            Self::Postgres(transaction) => Wire::Postgres(transaction),
+        };
+        wire.rows(query, values, each).await
+    }
+}
+
+impl Wire<'_> {
+    async fn script(self, script: &'static str) -> Result<(), Problem> {
+        match self {
+            Self::Sqlite(connection) => sqlx::raw_sql(script).execute(connection).await.map(|_| ())?,
+            Self::Postgres(connection) => sqlx::raw_sql(script).execute(connection).await.map(|_| ())?,
+        }
+        Ok(())
+    }
+
+    /// The text is one of [`crate::statements`], or a word of ours: it holds nobody's values.
+    async fn execute(self, text: Arc<str>, kinds: &[Kind], values: Vec<Cell>) -> Result<u64, Problem> {
+        Ok(match self {
+            Self::Sqlite(connection) => {
+                let query = sqlx::query_with(AssertSqlSafe(text), for_sqlite(values)?);
+                query.execute(connection).await?.rows_affected()
+            }
+            Self::Postgres(connection) => {
+                let query = sqlx::query_with(AssertSqlSafe(text), for_postgres(kinds, values)?);
+                query.execute(connection).await?.rows_affected()
+            }
+        })
+    }
+
+    async fn rows<T>(
+        self,
+        query: &'static str,
+        values: Vec<Cell>,
+        mut each: impl FnMut(Row<'_>) -> Result<T, Unreadable>,
+    ) -> Result<Vec<T>, Problem> {
+        let mut found = Vec::new();
+        match self {
+            Self::Sqlite(connection) => {
+                let mut rows = sqlx::query_with(query, for_sqlite(values)?).fetch(connection);
+                while let Some(row) = rows.try_next().await? {
+                    found.push(each(Row::Sqlite(&row))?);
+                }
+            }
+            Self::Postgres(connection) => {
+                let kinds: Vec<Kind> = values.iter().map(kind_of).collect();
+                let text = AssertSqlSafe(in_dialect(Dialect::Postgres, query));
+                let mut rows = sqlx::query_with(text, for_postgres(&kinds, values)?).fetch(connection);
+                while let Some(row) = rows.try_next().await? {
+                    found.push(each(Row::Postgres(&row))?);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn kind_of(value: &Cell) -> Kind {
+    if matches!(value, Cell::Int(_)) { Kind::Int } else { Kind::Text }
+}
+
+fn for_sqlite(values: Vec<Cell>) -> Result<SqliteArguments, Problem> {
+    let mut arguments = SqliteArguments::default();
+    arguments.reserve(values.len(), 0);
+    for value in values {
+        let added = match value {
+            Cell::Null => arguments.add(None::<i64>),
+            Cell::Int(number) => arguments.add(number),
+            Cell::Text(text) => arguments.add(text),
+            Cell::Owned(text) => arguments.add(text),
+        };
+        added.map_err(sqlx::Error::Encode)?;
+    }
+    Ok(arguments)
+}
+
+/// PostgreSQL wants to know the type of a NULL as well.
+fn for_postgres(kinds: &[Kind], values: Vec<Cell>) -> Result<PgArguments, Problem> {
+    let mut arguments = PgArguments::default();
+    for (kind, value) in kinds.iter().cycle().zip(values) {
+        let added = match (value, kind) {
+            (Cell::Null, Kind::Int) => arguments.add(None::<i64>),
+            (Cell::Null, Kind::Text | Kind::Json) => arguments.add(None::<String>),
+            (Cell::Int(number), _) => arguments.add(number),
+            (Cell::Text(text), _) => arguments.add(&*text),
+            (Cell::Owned(text), _) => arguments.add(text),
+        };
+        added.map_err(sqlx::Error::Encode)?;
+    }
+    Ok(arguments)
+}
+
+impl Row<'_> {
+    /// A number, or none.
+    pub(crate) fn int_or_null(&self, column: usize) -> Result<Option<i64>, Unreadable> {
+        match self {
+            Self::Sqlite(row) => row.try_get_unchecked(column),
+            Self::Postgres(row) => row.try_get_unchecked(column),
+        }
+        .map_err(Unreadable::of)
+    }
+
+    /// A number.
+    pub(crate) fn int(&self, column: usize) -> Result<i64, Unreadable> {
+        self.int_or_null(column)?.ok_or_else(|| missing(column))
+    }
+
+    /// A number that has no sign, as [`Cell::number`] wrote it.
+    pub(crate) fn unsigned(&self, column: usize) -> Result<u64, Unreadable> {
+        self.int(column).map(i64::cast_unsigned)
+    }
+
+    pub(crate) fn unsigned_or_null(&self, column: usize) -> Result<Option<u64>, Unreadable> {
+        Ok(self.int_or_null(column)?.map(i64::cast_unsigned))
+    }
+
+    /// A number that has at most 32 bits.
+    pub(crate) fn small(&self, column: usize) -> Result<u32, Unreadable> {
+        u32::try_from(self.int(column)?).map_err(Unreadable::of)
+    }
+
+    pub(crate) fn flag(&self, column: usize) -> Result<bool, Unreadable> {
+        Ok(self.int(column)? != 0)
+    }
+
+    pub(crate) fn micros(&self, column: usize) -> Result<Micros, Unreadable> {
+        self.unsigned(column).map(Micros)
+    }
+
+    /// A text or JSON as the table has it. (PostgreSQL sends JSON as it sends text.)
+    pub(crate) fn raw_or_null(&self, column: usize) -> Result<Option<String>, Unreadable> {
+        match self {
+            Self::Sqlite(row) => row.try_get_unchecked(column),
+            Self::Postgres(row) => row.try_get_unchecked(column),
+        }
+        .map_err(Unreadable::of)
+    }
+
+    pub(crate) fn raw(&self, column: usize) -> Result<String, Unreadable> {
+        self.raw_or_null(column)?.ok_or_else(|| missing(column))
+    }
+
+    /// A text as it was before it was kept.
+    pub(crate) fn text(&self, column: usize) -> Result<String, Unreadable> {
+        self.raw(column).map(show)
+    }
+
+    pub(crate) fn text_or_null(&self, column: usize) -> Result<Option<String>, Unreadable> {
+        Ok(self.raw_or_null(column)?.map(show))
+    }
+
+    /// JSON as it was before it was kept.
+    pub(crate) fn json(&self, column: usize) -> Result<String, Unreadable> {
+        self.raw(column).map(show_json)
+    }
+
+    pub(crate) fn value(&self, column: usize) -> Result<serde_json::Value, Unreadable> {
+        serde_json::from_str(&self.json(column)?).map_err(Unreadable::of)
+    }
+
+    pub(crate) fn value_or_null(&self, column: usize) -> Result<Option<serde_json::Value>, Unreadable> {
+        let Some(json) = self.raw_or_null(column)? else { return Ok(None) };
+        serde_json::from_str(&show_json(json)).map(Some).map_err(Unreadable::of)
+    }
+}
+
+fn missing(column: usize) -> Unreadable {
+    Unreadable(format!("there is nothing in column {}", column + 1))
+}

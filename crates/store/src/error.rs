@@ -1,0 +1,228 @@
+//! What can go wrong, in sentences that say what to do about it.
+
+use std::path::PathBuf;
+
+use midturn_core::engine::ports::StoreError;
+use sqlx::postgres::PgDatabaseError;
+use sqlx::sqlite::SqliteError;
+
+/// Why a store can't be opened. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process writes to it.
+    #[error(
+        "the store {} is held by {}: work through that process (`midturn ps`, `midturn send`), end it, or name another store with --store",
+        path.display(), holder(*pid)
+    )]
+    Held {
+        /// The store.
+        path: PathBuf,
+        /// Who holds it, as the lock file says.
+        pid: Option<u32>,
+    },
+    /// A newer Midturn made it what it is.
+    #[error(
+        "the store {store} is of version {found}, and this program knows versions up to {known}: use the newer midturn that wrote it"
+    )]
+    Newer {
+        /// The store.
+        store: String,
+        /// The version it has.
+        found: i64,
+        /// The newest version that this program knows.
+        known: i64,
+    },
+    /// It is older, and was opened for reading only.
+    #[error(
+        "the store {store} is of the older version {found}: start `midturn serve` or `midturn run` with it once, which brings it to version {known}"
+    )]
+    Older {
+        /// The store.
+        store: String,
+        /// The version it has.
+        found: i64,
+        /// The version that this program reads.
+        known: i64,
+    },
+    /// What is there is no store, or not a whole one.
+    #[error(
+        "the store {store} is damaged: {why}. Nothing was changed. Keep a copy of it and put a backup in its place, or name another store with --store (docs/store.md, \"When it is damaged\")"
+    )]
+    Damaged {
+        /// The store.
+        store: String,
+        /// What was found.
+        why: String,
+    },
+    /// There is none, and it was opened for reading only.
+    #[error("there is no store {}: no session was recorded there yet", .0.display())]
+    Missing(PathBuf),
+    /// Its disk or folder can't be written to.
+    #[error(
+        "the store {} can't be written ({why}): make its folder and its files writable for this user, or name another store with --store",
+        path.display()
+    )]
+    NotWritable {
+        /// The store.
+        path: PathBuf,
+        /// What the system said.
+        why: String,
+    },
+    /// There is no room.
+    #[error("there is no room for the store {}: make room on its disk, then start again", .0.display())]
+    DiskFull(PathBuf),
+    /// The SQLite of this build may damage files.
+    #[error(
+        "this program was built with SQLite {found}, which can damage a store that is written and read at once: build it with SQLite 3.51.3 or newer (its own is)"
+    )]
+    TooOldSqlite {
+        /// The version found.
+        found: String,
+    },
+    /// The server doesn't answer, or doesn't let us in.
+    #[error(
+        "the PostgreSQL server {server} can't be used ({why}): check that it runs, and the address, the user and the password given with --store"
+    )]
+    Unreachable {
+        /// The server, without user and password.
+        server: String,
+        /// What was tried and failed.
+        why: String,
+    },
+    /// Anything else.
+    #[error("the store {store} can't be opened: {why}")]
+    Failed {
+        /// The store.
+        store: String,
+        /// What the database said.
+        why: String,
+    },
+}
+
+fn holder(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+}
+
+/// What a table holds and this program can't read.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unreadable(pub(crate) String);
+
+impl Unreadable {
+    pub(crate) fn of(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Why something was not read or written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Problem {
+    #[error(transparent)]
+    Sql(#[from] sqlx::Error),
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+/// What an error of a database means for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// No room on the disk.
+    Full,
+    /// It may only be read.
+    NotWritable,
+    /// What is there is not whole.
+    Damaged,
+    /// Somebody else has it locked.
+    Locked,
+    /// What was to be written is refused: the next transaction may do better.
+    Data,
+    /// Nobody answers.
+    Unreachable,
+    Other,
+}
+
+impl Trouble {
+    pub(crate) fn of(error: &sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::Database(error) => Self::of_database(error.as_ref()),
+            sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => {
+                Self::Unreachable
+            }
+            _ => Self::Other,
+        }
+    }
+
+    fn of_database(error: &dyn sqlx::error::DatabaseError) -> Self {
+        let code = error.code().unwrap_or_default();
+        if error.try_downcast_ref::<SqliteError>().is_some() {
+            return Self::of_sqlite(code.parse().unwrap_or_default());
+        }
+        if error.try_downcast_ref::<PgDatabaseError>().is_some() {
+            return Self::of_postgres(&code);
+        }
+        Self::Other
+    }
+
+    /// The low byte of SQLite's extended result codes.
+    fn of_sqlite(code: i32) -> Self {
+        match code & 0xff {
+            3 | 8 | 14 | 23 => Self::NotWritable,
+            5 | 6 => Self::Locked,
+            11 | 26 => Self::Damaged,
+            13 => Self::Full,
+            18 | 19 | 20 | 25 => Self::Data,
+            _ => Self::Other,
+        }
+    }
+
+    /// The classes of SQLSTATE.
+    fn of_postgres(code: &str) -> Self {
+        match code.get(..2).unwrap_or_default() {
+            "53" => Self::Full,
+            "25" => Self::NotWritable,
+            "XX" => Self::Damaged,
+            "55" => Self::Locked,
+            "22" | "23" | "54" => Self::Data,
+            "08" | "57" => Self::Unreachable,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Problem {
+    /// Whether it is about what was to be written, and not about the store.
+    pub(crate) fn is_of_the_data(&self) -> bool {
+        match self {
+            Self::Sql(error) => Trouble::of(error) == Trouble::Data,
+            Self::Json(_) => true,
+            Self::Unreadable(_) => false,
+        }
+    }
+
+    /// The sentence for whoever wanted to write or read.
+    pub(crate) fn told(&self) -> StoreError {
+        let Self::Sql(error) = self else {
+            return StoreError::Failed(format!(
+                "it holds or was given what can't be read ({self}): it is damaged, or another program changed it (docs/store.md, \"When it is damaged\")"
+            ));
+        };
+        let advice = match Trouble::of(error) {
+            Trouble::Full => "its disk is full; make room, then resume the session",
+            Trouble::NotWritable => "it can't be written; make its folder and files writable, then resume the session",
+            Trouble::Damaged => "it is damaged; see docs/store.md, \"When it is damaged\"",
+            Trouble::Locked => "another program keeps it locked; end that program, then resume the session",
+            Trouble::Data => "it refuses what it was given, which is a bug of midturn; please report it",
+            Trouble::Unreachable => "its server doesn't answer; when it does again, resume the session",
+            Trouble::Other => "look at its disk or server, then resume the session",
+        };
+        StoreError::Failed(format!("{advice} ({error})"))
+    }
+}
+
+impl From<Problem> for StoreError {
+    fn from(problem: Problem) -> Self {
+        problem.told()
+    }
+}

@@ -1,0 +1,325 @@
+//! A line of the record as a row of `chat_messages`, and back, byte for byte.
+//!
+//! What a reader looks for has columns of its own (semantics.md, section 6); what is needed
+//! besides to restore the line is in `metadata`. The text of a reply is in `content` only:
+//! its text blocks are named in `metadata` by their lengths.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use midturn_core::rules::conversation::{
+    Block, Injected, InterruptReason, MessageKey, Opaque, Partial, Reply, StopReason, Thinking, ToolResult,
+    ToolStatus, ToolUse, Usage,
+};
+use midturn_core::rules::id::{CallId, MessageId, RunId};
+use midturn_core::rules::mail::Point;
+use midturn_core::rules::record::Line;
+use midturn_core::rules::time::Micros;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::cell::Cell;
+use crate::error::Unreadable;
+use crate::words;
+
+/// The columns that a line fills.
+pub(crate) struct Filled {
+    pub(crate) role: &'static str,
+    pub(crate) message_type: &'static str,
+    pub(crate) content: Cell,
+    pub(crate) tool_name: Cell,
+    pub(crate) tool_call_id: Cell,
+    pub(crate) tool_result: Cell,
+    pub(crate) metadata: Cell,
+}
+
+/// The columns that a line is restored from.
+pub(crate) struct Found {
+    pub(crate) message_type: String,
+    pub(crate) content: String,
+    pub(crate) tool_name: Option<String>,
+    pub(crate) tool_call_id: Option<String>,
+    pub(crate) metadata: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Key<'a> {
+    from: Cow<'a, str>,
+    id: Cow<'a, str>,
+}
+
+/// `metadata` of `user`.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum UserMeta<'a> {
+    Prompt,
+    Mail { point: Point, beside_results: bool, messages: Vec<Key<'a>> },
+}
+
+/// `metadata` of `assistant`.
+#[derive(Serialize, Deserialize)]
+struct ReplyMeta<'a> {
+    stop_reason: Cow<'a, str>,
+    usage: Usage,
+    blocks: Vec<BlockMeta<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum BlockMeta<'a> {
+    /// So many bytes of `content`.
+    Text(usize),
+    Thinking {
+        text: Cow<'a, str>,
+        replay: Option<Cow<'a, str>>,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        input: Cow<'a, Value>,
+    },
+    Provider(Cow<'a, str>),
+}
+
+/// `metadata` of `assistant_interrupted`.
+#[derive(Serialize, Deserialize)]
+struct PartialMeta<'a> {
+    interrupted: bool,
+    interrupted_reason: InterruptReason,
+    stream_run_id: RunId,
+    partial_tokens: u64,
+    interrupted_at: Micros,
+    thinking: Cow<'a, str>,
+}
+
+/// `metadata` of `tool_result` and `tool_partial`.
+#[derive(Serialize, Deserialize)]
+struct ResultMeta<'a> {
+    status: ToolStatus,
+    is_error: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<Key<'a>>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none", skip_deserializing)]
+    cut: Option<CutMeta>,
+}
+
+/// What is said besides of a result that is not whole.
+#[derive(Serialize)]
+struct CutMeta {
+    partial: bool,
+    interrupted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interrupted_reason: Option<InterruptReason>,
+    stream_run_id: RunId,
+}
+
+/// The column `tool_result`.
+#[derive(Serialize)]
+struct Structured {
+    status: ToolStatus,
+    is_error: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Value>,
+}
+
+/// The columns of a line of this run.
+pub(crate) fn fill(line: &Line, run: RunId) -> Result<Filled, serde_json::Error> {
+    match line {
+        Line::Prompt(text) => user(text, &UserMeta::Prompt),
+        Line::Alone(injected, point) => mail(injected, *point, false),
+        Line::Beside(injected, point) => mail(injected, *point, true),
+        Line::Reply(reply) => whole(reply),
+        Line::Interrupted(partial) => cut(partial),
+        Line::Result(result) => result_of(result, run),
+    }
+}
+
+fn spoken(role: &'static str, message_type: &'static str, content: Cell, metadata: Cell) -> Filled {
+    let none = || Cell::Null;
+    Filled {
+        role,
+        message_type,
+        content,
+        tool_name: none(),
+        tool_call_id: none(),
+        tool_result: none(),
+        metadata,
+    }
+}
+
+fn user(text: &Arc<str>, metadata: &UserMeta<'_>) -> Result<Filled, serde_json::Error> {
+    Ok(spoken("user", "user", Cell::shared(text), Cell::json(metadata)?))
+}
+
+fn mail(injected: &Injected, point: Point, beside_results: bool) -> Result<Filled, serde_json::Error> {
+    let messages = keys(&injected.messages);
+    user(&injected.text, &UserMeta::Mail { point, beside_results, messages })
+}
+
+fn keys(messages: &[MessageKey]) -> Vec<Key<'_>> {
+    let of = messages.iter();
+    of.map(|key| Key { from: words::sender(&key.from).to_string().into(), id: key.id.as_str().into() }).collect()
+}
+
+fn whole(reply: &Reply) -> Result<Filled, serde_json::Error> {
+    let metadata = ReplyMeta {
+        stop_reason: reply.stop_reason.as_str().into(),
+        usage: reply.usage,
+        blocks: reply.blocks.iter().map(block).collect(),
+    };
+    Ok(spoken("assistant", "assistant", Cell::text(&reply.text()), Cell::json(&metadata)?))
+}
+
+fn block(block: &Block) -> BlockMeta<'_> {
+    match block {
+        Block::Text(text) => BlockMeta::Text(text.len()),
+        Block::Thinking(thinking) => BlockMeta::Thinking {
+            text: thinking.text.as_str().into(),
+            replay: thinking.replay.as_ref().map(|opaque| opaque.0.as_ref().into()),
+        },
+        Block::ToolUse(call) => BlockMeta::ToolUse {
+            id: call.id.as_str().into(),
+            name: call.name.as_ref().into(),
+            input: Cow::Borrowed(&call.input),
+        },
+        Block::Provider(opaque) => BlockMeta::Provider(opaque.0.as_ref().into()),
+    }
+}
+
+fn cut(partial: &Partial) -> Result<Filled, serde_json::Error> {
+    let metadata = PartialMeta {
+        interrupted: true,
+        interrupted_reason: partial.reason,
+        stream_run_id: partial.stream_run_id,
+        partial_tokens: partial.partial_tokens,
+        interrupted_at: partial.interrupted_at,
+        thinking: partial.thinking.as_str().into(),
+    };
+    let content = Cell::text(&partial.text);
+    Ok(spoken("assistant", "assistant_interrupted", content, Cell::json(&metadata)?))
+}
+
+fn result_of(result: &ToolResult, run: RunId) -> Result<Filled, serde_json::Error> {
+    let partial = result.status.is_partial();
+    let metadata = ResultMeta {
+        status: result.status,
+        is_error: result.is_error,
+        messages: keys(&result.messages),
+        cut: partial.then(|| CutMeta {
+            partial: true,
+            interrupted: true,
+            interrupted_reason: (result.status == ToolStatus::Interrupted)
+                .then_some(InterruptReason::MessageInterrupt),
+            stream_run_id: run,
+        }),
+    };
+    let structured =
+        Structured { status: result.status, is_error: result.is_error, output: structure(&result.text) };
+    Ok(Filled {
+        role: "tool",
+        message_type: if partial { "tool_partial" } else { "tool_result" },
+        content: Cell::shared(&result.text),
+        tool_name: Cell::shared(&result.name),
+        tool_call_id: Cell::text(result.id.as_str()),
+        tool_result: Cell::json(&structured)?,
+        metadata: Cell::json(&metadata)?,
+    })
+}
+
+/// The text as JSON, if that is what it is: an object or a list.
+fn structure(text: &str) -> Option<Value> {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}
+
+/// The line of a row.
+pub(crate) fn restore(found: Found) -> Result<Line, Unreadable> {
+    match found.message_type.as_str() {
+        "user" => restore_user(found),
+        "assistant" => restore_reply(&found),
+        "assistant_interrupted" => restore_cut(found),
+        "tool_result" | "tool_partial" => restore_result(found),
+        other => Err(Unreadable(format!("`{other}` is no message_type"))),
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(metadata: &'a str) -> Result<T, Unreadable> {
+    serde_json::from_str(metadata).map_err(|error| Unreadable(format!("metadata of a message: {error}")))
+}
+
+fn restore_user(found: Found) -> Result<Line, Unreadable> {
+    let text: Arc<str> = found.content.into();
+    Ok(match parse(&found.metadata)? {
+        UserMeta::Prompt => Line::Prompt(text),
+        UserMeta::Mail { point, beside_results, messages } => {
+            let injected = Injected { text, messages: restore_keys(messages)? };
+            if beside_results { Line::Beside(injected, point) } else { Line::Alone(injected, point) }
+        }
+    })
+}
+
+fn restore_keys(keys: Vec<Key<'_>>) -> Result<Arc<[MessageKey]>, Unreadable> {
+    let key =
+        |key: Key<'_>| Ok(MessageKey { from: words::to_sender(&key.from)?, id: MessageId::new(&*key.id) });
+    keys.into_iter().map(key).collect()
+}
+
+fn restore_reply(found: &Found) -> Result<Line, Unreadable> {
+    let metadata: ReplyMeta<'_> = parse(&found.metadata)?;
+    let mut rest = found.content.as_str();
+    let blocks = metadata.blocks.into_iter().map(|block| restore_block(block, &mut rest));
+    Ok(Line::Reply(Arc::new(Reply {
+        blocks: blocks.collect::<Result<_, _>>()?,
+        stop_reason: StopReason::from_word(&metadata.stop_reason),
+        usage: metadata.usage,
+    })))
+}
+
+/// Takes the text of a text block from what is left of the content.
+fn restore_block(block: BlockMeta<'_>, rest: &mut &str) -> Result<Block, Unreadable> {
+    Ok(match block {
+        BlockMeta::Text(bytes) => {
+            let split = rest.split_at_checked(bytes);
+            let (text, after) = split.ok_or_else(|| {
+                Unreadable("the content of a reply is not as long as its metadata says".to_owned())
+            })?;
+            *rest = after;
+            Block::Text(text.to_owned())
+        }
+        BlockMeta::Thinking { text, replay } => Block::Thinking(Thinking {
+            text: text.into_owned(),
+            replay: replay.map(|replay| Opaque(replay.into())),
+        }),
+        BlockMeta::ToolUse { id, name, input } => {
+            Block::ToolUse(ToolUse { id: CallId::new(&*id), name: name.into(), input: input.into_owned() })
+        }
+        BlockMeta::Provider(json) => Block::Provider(Opaque(json.into())),
+    })
+}
+
+fn restore_cut(found: Found) -> Result<Line, Unreadable> {
+    let metadata: PartialMeta<'_> = parse(&found.metadata)?;
+    Ok(Line::Interrupted(Arc::new(Partial {
+        text: found.content,
+        thinking: metadata.thinking.into_owned(),
+        reason: metadata.interrupted_reason,
+        stream_run_id: metadata.stream_run_id,
+        partial_tokens: metadata.partial_tokens,
+        interrupted_at: metadata.interrupted_at,
+    })))
+}
+
+fn restore_result(found: Found) -> Result<Line, Unreadable> {
+    let metadata: ResultMeta<'_> = parse(&found.metadata)?;
+    let missing = || Unreadable("a result has no tool_name or no tool_call_id".to_owned());
+    Ok(Line::Result(ToolResult {
+        id: CallId::new(found.tool_call_id.ok_or_else(missing)?),
+        name: found.tool_name.ok_or_else(missing)?.into(),
+        status: metadata.status,
+        is_error: metadata.is_error,
+        text: found.content.into(),
+        messages: restore_keys(metadata.messages)?,
+    }))
+}

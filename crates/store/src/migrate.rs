@@ -1,0 +1,47 @@
+//! Brings the tables to the version that this program knows. Versions only go up; each has
+//! one file for each database, applied whole or not at all.
+
+use crate::cell::Cell;
+use crate::db::Connection;
+use crate::error::Problem;
+use crate::statements::Dialect;
+
+/// What makes version 1, 2, 3 … of the one before.
+fn steps(dialect: Dialect) -> &'static [&'static str] {
+    match dialect {
+        Dialect::Sqlite => &[include_str!("../migrations/sqlite_1.sql")],
+        Dialect::Postgres => &[include_str!("../migrations/postgres_1.sql")],
+    }
+}
+
+/// The version of the tables that this program reads and writes.
+pub(crate) fn known(dialect: Dialect) -> i64 {
+    i64::try_from(steps(dialect).len()).unwrap_or(i64::MAX)
+}
+
+/// The version that is there; 0 is none.
+pub(crate) async fn found(connection: &mut Connection) -> Result<i64, Problem> {
+    let there = match connection.dialect() {
+        Dialect::Sqlite => "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'schema_version'",
+        Dialect::Postgres => "SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = current_schema() AND tablename = 'schema_version'",
+    };
+    if connection.number(there).await? == 0 {
+        return Ok(0);
+    }
+    connection.number("SELECT coalesce(max(version), 0) FROM schema_version").await
+}
+
+/// Applies what is missing after the version `from`, within the transaction that is open.
+pub(crate) async fn apply(connection: &mut Connection, from: i64, now: u64) -> Result<(), Problem> {
+    let dialect = connection.dialect();
+    if from == 0 {
+        let made = "CREATE TABLE schema_version (version BIGINT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)";
+        connection.script(made).await?;
+    }
+    for (version, step) in (1..).zip(steps(dialect)).filter(|(version, _)| *version > from) {
+        connection.script(step).await?;
+        let values = [Cell::Int(version), Cell::number(now)];
+        connection.write("INSERT INTO schema_version (version, applied_at) VALUES (?, ?)", values.into()).await?;
+    }
+    Ok(())
+}

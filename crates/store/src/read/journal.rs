@@ -1,0 +1,229 @@
+//! The journal of a session: all that it needs to go on where it was.
+//!
+//! The size of a conversation is what it costs. Events are not read, but for those of a turn
+//! that is not over.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use midturn_core::engine::ports::archive::{AgentJournal, KeptMail, SessionJournal};
+use midturn_core::engine::ports::store::{Accepted, AgentRecord, Row as ChatRow, RunEnd};
+use midturn_core::rules::id::{AgentName, MessageId, SessionId};
+use midturn_core::rules::mail::Mail;
+use midturn_core::rules::time::Micros;
+
+use super::{id, name, receipt, record};
+use crate::cell::Cell;
+use crate::db::{Row, Snapshot};
+use crate::error::{Problem, Unreadable};
+use crate::lane::Progress;
+use crate::line::{self, Found};
+use crate::words;
+
+/// How many settled messages are given back: the newest. Older ones are asked for by id.
+const SETTLED: u32 = 16_384;
+
+type Agents = HashMap<AgentName, Progress>;
+
+/// The journal, and where its agents stand. None: there is no such session.
+pub(crate) async fn journal(
+    snapshot: &mut Snapshot,
+    session: &SessionId,
+) -> Result<Option<(SessionJournal, Agents)>, Problem> {
+    let of = id(session);
+    let query = "SELECT id, began_at, folder, title, memo FROM sessions WHERE id = ?";
+    let found = snapshot.rows(query, vec![of.clone()], |row| record(&row)).await?;
+    let Some(record) = found.into_iter().next() else { return Ok(None) };
+    let (last_seq, last_t) = last(snapshot, &of).await?;
+    let mut progress = progress(snapshot, &of).await?;
+    let mut rows = rows(snapshot, &of).await?;
+    for (agent, rows) in &rows {
+        progress.entry(agent.clone()).or_default().lines = rows.len() as u64;
+    }
+    let mut ends = ends(snapshot, &of).await?;
+    let mut agents = Vec::new();
+    for record in agent_records(snapshot, &of).await? {
+        let stands = progress.entry(record.name.clone()).or_default();
+        let rows = rows.remove(&record.name).unwrap_or_default();
+        let last_end = ends.remove(&record.name);
+        let tail = tail(snapshot, &of, &record.name, stands, last_end.as_ref()).await?;
+        agents.push(agent(record, rows, stands, last_end, tail));
+    }
+    let mail = mail(snapshot, &of).await?;
+    Ok(Some((SessionJournal { record, last_seq, last_t, agents, mail }, progress)))
+}
+
+fn agent(
+    record: AgentRecord,
+    rows: Vec<ChatRow>,
+    stands: &Progress,
+    last_end: Option<(RunEnd, u64)>,
+    tail: Vec<midturn_core::rules::event::Event>,
+) -> AgentJournal {
+    AgentJournal {
+        record,
+        rows,
+        run: stands.run,
+        last_end,
+        closed: stands.closed,
+        turns: stands.turns,
+        calls: stands.calls,
+        plan: stands.plan.clone(),
+        tail,
+    }
+}
+
+async fn last(snapshot: &mut Snapshot, of: &Cell) -> Result<(u64, Micros), Problem> {
+    let query = "SELECT seq, t FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1";
+    let found = snapshot.rows(query, vec![of.clone()], |row| Ok((row.unsigned(0)?, row.micros(1)?))).await?;
+    Ok(found.first().copied().unwrap_or_default())
+}
+
+async fn agent_records(snapshot: &mut Snapshot, of: &Cell) -> Result<Vec<AgentRecord>, Problem> {
+    let query = "SELECT position, name, role, parent, prompt, model, system, settings, memo \
+        FROM agents WHERE session = ? ORDER BY position";
+    let agent = |row: Row<'_>| {
+        let parent = row.text_or_null(3)?;
+        Ok(AgentRecord {
+            index: row.small(0)?,
+            name: words::name(&row.text(1)?)?,
+            role: words::to_variant(row.text(2)?)?,
+            parent: parent.as_deref().map(words::name).transpose()?,
+            prompt: row.text_or_null(4)?.map(Arc::from),
+            model: row.text_or_null(5)?.map(Arc::from),
+            system: row.text(6)?.into(),
+            settings: Arc::new(words::to_settings(&row.json(7)?)?),
+            memo: row.value(8)?,
+        })
+    };
+    snapshot.rows(query, vec![of.clone()], agent).await
+}
+
+async fn progress(snapshot: &mut Snapshot, of: &Cell) -> Result<Agents, Problem> {
+    let query = "SELECT agent, run, turn, turn_seq, stop_seq, turns, calls, closed, plan \
+        FROM agent_progress WHERE session = ?";
+    let stands = |row: Row<'_>| {
+        let progress = Progress {
+            lines: 0,
+            run: row.unsigned(1)?,
+            turn: row.small(2)?,
+            turn_seq: row.unsigned(3)?,
+            stop_seq: row.unsigned(4)?,
+            turns: row.unsigned(5)?,
+            calls: row.unsigned(6)?,
+            closed: row.flag(7)?,
+            plan: serde_json::from_str(&row.json(8)?).map_err(Unreadable::of)?,
+        };
+        Ok((words::name(&row.text(0)?)?, progress))
+    };
+    Ok(snapshot.rows(query, vec![of.clone()], stands).await?.into_iter().collect())
+}
+
+/// The conversations, oldest line first.
+async fn rows(snapshot: &mut Snapshot, of: &Cell) -> Result<HashMap<AgentName, Vec<ChatRow>>, Problem> {
+    let query = "SELECT agent, run, turn, message_type, content, tool_name, tool_call_id, metadata \
+        FROM chat_messages WHERE session = ? ORDER BY agent, seq";
+    let mut last: Option<AgentName> = None;
+    let row = |row: Row<'_>| {
+        let agent = row.raw(0)?;
+        let agent = match &last {
+            Some(last) if last.as_str() == agent => last.clone(),
+            _ => last.insert(words::name(&agent)?).clone(),
+        };
+        let found = Found {
+            message_type: row.raw(3)?,
+            content: row.text(4)?,
+            tool_name: row.text_or_null(5)?,
+            tool_call_id: row.text_or_null(6)?,
+            metadata: row.json(7)?,
+        };
+        let line = line::restore(found)?;
+        Ok(ChatRow { agent, run: row.unsigned(1)?, turn: row.small(2)?, line })
+    };
+    let mut conversations: HashMap<AgentName, Vec<ChatRow>> = HashMap::new();
+    for row in snapshot.rows(query, vec![of.clone()], row).await? {
+        match conversations.get_mut(&row.agent) {
+            Some(conversation) => conversation.push(row),
+            None => drop(conversations.insert(row.agent.clone(), vec![row])),
+        }
+    }
+    Ok(conversations)
+}
+
+/// The end of each agent's last run that ended.
+async fn ends(snapshot: &mut Snapshot, of: &Cell) -> Result<HashMap<AgentName, (RunEnd, u64)>, Problem> {
+    let query = "SELECT r.agent, r.run, r.outcome, r.reason, r.text, r.changes, r.owed_to, r.restarts, r.ended_seq FROM runs r \
+        WHERE r.session = ? AND r.run = (SELECT max(l.run) FROM runs l \
+            WHERE l.session = r.session AND l.agent = r.agent AND l.outcome IS NOT NULL)";
+    let end = |row: Row<'_>| {
+        let agent = words::name(&row.text(0)?)?;
+        let owed_to = row.text_or_null(6)?;
+        let end = RunEnd {
+            agent: agent.clone(),
+            run: row.unsigned(1)?,
+            outcome: words::to_variant(row.text(2)?)?,
+            reason: row.text_or_null(3)?.map(words::to_variant).transpose()?,
+            text: row.text(4)?.into(),
+            changes: serde_json::from_str(&row.json(5)?).map_err(Unreadable::of)?,
+            owed_to: owed_to.as_deref().map(words::name).transpose()?,
+            restarts: row.flag(7)?,
+        };
+        Ok((agent, (end, row.unsigned(8)?)))
+    };
+    Ok(snapshot.rows(query, vec![of.clone()], end).await?.into_iter().collect())
+}
+
+/// The events of the last turn of a run that has not ended, and what stopped it.
+async fn tail(
+    snapshot: &mut Snapshot,
+    of: &Cell,
+    agent: &AgentName,
+    stands: &Progress,
+    last_end: Option<&(RunEnd, u64)>,
+) -> Result<Vec<midturn_core::rules::event::Event>, Problem> {
+    let ended = last_end.map_or(0, |(end, _)| end.run);
+    if stands.run <= ended {
+        return Ok(Vec::new());
+    }
+    let first = match stands.stop_seq {
+        0 => stands.turn_seq,
+        stop => stop.min(stands.turn_seq),
+    };
+    let query = "SELECT data FROM events WHERE session = ? AND agent = ? AND seq >= ? AND run = ? \
+        AND (turn = ? OR type = 'stop_requested') ORDER BY seq";
+    let (run, turn) = (Cell::number(stands.run), Cell::number(stands.turn));
+    let values = vec![of.clone(), name(agent), Cell::bound(first), run, turn];
+    let event = |row: Row<'_>| serde_json::from_str(&row.raw(0)?).map_err(Unreadable::of);
+    snapshot.rows(query, values, event).await
+}
+
+/// The messages in the order in which they were accepted.
+async fn mail(snapshot: &mut Snapshot, of: &Cell) -> Result<Vec<KeptMail>, Problem> {
+    let columns = "SELECT n, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, \
+        expires_at, seq, receipt FROM messages WHERE session = ? AND settled = 0";
+    let mut mail = snapshot.rows(columns, vec![of.clone()], kept).await?;
+    let settled = "SELECT n, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, \
+        expires_at, seq, receipt FROM messages WHERE session = ? AND settled = 1 ORDER BY n DESC LIMIT ?";
+    mail.extend(snapshot.rows(settled, vec![of.clone(), Cell::number(SETTLED)], kept).await?);
+    mail.sort_unstable_by_key(|(n, _)| *n);
+    Ok(mail.into_iter().map(|(_, kept)| kept).collect())
+}
+
+fn kept(row: Row<'_>) -> Result<(i64, KeptMail), Unreadable> {
+    let mail = Mail {
+        from: words::to_sender(&row.text(1)?)?,
+        id: MessageId::new(row.text(2)?),
+        to: words::name(&row.text(3)?)?,
+        text: row.text(4)?.into(),
+        urgency: words::to_variant(row.text(5)?)?,
+        kind: words::to_mail_kind(&row.text(6)?)?,
+        only_run: row.unsigned_or_null(9)?,
+        expires_at: row.unsigned_or_null(10)?.map(Micros),
+    };
+    let accepted = Accepted {
+        mail: Arc::new(mail),
+        address: row.text(7)?.into(),
+        urgency: row.text_or_null(8)?.map(words::to_variant).transpose()?,
+    };
+    Ok((row.int(0)?, KeptMail { accepted, seq: row.unsigned(11)?, state: receipt(&row, 12)? }))
+}

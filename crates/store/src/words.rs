@@ -1,0 +1,84 @@
+//! The core's words as the tables have them, and back.
+
+use std::sync::Arc;
+
+use midturn_core::rules::id::AgentName;
+use midturn_core::rules::mail::{End, MailKind, Sender};
+use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::Unreadable;
+
+/// The text that is there before the name of the agent that the coordinator writes about. No
+/// agent's name has a colon.
+const COORDINATOR: &str = "coordinator:";
+
+/// A sender: `user`, the name of an agent, or `coordinator:NAME`.
+pub(crate) fn sender(sender: &Sender) -> Arc<str> {
+    match sender {
+        Sender::User => "user".into(),
+        Sender::Agent(name) => name.as_str().into(),
+        Sender::Coordinator(about) => format!("{COORDINATOR}{about}").into(),
+    }
+}
+
+/// The sender of a text.
+pub(crate) fn to_sender(text: &str) -> Result<Sender, Unreadable> {
+    if text == "user" {
+        return Ok(Sender::User);
+    }
+    match text.strip_prefix(COORDINATOR) {
+        Some(about) => Ok(Sender::Coordinator(name(about)?)),
+        None => Ok(Sender::Agent(name(text)?)),
+    }
+}
+
+/// An agent's name.
+pub(crate) fn name(text: &str) -> Result<AgentName, Unreadable> {
+    AgentName::new(text).map_err(Unreadable::of)
+}
+
+/// What a message is: `words`, or how the run ended that it tells of.
+pub(crate) fn mail_kind(kind: &MailKind) -> &'static str {
+    match kind {
+        MailKind::Words => "words",
+        MailKind::End(End::Finished) => "finished",
+        MailKind::End(End::Failed) => "failed",
+        MailKind::End(End::Limit) => "limit",
+        MailKind::End(End::Stopped) => "stopped",
+    }
+}
+
+/// The kind of a word.
+pub(crate) fn to_mail_kind(word: &str) -> Result<MailKind, Unreadable> {
+    match word {
+        "words" => Ok(MailKind::Words),
+        "finished" => Ok(MailKind::End(End::Finished)),
+        "failed" => Ok(MailKind::End(End::Failed)),
+        "limit" => Ok(MailKind::End(End::Limit)),
+        "stopped" => Ok(MailKind::End(End::Stopped)),
+        other => Err(Unreadable(format!("`{other}` is no kind of message"))),
+    }
+}
+
+/// The word of a unit variant.
+pub(crate) fn word(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    match serde_json::to_value(value)? {
+        serde_json::Value::String(word) => Ok(word),
+        other => Err(serde::ser::Error::custom(format!("`{other}` is no word"))),
+    }
+}
+
+/// The variant of a word.
+pub(crate) fn to_variant<T: DeserializeOwned>(word: String) -> Result<T, Unreadable> {
+    serde_json::from_value(serde_json::Value::String(word)).map_err(Unreadable::of)
+}
+
+/// The settings of JSON.
+pub(crate) fn to_settings(json: &str) -> Result<Settings, Unreadable> {
+    let patch: SettingsPatch = serde_json::from_str(json).map_err(Unreadable::of)?;
+    let mut settings = Settings::default();
+    settings.patch(&patch);
+    Ok(settings)
+}

@@ -1,0 +1,123 @@
+//! What waits for the writer. It is bounded: each session under an epoch may have so many
+//! transactions on their way, and whoever begins or takes up a session waits for the answer.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use midturn_core::engine::ports::store::IN_FLIGHT;
+use midturn_core::engine::ports::{Commit, SessionRecord, StoreError, Transaction};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, oneshot};
+
+use crate::batch::Write;
+use crate::lane::Lane;
+
+/// How many transactions of a session may be on their way. The core waits for room at
+/// [`IN_FLIGHT`]; but whoever stops waiting for a commit gives its place away before the
+/// transaction is decided, hence the reserve.
+const ROOM: usize = 16 * IN_FLIGHT;
+
+/// How many transactions are made durable at once: it bounds how long the first waits for
+/// the last.
+const GROUP: usize = 1_024;
+
+/// Something for the writer to do.
+#[derive(Debug)]
+pub(crate) enum Job {
+    Write(Write),
+    Begin(SessionRecord, oneshot::Sender<Result<(), StoreError>>),
+    /// Raises the epoch of the session of this id, as the tables have it.
+    TakeUp(Arc<str>, oneshot::Sender<Result<Option<u64>, StoreError>>),
+}
+
+/// What the writer does next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Group(Vec<Write>),
+    Begin(SessionRecord, oneshot::Sender<Result<(), StoreError>>),
+    TakeUp(Arc<str>, oneshot::Sender<Result<Option<u64>, StoreError>>),
+    End,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    closed: bool,
+}
+
+/// The queue between those who submit and the one who writes.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    waiting: Mutex<Waiting>,
+    wake: Notify,
+    /// How many writes were refused because their epoch was over.
+    pub(crate) stale: AtomicU64,
+}
+
+fn closed() -> StoreError {
+    StoreError::Failed("it was closed; resume the session".to_owned())
+}
+
+impl Queue {
+    /// Queues a transaction; never waits.
+    pub(crate) fn submit(&self, lane: &Arc<Lane>, transaction: Arc<Transaction>, at: u64) -> Commit {
+        if lane.in_flight.fetch_add(1, Ordering::AcqRel) >= ROOM {
+            lane.in_flight.fetch_sub(1, Ordering::AcqRel);
+            let error = StoreError::Failed(format!("{ROOM} transactions of the session are on their way already"));
+            lane.break_off(&error);
+            return Commit::Done(Err(error));
+        }
+        let (told, waits) = oneshot::channel();
+        match self.push(Job::Write(Write { lane: lane.clone(), transaction, at, told })) {
+            Ok(()) => Commit::Waits(waits),
+            Err(error) => Commit::Done(Err(error)),
+        }
+    }
+
+    /// Queues a job.
+    pub(crate) fn push(&self, job: Job) -> Result<(), StoreError> {
+        let mut waiting = self.waiting.lock();
+        if waiting.closed {
+            return Err(closed());
+        }
+        waiting.jobs.push_back(job);
+        drop(waiting);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Nothing more comes in; what waits is still done.
+    pub(crate) fn close(&self) {
+        self.waiting.lock().closed = true;
+        self.wake.notify_one();
+    }
+
+    /// What comes next, in the order in which it came.
+    pub(crate) async fn next(&self) -> Next {
+        loop {
+            if let Some(next) = self.waiting.lock().take() {
+                return next;
+            }
+            self.wake.notified().await;
+        }
+    }
+}
+
+impl Waiting {
+    /// All transactions up to the next job of another kind, or that job.
+    fn take(&mut self) -> Option<Next> {
+        let writes = self.jobs.iter().take(GROUP).take_while(|job| matches!(job, Job::Write(_))).count();
+        if writes > 0 {
+            let taken = self.jobs.drain(..writes);
+            let taken = taken.filter_map(|job| if let Job::Write(write) = job { Some(write) } else { None });
+            return Some(Next::Group(taken.collect()));
+        }
+        match self.jobs.pop_front() {
+            Some(Job::Begin(record, told)) => Some(Next::Begin(record, told)),
+            Some(Job::TakeUp(session, told)) => Some(Next::TakeUp(session, told)),
+            Some(Job::Write(write)) => Some(Next::Group(vec![write])),
+            None => self.closed.then_some(Next::End),
+        }
+    }
+}

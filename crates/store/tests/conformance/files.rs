@@ -1,0 +1,266 @@
+//! SQLite: the suite, and what can be wrong with a file.
+
+use std::future::Future;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+
+use midturn_core::engine::ports::{Archive, StoreError};
+use midturn_core::rules::id::SessionId;
+use midturn_store::{OpenError, OpenMode, SqlArchive, SqliteOptions, open_sqlite};
+use nix::unistd::{Gid, Uid, chown, geteuid, setfsgid, setfsuid};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
+use tempfile::TempDir;
+
+use super::maker::*;
+use super::{Given, Place, SUITE};
+
+struct InFile(PathBuf);
+
+impl Place for InFile {
+    fn open(&self) -> Pin<Box<dyn Future<Output = SqlArchive> + '_>> {
+        Box::pin(async { open_sqlite(&self.0, OpenMode::Write).await.unwrap() })
+    }
+}
+
+#[tokio::test]
+async fn every_claim_of_the_suite_holds_of_sqlite() {
+    for claim in SUITE {
+        println!("{}", claim.name);
+        let folder = tempfile::tempdir().unwrap();
+        let place = InFile(folder.path().join("store.db"));
+        (claim.holds)(Given::at(&place).await).await;
+    }
+}
+
+/// A folder with a closed store in it that has one line.
+async fn closed_store() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sub/store.db");
+    let archive = open_sqlite(&path, OpenMode::Write).await.unwrap();
+    let store = archive.begin(session("s")).await.unwrap();
+    store.submit(rows(vec![said("lead", "kept")])).await.unwrap();
+    archive.close().await;
+    (folder, path)
+}
+
+async fn lines(archive: &dyn Archive) -> usize {
+    archive.conversation(&SessionId::new("s"), &name("lead"), 0, 100_000).await.unwrap().len()
+}
+
+/// Changes a closed store as another program could.
+async fn change(path: &Path, statement: &'static str) {
+    let mut connection = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
+    connection.execute(sqlx::raw_sql(statement)).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_second_writer_is_told_who_holds_the_store_and_a_reader_is_not_kept_out() {
+    let (_folder, path) = closed_store().await;
+    let archive = open_sqlite(&path, OpenMode::Write).await.unwrap();
+    let refused = open_sqlite(&path, OpenMode::Write).await.unwrap_err();
+    let OpenError::Held { pid, .. } = &refused else { panic!("{refused}") };
+    assert_eq!(*pid, Some(std::process::id()));
+    assert!(refused.to_string().contains(&std::process::id().to_string()));
+    let reader = open_sqlite(&path, OpenMode::ReadOnly).await.unwrap();
+    assert_eq!(lines(&reader).await, 1);
+    let taken = archive.take_up(&SessionId::new("s")).await.unwrap().unwrap();
+    for n in 2..50 {
+        taken.store.submit(rows(vec![said("lead", "more")])).await.unwrap();
+        assert_eq!(lines(&reader).await, n);
+    }
+    let refused = reader.begin(session("t")).await.err().unwrap();
+    assert!(refused.to_string().contains("reading only"), "{refused}");
+    let refused = reader.take_up(&SessionId::new("s")).await.err().unwrap();
+    assert!(refused.to_string().contains("reading only"), "{refused}");
+    archive.close().await;
+    assert_eq!(lines(&reader).await, 49);
+    open_sqlite(&path, OpenMode::Write).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_submitted_is_written_when_the_store_is_closed_and_nothing_afterwards() {
+    let (_folder, path) = closed_store().await;
+    let archive = open_sqlite(&path, OpenMode::Write).await.unwrap();
+    let taken = archive.take_up(&SessionId::new("s")).await.unwrap().unwrap();
+    let commits: Vec<_> =
+        (0..200).map(|_| taken.store.submit(rows(vec![said("lead", "late")]))).collect();
+    archive.close().await;
+    for commit in commits {
+        commit.await.unwrap();
+    }
+    let late = taken.store.submit(rows(vec![said("lead", "never")])).await;
+    assert!(matches!(late, Err(StoreError::Failed(_))));
+    let reader = open_sqlite(&path, OpenMode::ReadOnly).await.unwrap();
+    assert_eq!(lines(&reader).await, 201);
+}
+
+#[tokio::test]
+async fn nobody_else_can_read_a_store() {
+    let (_folder, path) = closed_store().await;
+    let _archive = open_sqlite(&path, OpenMode::Write).await.unwrap();
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    for file in std::fs::read_dir(path.parent().unwrap()).unwrap() {
+        let file = file.unwrap().path();
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+}
+
+/// What is done to a store, and how it is refused then.
+type Harm = (&'static str, fn(&Path), fn(&OpenError) -> bool);
+
+fn damaged(error: &OpenError) -> bool {
+    matches!(error, OpenError::Damaged { .. })
+}
+
+const HARMS: [Harm; 6] = [
+    ("garbage", |path| std::fs::write(path, "no database at all, but long enough".repeat(400)).unwrap(), damaged),
+    ("a garbled header", |path| garble(path, 20..60), damaged),
+    ("a truncated file", |path| truncate(path, 5_000), damaged),
+    ("half a page", |path| truncate(path, 700), damaged),
+    ("an empty file", |path| truncate(path, 0), damaged),
+    ("a folder", |path| {
+        std::fs::remove_file(path).unwrap();
+        std::fs::create_dir(path).unwrap();
+    }, |error| matches!(error, OpenError::NotWritable { .. } | OpenError::Damaged { .. } | OpenError::Failed { .. })),
+];
+
+fn truncate(path: &Path, length: u64) {
+    std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(length).unwrap();
+}
+
+fn garble(path: &Path, place: std::ops::Range<usize>) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[place].fill(0xa5);
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_refused_and_left_as_it_was() {
+    for (name, harm, expected) in HARMS {
+        let (_folder, path) = closed_store().await;
+        harm(&path);
+        let before = std::fs::read(&path).ok();
+        for mode in [OpenMode::ReadOnly, OpenMode::Write] {
+            let refused = open_sqlite(&path, mode).await.expect_err(name);
+            assert!(expected(&refused), "{name}, {mode:?}: {refused}");
+        }
+        assert!(std::fs::read(&path).ok() == before, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_gone_while_its_log_is_there_is_damage_and_no_new_store() {
+    let (_folder, path) = closed_store().await;
+    let mut log = path.clone().into_os_string();
+    log.push("-wal");
+    std::fs::write(&log, "frames").unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let refused = open_sqlite(&path, OpenMode::Write).await.unwrap_err();
+    assert!(damaged(&refused), "{refused}");
+    let refused = open_sqlite(&path, OpenMode::ReadOnly).await.unwrap_err();
+    assert!(matches!(refused, OpenError::Missing(_)), "{refused}");
+    assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn a_file_of_another_program_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.db");
+    let made = SqliteConnectOptions::new().filename(&path).create_if_missing(true).connect().await.unwrap();
+    made.close().await.unwrap();
+    change(&path, "CREATE TABLE sessions (a)").await;
+    for mode in [OpenMode::ReadOnly, OpenMode::Write] {
+        let refused = open_sqlite(&path, mode).await.unwrap_err();
+        assert!(refused.to_string().contains("not one that midturn made"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_newer_store_is_refused() {
+    let (_folder, path) = closed_store().await;
+    change(&path, "INSERT INTO schema_version VALUES (99, 0)").await;
+    for mode in [OpenMode::ReadOnly, OpenMode::Write] {
+        let refused = open_sqlite(&path, mode).await.unwrap_err();
+        assert!(matches!(refused, OpenError::Newer { found: 99, .. }), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn what_another_program_garbled_is_an_error_and_never_an_empty_answer() {
+    let (_folder, path) = closed_store().await;
+    change(&path, "INSERT INTO agents VALUES ('s', 'NO NAME', 0, 'lead', NULL, NULL, NULL, '', '{}', '{}')").await;
+    let reader = open_sqlite(&path, OpenMode::ReadOnly).await.unwrap();
+    let refused = reader.journal(&SessionId::new("s")).await.unwrap_err();
+    assert!(refused.to_string().contains("docs/store.md"), "{refused}");
+}
+
+#[tokio::test]
+async fn on_a_full_disk_nothing_of_the_write_is_visible_and_the_rest_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let full = SqliteOptions { mode: OpenMode::Write, max_pages: Some(60) };
+    let archive = open_sqlite(&path, full).await.unwrap();
+    let store = archive.begin(session("s")).await.unwrap();
+    let text = "x".repeat(20_000);
+    let mut kept = 0;
+    let refused = loop {
+        assert!(kept < 100, "the disk is full at some time");
+        match store.submit(rows(vec![said("lead", &text), said("lead", "2")])).await {
+            Ok(()) => kept += 2,
+            Err(refused) => break refused,
+        }
+    };
+    assert!(kept > 0 && refused.to_string().contains("disk is full"), "{refused}");
+    assert_eq!(lines(&archive).await, kept);
+    assert_eq!(store.submit(rows(vec![said("lead", "small")])).await, Err(refused));
+    archive.close().await;
+    // With room again the session goes on.
+    let archive = open_sqlite(&path, OpenMode::Write).await.unwrap();
+    let taken = archive.take_up(&SessionId::new("s")).await.unwrap().unwrap();
+    taken.store.submit(rows(vec![said("lead", "on")])).await.unwrap();
+    assert_eq!(lines(&archive).await, kept + 1);
+    archive.close().await;
+    let fuller = SqliteOptions { mode: OpenMode::Write, max_pages: Some(3) };
+    let refused = open_sqlite(folder.path().join("new.db"), fuller).await.unwrap_err();
+    assert!(matches!(refused, OpenError::DiskFull(_)), "{refused}");
+    assert!(!folder.path().join("new.db").exists(), "no half store gets the name");
+}
+
+/// Root may write anywhere: this thread's files become somebody else's business. Threads that
+/// it starts inherit that.
+fn be_nobody(folder: &Path) {
+    if geteuid().is_root() {
+        for path in ["", "sub", "sub/store.db", "sub/store.db.lock"].map(|path| folder.join(path)) {
+            chown(&path, Some(Uid::from_raw(65_534)), Some(Gid::from_raw(65_534))).unwrap();
+        }
+        setfsgid(Gid::from_raw(65_534));
+        setfsuid(Uid::from_raw(65_534));
+    }
+}
+
+fn allow(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[tokio::test]
+async fn a_store_that_can_only_be_read_is_read_and_not_written() {
+    let (folder, path) = closed_store().await;
+    be_nobody(folder.path());
+    allow(&path, 0o400);
+    allow(path.parent().unwrap(), 0o500);
+    let refused = open_sqlite(&path, OpenMode::Write).await.unwrap_err();
+    assert!(matches!(refused, OpenError::NotWritable { .. }), "{refused}");
+    let reader = open_sqlite(&path, OpenMode::ReadOnly).await.unwrap();
+    assert_eq!(lines(&reader).await, 1);
+    let refused = open_sqlite(path.with_file_name("new.db"), OpenMode::Write).await.unwrap_err();
+    assert!(matches!(refused, OpenError::NotWritable { .. }), "{refused}");
+    allow(path.parent().unwrap(), 0o700);
+    let refused = open_sqlite(&path, OpenMode::Write).await.unwrap_err();
+    assert!(matches!(refused, OpenError::NotWritable { .. }), "{refused}");
+    allow(&path, 0o600);
+    open_sqlite(&path, OpenMode::Write).await.unwrap();
+}

@@ -1,0 +1,117 @@
+//! PostgreSQL: the suite, and what only a database that many share can show.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use midturn_core::engine::ports::{Archive, Commit, StoreError};
+use midturn_store::{OpenError, SqlArchive, open_postgres};
+use sqlx::{Connection as _, Executor as _, PgConnection};
+
+use super::maker::*;
+use super::server::Server;
+use super::{Given, Place, SUITE};
+
+struct Database(String);
+
+impl Place for Database {
+    fn open(&self) -> Pin<Box<dyn Future<Output = SqlArchive> + '_>> {
+        Box::pin(async { open_postgres(&self.0).await.unwrap() })
+    }
+}
+
+/// A new database.
+async fn database(server: &Server, name: &str) -> Database {
+    let mut connection = PgConnection::connect(&server.url("postgres")).await.unwrap();
+    let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE \"{name}\""));
+    connection.execute(sqlx::query(create)).await.unwrap();
+    Database(server.url(name))
+}
+
+#[tokio::test]
+async fn every_claim_of_the_suite_holds_of_postgres() {
+    let server = Server::start();
+    for (n, claim) in SUITE.iter().enumerate() {
+        println!("{}", claim.name);
+        let place = database(&server, &format!("claim{n}")).await;
+        (claim.holds)(Given::at(&place).await).await;
+    }
+    println!("what is special about PostgreSQL");
+    a_takeover_by_another_process_is_final(&database(&server, "takeover").await).await;
+    a_restarted_connection_is_made_anew(&database(&server, "restart").await).await;
+    a_newer_database_is_refused(&database(&server, "newer").await).await;
+    two_that_start_at_once_make_the_tables_once(&database(&server, "twice").await).await;
+    let nobody = open_postgres(&server.url("no-such-database")).await.unwrap_err();
+    assert!(matches!(nobody, OpenError::Unreachable { .. }), "{nobody}");
+    drop(server);
+}
+
+async fn a_takeover_by_another_process_is_final(place: &Database) {
+    let (one, two) = (place.open().await, place.open().await);
+    let record = session("s");
+    let old = one.begin(record.clone()).await.unwrap();
+    let mut commits = Vec::new();
+    let mut taken = None;
+    for n in 0..100 {
+        commits.push(old.submit(rows(vec![said("lead", &n.to_string())])));
+        if n == 50 {
+            taken = two.take_up(&record.id).await.unwrap();
+        }
+    }
+    let taken = taken.unwrap();
+    assert_eq!(taken.epoch, 2);
+    let counted = count(commits).await;
+    let page = two.conversation(&record.id, &name("lead"), 0, 1_000).await.unwrap();
+    assert_eq!(page.len(), counted, "what was told durable is there, and nothing else");
+    assert!(counted < 100);
+    assert_eq!((one.stale_writes() > 0, two.stale_writes()), (true, 0));
+    taken.store.submit(rows(vec![said("lead", "new")])).await.unwrap();
+    assert_eq!(old.submit(rows(vec![said("lead", "old")])).await, Err(StoreError::Stale));
+}
+
+/// How many succeeded; none may after the first that did not.
+async fn count(commits: Vec<Commit>) -> usize {
+    let mut counted = Vec::new();
+    for commit in commits {
+        counted.push(commit.await);
+    }
+    let good = counted.iter().take_while(|result| result.is_ok()).count();
+    assert!(counted[good..].iter().all(|result| *result == Err(StoreError::Stale)));
+    good
+}
+
+async fn a_restarted_connection_is_made_anew(place: &Database) {
+    let archive = place.open().await;
+    let store = archive.begin(session("s")).await.unwrap();
+    store.submit(rows(vec![said("lead", "one")])).await.unwrap();
+    let mut other = PgConnection::connect(&place.0).await.unwrap();
+    let end = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    other.execute(sqlx::query(end)).await.unwrap();
+    store.submit(rows(vec![said("lead", "two")])).await.unwrap();
+    let page = archive.conversation(&session("s").id, &name("lead"), 0, 9).await.unwrap();
+    assert_eq!(page.len(), 2);
+}
+
+async fn a_newer_database_is_refused(place: &Database) {
+    place.open().await.close().await;
+    let mut other = PgConnection::connect(&place.0).await.unwrap();
+    other.execute(sqlx::query("INSERT INTO schema_version VALUES (99, 0)")).await.unwrap();
+    let refused = open_postgres(&place.0).await.unwrap_err();
+    assert!(matches!(refused, OpenError::Newer { found: 99, .. }), "{refused}");
+}
+
+async fn two_that_start_at_once_make_the_tables_once(place: &Database) {
+    let (one, two) = tokio::join!(open_postgres(&place.0), open_postgres(&place.0));
+    let archives: [Arc<dyn Archive>; 2] = [Arc::new(one.unwrap()), Arc::new(two.unwrap())];
+    archives[0].begin(session("s")).await.unwrap();
+    assert_eq!(archives[1].sessions().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_unreachable_and_no_password_is_told() {
+    for url in ["postgres://u:secret@127.0.0.1:1/d", "postgres://u:secret@[broken/d?password=secret"] {
+        let refused = open_postgres(url).await.unwrap_err();
+        assert!(matches!(refused, OpenError::Unreachable { .. }), "{refused}");
+        assert!(!format!("{refused} {refused:?}").contains("secret"), "{refused}");
+    }
+}

@@ -1,0 +1,217 @@
+//! One look at the system's table: who belongs to a dead daemon's session.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+
+use crate::mark::{Mark, Owner, Purpose};
+use crate::process::table::{Process, pids};
+
+/// How much of an environment is read. The kernel takes no longer one unless told so.
+const ENVIRON_MAX: u64 = 4 << 20;
+
+/// A process to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) process: Process,
+    pub(super) purpose: Purpose,
+}
+
+/// What one look saw.
+pub(super) struct Sight {
+    pub(super) found: Vec<Found>,
+    /// Whether nobody can have been overlooked.
+    pub(super) is_clear: bool,
+}
+
+/// Looks for one session's processes.
+pub(super) struct Look {
+    session: String,
+    us: Owner,
+    /// Who was there the last time, with when it started, and what there was to be known of it.
+    last: HashMap<i32, (u64, Carried)>,
+}
+
+impl Look {
+    pub(super) fn new(session: &str) -> io::Result<Self> {
+        Ok(Self { session: session.to_owned(), us: Owner::ourselves()?, last: HashMap::new() })
+    }
+
+    /// Who is there now.
+    ///
+    /// The table can't be read in one instant. A process that is gone when its line is read may
+    /// have started another one behind our back, and one that is just executing a program shows
+    /// no environment: then the sight is not clear. A chain of processes that go on forking has
+    /// at each instant one that is listed, so a clear sight without it means that it has ended.
+    /// The new ones are read first: they are the ones that may be gone soon.
+    pub(super) fn again(&mut self) -> io::Result<Sight> {
+        let mut pids = pids()?;
+        pids.sort_by_key(|pid| self.last.contains_key(pid));
+        let (mut table, mut known, mut now) = (Vec::new(), Known::default(), HashMap::new());
+        let mut is_clear = true;
+        for pid in pids {
+            let Some(process) = Process::read(pid) else {
+                is_clear = false;
+                continue;
+            };
+            table.push(process);
+            let before = self.last.remove(&pid).filter(|(started, _)| *started == process.started);
+            let carried = match before.map(|(_, carried)| carried) {
+                // Nobody is given a mark later on.
+                Some(Carried::None) => Carried::None,
+                before => {
+                    let carried = mark_of(pid);
+                    // One that shows nothing for the second time is no forking chain's.
+                    is_clear &= !matches!(carried, Carried::Unclear) || before.is_some();
+                    carried
+                }
+            };
+            if let Carried::Mark(mark) = &carried {
+                known.take(pid, mark, &self.session, &self.us);
+            }
+            now.insert(pid, (process.started, carried));
+        }
+        self.last = now;
+        known.spare_our_own(self.us.pid, &table);
+        Ok(Sight { found: known.all(&table), is_clear })
+    }
+}
+
+/// What an environment says.
+enum Carried {
+    Mark(Mark),
+    /// No mark, or one that is not for us to read.
+    None,
+    /// There is no environment, now at least.
+    Unclear,
+}
+
+/// The mark that a process of our user carries.
+fn mark_of(pid: i32) -> Carried {
+    match environ_of(pid) {
+        Ok(Some(environ)) if environ.is_empty() => Carried::Unclear,
+        Ok(Some(environ)) => Mark::find(&environ).map_or(Carried::None, Carried::Mark),
+        Ok(None) => Carried::None,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Carried::None,
+        Err(_) => Carried::Unclear,
+    }
+}
+
+/// `None`: it is another user's.
+fn environ_of(pid: i32) -> io::Result<Option<Vec<u8>>> {
+    let file = std::fs::File::open(format!("/proc/{pid}/environ"))?;
+    let owner = file.metadata()?.uid();
+    let mut environ = Vec::new();
+    file.take(ENVIRON_MAX).read_to_end(&mut environ)?;
+    // What a dying process has is shown as the system's; it is empty then.
+    Ok((owner == rustix::process::geteuid().as_raw() || environ.is_empty()).then_some(environ))
+}
+
+/// What the marks say.
+#[derive(Default)]
+struct Known {
+    /// Who carries the session's mark, from an owner that is dead.
+    marked: HashMap<i32, Mark>,
+    /// Who is not to be touched.
+    spared: HashSet<i32>,
+    /// Which owners are dead.
+    dead: HashMap<(i32, u64), bool>,
+}
+
+impl Known {
+    /// Takes what the mark of a process says.
+    fn take(&mut self, pid: i32, mark: &Mark, session: &str, us: &Owner) {
+        let owner = &mark.owner;
+        if !*self.dead.entry((owner.pid, owner.started)).or_insert_with(|| owner.is_dead(us)) {
+            self.spared.insert(pid);
+        } else if *mark.session == *session {
+            self.marked.insert(pid, mark.clone());
+        }
+    }
+
+    /// Ourselves, whom we descend from, and what we started.
+    fn spare_our_own(&mut self, us: i32, table: &[Process]) {
+        let parents: HashMap<i32, i32> = table.iter().map(|p| (p.pid, p.parent)).collect();
+        let ancestors = |of: i32| std::iter::successors(Some(of), |pid| parents.get(pid).copied());
+        // A table that changes while it is read could hold a cycle.
+        let bounded = |of: i32| ancestors(of).take(table.len() + 1);
+        let below_us = table.iter().map(|p| p.pid).filter(|&pid| bounded(pid).any(|above| above == us));
+        let ours: Vec<i32> = bounded(us).chain(below_us).collect();
+        self.spared.extend(ours);
+        // Where it is the system's or the container's first process.
+        self.spared.insert(1);
+    }
+
+    /// The marked ones, their descendants, and the POSIX sessions that they made.
+    fn all(&self, table: &[Process]) -> Vec<Found> {
+        // A marked process is in the session where its daemon was, until it makes one itself.
+        let not_theirs: HashSet<i32> =
+            self.marked.values().map(|mark| mark.owner.session).chain([0]).collect();
+        let mut found: HashMap<i32, Found> = HashMap::new();
+        let mut sessions: HashMap<i32, Purpose> = HashMap::new();
+        loop {
+            let before = found.len();
+            for &process in table {
+                if found.contains_key(&process.pid) || self.spared.contains(&process.pid) {
+                    continue;
+                }
+                let purpose = self.marked.get(&process.pid).map(|mark| mark.purpose);
+                let by_parent = || found.get(&process.parent).map(|parent| parent.purpose);
+                let by_session = || sessions.get(&process.session).copied();
+                let Some(purpose) = purpose.or_else(by_parent).or_else(by_session) else { continue };
+                found.insert(process.pid, Found { process, purpose });
+                if !not_theirs.contains(&process.session) {
+                    sessions.entry(process.session).or_insert(purpose);
+                }
+            }
+            if found.len() == before {
+                return found.into_values().collect();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows are `PID, PARENT, SESSION`.
+    fn table(rows: &[(i32, i32, i32)]) -> Vec<Process> {
+        rows.iter()
+            .map(|&(pid, parent, session)| Process { pid, parent, session, state: b'S', started: 1 })
+            .collect()
+    }
+
+    /// A daemon with the number 90, in session 80, that is dead; we are 50.
+    fn found(marked: &[i32], spared: &[i32], rows: &[(i32, i32, i32)]) -> Vec<i32> {
+        let owner = Owner { pid: 90, started: 1, session: 80, namespace: "n".into() };
+        let mark = Mark { owner, purpose: Purpose::Command, session: "s".into() };
+        let mut known = Known {
+            marked: marked.iter().map(|&pid| (pid, mark.clone())).collect(),
+            spared: spared.iter().copied().collect(),
+            dead: HashMap::new(),
+        };
+        let table = table(rows);
+        known.spare_our_own(50, &table);
+        let mut pids: Vec<_> = known.all(&table).iter().map(|found| found.process.pid).collect();
+        pids.sort_unstable();
+        pids
+    }
+
+    #[test]
+    fn a_tree_is_found_by_marks_parents_and_sessions_and_nobody_else() {
+        let rows: [(&str, &[i32], &[i32], &[(i32, i32, i32)], &[i32]); 8] = [
+            ("marked", &[100], &[], &[(100, 1, 100), (101, 1, 101)], &[100]),
+            ("below it, scrubbed", &[100], &[], &[(102, 101, 102), (101, 100, 101), (100, 1, 100)], &[100, 101, 102]),
+            ("its session, orphaned", &[101], &[], &[(101, 1, 100), (102, 1, 100)], &[101, 102]),
+            ("not yet a session of its own", &[100], &[], &[(100, 1, 80), (80, 1, 80), (81, 80, 80)], &[100]),
+            ("a session from outside", &[100], &[], &[(100, 1, 0), (101, 1, 0)], &[100]),
+            ("a live daemon's", &[100], &[101], &[(100, 1, 100), (101, 100, 100), (102, 101, 102)], &[100]),
+            ("we ourselves", &[60, 50, 51, 100], &[], &[(60, 1, 60), (50, 60, 60), (51, 50, 51), (100, 1, 100)], &[100]),
+            ("beside us", &[60], &[], &[(60, 1, 60), (50, 60, 60), (61, 60, 60)], &[]),
+        ];
+        for (claim, marked, spared, table, expected) in rows {
+            assert_eq!(found(marked, spared, table), expected, "{claim}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Processes of a dead daemon: found by the mark in their environment, and ended.
+//!
+//! A supervisor ends its tree when the pipe to us closes, so there is something to do here only
+//! for one that was killed too, or that hasn't got round to it yet. What is ended: every process
+//! of ours that carries the session's mark and whose owner (the daemon that started it) is dead,
+//! supervisors included; all their descendants; and all that is in a POSIX session which one of
+//! them made. So a process that scrubbed its environment is found as long as its parent or its
+//! POSIX session tells where it comes from. Process 1 of a PID namespace takes all of it along.
+//!
+//! What isn't found: where the supervisor was no process 1 of a namespace, a process that threw
+//! its environment away (or wrote over it, as some servers do to show a status there), made a
+//! session of its own *and* lost its parent; and one that runs as another user and was orphaned.
+//!
+//! What is never touched: processes of an owner that lives, ourselves, whom we descend from,
+//! and what we started.
+
+mod look;
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use midturn_core::rules::id::SessionId;
+use nix::sys::signal::Signal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::task::spawn_blocking;
+
+use self::look::{Found, Look, Sight};
+use crate::mark::Purpose;
+use crate::planted::{Fault, planted};
+use crate::process::table::send;
+
+/// How long all of it may take. What is stuck in the kernel (a dead network disk, say) doesn't
+/// die sooner for being waited for.
+pub const DEADLINE: Duration = Duration::from_secs(10);
+
+/// How long it goes on looking without finding anybody when others come and go so quickly that
+/// nothing can be seen clearly.
+const LOOKS_ON: Duration = Duration::from_secs(1);
+
+/// How long a git command of ours may go on: ended in the middle, it leaves half a merge.
+const GIT_ENDS_ITSELF: Duration = Duration::from_secs(5);
+
+/// How often it is looked for git commands before none is there.
+const GIT_LOOKS: usize = 5;
+
+/// How long a git command has after SIGTERM to take its locks away.
+const GIT_TIDIES_UP: Duration = Duration::from_secs(2);
+
+/// Why it isn't sure that nothing is left.
+#[derive(Debug, thiserror::Error)]
+pub enum LeftoversError {
+    /// The system's table can't be read.
+    #[error("the processes that the last daemon left can't be looked for: {0}")]
+    NotFound(#[from] io::Error),
+    /// Some don't die.
+    #[error("of the processes that the last daemon left, these don't end (end them by hand): {0:?}")]
+    Alive(Vec<i32>),
+}
+
+/// Ends all that a dead daemon left of this session and returns when it is gone, after at most
+/// [`DEADLINE`]: how many processes were ended. Called before the session goes on.
+///
+/// # Errors
+/// When the table of processes can't be read, or when something doesn't die.
+pub async fn end(session: &SessionId) -> Result<usize, LeftoversError> {
+    if planted(Fault::NoLeftovers) {
+        return Ok(0);
+    }
+    let session = session.clone();
+    let ended = spawn_blocking(move || Hunt::new(session.as_str())?.to_the_end());
+    ended.await.map_err(|error| io::Error::other(error.to_string()))?
+}
+
+/// Those that were found so far, each held, so that no signal hits another with its number.
+struct Hunt {
+    look: Look,
+    until: Instant,
+    held: HashMap<(i32, u64), Held>,
+}
+
+struct Held {
+    pid: i32,
+    process: OwnedFd,
+    purpose: Purpose,
+}
+
+impl Hunt {
+    fn new(session: &str) -> io::Result<Self> {
+        Ok(Self { look: Look::new(session)?, until: Instant::now() + DEADLINE, held: HashMap::new() })
+    }
+
+    fn to_the_end(mut self) -> Result<usize, LeftoversError> {
+        self.let_git_finish()?;
+        let mut ended = 0;
+        loop {
+            self.stop_all()?;
+            if self.held.is_empty() {
+                return Ok(ended);
+            }
+            for held in self.held.values() {
+                send(&held.process, Signal::SIGKILL)?;
+            }
+            ended += self.held.len();
+            let alive = self.until_dead(self.until)?;
+            if !alive.is_empty() {
+                return Err(LeftoversError::Alive(alive));
+            }
+            // Once more: a death may have let something loose that nobody saw.
+            self.held.clear();
+        }
+    }
+
+    /// Holds whom it doesn't hold yet, and stops them: what is stopped can neither fork nor
+    /// lose a child to somebody else. It looks until it sees clearly that there is nobody new.
+    fn stop_all(&mut self) -> io::Result<()> {
+        let mut found_last = Instant::now();
+        while Instant::now() < self.until {
+            let (fresh, is_clear) = self.hold_all()?;
+            if !fresh.is_empty() {
+                found_last = Instant::now();
+            } else if is_clear || found_last.elapsed() > LOOKS_ON {
+                return Ok(());
+            }
+            for key in fresh {
+                send(&self.held[&key].process, Signal::SIGSTOP)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks, and holds whom it doesn't hold yet, unless it is dead and waits for its parent.
+    /// Who that is, and whether nobody can have been overlooked.
+    fn hold_all(&mut self) -> io::Result<(Vec<(i32, u64)>, bool)> {
+        let mut fresh = Vec::new();
+        let Sight { found, mut is_clear } = self.look.again()?;
+        for Found { process, purpose } in found {
+            let key = (process.pid, process.started);
+            if self.held.contains_key(&key) {
+                continue;
+            }
+            match process.hold()? {
+                Some(held) if !is_dead(&held)? => {
+                    self.held.insert(key, Held { pid: process.pid, process: held, purpose });
+                    fresh.push(key);
+                }
+                // It may have started another one since the table was read.
+                Some(_) | None => is_clear = false,
+            }
+        }
+        Ok((fresh, is_clear))
+    }
+
+    /// Waits for git commands of the dead daemon, then asks them to end and to tidy up.
+    fn let_git_finish(&mut self) -> io::Result<()> {
+        let until = Instant::now() + GIT_ENDS_ITSELF;
+        let mut looks = 0;
+        while looks < GIT_LOOKS {
+            looks += 1;
+            let (_, is_clear) = self.hold_all()?;
+            self.held.retain(|_, held| held.purpose == Purpose::Git);
+            if self.held.is_empty() && is_clear {
+                break;
+            } else if self.held.is_empty() {
+                continue;
+            } else if !self.until_dead(until)?.is_empty() {
+                for held in self.held.values() {
+                    send(&held.process, Signal::SIGTERM)?;
+                }
+                self.until_dead(Instant::now() + GIT_TIDIES_UP)?;
+                break;
+            }
+            // One git command may have started another, which goes on.
+            self.held.clear();
+            looks = 0;
+        }
+        self.held.clear();
+        Ok(())
+    }
+
+    /// Waits for the deaths of all that are held; who is alive then.
+    fn until_dead(&self, until: Instant) -> io::Result<Vec<i32>> {
+        let mut alive = Vec::new();
+        for held in self.held.values() {
+            if !is_dead_by(&held.process, until.saturating_duration_since(Instant::now()))? {
+                alive.push(held.pid);
+            }
+        }
+        Ok(alive)
+    }
+}
+
+fn is_dead(held: &OwnedFd) -> io::Result<bool> {
+    is_dead_by(held, Duration::ZERO)
+}
+
+fn is_dead_by(held: &OwnedFd, patience: Duration) -> io::Result<bool> {
+    let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+    let mut ends = [PollFd::new(held, PollFlags::IN)];
+    Ok(rustix::io::retry_on_intr(|| poll(&mut ends, Some(&patience)))? > 0)
+}

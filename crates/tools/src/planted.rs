@@ -1,0 +1,62 @@
+//! Faults planted on purpose, which the crash harness has to find. Without the feature
+//! `planted-faults` none of this is in the program: every question is answered `false` when it
+//! is compiled.
+
+/// A fault of this crate's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// An abort ends the command's process group only.
+    GroupKillOnly,
+    /// A dead daemon's processes are not looked for.
+    NoLeftovers,
+    /// A supervisor doesn't end its tree when the daemon dies.
+    SupervisorIgnoresPipe,
+}
+
+#[cfg(not(feature = "planted-faults"))]
+mod absent {
+    /// Never.
+    pub(crate) const fn planted(_: super::Fault) -> bool {
+        false
+    }
+
+    /// Nothing is handed on to supervisors.
+    pub(crate) const fn handed_on() -> Option<(&'static str, &'static str)> {
+        None
+    }
+}
+
+#[cfg(feature = "planted-faults")]
+mod present {
+    use std::sync::OnceLock;
+
+    use super::Fault;
+
+    /// The variable that names the fault; other crates have faults of their own in it.
+    const VARIABLE: &str = "MIDTURN_PLANTED";
+
+    fn word() -> Option<&'static str> {
+        static WORD: OnceLock<Option<String>> = OnceLock::new();
+        WORD.get_or_init(|| std::env::var(VARIABLE).ok()).as_deref()
+    }
+
+    /// Whether this fault is planted.
+    pub(crate) fn planted(fault: Fault) -> bool {
+        word()
+            == Some(match fault {
+                Fault::GroupKillOnly => "group_kill_only",
+                Fault::NoLeftovers => "no_leftovers",
+                Fault::SupervisorIgnoresPipe => "supervisor_ignores_pipe",
+            })
+    }
+
+    /// What supervisors have to be told; their environment is a new one.
+    pub(crate) fn handed_on() -> Option<(&'static str, &'static str)> {
+        word().map(|word| (VARIABLE, word))
+    }
+}
+
+#[cfg(not(feature = "planted-faults"))]
+pub(crate) use absent::{handed_on, planted};
+#[cfg(feature = "planted-faults")]
+pub(crate) use present::{handed_on, planted};

@@ -1,0 +1,103 @@
+//! Lines of the system's table of processes, and a hold on the process that a line names.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use nix::sys::signal::Signal;
+use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+
+/// A line of the system's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) parent: i32,
+    /// The POSIX session; 0 when it was made outside of our PID namespace.
+    pub(crate) session: i32,
+    pub(crate) state: u8,
+    /// Together with the number it names a process for good, until the machine starts anew.
+    pub(crate) started: u64,
+}
+
+impl Process {
+    pub(crate) fn read(pid: i32) -> Option<Self> {
+        Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// Our own line, with the numbers that others know us by.
+    pub(crate) fn ourselves() -> io::Result<Self> {
+        let line = std::fs::read_to_string("/proc/self/stat")?;
+        Self::parse(&line).ok_or_else(|| io::Error::other("/proc/self/stat can't be read"))
+    }
+
+    /// `PID (NAME) STATE PPID PGRP SESSION … STARTTIME …`; the name may hold blanks and brackets.
+    fn parse(stat: &str) -> Option<Self> {
+        let (head, tail) = stat.rsplit_once(") ")?;
+        let pid = head.split_once(' ')?.0.parse().ok()?;
+        let mut fields = tail.split(' ');
+        let state = *fields.next()?.as_bytes().first()?;
+        let parent = fields.next()?.parse().ok()?;
+        let session = fields.nth(1)?.parse().ok()?;
+        let started = fields.nth(15)?.parse().ok()?;
+        Some(Self { pid, parent, session, state, started })
+    }
+
+    /// Whether it is more than a line that waits for its parent.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.state != b'Z' && self.state != b'X'
+    }
+
+    /// A hold on this very process: its number may have gone to another one meanwhile, so it
+    /// is held first and looked at again. `None`: it is gone.
+    pub(crate) fn hold(&self) -> io::Result<Option<OwnedFd>> {
+        let pid = rustix::process::Pid::from_raw(self.pid).ok_or(io::ErrorKind::InvalidData)?;
+        let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { return Ok(None) };
+        Ok(Self::read(self.pid).filter(|now| now.started == self.started).map(|_| held))
+    }
+
+    /// Signals this very process. One that is gone needs no signal.
+    pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
+        self.hold()?.map_or(Ok(()), |held| send(&held, signal))
+    }
+}
+
+/// Signals the process that is held.
+pub(crate) fn send(held: &OwnedFd, signal: Signal) -> io::Result<()> {
+    let signal = rustix::process::Signal::from_named_raw(signal as i32).ok_or(io::ErrorKind::InvalidData)?;
+    match pidfd_send_signal(held, signal) {
+        // A process that changed its user is out of our reach; it is waited for all the same.
+        Ok(()) | Err(rustix::io::Errno::SRCH | rustix::io::Errno::PERM) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// The numbers of all processes that can be seen.
+pub(crate) fn pids() -> io::Result<Vec<i32>> {
+    let entries = std::fs::read_dir("/proc")?;
+    Ok(entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// The whole table, as far as it can be read.
+pub(crate) fn processes() -> io::Result<Vec<Process>> {
+    Ok(pids()?.into_iter().filter_map(Process::read).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_blanks_and_brackets_is_read_over() {
+        let line = "42 (a) b (c) S 7 41 40 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 99887 1 2";
+        let process = Process::parse(line).unwrap();
+        assert_eq!(process, Process { pid: 42, parent: 7, session: 40, state: b'S', started: 99887 });
+        assert_eq!(Process::parse("42 (a"), None);
+    }
+
+    #[test]
+    fn we_find_ourselves_and_can_be_held() {
+        let us = Process::ourselves().unwrap();
+        assert_eq!(us.pid.cast_unsigned(), std::process::id());
+        assert!(us.is_alive() && us.hold().unwrap().is_some());
+        assert!(Process { started: us.started + 1, ..us }.hold().unwrap().is_none());
+    }
+}

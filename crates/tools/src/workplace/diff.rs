@@ -1,0 +1,67 @@
+//! What an agent's branch changed since it began, with what is not committed yet.
+
+use std::path::Path;
+
+use midturn_core::engine::ports::Diff;
+
+use super::git::{Git, GitError};
+use super::snapshot::Scratch;
+use super::worktree::{State, Worktree};
+
+/// How much of a patch is given, in bytes.
+const PATCH_MAX: usize = 1 << 20;
+
+/// The difference between the branch's start and what is in the worktree, or on the branch
+/// where there is no worktree any more. `scratch` is the folder for scratch folders.
+pub(super) async fn diff(worktree: &Worktree, state: State, scratch: &Path) -> Result<Diff, GitError> {
+    match state {
+        State::Usable => {
+            let git = worktree.git();
+            let scratch = Scratch::new(scratch, &git).await?;
+            let diff = with_uncommitted(worktree, &git, &scratch).await;
+            scratch.remove().await;
+            diff
+        }
+        State::Gone => patch(worktree, &worktree.repository.git(), &worktree.reference(), None).await,
+        State::Broken => {
+            let note = format!(
+                "{} is no worktree any more, so only what is on the branch is shown",
+                worktree.top.display()
+            );
+            patch(worktree, &worktree.repository.git(), &worktree.reference(), Some(&note)).await
+        }
+    }
+}
+
+async fn with_uncommitted(worktree: &Worktree, git: &Git<'_>, scratch: &Scratch) -> Result<Diff, GitError> {
+    let snapshot = scratch.snapshot(git).await?;
+    let note = snapshot.left_out.map(|complaint| format!("not all files could be read: {complaint}"));
+    patch(worktree, &scratch.git(git), &snapshot.tree, note.as_deref()).await
+}
+
+/// A note goes before the patch, where tools that apply patches read over it.
+async fn patch(worktree: &Worktree, git: &Git<'_>, end: &str, note: Option<&str>) -> Result<Diff, GitError> {
+    // A plumbing command: no person's settings change its form, and no program of the
+    // repository's choice is run.
+    let words = [
+        "diff-tree",
+        "-r",
+        "--patch",
+        "--find-renames",
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        &worktree.start,
+        end,
+    ];
+    let (bytes, cut) = git.head_of(&words, PATCH_MAX).await?;
+    let mut patch = note.map(|note| format!("[{note}]\n")).unwrap_or_default();
+    patch.push_str(&String::from_utf8_lossy(&bytes));
+    let truncated = cut || patch.len() > PATCH_MAX;
+    if truncated {
+        patch.truncate(patch.floor_char_boundary(PATCH_MAX));
+        // Whole lines only.
+        patch.truncate(patch.rfind('\n').map_or(patch.len(), |end| end + 1));
+    }
+    Ok(Diff { branch: worktree.branch.clone(), start: worktree.start.clone(), patch, truncated })
+}

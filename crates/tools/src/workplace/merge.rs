@@ -1,0 +1,271 @@
+//! An agent's branch into what the project folder has checked out. Nothing is forced: the merge
+//! is tried where it touches nothing, made as a commit, and the project folder then moves on to
+//! that commit, which git refuses when it would cost anybody a change. So there is no instant
+//! at which the project folder is in the middle of a merge.
+
+use std::path::Path;
+
+use midturn_core::engine::ports::Merge;
+
+use super::git::{Git, GitError, parts};
+use super::relative;
+use super::snapshot::Scratch;
+use super::worktree::{Repository, State, Worktree};
+
+/// How often it is tried again when somebody commits in the project folder meanwhile.
+const LOOKS: usize = 3;
+
+/// How many names a sentence lists.
+const NAMES_MAX: usize = 5;
+
+/// Who makes a merge's commit; its author is the person, where git knows one.
+const MIDTURN: &str = "midturn";
+
+/// What git is in the middle of when there is such a file.
+const UNDER_WAY: [(&str, &str); 5] = [
+    ("MERGE_HEAD", "a merge"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply", "a rebase"),
+];
+
+/// One merge.
+pub(super) struct Merging<'a> {
+    pub(super) repository: &'a Repository,
+    pub(super) worktree: &'a Worktree,
+    pub(super) state: State,
+    pub(super) agent: &'a str,
+    /// The folder for scratch folders.
+    pub(super) scratch: &'a Path,
+}
+
+/// What became of the last step.
+enum Forwarded {
+    Done,
+    /// HEAD is not where it was.
+    Moved,
+    Refused(String),
+}
+
+impl Merging<'_> {
+    pub(super) async fn merge(&self) -> Result<Merge, GitError> {
+        let git = self.repository.git().by(MIDTURN);
+        if let Some(why) = self.in_the_way(&git).await? {
+            return Ok(Merge::Refused(why));
+        }
+        let Some(tip) = commit_at(&git, &self.worktree.reference()).await? else {
+            return Ok(Merge::Refused(format!("the branch {} is gone", self.worktree.branch)));
+        };
+        if let Some(why) = self.uncommitted(&tip).await? {
+            return Ok(Merge::Refused(why));
+        }
+        for _ in 0..LOOKS {
+            if let Some(done) = self.attempt(&git, &tip).await? {
+                return Ok(done);
+            }
+        }
+        Ok(Merge::Refused("somebody else is committing in the project folder: try again".to_owned()))
+    }
+
+    /// `None`: HEAD moved meanwhile.
+    async fn attempt(&self, git: &Git<'_>, tip: &str) -> Result<Option<Merge>, GitError> {
+        let Some(head) = commit_at(git, "HEAD").await? else {
+            return Ok(Some(Merge::Refused("the project folder has no commit yet to merge into".to_owned())));
+        };
+        if git.is(&["merge-base", "--is-ancestor", tip, &head]).await? {
+            return Ok(Some(Merge::UpToDate));
+        }
+        let new = if git.is(&["merge-base", "--is-ancestor", &head, tip]).await? {
+            tip.to_owned()
+        } else {
+            let conflicts = self.conflicts(git, &head, tip).await?;
+            if !conflicts.is_empty() {
+                return Ok(Some(Merge::Conflicts(conflicts)));
+            }
+            self.commit(git, &head, tip).await?
+        };
+        Ok(match self.forward(git, &head, &new).await? {
+            Forwarded::Done => Some(Merge::Merged(new)),
+            Forwarded::Moved => None,
+            Forwarded::Refused(why) => Some(Merge::Refused(why)),
+        })
+    }
+
+    /// What is in the way whatever the branch holds.
+    async fn in_the_way(&self, git: &Git<'_>) -> Result<Option<String>, GitError> {
+        let folder = git.text(&["rev-parse", "--absolute-git-dir"]).await?;
+        let is_there = |(file, _): &&(&str, &str)| Path::new(&folder).join(file).symlink_metadata().is_ok();
+        if let Some((_, what)) = UNDER_WAY.iter().find(is_there) {
+            return Ok(Some(format!(
+                "{what} is under way in the project folder: finish it or give it up first"
+            )));
+        }
+        if git.maybe(&["symbolic-ref", "--quiet", "HEAD"]).await?.is_none() {
+            return Ok(Some("the project folder is on no branch (detached HEAD): switch to one first".to_owned()));
+        }
+        let unmerged = git.bytes(&["ls-files", "--unmerged", "-z"]).await?;
+        Ok(parts(&unmerged).next().map(|_| {
+            "there are conflicts in the project folder that nobody has resolved: resolve them first".to_owned()
+        }))
+    }
+
+    /// Says what is in the worktree and not on the branch.
+    async fn uncommitted(&self, tip: &str) -> Result<Option<String>, GitError> {
+        let top = self.worktree.top.display();
+        match self.state {
+            State::Gone => return Ok(None),
+            State::Broken => {
+                return Ok(Some(format!(
+                    "{top} is no worktree any more, so what is not committed there can't be seen: \
+                     `git worktree repair {top}` may help; without the folder the branch can be merged"
+                )));
+            }
+            State::Usable => {}
+        }
+        let git = self.worktree.git();
+        let scratch = Scratch::new(self.scratch, &git).await?;
+        let files = async {
+            let tree = scratch.snapshot(&git).await?.tree;
+            let words = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", tip, &tree];
+            scratch.git(&git).bytes(&words).await
+        };
+        let files = files.await;
+        scratch.remove().await;
+        Ok(list(&self.names(parts(&files?))).map(|files| {
+            format!(
+                "{} has work that is not committed ({files}): that is done when its run ends, so merge then; \
+                 if no run of it is going on, commit or remove it in {top}",
+                self.agent
+            )
+        }))
+    }
+
+    /// The files that conflict. It is tried in a scratch folder, so with conflicts not even
+    /// the repository's objects have changed.
+    async fn conflicts(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<Vec<String>, GitError> {
+        let scratch = Scratch::new(self.scratch, git).await?;
+        let words = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", head, tip];
+        let answer = scratch.git(git).yes_or_no(&words).await;
+        scratch.remove().await;
+        let (clean, answer) = answer?;
+        // The tree comes first.
+        let files = self.names(parts(&answer).skip(1));
+        match (clean, files.is_empty()) {
+            (true, _) => Ok(Vec::new()),
+            (false, false) => Ok(files),
+            (false, true) => Err(GitError::Failed {
+                command: "merge-tree".to_owned(),
+                complaint: "it speaks of conflicts and names none".to_owned(),
+            }),
+        }
+    }
+
+    async fn commit(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<String, GitError> {
+        let tree = git.bytes(&["merge-tree", "--write-tree", "--no-messages", "-z", head, tip]).await?;
+        let tree = String::from_utf8_lossy(parts(&tree).next().unwrap_or_default()).into_owned();
+        let message =
+            format!("Merge branch '{}'\n\nThe work of {}, merged by midturn.", self.worktree.branch, self.agent);
+        let git = match author(git).await {
+            Some((name, email)) => git.clone().with("GIT_AUTHOR_NAME", name).with("GIT_AUTHOR_EMAIL", email),
+            None => git.clone(),
+        };
+        git.text(&["commit-tree", &tree, "-p", head, "-p", tip, "-m", &message]).await
+    }
+
+    /// Moves the project folder on to a commit that is ahead of its HEAD.
+    async fn forward(&self, git: &Git<'_>, head: &str, new: &str) -> Result<Forwarded, GitError> {
+        // Options that the branch is configured with go last but for these.
+        let words = [
+            "merge",
+            "--ff-only",
+            "--no-squash",
+            "--no-stat",
+            "--no-autostash",
+            "--no-overwrite-ignore",
+            "--no-verify-signatures",
+            "--quiet",
+            new,
+        ];
+        let action = format!("midturn merge {}", self.worktree.branch);
+        match git.clone().with("GIT_REFLOG_ACTION", action).bytes(&words).await {
+            Ok(_) => Ok(Forwarded::Done),
+            Err(GitError::Failed { .. }) if commit_at(git, "HEAD").await?.as_deref() != Some(head) => {
+                Ok(Forwarded::Moved)
+            }
+            Err(GitError::Failed { command, complaint }) => match refusal(&complaint) {
+                Some(why) => Ok(Forwarded::Refused(why)),
+                None => Err(GitError::Failed { command, complaint }),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// As the person in the project folder would write them.
+    fn names<'a>(&self, paths: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
+        paths.map(|path| relative(&self.repository.prefix, &String::from_utf8_lossy(path))).collect()
+    }
+}
+
+async fn commit_at(git: &Git<'_>, name: &str) -> Result<Option<String>, GitError> {
+    git.maybe(&["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).await
+}
+
+/// The person's name and address, if git was told; it isn't to make up any.
+async fn author(git: &Git<'_>) -> Option<(String, String)> {
+    // Failures mean the same: nobody is known.
+    let name = git.maybe(&["config", "--get", "user.name"]).await.ok().flatten()?;
+    let email = git.maybe(&["config", "--get", "user.email"]).await.ok().flatten()?;
+    (!name.is_empty() && !email.is_empty()).then_some((name, email))
+}
+
+/// What git's complaint means where it refused before it changed anything.
+fn refusal(complaint: &str) -> Option<String> {
+    let names: Vec<_> = complaint.split("; ").filter_map(|line| line.strip_prefix('\t')).collect();
+    let files = list(&names).unwrap_or_else(|| complaint.to_owned());
+    if complaint.contains("untracked") {
+        Some(format!("untracked files in the project folder are in the way ({files}): move or remove them first"))
+    } else if complaint.contains("would be overwritten") || complaint.contains("not uptodate") {
+        Some(format!("uncommitted changes in the project folder are in the way ({files}): commit or stash them first"))
+    } else if complaint.contains(".lock': File exists") {
+        Some(format!("another git command is at work in the project folder, or was killed there: {complaint}"))
+    } else {
+        None
+    }
+}
+
+/// Some names. `None`: there are none.
+fn list(names: &[impl AsRef<str>]) -> Option<String> {
+    let shown: Vec<_> = names.iter().take(NAMES_MAX).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(NAMES_MAX) {
+        0 if shown.is_empty() => None,
+        0 => Some(shown.join(", ")),
+        more => Some(format!("{} and {more} more", shown.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_refuses_is_said_in_a_sentence() {
+        let rows = [
+            (
+                "error: Your local changes to the following files would be overwritten by merge:; \ta b.txt; \tb; \
+                 Please commit your changes or stash them before you merge.; Aborting",
+                Some("uncommitted changes in the project folder are in the way (a b.txt, b): commit or stash them first"),
+            ),
+            (
+                "error: The following untracked working tree files would be overwritten by merge:; \tn.txt; Please \
+                 move or remove them before you merge.; Aborting",
+                Some("untracked files in the project folder are in the way (n.txt): move or remove them first"),
+            ),
+            ("fatal: write error: No space left on device", None),
+        ];
+        for (complaint, sentence) in rows {
+            assert_eq!(refusal(complaint).as_deref(), sentence);
+        }
+        assert_eq!(list(&["1", "2", "3", "4", "5", "6", "7"]).unwrap(), "1, 2, 3, 4, 5 and 2 more");
+    }
+}

@@ -1,0 +1,108 @@
+//! All that is in a worktree, as a tree that leaves no trace: the agent's index is not touched,
+//! and what has to be stored for it goes to a scratch folder instead of the repository.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use tokio::task::spawn_blocking;
+
+use super::git::{Git, GitError};
+use super::record::SCRATCH;
+use crate::root::TEMPORARY;
+
+/// A place for objects that nobody will miss.
+pub(super) struct Scratch {
+    folder: TempDir,
+}
+
+/// What a worktree holds.
+pub(super) struct Snapshot {
+    pub(super) tree: String,
+    /// What could not be read of it, in git's words.
+    pub(super) left_out: Option<String>,
+}
+
+impl Scratch {
+    /// In the folder `beside`, for objects that are to be seen beside those of the repository.
+    pub(super) async fn new(beside: &Path, git: &Git<'_>) -> Result<Self, GitError> {
+        let objects = git.text(&["rev-parse", "--path-format=absolute", "--git-path", "objects"]).await?;
+        let beside = beside.to_owned();
+        let folder = off_the_runtime(move || {
+            let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(beside)?;
+            let info = folder.path().join("objects/info");
+            std::fs::create_dir_all(&info)?;
+            std::fs::write(info.join("alternates"), objects + "\n")?;
+            Ok(folder)
+        });
+        Ok(Self { folder: folder.await? })
+    }
+
+    /// Git that stores what it makes in here.
+    pub(super) fn git<'a>(&self, git: &Git<'a>) -> Git<'a> {
+        git.clone().with("GIT_OBJECT_DIRECTORY", self.folder.path().join("objects"))
+    }
+
+    /// The tree of all files of the worktree that `git` works in, those that are ignored apart.
+    pub(super) async fn snapshot(&self, git: &Git<'_>) -> Result<Snapshot, GitError> {
+        let index = self.folder.path().join("index");
+        let theirs = git.text(&["rev-parse", "--path-format=absolute", "--git-path", "index"]).await?;
+        // With it comes what git knows of unchanged files, which are not read again then.
+        let target = index.clone();
+        let copied = off_the_runtime(move || copy(&PathBuf::from(theirs), &target)).await?;
+        let git = self
+            .git(git)
+            .with("GIT_INDEX_FILE", index)
+            .with("GIT_CONFIG_COUNT", "1")
+            .with("GIT_CONFIG_KEY_0", "core.splitIndex")
+            .with("GIT_CONFIG_VALUE_0", "false");
+        if !copied {
+            git.bytes(&["read-tree", "HEAD"]).await?;
+        }
+        let left_out = add_all(&git).await?;
+        Ok(Snapshot { tree: git.text(&["write-tree"]).await?, left_out })
+    }
+
+    /// Takes it away; a failure leaves only rubbish, which the session's next start removes.
+    pub(super) async fn remove(self) {
+        let _ = off_the_runtime(move || self.folder.close()).await;
+    }
+}
+
+/// Puts all files into the index. A file that can't be read, or that is gone while it is being
+/// looked at, doesn't keep the others out.
+async fn add_all(git: &Git<'_>) -> Result<Option<String>, GitError> {
+    let ours = format!(":(exclude,top,glob)**/{TEMPORARY}*");
+    let words = ["add", "--all", "--ignore-errors", "--", ":/", &ours];
+    let mut left_out = None;
+    // A second look, for what changed during the first.
+    for _ in 0..2 {
+        match git.bytes(&words).await {
+            Ok(_) => return Ok(None),
+            Err(GitError::Failed { complaint, .. }) => left_out = Some(complaint),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(left_out)
+}
+
+/// Copies an index, its time too: by that git knows which files it has to look into, because
+/// they may have changed in the very instant when it was written. False: there is none.
+fn copy(from: &Path, to: &Path) -> io::Result<bool> {
+    let mut source = match std::fs::File::open(from) {
+        Ok(source) => source,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let written = source.metadata()?.modified()?;
+    let mut target = std::fs::File::create_new(to)?;
+    io::copy(&mut source, &mut target)?;
+    target.set_modified(written)?;
+    Ok(true)
+}
+
+async fn off_the_runtime<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    spawn_blocking(work).await.map_err(io::Error::other)?
+}

@@ -1,0 +1,280 @@
+//! Processes of a dead daemon (issue 3, item 2): found and ended, and nobody else's. Each wait
+//! is for an event: a pipe, or a hold on a process.
+#![allow(clippy::unwrap_used, reason = "this is all test code")]
+
+mod support;
+
+use std::io::{BufRead as _, BufReader};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use midturn_core::engine::ports::Workplace as _;
+use midturn_core::rules::id::SessionId;
+use midturn_tools::leftovers;
+use midturn_tools::process::{Supervision, Supervisor};
+use midturn_tools::workplace::GitWorkplace;
+use rustix::io::Errno;
+use rustix::process::{Signal, pidfd_send_signal};
+use support::project::{Project, run};
+use support::{Mark, is_dead, name, shell, supervisor, supervisors, until_dead};
+use tokio_util::sync::CancellationToken;
+
+const KIND: &str = "MIDTURN_TEST_KIND";
+const SESSION: &str = "MIDTURN_TEST_SESSION";
+const COMMAND: &str = "MIDTURN_TEST_COMMAND";
+const FOLDERS: &str = "MIDTURN_TEST_FOLDERS";
+
+/// Not a test but the daemon of those below: runs a command until it is killed.
+#[tokio::test]
+async fn daemon() {
+    let Ok(word) = std::env::var(KIND) else { return };
+    let var = |name: &str| std::env::var(name).unwrap();
+    let kind = [Supervision::Namespace, Supervision::UserNamespace, Supervision::Subreaper]
+        .into_iter()
+        .find(|kind| kind.as_str() == word)
+        .unwrap();
+    let session = SessionId::new(var(SESSION));
+    let supervisor = supervisor().at_best(kind).grace(Duration::from_secs(600)).of_session(&session);
+    let command = shell(&var(COMMAND), &Mark::named(session.as_str()));
+    let mut print = |bytes: &[u8]| eprint!("{}", String::from_utf8_lossy(bytes));
+    let ended = supervisor.run(&command, &CancellationToken::new(), &mut print).await;
+    // Its supervisor was killed: so is it, soon.
+    assert!(ended.is_err());
+    std::future::pending().await
+}
+
+/// Not a test either: opens an agent's worktree.
+#[tokio::test]
+async fn opener() {
+    let Ok(folders) = std::env::var(FOLDERS) else { return };
+    let (project, state) = folders.split_once(':').unwrap();
+    let session = SessionId::new(std::env::var(SESSION).unwrap());
+    GitWorkplace::new(project, state, &session, |_| place()).open(&name("w")).await.unwrap();
+}
+
+fn place() -> midturn_tools::workplace::AgentPlace {
+    midturn_tools::workplace::AgentPlace::new(midturn_tools::workplace::Isolation::Worktree)
+}
+
+fn ourselves(test: &str) -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).stdout(Stdio::null());
+    command
+}
+
+/// A daemon whose command said `ready` as often as it was to, with holds on all it started.
+struct Daemon {
+    child: Child,
+    mark: Mark,
+    tree: Vec<OwnedFd>,
+    supervisors: Vec<OwnedFd>,
+}
+
+impl Daemon {
+    fn start(kind: Supervision, command: &str, ready: usize) -> Self {
+        let mark = Mark::new();
+        let mut child = ourselves("daemon")
+            .env(KIND, kind.as_str())
+            .env(SESSION, mark.text())
+            .env(COMMAND, command)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let said = lines.map(Result::unwrap).filter(|line| line == "ready").take(ready).count();
+        assert_eq!(said, ready, "{command}");
+        let (tree, supervisors) = (mark.hold(), mark.hold_supervisors());
+        assert!(!tree.is_empty() && !supervisors.is_empty());
+        Self { child, mark, tree, supervisors }
+    }
+
+    fn session(&self) -> SessionId {
+        SessionId::new(self.mark.text())
+    }
+
+    /// Stopped ones can't end their trees; dead ones neither.
+    fn signal_supervisors(&self, signal: Signal) {
+        for supervisor in &self.supervisors {
+            // One that is held twice is gone the second time.
+            assert!(matches!(pidfd_send_signal(supervisor, signal), Ok(()) | Err(Errno::SRCH)));
+        }
+    }
+
+    /// It is not waited for: it stays in the table as somebody who is dead.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+    }
+
+    fn all_dead(&self) -> bool {
+        self.tree.iter().chain(&self.supervisors).all(is_dead)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        for process in self.supervisors.iter().chain(&self.tree) {
+            let _ = pidfd_send_signal(process, Signal::KILL);
+        }
+        let _ = (self.child.kill(), self.child.wait());
+    }
+}
+
+const TREES: [(&str, &str); 4] = [
+    ("alone", "echo ready; echo ready; echo ready; sleep 300; :"),
+    (
+        "sessions of their own and double forks",
+        "setsid sh -c 'echo ready; sleep 300' & (setsid sh -c '(sh -c \"echo ready; sleep 300\" &)' &); echo ready; wait",
+    ),
+    (
+        "SIGTERM ignored",
+        "trap '' TERM HUP; setsid sh -c 'echo ready; sleep 300' & (sh -c 'echo ready; sleep 300' &); echo ready; wait",
+    ),
+    (
+        "always forking",
+        "trap '' TERM; f() { sleep 0.01; (f &); }; (f &); (setsid sh -c 'echo ready; sleep 300' &); echo ready; echo ready; sleep 300",
+    ),
+];
+
+#[tokio::test]
+async fn what_outlived_daemon_and_supervisor_is_ended() {
+    for (claim, command) in TREES {
+        let mut daemon = Daemon::start(Supervision::Subreaper, command, 3);
+        daemon.signal_supervisors(Signal::KILL);
+        until_dead(&daemon.supervisors);
+        daemon.kill();
+        assert!(!daemon.mark.alive().is_empty(), "{claim}");
+        let ended = leftovers::end(&daemon.session()).await.unwrap();
+        assert!(ended >= 1, "{claim}");
+        assert!(daemon.all_dead() && daemon.mark.alive().is_empty(), "{claim}: {:?}", daemon.mark.alive());
+        assert_eq!(leftovers::end(&daemon.session()).await.unwrap(), 0, "{claim}: nothing is left");
+    }
+}
+
+#[tokio::test]
+async fn supervisors_that_do_not_end_their_trees_are_ended_with_them() {
+    for (kind, _) in supervisors() {
+        for (claim, command) in TREES {
+            let mut daemon = Daemon::start(kind, command, 3);
+            daemon.signal_supervisors(Signal::STOP);
+            daemon.kill();
+            let ended = leftovers::end(&daemon.session()).await.unwrap();
+            assert!(ended >= 2, "{kind:?}: {claim}: {ended}");
+            assert!(daemon.all_dead() && daemon.mark.alive().is_empty(), "{kind:?}: {claim}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_process_without_the_mark_is_found_by_its_parent_or_its_session() {
+    let scrubbed = "env -i MIDTURN_TEST_SCRUBBED=NAME /bin/sh -c 'echo ready; sleep 300; :'";
+    let rows = [
+        ("its parent", format!("setsid {scrubbed} & sleep 300")),
+        ("its session", format!("({scrubbed} &); sleep 300")),
+        ("the session of one that made one", format!("setsid sh -c '({scrubbed} &); sleep 300' & wait", scrubbed = scrubbed.replace('\'', "\""))),
+    ];
+    for (claim, command) in rows {
+        let scrubbed = Mark::new();
+        let mut daemon = Daemon::start(Supervision::Subreaper, &command.replace("NAME", scrubbed.text()), 1);
+        let held = scrubbed.hold_by("MIDTURN_TEST_SCRUBBED");
+        assert!(!held.is_empty(), "{claim}");
+        daemon.signal_supervisors(Signal::KILL);
+        until_dead(&daemon.supervisors);
+        daemon.kill();
+        leftovers::end(&daemon.session()).await.unwrap();
+        assert!(held.iter().all(is_dead) && daemon.all_dead(), "{claim}");
+    }
+}
+
+#[tokio::test]
+async fn neither_a_live_daemons_process_nor_another_sessions_is_touched() {
+    for (kind, _) in supervisors() {
+        let live = Daemon::start(kind, "setsid sh -c 'echo ready; sleep 300' & wait", 1);
+        assert_eq!(leftovers::end(&live.session()).await.unwrap(), 0, "{kind:?}: its daemon lives");
+        let mut dead = Daemon::start(kind, "echo ready; sleep 300", 1);
+        dead.signal_supervisors(Signal::STOP);
+        dead.kill();
+        assert_eq!(leftovers::end(&SessionId::new("another")).await.unwrap(), 0, "{kind:?}");
+        assert!(!dead.tree.iter().any(is_dead), "{kind:?}: another session's");
+        assert!(!live.tree.iter().chain(&live.supervisors).any(is_dead), "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn our_own_commands_go_on_while_a_dead_daemons_of_the_same_session_are_ended() {
+    for (kind, supervisor) in supervisors() {
+        let mut dead = Daemon::start(kind, "echo ready; sleep 300", 1);
+        let supervisor: Supervisor = supervisor.of_session(&dead.session());
+        dead.signal_supervisors(Signal::STOP);
+        dead.kill();
+        let (ours, ready, cancel) = (Mark::new(), CancellationToken::new(), CancellationToken::new());
+        let command = shell("setsid sh -c 'echo ready; sleep 300' & wait", &ours);
+        let mut sink = |_: &[u8]| ready.cancel();
+        let ending = async {
+            ready.cancelled().await;
+            let held = ours.hold();
+            let ended = leftovers::end(&dead.session()).await.unwrap();
+            let alive = !held.is_empty() && !held.iter().any(is_dead);
+            cancel.cancel();
+            (ended, alive)
+        };
+        let (_, (ended, alive)) = tokio::join!(supervisor.run(&command, &cancel, &mut sink), ending);
+        assert!(ended >= 2 && alive && dead.all_dead(), "{kind:?}: {ended}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_sees_one_mark_and_it_is_its_own_sessions() {
+    let (outer, inner) = (SessionId::new("outer"), SessionId::new("inner"));
+    let mut command = shell("env | grep -ao '_MIDTURN_TREE=.*'", &Mark::new());
+    let mut environment: Vec<_> = command.environment.to_vec();
+    environment.push(("_MIDTURN_TREE".into(), format!("1 1 1 pid:[1] command {outer}").into()));
+    command.environment = environment.into();
+    let mut output = Vec::new();
+    let mut sink = |bytes: &[u8]| output.extend_from_slice(bytes);
+    supervisor().of_session(&inner).run(&command, &CancellationToken::new(), &mut sink).await.unwrap();
+    let output = String::from_utf8(output).unwrap();
+    assert!(output.lines().count() == 1 && output.ends_with(" command inner\n"), "{output}");
+}
+
+/// A project whose checkout waits until somebody writes to the pipe `go`, once it has said so
+/// through the pipe `there`.
+fn slow_project() -> Project {
+    let project = Project::new();
+    let pipes = project.state.path().join("pipes");
+    std::fs::create_dir(&pipes).unwrap();
+    for pipe in ["there", "go"] {
+        assert!(std::process::Command::new("mkfifo").arg(pipes.join(pipe)).status().unwrap().success());
+    }
+    project.write(".gitattributes", "*.slow filter=slow\n");
+    project.write("a.slow", "slow\n");
+    project.commit();
+    let pipes = pipes.display();
+    project.git(&["config", "filter.slow.smudge", &format!("echo there > {pipes}/there; cat {pipes}/go; cat")]);
+    project
+}
+
+#[tokio::test]
+async fn a_git_command_of_a_dead_daemon_is_let_finish_and_its_worktree_is_found() {
+    let project = slow_project();
+    let pipes = project.state.path().join("pipes");
+    let folders = format!("{}:{}", project.folder.path().display(), project.state.path().display());
+    let mark = Mark::new();
+    let session = SessionId::new(mark.text());
+    let mut opener = ourselves("opener");
+    let opener = opener.env(FOLDERS, folders).env(SESSION, session.as_str()).stderr(Stdio::null());
+    let mut opener = opener.spawn().unwrap();
+    assert_eq!(std::fs::read_to_string(pipes.join("there")).unwrap(), "there\n");
+    opener.kill().unwrap();
+    // Whenever this comes, while the end waits or before: git goes on.
+    let go = tokio::task::spawn_blocking(move || std::fs::write(pipes.join("go"), "").unwrap());
+    assert_eq!(leftovers::end(&session).await.unwrap(), 0);
+    go.await.unwrap();
+    opener.wait().unwrap();
+    project.git(&["config", "--remove-section", "filter.slow"]);
+    let workplace = GitWorkplace::new(project.folder.path(), project.state.path(), &session, |_| place());
+    let workplace = workplace.supervisor(supervisor()).resumed(true);
+    run(&workplace, "w", "test \"$(cat a.slow)\" = slow").await;
+    assert_eq!(workplace.branch(&name("w")).as_deref(), Some(&*format!("midturn/{session}/w")));
+    assert_eq!(workplace.run_ended(&name("w"), 1).await.unwrap().notes, Vec::<String>::new());
+}
