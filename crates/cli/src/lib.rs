@@ -9,13 +9,17 @@ pub mod client;
 pub mod commands;
 pub mod config;
 pub mod env;
+pub mod export;
 pub mod failure;
+#[cfg(feature = "crash-tests")]
+pub mod faults;
 pub mod history;
 pub mod host;
 pub mod log;
 pub mod project;
 pub mod replay;
 pub mod run;
+pub mod telemetry;
 
 use std::process::ExitCode;
 
@@ -50,7 +54,7 @@ fn dispatch(command: Command, env: &Env) -> Result<End, Failure> {
         Command::Run(args) => run::run(&args, env),
         Command::Serve(args) => host::serve(&args, env),
         Command::Resume(args) => host::resume(&args, env),
-        Command::Export(_) => Err(Failure::failed("this command is not there yet")),
+        Command::Export(args) => export::export(&args, env),
         Command::Sessions(args) => history::sessions(&args, env),
         Command::Log(args) => history::log(&args, env),
         Command::Ps(args) => client::ps(&args, env),

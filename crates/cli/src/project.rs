@@ -252,8 +252,7 @@ fn is_ours(folder: &Path) -> bool {
 
 /// Makes a folder that nobody else can look into. One that is there has to be this user's.
 fn private_folder(folder: &Path) -> Result<(), Failure> {
-    let complain =
-        |what: &str| Failure::failed(format!("the folder {} {what}", folder.display()));
+    let complain = |what: &str| Failure::failed(format!("the folder {} {what}", folder.display()));
     let failed = |error: std::io::Error| complain(&format!("can't be made for this user only: {error}"));
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     if !is_ours(folder) {

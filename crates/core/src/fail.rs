@@ -4,7 +4,7 @@
 //! A point stands where something is durable and nobody knows yet, or the other way round. It
 //! decides nothing, and nothing but the harness may depend on one.
 
-/// Where the process can be ended. `MIDTURN_FAIL_POINT=NAME:N` ends it when NAME is passed the
+/// Where the process can be ended. `_MIDTURN_FAIL_POINT=NAME:N` ends it when NAME is passed the
 /// N-th time (1 without `:N`).
 pub const POINTS: &[&str] = &[
     // Every transaction (journal): between its making, its durability and its effects. With
@@ -45,8 +45,8 @@ mod armed {
 
     use super::POINTS;
 
-    /// The variable that names the point.
-    const VARIABLE: &str = "MIDTURN_FAIL_POINT";
+    /// The variable that names the point. It is no setting, so its name begins otherwise.
+    const VARIABLE: &str = "_MIDTURN_FAIL_POINT";
 
     struct Armed {
         name: &'static str,

@@ -5,6 +5,8 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use midturn_core::engine::Message;
+use midturn_core::rules::id::MessageId;
 use midturn_core::rules::mail::Sender;
 use midturn_server::{Interface, Listen, Metrics, Rate, Token, Tokens};
 use tokio::io::AsyncReadExt;
@@ -17,7 +19,9 @@ mod support;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let archive = Arc::new(support::archive::Memory::default());
     let host = Arc::new(support::host::TestHost::new(archive, support::scripts()));
-    host.start_session("s1").await;
+    let live = host.start_session("s1").await;
+    let message = Message::new(Sender::User, "worker", "Something to do.");
+    live.coordinator.send(Message { id: Some(MessageId::new("m1")), ..message }).await?;
     let token = Token::random()?;
     // Whoever tries all there is asks more often than a person's tools.
     let often = NonZeroU32::new(100_000).unwrap_or(NonZeroU32::MIN);

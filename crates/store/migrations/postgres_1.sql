@@ -93,8 +93,9 @@ CREATE TABLE messages (
     settled       BIGINT  NOT NULL
 );
 
--- An id may be longer than what fits into an index.
+-- An id may be longer than what fits into such an index; the second one finds it.
 CREATE UNIQUE INDEX messages_by_id ON messages (session, md5(id), sender, receiver);
+CREATE INDEX messages_of_id ON messages USING hash (id);
 
 CREATE INDEX messages_in_order ON messages (session, n);
 CREATE INDEX messages_unsettled ON messages (session, n) WHERE settled = 0;

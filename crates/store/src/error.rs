@@ -147,9 +147,10 @@ impl Trouble {
     pub(crate) fn of(error: &sqlx::Error) -> Self {
         match error {
             sqlx::Error::Database(error) => Self::of_database(error.as_ref()),
-            sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => {
-                Self::Unreachable
-            }
+            sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed => Self::Unreachable,
             _ => Self::Other,
         }
     }
@@ -210,7 +211,9 @@ impl Problem {
         };
         let advice = match Trouble::of(error) {
             Trouble::Full => "its disk is full; make room, then resume the session",
-            Trouble::NotWritable => "it can't be written; make its folder and files writable, then resume the session",
+            Trouble::NotWritable => {
+                "it can't be written; make its folder and files writable, then resume the session"
+            }
             Trouble::Damaged => "it is damaged; see docs/store.md, \"When it is damaged\"",
             Trouble::Locked => "another program keeps it locked; end that program, then resume the session",
             Trouble::Data => "it refuses what it was given, which is a bug of midturn; please report it",

@@ -158,7 +158,8 @@ fn mail(injected: &Injected, point: Point, beside_results: bool) -> Result<Fille
 
 fn keys(messages: &[MessageKey]) -> Vec<Key<'_>> {
     let of = messages.iter();
-    of.map(|key| Key { from: words::sender(&key.from).to_string().into(), id: key.id.as_str().into() }).collect()
+    of.map(|key| Key { from: words::sender(&key.from).to_string().into(), id: key.id.as_str().into() })
+        .collect()
 }
 
 fn whole(reply: &Reply) -> Result<Filled, serde_json::Error> {

@@ -22,8 +22,12 @@ pub(crate) fn known(dialect: Dialect) -> i64 {
 /// The version that is there; 0 is none.
 pub(crate) async fn found(connection: &mut Connection) -> Result<i64, Problem> {
     let there = match connection.dialect() {
-        Dialect::Sqlite => "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'schema_version'",
-        Dialect::Postgres => "SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = current_schema() AND tablename = 'schema_version'",
+        Dialect::Sqlite => {
+            "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'schema_version'"
+        }
+        Dialect::Postgres => {
+            "SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = current_schema() AND tablename = 'schema_version'"
+        }
     };
     if connection.number(there).await? == 0 {
         return Ok(0);
@@ -35,13 +39,16 @@ pub(crate) async fn found(connection: &mut Connection) -> Result<i64, Problem> {
 pub(crate) async fn apply(connection: &mut Connection, from: i64, now: u64) -> Result<(), Problem> {
     let dialect = connection.dialect();
     if from == 0 {
-        let made = "CREATE TABLE schema_version (version BIGINT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)";
+        let made =
+            "CREATE TABLE schema_version (version BIGINT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)";
         connection.script(made).await?;
     }
     for (version, step) in (1..).zip(steps(dialect)).filter(|(version, _)| *version > from) {
         connection.script(step).await?;
         let values = [Cell::Int(version), Cell::number(now)];
-        connection.write("INSERT INTO schema_version (version, applied_at) VALUES (?, ?)", values.into()).await?;
+        connection
+            .write("INSERT INTO schema_version (version, applied_at) VALUES (?, ?)", values.into())
+            .await?;
     }
     Ok(())
 }

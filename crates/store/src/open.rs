@@ -4,8 +4,8 @@ mod postgres;
 mod sqlite;
 mod url;
 
-pub use postgres::open_postgres;
 pub(crate) use postgres::PostgresWay;
+pub use postgres::open_postgres;
 pub(crate) use sqlite::SqliteWay;
 pub use sqlite::{OpenMode, SqliteOptions, open_sqlite};
 pub use url::{StoreUrl, UrlError};

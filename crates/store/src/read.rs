@@ -67,8 +67,7 @@ pub(crate) async fn events(
     limit: u32,
 ) -> Result<Vec<StoredEvent>, Problem> {
     let all = "SELECT seq, agent, data FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?";
-    let of_agent =
-        "SELECT seq, agent, data FROM events WHERE session = ? AND agent = ? AND seq > ? ORDER BY seq LIMIT ?";
+    let of_agent = "SELECT seq, agent, data FROM events WHERE session = ? AND agent = ? AND seq > ? ORDER BY seq LIMIT ?";
     let (after, limit) = (Cell::bound(after), Cell::number(limit));
     let (query, values) = match agent {
         None => (all, vec![id(session), after, limit]),
@@ -118,9 +117,13 @@ pub(crate) async fn receipts(
     from: &Sender,
     message: &MessageId,
 ) -> Result<Vec<(AgentName, ReceiptState)>, Problem> {
-    let query = "SELECT receiver, receipt FROM messages WHERE session = ? AND id = ? AND sender = ? ORDER BY n";
+    // In order without ORDER BY: that would lead SQLite through all messages of the session.
+    let query = "SELECT n, receiver, receipt FROM messages WHERE session = ? AND id = ? AND sender = ?";
     let values = vec![id(session), Cell::text(message.as_str()), Cell::Text(words::sender(from))];
-    snapshot.rows(query, values, |row| Ok((words::name(&row.text(0)?)?, receipt(&row, 1)?))).await
+    let each = |row: Row<'_>| Ok((row.int(0)?, (words::name(&row.text(1)?)?, receipt(&row, 2)?)));
+    let mut found = snapshot.rows(query, values, each).await?;
+    found.sort_unstable_by_key(|(n, _)| *n);
+    Ok(found.into_iter().map(|(_, receipt)| receipt).collect())
 }
 
 fn receipt(row: &Row<'_>, column: usize) -> Result<ReceiptState, Unreadable> {

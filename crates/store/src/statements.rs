@@ -87,9 +87,7 @@ static AGENTS: Statement = Statement {
 // section 8).
 static MESSAGES: Statement = Statement {
     before: "INSERT INTO messages (session, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, expires_at, seq, accepted_at, state, receipt, rank, settled) VALUES ",
-    kinds: &[
-        Text, Text, Text, Text, Text, Text, Text, Text, Text, Int, Int, Int, Int, Text, Json, Int, Int,
-    ],
+    kinds: &[Text, Text, Text, Text, Text, Text, Text, Text, Text, Int, Int, Int, Int, Text, Json, Int, Int],
     after: " ON CONFLICT DO NOTHING",
 };
 

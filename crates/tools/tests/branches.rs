@@ -48,7 +48,11 @@ async fn a_diff_has_what_is_committed_and_what_is_not_and_leaves_no_trace() {
 
     assert_eq!(differences(&project_before, &content(project.folder.path())), NONE, "no trace");
     assert_eq!(differences(&before, &content(&folder)), NONE, "no trace");
-    assert_eq!(std::fs::read_dir(folder.parent().unwrap()).unwrap().count(), 2, "the worktree and its record");
+    assert_eq!(
+        std::fs::read_dir(folder.parent().unwrap()).unwrap().count(),
+        2,
+        "the worktree and its record"
+    );
     assert_eq!((diff.branch.as_str(), diff.truncated), ("midturn/s1/w", false));
     assert_eq!(diff.start, project.git(&["rev-parse", "HEAD~"]));
     let parts = [
@@ -87,7 +91,11 @@ async fn a_diff_is_there_whatever_state_the_worktree_is_in() {
         let workplace = project.workplace();
         run(&workplace, "w", command).await;
         let diff = workplace.diff(&name("w")).await.unwrap();
-        assert!(diff.patch.contains(part) && diff.patch.is_empty() == part.is_empty(), "{claim}: {}", diff.patch);
+        assert!(
+            diff.patch.contains(part) && diff.patch.is_empty() == part.is_empty(),
+            "{claim}: {}",
+            diff.patch
+        );
     }
 }
 
@@ -166,7 +174,10 @@ async fn a_merge_is_a_commit_by_midturn_and_leaves_other_changes_alone() {
 
     assert_eq!(project.git(&["rev-parse", "HEAD"]), commit);
     assert_eq!(project.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
-    assert_eq!(project.git(&["log", "-1", "--format=%P"]), format!("{head} {}", project.git(&["rev-parse", "midturn/s1/w"])));
+    assert_eq!(
+        project.git(&["log", "-1", "--format=%P"]),
+        format!("{head} {}", project.git(&["rev-parse", "midturn/s1/w"]))
+    );
     assert_eq!(
         project.git(&["log", "-1", "--format=%an <%ae>, %cn <%ce>: %s"]),
         "A Person <person@example.invalid>, midturn <midturn@midturn.invalid>: Merge branch 'midturn/s1/w'"
@@ -196,7 +207,8 @@ async fn a_merge_with_conflicts_names_the_files_and_changes_nothing() {
     project.write("sub/gone.txt", "1\n2\n3\n");
     project.commit();
     let workplace = project.workplace_in(&project.folder.path().join("sub"));
-    work(&workplace, "echo two > ../a.txt; echo bee > deep/b.txt; echo 4 >> gone.txt; echo fine > fine.txt").await;
+    work(&workplace, "echo two > ../a.txt; echo bee > deep/b.txt; echo 4 >> gone.txt; echo fine > fine.txt")
+        .await;
     project.write("a.txt", "three\n");
     project.write("sub/deep/b.txt", "be\n");
     std::fs::remove_file(project.folder.path().join("sub/gone.txt")).unwrap();
@@ -219,31 +231,53 @@ fn touched(project: &Project, before: &Files) -> Vec<PathBuf> {
     changed
 }
 
+/// What is in the way, how it gets there, and what is said of it.
+const IN_THE_WAY: [(&str, &str, &str); 15] = [
+    ("a dirty file", "echo mine > a.txt", "uncommitted changes in the project folder are in the way (a.txt)"),
+    (
+        "a staged file",
+        "echo mine > a.txt; git add a.txt",
+        "uncommitted changes in the project folder are in the way (a.txt)",
+    ),
+    (
+        "an untracked file",
+        "echo mine > n.txt",
+        "untracked files in the project folder are in the way (n.txt)",
+    ),
+    (
+        "an ignored file",
+        "echo n.txt > .git/info/exclude; echo mine > n.txt",
+        "untracked files in the project folder are in the way (n.txt)",
+    ),
+    ("a folder", "mkdir n.txt; echo mine > n.txt/x", "in the way (n.txt)"),
+    ("a detached HEAD", "git switch -q --detach", "detached HEAD"),
+    ("a branch without a commit", "git switch -q --orphan new", "no commit yet"),
+    ("a merge", "git merge -q --no-commit --no-ff side > /dev/null", "a merge is under way"),
+    (
+        "a cherry-pick",
+        "echo 0 > s.txt; git add s.txt; git $ME commit -qm s; ! git $ME cherry-pick side > /dev/null 2>&1",
+        "a cherry-pick is under way",
+    ),
+    (
+        "a rebase",
+        "echo 0 > s.txt; git add s.txt; git $ME commit -qm s; ! git $ME rebase -q side > /dev/null 2>&1",
+        "a rebase is under way",
+    ),
+    (
+        "conflicts of a stash",
+        "echo 1 > a.txt; git $ME stash -q; echo 2 > a.txt; git $ME commit -qam 2; ! git $ME stash pop > /dev/null 2>&1",
+        "conflicts in the project folder that nobody has resolved",
+    ),
+    ("a lock", "touch .git/index.lock", "another git command"),
+    ("uncommitted work", "cd ../w; echo more > more.txt", "w has work that is not committed (more.txt)"),
+    ("a broken worktree", "rm ../w/.git", "is no worktree any more"),
+    ("no branch", "git -C ../w switch -q --detach; git branch -q -D midturn/s1/w", "is gone"),
+];
+
 #[tokio::test]
 async fn whatever_is_in_the_way_of_a_merge_is_said_and_stays() {
-    let rows = [
-        ("a dirty file", "echo mine > a.txt", "uncommitted changes in the project folder are in the way (a.txt)"),
-        ("a staged file", "echo mine > a.txt; git add a.txt", "uncommitted changes in the project folder are in the way (a.txt)"),
-        ("an untracked file", "echo mine > n.txt", "untracked files in the project folder are in the way (n.txt)"),
-        ("an ignored file", "echo n.txt > .git/info/exclude; echo mine > n.txt", "untracked files in the project folder are in the way (n.txt)"),
-        ("a folder", "mkdir n.txt; echo mine > n.txt/x", "in the way (n.txt)"),
-        ("a detached HEAD", "git switch -q --detach", "detached HEAD"),
-        ("a branch without a commit", "git switch -q --orphan new", "no commit yet"),
-        ("a merge", "git merge -q --no-commit --no-ff side > /dev/null", "a merge is under way"),
-        ("a cherry-pick", "echo 0 > s.txt; git add s.txt; git $ME commit -qm s; ! git $ME cherry-pick side > /dev/null 2>&1", "a cherry-pick is under way"),
-        ("a rebase", "echo 0 > s.txt; git add s.txt; git $ME commit -qm s; ! git $ME rebase -q side > /dev/null 2>&1", "a rebase is under way"),
-        (
-            "conflicts of a stash",
-            "echo 1 > a.txt; git $ME stash -q; echo 2 > a.txt; git $ME commit -qam 2; ! git $ME stash pop > /dev/null 2>&1",
-            "conflicts in the project folder that nobody has resolved",
-        ),
-        ("a lock", "touch .git/index.lock", "another git command"),
-        ("uncommitted work", "cd ../w; echo more > more.txt", "w has work that is not committed (more.txt)"),
-        ("a broken worktree", "rm ../w/.git", "is no worktree any more"),
-        ("no branch", "git -C ../w switch -q --detach; git branch -q -D midturn/s1/w", "is gone"),
-    ];
     for diverged in [false, true] {
-        for (claim, command, says) in rows {
+        for (claim, command, says) in IN_THE_WAY {
             let project = Project::new();
             let workplace = project.workplace();
             work(&workplace, "echo two > a.txt; echo new > n.txt").await;
@@ -267,7 +301,8 @@ async fn whatever_is_in_the_way_of_a_merge_is_said_and_stays() {
 
 fn shell(folder: &Path, command: &str) {
     let command = command.replace("$ME", ME);
-    let status = std::process::Command::new("bash").args(["-ec", &command]).current_dir(folder).status().unwrap();
+    let status =
+        std::process::Command::new("bash").args(["-ec", &command]).current_dir(folder).status().unwrap();
     assert!(status.success(), "{command}");
 }
 
@@ -290,7 +325,12 @@ async fn who_has_no_branch_has_nothing_to_show_or_to_merge() {
 #[tokio::test]
 async fn a_session_that_goes_on_finds_worktree_branch_and_start() {
     let project = Project::new();
-    let first = run(&project.workplace(), "w", "echo committed > c.txt; git add c.txt; git $ME commit -qm c; echo x > x.txt").await;
+    let first = run(
+        &project.workplace(),
+        "w",
+        "echo committed > c.txt; git add c.txt; git $ME commit -qm c; echo x > x.txt",
+    )
+    .await;
     project.write("a.txt", "the project went on\n");
     project.commit();
 
@@ -314,31 +354,70 @@ async fn a_session_that_goes_on_finds_worktree_branch_and_start() {
     assert!(matches!(merge(&idle).await, Merge::Merged(_)), "though it never runs here");
 }
 
+/// What is left, what made it so (`$HALF`: as if it had never been made to the end), the branch
+/// and whether the work is there afterwards, and what is said of it.
+const LEFT: [(&str, &str, &str, bool, &str); 14] = [
+    ("all of it", "true", "midturn/s1/w", true, ""),
+    ("the branch", "rm -r ../w", "midturn/s1/w", true, "made again from its branch"),
+    (
+        "the branch, pruned",
+        "rm -r ../w; git -C $P worktree prune",
+        "midturn/s1/w",
+        true,
+        "made again from its branch",
+    ),
+    ("without its link", "rm .git", "midturn/s1/w", true, ""),
+    (
+        "nothing",
+        "cd ..; rm -r w; git -C $P worktree prune; git -C $P branch -q -D midturn/s1/w",
+        "midturn/s1/w",
+        false,
+        "its worktree and its branch are gone",
+    ),
+    (
+        "something else",
+        "cd ..; rm -r w; git -C $P worktree prune; mkdir w; echo x > w/kept.txt",
+        "midturn/s1/w.2",
+        false,
+        "is no worktree any more",
+    ),
+    ("a file", "cd ..; rm -r w; echo kept > w", "midturn/s1/w.2", false, "is no worktree any more"),
+    (
+        "another repository",
+        "cd ..; rm -r w; git init -q w",
+        "midturn/s1/w.2",
+        false,
+        "is no worktree any more",
+    ),
+    (
+        "a branch that somebody else has",
+        "rm -r ../w; git -C $P worktree prune; git -C $P switch -q midturn/s1/w",
+        "midturn/s1/w.2",
+        true,
+        "can't be checked out",
+    ),
+    ("half made", "$HALF", "midturn/s1/w", true, ""),
+    ("half made, the branch only", "$HALF; rm -r ../w", "midturn/s1/w", true, ""),
+    (
+        "half made, nothing yet",
+        "$HALF; cd ..; rm -r w; git -C $P worktree prune; git -C $P branch -q -D midturn/s1/w",
+        "midturn/s1/w",
+        false,
+        "",
+    ),
+    ("half made, locked", "$HALF; git worktree lock .; rm a.txt", "midturn/s1/w", true, ""),
+    ("no record", "rm ../w.json", "midturn/s1/w.2", false, "left over from before"),
+];
+
 #[tokio::test]
 async fn what_is_left_of_a_worktree_is_made_use_of_and_the_rest_is_said() {
-    let half = "sed -i s/true/false/ ../w.json";
-    let rows = [
-        ("all of it", "true", "midturn/s1/w", true, ""),
-        ("the branch", "rm -r ../w", "midturn/s1/w", true, "made again from its branch"),
-        ("the branch, pruned", "rm -r ../w; git -C $P worktree prune", "midturn/s1/w", true, "made again from its branch"),
-        ("without its link", "rm .git", "midturn/s1/w", true, ""),
-        ("nothing", "cd ..; rm -r w; git -C $P worktree prune; git -C $P branch -q -D midturn/s1/w", "midturn/s1/w", false, "its worktree and its branch are gone"),
-        ("something else", "cd ..; rm -r w; git -C $P worktree prune; mkdir w; echo x > w/kept.txt", "midturn/s1/w.2", false, "is no worktree any more"),
-        ("a file", "cd ..; rm -r w; echo kept > w", "midturn/s1/w.2", false, "is no worktree any more"),
-        ("another repository", "cd ..; rm -r w; git init -q w", "midturn/s1/w.2", false, "is no worktree any more"),
-        ("a branch that somebody else has", "rm -r ../w; git -C $P worktree prune; git -C $P switch -q midturn/s1/w", "midturn/s1/w.2", true, "can't be checked out"),
-        ("half made", half, "midturn/s1/w", true, ""),
-        ("half made, the branch only", &format!("{half}; rm -r ../w"), "midturn/s1/w", true, ""),
-        ("half made, nothing yet", &format!("{half}; cd ..; rm -r w; git -C $P worktree prune; git -C $P branch -q -D midturn/s1/w"), "midturn/s1/w", false, ""),
-        ("half made, locked", &format!("{half}; git worktree lock .; rm a.txt"), "midturn/s1/w", true, ""),
-        ("no record", "rm ../w.json", "midturn/s1/w.2", false, "left over from before"),
-    ];
-    for (claim, command, branch, has_work, says) in rows {
+    for (claim, command, branch, has_work, says) in LEFT {
         let project = Project::new();
         let workplace = project.workplace();
         work(&workplace, "echo work > work.txt").await;
         let folder = workplace.folder(&name("w")).unwrap();
         let command = command.replace("$P", project.folder.path().to_str().unwrap());
+        let command = command.replace("$HALF", "sed -i s/true/false/ ../w.json");
         shell(&folder, &command);
         let workplace = project.resumed();
         let has = run(&workplace, "w", "test -e a.txt").await.join("work.txt").exists();

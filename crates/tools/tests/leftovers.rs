@@ -101,7 +101,7 @@ impl Daemon {
         }
     }
 
-    /// It is not waited for: it stays in the table as somebody who is dead.
+    /// It is not waited for: it dies in a moment, and stays in the table then.
     fn kill(&mut self) {
         self.child.kill().unwrap();
     }
@@ -113,10 +113,16 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        for process in self.supervisors.iter().chain(&self.tree) {
-            let _ = pidfd_send_signal(process, Signal::KILL);
-        }
+        // It fails when it is dead already.
         let _ = (self.child.kill(), self.child.wait());
+        for supervisor in &self.supervisors {
+            let _ = pidfd_send_signal(supervisor, Signal::KILL);
+        }
+        for process in
+            std::iter::repeat_with(|| self.mark.hold()).take_while(|held| !held.is_empty()).flatten()
+        {
+            let _ = pidfd_send_signal(&process, Signal::KILL);
+        }
     }
 }
 
@@ -171,7 +177,13 @@ async fn a_process_without_the_mark_is_found_by_its_parent_or_its_session() {
     let rows = [
         ("its parent", format!("setsid {scrubbed} & sleep 300")),
         ("its session", format!("({scrubbed} &); sleep 300")),
-        ("the session of one that made one", format!("setsid sh -c '({scrubbed} &); sleep 300' & wait", scrubbed = scrubbed.replace('\'', "\""))),
+        (
+            "the session of one that made one",
+            format!(
+                "setsid sh -c '({scrubbed} &); sleep 300' & wait",
+                scrubbed = scrubbed.replace('\'', "\"")
+            ),
+        ),
     ];
     for (claim, command) in rows {
         let scrubbed = Mark::new();
@@ -250,7 +262,11 @@ fn slow_project() -> Project {
     project.write("a.slow", "slow\n");
     project.commit();
     let pipes = pipes.display();
-    project.git(&["config", "filter.slow.smudge", &format!("echo there > {pipes}/there; cat {pipes}/go; cat")]);
+    project.git(&[
+        "config",
+        "filter.slow.smudge",
+        &format!("echo there > {pipes}/there; cat {pipes}/go; cat"),
+    ]);
     project
 }
 

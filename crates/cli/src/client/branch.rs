@@ -11,7 +11,9 @@ use super::{Answer, Asking, Text};
 pub(super) async fn diff(asking: &Asking, agent: &AgentName) -> Result<Answer, Trouble> {
     let value = asking.client.get(&asking.path(&["agents", agent.as_str(), "diff"])).await?;
     let Diff { branch, patch, truncated } = asking.client.read(&value)?;
-    let cut = || format!("the patch is too long and was cut: `git diff HEAD...{branch}` shows what is committed of it");
+    let cut = || {
+        format!("the patch is too long and was cut: `git diff HEAD...{branch}` shows what is committed of it")
+    };
     let text = if patch.is_empty() {
         Text::Note(format!("{agent} has changed nothing on {branch}"))
     } else {
@@ -30,10 +32,13 @@ pub(super) async fn merge(asking: &Asking, agent: &AgentName) -> Result<Answer, 
 fn told(agent: &AgentName, value: Value, merged: Merged) -> Answer {
     match merged.result {
         MergeResult::Merged => {
-            let commit = merged.commit.map(|commit| format!(", HEAD is now {commit:.12}")).unwrap_or_default();
+            let commit =
+                merged.commit.map(|commit| format!(", HEAD is now {commit:.12}")).unwrap_or_default();
             Answer::good(value, format!("merged the branch of {agent}{commit}\n"))
         }
-        MergeResult::UpToDate => Answer::good(value, format!("nothing to merge: all of {agent} is in already\n")),
+        MergeResult::UpToDate => {
+            Answer::good(value, format!("nothing to merge: all of {agent} is in already\n"))
+        }
         MergeResult::Conflicts => {
             let files: String = merged.files.iter().map(|file| format!("conflict: {file}\n")).collect();
             let failure = format!(
@@ -44,7 +49,11 @@ fn told(agent: &AgentName, value: Value, merged: Merged) -> Answer {
         }
         MergeResult::Refused => {
             let reason = merged.reason.unwrap_or_else(|| "no reason is given".to_owned());
-            Answer { value, text: Text::Words(String::new()), failure: Some(format!("nothing was merged: {reason}")) }
+            Answer {
+                value,
+                text: Text::Words(String::new()),
+                failure: Some(format!("nothing was merged: {reason}")),
+            }
         }
     }
 }
@@ -71,7 +80,11 @@ mod tests {
                 "conflict: a\nconflict: b\n",
                 Some("nothing was merged: 2 files are in conflict"),
             ),
-            (json!({"result": "refused", "reason": "a.txt is in the way"}), "", Some("nothing was merged: a.txt is")),
+            (
+                json!({"result": "refused", "reason": "a.txt is in the way"}),
+                "",
+                Some("nothing was merged: a.txt is"),
+            ),
         ] {
             let merged = serde_json::from_value(answer.clone()).unwrap();
             let told = told(&AgentName::new("w").unwrap(), answer, merged);

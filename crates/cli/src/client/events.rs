@@ -137,7 +137,8 @@ impl Reader {
         let mut frames = VecDeque::new();
         while let Some(bytes) = self.next(&mut streaming).await? {
             let keep = |frame: midturn_providers::sse::Frame<'_>| -> Result<(), TooLarge> {
-                frames.push_back((frame.event == b"resync", String::from_utf8_lossy(frame.data).into_owned()));
+                frames
+                    .push_back((frame.event == b"resync", String::from_utf8_lossy(frame.data).into_owned()));
                 Ok(())
             };
             decoder.feed(&bytes, keep).map_err(|error| Trouble::Broken(error.to_string()))?;

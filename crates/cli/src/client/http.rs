@@ -101,7 +101,7 @@ impl Trouble {
 }
 
 /// The way to a running Midturn.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
     interface: Interface,
 }

@@ -36,6 +36,7 @@ pub use remote::{remote_resume, remote_run};
 
 /// Whom a command asks, and about which session.
 struct Asking {
+    project: Project,
     client: Client,
     session: String,
     json: bool,
@@ -71,8 +72,14 @@ impl Answer {
 
 impl Asking {
     fn of(args: &ClientArgs, env: &Env) -> Result<Self, Failure> {
-        let client = Client::of(&Project::named(&args.place, env)?)?;
-        Ok(Self { client, session: args.session.clone(), json: args.json })
+        let project = Project::named(&args.place, env)?;
+        let client = Client::of(&project)?;
+        Ok(Self { project, client, session: args.session.clone(), json: args.json })
+    }
+
+    /// Whether the process that was asked took its leave: one that was killed did not.
+    fn has_left(&self) -> bool {
+        matches!(Client::find(&self.project), Ok(now) if now.as_ref() != Some(&self.client))
     }
 
     /// A path below the session.
@@ -185,6 +192,7 @@ fn say(asking: &Asking, answer: Answer) -> Result<End, Failure> {
 
 fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
+    let runtime =
+        runtime.map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
     Ok(runtime.block_on(future))
 }

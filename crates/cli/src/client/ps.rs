@@ -54,7 +54,8 @@ fn rows(agents: &[Agent], now: f64) -> String {
         ("TOKENS", Side::Right),
         ("BRANCH", Side::Left),
     ];
-    let rows: Vec<Vec<String>> = in_tree(agents).into_iter().map(|(agent, depth)| row(agent, depth, now)).collect();
+    let rows: Vec<Vec<String>> =
+        in_tree(agents).into_iter().map(|(agent, depth)| row(agent, depth, now)).collect();
     table(&columns, &rows)
 }
 
@@ -105,7 +106,8 @@ fn in_tree(agents: &[Agent]) -> Vec<(&Agent, usize)> {
     let is_child = |agent: &Agent, of: &Agent| agent.parent.as_ref() == Some(&of.name);
     let is_root = |agent: &&Agent| !agents.iter().any(|other| is_child(agent, other));
     let mut ordered = Vec::new();
-    let mut waiting: Vec<(&Agent, usize)> = agents.iter().rev().filter(is_root).map(|agent| (agent, 0)).collect();
+    let mut waiting: Vec<(&Agent, usize)> =
+        agents.iter().rev().filter(is_root).map(|agent| (agent, 0)).collect();
     while let Some((agent, depth)) = waiting.pop() {
         ordered.push((agent, depth));
         let children = agents.iter().rev().filter(|other| is_child(other, agent));

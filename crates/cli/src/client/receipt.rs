@@ -45,7 +45,10 @@ pub(super) fn late(receipt: &Receipt, wanted: &str, waited: f64) -> String {
         State::Returned => "returned",
     };
     let Receipt { id, to, .. } = receipt;
-    format!("{id} is not {wanted} after {}: it is {still} ({to}); `midturn ps` tells what {to} does", duration(waited))
+    format!(
+        "{id} is not {wanted} after {}: it is {still} ({to}); `midturn ps` tells what {to} does",
+        duration(waited)
+    )
 }
 
 /// The point where it landed (semantics.md, section 3).
@@ -97,8 +100,8 @@ mod tests {
             ),
             (
                 at_c,
-                Some(0.49),
-                "fix: in the conversation of worker after 0.4 s\n  at C, in the middle of the turn's tools: run 1, turn 3\n  \
+                Some(0.249),
+                "fix: in the conversation of worker after 249 ms\n  at C, in the middle of the turn's tools: run 1, turn 3\n  \
                  interrupted: b1\n  skipped: e2, r1\n",
             ),
             (

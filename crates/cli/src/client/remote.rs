@@ -8,7 +8,6 @@ mod attend;
 
 use std::time::Duration;
 
-use midturn_core::rules::id::AgentName;
 use serde_json::{Value, json};
 
 use super::http::{Client, Path, Trouble};
@@ -45,7 +44,7 @@ pub async fn remote_run(
     }
     let answer = client.post_patiently(&Path::of(&["sessions"]), &body).await?;
     let session: Session = client.read(&answer)?;
-    let remote = Remote::new(client, &session, lead(&session)?, attended);
+    let remote = Remote::new(client, project, &session, attended)?;
     remote.steer(0, input::lines()).await
 }
 
@@ -67,7 +66,7 @@ pub async fn remote_resume(asked: &str, project: &Project, attended: Attended) -
     let names = if working.is_empty() { "it was not stopped".to_owned() } else { working.join(", ") };
     attended.console.tell(Tone::Plain, format!("session {id} goes on: {names}"));
     let session: Session = client.read(&client.get(&Path::of(&["sessions", id])).await?)?;
-    let remote = Remote::new(client, &session, lead(&session)?, attended);
+    let remote = Remote::new(client, project, &session, attended)?;
     remote.steer(before.last_seq, input::lines()).await
 }
 
@@ -86,13 +85,6 @@ async fn holder(project: &Project) -> Result<Client, Failure> {
         "another process holds the store {} and does not answer: it may be ending, so try again in a moment",
         project.store()
     )))
-}
-
-fn lead(session: &Session) -> Result<AgentName, Failure> {
-    session
-        .lead
-        .clone()
-        .ok_or_else(|| Failure::failed(format!("the session {} has no lead to talk to", session.session)))
 }
 
 async fn find(client: &Client, asked: &str) -> Result<Session, Failure> {

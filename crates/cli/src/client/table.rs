@@ -43,11 +43,14 @@ fn line(row: &[String], kept: &[(usize, Column, usize)]) -> String {
     line
 }
 
-/// A duration for people: `0.4 s`, `12 s`, `3 min 05 s`, `2 h 07 min`, `3 d 4 h`.
+/// A duration for people: `40 ms`, `4.2 s`, `12 s`, `3 min 05 s`, `2 h 07 min`, `3 d 4 h`.
 pub fn duration(seconds: f64) -> String {
-    let whole = if seconds.is_finite() && seconds > 0.0 { seconds as u64 } else { 0 };
+    // Cut off, not rounded; what is no duration is none at all.
+    let millis = if seconds.is_finite() && seconds > 0.0 { (seconds * 1_000.0) as u64 } else { 0 };
+    let whole = millis / 1_000;
     match whole {
-        0..10 => format!("{:.1} s", (seconds.max(0.0) * 10.0).floor() / 10.0),
+        0 => format!("{millis} ms"),
+        1..10 => format!("{whole}.{} s", millis / 100 % 10),
         10..60 => format!("{whole} s"),
         60..3_600 => format!("{} min {:02} s", whole / 60, whole % 60),
         3_600..86_400 => format!("{} h {:02} min", whole / 3_600, whole / 60 % 60),
@@ -81,9 +84,9 @@ mod tests {
     #[test]
     fn durations_and_figures_are_short() {
         for (seconds, expected) in [
-            (-1.0, "0.0 s"),
-            (f64::NAN, "0.0 s"),
-            (0.49, "0.4 s"),
+            (-1.0, "0 ms"),
+            (f64::NAN, "0 ms"),
+            (0.049, "49 ms"),
             (9.99, "9.9 s"),
             (59.9, "59 s"),
             (185.0, "3 min 05 s"),

@@ -185,7 +185,10 @@ mod tests {
     fn a_line_without_an_end_is_broken_between_words() {
         let mut view = View::default();
         let lines = says(&mut view, "a", &"word ".repeat(41));
-        assert_eq!(lines, [format!("a | {}", "word ".repeat(20).trim()), format!("a | {}", "word ".repeat(20).trim())]);
+        assert_eq!(
+            lines,
+            [format!("a | {}", "word ".repeat(20).trim()), format!("a | {}", "word ".repeat(20).trim())]
+        );
         assert_eq!(says(&mut view, "b", &"x".repeat(101)), [format!("b | {}", "x".repeat(100))]);
     }
 }

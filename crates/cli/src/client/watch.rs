@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Asking;
 use super::events::{Ended, Told, Wanted, follow};
+use super::http::Trouble;
 use super::view::{Line, View};
 use super::wire::Session;
 use crate::failure::{End, Failure};
@@ -39,7 +40,15 @@ pub(super) async fn watch(
     tokio::select! {
         biased;
         () = interrupted.cancelled() => screen.close().map(|()| End::Interrupted),
-        ended = screen.until_ended(&mut told) => ended,
+        ended = screen.until_ended(&mut told) => match ended? {
+            None => Ok(End::Finished),
+            Some(trouble) if trouble.is_gone() && asking.has_left() => Ok(End::Finished),
+            Some(trouble) => {
+                let gone = trouble.is_gone().then(|| "the process that was watched is gone".to_owned());
+                let what = gone.unwrap_or_else(|| trouble.to_string());
+                Err(Failure::failed(format!("{what}; `midturn sessions` shows what can be resumed")))
+            }
+        },
     }
 }
 
@@ -63,27 +72,22 @@ impl Screen {
         self.write(&format!("watching {}: {title} (Ctrl-C ends)\n", session.session)).map(|_| ())
     }
 
-    async fn until_ended(&mut self, told: &mut mpsc::Receiver<Told>) -> Result<End, Failure> {
+    /// Shows what is told; at the end why nothing comes any more, if that is not the session's end.
+    async fn until_ended(&mut self, told: &mut mpsc::Receiver<Told>) -> Result<Option<Trouble>, Failure> {
         while let Some(next) = told.recv().await {
-            let ended = match &next {
-                Told::Ended(ended) => Some(ended.clone()),
-                Told::Event(..) | Told::Live(_) | Told::Other(..) => None,
-            };
             let text = if self.json { raw(&next)? } else { self.lines(&next) };
             if self.write(&text)? == Reader::Gone {
-                return Ok(End::Finished);
+                return Ok(None);
             }
-            match ended {
-                None => {}
-                Some(Ended::Session) => return self.close().map(|()| End::Finished),
-                Some(Ended::Lost(trouble)) => {
-                    self.close()?;
-                    let what = if trouble.is_gone() { "Midturn has ended".to_owned() } else { trouble.to_string() };
-                    return Err(Failure::failed(format!("{what}; `midturn sessions` shows what can be resumed")));
-                }
+            if let Told::Ended(ended) = next {
+                self.close()?;
+                return Ok(match ended {
+                    Ended::Session => None,
+                    Ended::Lost(trouble) => Some(trouble),
+                });
             }
         }
-        Ok(End::Finished)
+        Ok(None)
     }
 
     fn lines(&mut self, told: &Told) -> String {

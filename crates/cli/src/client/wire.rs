@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use midturn_core::engine::ports::Changes;
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::{Point, ReturnReason, Role};
@@ -86,9 +85,6 @@ pub struct Agent {
     /// How its last run ended.
     #[serde(default)]
     pub last_end: Option<LastEnd>,
-    /// What its last run changed.
-    #[serde(default)]
-    pub changes: Changes,
 }
 
 /// What an agent does.

@@ -1,6 +1,6 @@
 //! Faults planted on purpose, which the crash harness (tests/crash) has to find: wrappers around
 //! the store, so that the real code stays clean. Without the feature `crash-tests` none of this
-//! is in the program. `MIDTURN_PLANTED` names the fault.
+//! is in the program. `_MIDTURN_PLANTED` names the fault.
 //!
 //! Each is a mistake that somebody could make: something is told before it is so, something is
 //! not kept, or what was kept is not believed by the next process.
@@ -20,8 +20,8 @@ use midturn_core::rules::mail::{ReceiptState, Sender};
 
 use writes::Writes;
 
-/// The variable that names the fault; the tools have faults of their own in it.
-const VARIABLE: &str = "MIDTURN_PLANTED";
+/// The variable that names the fault; the tools have faults of their own in it. It is no setting.
+const VARIABLE: &str = "_MIDTURN_PLANTED";
 
 /// A fault of the store's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -64,7 +64,11 @@ pub(super) fn text(sessions: &[SessionSummary], live: &BTreeSet<String>, now: &N
     };
     let rows: Vec<Vec<String>> = sessions.iter().map(row).collect();
     let resumable = sessions.iter().any(|session| State::of(session, live) == State::Resumable);
-    let hint = if resumable { "\n`midturn resume SESSION` goes on with one that was cut off or shut down\n" } else { "" };
+    let hint = if resumable {
+        "\n`midturn resume SESSION` goes on with one that was cut off or shut down\n"
+    } else {
+        ""
+    };
     table(&columns, &rows) + hint
 }
 
@@ -164,7 +168,8 @@ a        2026-11-18 11:06     3 d 11 h       3  ended                       Look
 ";
         assert_eq!(text(&all(), &live, &now), expected);
         let states: Vec<_> = all().iter().map(|session| json(std::slice::from_ref(session), &live)).collect();
-        let states: Vec<_> = states.iter().map(|json| json["sessions"][0]["state"].as_str().unwrap()).collect();
+        let states: Vec<_> =
+            states.iter().map(|json| json["sessions"][0]["state"].as_str().unwrap()).collect();
         assert_eq!(states, ["running", "idle", "resumable", "resumable", "ended"]);
     }
 }

@@ -28,8 +28,8 @@ pub fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
     let layer = LayerArgs { cwd: Some(folder), ..args.layer.clone() };
     attended(false, env, async |attended| match holding::open(&project).await? {
         Opened::Theirs(who) => Err(Failure::failed(format!("{who}; `midturn ps` asks it"))),
-        Opened::Ours(archive) => {
-            let carrier = Carrier::new(archive, project.store().to_string(), env, &layer).serving();
+        Opened::Ours(store) => {
+            let carrier = Carrier::new(store, env, &layer).serving();
             carry(args, &project, Arc::new(carrier), attended).await
         }
     })

@@ -24,6 +24,7 @@ use crate::run::prepare::{self, Prepared};
 use crate::run::session_id;
 use crate::run::team::Team;
 use crate::run::watcher::LeadWatcher;
+use crate::telemetry::Telemetry;
 
 /// How many sessions live at once. When one more comes, the one that has rested longest is
 /// let go: it is stored, and `resume` brings it back.
@@ -43,12 +44,14 @@ pub struct Begun {
 
 /// Carries sessions.
 pub struct Carrier {
-    archive: SqlArchive,
-    store: String,
+    store: SqlArchive,
+    /// The store as sessions see it.
+    archive: Arc<dyn Archive>,
     env: Env,
     /// What is laid over the configuration of sessions that come through the interface.
     layer: LayerArgs,
     metrics: Arc<Metrics>,
+    telemetry: Option<Telemetry>,
     sessions: Mutex<Vec<Begun>>,
     /// Sessions begin and are taken up one at a time, so that none is taken up twice.
     turn: tokio::sync::Mutex<()>,
@@ -56,14 +59,15 @@ pub struct Carrier {
 }
 
 impl Carrier {
-    /// Carries sessions that are kept in this archive; `store` is its name for people.
-    pub fn new(archive: SqlArchive, store: String, env: &Env, layer: &LayerArgs) -> Self {
+    /// Carries sessions that are kept in this store.
+    pub fn new(store: SqlArchive, env: &Env, layer: &LayerArgs) -> Self {
         let metrics = Metrics::default();
-        let counted = archive.clone();
+        let counted = store.clone();
         metrics.stale_writes_from(move || counted.stale_writes());
         Self {
-            archive,
+            archive: seen(&store),
             store,
+            telemetry: Telemetry::from_env(env),
             env: env.clone(),
             layer: layer.clone(),
             metrics: Arc::new(metrics),
@@ -100,7 +104,8 @@ impl Carrier {
         fail::point("session_archived");
         let feed = Arc::new(Feed::resumed(0));
         let watcher = Arc::new(LeadWatcher::new(prepared.models.lead.clone()));
-        let observers = observers(&feed, &watcher, self.metrics.for_session(), more);
+        let mut observers = observers(&feed, &watcher, self.metrics.for_session(), more);
+        observers.extend(self.telemetry.as_ref().map(|telemetry| telemetry.observer(&record.id)));
         let coordinator = carry::coordinator(&prepared, &record.id, store, observers, None).await?;
         let Prepared { models, team, .. } = prepared;
         let lead = Some(models.lead.clone());
@@ -137,7 +142,8 @@ impl Carrier {
         end_leftovers(id).await;
         let feed = Arc::new(Feed::resumed(taken.journal.last_seq));
         let watcher = Arc::new(LeadWatcher::new(prepared.models.lead.clone()));
-        let observers = observers(&feed, &watcher, self.metrics.for_resumed(&taken.journal), more);
+        let mut observers = observers(&feed, &watcher, self.metrics.for_resumed(&taken.journal), more);
+        observers.extend(self.telemetry.as_ref().map(|telemetry| telemetry.resumed(&taken.journal)));
         let record = taken.journal.record.clone();
         let coordinator =
             carry::coordinator(&prepared, id, taken.store, observers, Some(taken.journal)).await?;
@@ -177,7 +183,10 @@ impl Carrier {
 
     /// Lets the store go. Nothing is recorded from now on.
     pub async fn close(&self) {
-        self.archive.close().await;
+        self.store.close().await;
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.shutdown();
+        }
     }
 
     /// Waits until no agent of any session works.
@@ -199,6 +208,14 @@ impl Carrier {
             sessions.remove(at);
         }
     }
+}
+
+/// The store, as it is or with a fault that the crash harness plants.
+fn seen(store: &SqlArchive) -> Arc<dyn Archive> {
+    let archive: Arc<dyn Archive> = Arc::new(store.clone());
+    #[cfg(feature = "crash-tests")]
+    let archive = crate::faults::around(archive);
+    archive
 }
 
 fn observers(
@@ -282,11 +299,11 @@ impl Host for Carrier {
     }
 
     fn archive(&self) -> Arc<dyn Archive> {
-        Arc::new(self.archive.clone())
+        self.archive.clone()
     }
 
     fn store_name(&self) -> String {
-        self.store.clone()
+        self.store.name().to_owned()
     }
 }
 

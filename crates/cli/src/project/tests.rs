@@ -69,7 +69,10 @@ fn the_store_is_the_projects_own_or_the_one_that_was_given() {
         assert!(!format!("{store:?}").contains("secret"));
     }
     let error = place.project(".", Some("mysql://h/d"), "").unwrap_err();
-    assert_eq!(error.to_string(), "--store: `mysql://` is no store: give a path, or postgres://USER@HOST/NAME");
+    assert_eq!(
+        error.to_string(),
+        "--store: `mysql://` is no store: give a path, or postgres://USER@HOST/NAME"
+    );
 }
 
 #[test]
@@ -95,7 +98,10 @@ fn what_was_published_is_read_and_only_its_writer_takes_it_back() {
 fn a_file_that_others_could_have_written_is_not_believed() {
     type Spoil = fn(&Path);
     let rows: [(Spoil, &str); 4] = [
-        (|path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o640)).unwrap(), "by other users"),
+        (
+            |path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o640)).unwrap(),
+            "by other users",
+        ),
         (|path| std::fs::write(path, "{}").unwrap(), "is damaged"),
         (
             |path| {

@@ -81,7 +81,10 @@ mod tests {
             (vec![base, (CAPTURE, "yes")], some("http://c:4318/v1/traces", false)),
             (vec![base, (DISABLED, "true")], None),
             (vec![base, (EXPORTER, "none")], None),
-            (vec![base, (TRACES_PROTOCOL, SPOKEN), (PROTOCOL, "grpc")], some("http://c:4318/v1/traces", false)),
+            (
+                vec![base, (TRACES_PROTOCOL, SPOKEN), (PROTOCOL, "grpc")],
+                some("http://c:4318/v1/traces", false),
+            ),
         ] {
             assert_eq!(Settings::of(&Env::of(variables.clone())), Ok(expected), "{variables:?}");
         }

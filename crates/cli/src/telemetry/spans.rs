@@ -51,8 +51,7 @@ impl SessionSpans {
         let agents = journal.agents.iter().filter(|agent| !agent.closed).take(AGENTS_MAX);
         let traced = agents.map(|agent| {
             let record = &agent.record;
-            let known =
-                Traced { model: record.model.clone(), parent: record.parent.clone(), running: None };
+            let known = Traced { model: record.model.clone(), parent: record.parent.clone(), running: None };
             (record.name.clone(), known)
         });
         spans.state.lock().agents.extend(traced);

@@ -105,7 +105,8 @@ async fn answer(State(asked): State<Arc<Asked>>, request: Request<Body>) -> Resp
     let header = |name: &str| parts.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
     let authorization = format!("Bearer {TOKEN}");
     let body: Bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
-    let is_ours = header("host").as_deref() == Some("midturn") && header("authorization") == Some(authorization);
+    let is_ours =
+        header("host").as_deref() == Some("midturn") && header("authorization") == Some(authorization);
     let is_json = header("content-type").as_deref() == Some("application/json");
     if !is_ours || (parts.method == Method::POST) != is_json {
         return respond(&Answer::Problem(401, "wrong_token", "this is not how to ask"));

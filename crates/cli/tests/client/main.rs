@@ -6,4 +6,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod fake;
+mod history;
+mod remote;
 mod words;

@@ -21,8 +21,10 @@ fn say(place: &Place, words: &str) -> Said {
 }
 
 fn session(live: bool) -> Answer {
-    Answer::Json(json!({"session": "s-1", "title": "Rename open()", "folder": "/w", "began_at": 1.5, "epoch": 1,
-        "live": live, "lead": "lead", "agents": 1, "running": 1, "last_seq": 4}))
+    Answer::Json(
+        json!({"session": "s-1", "title": "Rename open()", "folder": "/w", "began_at": 1.5, "epoch": 1,
+        "live": live, "lead": "lead", "agents": 1, "running": 1, "last_seq": 4}),
+    )
 }
 
 fn answers<const N: usize>(rows: [(&'static str, Vec<Answer>); N]) -> Answers {
@@ -78,7 +80,10 @@ fn send_prints_the_receipt() {
         },
         Row {
             words: "send worker stop! --urgent",
-            answers: one(messages, json!({"id": "m", "to": "worker", "state": "returned", "reason": "closed"})),
+            answers: one(
+                messages,
+                json!({"id": "m", "to": "worker", "state": "returned", "reason": "closed"}),
+            ),
             requests: &[r#"POST /sessions/current/agents/worker/messages {"text":"stop!","urgent":true}"#],
             status: 1,
             out: "m: returned, worker never reads it: the agent is closed\n",
@@ -119,7 +124,7 @@ fn send_waits_until_the_message_is_where_it_was_to_get() {
             true,
             "1h",
             0,
-            "m/1: in the conversation of worker after 0.X s\n  at C, in the middle of the turn's tools: run 1, turn 2\n  \
+            "m/1: in the conversation of worker after X ms\n  at C, in the middle of the turn's tools: run 1, turn 2\n  \
              interrupted: b1\n  skipped: e2\n",
             "",
         ),
@@ -128,7 +133,7 @@ fn send_waits_until_the_message_is_where_it_was_to_get() {
             false,
             "1h",
             1,
-            "m/1: returned after 0.X s, worker never reads it: the agent was stopped\n",
+            "m/1: returned after X ms, worker never reads it: the agent was stopped\n",
             "midturn: the message will not be read\n",
         ),
         (
@@ -137,7 +142,7 @@ fn send_waits_until_the_message_is_where_it_was_to_get() {
             "0",
             1,
             "",
-            "midturn: m/1 is not injected after 0.X s: it is still queued (worker); `midturn ps` tells what worker does\n",
+            "midturn: m/1 is not injected after X ms: it is still queued (worker); `midturn ps` tells what worker does\n",
         ),
     ] {
         let place = Place::new();
@@ -146,7 +151,10 @@ fn send_waits_until_the_message_is_where_it_was_to_get() {
         assert_eq!((timeless(&said.out), timeless(&said.told)), (out.to_owned(), told.to_owned()));
         assert_eq!(said.status, Some(status));
         let asked = &fake.requests()[1];
-        assert!(asked.starts_with("GET /sessions/current/messages/m%2F1/wait?state=injected&timeout="), "{asked}");
+        assert!(
+            asked.starts_with("GET /sessions/current/messages/m%2F1/wait?state=injected&timeout="),
+            "{asked}"
+        );
         assert!(asked.ends_with("&to=worker"), "{asked}");
         let asked_for = asked.split("timeout=").nth(1).unwrap().split('&').next().unwrap();
         assert_eq!(asked_for, if timeout == "0" { "0" } else { "10m" }, "one request waits at most so long");
@@ -156,8 +164,10 @@ fn send_waits_until_the_message_is_where_it_was_to_get() {
 /// How long a test's own machine took is not what it is about.
 fn timeless(text: &str) -> String {
     let Some((before, rest)) = text.split_once("after ") else { return text.to_owned() };
-    let after = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-    format!("{before}after 0.X{after}")
+    let (number, unit) = rest.split_once(' ').unwrap();
+    assert!(number.parse::<f64>().is_ok(), "{text}");
+    let unit = unit.strip_prefix("ms").or_else(|| unit.strip_prefix('s')).unwrap();
+    format!("{before}after X ms{unit}")
 }
 
 #[test]
@@ -174,7 +184,10 @@ fn withdraw_stop_diff_merge_and_stats_say_what_was_done() {
         },
         Row {
             words: "stop worker --subtree",
-            answers: one("POST /sessions/current/agents/worker/stop", json!({"stopped": ["worker"], "still_queued": ["m1"]})),
+            answers: one(
+                "POST /sessions/current/agents/worker/stop",
+                json!({"stopped": ["worker"], "still_queued": ["m1"]}),
+            ),
             requests: &[r#"POST /sessions/current/agents/worker/stop {"scope":"subtree"}"#],
             status: 0,
             out: "stopped: worker\nstill queued for the next run: m1\n",
@@ -270,10 +283,12 @@ fn where_nobody_answers_it_is_said_what_to_start() {
 
 #[test]
 fn a_refusal_is_its_sentence_and_for_programs_its_object() {
-    let refused = || answers([(
-        "POST /sessions/current/messages/m/withdraw",
-        vec![Answer::Problem(409, "too_late", "the message `m` was read already")],
-    )]);
+    let refused = || {
+        answers([(
+            "POST /sessions/current/messages/m/withdraw",
+            vec![Answer::Problem(409, "too_late", "the message `m` was read already")],
+        )])
+    };
     check([
         Row {
             words: "withdraw m",
@@ -351,7 +366,8 @@ fn watch_takes_a_lost_stream_up_again_and_tells_everything_once() {
     let expected = "watching s-1: Rename open() (Ctrl-C ends)\nlead: bash one\nlead | Hel\nlead: bash two\n\
                     lead | lo\nlead | you\nlead: bash three\n";
     assert_eq!(said.out, expected);
-    let streams: Vec<String> = fake.requests().into_iter().filter(|asked| asked.starts_with(EVENTS)).collect();
+    let streams: Vec<String> =
+        fake.requests().into_iter().filter(|asked| asked.starts_with(EVENTS)).collect();
     assert_eq!(streams, [4, 5, 6, 6, 7].map(|after| format!("{EVENTS} after {after}")));
 }
 
@@ -361,7 +377,8 @@ fn watch_json_has_the_events_as_they_came_and_nothing_else() {
     let fake = Fake::start(&place, watched(vec![runs(5, "one") + &says(1, "x")]));
     let said = say(&place, "watch lead --json");
     assert_eq!((said.status, said.told.as_str()), (Some(0), ""));
-    let lines: Vec<serde_json::Value> = said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<serde_json::Value> =
+        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((lines.len(), lines[0]["seq"].as_u64(), lines[1]["text"].as_str()), (2, Some(5), Some("x")));
     assert!(fake.requests().contains(&format!("{EVENTS}?agent=lead after 4")), "{:?}", fake.requests());
 }
@@ -376,14 +393,20 @@ fn watch_of_what_can_not_be_watched_says_why() {
         ),
         (
             "watch",
-            answers([("GET /sessions/current", vec![Answer::Problem(404, "no_session", "no session lives here")])]),
+            answers([(
+                "GET /sessions/current",
+                vec![Answer::Problem(404, "no_session", "no session lives here")],
+            )]),
             "no session lives here",
         ),
         (
             "watch nobody",
             answers([
                 ("GET /sessions/current", vec![session(true)]),
-                ("GET /sessions/current/agents/nobody", vec![Answer::Problem(404, "unknown_agent", "there is no agent `nobody`")]),
+                (
+                    "GET /sessions/current/agents/nobody",
+                    vec![Answer::Problem(404, "unknown_agent", "there is no agent `nobody`")],
+                ),
             ]),
             "there is no agent `nobody`",
         ),

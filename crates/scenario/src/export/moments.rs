@@ -7,10 +7,15 @@
 //! which instant must come before which; [`Moments::solved`] moves as few as it can, by a
 //! microsecond where a microsecond does. Nothing here knows what happens at an instant.
 
+use std::collections::{HashMap, HashSet};
+
 use midturn_core::rules::time::{Micros, Span};
 
-/// How often all orders are looked at before those that still don't hold are given up.
-const PASSES: usize = 256;
+/// How often all orders are looked at before one of those that chase each other is given up.
+const PASSES: usize = 128;
+
+/// How many orders are given up one by one; after that all that don't hold are.
+const GIVEN_UP: usize = 64;
 
 /// An instant of the replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,27 +117,34 @@ impl Moments {
         (of, offset)
     }
 
-    /// Puts every instant where all orders hold, and no later than that.
+    /// Puts every instant where all orders hold, and no later than that. Of orders that
+    /// contradict each other the one that was said last is given up.
     pub(super) fn solved(self) -> Times {
         let roots: Vec<(usize, u64)> = (0..self.known.len()).map(|of| self.root(of)).collect();
-        let mut at: Vec<u64> = self.known.iter().map(|known| known.live.0).collect();
+        let live: Vec<u64> = self.known.iter().map(|known| known.live.0).collect();
         let mut orders = self.orders;
         let mut broken = 0;
-        loop {
-            let settled = (0..PASSES).any(|_| !relax(&mut at, &roots, &orders));
+        let at = loop {
+            let mut at = live.clone();
+            let mut restless = vec![false; orders.len()];
+            let settled = (0..PASSES).any(|pass| {
+                restless.iter_mut().for_each(|moved| *moved &= pass > PASSES / 2);
+                !relax(&mut at, &roots, &orders, &mut restless)
+            });
             if settled {
-                break;
+                break at;
             }
-            // Orders that chase each other in a circle: what was apart in the session falls
-            // into one instant here.
-            let before = orders.len();
-            orders.retain(|order| shortfall(&at, &roots, order) == 0);
-            broken += before - orders.len();
-            at = self.known.iter().map(|known| known.live.0).collect();
-        }
+            match circle(&roots, &orders, &restless).filter(|_| broken < GIVEN_UP) {
+                Some(last) => {
+                    orders.remove(last);
+                    broken += 1;
+                }
+                None => break at,
+            }
+        };
         let at: Vec<u64> = roots.iter().map(|(root, by)| at[*root].saturating_add(*by)).collect();
-        let kept = |order: &&Order| at[order.first].saturating_add(order.gap) > at[order.then];
-        broken += orders.iter().filter(kept).count();
+        let fails = |order: &&Order| at[order.first].saturating_add(order.gap) > at[order.then];
+        broken += orders.iter().filter(fails).count();
         Times { at, broken }
     }
 }
@@ -147,15 +159,39 @@ fn shortfall(at: &[u64], roots: &[(usize, u64)], order: &Order) -> u64 {
     earliest.saturating_sub(at[then].saturating_add(after))
 }
 
-/// Moves what comes too early. `false`: nothing did.
-fn relax(at: &mut [u64], roots: &[(usize, u64)], orders: &[Order]) -> bool {
-    let mut moved = false;
-    for order in orders {
+/// Moves what comes too early, and notes which orders moved something. `false`: none did.
+fn relax(at: &mut [u64], roots: &[(usize, u64)], orders: &[Order], moved: &mut [bool]) -> bool {
+    let mut any = false;
+    for (order, moved) in orders.iter().zip(moved) {
         let by = shortfall(at, roots, order);
-        at[roots[order.then].0] += by;
-        moved |= by > 0;
+        if by > 0 {
+            at[roots[order.then].0] += by;
+            (*moved, any) = (true, true);
+        }
     }
-    moved
+    any
+}
+
+/// The last of the restless orders that is part of a circle of them.
+fn circle(roots: &[(usize, u64)], orders: &[Order], restless: &[bool]) -> Option<usize> {
+    let edge = |order: &Order| (roots[order.first].0, roots[order.then].0);
+    let mut next: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (order, _) in orders.iter().zip(restless).filter(|(_, restless)| **restless) {
+        let (first, then) = edge(order);
+        next.entry(first).or_default().push(then);
+    }
+    let leads_back = |(first, then): (usize, usize)| {
+        let mut seen = HashSet::from([then]);
+        let mut to_see = vec![then];
+        while let Some(here) = to_see.pop() {
+            if here == first {
+                return true;
+            }
+            to_see.extend(next.get(&here).into_iter().flatten().filter(|next| seen.insert(**next)));
+        }
+        false
+    };
+    (0..orders.len()).rev().find(|index| restless[*index] && leads_back(edge(&orders[*index])))
 }
 
 /// When each instant is in the replay.

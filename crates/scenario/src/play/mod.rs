@@ -12,7 +12,8 @@ mod stage;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use midturn_core::engine::ports::{Clock, ModelFactory, Phase, RealClock, Workplace};
+use midturn_core::engine::ports::store::MemoryStore;
+use midturn_core::engine::ports::{Clock, ModelFactory, Phase, RealClock, Store, Workplace};
 use midturn_core::engine::scripted::{ScriptedModels, SimulatedTools};
 use midturn_core::engine::{Coordinator, Stuck, VirtualClock};
 use midturn_core::rules::id::AgentName;
@@ -95,20 +96,60 @@ impl Witnesses {
 }
 
 fn play_simulated(scenario: &Scenario) -> Result<Played, Error> {
+    let keeps = Keeps { store: Arc::new(MemoryStore), clock: Arc::default(), virtual_time: true };
+    play_kept(scenario, keeps)
+}
+
+/// Where a play is recorded, and on which clock.
+pub struct Keeps {
+    /// Keeps what is recorded.
+    pub store: Arc<dyn Store>,
+    /// Moves the time of the play, and of a store that takes its time.
+    pub clock: Arc<VirtualClock>,
+    /// What `session_started` says of the time.
+    pub virtual_time: bool,
+}
+
+/// Plays a scenario with simulated tools to its end, and has it recorded.
+///
+/// # Errors
+/// [`Error::Replay`] when it can't be played: an agent that can't be spawned.
+pub fn play_kept(scenario: &Scenario, keeps: Keeps) -> Result<Played, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.map_err(|error| refused(scenario, format!("no runtime: {error}")))?;
-    let clock = Arc::new(VirtualClock::default());
+    let clock = keeps.clock.clone();
     let time: Arc<dyn Clock> = clock.clone();
     let witnesses = Witnesses::new(scenario, &time);
     let workplace = Arc::new(SimulatedTools::new(time.clone(), stage::scripts(scenario)));
     let driven = runtime.block_on(async {
-        let coordinator = stage::set(scenario, &witnesses, time.clone(), workplace, true).await?;
-        let _items = start_items(scenario, &coordinator, &witnesses, &time);
-        Ok::<_, Error>(clock.drive().await)
+        // With a store that takes its time, the stage is set while the clock moves.
+        let setting = async {
+            let coordinator = stage::set(scenario, &witnesses, time.clone(), workplace, Some(keeps)).await?;
+            Ok::<_, Error>(start_items(scenario, &coordinator, &witnesses, &time))
+        };
+        driven(&clock, setting, || refused(scenario, "the store never answered")).await
     })?;
     drop(runtime);
     let stuck = driven.err().map(|stuck: Stuck| stuck.to_string());
     Ok(Played { record: witnesses.record(), stuck, worktrees: Box::new(NoWorktrees) })
+}
+
+/// Sets the stage and moves time until nothing can happen any more.
+async fn driven<T>(
+    clock: &VirtualClock,
+    setting: impl Future<Output = Result<T, Error>>,
+    lost: impl Fn() -> Error,
+) -> Result<Result<(), Stuck>, Error> {
+    tokio::pin!(setting);
+    let _items = tokio::select! {
+        biased;
+        set = &mut setting => set?,
+        moved = clock.drive() => match moved {
+            Ok(()) => return Err(lost()),
+            stuck => return Ok(stuck),
+        },
+    };
+    Ok(clock.drive().await)
 }
 
 /// One task for each item. They are ended with the set that is returned.
@@ -153,7 +194,7 @@ fn play_real(scenario: &Scenario, workplace: real::Opened) -> Result<Played, Err
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
         let witnesses = Witnesses::new(scenario, &clock);
         let tools: Arc<dyn Workplace> = workplace.tools();
-        let coordinator = stage::set(scenario, &witnesses, clock.clone(), tools, false).await?;
+        let coordinator = stage::set(scenario, &witnesses, clock.clone(), tools, None).await?;
         let mut items = start_items(scenario, &coordinator, &witnesses, &clock);
         until_nothing_happens(&coordinator, &witnesses.anchors, &mut items).await;
         coordinator.shutdown().await;

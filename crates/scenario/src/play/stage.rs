@@ -8,7 +8,7 @@ use midturn_core::engine::{AgentSpec, Builder, Coordinator, Templates};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::settings::{Patched, Settings};
 
-use super::{Witnesses, refused};
+use super::{Keeps, Witnesses, refused};
 use crate::error::Error;
 use crate::scenario::{Agent, Scenario, Start};
 
@@ -28,15 +28,19 @@ pub(super) async fn set(
     witnesses: &Witnesses,
     clock: Arc<dyn Clock>,
     workplace: Arc<dyn Workplace>,
-    virtual_time: bool,
+    keeps: Option<Keeps>,
 ) -> Result<Coordinator, Error> {
-    let coordinator = announced(scenario, Coordinator::builder(witnesses.audit.clone(), workplace))
+    let builder = announced(scenario, Coordinator::builder(witnesses.audit.clone(), workplace));
+    let builder = match keeps {
+        Some(keeps) => builder.store(keeps.store).virtual_time(keeps.virtual_time),
+        None => builder,
+    };
+    let coordinator = builder
         .settings(settings(scenario, None))
         .clock(clock)
         .templates(Arc::new(Understudies::of(scenario)))
         .observer(witnesses.recorder.clone())
         .observer(witnesses.anchors.clone())
-        .virtual_time(virtual_time)
         .scenario(scenario.source.path.clone())
         .start()
         .await

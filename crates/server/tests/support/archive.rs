@@ -24,11 +24,14 @@ pub struct Memory {
     pub broken: AtomicBool,
 }
 
+/// Where a message stands at each of its receivers.
+type Standings = Vec<(AgentName, ReceiptState)>;
+
 /// One session.
 pub struct Kept {
     journal: Mutex<SessionJournal>,
     events: Mutex<Vec<StoredEvent>>,
-    receipts: Mutex<HashMap<(Sender, MessageId), Vec<(AgentName, ReceiptState)>>>,
+    receipts: Mutex<HashMap<(Sender, MessageId), Standings>>,
 }
 
 impl Kept {

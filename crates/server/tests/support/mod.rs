@@ -1,6 +1,7 @@
 //! A real interface on a real socket, in front of scripted agents and a store in memory; and
 //! a client that writes what it likes. Shared by the tests, the benchmark and the example.
 #![allow(dead_code, unreachable_pub, reason = "each user needs another part of it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "it is a part of tests")]
 
 pub mod archive;
 pub mod client;

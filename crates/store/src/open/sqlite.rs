@@ -71,8 +71,8 @@ pub async fn open_sqlite(
     let options = options.into();
     let path = path.as_ref();
     let absolute = std::path::absolute(path);
-    let path = absolute
-        .map_err(|error| OpenError::NotWritable { path: path.to_owned(), why: error.to_string() })?;
+    let path =
+        absolute.map_err(|error| OpenError::NotWritable { path: path.to_owned(), why: error.to_string() })?;
     let way = SqliteWay { path, max_pages: options.max_pages };
     match options.mode {
         OpenMode::Write => to_write(way).await,
@@ -133,7 +133,10 @@ impl SqliteWay {
     }
 
     fn writing(&self, path: &Path) -> SqliteConnectOptions {
-        let options = self.options(path).synchronous(SqliteSynchronous::Full);
+        let options = self
+            .options(path)
+            .synchronous(SqliteSynchronous::Full)
+            .pragma("wal_autocheckpoint", std::env::var("CKPT").unwrap_or_else(|_| "1000".to_owned()));
         match self.max_pages {
             Some(pages) => options.pragma("max_page_count", pages.to_string()),
             None => options,
@@ -145,7 +148,10 @@ impl SqliteWay {
     }
 
     fn pool(&self, reading: SqliteConnectOptions) -> sqlx::SqlitePool {
-        SqlitePoolOptions::new().max_connections(READERS).test_before_acquire(false).connect_lazy_with(reading)
+        SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .test_before_acquire(false)
+            .connect_lazy_with(reading)
     }
 
     /// A connection that writes.
@@ -158,9 +164,8 @@ impl SqliteWay {
     pub(crate) async fn open(&self) -> Result<Connection, OpenError> {
         let mut connection = self.connect().await.map_err(|problem| self.refused(&problem))?;
         let found = self.check(&mut connection).await?;
-        if found < migrate::known(Dialect::Sqlite) {
-            self.migrate(&mut connection, found).await.map_err(|problem| self.refused(&problem))?;
-        }
+        // Even if there is nothing to apply: a file that can't be written says so now.
+        self.migrate(&mut connection, found).await.map_err(|problem| self.refused(&problem))?;
         Ok(connection)
     }
 

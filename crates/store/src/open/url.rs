@@ -84,7 +84,8 @@ mod tests {
 
     #[test]
     fn a_password_is_never_shown() {
-        for url in ["postgres://u:se@cret@h:1/d?password=secret", "postgres://u@h:1/d?sslpassword=secret#secret"]
+        for url in
+            ["postgres://u:se@cret@h:1/d?password=secret", "postgres://u@h:1/d?sslpassword=secret#secret"]
         {
             let url = StoreUrl::parse(url).unwrap();
             assert_eq!(format!("{url} {url:?}"), "postgres://h:1/d postgres://h:1/d");

@@ -2,10 +2,11 @@
 //! rest is written with a few statements and committed at once.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use midturn_core::engine::ports::{SessionRecord, StoreError};
+use midturn_core::fail;
 
 use super::Connects;
 use crate::batch::{Batch, Write};
@@ -83,7 +84,9 @@ impl Grouper {
         for into in Into::GROUP {
             insert(connection, texts, into, batch.take(into)).await?;
         }
+        fail::point("store_written");
         connection.commit().await?;
+        fail::point("store_committed");
         Ok(batch)
     }
 

@@ -16,8 +16,8 @@ use tokio::sync::oneshot;
 
 use crate::error::{OpenError, Problem};
 use crate::lock::FileLock;
-pub(crate) use queue::{Job, Queue};
 use queue::Next;
+pub(crate) use queue::{Job, Queue};
 
 use group::Grouper;
 

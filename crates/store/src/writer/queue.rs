@@ -64,7 +64,8 @@ impl Queue {
     pub(crate) fn submit(&self, lane: &Arc<Lane>, transaction: Arc<Transaction>, at: u64) -> Commit {
         if lane.in_flight.fetch_add(1, Ordering::AcqRel) >= ROOM {
             lane.in_flight.fetch_sub(1, Ordering::AcqRel);
-            let error = StoreError::Failed(format!("{ROOM} transactions of the session are on their way already"));
+            let error =
+                StoreError::Failed(format!("{ROOM} transactions of the session are on their way already"));
             lane.break_off(&error);
             return Commit::Done(Err(error));
         }

@@ -209,8 +209,7 @@ pub(crate) async fn receipts_only_move_forward(given: Given<'_>) {
     for (moves, expected) in rows {
         let receipts = moves.into_iter().map(|state| moved(&words, state)).collect();
         store.submit(Arc::new(Transaction { receipts, ..Transaction::default() })).await.unwrap();
-        let found =
-            given.archive.receipts(&record.id, &words.mail.from, &words.mail.id).await.unwrap();
+        let found = given.archive.receipts(&record.id, &words.mail.from, &words.mail.id).await.unwrap();
         assert_eq!(found, [(name("lead"), expected)]);
     }
 }
@@ -229,7 +228,10 @@ pub(crate) async fn an_id_stands_for_one_message_of_its_sender(given: Given<'_>)
     ];
     let twice = Transaction { accepted: accepted.clone(), ..Transaction::default() };
     store.submit(Arc::new(twice)).await.unwrap();
-    store.submit(Arc::new(Transaction { accepted: accepted[..1].into(), ..Transaction::default() })).await.unwrap();
+    store
+        .submit(Arc::new(Transaction { accepted: accepted[..1].into(), ..Transaction::default() }))
+        .await
+        .unwrap();
     let journal = given.archive.journal(&record.id).await.unwrap().unwrap();
     let kept: Vec<_> = journal.mail.into_iter().map(|kept| kept.accepted).collect();
     assert_eq!(kept, accepted[..3]);
@@ -288,10 +290,8 @@ pub(crate) async fn a_session_is_begun_once_and_an_unknown_one_is_nobody(given: 
 pub(crate) async fn sessions_are_listed_the_newest_first(given: Given<'_>) {
     for (n, id) in ["old", "new", "middle"].into_iter().enumerate() {
         let began_at = [1, 3, 2][n];
-        let store = given.archive.begin(midturn_core::engine::ports::SessionRecord {
-            began_at,
-            ..session(id)
-        });
+        let store =
+            given.archive.begin(midturn_core::engine::ports::SessionRecord { began_at, ..session(id) });
         let store = store.await.unwrap();
         if id != "new" {
             continue;
@@ -306,7 +306,10 @@ pub(crate) async fn sessions_are_listed_the_newest_first(given: Given<'_>) {
         let mut told: Vec<_> = told.map(|(agent, seq)| event(seq, agent, 1, 0, run_started())).collect();
         told.push(event(4, "shut", 2, 0, run_started()));
         told.push(event(5, "lead", 2, 0, run_started()));
-        store.submit(Arc::new(Transaction { agents, ends, events: told, ..Transaction::default() })).await.unwrap();
+        store
+            .submit(Arc::new(Transaction { agents, ends, events: told, ..Transaction::default() }))
+            .await
+            .unwrap();
     }
     let listed = given.archive.sessions().await.unwrap();
     let ids: Vec<&str> = listed.iter().map(|summary| summary.record.id.as_str()).collect();

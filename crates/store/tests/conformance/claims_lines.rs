@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use midturn_core::engine::ports::Transaction;
 use midturn_core::engine::ports::store::Row;
 use midturn_core::rules::conversation::{
     Block, Injected, InterruptReason, MessageKey, Opaque, Partial, Reply, StopReason, Thinking, ToolResult,
@@ -11,7 +12,6 @@ use midturn_core::rules::id::{CallId, MessageId};
 use midturn_core::rules::mail::{Point, Sender};
 use midturn_core::rules::record::Line;
 use midturn_core::rules::time::Micros;
-use midturn_core::engine::ports::Transaction;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -21,10 +21,11 @@ use super::Given;
 use super::maker::*;
 
 fn texts() -> Vec<String> {
-    let mut texts: Vec<String> = ["", "plain", "\0", "␀0\0␀", "\\u0000 \" \n\t", "\u{1f980}\u{200d}é\u{fffd}"]
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let mut texts: Vec<String> =
+        ["", "plain", "\0", "␀0\0␀", "\\u0000 \" \n\t", "\u{1f980}\u{200d}é\u{fffd}"]
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
     // 256 KiB, as much as a message may have.
     texts.push("\u{1f980}\0ab".repeat((256 << 10) / 7));
     texts.push(format!("{{\"deep\": {}1{}}}", "[".repeat(5_000), "]".repeat(5_000)));
@@ -137,7 +138,8 @@ pub(crate) async fn any_line_comes_back_byte_for_byte(given: Given<'_>) {
         Just('\u{1f980}'),
         any::<char>()
     ];
-    let text = proptest::collection::vec(letter, 0..12).prop_map(|letters| letters.into_iter().collect::<String>());
+    let text =
+        proptest::collection::vec(letter, 0..12).prop_map(|letters| letters.into_iter().collect::<String>());
     let leaf = prop_oneof![
         any::<f64>().prop_filter("JSON has no others", |n| n.is_finite()).prop_map(|n| json!(n)),
         any::<u64>().prop_map(|n| json!(n)),
@@ -188,7 +190,10 @@ pub(crate) async fn chat_messages_are_what_semantics_section_6_says(given: Given
     );
     assert_eq!(page[8].metadata, json!({"status": "completed", "is_error": false}));
     assert_eq!(page[8].content, r#"{"a": [1]}"#);
-    assert_eq!((page[8].tool_name.as_deref(), page[8].tool_call_id.as_deref()), (Some("{\"a\": [1]}"), Some("{\"a\": [1]}")));
+    assert_eq!(
+        (page[8].tool_name.as_deref(), page[8].tool_call_id.as_deref()),
+        (Some("{\"a\": [1]}"), Some("{\"a\": [1]}"))
+    );
     let structured = json!({"status": "completed", "is_error": false, "output": {"a": [1]}});
     assert_eq!(page[8].tool_result, Some(structured));
     assert!(page[0].tool_result.is_none() && page[0].tool_name.is_none());

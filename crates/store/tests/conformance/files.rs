@@ -85,8 +85,7 @@ async fn what_was_submitted_is_written_when_the_store_is_closed_and_nothing_afte
     let (_folder, path) = closed_store().await;
     let archive = open_sqlite(&path, OpenMode::Write).await.unwrap();
     let taken = archive.take_up(&SessionId::new("s")).await.unwrap().unwrap();
-    let commits: Vec<_> =
-        (0..200).map(|_| taken.store.submit(rows(vec![said("lead", "late")]))).collect();
+    let commits: Vec<_> = (0..200).map(|_| taken.store.submit(rows(vec![said("lead", "late")]))).collect();
     archive.close().await;
     for commit in commits {
         commit.await.unwrap();
@@ -117,15 +116,28 @@ fn damaged(error: &OpenError) -> bool {
 }
 
 const HARMS: [Harm; 6] = [
-    ("garbage", |path| std::fs::write(path, "no database at all, but long enough".repeat(400)).unwrap(), damaged),
+    (
+        "garbage",
+        |path| std::fs::write(path, "no database at all, but long enough".repeat(400)).unwrap(),
+        damaged,
+    ),
     ("a garbled header", |path| garble(path, 20..60), damaged),
     ("a truncated file", |path| truncate(path, 5_000), damaged),
     ("half a page", |path| truncate(path, 700), damaged),
     ("an empty file", |path| truncate(path, 0), damaged),
-    ("a folder", |path| {
-        std::fs::remove_file(path).unwrap();
-        std::fs::create_dir(path).unwrap();
-    }, |error| matches!(error, OpenError::NotWritable { .. } | OpenError::Damaged { .. } | OpenError::Failed { .. })),
+    (
+        "a folder",
+        |path| {
+            std::fs::remove_file(path).unwrap();
+            std::fs::create_dir(path).unwrap();
+        },
+        |error| {
+            matches!(
+                error,
+                OpenError::NotWritable { .. } | OpenError::Damaged { .. } | OpenError::Failed { .. }
+            )
+        },
+    ),
 ];
 
 fn truncate(path: &Path, length: u64) {
@@ -192,7 +204,8 @@ async fn a_newer_store_is_refused() {
 #[tokio::test]
 async fn what_another_program_garbled_is_an_error_and_never_an_empty_answer() {
     let (_folder, path) = closed_store().await;
-    change(&path, "INSERT INTO agents VALUES ('s', 'NO NAME', 0, 'lead', NULL, NULL, NULL, '', '{}', '{}')").await;
+    change(&path, "INSERT INTO agents VALUES ('s', 'NO NAME', 0, 'lead', NULL, NULL, NULL, '', '{}', '{}')")
+        .await;
     let reader = open_sqlite(&path, OpenMode::ReadOnly).await.unwrap();
     let refused = reader.journal(&SessionId::new("s")).await.unwrap_err();
     assert!(refused.to_string().contains("docs/store.md"), "{refused}");

@@ -10,6 +10,9 @@ use crate::process::table::{Process, pids};
 /// How much of an environment is read. The kernel takes no longer one unless told so.
 const ENVIRON_MAX: u64 = 4 << 20;
 
+/// How long a line of parents may be: numbers that are given anew could make it a ring.
+const LINE_MAX: usize = 10_000;
+
 /// A process to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
@@ -17,34 +20,34 @@ pub(super) struct Found {
     pub(super) purpose: Purpose,
 }
 
-/// What one look saw.
-pub(super) struct Sight {
-    pub(super) found: Vec<Found>,
-    /// Whether nobody can have been overlooked.
-    pub(super) is_clear: bool,
-}
-
 /// Looks for one session's processes.
 pub(super) struct Look {
     session: String,
     us: Owner,
+    /// Whom we descend from, and ourselves.
+    above: HashSet<i32>,
+    /// Owners of the session's processes that are alive, and not us.
+    pub(super) live: HashSet<(i32, u64)>,
     /// Who was there the last time, with when it started, and what there was to be known of it.
     last: HashMap<i32, (u64, Carried)>,
 }
 
 impl Look {
     pub(super) fn new(session: &str) -> io::Result<Self> {
-        Ok(Self { session: session.to_owned(), us: Owner::ourselves()?, last: HashMap::new() })
+        let us = Owner::ourselves()?;
+        let above = line_of(us.pid).collect();
+        Ok(Self { session: session.to_owned(), us, above, live: HashSet::new(), last: HashMap::new() })
     }
 
-    /// Who is there now.
+    /// Hands over who is there now, each at least once, those with a mark as soon as they are
+    /// seen: in a moment they may be gone. Whether nobody can have been overlooked.
     ///
     /// The table can't be read in one instant. A process that is gone when its line is read may
     /// have started another one behind our back, and one that is just executing a program shows
     /// no environment: then the sight is not clear. A chain of processes that go on forking has
     /// at each instant one that is listed, so a clear sight without it means that it has ended.
     /// The new ones are read first: they are the ones that may be gone soon.
-    pub(super) fn again(&mut self) -> io::Result<Sight> {
+    pub(super) fn again(&mut self, take: &mut dyn FnMut(Found) -> io::Result<()>) -> io::Result<bool> {
         let mut pids = pids()?;
         pids.sort_by_key(|pid| self.last.contains_key(pid));
         let (mut table, mut known, mut now) = (Vec::new(), Known::default(), HashMap::new());
@@ -66,15 +69,46 @@ impl Look {
                     carried
                 }
             };
-            if let Carried::Mark(mark) = &carried {
-                known.take(pid, mark, &self.session, &self.us);
+            if let Carried::Mark(mark) = &carried
+                && self.judge(&mut known, pid, mark)
+            {
+                take(Found { process, purpose: mark.purpose })?;
             }
             now.insert(pid, (process.started, carried));
         }
         self.last = now;
         known.spare_our_own(self.us.pid, &table);
-        Ok(Sight { found: known.all(&table), is_clear })
+        known.all(&table).into_iter().try_for_each(take)?;
+        Ok(is_clear)
     }
+
+    /// Whether a process with this mark is one to end.
+    fn judge(&mut self, known: &mut Known, pid: i32, mark: &Mark) -> bool {
+        let owner = (mark.owner.pid, mark.owner.started);
+        let of_session = *mark.session == self.session;
+        if !*known.dead.entry(owner).or_insert_with(|| mark.owner.is_dead(&self.us)) {
+            known.spared.insert(pid);
+            if of_session && owner != (self.us.pid, self.us.started) {
+                self.live.insert(owner);
+            }
+            return false;
+        }
+        if !of_session {
+            return false;
+        }
+        if self.above.contains(&pid) || line_of(pid).any(|above| above == self.us.pid) {
+            known.spared.insert(pid);
+            return false;
+        }
+        known.marked.insert(pid, mark.clone());
+        true
+    }
+}
+
+/// A process, its parent, the parent's parent and so on.
+fn line_of(pid: i32) -> impl Iterator<Item = i32> {
+    let parent = |pid: &i32| Process::read(*pid).map(|process| process.parent).filter(|&pid| pid > 0);
+    std::iter::successors(Some(pid), parent).take(LINE_MAX)
 }
 
 /// What an environment says.
@@ -119,16 +153,6 @@ struct Known {
 }
 
 impl Known {
-    /// Takes what the mark of a process says.
-    fn take(&mut self, pid: i32, mark: &Mark, session: &str, us: &Owner) {
-        let owner = &mark.owner;
-        if !*self.dead.entry((owner.pid, owner.started)).or_insert_with(|| owner.is_dead(us)) {
-            self.spared.insert(pid);
-        } else if *mark.session == *session {
-            self.marked.insert(pid, mark.clone());
-        }
-    }
-
     /// Ourselves, whom we descend from, and what we started.
     fn spare_our_own(&mut self, us: i32, table: &[Process]) {
         let parents: HashMap<i32, i32> = table.iter().map(|p| (p.pid, p.parent)).collect();
@@ -198,16 +222,31 @@ mod tests {
         pids
     }
 
+    /// A claim, who is marked, who is spared, the table, and who is found.
+    type Row = (&'static str, &'static [i32], &'static [i32], &'static [(i32, i32, i32)], &'static [i32]);
+
     #[test]
     fn a_tree_is_found_by_marks_parents_and_sessions_and_nobody_else() {
-        let rows: [(&str, &[i32], &[i32], &[(i32, i32, i32)], &[i32]); 8] = [
+        let rows: [Row; 8] = [
             ("marked", &[100], &[], &[(100, 1, 100), (101, 1, 101)], &[100]),
-            ("below it, scrubbed", &[100], &[], &[(102, 101, 102), (101, 100, 101), (100, 1, 100)], &[100, 101, 102]),
+            (
+                "below it, scrubbed",
+                &[100],
+                &[],
+                &[(102, 101, 102), (101, 100, 101), (100, 1, 100)],
+                &[100, 101, 102],
+            ),
             ("its session, orphaned", &[101], &[], &[(101, 1, 100), (102, 1, 100)], &[101, 102]),
             ("not yet a session of its own", &[100], &[], &[(100, 1, 80), (80, 1, 80), (81, 80, 80)], &[100]),
             ("a session from outside", &[100], &[], &[(100, 1, 0), (101, 1, 0)], &[100]),
             ("a live daemon's", &[100], &[101], &[(100, 1, 100), (101, 100, 100), (102, 101, 102)], &[100]),
-            ("we ourselves", &[60, 50, 51, 100], &[], &[(60, 1, 60), (50, 60, 60), (51, 50, 51), (100, 1, 100)], &[100]),
+            (
+                "we ourselves",
+                &[60, 50, 51, 100],
+                &[],
+                &[(60, 1, 60), (50, 60, 60), (51, 50, 51), (100, 1, 100)],
+                &[100],
+            ),
             ("beside us", &[60], &[], &[(60, 1, 60), (50, 60, 60), (61, 60, 60)], &[]),
         ];
         for (claim, marked, spared, table, expected) in rows {

@@ -26,14 +26,17 @@ use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::task::spawn_blocking;
 
-use self::look::{Found, Look, Sight};
+use self::look::{Found, Look};
 use crate::mark::Purpose;
 use crate::planted::{Fault, planted};
-use crate::process::table::send;
+use crate::process::table::{Process, send};
 
 /// How long all of it may take. What is stuck in the kernel (a dead network disk, say) doesn't
 /// die sooner for being waited for.
 pub const DEADLINE: Duration = Duration::from_secs(10);
+
+/// How long a daemon that is being killed has to be dead. It gives up the store before that.
+const OWNER_DIES: Duration = Duration::from_secs(1);
 
 /// How long it goes on looking without finding anybody when others come and go so quickly that
 /// nothing can be seen clearly.
@@ -57,6 +60,9 @@ pub enum LeftoversError {
     /// Some don't die.
     #[error("of the processes that the last daemon left, these don't end (end them by hand): {0:?}")]
     Alive(Vec<i32>),
+    /// They start others faster than they can be ended.
+    #[error("the processes that the last daemon left go on starting others: end them by hand")]
+    Starting,
 }
 
 /// Ends all that a dead daemon left of this session and returns when it is gone, after at most
@@ -69,7 +75,7 @@ pub async fn end(session: &SessionId) -> Result<usize, LeftoversError> {
         return Ok(0);
     }
     let session = session.clone();
-    let ended = spawn_blocking(move || Hunt::new(session.as_str())?.to_the_end());
+    let ended = spawn_blocking(move || Hunt::new(session.as_str())?.until_none_is_left());
     ended.await.map_err(|error| io::Error::other(error.to_string()))?
 }
 
@@ -91,12 +97,13 @@ impl Hunt {
         Ok(Self { look: Look::new(session)?, until: Instant::now() + DEADLINE, held: HashMap::new() })
     }
 
-    fn to_the_end(mut self) -> Result<usize, LeftoversError> {
+    fn until_none_is_left(mut self) -> Result<usize, LeftoversError> {
+        self.let_owners_die()?;
         self.let_git_finish()?;
         let mut ended = 0;
         loop {
-            self.stop_all()?;
-            if self.held.is_empty() {
+            let sure = self.stop_all()?;
+            if self.held.is_empty() && sure {
                 return Ok(ended);
             }
             for held in self.held.values() {
@@ -107,49 +114,68 @@ impl Hunt {
             if !alive.is_empty() {
                 return Err(LeftoversError::Alive(alive));
             }
+            if !sure {
+                return Err(LeftoversError::Starting);
+            }
             // Once more: a death may have let something loose that nobody saw.
             self.held.clear();
         }
     }
 
-    /// Holds whom it doesn't hold yet, and stops them: what is stopped can neither fork nor
-    /// lose a child to somebody else. It looks until it sees clearly that there is nobody new.
-    fn stop_all(&mut self) -> io::Result<()> {
+    /// Stops all: what is stopped can neither fork nor lose a child to somebody else. It looks
+    /// until it sees clearly that there is nobody new. False: its time is up.
+    fn stop_all(&mut self) -> io::Result<bool> {
         let mut found_last = Instant::now();
         while Instant::now() < self.until {
-            let (fresh, is_clear) = self.hold_all()?;
-            if !fresh.is_empty() {
+            let (fresh, is_clear) = self.look(Some(Signal::SIGSTOP))?;
+            if fresh > 0 {
                 found_last = Instant::now();
             } else if is_clear || found_last.elapsed() > LOOKS_ON {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Looks, and holds whom it doesn't hold yet, unless it is dead and waits for its parent;
+    /// those get the signal. How many, and whether nobody can have been overlooked.
+    fn look(&mut self, signal: Option<Signal>) -> io::Result<(usize, bool)> {
+        let Self { look, held, .. } = self;
+        let (mut fresh, mut missed) = (0, false);
+        let mut take = |Found { process, purpose }| {
+            let key = (process.pid, process.started);
+            if held.contains_key(&key) {
                 return Ok(());
             }
-            for key in fresh {
-                send(&self.held[&key].process, Signal::SIGSTOP)?;
+            match process.hold()? {
+                Some(hold) if !is_dead(&hold)? => {
+                    signal.map_or(Ok(()), |signal| send(&hold, signal))?;
+                    held.insert(key, Held { pid: process.pid, process: hold, purpose });
+                    fresh += 1;
+                }
+                // It may have started another one since its line was read.
+                Some(_) | None => missed = true,
+            }
+            Ok(())
+        };
+        let is_clear = look.again(&mut take)?;
+        Ok((fresh, is_clear && !missed))
+    }
+
+    /// Waits for daemons of this session that are not quite dead yet. One that doesn't die is
+    /// alive, and its processes are let be.
+    fn let_owners_die(&mut self) -> io::Result<()> {
+        self.look(None)?;
+        self.held.clear();
+        let until = Instant::now() + OWNER_DIES;
+        for (pid, started) in self.look.live.drain() {
+            if let Some(owner) = Process::read(pid).filter(|owner| owner.started == started)
+                && let Some(held) = owner.hold()?
+            {
+                is_dead_by(&held, until.saturating_duration_since(Instant::now()))?;
             }
         }
         Ok(())
-    }
-
-    /// Looks, and holds whom it doesn't hold yet, unless it is dead and waits for its parent.
-    /// Who that is, and whether nobody can have been overlooked.
-    fn hold_all(&mut self) -> io::Result<(Vec<(i32, u64)>, bool)> {
-        let mut fresh = Vec::new();
-        let Sight { found, mut is_clear } = self.look.again()?;
-        for Found { process, purpose } in found {
-            let key = (process.pid, process.started);
-            if self.held.contains_key(&key) {
-                continue;
-            }
-            match process.hold()? {
-                Some(held) if !is_dead(&held)? => {
-                    self.held.insert(key, Held { pid: process.pid, process: held, purpose });
-                    fresh.push(key);
-                }
-                // It may have started another one since the table was read.
-                Some(_) | None => is_clear = false,
-            }
-        }
-        Ok((fresh, is_clear))
     }
 
     /// Waits for git commands of the dead daemon, then asks them to end and to tidy up.
@@ -158,7 +184,7 @@ impl Hunt {
         let mut looks = 0;
         while looks < GIT_LOOKS {
             looks += 1;
-            let (_, is_clear) = self.hold_all()?;
+            let (_, is_clear) = self.look(None)?;
             self.held.retain(|_, held| held.purpose == Purpose::Git);
             if self.held.is_empty() && is_clear {
                 break;

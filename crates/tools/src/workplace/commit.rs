@@ -121,7 +121,9 @@ impl RunEnd<'_> {
             let parents: Vec<&str> = tip.iter().chain([&here]).flat_map(|parent| ["-p", parent]).collect();
             let words = [&["commit-tree", &tree, "-m", &self.message], parents.as_slice()].concat();
             let commit = self.git.text(&words).await?;
-            self.git.bytes(&["update-ref", &self.worktree.reference(), &commit, tip.as_deref().unwrap_or("")]).await?;
+            self.git
+                .bytes(&["update-ref", &self.worktree.reference(), &commit, tip.as_deref().unwrap_or("")])
+                .await?;
         }
         let place = head.as_deref().and_then(|head| head.strip_prefix("refs/heads/")).map_or_else(
             || format!("on no branch, at {}", here.get(..12).unwrap_or(&here)),
@@ -154,8 +156,15 @@ impl RunEnd<'_> {
 
     /// The files that differ between the worktree's start and the branch, relative to the root.
     async fn files(&self, notes: &mut Vec<String>) -> Result<Vec<String>, GitError> {
-        let words =
-            ["diff-tree", "-r", "--raw", "-z", "--no-renames", &self.worktree.start, &self.worktree.reference()];
+        let words = [
+            "diff-tree",
+            "-r",
+            "--raw",
+            "-z",
+            "--no-renames",
+            &self.worktree.start,
+            &self.worktree.reference(),
+        ];
         let answer = self.git.bytes(&words).await?;
         let mut files = Vec::new();
         let mut answer = parts(&answer);

@@ -163,8 +163,7 @@ impl<'a> Git<'a> {
             .spawn()?;
         let (answer, complaint) = (child.stdout.take(), child.stderr.take());
         let all = async {
-            let (answer, complaint) =
-                tokio::try_join!(upto(answer, max), upto(complaint, COMPLAINT_MAX))?;
+            let (answer, complaint) = tokio::try_join!(upto(answer, max), upto(complaint, COMPLAINT_MAX))?;
             // Nobody reads on: what it still wants to say ends it.
             Ok::<_, std::io::Error>(Ended { status: child.wait().await?, answer, complaint })
         };

@@ -102,11 +102,14 @@ impl Merging<'_> {
             )));
         }
         if git.maybe(&["symbolic-ref", "--quiet", "HEAD"]).await?.is_none() {
-            return Ok(Some("the project folder is on no branch (detached HEAD): switch to one first".to_owned()));
+            return Ok(Some(
+                "the project folder is on no branch (detached HEAD): switch to one first".to_owned(),
+            ));
         }
         let unmerged = git.bytes(&["ls-files", "--unmerged", "-z"]).await?;
         Ok(parts(&unmerged).next().map(|_| {
-            "there are conflicts in the project folder that nobody has resolved: resolve them first".to_owned()
+            "there are conflicts in the project folder that nobody has resolved: resolve them first"
+                .to_owned()
         }))
     }
 
@@ -164,8 +167,10 @@ impl Merging<'_> {
     async fn commit(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<String, GitError> {
         let tree = git.bytes(&["merge-tree", "--write-tree", "--no-messages", "-z", head, tip]).await?;
         let tree = String::from_utf8_lossy(parts(&tree).next().unwrap_or_default()).into_owned();
-        let message =
-            format!("Merge branch '{}'\n\nThe work of {}, merged by midturn.", self.worktree.branch, self.agent);
+        let message = format!(
+            "Merge branch '{}'\n\nThe work of {}, merged by midturn.",
+            self.worktree.branch, self.agent
+        );
         let git = match author(git).await {
             Some((name, email)) => git.clone().with("GIT_AUTHOR_NAME", name).with("GIT_AUTHOR_EMAIL", email),
             None => git.clone(),
@@ -224,11 +229,17 @@ fn refusal(complaint: &str) -> Option<String> {
     let names: Vec<_> = complaint.split("; ").filter_map(|line| line.strip_prefix('\t')).collect();
     let files = list(&names).unwrap_or_else(|| complaint.to_owned());
     if complaint.contains("untracked") {
-        Some(format!("untracked files in the project folder are in the way ({files}): move or remove them first"))
+        Some(format!(
+            "untracked files in the project folder are in the way ({files}): move or remove them first"
+        ))
     } else if complaint.contains("would be overwritten") || complaint.contains("not uptodate") {
-        Some(format!("uncommitted changes in the project folder are in the way ({files}): commit or stash them first"))
+        Some(format!(
+            "uncommitted changes in the project folder are in the way ({files}): commit or stash them first"
+        ))
     } else if complaint.contains(".lock': File exists") {
-        Some(format!("another git command is at work in the project folder, or was killed there: {complaint}"))
+        Some(format!(
+            "another git command is at work in the project folder, or was killed there: {complaint}"
+        ))
     } else {
         None
     }
@@ -254,12 +265,16 @@ mod tests {
             (
                 "error: Your local changes to the following files would be overwritten by merge:; \ta b.txt; \tb; \
                  Please commit your changes or stash them before you merge.; Aborting",
-                Some("uncommitted changes in the project folder are in the way (a b.txt, b): commit or stash them first"),
+                Some(
+                    "uncommitted changes in the project folder are in the way (a b.txt, b): commit or stash them first",
+                ),
             ),
             (
                 "error: The following untracked working tree files would be overwritten by merge:; \tn.txt; Please \
                  move or remove them before you merge.; Aborting",
-                Some("untracked files in the project folder are in the way (n.txt): move or remove them first"),
+                Some(
+                    "untracked files in the project folder are in the way (n.txt): move or remove them first",
+                ),
             ),
             ("fatal: write error: No space left on device", None),
         ];

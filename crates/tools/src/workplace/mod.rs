@@ -185,12 +185,16 @@ impl GitWorkplace {
             let made = record.made;
             match repository.again(&beside.worktrees, &self.records(&beside), record).await? {
                 Again::Found(worktree) => return Ok((worktree, notes)),
-                Again::MadeAgain(worktree) => {
+                Again::Rebuilt(worktree) => {
                     let note = "its worktree was gone and was made again from its branch: what was not committed is lost";
                     return Ok((worktree, vec![note.to_owned()]));
                 }
-                Again::NotUsable(why) => notes.push(format!("{agent} began anew: {why}; it was left as it is")),
-                Again::Gone if made => notes.push(format!("{agent} began anew: its worktree and its branch are gone")),
+                Again::NotUsable(why) => {
+                    notes.push(format!("{agent} began anew: {why}; it was left as it is"))
+                }
+                Again::Gone if made => {
+                    notes.push(format!("{agent} began anew: its worktree and its branch are gone"))
+                }
                 Again::Gone => {}
             }
         }

@@ -53,7 +53,7 @@ pub(super) enum Again {
     /// It is there.
     Found(Worktree),
     /// Its folder was gone; it was made again from the branch.
-    MadeAgain(Worktree),
+    Rebuilt(Worktree),
     /// Neither folder nor branch is there.
     Gone,
     /// It can't be used, in words; it is left as it is.
@@ -215,8 +215,12 @@ impl Repository {
                 let _ = self.git().bytes(&["worktree", "repair", &top]).await;
             }
             match worktree.state().await? {
-                State::Usable => return self.made(worktree, records, record).map(|(found, _)| Again::Found(found)),
-                State::Broken => return Ok(Again::NotUsable(format!("the folder {top} is no worktree any more"))),
+                State::Usable => {
+                    return self.made(worktree, records, record).map(|(found, _)| Again::Found(found));
+                }
+                State::Broken => {
+                    return Ok(Again::NotUsable(format!("the folder {top} is no worktree any more")));
+                }
                 State::Gone => {}
             }
         }
@@ -228,15 +232,22 @@ impl Repository {
         // which nobody has worked. Where there is neither it fails.
         let _ = self.git().bytes(&["worktree", "remove", "--force", "--force", &top]).await;
         match self.try_add(&worktree.top, &[], &worktree.branch).await {
-            Ok(()) => self.made(worktree, records, record).map(|(worktree, was)| {
-                if was { Again::MadeAgain(worktree) } else { Again::Found(worktree) }
-            }),
-            Err(error) => Ok(Again::NotUsable(format!("the branch {} can't be checked out: {error}", worktree.branch))),
+            Ok(()) => self
+                .made(worktree, records, record)
+                .map(|(worktree, was)| if was { Again::Rebuilt(worktree) } else { Again::Found(worktree) }),
+            Err(error) => {
+                Ok(Again::NotUsable(format!("the branch {} can't be checked out: {error}", worktree.branch)))
+            }
         }
     }
 
     /// Remembers that it is made to the end; and whether that was known.
-    fn made(&self, worktree: Worktree, records: &Records, mut record: Record) -> Result<(Worktree, bool), NoWorktree> {
+    fn made(
+        &self,
+        worktree: Worktree,
+        records: &Records,
+        mut record: Record,
+    ) -> Result<(Worktree, bool), NoWorktree> {
         // A folder without a committed file isn't in a worktree yet.
         std::fs::create_dir_all(worktree.root()).map_err(|e| NoWorktree::Failed(e.to_string()))?;
         let was = std::mem::replace(&mut record.made, true);

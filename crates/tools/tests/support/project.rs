@@ -81,7 +81,6 @@ pub(crate) async fn run(workplace: &GitWorkplace, agent: &str, command: &str) ->
     workplace.folder(&name(agent)).unwrap()
 }
 
-
 /// Files with what is in them.
 pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
@@ -104,10 +103,7 @@ pub(crate) fn content(folder: &Path) -> Files {
 }
 
 /// The files that are not the same in both.
-pub(crate) fn differences(
-    before: &Files,
-    after: &Files,
-) -> Vec<PathBuf> {
+pub(crate) fn differences(before: &Files, after: &Files) -> Vec<PathBuf> {
     let changed = before.iter().filter(|(path, bytes)| after.get(*path) != Some(bytes));
     let new = after.iter().filter(|(path, _)| !before.contains_key(*path));
     changed.chain(new).map(|(path, _)| path.clone()).collect()

@@ -6,11 +6,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use midturn_core::engine::ports::Observer;
-use midturn_core::engine::{AgentStatus, LastEnd};
+use midturn_core::engine::AgentStatus;
+use midturn_core::engine::ports::archive::AgentJournal;
+use midturn_core::engine::ports::{Changes, Observer};
 use midturn_core::rules::event::{Event, EventKind, Outcome};
-use midturn_core::rules::id::AgentName;
-use midturn_core::rules::mail::{Rest, Standing};
+use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_core::rules::mail::{Rest, Role, Standing};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,8 @@ use super::super::events::{Ended, Told, Wanted, follow};
 use super::super::http::{Client, Path, Trouble};
 use super::super::wire::{Agent, AgentState, Agents, Session, Stopped};
 use crate::failure::{End, Failure};
+use crate::history;
+use crate::project::Project;
 use crate::run::Attended;
 use crate::run::console::Console;
 use crate::run::input::Typed;
@@ -36,6 +39,7 @@ const LAST_EVENTS: Duration = Duration::from_secs(5);
 /// A session that runs elsewhere.
 pub(super) struct Remote {
     client: Client,
+    project: Project,
     session: String,
     lead: AgentName,
     watcher: LeadWatcher,
@@ -61,9 +65,19 @@ enum Over {
 }
 
 impl Remote {
-    pub(super) fn new(client: Client, session: &Session, lead: AgentName, attended: Attended) -> Self {
-        Self {
+    /// # Errors
+    /// [`Failure::Failed`]: the session has no lead.
+    pub(super) fn new(
+        client: Client,
+        project: &Project,
+        session: &Session,
+        attended: Attended,
+    ) -> Result<Self, Failure> {
+        let nobody = || Failure::failed(format!("the session {} has no lead to talk to", session.session));
+        let lead = session.lead.clone().ok_or_else(nobody)?;
+        Ok(Self {
             client,
+            project: project.clone(),
             session: session.session.clone(),
             watcher: LeadWatcher::new(lead.clone()),
             lead,
@@ -71,7 +85,7 @@ impl Remote {
             interrupted: attended.interrupted,
             seq: 0,
             working: BTreeSet::new(),
-        }
+        })
     }
 
     /// Steers the session by what is typed until it is over; then stops what is left and
@@ -142,6 +156,8 @@ impl Remote {
             Some(Told::Live(event)) => self.console.live(&event),
             Some(Told::Other(_, seq)) => self.seq = self.seq.max(seq.unwrap_or_default()),
             Some(Told::Ended(Ended::Session)) => return Some(Over::Quiet),
+            // A process that waited for this session only ends with it.
+            Some(Told::Ended(Ended::Lost(_))) | None if self.is_done() => return Some(Over::Quiet),
             Some(Told::Ended(Ended::Lost(_))) | None => return Some(Over::Lost),
         }
         None
@@ -161,6 +177,11 @@ impl Remote {
             }
             _ => {}
         }
+    }
+
+    /// Whether the lead's end was told, and nobody's run was left open.
+    fn is_done(&self) -> bool {
+        self.working.is_empty() && self.watcher.last_word().outcome.is_some()
     }
 
     /// The number of the last event, if all were told and nobody works.
@@ -260,26 +281,33 @@ impl Remote {
             }
         }
         let last = self.session().await?.last_seq;
-        let rest = async {
-            while self.seq < last && self.take(told.recv().await).is_none() {}
-        };
+        let rest = async { while self.seq < last && self.take(told.recv().await).is_none() {} };
         if tokio::time::timeout(LAST_EVENTS, rest).await.is_err() {
             self.console.tell(Tone::Bad, "the last events did not come in time; `midturn log` has them");
         }
         Ok(())
     }
 
-    /// What a person wants to know at the end: what became of whose changes.
+    /// What a person wants to know at the end: what became of whose changes. The store knows,
+    /// whether or not the other process is still there.
     async fn report(&self) {
-        match self.agents().await {
+        match self.journal().await {
             Ok(agents) => {
-                let lines = agents.iter().flat_map(|agent| changes(&status(agent)));
+                let lines = agents.iter().flat_map(|agent| changes(&at_the_end(agent)));
                 lines.for_each(|line| self.console.tell(Tone::Plain, line));
             }
-            Err(trouble) => {
-                self.console.tell(Tone::Bad, format!("what was changed is not known: {trouble}"));
+            Err(failure) => {
+                self.console.tell(Tone::Bad, format!("what was changed is not known: {failure}"));
             }
         }
+    }
+
+    async fn journal(&self) -> Result<Vec<AgentJournal>, Failure> {
+        let id = SessionId::new(self.session.as_str());
+        let archive = history::read_only(&self.project).await?;
+        let archive = archive.ok_or_else(|| Failure::failed("the store is gone"))?;
+        let journal = archive.journal(&id).await.map_err(|error| Failure::failed(error.to_string()))?;
+        Ok(journal.map(|journal| journal.agents).unwrap_or_default())
     }
 
     fn end(&self, over: &Over) -> End {
@@ -312,21 +340,44 @@ fn status(agent: &Agent) -> AgentStatus {
         AgentState::Stopped => Standing::Resting(Rest::Stopped),
         AgentState::Closed => Standing::Resting(Rest::Closed),
     };
-    let last_end = agent.last_end.as_ref();
     AgentStatus {
-        name: agent.name.clone(),
-        role: agent.role,
         parent: agent.parent.clone(),
         model: agent.model.as_deref().map(Arc::from),
         standing,
         run: agent.run,
         turn: agent.turn,
         pending: usize::try_from(agent.pending).unwrap_or(usize::MAX),
-        last_end: last_end.map(|end| LastEnd { run: agent.run, outcome: end.outcome, text: "".into() }),
-        activity: Vec::new(),
         tokens: agent.tokens,
         branch: agent.branch.clone(),
-        changes: agent.changes.clone(),
+        ..named(&agent.name, agent.role)
+    }
+}
+
+/// An agent that rests, and what its last run changed.
+fn at_the_end(agent: &AgentJournal) -> AgentStatus {
+    let changes = agent.last_end.as_ref().map(|(end, _)| end.changes.clone());
+    AgentStatus {
+        run: agent.run,
+        changes: changes.unwrap_or_default(),
+        ..named(&agent.record.name, agent.record.role)
+    }
+}
+
+fn named(name: &AgentName, role: Role) -> AgentStatus {
+    AgentStatus {
+        name: name.clone(),
+        role,
+        parent: None,
+        model: None,
+        standing: Standing::Resting(Rest::Idle),
+        run: 0,
+        turn: 0,
+        pending: 0,
+        last_end: None,
+        activity: Vec::new(),
+        tokens: 0,
+        branch: None,
+        changes: Changes::default(),
         plan: Vec::new(),
     }
 }

@@ -1,0 +1,116 @@
+//! `midturn export SESSION`: a finished session as a scenario file. The store is only read,
+//! whether or not a process holds it; what a scenario can say of a session is
+//! `midturn-scenario`'s to know.
+
+use std::future::Future;
+use std::path::Path;
+
+use midturn_core::engine::ports::Archive;
+use midturn_core::engine::ports::archive::SessionJournal;
+use midturn_core::rules::event::Event;
+use midturn_core::rules::id::SessionId;
+
+use crate::args::ExportArgs;
+use crate::commands;
+use crate::env::Env;
+use crate::failure::{End, Failure};
+use crate::history;
+use crate::project::Project;
+
+/// So many events are read at once.
+const PAGE: u32 = 1_000;
+
+/// How many differences of the replay are told.
+const TOLD: usize = 5;
+
+/// Writes the scenario to standard output, or to the file.
+///
+/// # Errors
+/// [`Failure::Usage`]: there is no such session, or it is not finished. [`Failure::Failed`]:
+/// the store can't be read, the session can't be replayed, or the file can't be written.
+pub fn export(args: &ExportArgs, env: &Env) -> Result<End, Failure> {
+    let project = Project::named(&args.place, env)?;
+    let (journal, events) = block_on(recorded(&project, &args.session))?;
+    let text = midturn_scenario::export::scenario(&journal, &events).map_err(|error| match error {
+        midturn_scenario::export::ExportError::Unfinished { .. } => Failure::usage(error.to_string()),
+        _ => Failure::failed(error.to_string()),
+    })?;
+    tell_differences(&text);
+    match &args.output {
+        None => commands::print(&text),
+        Some(path) => written(path, &text),
+    }
+}
+
+/// A session, all of it.
+async fn recorded(project: &Project, asked: &str) -> Result<(SessionJournal, Vec<Event>), Failure> {
+    let archive = history::read_only(project).await?;
+    let archive = archive.ok_or_else(|| {
+        Failure::usage(format!("no session is kept in {} yet: `midturn run` begins one", project.store()))
+    })?;
+    let id = history::find(&*archive, asked).await?;
+    // First the events: what a session that lives adds meanwhile is in the journal only, and
+    // is not asked for.
+    let events = all_events(&*archive, &id).await?;
+    let journal = archive.journal(&id).await.map_err(failed)?;
+    let journal = journal.ok_or_else(|| Failure::failed(format!("the session {id} is gone")))?;
+    Ok((journal, events))
+}
+
+async fn all_events(archive: &dyn Archive, id: &SessionId) -> Result<Vec<Event>, Failure> {
+    let mut events: Vec<Event> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event.seq);
+        let page = archive.events(id, None, after, PAGE).await.map_err(failed)?;
+        if page.is_empty() {
+            return Ok(events);
+        }
+        for stored in page {
+            let event = serde_json::from_str(&stored.json).map_err(|error| {
+                Failure::failed(format!(
+                    "event {} of session {id} can't be read ({error}); was it written by a newer midturn?",
+                    stored.seq
+                ))
+            })?;
+            events.push(event);
+        }
+    }
+}
+
+/// Says on standard error where a replay comes to something else. The file is written all the
+/// same: it says itself what was.
+fn tell_differences(text: &str) {
+    let failures = match midturn_scenario::check_text("the export", text) {
+        Ok(failures) if failures.is_empty() => return,
+        Ok(failures) => failures,
+        Err(error) => {
+            eprintln!("midturn: the export can't be replayed: {error}");
+            return;
+        }
+    };
+    eprintln!(
+        "midturn: the replay does not come to the same everywhere; what was apart by less than the time between two steps is one instant there:"
+    );
+    for failure in failures.iter().take(TOLD) {
+        eprintln!("  expected {}, happened: {}", failure.expected, failure.happened);
+    }
+    if failures.len() > TOLD {
+        eprintln!("  and {} more", failures.len() - TOLD);
+    }
+}
+
+fn written(path: &Path, text: &str) -> Result<End, Failure> {
+    std::fs::write(path, text).map(|()| End::Finished).map_err(|error| {
+        Failure::failed(format!("{} can't be written ({error}); choose another file with -o", path.display()))
+    })
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| failed(format!("the runtime can't be started: {error}")))?;
+    runtime.block_on(future)
+}

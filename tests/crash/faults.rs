@@ -1,0 +1,52 @@
+//! The faults that can be planted into the daemon (crates/cli/src/faults, and the one of the
+//! tools): what each does, and what the checker has to find of it.
+
+use crate::breach::Promise::{
+    EndsAreTold, InOrder, NoSurvivors, NothingDoubled, NothingLost, OneHistory, OneHolder, PromptsGrow,
+    TrueReceipts, TrueResults, ValidPrompts, WorkGoesOn,
+};
+use crate::breach::Promise;
+
+/// A fault, by the word of `_MIDTURN_PLANTED`, and the promises that it may be found to break.
+pub(crate) struct Fault {
+    pub(crate) word: &'static str,
+    pub(crate) breaks: &'static [Promise],
+}
+
+const fn fault(word: &'static str, breaks: &'static [Promise]) -> Fault {
+    Fault { word, breaks }
+}
+
+/// All of them.
+pub(crate) const FAULTS: &[Fault] = &[
+    // Said before it is so.
+    fault("ack_before_durable", &[NothingLost, OneHistory, TrueReceipts, TrueResults, PromptsGrow]),
+    fault("drain_before_save", &[NothingLost, PromptsGrow, TrueReceipts, ValidPrompts]),
+    fault("tool_started_is_late", &[TrueResults, OneHistory]),
+    fault("reply_is_late", &[TrueResults, OneHistory, PromptsGrow, ValidPrompts]),
+    // Not kept.
+    fault("results_are_not_kept", &[TrueResults, PromptsGrow]),
+    fault("injections_are_not_kept", &[NothingDoubled, PromptsGrow, TrueReceipts, OneHistory]),
+    fault("mail_beside_results_is_not_kept", &[NothingLost, PromptsGrow, TrueReceipts, ValidPrompts]),
+    fault("reports_are_not_owed", &[EndsAreTold]),
+    fault("partial_replies_are_whole", &[ValidPrompts, PromptsGrow]),
+    // Not believed, or not read, by the next process.
+    fault("queue_is_cleared_on_error", &[NothingLost]),
+    fault("mail_is_turned_round", &[InOrder]),
+    fault("last_mail_is_dropped", &[NothingLost]),
+    fault("last_mail_is_doubled", &[NothingDoubled, OneHistory, TrueReceipts]),
+    fault("settled_mail_is_forgotten", &[NothingDoubled, NothingLost, TrueReceipts]),
+    fault("started_calls_look_unstarted", &[TrueResults]),
+    fault("lost_calls_are_completed", &[TrueResults]),
+    fault("lost_calls_run_again", &[TrueResults, OneHistory, PromptsGrow]),
+    fault("last_row_is_dropped", &[PromptsGrow, TrueResults, NothingLost, ValidPrompts, OneHistory]),
+    fault("runs_begin_anew", &[OneHistory]),
+    fault("open_runs_are_left", &[WorkGoesOn, OneHistory, NothingLost, TrueResults]),
+    fault("time_begins_anew", &[OneHistory]),
+    // No fence.
+    fault("no_fence", &[OneHolder]),
+    // Processes.
+    fault("group_kill_only", &[NoSurvivors]),
+    fault("no_leftovers", &[NoSurvivors]),
+    fault("supervisor_ignores_pipe", &[NoSurvivors]),
+];

@@ -1,0 +1,241 @@
+//! What happens in one life of a daemon, from when it answers to its end: a reader of events,
+//! and people who send, correct, withdraw, stop and look, at times that the dice choose.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::api::{Answer, Api, Told};
+use crate::breach::Breaches;
+use crate::breach::Promise::{NoSurvivors, NothingDoubled, OneHistory, StaysUp};
+use crate::dice::Dice;
+use crate::ledger::Ledger;
+use crate::mail::{Letter, Mail, Withdrawal};
+use crate::rule::{CREW, PERSON, SPAWN};
+use crate::world::World;
+
+/// What everybody in one history knows.
+pub(crate) struct Story {
+    pub(crate) world: World,
+    pub(crate) breaches: Arc<Breaches>,
+    pub(crate) ledger: Mutex<Ledger>,
+    pub(crate) mail: Mutex<Mail>,
+    /// The number of the last event, for those who wait for one.
+    pub(crate) told: watch::Sender<u64>,
+}
+
+/// A live daemon that carries the history's session.
+#[derive(Clone)]
+pub(crate) struct Life {
+    pub(crate) story: Arc<Story>,
+    pub(crate) api: Api,
+    pub(crate) session: String,
+}
+
+impl Life {
+    fn path(&self, below: &str) -> String {
+        format!("/sessions/{}{below}", self.session)
+    }
+
+    pub(crate) async fn get(&self, below: &str) -> Answer {
+        self.api.get(&self.path(below)).await
+    }
+
+    pub(crate) async fn post(&self, below: &str, body: Value) -> Answer {
+        let answer = self.api.post(&self.path(below), &body).await;
+        match &answer {
+            Answer::Said(500.., said) => {
+                self.story.breaches.add(StaysUp, format!("POST {below} was answered {said}"));
+            }
+            Answer::Silent => self.story.breaches.add(StaysUp, format!("no answer to POST {below}")),
+            Answer::Said(..) | Answer::Lost(_) => {}
+        }
+        answer
+    }
+
+    /// Reads events until the stream ends.
+    pub(crate) async fn read(&self) {
+        let after = self.story.ledger.lock().unwrap().last();
+        // A daemon that was killed meanwhile has none.
+        let Ok(mut events) = self.api.events(&self.session, after).await else { return };
+        while let Some(told) = events.next().await {
+            match told {
+                Told::Stored(number, event) => self.told(number, event),
+                Told::Resync(last) => {
+                    let what = format!("events up to {after} were told, and now there are {last}");
+                    self.story.breaches.add(OneHistory, what);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn told(&self, number: u64, event: Value) {
+        let story = &self.story;
+        if event["type"] == "tool_finished" && event["status"] != "unknown" {
+            let call = event["tool"].as_str().unwrap_or_default();
+            for process in story.world.processes(Some(call)) {
+                let what = format!("call {call} has its result and {} is alive: {}", process.pid, process.what);
+                story.breaches.add(NoSurvivors, what);
+            }
+        }
+        story.ledger.lock().unwrap().told(number, event, &story.breaches);
+        story.told.send_replace(number);
+    }
+
+    /// A person at work until the daemon is gone.
+    pub(crate) async fn act(&self, mut dice: Dice) {
+        let mut told = self.story.told.subscribe();
+        loop {
+            if !self.one_act(&mut dice).await {
+                return;
+            }
+            told.mark_unchanged();
+            // Now and then at once, else when something has happened or a moment later.
+            let pause = Duration::from_millis(dice.below(30));
+            let _ = timeout(pause, told.changed()).await;
+        }
+    }
+
+    /// `false`: the daemon is gone.
+    async fn one_act(&self, dice: &mut Dice) -> bool {
+        let answer = match dice.below(100) {
+            0..52 => self.send_new(dice).await,
+            52..62 => self.send_again(dice).await,
+            62..66 => self.send_otherwise(dice).await,
+            66..74 => self.withdraw(dice).await,
+            74..78 => self.supersede(dice).await,
+            78..82 => self.stop(dice).await,
+            82..86 => self.post(&format!("/agents/{}/resume", dice.pick(&CREW)), json!({})).await,
+            86..96 => self.look(dice).await,
+            _ => self.send_to_all().await,
+        };
+        !matches!(answer, Answer::Lost(_))
+    }
+
+    async fn send_new(&self, dice: &mut Dice) -> Answer {
+        let mut extra = match dice.below(6) {
+            0 => json!({"urgency": "follow_up"}),
+            1 => json!({"urgency": "after_tools"}),
+            2 => json!({"urgency": "next_boundary"}),
+            3 | 4 => json!({"urgent": true}),
+            _ => json!({}),
+        };
+        match dice.below(20) {
+            0 => extra["expires_after"] = json!("60ms"),
+            1 | 2 => self.some_id(dice).into_iter().for_each(|id| extra["supersedes"] = id.into()),
+            _ => {}
+        }
+        let to = dice.pick(&CREW);
+        let spawn = to == "lead" && dice.one_in(8);
+        let words = match spawn {
+            true => format!("{PERSON} do it {SPAWN}b{}.", dice.below(4)),
+            false => format!("{PERSON} do it."),
+        };
+        let letter = self.story.mail.lock().unwrap().write(to, "messages", &words, extra);
+        self.send(&letter).await
+    }
+
+    async fn send_to_all(&self) -> Answer {
+        let words = format!("{PERSON} all of you.");
+        let letter = self.story.mail.lock().unwrap().write("all", "messages", &words, json!({}));
+        self.send(&letter).await
+    }
+
+    async fn supersede(&self, dice: &mut Dice) -> Answer {
+        let words = format!("{PERSON} instead of what you do.");
+        let letter = self.story.mail.lock().unwrap().write(dice.pick(&CREW), "supersede", &words, json!({}));
+        self.send(&letter).await
+    }
+
+    /// Sends a message for the first time.
+    async fn send(&self, letter: &Letter) -> Answer {
+        self.send_by(letter, letter.route).await
+    }
+
+    /// Sends it once more: it stays one message. A supersede is not done twice.
+    pub(crate) async fn send_once_more(&self, letter: &Letter) -> Answer {
+        self.send_by(letter, "messages").await
+    }
+
+    async fn send_by(&self, letter: &Letter, route: &str) -> Answer {
+        let asked = self.story.mail.lock().unwrap().now();
+        let below = format!("/agents/{}/{route}", letter.to);
+        let answer = self.api.post(&self.path(&below), &letter.body).await;
+        self.story.mail.lock().unwrap().answered(&letter.id, asked, &answer, &self.story.breaches);
+        answer
+    }
+
+    /// One of the newest messages.
+    fn some_letter(&self, dice: &mut Dice) -> Option<Letter> {
+        let mail = self.story.mail.lock().unwrap();
+        let newest = mail.letters.len().saturating_sub(24);
+        let letters = &mail.letters[newest..];
+        (!letters.is_empty()).then(|| dice.pick(letters))
+    }
+
+    fn some_id(&self, dice: &mut Dice) -> Option<String> {
+        self.some_letter(dice).map(|letter| letter.id)
+    }
+
+    async fn send_again(&self, dice: &mut Dice) -> Answer {
+        match self.some_letter(dice) {
+            Some(letter) => self.send_once_more(&letter).await,
+            None => self.send_new(dice).await,
+        }
+    }
+
+    /// The same id with other words: refused, whatever has become of the first.
+    async fn send_otherwise(&self, dice: &mut Dice) -> Answer {
+        let accepted = self.some_letter(dice).filter(|letter| letter.accepted.is_some() && letter.to != "all");
+        let Some(letter) = accepted else { return self.send_new(dice).await };
+        let body = json!({"id": letter.id, "text": format!("{PERSON} something else")});
+        let answer = self.post(&format!("/agents/{}/messages", letter.to), body).await;
+        if let Answer::Said(202, said) = &answer {
+            let what = format!("message {} was accepted a second time with other words: {said}", letter.id);
+            self.story.breaches.add(NothingDoubled, what);
+        }
+        answer
+    }
+
+    async fn withdraw(&self, dice: &mut Dice) -> Answer {
+        let Some(letter) = self.some_letter(dice) else { return self.send_new(dice).await };
+        let withdrawal = |to| self.story.mail.lock().unwrap().with(&letter.id, |letter| letter.withdrawal = to);
+        if letter.withdrawal == Withdrawal::Never {
+            withdrawal(Withdrawal::Asked);
+        }
+        let answer = self.post(&format!("/messages/{}/withdraw", letter.id), json!({})).await;
+        // Of a message to all some may have come back and some not.
+        if answer.clone().ok().is_some_and(|said| said["returned"].as_u64() > Some(0)) && letter.to != "all" {
+            withdrawal(Withdrawal::Returned);
+        }
+        answer
+    }
+
+    async fn stop(&self, dice: &mut Dice) -> Answer {
+        let scope = if dice.one_in(4) { "subtree" } else { "agent" };
+        self.post(&format!("/agents/{}/stop", dice.pick(&CREW)), json!({"scope": scope})).await
+    }
+
+    async fn look(&self, dice: &mut Dice) -> Answer {
+        match self.some_id(dice) {
+            Some(id) => self.look_at(&id).await,
+            None => self.get("/agents").await,
+        }
+    }
+
+    /// Sees where a message stands.
+    pub(crate) async fn look_at(&self, id: &str) -> Answer {
+        let asked = self.story.mail.lock().unwrap().now();
+        let answer = self.get(&format!("/messages/{id}")).await;
+        if let Answer::Said(200, said) = &answer {
+            let mut mail = self.story.mail.lock().unwrap();
+            let receipts = said["receipts"].as_array().into_iter().flatten();
+            receipts.for_each(|receipt| mail.seen(asked, receipt, &self.story.breaches));
+        }
+        answer
+    }
+}
