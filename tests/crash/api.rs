@@ -24,7 +24,7 @@ pub(crate) enum Answer {
     /// A status and a body.
     Said(u16, Value),
     /// The connection broke: nobody knows what came of it.
-    Lost(String),
+    Lost(#[allow(dead_code, reason = "shown where an answer is shown")] String),
     /// The daemon lives and says nothing.
     Silent,
 }

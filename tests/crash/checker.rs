@@ -112,6 +112,8 @@ impl Look<'_> {
         }
         match (state, there) {
             (Some("answered"), 1) | (None, 0) => {}
+            // The run that was to answer it has failed.
+            (Some("sent"), 1) if self.has_failed(to) => {}
             (Some("returned"), 0) => self.returned(letter, to, receipt),
             (Some("answered"), _) => tell(NothingLost, "it is said to be answered and was never sent"),
             (Some("returned"), _) => tell(TrueReceipts, "it is said to be returned and was sent"),
@@ -145,6 +147,11 @@ impl Look<'_> {
         }
     }
 
+    fn has_failed(&self, agent: &str) -> bool {
+        let last = self.ledger.agents.get(agent).and_then(|agent| agent.ends.last());
+        last.is_some_and(|(_, outcome)| outcome == "failed")
+    }
+
     fn times_in_prompt(&self, agent: &str, token: &str) -> usize {
         let sent = self.prompts.of(agent);
         sent.map_or(0, |sent| sent.words().map(|words| words.matches(token).count()).sum())
@@ -170,21 +177,19 @@ impl Look<'_> {
     /// Of two messages of a person's, the one that was accepted before the other was sent is
     /// read first, unless it is milder.
     fn mail_is_in_order(&self) {
-        let mut read: BTreeMap<&str, Vec<(&Letter, (u64, usize), bool)>> = BTreeMap::new();
-        for letter in self.mail.letters.iter().filter(|letter| letter.accepted.is_some()) {
+        let mut read: BTreeMap<&str, Vec<Read>> = BTreeMap::new();
+        for letter in &self.mail.letters {
             for to in self.mail.receivers_seen(&letter.id) {
                 let Some(log) = self.ledger.mail.get(&(to.to_owned(), letter.id.clone())) else { continue };
-                let Some(at) = log.injected else { continue };
-                read.entry(to).or_default().push((letter, at, log.urgency == "follow_up"));
+                let (Some(at), Some(accepted)) = (log.injected, self.mail.accepted(&letter.id, to)) else { continue };
+                let is_mild = log.urgency == "follow_up";
+                read.entry(to).or_default().push(Read { letter, accepted, at, is_mild });
             }
         }
         for (to, letters) in &read {
-            for (first, at, is_mild) in letters {
-                let overtakes = |(letter, then, mild): &&(&Letter, (u64, usize), bool)| {
-                    first.accepted < Some(letter.sent) && then < at && (!*is_mild || *mild)
-                };
-                if let Some((letter, ..)) = letters.iter().find(overtakes) {
-                    let what = format!("{to} read {} before {}, which came first", letter.id, first.id);
+            for first in letters {
+                if let Some(other) = letters.iter().find(|other| other.overtakes(first)) {
+                    let what = format!("{to} read {} before {}, which came first", other.letter.id, first.letter.id);
                     self.breaches.add(InOrder, what);
                 }
             }
@@ -251,6 +256,21 @@ impl Look<'_> {
         if !is_true {
             tell(format!("it began {begun} times and ended {ended} times, and its model reads {result}"));
         }
+    }
+}
+
+/// A message that an agent has read.
+struct Read<'a> {
+    letter: &'a Letter,
+    accepted: u64,
+    /// The event, and the place in it.
+    at: (u64, usize),
+    is_mild: bool,
+}
+
+impl Read<'_> {
+    fn overtakes(&self, first: &Self) -> bool {
+        first.accepted < self.letter.sent && self.at < first.at && (!first.is_mild || self.is_mild)
     }
 }
 

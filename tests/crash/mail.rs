@@ -60,6 +60,8 @@ impl Letter {
 /// A receipt as it was seen last.
 #[derive(Clone, Debug)]
 struct Seen {
+    /// When it was seen for the first time, and when last.
+    first: u64,
     at: u64,
     receipt: Value,
 }
@@ -147,9 +149,9 @@ impl Mail {
         }
         let key = (id.to_owned(), to.to_owned());
         let now = self.now();
-        let seen = Seen { at: now, receipt: receipt.clone() };
+        let seen = |first| Seen { first, at: now, receipt: receipt.clone() };
         let Some(before) = self.receipts.get_mut(&key) else {
-            self.receipts.insert(key, seen);
+            self.receipts.insert(key, seen(now));
             return;
         };
         if asked > before.at && !follows(&before.receipt, receipt) {
@@ -157,13 +159,18 @@ impl Mail {
             breaches.add(TrueReceipts, what);
         }
         if rank(receipt) >= rank(&before.receipt) {
-            *before = seen;
+            *before = seen(before.first);
         }
     }
 
     /// A receipt as it was seen last.
     pub(crate) fn receipt(&self, id: &str, to: &str) -> Option<&Value> {
         self.receipts.get(&(id.to_owned(), to.to_owned())).map(|seen| &seen.receipt)
+    }
+
+    /// When a message was known to be accepted for a receiver.
+    pub(crate) fn accepted(&self, id: &str, to: &str) -> Option<u64> {
+        self.receipts.get(&(id.to_owned(), to.to_owned())).map(|seen| seen.first)
     }
 
     /// The receivers of whom somebody saw a receipt.

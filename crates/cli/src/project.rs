@@ -100,6 +100,7 @@ fn without_password(url: &str) -> String {
 /// `interface.json` of its own; who names the same file finds the same one from any folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
+    root: PathBuf,
     key: String,
     state: PathBuf,
     store: StoreAt,
@@ -134,6 +135,7 @@ impl Project {
             store: given.unwrap_or_else(|| own(&key)),
             runtime: folder("XDG_RUNTIME_DIR")?,
             temporary: folder("TMPDIR")?.unwrap_or_else(|| PathBuf::from("/tmp")),
+            root,
             key,
         })
     }
@@ -145,6 +147,11 @@ impl Project {
     pub fn named(place: &PlaceArgs, env: &Env) -> Result<Self, Failure> {
         let layer = LayerArgs { cwd: place.cwd.clone(), ..LayerArgs::default() };
         Self::of(&commands::work_folder(&layer)?, &place.store, env)
+    }
+
+    /// Whether a folder is in this project.
+    pub fn holds(&self, folder: &Path) -> bool {
+        root_of(folder) == self.root
     }
 
     /// The name of its folder of state.

@@ -3,6 +3,7 @@
 //! clients are a process of their own, so that the memory shown is the server's alone.
 
 use std::error::Error;
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -10,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use midturn_core::engine::ports::Observer;
 use midturn_core::rules::event::{Event, EventKind, Place, VERSION};
+use midturn_core::rules::mail::Sender;
 use midturn_core::rules::time::Micros;
+use midturn_server::{Bounds, Feed, Live, Rate, Token, Tokens};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
@@ -64,10 +67,9 @@ async fn stream(socket: &Path, token: &str) -> Outcome<UnixStream> {
         "GET /v1/sessions/s2/events HTTP/1.1\r\nHost: midturn\r\nAuthorization: Bearer {token}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await?;
-    // The first byte of the answer: it is open now.
-    let mut first = [0];
+    let mut first = [0; 12];
     stream.read_exact(&mut first).await?;
-    Ok(stream)
+    if first != *b"HTTP/1.1 200" { Err("the stream was refused".into()) } else { Ok(stream) }
 }
 
 /// How late each event was: `t` is when it was told, on the clock that both processes share.
@@ -92,13 +94,22 @@ fn now() -> u64 {
     (now.tv_sec as u64) * 1_000_000 + (now.tv_nsec as u64) / 1_000
 }
 
+/// An interface that lets its clients come as fast as they can.
+async fn rig() -> Outcome<support::Rig> {
+    let often = NonZeroU32::new(1_000_000).ok_or("that is not zero")?;
+    let token = Token::random()?;
+    let rate = Rate { per_second: often, burst: often };
+    let tokens = Tokens::new([(token.clone(), Sender::User)], rate);
+    Ok(support::Rig::of(Bounds::default(), support::scripts(), token, tokens).await)
+}
+
 async fn serve() -> Outcome<()> {
-    let rig = support::Rig::start().await;
+    let rig = rig().await?;
     let live = rig.host.live.lock()[0].clone();
-    let feed = Arc::new(midturn_server::Feed::default());
+    let feed = Arc::new(Feed::default());
     let record = support::host::record("s2", "a benchmark");
     rig.archive.add(record.clone());
-    rig.host.enter(midturn_server::Live { record, feed: feed.clone(), ..live });
+    rig.host.enter(Live { record, feed: feed.clone(), ..live });
 
     println!("| | |\n| --- | --- |");
     let before = resident()?;
@@ -125,7 +136,7 @@ async fn serve() -> Outcome<()> {
 }
 
 /// Tells the events at their pace; the most memory that was resident meanwhile.
-async fn tell(feed: &midturn_server::Feed) -> Outcome<u64> {
+async fn tell(feed: &Feed) -> Outcome<u64> {
     let mut tick = tokio::time::interval(Duration::from_micros(1_000_000 / PER_SECOND));
     let mut most = 0;
     for seq in 1..=PER_SECOND * SECONDS {
@@ -169,8 +180,7 @@ fn ms(micros: u64) -> f64 {
 
 /// Clients that connect, read a bit and vanish: what is left of them?
 async fn visits() -> Outcome<()> {
-    let rig = support::Rig::start().await;
-    let secret = rig.token.secret().to_owned();
+    let rig = rig().await?;
     let path = "/v1/sessions/s1/events";
     let head = rig.head("GET", path);
     let quiet = async |count: usize| -> Outcome<Duration> {
@@ -198,7 +208,6 @@ async fn visits() -> Outcome<()> {
     println!("| connect and vanish, {VISITS} times | {:.1} s |", took.as_secs_f64());
     println!("| descriptors before / after | {descriptors} / {} |", self::descriptors()?);
     println!("| memory before / after | {} / {} KiB |", memory / 1_024, resident()? / 1_024);
-    drop(secret);
     rig.end().await;
     Ok(())
 }

@@ -20,8 +20,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let archive = Arc::new(support::archive::Memory::default());
     let host = Arc::new(support::host::TestHost::new(archive, support::scripts()));
     let live = host.start_session("s1").await;
-    let message = Message::new(Sender::User, "worker", "Something to do.");
+    let message = Message::new(Sender::User, "lead", "Something to answer.");
     live.coordinator.send(Message { id: Some(MessageId::new("m1")), ..message }).await?;
+    live.coordinator.send_message("worker", "Something to do.", false).await?;
     let token = Token::random()?;
     // Whoever tries all there is asks more often than a person's tools.
     let often = NonZeroU32::new(100_000).unwrap_or(NonZeroU32::MIN);

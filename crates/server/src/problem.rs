@@ -5,7 +5,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use midturn_core::engine::StopError;
-use midturn_core::engine::ports::{StoreError, ToolError};
+use midturn_core::engine::ports::StoreError;
 use midturn_core::rules::mail::Refusal;
 
 use crate::host::HostError;
@@ -119,13 +119,6 @@ impl From<StopError> for Refused {
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", error.to_string())
-    }
-}
-
-impl From<ToolError> for Refused {
-    /// Diff and merge: the agent has no branch, or git can't give it.
-    fn from(error: ToolError) -> Self {
-        Self::conflict("no_branch", error.to_string())
     }
 }
 

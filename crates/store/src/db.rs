@@ -22,6 +22,14 @@ pub(crate) enum Connection {
     Postgres(Box<PgConnection>),
 }
 
+/// A statement and its values, row after row.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) text: Arc<str>,
+    pub(crate) kinds: &'static [Kind],
+    pub(crate) values: Vec<Cell>,
+}
+
 /// Connections for readers.
 #[derive(Clone, Debug)]
 pub(crate) enum Pool {
@@ -123,26 +131,49 @@ impl Connection {
         self.wire().execute(command.into(), &[Kind::Int], Vec::new()).await.map(|_| ())
     }
 
-    /// The epochs of these sessions, which nobody raises until the transaction ends.
-    pub(crate) async fn fence(&mut self, sessions: &[Arc<str>]) -> Result<Vec<(String, u64)>, Problem> {
+    /// Begins a transaction that writes, and gives the epochs of these sessions, which nobody
+    /// raises until it ends.
+    pub(crate) async fn begin_fenced(
+        &mut self,
+        sessions: &[Arc<str>],
+    ) -> Result<Vec<(String, u64)>, Problem> {
         let epoch = |row: Row<'_>| Ok((row.raw(0)?, row.unsigned(1)?));
         match self {
             // Nobody else writes between BEGIN IMMEDIATE and COMMIT.
             Self::Sqlite(_) => {
                 let ids = Cell::Owned(serde_json::to_string(sessions)?);
-                let query = "SELECT id, epoch FROM sessions WHERE id IN (SELECT value FROM json_each(?))";
+                let query = "BEGIN IMMEDIATE; SELECT id, epoch FROM sessions WHERE id IN (SELECT value FROM json_each(?))";
                 self.rows(query, vec![ids], epoch).await
             }
-            Self::Postgres(connection) => {
-                let query = "SELECT id, epoch FROM sessions WHERE id = ANY($1) ORDER BY id FOR SHARE";
-                let mut values = PgArguments::default();
-                let ids: Vec<&str> = sessions.iter().map(|id| &**id).collect();
-                values.add(ids).map_err(sqlx::Error::Encode)?;
-                let rows = sqlx::query_with(query, values).fetch_all(&mut **connection).await?;
-                let found = rows.iter().map(|row| epoch(Row::Postgres(row)));
-                Ok(found.collect::<Result<_, _>>()?)
+            Self::Postgres(_) => {
+                self.begin().await?;
+                let ids = Cell::Owned(serde_json::to_string(sessions)?);
+                let query = "SELECT id, epoch FROM sessions WHERE id IN (SELECT json_array_elements_text(CAST(? AS json))) ORDER BY id FOR SHARE";
+                self.rows(query, vec![ids], epoch).await
             }
         }
+    }
+
+    /// Runs statements one after the other. SQLite gets them all at once: what a driver costs
+    /// there is the way to its thread and back.
+    pub(crate) async fn execute_all(&mut self, steps: Vec<Step>) -> Result<(), Problem> {
+        if steps.is_empty() {
+            return Ok(());
+        }
+        if let Self::Sqlite(connection) = self {
+            let mut text = String::new();
+            let mut values = Vec::new();
+            for step in steps {
+                text.push_str(&step.text);
+                text.push(';');
+                values.extend(step.values);
+            }
+            return Wire::Sqlite(connection).execute(text.into(), &[], values).await.map(|_| ());
+        }
+        for step in steps {
+            self.execute(step.text, step.kinds, step.values).await?;
+        }
+        Ok(())
     }
 
     /// Ends the connection in good order: SQLite's last one tidies its files up.

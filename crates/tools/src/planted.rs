@@ -33,7 +33,7 @@ mod present {
     use super::Fault;
 
     /// The variable that names the fault; other crates have faults of their own in it.
-    const VARIABLE: &str = "MIDTURN_PLANTED";
+    const VARIABLE: &str = "_MIDTURN_PLANTED";
 
     fn word() -> Option<&'static str> {
         static WORD: OnceLock<Option<String>> = OnceLock::new();

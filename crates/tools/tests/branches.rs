@@ -81,7 +81,11 @@ async fn a_diff_is_there_whatever_state_the_worktree_is_in() {
         ("nothing changed", "true", ""),
         ("a merge with conflicts", &conflict, "+<<<<<<< HEAD\n"),
         ("no branch", "git switch -q --detach; echo x > x.txt", "+x\n"),
-        ("no index", "echo x > x.txt; rm \"$(git rev-parse --git-path index)\"", "+x\n"),
+        (
+            "no index, and a file that is ignored now",
+            "echo x > x.txt; p='git rev-parse --git-path'; rm \"$($p index)\"; echo a.txt >> \"$($p info/exclude)\"",
+            "+x\n",
+        ),
         ("an index of another kind", "git update-index --split-index; echo x > x.txt", "+x\n"),
         ("a lock left", "echo x > x.txt; touch \"$(git rev-parse --git-path index.lock)\"", "+x\n"),
         ("no worktree any more", "rm .git; echo x > x.txt", "is no worktree any more"),
@@ -96,6 +100,7 @@ async fn a_diff_is_there_whatever_state_the_worktree_is_in() {
             "{claim}: {}",
             diff.patch
         );
+        assert!(!diff.patch.contains("deleted"), "{claim}: {}", diff.patch);
     }
 }
 
@@ -149,7 +154,8 @@ async fn neither_diff_nor_merge_runs_a_program_that_the_repository_names() {
     work(&workplace, "echo two > a.txt").await;
     let diff = workplace.diff(&name("w")).await.unwrap();
     assert!(diff.patch.starts_with("diff --git a/a.txt b/a.txt\n"), "{}", diff.patch);
-    assert!(matches!(merge(&workplace).await, Merge::Merged(_)));
+    assert_eq!(merge(&workplace).await, Merge::Merged(project.git(&["rev-parse", "midturn/s1/w"])));
+    assert_eq!(project.git(&["rev-parse", "main"]), project.git(&["rev-parse", "midturn/s1/w"]));
     assert!(!witness.exists());
 }
 
@@ -427,6 +433,19 @@ async fn what_is_left_of_a_worktree_is_made_use_of_and_the_rest_is_said() {
         assert!(notes.join("; ").contains(says) && notes.is_empty() == says.is_empty(), "{claim}: {notes:?}");
         assert_eq!(project.resumed().branch(&name("w")).as_deref(), Some(branch), "{claim}: and once more");
     }
+}
+
+#[tokio::test]
+async fn a_worktree_inside_the_project_that_lost_its_link_is_not_taken_for_the_project() {
+    let project = Project::new();
+    project.write("mine.txt", "mine\n");
+    let workplace = project.workplace_at(&project.folder.path().join("state"));
+    run(&workplace, "w", "echo x > x.txt; rm .git").await;
+    let changes = workplace.run_ended(&name("w"), 1).await.unwrap();
+    assert!(changes.notes.join("; ").contains("not all could be committed"), "{:?}", changes.notes);
+    assert_eq!(project.git(&["rev-parse", "midturn/s1/w"]), project.git(&["rev-parse", "main"]));
+    let diff = workplace.diff(&name("w")).await.unwrap();
+    assert!(!diff.patch.contains("mine"), "{}", diff.patch);
 }
 
 #[tokio::test]

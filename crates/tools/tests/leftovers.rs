@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 const KIND: &str = "MIDTURN_TEST_KIND";
 const SESSION: &str = "MIDTURN_TEST_SESSION";
 const COMMAND: &str = "MIDTURN_TEST_COMMAND";
+const ENDS: &str = "MIDTURN_TEST_ENDS";
 const FOLDERS: &str = "MIDTURN_TEST_FOLDERS";
 
 /// Not a test but the daemon of those below: runs a command until it is killed.
@@ -51,6 +52,20 @@ async fn opener() {
     let (project, state) = folders.split_once(':').unwrap();
     let session = SessionId::new(std::env::var(SESSION).unwrap());
     GitWorkplace::new(project, state, &session, |_| place()).open(&name("w")).await.unwrap();
+}
+
+/// Not a test either: another daemon, which is not above those it looks at.
+#[tokio::test]
+async fn ender() {
+    let Ok(session) = std::env::var(ENDS) else { return };
+    eprintln!("ended {}", leftovers::end(&SessionId::new(session)).await.unwrap());
+}
+
+/// How many processes another daemon ends.
+fn ended_by_another(session: &SessionId) -> usize {
+    let output = ourselves("ender").env(ENDS, session.as_str()).stderr(Stdio::piped()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    said.lines().find_map(|line| line.strip_prefix("ended ")?.parse().ok()).unwrap()
 }
 
 fn place() -> midturn_tools::workplace::AgentPlace {
@@ -202,11 +217,11 @@ async fn a_process_without_the_mark_is_found_by_its_parent_or_its_session() {
 async fn neither_a_live_daemons_process_nor_another_sessions_is_touched() {
     for (kind, _) in supervisors() {
         let live = Daemon::start(kind, "setsid sh -c 'echo ready; sleep 300' & wait", 1);
-        assert_eq!(leftovers::end(&live.session()).await.unwrap(), 0, "{kind:?}: its daemon lives");
+        assert_eq!(ended_by_another(&live.session()), 0, "{kind:?}: its daemon lives");
         let mut dead = Daemon::start(kind, "echo ready; sleep 300", 1);
         dead.signal_supervisors(Signal::STOP);
         dead.kill();
-        assert_eq!(leftovers::end(&SessionId::new("another")).await.unwrap(), 0, "{kind:?}");
+        assert_eq!(ended_by_another(&SessionId::new("another")), 0, "{kind:?}");
         assert!(!dead.tree.iter().any(is_dead), "{kind:?}: another session's");
         assert!(!live.tree.iter().chain(&live.supervisors).any(is_dead), "{kind:?}");
     }

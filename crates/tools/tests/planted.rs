@@ -42,7 +42,7 @@ async fn victim() {
 fn start(fault: &str, act: &str, mark: &Mark) -> Child {
     std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "victim", "--nocapture"])
-        .env("MIDTURN_PLANTED", fault)
+        .env("_MIDTURN_PLANTED", fault)
         .env(MARK, mark.text())
         .env(ACT, act)
         .stdout(Stdio::null())

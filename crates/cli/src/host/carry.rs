@@ -32,6 +32,9 @@ pub struct Memo {
     /// It was begun through the interface of a daemon, which goes on with it at its next start.
     #[serde(default)]
     pub served: bool,
+    /// The machine it was begun on: its folder is there.
+    #[serde(default)]
+    pub machine: String,
 }
 
 impl Memo {
@@ -53,6 +56,7 @@ pub fn record(id: SessionId, task: &str, prepared: &Prepared, served: bool) -> S
         model: prepared.layer.model.clone(),
         set: prepared.layer.set.clone(),
         served,
+        machine: machine(),
     };
     SessionRecord {
         id,
@@ -61,6 +65,11 @@ pub fn record(id: SessionId, task: &str, prepared: &Prepared, served: bool) -> S
         title: task.trim().chars().take(TITLE_MAX).collect(),
         memo: serde_json::to_value(memo).unwrap_or_default(),
     }
+}
+
+/// The name of this machine.
+pub fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// What it takes to prepare a session again: its folder, model and settings.

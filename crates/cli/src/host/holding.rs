@@ -1,4 +1,9 @@
-//! Holding a project's store: one process per file writes; whoever comes second asks it.
+//! Holding a project's store: one process of a machine carries a project's sessions; whoever
+//! comes second asks it.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use midturn_store::{OpenError, OpenMode, SqlArchive};
 
@@ -7,10 +12,19 @@ use crate::project::{Project, StoreAt};
 
 /// What came of the attempt to hold a project's store.
 pub enum Opened {
-    /// It is ours for as long as the archive lives.
-    Ours(SqlArchive),
-    /// Another process has it; the sentence says which.
+    /// It is ours as long as this lives.
+    Ours(Holding),
+    /// Another process has it.
     Theirs(String),
+}
+
+/// A project's store, held.
+pub struct Holding {
+    /// The store.
+    pub store: SqlArchive,
+    /// A file of SQLite has a lock of its own. A server has many writers, one for each project
+    /// and machine: that is what this one is for.
+    _project: Option<File>,
 }
 
 /// Opens the project's store for writing, and makes it if it is not there.
@@ -20,13 +34,29 @@ pub enum Opened {
 /// sentence says what to do. Nothing was changed.
 pub async fn open(project: &Project) -> Result<Opened, Failure> {
     project.prepare()?;
-    let opened = match project.store() {
-        StoreAt::File(path) => midturn_store::open_sqlite(path, OpenMode::Write).await,
-        StoreAt::Postgres(url) => midturn_store::open_postgres(url).await,
+    let (opened, lock) = match project.store() {
+        StoreAt::File(path) => (midturn_store::open_sqlite(path, OpenMode::Write).await, None),
+        StoreAt::Postgres(url) => match lock(&project.state().join("holder.lock"))? {
+            None => return Ok(Opened::Theirs("another process carries this project's sessions".to_owned())),
+            locked => (midturn_store::open_postgres(url).await, locked),
+        },
     };
     match opened {
-        Ok(archive) => Ok(Opened::Ours(archive)),
+        Ok(store) => Ok(Opened::Ours(Holding { store, _project: lock })),
         Err(held @ OpenError::Held { .. }) => Ok(Opened::Theirs(held.to_string())),
         Err(error) => Err(Failure::failed(error.to_string())),
+    }
+}
+
+/// The lock of a file, until the process ends, however it ends. `None`: another one has it.
+fn lock(path: &Path) -> Result<Option<File>, Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", path.display()));
+    let mut open = OpenOptions::new();
+    let open = open.write(true).create(true).truncate(false).mode(0o600);
+    let file = open.open(path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
     }
 }

@@ -25,9 +25,9 @@ pub fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::of(&folder, &args.store, env)?;
     attended(args.json, env, async |attended| match holding::open(&project).await? {
         Opened::Theirs(_) => client::remote_resume(&args.session, &project, attended).await,
-        Opened::Ours(store) => {
-            let id = history::find(&store, &args.session).await?;
-            let carrier = Arc::new(Carrier::new(store, env, &args.layer));
+        Opened::Ours(holding) => {
+            let id = history::find(&holding.store, &args.session).await?;
+            let carrier = Arc::new(Carrier::new(holding, env, &args.layer));
             go_on(&project, carrier, &id, attended).await
         }
     })

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use midturn_core::engine::ports::archive::SessionSummary;
 
-use super::carry::Memo;
+use super::carry::{self, Memo};
 use super::holding::{self, Opened};
 use super::{Answering, Carrier};
 use crate::args::{LayerArgs, ServeArgs};
 use crate::commands;
 use crate::env::Env;
 use crate::failure::{End, Failure};
-use crate::project::Project;
+use crate::project::{Project, StoreAt};
 use crate::run::progress::Tone;
 use crate::run::{Attended, attended};
 
@@ -28,14 +28,14 @@ pub fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
     let layer = LayerArgs { cwd: Some(folder), ..args.layer.clone() };
     attended(false, env, async |attended| match holding::open(&project).await? {
         Opened::Theirs(who) => Err(Failure::failed(format!("{who}; `midturn ps` asks it"))),
-        Opened::Ours(store) => {
-            let carrier = Carrier::new(store, env, &layer).serving();
-            carry(args, &project, Arc::new(carrier), attended).await
+        Opened::Ours(holding) => {
+            let carrier = Carrier::new(holding, env, &layer).serving();
+            answer(args, &project, Arc::new(carrier), attended).await
         }
     })
 }
 
-async fn carry(
+async fn answer(
     args: &ServeArgs,
     project: &Project,
     carrier: Arc<Carrier>,
@@ -48,7 +48,7 @@ async fn carry(
     if let Some(tcp) = answering.tcp() {
         console.tell(Tone::Plain, format!("on loopback: http://{tcp}"));
     }
-    take_up_what_was_left(&carrier, &attended).await?;
+    take_up_what_was_left(&carrier, project, &attended).await?;
     attended.interrupted.cancelled().await;
     console.tell(Tone::Cut, "stopping all agents; their sessions can be resumed");
     carrier.shutdown().await;
@@ -57,9 +57,13 @@ async fn carry(
 }
 
 /// A session that can't be taken up is told and left as it is: the others go on.
-async fn take_up_what_was_left(carrier: &Carrier, attended: &Attended) -> Result<(), Failure> {
+async fn take_up_what_was_left(
+    carrier: &Carrier,
+    project: &Project,
+    attended: &Attended,
+) -> Result<(), Failure> {
     let sessions = carrier.sessions().await?;
-    for summary in sessions.iter().rev().filter(|summary| is_to_go_on(summary)) {
+    for summary in sessions.iter().rev().filter(|summary| is_to_go_on(summary, project)) {
         let id = &summary.record.id;
         match carrier.take_up(id, Vec::new()).await {
             Ok(Some((_, working))) => {
@@ -77,7 +81,17 @@ async fn take_up_what_was_left(carrier: &Carrier, attended: &Attended) -> Result
 
 /// A run that never ended was cut off by a crash. One that a shutdown stopped goes on by
 /// itself only if a daemon had it: who ends `midturn run` by Ctrl-C means it.
-fn is_to_go_on(summary: &SessionSummary) -> bool {
-    let served = || Memo::of(&summary.record).is_ok_and(|memo| memo.served);
-    summary.running > 0 || (summary.shut_down > 0 && served())
+fn is_to_go_on(summary: &SessionSummary, project: &Project) -> bool {
+    let Ok(memo) = Memo::of(&summary.record) else { return false };
+    let left = summary.running > 0 || (summary.shut_down > 0 && memo.served);
+    left && is_ours(summary, &memo, project)
+}
+
+/// A file has one holder, so that what it holds and nobody carries was left. A server has
+/// many: what is not of this project on this machine is another process's to carry.
+fn is_ours(summary: &SessionSummary, memo: &Memo, project: &Project) -> bool {
+    match project.store() {
+        StoreAt::File(_) => true,
+        StoreAt::Postgres(_) => memo.machine == carry::machine() && project.holds(summary.record.folder.as_ref()),
+    }
 }

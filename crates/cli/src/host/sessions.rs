@@ -16,6 +16,7 @@ use midturn_tools::leftovers;
 use parking_lot::Mutex;
 
 use super::carry;
+use super::holding::Holding;
 use crate::args::LayerArgs;
 use crate::env::Env;
 use crate::failure::Failure;
@@ -44,7 +45,7 @@ pub struct Begun {
 
 /// Carries sessions.
 pub struct Carrier {
-    store: SqlArchive,
+    holding: Holding,
     /// The store as sessions see it.
     archive: Arc<dyn Archive>,
     env: Env,
@@ -60,13 +61,13 @@ pub struct Carrier {
 
 impl Carrier {
     /// Carries sessions that are kept in this store.
-    pub fn new(store: SqlArchive, env: &Env, layer: &LayerArgs) -> Self {
+    pub fn new(holding: Holding, env: &Env, layer: &LayerArgs) -> Self {
         let metrics = Metrics::default();
-        let counted = store.clone();
+        let counted = holding.store.clone();
         metrics.stale_writes_from(move || counted.stale_writes());
         Self {
-            archive: seen(&store),
-            store,
+            archive: seen(&holding.store),
+            holding,
             telemetry: Telemetry::from_env(env),
             env: env.clone(),
             layer: layer.clone(),
@@ -136,10 +137,10 @@ impl Carrier {
         // What can be wrong is found before anybody else's writes are fenced off.
         let layer = carry::layer(&looked.record)?;
         let prepared = prepare::prepare(&layer, &self.env, &carry::earlier(&looked))?;
+        end_leftovers(id).await?;
         self.make_room().await;
         let Some(taken) = self.archive.take_up(id).await.map_err(failed)? else { return Ok(None) };
         fail::point("taken_up");
-        end_leftovers(id).await;
         let feed = Arc::new(Feed::resumed(taken.journal.last_seq));
         let watcher = Arc::new(LeadWatcher::new(prepared.models.lead.clone()));
         let mut observers = observers(&feed, &watcher, self.metrics.for_resumed(&taken.journal), more);
@@ -183,7 +184,7 @@ impl Carrier {
 
     /// Lets the store go. Nothing is recorded from now on.
     pub async fn close(&self) {
-        self.store.close().await;
+        self.holding.store.close().await;
         if let Some(telemetry) = &self.telemetry {
             telemetry.shutdown();
         }
@@ -240,12 +241,14 @@ fn resume_stopped(begun: &Begun) -> Vec<AgentName> {
 }
 
 /// What a dead process left running of this session is ended before anything else runs.
-async fn end_leftovers(id: &SessionId) {
-    match leftovers::end(id).await {
-        Ok(0) => {}
-        Ok(count) => tracing::warn!(session = %id, count, "processes of a dead coordinator were ended"),
-        Err(error) => tracing::error!(session = %id, %error, "leftover processes were not looked for"),
+async fn end_leftovers(id: &SessionId) -> Result<(), Failure> {
+    let ended = leftovers::end(id).await.map_err(|error| {
+        Failure::failed(format!("commands of session {id} may still be running, so it doesn't go on: {error}"))
+    })?;
+    if ended > 0 {
+        tracing::warn!(session = %id, ended, "processes that a dead coordinator left were ended");
     }
+    Ok(())
 }
 
 impl From<Failure> for Refused {
@@ -303,7 +306,7 @@ impl Host for Carrier {
     }
 
     fn store_name(&self) -> String {
-        self.store.name().to_owned()
+        self.holding.store.name().to_owned()
     }
 }
 

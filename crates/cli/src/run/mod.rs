@@ -55,9 +55,9 @@ pub fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
                 attended.tell_notes(&prepared);
                 client::remote_run(task, &prepared.layer, &project, attended).await
             }
-            Opened::Ours(store) => {
+            Opened::Ours(holding) => {
                 let carrier =
-                    Arc::new(Carrier::new(store, env, &prepared.layer));
+                    Arc::new(Carrier::new(holding, env, &prepared.layer));
                 attended.tell_notes(&prepared);
                 let answering = Answering::start(&project, carrier.clone(), None).await?;
                 let begun = carrier.begin_with(task, prepared, vec![attended.console.clone()]).await?;

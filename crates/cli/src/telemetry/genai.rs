@@ -6,8 +6,10 @@
 //! arguments, results, replies) have names here too; whether they are set is not decided here.
 
 use midturn_core::rules::conversation::{InterruptReason, ToolStatus, Usage};
-use midturn_core::rules::event::Outcome;
-use opentelemetry::{Array, KeyValue, StringValue, Value};
+use midturn_core::rules::event::{Outcome, Scope};
+use midturn_core::rules::mail::{Point, Urgency};
+use midturn_core::rules::time::Span;
+use opentelemetry::{Array, KeyValue, Value};
 
 /// The instrumentation scope.
 pub(super) const SCOPE: &str = "midturn";
@@ -191,17 +193,53 @@ pub(super) fn trigger(word: &'static str) -> KeyValue {
     KeyValue::new("midturn.run.trigger", word)
 }
 
-/// Of a message: ids, and whatever word belongs to it.
-pub(super) fn messages<'a>(ids: impl IntoIterator<Item = &'a str>) -> KeyValue {
+/// A message that waits.
+pub(super) fn queued(id: &str, from: &str, urgency: Urgency) -> Vec<KeyValue> {
+    vec![
+        ids([id]),
+        KeyValue::new("midturn.message.from", from.to_owned()),
+        KeyValue::new("midturn.message.urgency", urgency.as_str()),
+    ]
+}
+
+/// Messages that were injected together, and how many calls they cost.
+pub(super) fn injected<'a>(
+    messages: impl IntoIterator<Item = &'a str>,
+    point: Point,
+    skipped: usize,
+    interrupted: usize,
+) -> Vec<KeyValue> {
+    vec![
+        ids(messages),
+        KeyValue::new("midturn.message.point", point.as_str()),
+        KeyValue::new("midturn.message.skipped", number(skipped as u64)),
+        KeyValue::new("midturn.message.interrupted", number(interrupted as u64)),
+    ]
+}
+
+/// A message that will never be injected.
+pub(super) fn returned(id: &str) -> Vec<KeyValue> {
+    vec![ids([id])]
+}
+
+pub(super) fn stop(by: &str, scope: Scope) -> Vec<KeyValue> {
+    let scope = match scope {
+        Scope::Agent => "agent",
+        Scope::Subtree => "subtree",
+    };
+    vec![KeyValue::new("midturn.stop.by", by.to_owned()), KeyValue::new("midturn.stop.scope", scope)]
+}
+
+pub(super) fn retry(class: &'static str, attempt: u32, wait: Span) -> Vec<KeyValue> {
+    vec![
+        error_type(class),
+        KeyValue::new("midturn.retry.attempt", i64::from(attempt)),
+        KeyValue::new("midturn.retry.wait", wait.duration().as_secs_f64()),
+    ]
+}
+
+fn ids<'a>(ids: impl IntoIterator<Item = &'a str>) -> KeyValue {
     KeyValue::new("midturn.message.ids", list(ids))
-}
-
-pub(super) fn word(name: &'static str, word: impl Into<StringValue>) -> KeyValue {
-    KeyValue::new(name, word.into())
-}
-
-pub(super) fn count(name: &'static str, count: u64) -> KeyValue {
-    KeyValue::new(name, number(count))
 }
 
 /// Texts: set only where a person has asked for it.

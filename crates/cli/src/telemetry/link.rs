@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
@@ -13,8 +12,7 @@ use opentelemetry_http::{HttpClient, HttpError, Request, Response};
 use reqwest::Client;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// How long one request may take; the exporter has its own limit for all attempts together.
-const PATIENCE: Duration = Duration::from_secs(10);
+use super::settings::Settings;
 
 /// Of an answer no more than this is read: it says which spans were refused.
 const ANSWER_MAX: usize = 64 * 1024;
@@ -62,11 +60,11 @@ impl Link {
     ///
     /// # Errors
     /// TLS or the client can't be set up; the text says what to do.
-    pub(super) fn new(endpoint: &str, runtime: &LinkRuntime) -> Result<Self, String> {
-        let secure = endpoint.starts_with("https:");
+    pub(super) fn new(settings: &Settings, runtime: &LinkRuntime) -> Result<Self, String> {
+        let secure = settings.endpoint.starts_with("https:");
         let client = Client::builder()
             .user_agent(concat!("midturn/", env!("CARGO_PKG_VERSION")))
-            .timeout(PATIENCE)
+            .timeout(settings.timeout)
             // Its headers may carry a key, which would go where nobody sent it.
             .redirect(reqwest::redirect::Policy::none())
             .tls_backend_preconfigured(tls(secure)?)

@@ -59,12 +59,13 @@ impl Telemetry {
 
     fn start(settings: &Settings) -> Result<Self, String> {
         let runtime = LinkRuntime::start().map_err(|error| format!("no thread for them: {error}"))?;
-        let link = Link::new(&settings.endpoint, &runtime)?;
+        let link = Link::new(settings, &runtime)?;
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(link)
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(&settings.endpoint)
+            .with_timeout(settings.timeout)
             .build()
             .map_err(|error| format!("{error}; see the OTEL_EXPORTER_OTLP_ variables"))?;
         let provider = SdkTracerProvider::builder()

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use midturn_core::engine::ports::{Observer, SessionJournal};
 use midturn_core::rules::conversation::ToolStatus;
-use midturn_core::rules::event::{Event, EventKind, Outcome, Scope, Trigger};
+use midturn_core::rules::event::{Event, EventKind, Outcome, Trigger};
 use midturn_core::rules::id::{AgentName, RunId, SessionId};
 use midturn_core::rules::time::Micros;
 use opentelemetry::KeyValue;
@@ -211,9 +211,7 @@ impl Telling<'_> {
             EventKind::ModelRetry { attempt, error, wait } => {
                 let class = genai::error_class(error);
                 running.model_closes(Closing { at, attributes: Vec::new(), error: Some(class) });
-                let attempt = genai::count("midturn.attempt", u64::from(*attempt));
-                let wait = genai::count("midturn.wait_us", wait.0);
-                running.happens(happening::RETRY, at, vec![genai::error_type(class), attempt, wait]);
+                running.happens(happening::RETRY, at, genai::retry(class, *attempt, *wait));
             }
             _ => {}
         }
@@ -271,38 +269,21 @@ fn triggered(trigger: &Trigger) -> KeyValue {
 }
 
 fn happened(kind: &EventKind, texts: bool) -> Option<(&'static str, Vec<KeyValue>)> {
-    let said = |text: &str| texts.then(|| genai::text::message(text));
-    Some(match kind {
+    let (what, mut attributes, text) = match kind {
         EventKind::MessageQueued { message, from, urgency, text } => {
-            let mut attributes = vec![
-                genai::messages([message.as_str()]),
-                genai::word("midturn.message.from", from.clone()),
-                genai::word("midturn.message.urgency", urgency.as_str()),
-            ];
-            attributes.extend(said(text));
-            (happening::QUEUED, attributes)
+            (happening::QUEUED, genai::queued(message.as_str(), from, *urgency), Some(text))
         }
         EventKind::MessageInjected { messages, point, text, skipped, interrupted } => {
-            let mut attributes = vec![
-                genai::messages(messages.iter().map(|id| id.as_str())),
-                genai::word("midturn.message.point", point.as_str()),
-                genai::count("midturn.message.skipped", skipped.len() as u64),
-                genai::count("midturn.message.interrupted", interrupted.len() as u64),
-            ];
-            attributes.extend(said(text));
-            (happening::INJECTED, attributes)
+            let ids = messages.iter().map(|id| id.as_str());
+            let attributes = genai::injected(ids, *point, skipped.len(), interrupted.len());
+            (happening::INJECTED, attributes, Some(text))
         }
         EventKind::MessageReturned { message, .. } => {
-            (happening::RETURNED, vec![genai::messages([message.as_str()])])
+            (happening::RETURNED, genai::returned(message.as_str()), None)
         }
-        EventKind::StopRequested { by, scope, .. } => {
-            let scope = match scope {
-                Scope::Agent => "agent",
-                Scope::Subtree => "subtree",
-            };
-            let by = genai::word("midturn.stop.by", by.clone());
-            (happening::STOP, vec![by, genai::word("midturn.stop.scope", scope)])
-        }
+        EventKind::StopRequested { by, scope, .. } => (happening::STOP, genai::stop(by, *scope), None),
         _ => return None,
-    })
+    };
+    attributes.extend(text.filter(|_| texts).map(|text| genai::text::message(text)));
+    Some((what, attributes))
 }

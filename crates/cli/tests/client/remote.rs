@@ -174,6 +174,40 @@ fn quitting_and_a_signal_end_the_session_in_the_holder() {
 }
 
 #[test]
+fn a_session_that_was_stopped_in_the_holder_goes_on_there() {
+    let place = Place::new();
+    let _serving = Serving::start(&place);
+    let mut run = Running::start(&place, &lasting(), &[]);
+    run.until("tool_output", &[("tool", "b1")]);
+    run.say("/quit");
+    assert_eq!(run.end().status, Some(130));
+    for (status, out, told) in [(0, "Done.\n", " goes on: lead\n"), (0, "", " has nothing to go on with: ")] {
+        let said = place.midturn("repo", &["resume"]).output().unwrap();
+        let [answer, words] = [said.stdout, said.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        assert_eq!((said.status.code(), answer.as_str()), (Some(status), out), "{words}");
+        assert!(words.contains(told), "{words}");
+    }
+}
+
+#[test]
+fn watch_ends_well_when_the_run_that_it_watched_does() {
+    let place = Place::new();
+    assert!(std::process::Command::new("mkfifo").arg(place.path("repo/go")).status().unwrap().success());
+    let scenario = lead(&format!("      - tools:\n{}      - text: Done.\n", bash("b", "echo begun; cat go")));
+    let mut run = Running::start(&place, &scenario, &[]);
+    run.until("tool_output", &[("tool", "b")]);
+    let mut watch = place.midturn("repo", &["watch"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut shown = BufReader::new(watch.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(shown.next().unwrap().starts_with("watching "));
+    // It is there when it shows what was said before it came.
+    assert_eq!(shown.next().unwrap(), "lead $ begun");
+    std::fs::write(place.path("repo/go"), "go").unwrap();
+    assert_eq!(shown.last().unwrap(), "lead: finished after 2 turns");
+    assert_eq!(watch.wait().unwrap().code(), Some(0));
+    assert_eq!(run.end().status, Some(0));
+}
+
+#[test]
 fn a_run_that_holds_the_store_waits_for_the_sessions_of_others() {
     let place = Place::new();
     for pipe in ["own", "guest"] {

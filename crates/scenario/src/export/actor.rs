@@ -90,6 +90,7 @@ pub(super) struct Ended {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stopping {
     pub(super) seq: u64,
+    pub(super) run: RunId,
     pub(super) at: Moment,
     pub(super) item: bool,
     /// The item that does it, by its place among all.
@@ -118,7 +119,8 @@ pub(super) struct Actor<'a> {
     pub(super) landmarks: Vec<Landmark>,
     /// The progress guard's count.
     pub(super) starved: u32,
-    pub(super) closed: bool,
+    /// When it was closed, and the event that tells of it.
+    pub(super) closed: Option<(u64, Moment)>,
     replies: VecDeque<Arc<Reply>>,
     partials: VecDeque<Arc<Partial>>,
     results: HashMap<CallId, VecDeque<&'a ToolResult>>,
@@ -144,7 +146,7 @@ impl<'a> Actor<'a> {
             ended: Vec::new(),
             landmarks: Vec::new(),
             starved: 0,
-            closed: false,
+            closed: None,
             replies: VecDeque::new(),
             partials: VecDeque::new(),
             results: HashMap::new(),

@@ -6,6 +6,7 @@ use midturn_core::rules::mail::ReturnReason;
 use midturn_core::rules::time::Span;
 
 use super::actor::Stopping;
+use super::moments::Moment;
 use super::plan::{Deed, DeedAct, LandmarkKind};
 use super::read::Reader;
 
@@ -20,6 +21,7 @@ impl Reader<'_> {
             Some(stop) if stop.seq == event.seq => stop,
             first => {
                 let stop = self.note_stop(event, agent);
+                let first = first.filter(|first| first.run == stop.run);
                 self.actors[agent].stop = first.or(Some(stop));
                 stop
             }
@@ -39,7 +41,8 @@ impl Reader<'_> {
 
     /// The stop that ended the current run, though its event may be still to come.
     pub(super) fn stopping(&mut self, agent: usize) -> Option<Stopping> {
-        if let Some(stop) = self.actors[agent].stop {
+        let run = self.actors[agent].run;
+        if let Some(stop) = self.actors[agent].stop.filter(|stop| stop.run == run) {
             return Some(stop);
         }
         let name = &self.actors[agent].journal.record.name;
@@ -55,19 +58,20 @@ impl Reader<'_> {
     }
 
     fn note_stop(&mut self, event: &Event, agent: usize) -> Stopping {
+        let run = event.at.run.unwrap_or_default();
         let EventKind::StopRequested { by, .. } = &event.kind else {
-            return Stopping { seq: event.seq, at: self.moments.at(event.t), item: true, deed: None };
+            return Stopping { seq: event.seq, run, at: self.moments.at(event.t), item: true, deed: None };
         };
         let caller = self.agent(by);
         let call = caller.and_then(|caller| self.acting(caller, &["stop_agent", "close_agent"], |_| true));
         if let Some(at) = call {
-            return Stopping { seq: event.seq, at, item: false, deed: None };
+            return Stopping { seq: event.seq, run, at, item: false, deed: None };
         }
         let at = self.moments.at(event.t);
         // Whoever else was stopped with it has an event, and an item, of his own.
         let act = DeedAct::Stop { by: by.clone() };
-        self.deeds.push(Deed { seq: event.seq, at, agent, id: None, act });
-        Stopping { seq: event.seq, at, item: true, deed: Some(self.deeds.len() - 1) }
+        self.deeds.push(Deed { seq: event.seq, at, agent, also: Vec::new(), id: None, act });
+        Stopping { seq: event.seq, run, at, item: true, deed: Some(self.deeds.len() - 1) }
     }
 
     /// The run ended as stopped: the stop was there by then, or had cut what ran.
@@ -105,24 +109,29 @@ impl Reader<'_> {
     }
 
     pub(super) fn closed(&mut self, event: &Event, agent: usize) {
-        if self.actors[agent].closed {
+        if self.actors[agent].closed.is_some() {
             return;
         }
-        self.actors[agent].closed = true;
-        let stop = self.closing_stop(event, agent);
-        let by_call = (0..self.actors.len()).any(|above| {
-            let name = self.actors[above].journal.record.name.as_str().to_owned();
-            (self.is_above(&name, agent)) && self.acting(above, &["close_agent"], |_| true).is_some()
+        let at = match self.closing_stop(event, agent) {
+            Some(stop) => self.closes(stop).or(self.actors[agent].stop.map(|stop| stop.at)),
+            None => self.closing_call(agent),
+        };
+        let at = at.unwrap_or_else(|| {
+            let at = self.moments.at(event.t);
+            let act = DeedAct::Close { by: "user".into() };
+            self.deeds.push(Deed { seq: event.seq, at, agent, also: Vec::new(), id: None, act });
+            at
         });
-        match stop {
-            Some(stop) => self.closes(stop),
-            _ if by_call => {}
-            _ => {
-                let at = self.moments.at(event.t);
-                let act = DeedAct::Close { by: "user".into() };
-                self.deeds.push(Deed { seq: event.seq, at, agent, id: None, act });
-            }
-        }
+        self.actors[agent].closed = Some((event.seq, at));
+    }
+
+    /// When an ancestor's call closed it, if one did.
+    fn closing_call(&self, agent: usize) -> Option<Moment> {
+        (0..self.actors.len()).find_map(|above| {
+            let name = self.actors[above].journal.record.name.as_str();
+            let is_above = self.is_above(name, agent);
+            is_above.then(|| self.acting(above, &["close_agent"], |_| true)).flatten()
+        })
     }
 
     /// The number of the stop that closed a working agent: it is told closed as soon as its
@@ -130,23 +139,23 @@ impl Reader<'_> {
     fn closing_stop(&self, event: &Event, agent: usize) -> Option<u64> {
         let name = &self.actors[agent].journal.record.name;
         let own = self.events[..self.place].iter().rev();
-        let own = own.filter(|event| event.at.agent.as_ref() == Some(name));
-        let mut own = own.take_while(|event| !matches!(event.kind, EventKind::RunStarted { .. }));
+        let mut own = own.filter(|event| event.at.agent.as_ref() == Some(name));
         let end = own.find(|event| matches!(event.kind, EventKind::RunFinished { .. }))?;
         let at_once = if self.moments.is_exact() { Span::ZERO } else { AT_ONCE };
         if event.t.since(end.t) > at_once {
             return None;
         }
+        let mut own = own.take_while(|event| event.at.run >= end.at.run);
         let stop = own.find(|event| matches!(event.kind, EventKind::StopRequested { .. }))?;
         matches!(stop.kind, EventKind::StopRequested { scope: Scope::Subtree, .. }).then_some(stop.seq)
     }
 
     /// A stop that closed the agent is written as what it was.
-    fn closes(&mut self, seq: u64) {
-        if let Some(deed) = self.deeds.iter_mut().find(|deed| deed.seq == seq)
-            && let DeedAct::Stop { by } = &deed.act
-        {
+    fn closes(&mut self, seq: u64) -> Option<Moment> {
+        let deed = self.deeds.iter_mut().find(|deed| deed.seq == seq)?;
+        if let DeedAct::Stop { by } = &deed.act {
             deed.act = DeedAct::Close { by: by.clone() };
         }
+        Some(deed.at)
     }
 }

@@ -76,14 +76,14 @@ impl Reader<'_> {
         if let Some((at, id)) = self.superseding(agent, came) {
             return (at, id, true);
         }
-        if let Some((at, id)) = self.sent_to_all(event, came) {
+        if let Some((at, id)) = self.sent_to_all(event, agent, came) {
             return (at, id, true);
         }
         let at = self.moments.at(event.t);
         let id = self.item_id(came.id.as_str());
         let send = self.send_plan(event, agent, came);
         let act = DeedAct::Send(send);
-        self.deeds.push(Deed { seq: came.seq, at, agent, id: Some(id.clone()), act });
+        self.deeds.push(Deed { seq: came.seq, at, agent, also: Vec::new(), id: Some(id.clone()), act });
         (at, id, true)
     }
 
@@ -104,7 +104,7 @@ impl Reader<'_> {
     }
 
     /// The same message to another receiver, in the same instant, is one message to all.
-    fn sent_to_all(&mut self, event: &Event, came: &Came<'_>) -> Option<(Moment, String)> {
+    fn sent_to_all(&mut self, event: &Event, agent: usize, came: &Came<'_>) -> Option<(Moment, String)> {
         let letter = self.letters.iter().rev().find(|letter| letter.from == came.from && letter.id == *came.id)?;
         let id = letter.file_id.clone();
         let deed = self.deeds.iter_mut().find(|deed| deed.id.as_ref() == Some(&id))?;
@@ -114,6 +114,7 @@ impl Reader<'_> {
             return None;
         }
         send.to = "all".into();
+        deed.also.push((agent, event.seq));
         Some((deed.at, id))
     }
 
@@ -179,7 +180,8 @@ impl Reader<'_> {
             let Some(mail) = self.leaves(agent, id, fate) else { continue };
             match point {
                 Point::Stream | Point::Wait => self.moments.in_order(mail.at, now),
-                Point::Start | Point::A | Point::B | Point::C | Point::D => self.arrived_by(agent, &mail, now),
+                Point::Start => self.started_with(agent, &mail, now),
+                Point::A | Point::B | Point::C | Point::D => self.arrived_by(agent, &mail, now),
             }
         }
     }
@@ -205,6 +207,16 @@ impl Reader<'_> {
                 // It can't come in the very instant, so the call must not let itself be cut.
                 call.abortable = false;
             }
+        }
+    }
+
+    /// The message was there when the run started. Earlier it would have started it earlier,
+    /// unless it was left from the run before.
+    fn started_with(&mut self, agent: usize, mail: &Pending, start: Moment) {
+        self.arrived_by(agent, mail, start);
+        let is_new = self.actors[agent].ended.last().is_some_and(|end| end.seq < mail.seq);
+        if mail.item && is_new {
+            self.moments.in_order(start, mail.at);
         }
     }
 
@@ -249,9 +261,13 @@ impl Reader<'_> {
         match reason {
             ReturnReason::Withdrawn => self.withdrawn(event, agent, &mail),
             ReturnReason::Expired => self.expired(event, agent, &mail),
-            ReturnReason::Stopped | ReturnReason::Superseded | ReturnReason::Closed => {
+            ReturnReason::Closed => {
                 self.given_back(event, &mail, stop);
+                if let Some((_, closed)) = self.actors[agent].closed.filter(|(seq, _)| *seq < mail.seq) {
+                    self.moments.in_order(closed, mail.at);
+                }
             }
+            ReturnReason::Stopped | ReturnReason::Superseded => self.given_back(event, &mail, stop),
             ReturnReason::Error => {}
         }
     }
@@ -275,7 +291,7 @@ impl Reader<'_> {
         let same = |deed: &Deed| matches!(&deed.act, DeedAct::Withdraw { message: other, .. } if *other == message);
         if !self.deeds.iter().any(same) {
             let act = DeedAct::Withdraw { by: mail.from.clone(), message };
-            self.deeds.push(Deed { seq: event.seq, at, agent, id: None, act });
+            self.deeds.push(Deed { seq: event.seq, at, agent, also: Vec::new(), id: None, act });
         }
     }
 

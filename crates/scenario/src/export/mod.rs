@@ -175,14 +175,21 @@ fn description(journal: &SessionJournal, times: &Times) -> String {
 
 /// The agents in the session's order, parents before their children.
 fn agents(actors: &[Actor<'_>], own: &[serde_json::Value], writer: &Writer<'_>) -> Vec<OutAgent> {
+    let is_there = |name: &AgentName| actors.iter().any(|actor| actor.journal.record.name == *name);
+    let parents = actors.iter().filter_map(|actor| actor.journal.record.parent.as_ref());
     let mut written: Vec<OutAgent> = Vec::with_capacity(actors.len());
+    for parent in parents.filter(|parent| !is_there(parent)) {
+        if !written.iter().any(|agent| agent.name == parent.as_str()) {
+            written.push(OutAgent::announced(parent));
+        }
+    }
     let mut left: Vec<(&Actor<'_>, &serde_json::Value)> = actors.iter().zip(own).collect();
     while !left.is_empty() {
         let is_next = |(actor, _): &(&Actor<'_>, &serde_json::Value)| {
             let parent = actor.journal.record.parent.as_ref();
             parent.is_none_or(|parent| written.iter().any(|agent| agent.name == parent.as_str()))
         };
-        // A parent that is nowhere is the reader's to refuse.
+        // Parents in a circle are the reader's to refuse.
         let next = left.iter().position(is_next).unwrap_or(0);
         let (actor, settings) = left.remove(next);
         written.push(writer.agent(actor, settings.clone()));

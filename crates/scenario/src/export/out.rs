@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use midturn_core::rules::conversation::{ToolStatus, Usage};
 use midturn_core::rules::event::Outcome;
-use midturn_core::rules::id::RunId;
+use midturn_core::rules::id::{AgentName, RunId};
 use midturn_core::rules::mail::{Point, ReturnReason, Role, Urgency};
 use midturn_core::rules::time::Span;
 use serde::{Serialize, Serializer};
@@ -69,6 +69,21 @@ pub(super) struct OutAgent {
     pub(super) settings: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<Vec<OutEntry>>,
+}
+
+impl OutAgent {
+    /// An agent that was a parent before it came, and never did.
+    pub(super) fn announced(name: &AgentName) -> Self {
+        Self {
+            name: name.to_string(),
+            role: Role::Subagent,
+            parent: None,
+            prompt: None,
+            start: Some("spawned"),
+            settings: Value::Null,
+            model: None,
+        }
+    }
 }
 
 #[derive(Debug, Default, Serialize)]

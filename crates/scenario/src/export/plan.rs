@@ -103,6 +103,8 @@ pub(super) struct Deed {
     pub(super) at: Moment,
     /// The agent whose events it follows, by its place in the session.
     pub(super) agent: usize,
+    /// Of a message to all: the other receivers, and the events that tell of it there.
+    pub(super) also: Vec<(usize, u64)>,
     pub(super) id: Option<String>,
     pub(super) act: DeedAct,
 }

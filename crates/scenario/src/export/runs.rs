@@ -31,7 +31,9 @@ impl Reader<'_> {
         let run = event.at.run.unwrap_or_default();
         let actor = &mut self.actors[agent];
         (actor.now, actor.run, actor.turn, actor.phase) = (at, run, 0, Phase::Start);
-        (actor.starved, actor.stop) = (0, None);
+        actor.starved = 0;
+        // A stop may have come before the run had begun that a message had woken.
+        actor.stop = actor.stop.filter(|stop| stop.run == run);
         actor.landmark(event.seq, "run_started", Some(run.to_string()), at, LandmarkKind::Own);
     }
 
@@ -52,7 +54,7 @@ impl Reader<'_> {
             only_run: None,
         };
         let id = Some(format!("prompt-{}", record.name));
-        self.deeds.push(Deed { seq: event.seq, at, agent, id, act: DeedAct::Send(send) });
+        self.deeds.push(Deed { seq: event.seq, at, agent, also: Vec::new(), id, act: DeedAct::Send(send) });
         at
     }
 
@@ -116,7 +118,7 @@ impl Reader<'_> {
             self.moments.in_order(before, at);
         }
         let seq = other.as_ref().map_or(event.seq, |mail| mail.seq);
-        self.deeds.push(Deed { seq, at, agent, id: None, act: DeedAct::Resume });
+        self.deeds.push(Deed { seq, at, agent, also: Vec::new(), id: None, act: DeedAct::Resume });
         match other {
             Some(mail) => {
                 self.moments.in_order(at, mail.at);
@@ -335,10 +337,12 @@ impl Reader<'_> {
     /// The model's last attempt failed: what the replay will say of it.
     fn gave_up(&mut self, event: &Event, agent: usize, entry: usize, error: &str) -> Option<String> {
         let at = self.failed(event, agent, entry);
+        let exact = self.moments.is_exact();
         let settings = &self.actors[agent].journal.record.settings;
         let kind = kind_of(error);
         let end = match kind {
-            None if error.starts_with(&ErrorKind::ScriptExhausted.to_string()) => EntryEnd::Exhausted,
+            // On virtual time it takes none; elsewhere something may have come meanwhile.
+            None if exact && error == ErrorKind::ScriptExhausted.to_string() => EntryEnd::Exhausted,
             None => EntryEnd::Failed { at, kind: ErrorKind::InvalidRequest, retry_after: None },
             // Longer than all retries may take: it was not tried again, and is not this time.
             Some(kind) => {

@@ -9,7 +9,7 @@ use midturn_core::rules::time::Span;
 use midturn_core::rules::wording;
 
 use super::ExportError;
-use super::actor::{Live, Phase};
+use super::actor::{Actor, Live, Phase};
 use super::moments::Moment;
 use super::plan::{CallEnd, CallKind, LandmarkKind};
 use super::read::Reader;
@@ -63,13 +63,21 @@ impl Reader<'_> {
                 && matches!(before.kind, EventKind::ToolStarted { .. })
         };
         let in_batch = |live: &Live| live.started.is_some_and(|(_, number)| number == batch);
-        let freed = actor.live.iter().any(|live| in_batch(live) && live.ended.is_some());
         let all = actor.journal.record.settings.concurrency == Concurrency::All;
-        if together || all || (freed && in_batch(&actor.live[last])) {
+        let one_of_them = all || in_batch(&actor.live[last]);
+        if together || (one_of_them && self.something_ended(agent)) {
             Beside::Slot
         } else {
             Beside::Continuation(last)
         }
+    }
+
+    /// Whether a call of the agent's has ended since its last one started.
+    fn something_ended(&self, agent: usize) -> bool {
+        let name = &self.actors[agent].journal.record.name;
+        let own = self.events[..self.place].iter().rev().filter(|event| event.at.agent.as_ref() == Some(name));
+        let mut own = own.take_while(|event| !matches!(event.kind, EventKind::ToolStarted { .. }));
+        own.any(|event| matches!(event.kind, EventKind::ToolFinished { .. }))
     }
 
     fn has_continued(&self, agent: usize, live: &Live) -> bool {
@@ -136,8 +144,11 @@ impl Reader<'_> {
         }
         let actor = &mut self.actors[agent];
         actor.live[index].ended = Some(event.seq);
-        let now = actor.now;
-        actor.landmark(event.seq, "tool_finished", Some(id), now, LandmarkKind::Own);
+        // What was skipped beside others was skipped when they were cut, wherever that is.
+        if !matches!(actor.live[index].skipped_at, Some((_, true))) {
+            let now = actor.now;
+            actor.landmark(event.seq, "tool_finished", Some(id), now, LandmarkKind::Own);
+        }
         Ok(())
     }
 
@@ -276,7 +287,18 @@ impl Reader<'_> {
             .map(|index| actor.plan(index).is_some_and(|plan| plan.continued.is_some()))
             .collect();
         let found = live.iter().map(|call| if slots { of_batch(call, &live, &continued) } else { None });
-        let found: Vec<Option<bool>> = found.collect();
+        let mut found: Vec<Option<bool>> = found.collect();
+        for index in 1..live.len() {
+            let class = |actor: &mut Actor<'_>, of: usize, found: &[Option<bool>]| {
+                found[of].or(actor.plan(of).map(|plan| SAFE.contains(&plan.name.as_str())))
+            };
+            let (one, other) = (class(actor, index - 1, &found), class(actor, index, &found));
+            // Neighbours of different batches are not of one kind, whatever they are called.
+            if are_apart(&live[index - 1], &live[index]) && one == other {
+                let odd = if found[index - 1].is_none() { index - 1 } else { index };
+                found[odd] = one.map(|safe| !safe);
+            }
+        }
         for (index, safe) in found.into_iter().enumerate() {
             let waited = index > 0 && live[index].skipped_at.is_some() && live[index - 1].started.is_some();
             let Some(plan) = actor.plan(index) else { continue };
@@ -305,6 +327,12 @@ fn of_batch(call: &Live, live: &[Live], continued: &[bool]) -> Option<bool> {
         }
     }
     known
+}
+
+/// Whether two neighbours ran, and in different batches.
+fn are_apart(one: &Live, other: &Live) -> bool {
+    let batches = one.started.zip(other.started);
+    batches.is_some_and(|((_, batch), (_, number))| batch != number)
 }
 
 /// Beside what a call starts.

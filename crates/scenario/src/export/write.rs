@@ -120,8 +120,8 @@ impl Writer<'_> {
             }
             CallEnd::Cut { by, at, output } => {
                 (call.takes, call.continues) = self.would_run(plan, start, *by);
-                let most = Span(limit.0.saturating_sub(1));
-                call.abort_takes = Us(self.times.between(*by, *at).min(most));
+                // What ends at the deadline itself has ended.
+                call.abort_takes = Us(self.times.between(*by, *at).min(limit));
                 if !output.is_empty() {
                     call.output = vec![(Us::default(), self.shortened(output))];
                 }
@@ -160,18 +160,30 @@ impl Writer<'_> {
 
     /// An item, after the last event of its agent that was before it.
     pub(super) fn item(&self, deed: &Deed, actors: &[Actor<'_>]) -> OutItem {
-        let actor = &actors[deed.agent];
-        let name = actor.journal.record.name.to_string();
+        let name = |agent: usize| actors[agent].journal.record.name.to_string();
         let at = self.times.at(deed.at);
         let mut item = OutItem { id: deed.id.clone(), ..OutItem::default() };
-        match self.anchor(deed, at, &actor.landmarks) {
-            Some((landmark, id)) => {
+        let own = self.anchor(deed.seq, at, &actors[deed.agent].landmarks);
+        // Of several receivers the one that was last in that very instant says in which round.
+        let others = deed.also.iter().filter_map(|(agent, seq)| {
+            let (landmark, id) = self.anchor(*seq, at, &actors[*agent].landmarks)?;
+            (self.times.at(landmark.at) == at).then_some((*agent, landmark, id))
+        });
+        let own = own.map(|(landmark, id)| (deed.agent, landmark, id));
+        let latest = others.max_by_key(|(_, landmark, _)| landmark.seq);
+        let together = own.as_ref().is_some_and(|(_, landmark, _)| self.times.at(landmark.at) == at);
+        let anchor = match latest {
+            Some(other) if !together || own.as_ref().is_some_and(|own| own.1.seq < other.1.seq) => Some(other),
+            _ => own,
+        };
+        match anchor {
+            Some((agent, landmark, id)) => {
                 let plus = Us(at.since(self.times.at(landmark.at)));
-                item.after = Some(OutAfter { agent: name.clone(), event: landmark.event, id, plus });
+                item.after = Some(OutAfter { agent: name(agent), event: landmark.event, id, plus });
             }
             None => item.at = Some(Us(Span(at.0))),
         }
-        self.act(&mut item, deed, name, at);
+        self.act(&mut item, deed, name(deed.agent), at);
         item
     }
 
@@ -202,8 +214,8 @@ impl Writer<'_> {
     /// The event that an item follows: the last one before it. In the very instant of an
     /// event of the agent's own it comes a round later; items that arrive together arrive in
     /// the file's order.
-    fn anchor<'l>(&self, deed: &Deed, at: Micros, landmarks: &'l [Landmark]) -> Option<(&'l Landmark, String)> {
-        let before = landmarks.iter().filter(|landmark| landmark.seq < deed.seq).rev();
+    fn anchor<'l>(&self, seq: u64, at: Micros, landmarks: &'l [Landmark]) -> Option<(&'l Landmark, String)> {
+        let before = landmarks.iter().filter(|landmark| landmark.seq < seq).rev();
         let fits = |landmark: &&Landmark| {
             let when = self.times.at(landmark.at);
             let together = self.exact && when == at && landmark.kind != LandmarkKind::Item;

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use midturn_core::engine::ports::Observer;
 use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_core::rules::id::AgentName;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use so_far::SoFar;
@@ -165,9 +165,16 @@ impl Feed {
         Along::Items(items, next)
     }
 
-    fn push(&self, ring: &mut Ring, item: Item) {
+    /// Keeps an item and wakes who waits for it, outside the lock: there may be many.
+    fn push(&self, mut ring: MutexGuard<'_, Ring>, item: Item) {
         ring.push(item, self.kept);
-        self.end.send_replace(ring.end());
+        let end = ring.end();
+        drop(ring);
+        self.end.send_if_modified(|known| {
+            let is_newer = end > *known;
+            *known = end.max(*known);
+            is_newer
+        });
     }
 }
 
@@ -201,7 +208,7 @@ impl Observer for Feed {
         ring.so_far.recorded(event);
         ring.last = event.seq;
         let item = Item { seq: event.seq, stored: true, agent: event.at.agent.clone(), frame };
-        self.push(&mut ring, item);
+        self.push(ring, item);
     }
 
     fn live(&self, event: &LiveEvent) {
@@ -213,7 +220,7 @@ impl Observer for Feed {
         }
         if let Some(frame) = so_far::frame_of(event) {
             let item = Item { seq: ring.last, stored: false, agent: event.at.agent.clone(), frame };
-            self.push(&mut ring, item);
+            self.push(ring, item);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::Message;
+use midturn_core::engine::ports::ToolError;
 
 use super::AgentPath;
 use crate::app::{App, agent_name, unknown_agent};
@@ -116,7 +117,8 @@ pub(super) async fn diff(
 ) -> Result<Json<Diff>, Refused> {
     let live = with_agent(&app, &path).await?;
     let name = agent_name(&path.agent)?;
-    Ok(Json(live.coordinator.diff(&name).await?.into()))
+    let diff = live.coordinator.diff(&name).await;
+    Ok(Json(diff.map_err(|error| no_diff(&live, &path.agent, &error))?.into()))
 }
 
 /// Merges an agent's branch into what the project folder has checked out. Nothing is forced.
@@ -134,8 +136,18 @@ pub(super) async fn merge(
 ) -> Result<Json<Merge>, Refused> {
     let live = with_agent(&app, &path).await?;
     let name = agent_name(&path.agent)?;
-    let merge = app.whole(async move { Ok(live.coordinator.merge(&name).await?) }).await?;
-    Ok(Json(merge.into()))
+    let merge = app.whole(async move {
+        let merge = live.coordinator.merge(&name).await;
+        merge.map_err(|error| no_diff(&live, &path.agent, &error))
+    });
+    Ok(Json(merge.await?.into()))
+}
+
+/// Why there is neither diff nor merge: no branch, or git fails.
+fn no_diff(live: &Live, agent: &str, error: &ToolError) -> Refused {
+    let branch = live.coordinator.agent(agent).and_then(|agent| agent.branch);
+    let code = if branch.is_some() { "git_failed" } else { "no_branch" };
+    Refused::conflict(code, error.to_string())
 }
 
 async fn with_agent(app: &App, path: &AgentPath) -> Result<Live, Refused> {

@@ -14,7 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -198,7 +198,7 @@ impl Acceptor {
                 self.connections.spawn(self.connection(stream, peer));
             }
             Ok(Err(_)) | Err(_) => {
-                let told = tokio::time::timeout(Duration::from_millis(100), stream.write_all(FULL)).await;
+                let told = tokio::time::timeout(Duration::from_millis(100), refuse(&mut stream)).await;
                 tracing::warn!(told = matches!(told, Ok(Ok(()))), "too many connections: one was refused");
             }
         }
@@ -235,6 +235,15 @@ impl Acceptor {
             }
         }
     }
+}
+
+/// Says that there is no place, and lets the other side read it: what is closed with a request
+/// unread is reset.
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> io::Result<()> {
+    stream.write_all(FULL).await?;
+    stream.shutdown().await?;
+    while stream.read(&mut [0; 1_024]).await? > 0 {}
+    Ok(())
 }
 
 /// What a connection is told that finds no place.

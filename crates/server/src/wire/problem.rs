@@ -35,7 +35,7 @@ pub(crate) enum Unanswered {
     /// `unknown_session`, `unknown_agent`, `unknown_message`, `no_session`, `no_lead`.
     #[response(status = 404, content_type = "application/problem+json")]
     NotFound(#[to_schema] Problem),
-    /// What was asked for can't be had now: `no_branch`.
+    /// What was asked for can't be had now: `no_branch`, `git_failed`.
     #[response(status = 409, content_type = "application/problem+json")]
     Conflict(#[to_schema] Problem),
     /// `wrong_host`.
@@ -71,7 +71,7 @@ pub(crate) enum Unchanged {
     /// `slow_body`.
     #[response(status = 408, content_type = "application/problem+json")]
     Slow(#[to_schema] Problem),
-    /// `duplicate_id`, `stale_run`, `too_late`, `not_live`, `no_branch`, and what the process says.
+    /// `duplicate_id`, `stale_run`, `too_late`, `not_live`, `already_live`, `no_branch`, `git_failed`, and what the process says.
     #[response(status = 409, content_type = "application/problem+json")]
     Conflict(#[to_schema] Problem),
     /// `body_too_large`.

@@ -233,6 +233,8 @@ impl Table {
         self.post("/v1/sessions", &arrays.replace("text", "set"), 422, "bad_request");
         for body in [
             "[]",
+            r#"["hello"]"#,
+            r#"["hello", true, null, null, null, null, null, null]"#,
             "null",
             "3",
             "\"text\"",
@@ -285,6 +287,8 @@ impl Table {
         self.post(MESSAGES, r#"{"text": "a", "supersedes": ""}"#, 422, "bad_request");
         self.post(STOP, r#"{"scope": "everything"}"#, 422, "bad_request");
         self.post(STOP, r#"{"by": "lead"}"#, 422, "bad_request");
+        self.post(STOP, "[null, null]", 422, "bad_request");
+        self.post("/v1/sessions/s1/shutdown", "[]", 422, "bad_request");
         self.post(STOP, r#"{"stream_run_id": 3}"#, 409, "stale_run");
         self.post("/v1/sessions/s1/soft_interrupt", r#"{"id": "a", "content": ""}"#, 422, "empty");
         self.post("/v1/sessions/s1/soft_interrupt", r#"{"content": "a"}"#, 422, "bad_request");

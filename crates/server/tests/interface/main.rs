@@ -1,4 +1,5 @@
 //! The interface from outside: a real server on a real socket, and clients good and bad.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on panics")]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -39,7 +39,7 @@ pub async fn open_postgres(url: &str) -> Result<SqlArchive, OpenError> {
         .statement_cache_capacity(STATEMENTS)
         .disable_statement_logging();
     let way = PostgresWay { options, name: name.clone() };
-    let writer = Writer::start(Connects::Postgres(way.clone()), None).await?;
+    let writer = Writer::start(Connects::Postgres(Box::new(way.clone())), None).await?;
     let pool = PgPoolOptions::new().max_connections(READERS).acquire_timeout(PATIENCE);
     Ok(SqlArchive::new(name, Pool::Postgres(pool.connect_lazy_with(way.options)), Some(writer)))
 }

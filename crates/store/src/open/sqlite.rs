@@ -133,10 +133,7 @@ impl SqliteWay {
     }
 
     fn writing(&self, path: &Path) -> SqliteConnectOptions {
-        let options = self
-            .options(path)
-            .synchronous(SqliteSynchronous::Full)
-            .pragma("wal_autocheckpoint", std::env::var("CKPT").unwrap_or_else(|_| "1000".to_owned()));
+        let options = self.options(path).synchronous(SqliteSynchronous::Full);
         match self.max_pages {
             Some(pages) => options.pragma("max_page_count", pages.to_string()),
             None => options,
@@ -164,8 +161,10 @@ impl SqliteWay {
     pub(crate) async fn open(&self) -> Result<Connection, OpenError> {
         let mut connection = self.connect().await.map_err(|problem| self.refused(&problem))?;
         let found = self.check(&mut connection).await?;
-        // Even if there is nothing to apply: a file that can't be written says so now.
         self.migrate(&mut connection, found).await.map_err(|problem| self.refused(&problem))?;
+        // A file that can't be written, or a disk that is full, says so now.
+        let same = connection.script("UPDATE schema_version SET applied_at = applied_at").await;
+        same.map_err(|problem| self.refused(&problem))?;
         Ok(connection)
     }
 

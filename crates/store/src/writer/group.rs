@@ -11,7 +11,7 @@ use midturn_core::fail;
 use super::Connects;
 use crate::batch::{Batch, Write};
 use crate::cell::Cell;
-use crate::db::Connection;
+use crate::db::{Connection, Step};
 use crate::error::Problem;
 use crate::statements::{Into, Texts, rows_at_once};
 
@@ -23,6 +23,9 @@ pub(crate) struct Grouper {
     connection: Option<Connection>,
     texts: Texts,
 }
+
+/// The epoch of each session, by its id as the tables have it.
+type Epochs = HashMap<String, u64>;
 
 /// A group, sorted by what its epochs say.
 #[derive(Debug, Default)]
@@ -62,7 +65,8 @@ impl Grouper {
     /// After an error, whatever was not found stale is in `sorted.fresh` and nothing of it counts.
     async fn try_commit(&mut self, writes: Vec<Write>, sorted: &mut Sorted) -> Result<(), Problem> {
         sorted.fresh = writes;
-        self.begin().await?;
+        let epochs = self.begin(&sessions_of(&sorted.fresh)).await?;
+        sorted.split(&epochs);
         let written = self.write(sorted).await;
         match written {
             Ok(batch) => {
@@ -78,30 +82,31 @@ impl Grouper {
 
     async fn write(&mut self, sorted: &mut Sorted) -> Result<Batch, Problem> {
         let Self { connection: Some(connection), texts, .. } = self else { return Err(lost()) };
-        let epochs = epochs(connection, &sorted.fresh).await?;
-        sorted.split(&epochs);
         let mut batch = Batch::of(&sorted.fresh)?;
+        let mut steps = Vec::new();
         for into in Into::GROUP {
-            insert(connection, texts, into, batch.take(into)).await?;
+            in_steps(&mut steps, texts, into, batch.take(into));
         }
+        connection.execute_all(steps).await?;
         fail::point("store_written");
         connection.commit().await?;
         fail::point("store_committed");
         Ok(batch)
     }
 
-    /// Begins; a connection that was lost meanwhile is made anew once, as nothing is written yet.
-    async fn begin(&mut self) -> Result<(), Problem> {
+    /// Begins, and gives the epochs of these sessions. A connection that was lost meanwhile is
+    /// made anew once, as nothing is written yet.
+    async fn begin(&mut self, sessions: &[Arc<str>]) -> Result<Epochs, Problem> {
         if let Some(connection) = &mut self.connection
-            && connection.begin().await.is_ok()
+            && let Ok(epochs) = connection.begin_fenced(sessions).await
         {
-            return Ok(());
+            return Ok(epochs.into_iter().collect());
         }
         self.connection = None;
         let mut connection = self.connects.connect().await?;
-        connection.begin().await?;
+        let epochs = connection.begin_fenced(sessions).await?;
         self.connection = Some(connection);
-        Ok(())
+        Ok(epochs.into_iter().collect())
     }
 
     async fn roll_back(&mut self) {
@@ -131,29 +136,25 @@ impl Grouper {
 
     /// Raises a session's epoch: whoever had it before is refused from now on.
     pub(crate) async fn take_up(&mut self, session: Arc<str>) -> Result<Option<u64>, StoreError> {
-        let raised = "UPDATE sessions SET epoch = epoch + 1 WHERE id = ?";
-        self.begin().await?;
-        let epoch = match self.raise(raised, session).await {
-            Ok(epoch) => epoch,
-            Err(problem) => {
-                self.roll_back().await;
-                return Err(problem.told());
-            }
-        };
-        Ok(epoch)
+        let raised = self.raise(session).await;
+        if raised.is_err() {
+            self.roll_back().await;
+        }
+        Ok(raised?)
     }
 
-    async fn raise(&mut self, raised: &'static str, session: Arc<str>) -> Result<Option<u64>, Problem> {
+    async fn raise(&mut self, session: Arc<str>) -> Result<Option<u64>, Problem> {
+        self.begin(&[]).await?;
         let Some(connection) = &mut self.connection else { return Err(lost()) };
-        connection.write(raised, vec![Cell::Text(session.clone())]).await?;
-        let epochs = connection.fence(&[session]).await?;
+        let query = "UPDATE sessions SET epoch = epoch + 1 WHERE id = ? RETURNING epoch";
+        let epochs = connection.rows(query, vec![Cell::Text(session)], |row| row.unsigned(0)).await?;
         connection.commit().await?;
-        Ok(epochs.first().map(|(_, epoch)| *epoch))
+        Ok(epochs.first().copied())
     }
 
     /// One row in a transaction of its own.
     async fn alone(&mut self, into: Into, values: Vec<Cell>) -> Result<u64, Problem> {
-        self.begin().await?;
+        self.begin(&[]).await?;
         let written = self.write_alone(into, values).await;
         if written.is_err() {
             self.roll_back().await;
@@ -207,36 +208,31 @@ fn answer(write: Write, result: Result<(), StoreError>) {
     let _ = write.told.send(result);
 }
 
-/// The epoch of each session, looked at once.
-async fn epochs(connection: &mut Connection, writes: &[Write]) -> Result<HashMap<String, u64>, Problem> {
+/// The sessions of the transactions, each once.
+fn sessions_of(writes: &[Write]) -> Vec<Arc<str>> {
     let mut sessions: Vec<Arc<str>> = writes.iter().map(|write| write.lane.session.clone()).collect();
     sessions.sort_unstable();
     sessions.dedup();
-    Ok(connection.fence(&sessions).await?.into_iter().collect())
+    sessions
 }
 
 impl Sorted {
-    fn split(&mut self, epochs: &HashMap<String, u64>) {
+    fn split(&mut self, epochs: &Epochs) {
         let fresh = |write: &Write| epochs.get(&*write.lane.session) == Some(&write.lane.epoch);
         let (fresh, stale) = std::mem::take(&mut self.fresh).into_iter().partition(fresh);
         (self.fresh, self.stale) = (fresh, stale);
     }
 }
 
-async fn insert(
-    connection: &mut Connection,
-    texts: &mut Texts,
-    into: Into,
-    mut values: Vec<Cell>,
-) -> Result<(), Problem> {
+/// The statements that write these rows.
+fn in_steps(steps: &mut Vec<Step>, texts: &mut Texts, into: Into, mut values: Vec<Cell>) {
     let kinds = into.statement().kinds;
     let mut left = values.len() / kinds.len();
     while left > 0 {
         let rows = rows_at_once(left);
         let rest = values.split_off(rows * kinds.len());
-        connection.execute(texts.text(into, rows), kinds, values).await?;
+        steps.push(Step { text: texts.text(into, rows), kinds, values });
         values = rest;
         left -= rows;
     }
-    Ok(())
 }

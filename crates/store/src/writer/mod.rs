@@ -33,7 +33,7 @@ pub(crate) struct Writer {
 #[derive(Clone, Debug)]
 pub(crate) enum Connects {
     Sqlite(crate::open::SqliteWay),
-    Postgres(crate::open::PostgresWay),
+    Postgres(Box<crate::open::PostgresWay>),
 }
 
 impl Connects {

@@ -1,5 +1,7 @@
 //! One suite of claims that every store has to pass, and what is special about each.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on fails")]
+
 mod claims;
 mod claims_journal;
 mod claims_lines;

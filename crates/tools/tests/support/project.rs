@@ -66,6 +66,12 @@ impl Project {
         };
         GitWorkplace::new(folder, self.state.path(), &SessionId::new(session), place).supervisor(supervisor())
     }
+
+    /// With the state in another folder, and no agent in the project folder itself.
+    pub(crate) fn workplace_at(&self, state: &Path) -> GitWorkplace {
+        let place = |_: &AgentName| AgentPlace::new(Isolation::Worktree);
+        GitWorkplace::new(self.folder.path(), state, &SessionId::new("s1"), place).supervisor(supervisor())
+    }
 }
 
 pub(crate) fn git(folder: &Path, words: &[&str]) -> String {

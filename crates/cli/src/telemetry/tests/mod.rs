@@ -1,11 +1,12 @@
 //! What a collector receives of a session.
 
 mod collector;
+mod resumed;
 
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use midturn_core::engine::ports::{Clock, ErrorKind, Observer, Phase};
+use midturn_core::engine::ports::{Clock, ErrorKind, Phase};
 use midturn_core::engine::scripted::{ScriptedCall, ScriptedModels, ScriptedReply, Scripts, SimulatedTools};
 use midturn_core::engine::{AgentSpec, Coordinator, Message, VirtualClock};
 use midturn_core::rules::conversation::Usage;
@@ -206,6 +207,14 @@ async fn a_collector_that_refuses_ends_nothing() {
     assert_eq!(collector.bodies().len(), 1, "what was refused for good is not sent again");
 }
 
+/// An event as the journal has it; numbers and version are put in.
+fn event(mut fields: Value) -> Event {
+    let object = fields.as_object_mut().unwrap();
+    object.insert("v".to_owned(), json!(1));
+    object.insert("seq".to_owned(), json!(1));
+    serde_json::from_value(fields).unwrap()
+}
+
 /// Tells hand-made events and gives back what arrives.
 fn arrive(events: &[Value]) -> Vec<Arrived> {
     let collector = Collector::start(StatusCode::OK);
@@ -213,11 +222,8 @@ fn arrive(events: &[Value]) -> Vec<Arrived> {
     let observer = telemetry.observer(&SessionId::new("s1"));
     for fields in events {
         let mut fields = fields.clone();
-        for (key, value) in [("v", json!(1)), ("seq", json!(1)), ("agent", json!("w"))] {
-            fields.as_object_mut().unwrap().insert(key.to_owned(), value);
-        }
-        let event: Event = serde_json::from_value(fields).unwrap();
-        observer.event(&event);
+        fields.as_object_mut().unwrap().insert("agent".to_owned(), json!("w"));
+        observer.event(&event(fields));
     }
     drop(observer);
     telemetry.shutdown();

@@ -2,6 +2,7 @@
 
 mod page;
 mod played;
+mod resumed;
 
 use std::sync::Arc;
 
@@ -90,213 +91,153 @@ fn figure(metrics: &Metrics, path: &str) -> Value {
     stats.pointer(path).unwrap_or_else(|| panic!("no {path} in {stats:#}")).clone()
 }
 
-#[test]
-fn figures_follow_from_events() {
-    let message = |id: &str| [queued(0.0, id, "user", "urgent"), injected(1.0, &[id], "C")];
-    for (what, events, expected) in [
-        (
-            "an agent works",
-            vec![started(0.0, 1)],
-            vec![("/agents/live", json!(1)), ("/agents/working", json!(1))],
-        ),
-        (
-            "and rests",
-            vec![started(0.0, 1), ended(1.0, 1, "finished")],
-            vec![
-                ("/agents/live", json!(1)),
-                ("/agents/working", json!(0)),
-                ("/runs/ended/finished", json!(1)),
-            ],
-        ),
-        (
-            "and is closed",
-            vec![started(0.0, 1), ended(1.0, 1, "limit"), of_w(1.0, "agent_closed", json!({}))],
-            vec![("/agents/live", json!(0)), ("/runs/ended/limit", json!(1))],
-        ),
-        (
-            "a run that goes on after a crash has no beginning",
-            vec![of_w(0.0, "model_started", json!({"call": 7, "messages": 3}))],
-            vec![("/agents/working", json!(1)), ("/runs/started", json!(0)), ("/model/calls", json!(1))],
-        ),
-        (
-            "mail waits",
-            vec![
-                queued(0.0, "m1", "user", "urgent"),
-                queued(0.0, "m2", "user", "urgent"),
-                injected(1.0, &["m1"], "C"),
-            ],
-            vec![
-                ("/messages/accepted", json!(2)),
-                ("/messages/injected", json!(1)),
-                ("/messages/waiting", json!(1)),
-            ],
-        ),
-        (
-            "each is measured from its own beginning",
-            vec![
-                queued(0.0, "m1", "user", "follow_up"),
-                queued(9.0, "m2", "user", "urgent"),
-                injected(9.0, &["m1", "m2"], "B"),
-            ],
-            vec![
-                ("/messages/wait_seconds/follow_up/count", json!(1)),
-                ("/messages/wait_seconds/urgent/count", json!(1)),
-                ("/messages/wait_seconds_by_point/B/count", json!(2)),
-                ("/calls/skipped_by_mail", json!(1)),
-            ],
-        ),
-        (
-            "a reply answers what was injected, once",
-            message("m1").into_iter().chain(message("m2")).chain([replied(2.0), replied(3.0)]).collect(),
-            vec![
-                ("/messages/answered", json!(2)),
-                ("/model/input_tokens", json!(200)),
-                ("/model/cached_tokens", json!(120)),
-            ],
-        ),
-        (
-            "a cut reply answers nothing",
-            message("m1").into_iter().chain([cut(2.0, 1, "error", 5)]).collect(),
-            vec![("/messages/answered", json!(0)), ("/model/cut", json!(1))],
-        ),
-        (
-            "returned mail waits no more and was not injected",
-            vec![queued(0.0, "m1", "w2", "urgent"), returned(1.0, "m1", "stopped")],
-            vec![
-                ("/messages/waiting", json!(0)),
-                ("/messages/returned", json!(1)),
-                ("/messages/wait_seconds", json!({})),
-            ],
-        ),
-        (
-            "mail that nobody saw come is no negative figure",
-            vec![injected(1.0, &["old"], "D"), returned(1.0, "older", "expired")],
-            vec![
-                ("/messages/waiting", json!(0)),
-                ("/messages/injected", json!(1)),
-                ("/messages/returned", json!(1)),
-            ],
-        ),
-        (
-            "calls by status",
-            vec![
-                tool(0.0, "completed"),
-                tool(0.0, "skipped"),
-                tool(0.0, "skipped"),
-                tool(0.0, "interrupted"),
-            ],
-            vec![
-                ("/calls/ended/skipped", json!(2)),
-                ("/calls/ended/interrupted", json!(1)),
-                ("/calls/ended/unknown", json!(0)),
-            ],
-        ),
-    ] {
-        let (metrics, _session) = after(events);
-        for (path, value) in expected {
-            assert_eq!(figure(&metrics, path), value, "{what}: {path}");
+/// What is told, and figures by their paths that follow from it.
+type Row<'a> = (&'a str, Vec<Value>, &'a [(&'a str, u64)]);
+
+fn hold(rows: &[Row<'_>]) {
+    for (what, events, expected) in rows {
+        let (metrics, _session) = after(events.iter().cloned());
+        for (path, value) in *expected {
+            assert_eq!(figure(&metrics, path), json!(value), "{what}: {path}");
         }
     }
 }
 
 #[test]
-fn a_stop_is_measured_whoever_is_recorded_first() {
-    for (what, events, cuts, ends) in [
+fn agents_and_runs_are_counted_while_they_are_there() {
+    let closed = || of_w(1.0, "agent_closed", json!({}));
+    let asks = of_w(0.0, "model_started", json!({"call": 7, "messages": 3}));
+    let (live, working) = ("/agents/live", "/agents/working");
+    hold(&[
+        ("an agent works", vec![started(0.0, 1)], &[(live, 1), (working, 1)]),
         (
-            "in order",
-            vec![
-                started(0.0, 1),
-                stop(1.0, 1, "user"),
-                cut(1.5, 1, "user_cancelled", 3),
-                ended(3.0, 1, "stopped"),
+            "and rests",
+            vec![started(0.0, 1), ended(1.0, 1, "finished")],
+            &[(live, 1), (working, 0), ("/runs/ended/finished", 1)],
+        ),
+        (
+            "and is closed",
+            vec![started(0.0, 1), ended(1.0, 1, "limit"), closed()],
+            &[(live, 0), (working, 0), ("/runs/ended/limit", 1)],
+        ),
+        (
+            "a run that goes on after a crash has no beginning",
+            vec![asks],
+            &[(working, 1), ("/runs/started", 0), ("/model/calls", 1)],
+        ),
+        (
+            "mail of an agent that is closed waits no more",
+            vec![queued(0.0, "m", "user", "urgent"), closed()],
+            &[("/messages/waiting", 0), (live, 0)],
+        ),
+    ]);
+}
+
+#[test]
+fn messages_are_counted_from_state_to_state() {
+    let mail = |id: &str, urgency: &str| queued(0.0, id, "user", urgency);
+    let (waiting, answered) = ("/messages/waiting", "/messages/answered");
+    hold(&[
+        (
+            "some wait",
+            vec![mail("m", "urgent"), mail("n", "urgent"), injected(1.0, &["m"], "C")],
+            &[("/messages/accepted", 2), ("/messages/injected", 1), (waiting, 1)],
+        ),
+        (
+            "each is measured by its own urgency",
+            vec![mail("m", "follow_up"), mail("n", "urgent"), injected(9.0, &["m", "n"], "B")],
+            &[
+                ("/messages/wait_seconds/follow_up/count", 1),
+                ("/messages/wait_seconds/urgent/count", 1),
+                ("/messages/wait_seconds_by_point/B/count", 2),
             ],
-            1,
-            1,
         ),
         (
-            "the cut before the stop",
-            vec![
-                started(0.0, 1),
-                cut(1.0, 1, "user_cancelled", 3),
-                stop(1.0, 1, "user"),
-                ended(3.0, 1, "stopped"),
-            ],
-            1,
-            1,
+            "a reply answers what was injected, once",
+            vec![mail("m", "urgent"), injected(1.0, &["m"], "C"), replied(2.0), replied(3.0)],
+            &[(answered, 1), ("/model/input_tokens", 200), ("/model/cached_tokens", 120)],
         ),
         (
-            "the end before the stop",
-            vec![
-                started(0.0, 1),
-                cut(1.0, 1, "user_cancelled", 3),
-                ended(1.0, 1, "stopped"),
-                stop(1.0, 1, "user"),
-            ],
-            1,
-            1,
-        ),
-        ("nothing to cut", vec![started(0.0, 1), stop(1.0, 1, "user"), ended(1.0, 1, "stopped")], 0, 1),
-        (
-            "a call",
-            vec![started(0.0, 1), stop(1.0, 1, "user"), tool(1.5, "stopped"), ended(3.0, 1, "stopped")],
-            1,
-            1,
+            "a cut reply answers nothing",
+            vec![mail("m", "urgent"), injected(1.0, &["m"], "C"), cut(2.0, 1, "error", 5)],
+            &[(answered, 0), ("/model/cut", 1)],
         ),
         (
-            "a call that ignored it",
-            vec![started(0.0, 1), stop(1.0, 1, "user"), tool(3.0, "unknown"), ended(3.0, 1, "stopped")],
-            1,
-            1,
+            "what is returned was not injected",
+            vec![mail("m", "urgent"), returned(1.0, "m", "stopped")],
+            &[(waiting, 0), ("/messages/returned", 1), ("/messages/injected", 0)],
         ),
         (
-            "the run ended by itself",
-            vec![started(0.0, 1), stop(1.0, 1, "user"), ended(1.0, 1, "finished")],
-            0,
-            0,
+            "what nobody saw come is no negative figure",
+            vec![injected(1.0, &["old"], "D"), returned(1.0, "older", "expired")],
+            &[(waiting, 0), ("/messages/injected", 1), ("/messages/returned", 1)],
+        ),
+    ]);
+}
+
+#[test]
+fn calls_are_counted_by_what_became_of_them() {
+    let statuses = ["completed", "skipped", "skipped", "interrupted"];
+    hold(&[
+        (
+            "by status",
+            statuses.map(|status| tool(0.0, status)).into(),
+            &[("/calls/ended/skipped", 2), ("/calls/ended/interrupted", 1), ("/calls/ended/unknown", 0)],
         ),
         (
-            "twice is one end",
-            vec![started(0.0, 1), stop(1.0, 1, "user"), stop(1.1, 1, "user"), ended(3.0, 1, "stopped")],
-            0,
-            1,
+            "those that a message cost, once for all that were injected together",
+            vec![injected(1.0, &["m", "n"], "C")],
+            &[("/calls/skipped_by_mail", 1), ("/calls/interrupted_by_mail", 0)],
         ),
-        (
-            "another run's cut",
-            vec![
-                started(0.0, 1),
-                cut(0.5, 1, "superseded", 3),
-                started(1.0, 2),
-                stop(1.0, 2, "user"),
-                ended(3.0, 2, "stopped"),
-            ],
-            0,
-            1,
-        ),
-        (
-            "cut by mail",
-            vec![
-                started(0.0, 1),
-                cut(0.5, 1, "message_interrupt", 3),
-                stop(1.0, 1, "user"),
-                ended(3.0, 1, "stopped"),
-            ],
-            0,
-            1,
-        ),
-    ] {
-        let (metrics, _session) = after(events);
+    ]);
+}
+
+/// What happens in a run of 3 s that is stopped at 1 s, and how many cuts and ends are measured.
+fn stops(rows: Vec<(&str, Vec<Value>, u64, u64)>) {
+    for (what, events, cuts, ends) in rows {
+        let (metrics, _session) = after([started(0.0, 1)].into_iter().chain(events));
         let stops = metrics.summary().stops;
         assert_eq!((stops.cut_seconds.count, stops.end_seconds.count), (cuts, ends), "{what}");
     }
-    let (metrics, _session) = after([
-        started(0.0, 1),
-        stop(1.0, 1, "user"),
-        cut(1.15, 1, "user_cancelled", 3),
-        ended(2.5, 1, "stopped"),
+}
+
+#[test]
+fn a_stop_is_measured_whoever_is_recorded_first() {
+    let (stop, end) = (|| stop(1.0, 1, "user"), || ended(1.0, 1, "stopped"));
+    let cut = || cut(1.0, 1, "user_cancelled", 3);
+    stops(vec![
+        ("in order", vec![stop(), cut(), end()], 1, 1),
+        ("the cut before the stop", vec![cut(), stop(), end()], 1, 1),
+        ("the end before the stop", vec![cut(), end(), stop()], 1, 1),
+        ("twice is one end", vec![stop(), stop(), cut(), end()], 1, 1),
+        ("nothing to cut", vec![stop(), end()], 0, 1),
     ]);
+}
+
+#[test]
+fn only_what_a_stop_cut_and_ended_is_measured() {
+    let (stop, end) = (|| stop(1.0, 1, "user"), || ended(3.0, 1, "stopped"));
+    let other = cut(0.5, 1, "superseded", 3);
+    let of_the_next = || self::stop(1.0, 2, "user");
+    stops(vec![
+        ("a call", vec![stop(), tool(1.5, "stopped"), end()], 1, 1),
+        ("a call that ignored it", vec![stop(), tool(3.0, "unknown"), end()], 1, 1),
+        ("a call that was finished", vec![stop(), tool(1.0, "completed"), end()], 0, 1),
+        ("a reply cut by mail", vec![cut(0.5, 1, "message_interrupt", 3), stop(), end()], 0, 1),
+        ("a run that ended by itself", vec![stop(), ended(1.0, 1, "finished")], 0, 0),
+        ("another run's cut", vec![other, started(1.0, 2), of_the_next(), ended(3.0, 2, "stopped")], 0, 1),
+    ]);
+}
+
+#[test]
+fn a_stop_takes_until_its_last_cut_and_until_its_end() {
+    let cuts = [1.1, 1.15].map(|t| cut(t, 1, "user_cancelled", 3));
+    let events = [started(0.0, 1), stop(1.0, 1, "user")].into_iter().chain(cuts);
+    let (metrics, _session) = after(events.chain([ended(2.5, 1, "stopped")]));
     let stops = metrics.summary().stops;
     // 0.15 s lies between the bounds 0.1 and 0.2, 1.5 s between 1 and 2.
-    assert_eq!((stops.cut_seconds.p50, stops.end_seconds.p50), (Some(0.15000000000000002), Some(1.5)));
+    let close = |told: Option<f64>, expected: f64| told.is_some_and(|told| (told - expected).abs() < 1e-9);
+    assert!(close(stops.cut_seconds.p50, 0.15) && close(stops.end_seconds.p50, 1.5), "{stops:?}");
 }
 
 #[test]
