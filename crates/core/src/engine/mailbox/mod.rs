@@ -4,6 +4,7 @@
 //! Senders push from any thread. The peek is one atomic load and never drains.
 
 mod inner;
+mod left;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use self::inner::{Inner, Queued, Work};
+pub(crate) use self::left::Recovered;
 use super::ports::MailWatch;
 use crate::rules::boundary::{Committed, Inbox};
 use crate::rules::conversation::InterruptReason;
@@ -58,20 +60,6 @@ pub struct StopOrder {
     pub reason: InterruptReason,
     /// The run that is meant, if not whichever is current: another one is left alone.
     pub run: Option<RunId>,
-}
-
-/// What a mailbox is made of when its session goes on.
-#[derive(Debug)]
-pub(crate) struct Recovered {
-    /// Whether there is a model to drive.
-    pub(crate) drives: bool,
-    /// The current run, or the last one.
-    pub(crate) run: RunId,
-    pub(crate) standing: Standing,
-    /// What had stopped the current run.
-    pub(crate) stop: Option<StopOrder>,
-    /// What is queued, and whether it asks for a run.
-    pub(crate) mail: Vec<(Arc<Mail>, bool)>,
 }
 
 /// What became of a message that was pushed.
@@ -149,32 +137,6 @@ impl Mailbox {
     pub fn of_a_name() -> Self {
         let mailbox = Self::default();
         mailbox.inner.lock().drives = false;
-        mailbox
-    }
-
-    /// The mailbox of an agent whose session goes on: what was queued, in order of arrival,
-    /// and whether each message asks for a run. With `left` there is a run to be gone on with.
-    pub(crate) fn recovered(was: Recovered) -> Self {
-        let mailbox = Self::default();
-        let mut inner = mailbox.inner.lock();
-        inner.drives = was.drives;
-        inner.run = was.run;
-        inner.standing = was.standing;
-        for (mail, wakes) in was.mail {
-            inner.add(Queued { mail, committed: false, wakes }, false);
-        }
-        if was.standing.is_in_a_run() {
-            let token = CancellationToken::new();
-            if was.stop.is_some() {
-                token.cancel();
-            }
-            inner.run_token = Some(token);
-            inner.stop = was.stop.map(Arc::new);
-            // The run that was left is asked for as by `resume`.
-            inner.resumed = true;
-        }
-        mailbox.publish(&inner);
-        drop(inner);
         mailbox
     }
 
@@ -334,11 +296,6 @@ impl Mailbox {
         self.inner.lock().queue.iter().map(|queued| queued.mail.id.clone()).collect()
     }
 
-    /// What is pending, in order of arrival.
-    pub(crate) fn queued(&self) -> Vec<Arc<Mail>> {
-        self.inner.lock().queue.iter().map(|queued| queued.mail.clone()).collect()
-    }
-
     /// Arms new work. The look that follows finds what came before, so nothing is missed
     /// between two tokens; a stop that came before has cancelled the token's parent.
     pub fn arm(&self, token: CancellationToken, urgent_cuts: bool) {
@@ -366,13 +323,6 @@ impl Mailbox {
     pub fn start_idle(&self) -> bool {
         let mut inner = self.inner.lock();
         inner.standing == Standing::Resting(Rest::Idle) && inner.wake()
-    }
-
-    /// Starts an agent whose session goes on, if something queued asks for it; `true`: its run
-    /// is to be driven.
-    pub(crate) fn wake_if_asked(&self) -> bool {
-        let mut inner = self.inner.lock();
-        inner.is_asked_for() && inner.wake()
     }
 
     /// Starts a stopped agent, with mail or without; `true`: its run is to be driven.
