@@ -71,7 +71,9 @@ impl Look<'_> {
         let told = &self.ledger.events;
         let differs = log.iter().zip(told).find(|(kept, told)| kept != told);
         match differs {
-            Some((kept, told)) => self.breaches.add(OneHistory, format!("{told} was told and {kept} is kept")),
+            Some((kept, told)) => {
+                self.breaches.add(OneHistory, format!("{told} was told and {kept} is kept"))
+            }
             None if log.len() < told.len() => {
                 let what = format!("{} events were told and {} are kept", told.len(), log.len());
                 self.breaches.add(OneHistory, what);
@@ -105,7 +107,10 @@ impl Look<'_> {
         let state = receipt.and_then(|receipt| receipt["state"].as_str());
         let tell = |promise, what: &str| {
             let receipt = receipt.unwrap_or(&Value::Null);
-            self.breaches.add(promise, format!("message {id} to {to}: {what}; {there} times in its prompt, receipt {receipt}"));
+            self.breaches.add(
+                promise,
+                format!("message {id} to {to}: {what}; {there} times in its prompt, receipt {receipt}"),
+            );
         };
         if there > 1 {
             return tell(NothingDoubled, "more than once");
@@ -142,7 +147,8 @@ impl Look<'_> {
             self.breaches.add(NothingLost, what);
         }
         if letter.withdrawal == Withdrawal::Returned && reason != "withdrawn" {
-            let what = format!("message {} was given back to its sender and is returned as {reason}", letter.id);
+            let what =
+                format!("message {} was given back to its sender and is returned as {reason}", letter.id);
             self.breaches.add(TrueReceipts, what);
         }
     }
@@ -161,7 +167,8 @@ impl Look<'_> {
     fn all_mail_has_come_to_something(&self) {
         for ((to, id), log) in &self.ledger.mail {
             if log.injected.is_none() && log.returned.is_none() {
-                let what = format!("message {id} of {} to {to} is queued, and nobody works any more", log.from);
+                let what =
+                    format!("message {id} of {} to {to} is queued, and nobody works any more", log.from);
                 self.breaches.add(NothingLost, what);
             }
             let Some(token) = id.strip_prefix("l-").map(|call| format!("«{call}»")) else { continue };
@@ -181,7 +188,9 @@ impl Look<'_> {
         for letter in &self.mail.letters {
             for to in self.mail.receivers_seen(&letter.id) {
                 let Some(log) = self.ledger.mail.get(&(to.to_owned(), letter.id.clone())) else { continue };
-                let (Some(at), Some(accepted)) = (log.injected, self.mail.accepted(&letter.id, to)) else { continue };
+                let (Some(at), Some(accepted)) = (log.injected, self.mail.accepted(&letter.id, to)) else {
+                    continue;
+                };
                 let is_mild = log.urgency == "follow_up";
                 read.entry(to).or_default().push(Read { letter, accepted, at, is_mild });
             }
@@ -189,7 +198,8 @@ impl Look<'_> {
         for (to, letters) in &read {
             for first in letters {
                 if let Some(other) = letters.iter().find(|other| other.overtakes(first)) {
-                    let what = format!("{to} read {} before {}, which came first", other.letter.id, first.letter.id);
+                    let what =
+                        format!("{to} read {} before {}, which came first", other.letter.id, first.letter.id);
                     self.breaches.add(InOrder, what);
                 }
             }
@@ -233,7 +243,8 @@ impl Look<'_> {
 
     /// What the events say of a call is what its agent's model is told, and what was.
     fn result(&self, id: &str, call: &CallLog, [begun, ended]: [u32; 2]) {
-        let tell = |what: String| self.breaches.add(TrueResults, format!("call {id} of {}: {what}", call.agent));
+        let tell =
+            |what: String| self.breaches.add(TrueResults, format!("call {id} of {}: {what}", call.agent));
         let Some(status) = call.status.as_deref() else { return tell("it has no result".to_owned()) };
         let results = self.prompts.of(&call.agent).map(|sent| sent.results()).unwrap_or_default();
         let Some(result) = results.get(id) else {

@@ -74,7 +74,8 @@ impl Daemon {
             command.envs(value.as_ref().map(|value| (name, value)));
         }
         command.stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = Command::from(command).kill_on_drop(true).spawn().context("the daemon can't be started")?;
+        let mut child =
+            Command::from(command).kill_on_drop(true).spawn().context("the daemon can't be started")?;
         let stderr = child.stderr.take().context("the daemon has no standard error")?;
         let said = Arc::new(Mutex::new(Vec::new()));
         let (tell, published) = watch::channel(None);

@@ -1,11 +1,11 @@
 //! The faults that can be planted into the daemon (crates/cli/src/faults, and the one of the
 //! tools): what each does, and what the checker has to find of it.
 
+use crate::breach::Promise;
 use crate::breach::Promise::{
     EndsAreTold, InOrder, NoSurvivors, NothingDoubled, NothingLost, OneHistory, OneHolder, PromptsGrow,
     TrueReceipts, TrueResults, ValidPrompts, WorkGoesOn,
 };
-use crate::breach::Promise;
 
 /// A fault, by the word of `_MIDTURN_PLANTED`, and the promises that it may be found to break.
 pub(crate) struct Fault {
@@ -33,7 +33,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     // Not believed, or not read, by the next process.
     fault("queue_is_cleared_on_error", &[NothingLost]),
     fault("mail_is_turned_round", &[InOrder]),
-    fault("last_mail_is_dropped", &[NothingLost]),
+    fault("last_mail_is_dropped", &[NothingLost, NothingDoubled]),
     fault("last_mail_is_doubled", &[NothingDoubled, OneHistory, TrueReceipts]),
     fault("settled_mail_is_forgotten", &[NothingDoubled, NothingLost, TrueReceipts]),
     fault("started_calls_look_unstarted", &[TrueResults]),

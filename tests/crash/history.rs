@@ -1,7 +1,7 @@
 //! One history: a session that goes through many lives of its daemon, each ended by SIGKILL or
 //! at a fail point, and then is let come to its end and looked at as a whole.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ const LAST_LIFE: Duration = Duration::from_secs(30);
 /// How long a daemon has to take up a session in which agents run, and one in which none does.
 const TAKEN_UP: Duration = Duration::from_secs(20);
 const NOTHING_LEFT: Duration = Duration::from_secs(1);
+/// When somebody who works on is told to finish once more.
+const ASKED_AGAIN: Duration = Duration::from_secs(2);
 /// How long what a daemon's commands started may outlive it.
 const AFTERLIFE: Duration = Duration::from_secs(5);
 
@@ -179,7 +181,6 @@ impl History {
                 wanted.lock().unwrap().remove(name);
             }
             _ if ended.was_killed() => {}
-            _ if std::env::var_os("KNOWN").is_some() && ended.said.join("").contains("is held by process") => {}
             _ => {
                 let what = format!("it ended by itself, {}: {}", ended.status, ended.said.join("\n"));
                 self.story.breaches.add(StaysUp, what);
@@ -197,8 +198,10 @@ impl History {
         let Some(life) = life else { return Ok(()) };
         let _reading = spawn(&life, async move |life: Life| life.read().await);
         let people: Vec<_> = (0..2).map(|_| self.dice.split()).collect();
-        let _acting: Vec<_> =
-            people.into_iter().map(|dice| spawn(&life, async move |life: Life| life.act(dice).await)).collect();
+        let _acting: Vec<_> = people
+            .into_iter()
+            .map(|dice| spawn(&life, async move |life: Life| life.act(dice).await))
+            .collect();
         let time = match end {
             End::Living(time) | End::Starting(time) => *time,
             End::Point(..) | End::Event(_) => Duration::from_millis(LIFE),
@@ -365,30 +368,59 @@ impl History {
         Ok(())
     }
 
-    /// Has every agent say its last word, those that come meanwhile too.
+    /// Has every agent say its last word, those that come meanwhile too. Who has got other work
+    /// after it is asked again.
     async fn finish(&self, life: &Life) {
         let deadline = Instant::now() + LAST_LIFE;
         let mut told = self.story.told.subscribe();
-        let mut asked = BTreeSet::new();
+        let mut asked: BTreeMap<String, Instant> = BTreeMap::new();
         let mut last = Value::Null;
         while Instant::now() < deadline {
             last = match life.get("/agents").await {
                 Answer::Said(200, agents) => agents,
-                answer => return self.story.breaches.add(StaysUp, format!("the last daemon says {answer:?}")),
+                answer => {
+                    return self.story.breaches.add(StaysUp, format!("the last daemon says {answer:?}"));
+                }
             };
             let agents = last["agents"].as_array().into_iter().flatten();
-            let names: Vec<&str> = agents.filter_map(|agent| agent["name"].as_str()).collect();
-            let new: Vec<&str> = names.into_iter().filter(|name| asked.insert((*name).to_owned())).collect();
-            if new.is_empty() && all_rest(&last) {
+            let named = agents.filter_map(|agent| Some((agent["name"].as_str()?, rests(agent))));
+            let late = |name: &str, rests: bool| match asked.get(name) {
+                Some(at) => !rests && at.elapsed() > ASKED_AGAIN,
+                None => true,
+            };
+            let late: Vec<String> =
+                named.filter(|(name, rests)| late(name, *rests)).map(|(name, _)| name.to_owned()).collect();
+            if late.is_empty() && all_rest(&last) && self.hears_nothing_more(life).await {
                 return;
             }
-            for name in new {
-                self.asks_to_finish(life, name).await;
+            for name in late {
+                self.asks_to_finish(life, &name).await;
+                asked.insert(name, Instant::now());
             }
             let soon = deadline.min(Instant::now() + Duration::from_millis(100));
             let _ = timeout_at(soon, told.changed()).await;
         }
         self.story.breaches.add(WorkGoesOn, format!("told to finish, they did not: {last}"));
+    }
+
+    /// Everybody rests: waits until all that was told of it is read, and a moment longer for
+    /// what should have been told and was not. `false`: somebody works again.
+    async fn hears_nothing_more(&self, life: &Life) -> bool {
+        let deadline = Instant::now() + ASKED_AGAIN;
+        let mut told = self.story.told.subscribe();
+        while Instant::now() < deadline {
+            let last = life.get("").await.ok().and_then(|session| session["last_seq"].as_u64());
+            let ledger_rests = {
+                let ledger = self.story.ledger.lock().unwrap();
+                Some(ledger.last()) == last && ledger.is_at_rest()
+            };
+            if ledger_rests {
+                return true;
+            }
+            let soon = deadline.min(Instant::now() + Duration::from_millis(100));
+            let _ = timeout_at(soon, told.changed()).await;
+        }
+        life.get("/agents").await.ok().is_some_and(|agents| all_rest(&agents))
     }
 
     /// A long command is not waited for; whoever is stopped is woken.
@@ -416,10 +448,11 @@ impl History {
     }
 }
 
+fn rests(agent: &Value) -> bool {
+    matches!(agent["state"].as_str(), Some("idle" | "closed")) && agent["pending"] == 0
+}
+
 fn all_rest(agents: &Value) -> bool {
-    let rests = |agent: &Value| {
-        matches!(agent["state"].as_str(), Some("idle" | "closed")) && agent["pending"] == 0
-    };
     agents["agents"].as_array().is_some_and(|agents| agents.iter().all(rests))
 }
 

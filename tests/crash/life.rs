@@ -78,7 +78,8 @@ impl Life {
         if event["type"] == "tool_finished" && event["status"] != "unknown" {
             let call = event["tool"].as_str().unwrap_or_default();
             for process in story.world.processes(Some(call)) {
-                let what = format!("call {call} has its result and {} is alive: {}", process.pid, process.what);
+                let what =
+                    format!("call {call} has its result and {} is alive: {}", process.pid, process.what);
                 story.breaches.add(NoSurvivors, what);
             }
         }
@@ -190,7 +191,8 @@ impl Life {
 
     /// The same id with other words: refused, whatever has become of the first.
     async fn send_otherwise(&self, dice: &mut Dice) -> Answer {
-        let accepted = self.some_letter(dice).filter(|letter| letter.accepted.is_some() && letter.to != "all");
+        let accepted =
+            self.some_letter(dice).filter(|letter| letter.accepted.is_some() && letter.to != "all");
         let Some(letter) = accepted else { return self.send_new(dice).await };
         let body = json!({"id": letter.id, "text": format!("{PERSON} something else")});
         let answer = self.post(&format!("/agents/{}/messages", letter.to), body).await;
@@ -203,7 +205,8 @@ impl Life {
 
     async fn withdraw(&self, dice: &mut Dice) -> Answer {
         let Some(letter) = self.some_letter(dice) else { return self.send_new(dice).await };
-        let withdrawal = |to| self.story.mail.lock().unwrap().with(&letter.id, |letter| letter.withdrawal = to);
+        let withdrawal =
+            |to| self.story.mail.lock().unwrap().with(&letter.id, |letter| letter.withdrawal = to);
         if letter.withdrawal == Withdrawal::Never {
             withdrawal(Withdrawal::Asked);
         }

@@ -133,7 +133,8 @@ impl Mail {
                     letter.accepted
                 });
                 if accepted.flatten().is_some() {
-                    let what = format!("message {id} was accepted, and refused when it was sent again: {said}");
+                    let what =
+                        format!("message {id} was accepted, and refused when it was sent again: {said}");
                     breaches.add(NothingDoubled, what);
                 }
             }

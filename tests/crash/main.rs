@@ -5,7 +5,11 @@
 //! `MIDTURN_CRASH_CYCLES=N` kills the daemon N times (500), `MIDTURN_CRASH_SEED=S` begins with
 //! another seed, `MIDTURN_CRASH_FAULTS=word,…` looks for these planted faults only.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test program; what goes wrong in it is to be seen")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test program; what goes wrong in it is to be seen"
+)]
 
 mod api;
 mod breach;
@@ -98,7 +102,8 @@ async fn look_for(fault: &Fault) -> Result<(), String> {
     let mut seed = dice::hashed(fault.word);
     while killed < FAULT_CYCLES {
         let plan = Plan { seed, lives: FAULT_LIVES, planted: Some(fault.word.to_owned()) };
-        let report = play(&plan, &all_points()).await.map_err(|error| format!("{}: {error:#}", fault.word))?;
+        let report =
+            play(&plan, &all_points()).await.map_err(|error| format!("{}: {error:#}", fault.word))?;
         killed += report.killed.max(1);
         if let Some(first) = report.breaches.first() {
             let found = report.breaches.iter().find(|breach| fault.breaks.contains(&breach.promise));
@@ -129,7 +134,8 @@ fn summary(reports: &[Report]) -> String {
 
 /// What was found in a history, for whoever has to mend it.
 fn told(report: &Report) -> String {
-    let breaches: Vec<String> = report.breaches.iter().take(8).map(|breach| format!("{breach:.2000}")).collect();
+    let breaches: Vec<String> =
+        report.breaches.iter().take(8).map(|breach| format!("{breach:.2000}")).collect();
     let kept = report.kept.as_deref().unwrap_or("nowhere");
     format!("{} breaches, kept in {kept}:\n{}", report.breaches.len(), breaches.join("\n"))
 }

@@ -53,7 +53,8 @@ impl Model {
         let (tell, connections) = watch::channel(0);
         let prompts = Arc::new(Mutex::new(Prompts::default()));
         let failed = Mutex::default();
-        let shared = Arc::new(Shared { ground, breaches, prompts: prompts.clone(), failed, connections: tell });
+        let shared =
+            Arc::new(Shared { ground, breaches, prompts: prompts.clone(), failed, connections: tell });
         let serving = AbortOnDropHandle::new(tokio::spawn(accept(listener, shared)));
         Ok(Self { url, prompts, connections, _serving: serving })
     }
@@ -152,7 +153,8 @@ fn pieces(reply: &Reply) -> Vec<String> {
     let start = json!({"message": {"id": "msg", "type": "message", "role": "assistant", "model": "crash",
         "content": [], "stop_reason": null, "usage": {"input_tokens": 10, "output_tokens": 1}}});
     let mut pieces = vec![event("message_start", start)];
-    pieces[0] += &event("content_block_start", json!({"index": 0, "content_block": {"type": "text", "text": ""}}));
+    pieces[0] +=
+        &event("content_block_start", json!({"index": 0, "content_block": {"type": "text", "text": ""}}));
     for word in reply.text.split_inclusive(' ') {
         let delta = json!({"type": "text_delta", "text": word});
         pieces.push(event("content_block_delta", json!({"index": 0, "delta": delta})));

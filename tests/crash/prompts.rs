@@ -169,9 +169,7 @@ fn replies_are_ours(agent: &str, messages: &[Value], from: usize, ground: &Groun
     for (i, message) in new.filter(|(_, message)| message["role"] == "assistant") {
         let said = Conversation { agent, messages: &messages[..i] }.reply(ground);
         let text = serde_json::json!({"type": "text", "text": said.text});
-        let call = |call: &crate::rule::Call| {
-            serde_json::json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.input})
-        };
+        let call = |call: &crate::rule::Call| serde_json::json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.input});
         let blocks: Vec<Value> = std::iter::once(text).chain(said.calls.iter().map(call)).collect();
         if message["content"] != Value::from(blocks) {
             return Err(format!("message {i} is no reply that was given to what precedes it: {message}"));

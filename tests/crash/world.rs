@@ -76,7 +76,8 @@ impl World {
     /// What the commands have noted so far: `begin` or `end`, and the call.
     pub(crate) fn markers(&self) -> Result<Vec<(String, String)>> {
         let text = fs::read_to_string(&self.ground.marker)?;
-        let split = |line: &str| Some(line.split_once(' ')?).map(|(what, id)| (what.to_owned(), id.to_owned()));
+        let split =
+            |line: &str| Some(line.split_once(' ')?).map(|(what, id)| (what.to_owned(), id.to_owned()));
         Ok(text.lines().filter_map(split).collect())
     }
 
@@ -142,5 +143,7 @@ pub(crate) fn children(parent: u32) -> Vec<i32> {
     let path = format!("/proc/{parent}/task");
     let threads = fs::read_dir(path).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect()
 }

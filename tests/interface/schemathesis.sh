@@ -2,22 +2,28 @@
 # Checks the interface against its own OpenAPI document with schemathesis (from PyPI): no 5xx,
 # no status, content type or body that the document doesn't have. Usage:
 #   tests/interface/schemathesis.sh [further arguments of `schemathesis run`]
-# EXAMPLES (100) is how many requests are made up for each operation.
+# EXAMPLES (100) is how many requests are made up for each operation; MIDTURN_SERVE_SCRIPTED the
+# built example `serve_scripted`, if it need not be built.
 set -eu
 cd "$(dirname "$0")/../.."
 
 work=target/schemathesis
 venv=$work/venv
 mkdir -p "$work"
+export HYPOTHESIS_STORAGE_DIRECTORY="$PWD/$work/hypothesis"
 if [ ! -x "$venv/bin/schemathesis" ]; then
     python3 -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check 'schemathesis>=4,<5'
 fi
 
-cargo build --quiet -p midturn-server --example serve_scripted
+program=${MIDTURN_SERVE_SCRIPTED:-}
+if [ -z "$program" ]; then
+    cargo build --quiet -p midturn-server --example serve_scripted
+    program=${CARGO_TARGET_DIR:-target}/debug/examples/serve_scripted
+fi
 rm -f "$work/stdin" "$work/address"
 mkfifo "$work/stdin"
-"${CARGO_TARGET_DIR:-target}/debug/examples/serve_scripted" <"$work/stdin" >"$work/address" 2>"$work/log" &
+"$program" <"$work/stdin" >"$work/address" 2>"$work/log" &
 server=$!
 # The server ends when the last writer of its standard input is gone.
 exec 3>"$work/stdin"

@@ -30,6 +30,9 @@ pub struct Session {
     /// How many of its agents have a run that has not ended.
     #[serde(default)]
     pub running: u64,
+    /// Whether anything is at work.
+    #[serde(default)]
+    pub busy: bool,
     /// The number of its last event.
     #[serde(default)]
     pub last_seq: u64,

@@ -8,6 +8,7 @@
 mod journal;
 mod writes;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -102,6 +103,17 @@ const FAULTS: [(&str, Fault); 22] = [
 pub fn planted() -> Option<Fault> {
     let word = std::env::var(VARIABLE).ok()?;
     FAULTS.iter().find(|(name, _)| *name == word).map(|(_, fault)| *fault)
+}
+
+/// What happens to a store's file before it is opened to write: without a fence the lock
+/// beside it goes, so that whoever has it keeps a lock on nothing.
+pub fn before_opening(store: &Path) {
+    if planted() == Some(Fault::NoFence) {
+        let mut lock = store.as_os_str().to_owned();
+        lock.push(".lock");
+        // The first to open it finds none.
+        std::fs::remove_file(lock).ok();
+    }
 }
 
 /// The archive, with the planted fault around it if there is one.

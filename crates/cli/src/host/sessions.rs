@@ -9,7 +9,6 @@ use midturn_core::fail;
 use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::engine::ports::{Archive, Observer};
 use midturn_core::rules::id::{AgentName, SessionId};
-use midturn_core::rules::mail::Standing;
 use midturn_server::{Feed, Host, HostError, Live, Metrics, NewAgent, NewSession};
 use midturn_store::SqlArchive;
 use midturn_tools::leftovers;
@@ -99,7 +98,7 @@ impl Carrier {
         more: Vec<Arc<dyn Observer>>,
     ) -> Result<Begun, Failure> {
         let _turn = self.turn.lock().await;
-        self.make_room().await;
+        self.make_room();
         let record = carry::record(session_id::new(), task, &prepared, self.served);
         let store = self.archive.begin(record.clone()).await.map_err(failed)?;
         fail::point("session_archived");
@@ -138,7 +137,7 @@ impl Carrier {
         let layer = carry::layer(&looked.record)?;
         let prepared = prepare::prepare(&layer, &self.env, &carry::earlier(&looked))?;
         end_leftovers(id).await?;
-        self.make_room().await;
+        self.make_room();
         let Some(taken) = self.archive.take_up(id).await.map_err(failed)? else { return Ok(None) };
         fail::point("taken_up");
         let feed = Arc::new(Feed::resumed(taken.journal.last_seq));
@@ -197,11 +196,8 @@ impl Carrier {
         }
     }
 
-    async fn make_room(&self) {
-        let rests = |begun: &Begun| {
-            let agents = begun.live.coordinator.agents();
-            agents.iter().all(|agent| matches!(agent.standing, Standing::Resting(_)))
-        };
+    fn make_room(&self) {
+        let rests = |begun: &Begun| !begun.live.coordinator.is_busy();
         let mut sessions = self.sessions.lock();
         if sessions.len() >= LIVE_MAX
             && let Some(at) = sessions.iter().position(rests)

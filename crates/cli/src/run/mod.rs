@@ -20,7 +20,6 @@ pub mod watcher;
 
 use std::sync::Arc;
 
-use midturn_core::rules::mail::Standing;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::RunArgs;
@@ -128,11 +127,7 @@ impl Attended {
     }
 
     async fn wait_for_guests(&self, carrier: &Carrier) {
-        let works = |begun: &Begun| {
-            let agents = begun.live.coordinator.agents();
-            agents.iter().any(|agent| !matches!(agent.standing, Standing::Resting(_)))
-        };
-        let working = carrier.all().iter().filter(|begun| works(begun)).count();
+        let working = carrier.all().iter().filter(|begun| begun.live.coordinator.is_busy()).count();
         if working == 0 || self.interrupted.is_cancelled() {
             return;
         }

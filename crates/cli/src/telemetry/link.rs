@@ -99,16 +99,22 @@ impl HttpClient for Link {
     }
 }
 
-/// One request and its answer. The URL is no part of an error: it may hold a password.
+/// What went wrong at the bottom: "connection refused" says more than "the request failed".
+/// The URL is no part of it: it may hold a password.
+fn deepest(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+/// One request and its answer.
 async fn exchange(client: Client, request: reqwest::Request) -> Result<Response<Bytes>, String> {
-    let told = |error: reqwest::Error| {
-        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-        let cause = cause.unwrap_or_default();
-        format!("{}{cause}", error.without_url())
-    };
-    let mut response = client.execute(request).await.map_err(told)?;
+    let mut response = client.execute(request).await.map_err(deepest)?;
     let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(told)? {
+    while let Some(chunk) = response.chunk().await.map_err(deepest)? {
         if body.len() + chunk.len() > ANSWER_MAX {
             break;
         }

@@ -187,6 +187,11 @@ impl Coordinator {
         recovery::go_on(&self.session).await
     }
 
+    /// Whether anything is at work: a run, or the report on one that is on its way.
+    pub fn is_busy(&self) -> bool {
+        self.session.is_busy()
+    }
+
     /// Waits until no agent works.
     pub async fn quiet(&self) {
         self.session.quiet().await;

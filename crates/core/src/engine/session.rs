@@ -229,11 +229,16 @@ impl Session {
         }
     }
 
+    /// Whether anybody is at work.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Acquire) > 0
+    }
+
     /// Waits until no agent works.
     pub(crate) async fn quiet(&self) {
         loop {
             let rested = self.rested.notified();
-            if self.busy.load(Ordering::Acquire) == 0 {
+            if !self.is_busy() {
                 return;
             }
             rested.await;

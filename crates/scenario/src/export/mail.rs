@@ -105,7 +105,8 @@ impl Reader<'_> {
 
     /// The same message to another receiver, in the same instant, is one message to all.
     fn sent_to_all(&mut self, event: &Event, agent: usize, came: &Came<'_>) -> Option<(Moment, String)> {
-        let letter = self.letters.iter().rev().find(|letter| letter.from == came.from && letter.id == *came.id)?;
+        let letter =
+            self.letters.iter().rev().find(|letter| letter.from == came.from && letter.id == *came.id)?;
         let id = letter.file_id.clone();
         let deed = self.deeds.iter_mut().find(|deed| deed.id.as_ref() == Some(&id))?;
         let same_instant = self.events.iter().any(|first| first.seq == deed.seq && first.t == event.t);
@@ -288,7 +289,8 @@ impl Reader<'_> {
         self.actors[agent].gone.push(at);
         let letter = self.letters.iter().find(|letter| letter.to == agent && letter.id == mail.id);
         let Some(message) = letter.map(|letter| letter.file_id.clone()) else { return };
-        let same = |deed: &Deed| matches!(&deed.act, DeedAct::Withdraw { message: other, .. } if *other == message);
+        let same =
+            |deed: &Deed| matches!(&deed.act, DeedAct::Withdraw { message: other, .. } if *other == message);
         if !self.deeds.iter().any(same) {
             let act = DeedAct::Withdraw { by: mail.from.clone(), message };
             self.deeds.push(Deed { seq: event.seq, at, agent, also: Vec::new(), id: None, act });

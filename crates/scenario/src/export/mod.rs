@@ -37,16 +37,13 @@ mod settings;
 mod turn;
 mod write;
 
-use std::sync::Arc;
-
 use midturn_core::engine::ports::archive::SessionJournal;
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::{AgentName, RunId};
 use midturn_core::rules::time::Micros;
 
-use crate::file;
+use crate::{check_text, file};
 use actor::Actor;
-use moments::Times;
 use out::{OutAgent, OutFile, OutItem};
 use plan::Deed;
 use read::Reader;
@@ -82,7 +79,9 @@ pub enum ExportError {
     #[error("the session's record can't be made a scenario: {0}; `midturn log` shows what there is")]
     Damaged(String),
     /// More than a scenario file may hold.
-    #[error("the session makes a scenario of {0} bytes even with its results shortened; a file has at most 4194304")]
+    #[error(
+        "the session makes a scenario of {0} bytes even with its results shortened; a file has at most 4194304"
+    )]
     TooLarge(usize),
 }
 
@@ -116,24 +115,54 @@ pub fn scenario(journal: &SessionJournal, events: &[Event]) -> Result<String, Ex
     let mut out = OutFile {
         midturn: 1,
         name: name(journal),
-        description: description(journal, &times),
+        description: description(journal),
         settings: common,
         agents: Vec::new(),
         messages: Vec::new(),
         expect: claims,
     };
+    let write = |out: &mut OutFile| fitting(out, &reader, &own, &Writer { times: &times, exact, longest: 0 });
+    let text = write(&mut out)?;
+    let lost = checked(&text)?;
+    if lost == 0 {
+        return Ok(text);
+    }
+    let circles = times.broken;
+    out.description.push_str(&format!(
+        " {lost} of the expectations do not hold in a replay: what was apart by less than the time between two steps \
+         ({circles} orders of events here) is one instant there."
+    ));
+    write(&mut out)
+}
+
+/// The file's text, with results as long as fit into a file.
+fn fitting(
+    out: &mut OutFile,
+    reader: &Reader<'_>,
+    own: &[serde_json::Value],
+    writer: &Writer<'_>,
+) -> Result<String, ExportError> {
     let mut size = 0;
     for longest in SHORTER {
-        let writer = Writer { times: &times, exact, longest };
-        out.agents = agents(&reader.actors, &own, &writer);
+        let writer = Writer { longest, ..*writer };
+        out.agents = agents(&reader.actors, own, &writer);
         out.messages = items(&reader.deeds, &reader.actors, &writer);
-        let text = out::text(&out)?;
+        let text = out::text(out)?;
         size = text.len();
         if size <= file::MAX_BYTES {
-            return readable(text);
+            return Ok(text);
         }
     }
     Err(ExportError::TooLarge(size))
+}
+
+/// How many of its own expectations a replay of the text does not meet. The reader of
+/// scenario files and the engine have the last word.
+fn checked(text: &str) -> Result<usize, ExportError> {
+    let failures = check_text("the export", text);
+    let failures =
+        failures.map_err(|error| ExportError::damaged(format!("it can't be replayed: {error}")))?;
+    Ok(failures.len())
 }
 
 /// Nobody has a run that has not ended, nor a prompt that has not begun.
@@ -163,14 +192,8 @@ fn name(journal: &SessionJournal) -> String {
     if short.is_empty() { format!("session {}", journal.record.id) } else { short }
 }
 
-fn description(journal: &SessionJournal, times: &Times) -> String {
-    let from = format!("Exported from the session {} with midturn {}.", journal.record.id, env!("CARGO_PKG_VERSION"));
-    match times.broken {
-        0 => from,
-        broken => format!(
-            "{from} {broken} orders of the session can't be kept: what was apart by less than the time between two steps is one instant in a replay."
-        ),
-    }
+fn description(journal: &SessionJournal) -> String {
+    format!("Exported from the session {} with midturn {}.", journal.record.id, env!("CARGO_PKG_VERSION"))
 }
 
 /// The agents in the session's order, parents before their children.
@@ -199,12 +222,4 @@ fn agents(actors: &[Actor<'_>], own: &[serde_json::Value], writer: &Writer<'_>) 
 
 fn items(deeds: &[Deed], actors: &[Actor<'_>], writer: &Writer<'_>) -> Vec<OutItem> {
     deeds.iter().map(|deed| writer.item(deed, actors)).collect()
-}
-
-/// The reader of scenario files has the last word.
-fn readable(text: String) -> Result<String, ExportError> {
-    match file::parse(Arc::from("the export"), text.as_bytes()) {
-        Ok(_) => Ok(text),
-        Err(error) => Err(ExportError::damaged(format!("the scenario can't be read again: {error}"))),
-    }
 }

@@ -49,7 +49,8 @@ impl Reader<'_> {
         let actor = &self.actors[agent];
         let Phase::Tools(entry) = actor.phase else { return Vec::new() };
         let own = actor.entries[entry].calls.iter().filter(|call| call.kind != CallKind::Provider);
-        let running = own.zip(&actor.live).filter(|(call, live)| live.is_running() && call.kind == CallKind::Own);
+        let running =
+            own.zip(&actor.live).filter(|(call, live)| live.is_running() && call.kind == CallKind::Own);
         running.map(|(call, _)| call).collect()
     }
 
@@ -59,10 +60,7 @@ impl Reader<'_> {
         let Some(plan) = self.actors[agent].plan(index) else { return };
         let (name, input) = (plan.name.clone(), plan.input.clone());
         let Some(start) = plan.start else { return };
-        let failed = matches!(
-            &event.kind,
-            EventKind::ToolFinished { is_error: true, .. }
-        );
+        let failed = matches!(&event.kind, EventKind::ToolFinished { is_error: true, .. });
         let over = match name.as_str() {
             _ if failed => start,
             "wait_agents" => self.waited(event, agent, started, start, &input, text),
@@ -106,11 +104,13 @@ impl Reader<'_> {
     /// Other mail ended the wait: the first that was there.
     fn other_mail(&mut self, agent: usize, start: Moment, names: &[AgentName]) -> Moment {
         let is_answer = |from: &str, id: &str| {
-            from == "coordinator" && id.split('#').next().is_some_and(|name| names.iter().any(|n| n.as_str() == name))
+            from == "coordinator"
+                && id.split('#').next().is_some_and(|name| names.iter().any(|n| n.as_str() == name))
         };
-        let mail = self.actors[agent].pending.iter().find(|mail| {
-            mail.urgency >= Urgency::AfterTools && !is_answer(&mail.from, mail.id.as_str())
-        });
+        let mail = self.actors[agent]
+            .pending
+            .iter()
+            .find(|mail| mail.urgency >= Urgency::AfterTools && !is_answer(&mail.from, mail.id.as_str()));
         match mail.map(|mail| mail.at) {
             Some(at) => self.moments.latest(start, at),
             None => start,
@@ -122,7 +122,8 @@ impl Reader<'_> {
         let agents = names.iter().filter_map(|name| self.agent(name.as_str()));
         let mut ends: Vec<(usize, u64, Moment)> = agents
             .flat_map(|agent| {
-                let during = self.actors[agent].ended.iter().filter(move |end| end.seq > from && end.seq < until);
+                let during =
+                    self.actors[agent].ended.iter().filter(move |end| end.seq > from && end.seq < until);
                 during.map(move |end| (agent, end.seq, end.at))
             })
             .collect();

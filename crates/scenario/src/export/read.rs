@@ -55,9 +55,9 @@ impl<'a> Reader<'a> {
     /// Reads all of a session.
     pub(super) fn read(journal: &'a SessionJournal, events: &'a [Event]) -> Result<Self, ExportError> {
         let mut reader = Self::new(journal, events);
-        for place in 0..events.len() {
+        for (place, event) in events.iter().enumerate() {
             reader.place = place;
-            reader.event(&events[place])?;
+            reader.event(event)?;
         }
         Ok(reader)
     }
@@ -150,12 +150,14 @@ impl<'a> Reader<'a> {
 
     /// Whether something had come of the session's first agents when this one came.
     fn began_before(&self) -> bool {
-        self.events[..self.place].iter().any(|event| match &event.kind {
-            EventKind::SessionStarted { .. }
-            | EventKind::AgentSpawned { .. }
-            | EventKind::RunStarted { .. }
-            | EventKind::ModelStarted { .. } => false,
-            _ => true,
+        self.events[..self.place].iter().any(|event| {
+            !matches!(
+                event.kind,
+                EventKind::SessionStarted { .. }
+                    | EventKind::AgentSpawned { .. }
+                    | EventKind::RunStarted { .. }
+                    | EventKind::ModelStarted { .. }
+            )
         })
     }
 }

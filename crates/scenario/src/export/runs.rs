@@ -197,7 +197,10 @@ impl Reader<'_> {
     pub(super) fn model_finished(&mut self, event: &Event, agent: usize) -> Result<(), ExportError> {
         let actor = &mut self.actors[agent];
         let (Phase::Calling(entry), Some(reply)) = (actor.phase, actor.next_reply()) else {
-            return Err(ExportError::damaged(format!("no record of the reply that event {} tells of", event.seq)));
+            return Err(ExportError::damaged(format!(
+                "no record of the reply that event {} tells of",
+                event.seq
+            )));
         };
         let at = self.moments.at(event.t);
         self.ends_by_itself(agent, entry, at);

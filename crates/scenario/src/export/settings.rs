@@ -85,7 +85,10 @@ mod tests {
 
     #[test]
     fn the_layers_laid_over_the_defaults_are_the_settings() {
-        let one = Settings { progress_guard: midturn_core::rules::settings::ProgressGuard(0), ..Settings::default() };
+        let one = Settings {
+            progress_guard: midturn_core::rules::settings::ProgressGuard(0),
+            ..Settings::default()
+        };
         let (file, own) = layers([&one].into_iter()).unwrap();
         assert!(own[0].is_null());
         let mut read = Settings::default();

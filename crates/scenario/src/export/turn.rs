@@ -75,7 +75,8 @@ impl Reader<'_> {
     /// Whether a call of the agent's has ended since its last one started.
     fn something_ended(&self, agent: usize) -> bool {
         let name = &self.actors[agent].journal.record.name;
-        let own = self.events[..self.place].iter().rev().filter(|event| event.at.agent.as_ref() == Some(name));
+        let own =
+            self.events[..self.place].iter().rev().filter(|event| event.at.agent.as_ref() == Some(name));
         let mut own = own.take_while(|event| !matches!(event.kind, EventKind::ToolStarted { .. }));
         own.any(|event| matches!(event.kind, EventKind::ToolFinished { .. }))
     }
@@ -92,7 +93,8 @@ impl Reader<'_> {
     /// have returned a continuation.
     fn goes_on_beside(&mut self, event: &Event, agent: usize) {
         let actor = &self.actors[agent];
-        let running = actor.live.iter().position(|live| live.is_running() && !self.has_continued(agent, live));
+        let running =
+            actor.live.iter().position(|live| live.is_running() && !self.has_continued(agent, live));
         if let (Some(running), None, None) = (running, actor.urgent(), actor.stop) {
             self.continues(event, agent, running);
         }
@@ -193,7 +195,8 @@ impl Reader<'_> {
         let mut outlived = Vec::new();
         for (cutter, item) in [urgent, stop].into_iter().flatten() {
             let since = self.moments.live(at).since(self.moments.live(cutter));
-            let stays = if self.moments.is_exact() { since > Span::ZERO } else { since >= UNABORTABLE || !item };
+            let stays =
+                if self.moments.is_exact() { since > Span::ZERO } else { since >= UNABORTABLE || !item };
             if stays {
                 outlived.push(cutter);
             } else {

@@ -173,7 +173,9 @@ impl Writer<'_> {
         let latest = others.max_by_key(|(_, landmark, _)| landmark.seq);
         let together = own.as_ref().is_some_and(|(_, landmark, _)| self.times.at(landmark.at) == at);
         let anchor = match latest {
-            Some(other) if !together || own.as_ref().is_some_and(|own| own.1.seq < other.1.seq) => Some(other),
+            Some(other) if !together || own.as_ref().is_some_and(|own| own.1.seq < other.1.seq) => {
+                Some(other)
+            }
             _ => own,
         };
         match anchor {

@@ -33,6 +33,8 @@ pub struct Session {
     pub agents: u64,
     /// How many of them have a run under way; of a session that is only stored, one that was cut off.
     pub running: u64,
+    /// Whether anything is at work here: a run, or the report on one that is on its way.
+    pub busy: bool,
     /// The number of its last event.
     pub last_seq: u64,
 }
@@ -51,6 +53,7 @@ impl From<&Live> for Session {
             lead: live.lead.as_ref().map(ToString::to_string),
             agents: agents.len() as u64,
             running: running as u64,
+            busy: live.coordinator.is_busy(),
             last_seq: live.feed.last(),
         }
     }
@@ -68,6 +71,7 @@ impl From<SessionSummary> for Session {
             lead: None,
             agents: summary.agents,
             running: summary.running,
+            busy: false,
             last_seq: summary.last_seq,
         }
     }

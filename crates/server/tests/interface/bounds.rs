@@ -85,7 +85,8 @@ async fn streams_are_not_counted_as_connections_and_a_full_house_says_so() {
         held.push(client);
     }
     let mut refused = rig.connect().await;
-    let answer = refused.answer().await;
+    let health = format!("{}\r\n", rig.head("GET", "/v1/health"));
+    let answer = refused.ask(health.as_bytes()).await;
     assert_eq!((answer.status, answer.code().as_str()), (503, "too_many_connections"));
 }
 

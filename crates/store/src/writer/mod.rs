@@ -60,10 +60,7 @@ impl Writer {
         let queue = Arc::new(Queue::default());
         let (opened, waits) = oneshot::channel();
         let of_thread = queue.clone();
-        let run = move || {
-            let _lock = lock;
-            live(&connects, &of_thread, opened);
-        };
+        let run = move || live(&connects, &of_thread, opened, lock);
         let failed = |why: String| OpenError::Failed { store: "(its writer)".to_owned(), why };
         let thread = std::thread::Builder::new().name("midturn-store".to_owned()).spawn(run);
         let thread = thread.map_err(|error| failed(error.to_string()))?;
@@ -89,7 +86,12 @@ impl Drop for Writer {
 }
 
 /// The writer's thread, from the first connection to the last transaction.
-fn live(connects: &Connects, queue: &Queue, opened: oneshot::Sender<Result<(), OpenError>>) {
+fn live(
+    connects: &Connects,
+    queue: &Queue,
+    opened: oneshot::Sender<Result<(), OpenError>>,
+    lock: Option<FileLock>,
+) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -106,8 +108,11 @@ fn live(connects: &Connects, queue: &Queue, opened: oneshot::Sender<Result<(), O
                 if opened.send(Ok(())).is_ok() {
                     serve(Grouper::new(connects.clone(), connection), queue).await;
                 }
+                drop(lock);
             }
             Err(error) => {
+                // Whoever is told may try again at once.
+                drop(lock);
                 // As above.
                 let _ = opened.send(Err(error));
             }

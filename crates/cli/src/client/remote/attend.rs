@@ -188,7 +188,7 @@ impl Remote {
     async fn quiet_at(&self) -> Option<u64> {
         // When nobody answers the events' own task finds out why.
         let session = self.session().await.ok()?;
-        (session.running == 0 && session.last_seq <= self.seq).then_some(session.last_seq)
+        (!session.busy && session.last_seq <= self.seq).then_some(session.last_seq)
     }
 
     async fn session(&self) -> Result<Session, Trouble> {
