@@ -122,11 +122,12 @@ impl Conversation<'_> {
         let id = format!("t{number:016x}-{i}");
         let of_person = last.contains(PERSON);
         let n = mixed(number ^ (i << 8) ^ 3);
-        if i == 0 && self.agent == "lead" && of_person {
-            if let Some(name) = wanted_agent(last) {
-                let input = json!({"name": name, "prompt": format!("{PERSON} Begin, {name}.")});
-                return Call { id, name: "spawn_agent", input };
-            }
+        if i == 0
+            && self.agent == "lead"
+            && let Some(name) = wanted_agent(last)
+        {
+            let input = json!({"name": name, "prompt": format!("{PERSON} Begin, {name}.")});
+            return Call { id, name: "spawn_agent", input };
         }
         let (name, input) = match n % 16 {
             0 => ("list_agents", json!({})),

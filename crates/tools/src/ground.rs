@@ -114,7 +114,17 @@ where
 }
 
 /// Names whose values commands don't get to see.
-const SECRET_ENDINGS: [&str; 3] = ["_API_KEY", "_TOKEN", "_SECRET"];
+const SECRET_ENDINGS: [&str; 8] = [
+    "_API_KEY",
+    "_ACCESS_KEY",
+    "_PRIVATE_KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    // Where OpenTelemetry has its keys.
+    "_HEADERS",
+];
 
 /// What would make git work on another repository than the one it is in.
 const GIT_PLACES: [&str; 8] = [
@@ -132,7 +142,15 @@ const GIT_PLACES: [&str; 8] = [
 pub fn command_environment(
     all: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Arc<[(OsString, OsString)]> {
-    all.into_iter().filter(|(name, _)| may_be_seen(name)).collect()
+    all.into_iter().filter(|(name, value)| may_be_seen(name) && !has_a_password(value)).collect()
+}
+
+/// Whether it is a URL with a password in it: `postgres://user:password@host`.
+fn has_a_password(value: &OsStr) -> bool {
+    let value = value.to_string_lossy();
+    let Some((_, rest)) = value.split_once("://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.rsplit_once('@').is_some_and(|(login, _)| login.contains(':'))
 }
 
 fn may_be_seen(name: &OsStr) -> bool {
@@ -157,12 +175,29 @@ mod tests {
             ("my_api_key", false),
             ("GITHUB_TOKEN", false),
             ("CLIENT_SECRET", false),
+            ("PGPASSWORD", false),
+            ("AWS_SECRET_ACCESS_KEY", false),
+            ("OTEL_EXPORTER_OTLP_HEADERS", false),
             ("GIT_DIR", false),
             ("BASH_ENV", false),
         ];
         for (name, seen) in rows {
             let environment = command_environment([(name.into(), "x".into())]);
             assert_eq!(!environment.is_empty(), seen, "{name}");
+        }
+    }
+
+    #[test]
+    fn urls_with_passwords_are_not_handed_to_commands() {
+        for (value, seen) in [
+            ("postgres://ann:secret@db.example.org/x", false),
+            ("https://ann:secret@proxy.example.org", false),
+            ("postgres://ann@db.example.org/x?a=b:c@d", true),
+            ("http://localhost:8080/a:b@c", true),
+            ("not a url: a@b", true),
+        ] {
+            let environment = command_environment([("DATABASE_URL".into(), value.into())]);
+            assert_eq!(!environment.is_empty(), seen, "{value}");
         }
     }
 }

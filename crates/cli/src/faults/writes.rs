@@ -62,9 +62,9 @@ impl Writes {
             Fault::DrainBeforeSave => held.delay(transaction, is_mail),
             Fault::ReplyIsLate => held.delay(transaction, |line| matches!(line, Line::Reply(_))),
             Fault::ToolStartedIsLate => held.delay_starts(transaction),
-            Fault::InjectionsAreNotKept => transaction.receipts.retain(|moved| {
-                matches!(moved.state, ReceiptState::Queued | ReceiptState::Returned(_))
-            }),
+            Fault::InjectionsAreNotKept => transaction
+                .receipts
+                .retain(|moved| matches!(moved.state, ReceiptState::Queued | ReceiptState::Returned(_))),
             Fault::MailBesideResultsIsNotKept => {
                 transaction.rows.retain(|row| !matches!(row.line, Line::Beside(..)));
             }

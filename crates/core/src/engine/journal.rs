@@ -201,6 +201,11 @@ impl Journal {
         queue.waiting.pop_front().map(|(_, transaction)| transaction)
     }
 
+    /// Tells that something came too late and was dropped.
+    pub(crate) fn stale(&self) {
+        self.observers.iter().for_each(|observer| observer.stale());
+    }
+
     /// Tells what is not recorded piece by piece.
     pub(crate) fn live(&self, at: Place, kind: LiveKind) {
         if self.observers.is_empty() {

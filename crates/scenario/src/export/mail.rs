@@ -25,6 +25,9 @@ impl Reader<'_> {
         let EventKind::MessageQueued { message, from, urgency, text } = &event.kind else { return };
         let came = Came { seq: event.seq, from, id: message, urgency: *urgency, text };
         let caused = self.caused(&came);
+        if let (Some(_), Some(sender)) = (caused, self.agent(from)) {
+            self.note_id(sender, text, message);
+        }
         let (at, file_id, item) = match caused {
             Some(at) => (at, message.as_str().to_owned(), false),
             None => self.sent_by_the_file(event, agent, &came),

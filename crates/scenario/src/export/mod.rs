@@ -121,7 +121,11 @@ pub fn scenario(journal: &SessionJournal, events: &[Event]) -> Result<String, Ex
         messages: Vec::new(),
         expect: claims,
     };
-    let write = |out: &mut OutFile| fitting(out, &reader, &own, &Writer { times: &times, exact, longest: 0 });
+    let numbered = |deed: &Deed| deed.id.as_ref().is_some_and(|id| id.starts_with("auto-"));
+    let names_ids = reader.deeds.iter().any(numbered);
+    let write = |out: &mut OutFile| {
+        fitting(out, &reader, &own, &Writer { times: &times, exact, names_ids, longest: 0 })
+    };
     let text = write(&mut out)?;
     let lost = checked(&text)?;
     if lost == 0 {

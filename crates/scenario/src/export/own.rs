@@ -2,12 +2,12 @@
 //! caused is found here, and when a wait or a stop of theirs was over.
 
 use midturn_core::rules::event::{Event, EventKind};
-use midturn_core::rules::id::AgentName;
+use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::mail::Urgency;
 use midturn_core::rules::time::Span;
 use serde_json::Value;
 
-use super::actor::Phase;
+use super::actor::{Live, Phase};
 use super::moments::Moment;
 use super::plan::{CallEnd, CallKind, CallPlan};
 use super::read::Reader;
@@ -52,6 +52,20 @@ impl Reader<'_> {
         let running =
             own.zip(&actor.live).filter(|(call, live)| live.is_running() && call.kind == CallKind::Own);
         running.map(|(call, _)| call).collect()
+    }
+
+    /// Notes which id a running call's message was given, if it named none itself.
+    pub(super) fn note_id(&mut self, agent: usize, text: &str, id: &MessageId) {
+        let actor = &mut self.actors[agent];
+        let running: Vec<bool> = actor.live.iter().map(Live::is_running).collect();
+        let Some(entry) = actor.entry() else { return };
+        let own = entry.calls.iter_mut().filter(|call| call.kind != CallKind::Provider);
+        for (call, _) in own.zip(running).filter(|(_, running)| *running) {
+            let says = |key: &str| call.input.get(key).and_then(Value::as_str);
+            if call.name == "send_message" && says("text") == Some(text) && says("id").is_none() {
+                call.sent_as = Some(id.as_str().to_owned());
+            }
+        }
     }
 
     /// A call of the coordinator's ended by itself: where the agent's timeline is then.

@@ -67,6 +67,8 @@ pub(super) struct CallPlan {
     pub(super) abortable: bool,
     pub(super) status: Option<ToolStatus>,
     pub(super) run: RunId,
+    /// The id that the coordinator gave to the message of this call, which named none.
+    pub(super) sent_as: Option<String>,
 }
 
 /// Who runs a call.

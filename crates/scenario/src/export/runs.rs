@@ -392,6 +392,7 @@ fn calls(actor: &mut Actor<'_>, reply: &Reply, run: u64) -> Vec<CallPlan> {
         abortable: true,
         status: None,
         run,
+        sent_as: None,
     };
     let mut calls = Vec::new();
     for block in &reply.blocks {

@@ -19,6 +19,9 @@ const BEYOND: Span = Span::secs(1);
 pub(super) struct Writer<'a> {
     pub(super) times: &'a Times,
     pub(super) exact: bool,
+    /// Whether messages of models must name their ids: in the session the coordinator also
+    /// numbered messages that the file sends.
+    pub(super) names_ids: bool,
     /// Results longer than this many bytes are shortened, so that the file can be read.
     pub(super) longest: usize,
 }
@@ -102,6 +105,10 @@ impl Writer<'_> {
         };
         if plan.kind == CallKind::Own {
             call.abortable = true;
+            if let (Some(input), Some(id), true) = (call.input.as_object_mut(), &plan.sent_as, self.names_ids)
+            {
+                input.insert("id".to_owned(), id.as_str().into());
+            }
             return call;
         }
         let Some(start) = plan.start else {

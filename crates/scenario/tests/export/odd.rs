@@ -118,6 +118,25 @@ fn a_record_that_lacks_something_is_refused_by_name() {
 }
 
 #[test]
+fn messages_of_models_keep_the_numbers_they_were_given_among_others() {
+    let send = json!({"id": "s", "name": "send_message", "input": {"to": "worker", "text": "Hi."}});
+    let ask = json!({"id": "r", "name": "receipts", "input": {"ids": ["auto-1"]}});
+    let agents = json!([
+        {"name": "lead", "role": "lead", "prompt": "Go.", "model": [{"tools": [send, ask]}, {"text": "Told."}]},
+        {"name": "worker"}
+    ]);
+    let mail = |id: &str| json!([{"id": id, "at": "1s", "from": "user", "to": "worker", "text": "Hello."}]);
+    for (id, named) in [("auto-7", true), ("own", false)] {
+        let all = json!({"midturn": 1, "agents": agents, "messages": mail(id)});
+        let scenario = file::parse("ids.yaml".into(), all.to_string().as_bytes()).unwrap();
+        let session = played(&scenario);
+        let text = export(&session.journal, &session.events).unwrap();
+        assert_eq!(text.contains("id: auto-1\n"), named, "{text}");
+        assert!(check_text("-", &text).unwrap().is_empty(), "{text}");
+    }
+}
+
+#[test]
 fn results_that_would_make_the_file_too_long_are_shortened() {
     let long = "0123456789".repeat(100_000);
     let tools: Vec<_> =

@@ -48,6 +48,7 @@ pub(super) struct Figures {
     pub(super) cached_tokens: Counter,
     pub(super) store_commit_seconds: Spread,
     pub(super) stale_writes: Asked,
+    pub(super) stale_events: Counter,
     pub(super) sse_clients: Gauge,
 }
 
@@ -80,6 +81,7 @@ impl Default for Figures {
             cached_tokens: Counter::default(),
             store_commit_seconds: Spread::of_commits(),
             stale_writes: Asked::default(),
+            stale_events: Counter::default(),
             sse_clients: Gauge::default(),
         }
     }
@@ -251,6 +253,8 @@ impl Figures {
         to.register_with_unit("store_commit", commit, Unit::Seconds, all.store_commit_seconds);
         let stale = "Writes refused because another process had taken their session over";
         to.register("stale_writes", stale, all.stale_writes);
+        let stale = "Ends of calls that nobody waited for any more; they changed nothing";
+        to.register("stale_events", stale, all.stale_events);
         to.register("sse_clients", "Clients that read events now", all.sse_clients);
     }
 

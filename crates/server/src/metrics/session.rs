@@ -90,6 +90,10 @@ impl Observer for SessionFigures {
         known.leave(left, &self.figures);
     }
 
+    fn stale(&self) {
+        self.figures.stale_events.inc();
+    }
+
     fn stored(&self, took: Span) {
         self.figures.store_commit_seconds.observe(seconds(took));
     }

@@ -211,7 +211,10 @@ impl Driver {
             Err(error) => (error.id(), Err(error)),
         };
         // A call that was given up is nobody's any more.
-        let Some(call) = self.bench.running.remove(&id) else { return };
+        let Some(call) = self.bench.running.remove(&id) else {
+            self.session.journal.stale();
+            return;
+        };
         fail::point("tool_ended");
         self.bench.news = true;
         let output = match came {

@@ -12,6 +12,10 @@ pub trait Observer: Send + Sync {
     /// Something was said that is recorded only as a whole, later.
     fn live(&self, _event: &LiveEvent) {}
 
+    /// Something came from work that nobody waits for any more (a call that was given up and
+    /// ended after all): it changed nothing (semantics.md, section 6).
+    fn stale(&self) {}
+
     /// A transaction took so long to be durable.
     fn stored(&self, _took: Span) {}
 }
