@@ -129,9 +129,14 @@ impl Daemon {
 
 async fn listen(stderr: ChildStderr, said: Arc<Mutex<Vec<String>>>, tell: watch::Sender<Option<PathBuf>>) {
     let mut lines = BufReader::new(stderr).lines();
+    let mut interface = None;
     while let Ok(Some(line)) = lines.next_line().await {
         if let Some((_, path)) = line.split_once("the interface: ") {
-            tell.send_replace(Some(path.trim().into()));
+            interface = Some(PathBuf::from(path.trim()));
+        }
+        // Only now is everything taken up that was left.
+        if line.trim() == "ready" {
+            tell.send_replace(interface.clone());
         }
         let mut said = said.lock().unwrap();
         if said.len() < LINES {

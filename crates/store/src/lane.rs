@@ -109,7 +109,10 @@ impl Progress {
     fn moves_to(&mut self, event: &Event) -> bool {
         let run = event.at.run.unwrap_or(self.run);
         let turn = event.at.turn.unwrap_or_default();
-        if (run, turn) <= (self.run, self.turn) {
+        // An agent that was woken may still be let sleep on, and then the run's number is given
+        // again: only its begin, or a stop before that, is definite.
+        let definite = matches!(event.kind, EventKind::RunStarted { .. } | EventKind::StopRequested { .. });
+        if (run, turn) <= (self.run, self.turn) || (run > self.run && !definite) {
             return false;
         }
         if run > self.run {

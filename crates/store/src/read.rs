@@ -30,6 +30,12 @@ pub(crate) async fn sessions(snapshot: &mut Snapshot) -> Result<Vec<SessionSumma
             WHERE p.session = s.id AND r.outcome IS NULL), \
         (SELECT count(*) FROM agent_progress p JOIN runs r ON r.session = p.session AND r.agent = p.agent AND r.run = p.run \
             WHERE p.session = s.id AND r.reason = 'shutdown'), \
+        (SELECT count(*) FROM messages m WHERE m.session = s.id AND m.settled = 0 AND m.state = 'queued') \
+        + (SELECT count(*) FROM agents a LEFT JOIN agent_progress p ON p.session = a.session AND p.agent = a.name \
+            WHERE a.session = s.id AND a.prompt IS NOT NULL AND coalesce(p.run, 0) = 0 AND coalesce(p.closed, 0) = 0) \
+        + (SELECT count(*) FROM runs r WHERE r.session = s.id AND r.owed_to IS NOT NULL AND NOT EXISTS \
+            (SELECT 1 FROM messages m WHERE m.session = r.session AND m.id = r.agent || '#' || r.run \
+                AND m.sender = 'coordinator:' || r.agent)), \
         coalesce((SELECT e.seq FROM events e WHERE e.session = s.id ORDER BY e.seq DESC LIMIT 1), 0), \
         coalesce((SELECT e.t FROM events e WHERE e.session = s.id ORDER BY e.seq DESC LIMIT 1), 0) \
         FROM sessions s ORDER BY s.began_at DESC, s.id DESC";
@@ -40,8 +46,9 @@ pub(crate) async fn sessions(snapshot: &mut Snapshot) -> Result<Vec<SessionSumma
             agents: row.unsigned(6)?,
             running: row.unsigned(7)?,
             shut_down: row.unsigned(8)?,
-            last_seq: row.unsigned(9)?,
-            last_t: row.micros(10)?,
+            waiting: row.unsigned(9)?,
+            last_seq: row.unsigned(10)?,
+            last_t: row.micros(11)?,
         })
     };
     snapshot.rows(query, Vec::new(), summary).await

@@ -4,6 +4,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use midturn_store::{OpenError, OpenMode, SqlArchive};
 
@@ -34,8 +35,12 @@ pub struct Holding {
 /// sentence says what to do. Nothing was changed.
 pub async fn open(project: &Project) -> Result<Opened, Failure> {
     project.prepare()?;
+    #[cfg(feature = "crash-tests")]
+    if let StoreAt::File(path) = project.store() {
+        crate::faults::before_opening(path);
+    }
     let (opened, lock) = match project.store() {
-        StoreAt::File(path) => (midturn_store::open_sqlite(path, OpenMode::Write).await, None),
+        StoreAt::File(path) => (open_file(path).await, None),
         StoreAt::Postgres(url) => match lock(&project.state().join("holder.lock"))? {
             None => return Ok(Opened::Theirs("another process carries this project's sessions".to_owned())),
             locked => (midturn_store::open_postgres(url).await, locked),
@@ -46,6 +51,25 @@ pub async fn open(project: &Project) -> Result<Opened, Failure> {
         Err(held @ OpenError::Held { .. }) => Ok(Opened::Theirs(held.to_string())),
         Err(error) => Err(Failure::failed(error.to_string())),
     }
+}
+
+/// How often, and in which pauses, a file is tried that a dead process seems to hold: a child
+/// that it was just starting had its files open too, and lives a moment longer.
+const ATTEMPTS: (u32, Duration) = (40, Duration::from_millis(50));
+
+async fn open_file(path: &Path) -> Result<SqlArchive, OpenError> {
+    let (attempts, pause) = ATTEMPTS;
+    for _ in 0..attempts {
+        match midturn_store::open_sqlite(path, OpenMode::Write).await {
+            Err(OpenError::Held { pid: Some(pid), .. }) if !lives(pid) => tokio::time::sleep(pause).await,
+            opened => return opened,
+        }
+    }
+    midturn_store::open_sqlite(path, OpenMode::Write).await
+}
+
+fn lives(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
 }
 
 /// The lock of a file, until the process ends, however it ends. `None`: another one has it.

@@ -49,6 +49,7 @@ async fn answer(
         console.tell(Tone::Plain, format!("on loopback: http://{tcp}"));
     }
     take_up_what_was_left(&carrier, project, &attended).await?;
+    console.tell(Tone::Plain, "ready");
     attended.interrupted.cancelled().await;
     console.tell(Tone::Cut, "stopping all agents; their sessions can be resumed");
     carrier.shutdown().await;
@@ -79,11 +80,12 @@ async fn take_up_what_was_left(
     Ok(())
 }
 
-/// A run that never ended was cut off by a crash. One that a shutdown stopped goes on by
+/// A run that never ended was cut off by a crash, and so was what waited to begin. One that a shutdown stopped goes on by
 /// itself only if a daemon had it: who ends `midturn run` by Ctrl-C means it.
 fn is_to_go_on(summary: &SessionSummary, project: &Project) -> bool {
     let Ok(memo) = Memo::of(&summary.record) else { return false };
-    let left = summary.running > 0 || (summary.shut_down > 0 && memo.served);
+    let was_cut_off = summary.running > 0 || (summary.waiting > 0 && summary.shut_down == 0);
+    let left = was_cut_off || (summary.shut_down > 0 && memo.served);
     left && is_ours(summary, &memo, project)
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::builder::Builder;
+use super::deliver;
 use super::mailbox::{Mailbox, StopOrder};
 use super::ports::{Changes, Diff, Merge, ModelFactory, ToolError, Workplace};
 use super::receipts::Receipt;
@@ -242,7 +243,7 @@ pub(crate) async fn withdraw(
     let mut returned = 0;
     for name in receivers {
         let Some(cell) = session.agent(name.as_str()) else { continue };
-        let taken = send::take_back(session, &cell, from, id, ReturnReason::Withdrawn).await;
+        let taken = deliver::take_back(session, &cell, from, id, ReturnReason::Withdrawn).await;
         returned += usize::from(taken.is_ok());
     }
     Ok(returned)

@@ -27,6 +27,16 @@ pub(crate) struct Draft {
     rows: Vec<Row>,
     ends: Vec<RunEnd>,
     events: Vec<(Place, EventKind)>,
+    then: Option<Then>,
+}
+
+/// What happens when a draft is told, in the order in which drafts are.
+struct Then(Box<dyn FnOnce() + Send>);
+
+impl std::fmt::Debug for Then {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Then")
+    }
 }
 
 impl Draft {
@@ -83,6 +93,13 @@ impl Draft {
         }
     }
 
+    /// Has something happen as soon as the draft is durable and told, before anything that is
+    /// recorded after it is told: mail arrives in the order of its events. It must be quick.
+    pub(crate) fn then(mut self, happens: impl FnOnce() + Send + 'static) -> Self {
+        self.then = Some(Then(Box::new(happens)));
+        self
+    }
+
     /// Whether there is nothing to record.
     pub(crate) fn is_empty(&self) -> bool {
         self.accepted.is_empty()
@@ -119,7 +136,14 @@ pub(crate) struct Journal {
 struct Queue {
     next_seq: u64,
     tickets: u64,
-    waiting: VecDeque<(u64, Arc<Transaction>)>,
+    waiting: VecDeque<Submitted>,
+}
+
+/// A transaction on its way.
+struct Submitted {
+    ticket: u64,
+    transaction: Arc<Transaction>,
+    then: Option<Then>,
 }
 
 impl Journal {
@@ -167,15 +191,16 @@ impl Journal {
         Ok(())
     }
 
-    fn submit(&self, draft: Draft) -> Result<(u64, Commit), StoreError> {
+    fn submit(&self, mut draft: Draft) -> Result<(u64, Commit), StoreError> {
         let mut queue = self.queue.lock();
         if let Some(error) = self.broken.get() {
             return Err(error.clone());
         }
+        let then = draft.then.take();
         let transaction = Arc::new(queue.number(draft, self.clock.now()));
         queue.tickets += 1;
         let ticket = queue.tickets;
-        queue.waiting.push_back((ticket, transaction.clone()));
+        queue.waiting.push_back(Submitted { ticket, transaction: transaction.clone(), then });
         Ok((ticket, self.store.submit(transaction)))
     }
 
@@ -183,22 +208,23 @@ impl Journal {
     /// transactions become durable in order.
     fn tell(&self, ticket: u64) {
         let _telling = self.telling.lock();
-        while let Some(transaction) = self.next_until(ticket) {
+        while let Some(Submitted { transaction, then, .. }) = self.next_until(ticket) {
             self.seq.fetch_add(transaction.events.len() as u64, Ordering::Release);
+            self.receipts.accepted(&transaction.accepted);
             self.receipts.apply(&transaction.receipts);
             for event in &transaction.events {
                 self.observers.iter().for_each(|observer| observer.event(event));
             }
+            if let Some(Then(happens)) = then {
+                happens();
+            }
         }
     }
 
-    fn next_until(&self, ticket: u64) -> Option<Arc<Transaction>> {
+    fn next_until(&self, ticket: u64) -> Option<Submitted> {
         let mut queue = self.queue.lock();
-        let (first, _) = queue.waiting.front()?;
-        if *first > ticket {
-            return None;
-        }
-        queue.waiting.pop_front().map(|(_, transaction)| transaction)
+        let is_due = queue.waiting.front()?.ticket <= ticket;
+        if is_due { queue.waiting.pop_front() } else { None }
     }
 
     /// Tells that something came too late and was dropped.

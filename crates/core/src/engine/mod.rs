@@ -5,6 +5,7 @@
 mod agent;
 mod builder;
 mod coordinator;
+mod deliver;
 mod journal;
 mod mailbox;
 mod output;

@@ -57,7 +57,33 @@ impl Asked {
 #[derive(Debug)]
 struct Sent {
     asked: Asked,
-    states: Vec<(AgentName, watch::Sender<ReceiptState>)>,
+    receivers: Vec<Receiver>,
+}
+
+/// What is known of a message at one receiver.
+#[derive(Debug)]
+struct Receiver {
+    name: AgentName,
+    state: watch::Sender<ReceiptState>,
+    /// While it is not durable that the message is accepted. Until then nobody is told of it.
+    accepting: Option<watch::Sender<()>>,
+}
+
+/// What became of the claim to send a message of an id to a receiver.
+#[derive(Debug)]
+pub(crate) enum Claim {
+    /// It is new: whoever claimed it has it accepted, or forgets it.
+    New(Receipt),
+    /// The same message is accepted already.
+    Earlier(Receipt),
+    /// The same message is on its way to being accepted. When that is [`decided`] claim again.
+    Accepting(watch::Receiver<()>),
+}
+
+/// Waits until it is decided whether the earlier message is accepted.
+pub(crate) async fn decided(mut accepting: watch::Receiver<()>) {
+    // It never changes, it only goes: that is the news.
+    while accepting.changed().await.is_ok() {}
 }
 
 /// All receipts of a session.
@@ -81,36 +107,60 @@ impl Receipts {
         MessageId::new(format!("auto-{}", inner.counter))
     }
 
-    /// The receipts of an earlier send with this id, if it asked for the same.
-    pub(crate) fn earlier(&self, key: &MessageKey, asked: &Asked) -> Result<Option<Vec<Receipt>>, Refusal> {
+    /// The receipt of the same message, if it is accepted already.
+    pub(crate) fn known(
+        &self,
+        key: &MessageKey,
+        to: &AgentName,
+        asked: &Asked,
+    ) -> Result<Option<Receipt>, Refusal> {
         let inner = self.inner.lock();
-        match inner.sent.get(key) {
-            None => Ok(None),
-            Some(sent) if sent.asked == *asked => Ok(Some(sent.receipts(&key.id))),
-            Some(_) => Err(Refusal::DuplicateId(key.id.clone())),
+        let Some(sent) = inner.sent.get(key) else { return Ok(None) };
+        if sent.asked != *asked {
+            return Err(Refusal::DuplicateId(key.id.clone()));
         }
+        Ok(sent.told().find(|receiver| receiver.name == *to).map(|receiver| receiver.receipt(&key.id)))
     }
 
-    /// A receipt for a message that is accepted.
-    pub(crate) fn open(&self, key: &MessageKey, to: &AgentName, asked: Asked) -> Receipt {
-        let (sender, state) = watch::channel(ReceiptState::Queued);
+    /// Claims an id for a receiver. Of two who send the same at once one has the claim; the same
+    /// id for something else is refused.
+    pub(crate) fn claim(&self, key: &MessageKey, to: &AgentName, asked: Asked) -> Result<Claim, Refusal> {
         let mut inner = self.inner.lock();
-        let sent = inner.sent.entry(key.clone()).or_insert_with(|| Sent { asked, states: Vec::new() });
-        sent.states.push((to.clone(), sender));
-        Receipt { id: key.id.clone(), to: to.clone(), state }
+        let Some(sent) = inner.sent.get(key) else { return Ok(Claim::New(inner.open(key, to, asked))) };
+        if sent.asked != asked {
+            return Err(Refusal::DuplicateId(key.id.clone()));
+        }
+        Ok(match sent.receivers.iter().find(|receiver| receiver.name == *to) {
+            None => Claim::New(inner.open(key, to, asked)),
+            Some(Receiver { accepting: Some(accepting), .. }) => Claim::Accepting(accepting.subscribe()),
+            Some(receiver) => Claim::Earlier(receiver.receipt(&key.id)),
+        })
+    }
+
+    /// A receipt for a message of the coordinator's own that is about to be accepted.
+    pub(crate) fn open(&self, key: &MessageKey, to: &AgentName, asked: Asked) -> Receipt {
+        self.inner.lock().open(key, to, asked)
+    }
+
+    /// It is durable that these messages are accepted.
+    pub(crate) fn accepted(&self, accepted: &[Accepted]) {
+        let mut inner = self.inner.lock();
+        for Accepted { mail, .. } in accepted {
+            let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
+            let Some(sent) = inner.sent.get_mut(&key) else { continue };
+            for receiver in sent.receivers.iter_mut().filter(|receiver| receiver.name == mail.to) {
+                receiver.accepting = None;
+            }
+        }
     }
 
     /// A receipt of a session that goes on.
     pub(crate) fn restore(&self, accepted: &Accepted, state: ReceiptState) {
         let mail = &accepted.mail;
         let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
+        let receiver = Receiver { name: mail.to.clone(), state: watch::channel(state).0, accepting: None };
         let mut inner = self.inner.lock();
-        let sent = inner
-            .sent
-            .entry(key.clone())
-            .or_insert_with(|| Sent { asked: Asked::of(accepted), states: Vec::new() });
-        sent.states.push((mail.to.clone(), watch::channel(state).0));
-        if sent.is_settled() {
+        if inner.add(key.clone(), Asked::of(accepted), receiver) {
             inner.settled.push_back(key);
             inner.bound();
         }
@@ -125,8 +175,8 @@ impl Receipts {
     pub(crate) fn forget(&self, key: &MessageKey, to: &AgentName) {
         let mut inner = self.inner.lock();
         if let Some(sent) = inner.sent.get_mut(key) {
-            sent.states.retain(|(name, _)| name != to);
-            if sent.states.is_empty() {
+            sent.receivers.retain(|receiver| receiver.name != *to);
+            if sent.receivers.is_empty() {
                 inner.sent.remove(key);
             }
         }
@@ -135,7 +185,7 @@ impl Receipts {
     /// The receivers of a message, while it is remembered.
     pub(crate) fn receivers(&self, key: &MessageKey) -> Vec<AgentName> {
         let inner = self.inner.lock();
-        let names = |sent: &Sent| sent.states.iter().map(|(name, _)| name.clone()).collect();
+        let names = |sent: &Sent| sent.told().map(|receiver| receiver.name.clone()).collect();
         inner.sent.get(key).map(names).unwrap_or_default()
     }
 
@@ -164,26 +214,47 @@ impl Receipts {
 }
 
 impl Sent {
+    /// The receivers of which somebody may be told.
+    fn told(&self) -> impl Iterator<Item = &Receiver> {
+        self.receivers.iter().filter(|receiver| receiver.accepting.is_none())
+    }
+
     fn receipts(&self, id: &MessageId) -> Vec<Receipt> {
-        let one = |(to, state): &(AgentName, watch::Sender<ReceiptState>)| Receipt {
-            id: id.clone(),
-            to: to.clone(),
-            state: state.subscribe(),
-        };
-        self.states.iter().map(one).collect()
+        self.told().map(|receiver| receiver.receipt(id)).collect()
     }
 
     fn is_settled(&self) -> bool {
-        self.states.iter().all(|(_, state)| state.borrow().is_final())
+        self.receivers.iter().all(|receiver| receiver.state.borrow().is_final())
+    }
+}
+
+impl Receiver {
+    fn receipt(&self, id: &MessageId) -> Receipt {
+        Receipt { id: id.clone(), to: self.name.clone(), state: self.state.subscribe() }
     }
 }
 
 impl Inner {
+    /// A receipt for a message that is about to be accepted. Nobody else sees it before it is.
+    fn open(&mut self, key: &MessageKey, to: &AgentName, asked: Asked) -> Receipt {
+        let (state, told) = watch::channel(ReceiptState::Queued);
+        let receiver = Receiver { name: to.clone(), state, accepting: Some(watch::channel(()).0) };
+        self.add(key.clone(), asked, receiver);
+        Receipt { id: key.id.clone(), to: to.clone(), state: told }
+    }
+
+    /// Adds a receiver of a message; `true`: the message can't change any more.
+    fn add(&mut self, key: MessageKey, asked: Asked, receiver: Receiver) -> bool {
+        let sent = self.sent.entry(key).or_insert_with(|| Sent { asked, receivers: Vec::new() });
+        sent.receivers.push(receiver);
+        sent.is_settled()
+    }
+
     fn apply(&mut self, step: &ReceiptMove) {
         let key = MessageKey { from: step.from.clone(), id: step.id.clone() };
         let Some(sent) = self.sent.get(&key) else { return };
-        for (_, state) in sent.states.iter().filter(|(to, _)| *to == step.to) {
-            state.send_if_modified(|now| {
+        for receiver in sent.receivers.iter().filter(|receiver| receiver.name == step.to) {
+            receiver.state.send_if_modified(|now| {
                 let forward = step.state.rank() > now.rank() && !now.is_final();
                 if forward {
                     *now = step.state.clone();

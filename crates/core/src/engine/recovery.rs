@@ -7,11 +7,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::agent::{Body, Underway};
+use super::deliver::{self, Report};
 use super::mailbox::{Mailbox, Recovered, StopOrder};
 use super::ports::SessionJournal;
 use super::ports::archive::{AgentJournal, KeptMail};
 use super::ports::store::RunEnd;
-use super::send::{self, Report};
 use super::session::{AgentCell, AgentState, LastEnd, Session};
 use super::{spawn, stop};
 use crate::fail;
@@ -19,6 +19,7 @@ use crate::rules::conversation::{InterruptReason, MessageKey};
 use crate::rules::event::{EventKind, Outcome};
 use crate::rules::id::AgentName;
 use crate::rules::mail::{Admission, End, Mail, ReceiptState, Relation, Rest, Sender, Standing, admission};
+use crate::rules::record::Line;
 use crate::rules::recovery;
 
 /// An agent as it was left, until the session goes on.
@@ -47,12 +48,14 @@ pub(crate) fn restore(session: &Arc<Session>, journal: SessionJournal) {
 }
 
 fn left(cell: Arc<AgentCell>, agent: &AgentJournal) -> LeftAgent {
-    let end = agent.last_end.as_ref().map(|(end, _)| end).filter(|end| end.run == agent.run);
+    let end = agent.last_end.as_ref().map(|(end, _)| end);
+    // Owed also when the next run has begun since: a report is told in its own time.
     let owed = end.and_then(|end| {
         let report = Report { run: end.run, end: End::of(end.outcome), text: end.text.clone() };
         Some((end.owed_to.clone()?, report))
     });
-    let shut_down = end.is_some_and(|end| end.reason == Some(InterruptReason::Shutdown));
+    let is_last = |end: &&RunEnd| end.run == agent.run;
+    let shut_down = end.filter(is_last).is_some_and(|end| end.reason == Some(InterruptReason::Shutdown));
     LeftAgent { cell, shut_down, owed }
 }
 
@@ -63,7 +66,8 @@ fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentC
     let own = || mail.iter().filter(|kept| kept.accepted.mail.to == record.name);
     let body = Body::recovered(agent, is_open, stopped_by.clone(), underway(own()));
     let state = AgentState {
-        prompt: record.prompt.clone().filter(|_| agent.run == 0),
+        prompt: record.prompt.clone().filter(|_| !has_had_its_prompt(agent)),
+        run: agent.run,
         turn: recovery::turn(&agent.tail),
         tokens: body.tokens(),
         last_end: agent.last_end.as_ref().map(|(end, _)| last_end(end)),
@@ -88,6 +92,10 @@ fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentC
     let relation = |mail: &Mail| session.relation(&mail.from, &cell);
     let mailbox = Mailbox::recovered(mailbox(agent, is_open, stopped_by, own(), relation));
     AgentCell { mailbox, ..cell }
+}
+
+fn has_had_its_prompt(agent: &AgentJournal) -> bool {
+    agent.rows.iter().any(|row| matches!(row.line, Line::Prompt(_)))
 }
 
 fn last_end(end: &RunEnd) -> LastEnd {
@@ -182,7 +190,7 @@ pub(crate) async fn go_on(session: &Arc<Session>) -> Vec<AgentName> {
         }
         for mail in agent.cell.mailbox.queued() {
             if let Some(at) = mail.expires_at {
-                send::expire(session, &agent.cell, mail, at);
+                deliver::expire(session, &agent.cell, mail, at);
             }
         }
         if starts(session, &agent.cell, agent.shut_down) {
@@ -194,20 +202,20 @@ pub(crate) async fn go_on(session: &Arc<Session>) -> Vec<AgentName> {
 }
 
 fn tell_if_owed(session: &Arc<Session>, cell: &Arc<AgentCell>, parent: &AgentName, report: Report) {
-    let id = send::report_id(&cell.name, report.run);
+    let id = deliver::report_id(&cell.name, report.run);
     let key = MessageKey { from: Sender::Coordinator(cell.name.clone()), id };
     if session.journal.receipts.of(&key).is_empty() {
-        send::report(session, cell, parent, report);
+        deliver::report(session, cell, parent, report);
     }
 }
 
 fn starts(session: &Arc<Session>, cell: &Arc<AgentCell>, shut_down: bool) -> bool {
     if cell.mailbox.is_running() {
-        send::start_driver(session, cell);
+        deliver::start_driver(session, cell);
         return true;
     }
     if cell.has_prompt() && !cell.is_closed() {
-        send::start_prompted(session, cell);
+        deliver::start_prompted(session, cell);
         return true;
     }
     if shut_down {
@@ -215,7 +223,7 @@ fn starts(session: &Arc<Session>, cell: &Arc<AgentCell>, shut_down: bool) -> boo
     }
     let wakes = cell.mailbox.wake_if_asked();
     if wakes {
-        send::start_driver(session, cell);
+        deliver::start_driver(session, cell);
     }
     wakes
 }

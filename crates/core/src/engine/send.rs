@@ -1,24 +1,20 @@
 //! The way of a message from its sender into a mailbox, or back (semantics.md, sections 2, 6 and 8).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use super::agent;
+use super::deliver;
 use super::journal::Draft;
-use super::mailbox::{Pushed, TakeBack};
-use super::ports::Phase;
 use super::ports::store::Accepted;
-use super::receipts::{Asked, Receipt};
+use super::receipts::{Asked, Claim, Receipt, decided};
 use super::session::{AgentCell, Session};
-use crate::fail;
 use crate::rules::conversation::MessageKey;
 use crate::rules::event::{EventKind, Place};
 use crate::rules::id::{AgentName, MessageId, RunId};
 use crate::rules::mail::{
-    Admission, End, Mail, MailKind, ReceiptState, Refusal, Relation, ReturnReason, Sender, Urgency,
-    admission, default_urgency, may_be_urgent,
+    Admission, Mail, MailKind, Refusal, ReturnReason, Sender, Urgency, admission, default_urgency,
+    may_be_urgent,
 };
-use crate::rules::time::{Micros, Span};
+use crate::rules::time::Span;
 
 /// A message as its sender asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +107,30 @@ fn receivers(session: &Session, message: &Message) -> Vec<Result<Arc<AgentCell>,
     }
 }
 
+fn asked(message: &Message) -> Asked {
+    let (to, text) = (message.to.as_str().into(), message.text.as_str().into());
+    Asked { to, text, urgency: message.urgency }
+}
+
+/// The receipt of this very message, if it was accepted before.
+pub(crate) fn known(
+    session: &Session,
+    message: &Message,
+    to: &AgentCell,
+) -> Result<Option<Receipt>, Refusal> {
+    let Some(id) = message.id.clone() else { return Ok(None) };
+    let key = MessageKey { from: message.from.clone(), id };
+    session.journal.receipts.known(&key, &to.name, &asked(message))
+}
+
+/// A message's id, claimed for a receiver.
+enum Claimed {
+    /// It is ours to have accepted.
+    New(Receipt),
+    /// The same message was accepted before.
+    Earlier(Receipt),
+}
+
 struct Sending<'a> {
     session: &'a Arc<Session>,
     message: &'a Message,
@@ -149,37 +169,43 @@ impl Sending<'_> {
     }
 
     async fn to_agent(&self, to: &Arc<AgentCell>) -> (Result<Receipt, Refusal>, bool) {
-        match self.earlier(to) {
-            Ok(None) => {}
-            Ok(Some(receipt)) => return (Ok(receipt), false),
+        let receipt = match self.claimed(to).await {
+            Ok(Claimed::New(receipt)) => receipt,
+            Ok(Claimed::Earlier(receipt)) => return (Ok(receipt), false),
             Err(refusal) => return (Err(refusal), false),
-        }
-        let mail = match self.checked(to) {
-            Ok(mail) => Arc::new(mail),
-            Err(refusal) => return (Err(refusal), false),
+        };
+        let (mail, reserved) = match self.checked(to) {
+            Ok((mail, reserved)) => (Arc::new(mail), reserved),
+            Err(refusal) => {
+                self.session.journal.receipts.forget(&self.key(), &to.name);
+                return (Err(refusal), false);
+            }
         };
         let replaced = self.replaced();
         let too_late = self.message.supersedes.is_some() && replaced.is_none();
-        (self.accept(to, mail, replaced).await, too_late)
+        (self.accept(to, mail, reserved, replaced).await.map(|()| receipt), too_late)
     }
 
     fn key(&self) -> MessageKey {
         MessageKey { from: self.message.from.clone(), id: self.id.clone() }
     }
 
-    /// The receipt of the same message, sent before.
-    fn earlier(&self, to: &AgentCell) -> Result<Option<Receipt>, Refusal> {
-        let asked = Asked {
-            to: self.message.to.as_str().into(),
-            text: self.message.text.as_str().into(),
-            urgency: self.message.urgency,
-        };
-        let earlier = self.session.journal.receipts.earlier(&self.key(), &asked)?;
-        Ok(earlier.and_then(|receipts| receipts.into_iter().find(|receipt| receipt.to == to.name)))
+    /// Claims the message's id. One that is being accepted is waited for: a receipt never
+    /// claims more than is durable.
+    async fn claimed(&self, to: &AgentCell) -> Result<Claimed, Refusal> {
+        let asked = asked(self.message);
+        loop {
+            match self.session.journal.receipts.claim(&self.key(), &to.name, asked.clone())? {
+                Claim::New(receipt) => return Ok(Claimed::New(receipt)),
+                Claim::Earlier(receipt) => return Ok(Claimed::Earlier(receipt)),
+                Claim::Accepting(accepting) => decided(accepting).await,
+            }
+        }
     }
 
-    /// Everything that can be wrong with a message, before anything is changed.
-    fn checked(&self, to: &AgentCell) -> Result<Mail, Refusal> {
+    /// Everything that can be wrong with a message, before anything is changed; and whether
+    /// room is kept for it.
+    fn checked(&self, to: &AgentCell) -> Result<(Mail, bool), Refusal> {
         let message = self.message;
         if matches!(&message.from, Sender::Agent(name) if *name == to.name) {
             return Err(Refusal::ToSelf);
@@ -188,10 +214,11 @@ impl Sending<'_> {
         self.right_run(to)?;
         let urgency = self.urgency(to)?;
         self.within_rate(to, urgency)?;
-        if !self.frees_room(to) && !self.returns_at_once(to) {
-            to.mailbox.has_room(&to.name, message.text.len(), &to.settings)?;
+        let needs_room = !self.frees_room(to) && !self.returns_at_once(to);
+        if needs_room {
+            to.mailbox.reserve(&to.name, message.text.len(), &to.settings)?;
         }
-        Ok(Mail {
+        let mail = Mail {
             id: self.id.clone(),
             from: message.from.clone(),
             to: to.name.clone(),
@@ -200,7 +227,8 @@ impl Sending<'_> {
             kind: MailKind::Words,
             only_run: message.only_run,
             expires_at: message.expires_after.map(|span| self.session.clock.now().after(span)),
-        })
+        };
+        Ok((mail, needs_room))
     }
 
     fn urgency(&self, to: &AgentCell) -> Result<Urgency, Refusal> {
@@ -258,16 +286,17 @@ impl Sending<'_> {
         &self,
         to: &Arc<AgentCell>,
         mail: Arc<Mail>,
+        reserved: bool,
         replaced: Option<(Arc<AgentCell>, Arc<Mail>)>,
-    ) -> Result<Receipt, Refusal> {
+    ) -> Result<(), Refusal> {
         let address = self.message.to.as_str().into();
         let accepted = Accepted { mail, address, urgency: self.message.urgency };
-        let receipt = self.session.journal.receipts.open(&self.key(), &to.name, Asked::of(&accepted));
-        let accepting = Accepting { session: self.session.clone(), to: to.clone(), accepted, replaced };
+        let accepting =
+            Accepting { session: self.session.clone(), to: to.clone(), accepted, reserved, replaced };
         // Who sends may be gone before it is done (a call that is given up, a client that
         // hangs up): what is durable is delivered all the same.
         let done = self.session.tasks.spawn(accepting.run()).await;
-        done.map_err(|error| Refusal::Store(error.to_string()))?.map(|()| receipt)
+        done.map_err(|error| Refusal::Store(error.to_string()))?
     }
 }
 
@@ -276,19 +305,22 @@ struct Accepting {
     session: Arc<Session>,
     to: Arc<AgentCell>,
     accepted: Accepted,
+    /// Whether room is kept for it.
+    reserved: bool,
     replaced: Option<(Arc<AgentCell>, Arc<Mail>)>,
 }
 
 impl Accepting {
     async fn run(self) -> Result<(), Refusal> {
-        let Self { session, to, accepted, replaced } = self;
+        let Self { session, to, accepted, reserved, replaced } = self;
         let mail = accepted.mail.clone();
         let mut draft = Draft::default();
         if let Some((cell, old)) = &replaced {
             draft.returns(std::slice::from_ref(old), ReturnReason::Superseded, &cell.place());
         }
         draft.accepts(accepted, to.place());
-        if let Err(error) = session.journal.record(draft).await {
+        let relation = session.relation(&mail.from, &to);
+        if let Err(error) = deliver::deliver(&session, &to, &mail, relation, draft, reserved).await {
             let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
             session.journal.receipts.forget(&key, &to.name);
             if let Some((cell, old)) = replaced {
@@ -299,8 +331,6 @@ impl Accepting {
         if let (Sender::Agent(from), Urgency::Urgent) = (&mail.from, mail.urgency) {
             session.count_urgent(from, &to.name);
         }
-        let relation = session.relation(&mail.from, &to);
-        deliver(&session, &to, mail, relation).await;
         Ok(())
     }
 }
@@ -318,140 +348,4 @@ fn well_formed(text: &str, to: &AgentCell) -> Result<(), Refusal> {
 pub(crate) fn would_accept(text: &str, to: &AgentCell) -> Result<(), Refusal> {
     well_formed(text, to)?;
     to.mailbox.has_room(&to.name, text.len(), &to.settings)
-}
-
-/// Puts an accepted message into the mailbox, and wakes whoever it wakes.
-async fn deliver(session: &Arc<Session>, to: &Arc<AgentCell>, mail: Arc<Mail>, relation: Relation) {
-    let pushed = to.mailbox.push(mail.clone(), relation);
-    fail::point("mail_delivered");
-    match pushed {
-        Pushed::Queued => {}
-        Pushed::Wake => start_driver(session, to),
-        Pushed::Returned(reason) => {
-            let mut draft = Draft::default();
-            draft.returns(&[mail], reason, &to.place());
-            if let Err(error) = session.journal.record(draft).await {
-                tracing::error!(%error, "a returned message is not recorded");
-            }
-            return;
-        }
-    }
-    if let Some(at) = mail.expires_at {
-        expire(session, to, mail, at);
-    }
-}
-
-/// Returns a message at its instant, if it is then still queued. The timer goes when the
-/// message does.
-pub(crate) fn expire(session: &Arc<Session>, to: &Arc<AgentCell>, mail: Arc<Mail>, at: Micros) {
-    let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
-    let receipt = session.journal.receipts.of(&key).into_iter().find(|receipt| receipt.to == to.name);
-    let Some(mut receipt) = receipt else { return };
-    let (session, to) = (session.clone(), to.clone());
-    session.clone().tasks.spawn(async move {
-        let number = session.expiries.fetch_add(1, Ordering::Relaxed);
-        tokio::select! {
-            biased;
-            () = session.clock.until(at, Phase::Expiry(number)) => {}
-            _ = receipt.reached(|state| *state != ReceiptState::Queued) => return,
-        }
-        // Too late is no error: it acted or was injected in this very instant.
-        take_back(&session, &to, &mail.from, &mail.id, ReturnReason::Expired).await.ok();
-    });
-}
-
-/// Starts the driver of an agent that was woken.
-pub(crate) fn start_driver(session: &Arc<Session>, cell: &Arc<AgentCell>) {
-    let working = session.at_work();
-    let (session, cell) = (session.clone(), cell.clone());
-    session.clone().tasks.spawn(async move {
-        session.clock.turn(Phase::Boundary(cell.index)).await;
-        agent::drive(&session, &cell).await;
-        drop(working);
-    });
-}
-
-/// Has an agent with a prompt start its first run when it passes its boundary, unless mail
-/// has woken it before, or it was closed.
-pub(crate) fn start_prompted(session: &Arc<Session>, cell: &Arc<AgentCell>) {
-    let working = session.at_work();
-    let (session, cell) = (session.clone(), cell.clone());
-    session.clone().tasks.spawn(async move {
-        session.clock.turn(Phase::Boundary(cell.index)).await;
-        if cell.mailbox.start_idle() {
-            agent::drive(&session, &cell).await;
-        }
-        drop(working);
-    });
-}
-
-/// Returns a message that is queued and not committed.
-pub(crate) async fn take_back(
-    session: &Session,
-    to: &AgentCell,
-    from: &Sender,
-    id: &MessageId,
-    reason: ReturnReason,
-) -> Result<(), TakeBack> {
-    let mail = to.mailbox.take_back(from, id)?;
-    let mut draft = Draft::default();
-    draft.returns(std::slice::from_ref(&mail), reason, &to.place());
-    if let Err(error) = session.journal.record(draft).await {
-        tracing::error!(%error, "a returned message is not recorded");
-        to.mailbox.restore(vec![mail]);
-    }
-    Ok(())
-}
-
-/// What a parent is told of a run's end.
-pub(crate) struct Report {
-    pub(crate) run: RunId,
-    pub(crate) end: End,
-    pub(crate) text: Arc<str>,
-}
-
-/// Has the parent told of a run's end, in its order among all that arrives. The report is
-/// work too: who waits for quiet waits for it.
-pub(crate) fn report(session: &Arc<Session>, about: &Arc<AgentCell>, parent: &AgentName, report: Report) {
-    about.state.lock().reporting = true;
-    let working = session.at_work();
-    let (session, about, parent) = (session.clone(), about.clone(), parent.clone());
-    session.clone().tasks.spawn(async move {
-        session.clock.turn(Phase::Caused).await;
-        end_of(&session, &about.name, &parent, report).await;
-        about.state.lock().reporting = false;
-        drop(working);
-    });
-}
-
-/// The id of the mail that tells of a run's end.
-pub(crate) fn report_id(about: &AgentName, run: RunId) -> MessageId {
-    MessageId::new(format!("{about}#{run}"))
-}
-
-/// Tells a parent of a subagent's end: mail of the coordinator's own.
-async fn end_of(session: &Arc<Session>, about: &AgentName, parent: &AgentName, report: Report) {
-    let Some(to) = session.agent(parent.as_str()) else { return };
-    let mail = Arc::new(Mail {
-        id: report_id(about, report.run),
-        from: Sender::Coordinator(about.clone()),
-        to: parent.clone(),
-        text: report.text,
-        urgency: Urgency::AfterTools,
-        kind: MailKind::End(report.end),
-        only_run: None,
-        expires_at: None,
-    });
-    let urgency = Some(Urgency::AfterTools);
-    let accepted = Accepted { mail: mail.clone(), address: parent.as_str().into(), urgency };
-    let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
-    session.journal.receipts.open(&key, parent, Asked::of(&accepted));
-    let mut draft = Draft::default();
-    draft.accepts(accepted, to.place());
-    if let Err(error) = session.journal.record(draft).await {
-        session.journal.receipts.forget(&key, parent);
-        tracing::error!(%error, "the end of a subagent is not recorded");
-        return;
-    }
-    deliver(session, &to, mail, Relation::Coordinator).await;
 }

@@ -45,6 +45,8 @@ pub(crate) struct AgentCell {
 #[derive(Default)]
 pub(crate) struct AgentState {
     pub(crate) prompt: Option<Arc<str>>,
+    /// The last run that has begun, and its turn.
+    pub(crate) run: RunId,
     pub(crate) turn: TurnId,
     /// What is under way, and since when.
     pub(crate) activity: Vec<Activity>,
@@ -114,9 +116,10 @@ impl AgentCell {
         }
     }
 
-    /// Where the agent is now, for events.
+    /// Where the agent is now, for events. A run that has not begun has no turn yet.
     pub(crate) fn place(&self) -> Place {
-        Place::of(&self.name, self.mailbox.run(), self.state.lock().turn)
+        let (run, state) = (self.mailbox.run(), self.state.lock());
+        Place::of(&self.name, run, if state.run == run { state.turn } else { 0 })
     }
 }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::deliver;
 use super::journal::Draft;
 use super::mailbox::Mailbox;
 use super::ports::StoreError;
 use super::ports::store::AgentRecord;
-use super::send;
 use super::session::{AgentCell, AgentState, Session};
 use super::templates::AgentSpec;
 use crate::rules::event::EventKind;
@@ -61,7 +61,7 @@ pub(crate) async fn cast(session: &Arc<Session>, spec: AgentSpec) -> Result<(), 
     draft.agent(record_of(&cell));
     session.journal.record(draft).await?;
     if cell.has_prompt() {
-        send::start_prompted(session, &cell);
+        deliver::start_prompted(session, &cell);
     }
     Ok(())
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::deliver::start_driver;
 use super::journal::Draft;
 use super::mailbox::{StopOrder, Stopped};
-use super::send::{self, Delivery, Message, start_driver};
+use super::send::{self, Delivery, Message};
 use super::session::{AgentCell, Session};
 use crate::rules::conversation::InterruptReason;
 use crate::rules::event::{EventKind, Scope};
@@ -149,6 +150,11 @@ async fn record(session: &Session, draft: Draft) {
 /// agent it is a message.
 pub(crate) async fn supersede(session: &Arc<Session>, mut message: Message) -> Result<Delivery, StopError> {
     let cell = allowed(session, &message.to, &message.from)?;
+    if let Some(receipt) = send::known(session, &message, &cell)? {
+        // The same again: its run was superseded then, and is not a second time.
+        let to = cell.name.to_string();
+        return Ok(Delivery { to, result: Ok(receipt), too_late_to_supersede: false });
+    }
     send::would_accept(&message.text, &cell)?;
     let run = message.expects_run.take();
     let order = StopOrder { by: message.from.clone(), reason: InterruptReason::Superseded, run };

@@ -28,6 +28,8 @@ pub struct OpenRun {
 /// What was under way when the process ended.
 #[derive(Debug)]
 pub enum Left {
+    /// It had not begun: it was stopped before.
+    NotBegun,
     /// Nothing yet: no model was called.
     Start,
     /// A model call: what it had said is lost.
@@ -51,8 +53,13 @@ pub fn left(open: Option<Open>, last: Option<&Line>, tail: &[Event]) -> Left {
     match (open, last) {
         (Some(open), _) => tools(&open, tail),
         (None, Some(Line::Reply(reply))) => Left::Replied(reply.clone()),
+        (None, _) if turn(tail) == 0 && !has_begun(tail) => Left::NotBegun,
         (None, _) => between(tail),
     }
+}
+
+fn has_begun(tail: &[Event]) -> bool {
+    tail.iter().any(|event| matches!(event.kind, EventKind::RunStarted { .. }))
 }
 
 fn tools(open: &Open, tail: &[Event]) -> Left {

@@ -108,7 +108,7 @@ impl Run {
     pub fn recovered(open: OpenRun, settings: Arc<Settings>) -> Self {
         let mut run = Self { turn: open.turn, stopped_by: open.stopped_by, ..Self::new(open.run, settings) };
         match open.left {
-            Left::Start => {}
+            Left::NotBegun | Left::Start => {}
             Left::Calling | Left::Between => run.phase = Phase::Cut,
             Left::Replied(reply) => run.model_replied(&reply, Vec::new()),
             Left::Tools { results, lost } => run.phase = Phase::Tools(Turn::recovered(results, &lost)),

@@ -68,7 +68,9 @@ impl Ledger {
 fn agent(record: &AgentRecord, taken: &[Arc<Transaction>], events: &[&Event]) -> AgentJournal {
     let own: Vec<&Event> =
         events.iter().copied().filter(|event| event.at.agent.as_ref() == Some(&record.name)).collect();
-    let started = own.iter().filter(|event| matches!(event.kind, EventKind::RunStarted { .. }));
+    let is_definite =
+        |kind: &EventKind| matches!(kind, EventKind::RunStarted { .. } | EventKind::StopRequested { .. });
+    let started = own.iter().filter(|event| is_definite(&event.kind));
     let run = started.filter_map(|event| event.at.run).max().unwrap_or(0);
     let calls = own.iter().filter_map(|event| match event.kind {
         EventKind::ModelStarted { call, .. } => Some((call, (event.at.run, event.at.turn))),

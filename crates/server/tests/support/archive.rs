@@ -139,6 +139,7 @@ impl Archive for Memory {
                 agents: journal.agents.len() as u64,
                 running: 0,
                 shut_down: 0,
+                waiting: 0,
                 last_seq: journal.last_seq,
                 last_t: Micros(0),
             }

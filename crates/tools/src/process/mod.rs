@@ -100,7 +100,8 @@ impl Supervisor {
 
     /// Supervisors that are another program, which behaves as [`Supervisor::ourselves`] says.
     pub fn with_program(program: impl Into<PathBuf>) -> Self {
-        let best = if planted(Fault::GroupKillOnly) {
+        // A namespace would hide these faults: it dies with its supervisor.
+        let best = if planted(Fault::GroupKillOnly) || planted(Fault::NoLeftovers) {
             Supervision::Subreaper
         } else if rustix::process::geteuid().is_root() {
             Supervision::Namespace

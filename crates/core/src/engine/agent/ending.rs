@@ -9,7 +9,7 @@ use crate::engine::output::{SHOWN, capped};
 use crate::engine::ports::Changes;
 use crate::engine::ports::store::RunEnd;
 use crate::engine::session::LastEnd;
-use crate::engine::{send, stop};
+use crate::engine::{deliver, stop};
 use crate::fail;
 use crate::rules::conversation::{Entry, ToolResult, ToolStatus};
 use crate::rules::event::{EventKind, Outcome, PlanStatus};
@@ -153,7 +153,12 @@ impl Driver {
             None => self.is_told(&parent),
         };
         if !knows {
-            send::report(&self.session, &self.cell, &parent, send::Report { run: self.run_id(), end, text });
+            deliver::report(
+                &self.session,
+                &self.cell,
+                &parent,
+                deliver::Report { run: self.run_id(), end, text },
+            );
         }
     }
 

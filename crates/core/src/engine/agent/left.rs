@@ -5,9 +5,11 @@ use std::sync::Arc;
 use super::{Body, Driver, Inbound, LeftRun};
 use crate::engine::journal::Draft;
 use crate::engine::ports::archive::AgentJournal;
+use crate::engine::ports::store::Row;
 use crate::rules::conversation::{InterruptReason, Partial, Usage};
 use crate::rules::event::EventKind;
 use crate::rules::mail::Sender;
+use crate::rules::prompt::Prompt;
 use crate::rules::record::{Fold, Line, Open};
 use crate::rules::recovery::{self, Left, OpenRun, left};
 use crate::rules::run::Spent;
@@ -21,6 +23,8 @@ pub(crate) struct Underway {
 
 /// What is to be recorded before a run goes on.
 pub(super) enum GoesOn {
+    /// Its begin: it was stopped before.
+    NotBegun,
     /// A model call was lost: a partial reply of which nothing came.
     CallLost,
     /// Nothing; results of lost calls are recorded as any others.
@@ -30,6 +34,7 @@ pub(super) enum GoesOn {
 impl From<&Left> for GoesOn {
     fn from(left: &Left) -> Self {
         match left {
+            Left::NotBegun => Self::NotBegun,
             Left::Calling => Self::CallLost,
             Left::Start | Left::Between | Left::Replied(_) | Left::Tools { .. } => Self::AsItWas,
         }
@@ -72,7 +77,7 @@ impl Body {
         let (prompt, left) = match is_open {
             false => (fold.closed(), None),
             true => {
-                let (prompt, open) = fold.open();
+                let (prompt, open) = unless_over(fold, journal);
                 let open = open_run(journal, open, stopped_by);
                 (prompt, Some(LeftRun { open, usage: said.usage_of_run }))
             }
@@ -95,6 +100,16 @@ impl Body {
     }
 }
 
+/// The prompt, and the turn that is not closed: none when the next one had begun.
+fn unless_over(fold: Fold, journal: &AgentJournal) -> (Prompt, Option<Open>) {
+    let is_reply = |row: &&Row| matches!(row.line, Line::Reply(_));
+    let replied = journal.rows.iter().rev().find(is_reply).map(|row| (row.run, row.turn));
+    if replied < Some((journal.run, recovery::turn(&journal.tail))) {
+        return (fold.closed(), None);
+    }
+    fold.open()
+}
+
 fn open_run(journal: &AgentJournal, open: Option<Open>, stopped_by: Option<Sender>) -> OpenRun {
     let last = journal.rows.last().filter(|row| row.run == journal.run).map(|row| &row.line);
     let left = left(open, last, &journal.tail);
@@ -104,8 +119,9 @@ fn open_run(journal: &AgentJournal, open: Option<Open>, stopped_by: Option<Sende
 impl Driver {
     /// Records what the end of the process before has made of the turn.
     pub(super) async fn go_on(&mut self, how: GoesOn) {
-        self.cell.state.lock().turn = self.run.turn();
+        self.is_at(self.run.turn());
         match how {
+            GoesOn::NotBegun => self.begin().await,
             GoesOn::AsItWas => {}
             GoesOn::CallLost => self.call_was_lost().await,
         }

@@ -22,7 +22,7 @@ use super::tools;
 use crate::fail;
 use crate::rules::conversation::{Entry, Injected, MessageKey, Usage};
 use crate::rules::event::{EventKind, Place, Trigger};
-use crate::rules::id::RunId;
+use crate::rules::id::{RunId, TurnId};
 use crate::rules::mail::{Injection, Mail, Point, ReceiptState, Standing};
 use crate::rules::prompt::Prompt;
 use crate::rules::record::Line;
@@ -147,6 +147,12 @@ impl Driver {
         self.run.id()
     }
 
+    /// Where the agent is, for whoever asks.
+    fn is_at(&self, turn: TurnId) {
+        let mut state = self.cell.state.lock();
+        (state.run, state.turn) = (self.run.id(), turn);
+    }
+
     /// For whoever asks what the agent is doing.
     fn begins(&self, what: ActivityKind) {
         let since = self.session.clock.now();
@@ -202,7 +208,7 @@ impl Driver {
     }
 
     async fn begin(&mut self) {
-        self.cell.state.lock().turn = 0;
+        self.is_at(0);
         let prompt = self.cell.state.lock().prompt.take();
         let trigger = match &prompt {
             Some(_) => Trigger::Prompt,

@@ -31,7 +31,7 @@ impl Driver {
         if !self.run.turn_begins(self.body.spent) {
             return;
         }
-        self.cell.state.lock().turn = self.run.turn();
+        self.is_at(self.run.turn());
         self.body.spent.turns += 1;
         let began = self.session.clock.now();
         let mut failed = 0;

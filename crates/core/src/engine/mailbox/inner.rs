@@ -17,6 +17,9 @@ pub(super) struct Inner {
     /// Messages and bytes that count against the bounds: the coordinator's own don't.
     pub(super) used_messages: u32,
     pub(super) used_bytes: u64,
+    /// Of messages that are being accepted: they have their room already.
+    pub(super) reserved_messages: u32,
+    pub(super) reserved_bytes: u64,
     pub(super) standing: Standing,
     /// What the agent was before it was woken, and whether `resume` woke it.
     pub(super) woken_from: Rest,

@@ -5,6 +5,7 @@
 
 mod inner;
 mod left;
+mod room;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -106,6 +107,8 @@ impl Default for Mailbox {
                 counts: [0; 5],
                 used_messages: 0,
                 used_bytes: 0,
+                reserved_messages: 0,
+                reserved_bytes: 0,
                 standing: Standing::Resting(Rest::Idle),
                 woken_from: Rest::Idle,
                 resumed: false,
@@ -223,8 +226,8 @@ impl Mailbox {
 
     fn publish(&self, inner: &Inner) {
         self.pending.store(inner.highest(), Ordering::Release);
-        let messages = u64::from(inner.used_messages).min(u64::MAX >> BYTES);
-        let bytes = inner.used_bytes.min((1 << BYTES) - 1);
+        let messages = u64::from(inner.used_messages + inner.reserved_messages).min(u64::MAX >> BYTES);
+        let bytes = (inner.used_bytes + inner.reserved_bytes).min((1 << BYTES) - 1);
         self.fill.store(messages << BYTES | bytes, Ordering::Release);
     }
 

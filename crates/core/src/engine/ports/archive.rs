@@ -39,6 +39,9 @@ pub struct SessionSummary {
     pub running: u64,
     /// How many agents' last run was stopped by a shutdown (`reason` of its end), and goes on when the session does.
     pub shut_down: u64,
+    /// How much of it waits that may ask for a run: queued messages, prompts of agents that
+    /// have not begun, and ends that a parent has still to be told of.
+    pub waiting: u64,
     /// The number of its last event, and when that was.
     pub last_seq: u64,
     /// When its last event was, since it began.
@@ -101,7 +104,8 @@ pub struct AgentJournal {
     pub record: AgentRecord,
     /// Its conversation, oldest first.
     pub rows: Vec<Row>,
-    /// The number of its last run; 0 before the first.
+    /// The number of its last run, which has begun or was stopped before it did (an event
+    /// `stop_requested` of a run that has no `run_started`); 0 before the first.
     pub run: RunId,
     /// The end of its last run that ended, and the number of the event that told of it.
     pub last_end: Option<(RunEnd, u64)>,
