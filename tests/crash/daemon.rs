@@ -32,6 +32,9 @@ pub(crate) struct Settings {
     pub(crate) fail_point: Option<String>,
     /// The planted fault.
     pub(crate) planted: Option<String>,
+    /// The store, for one that has everything else in other folders: no socket and no file of
+    /// the first one's is in its way.
+    pub(crate) elsewhere: Option<PathBuf>,
 }
 
 /// A daemon.
@@ -72,6 +75,10 @@ impl Daemon {
         let named = [("_MIDTURN_FAIL_POINT", &settings.fail_point), ("_MIDTURN_PLANTED", &settings.planted)];
         for (name, value) in named {
             command.envs(value.as_ref().map(|value| (name, value)));
+        }
+        if let Some(store) = &settings.elsewhere {
+            command.arg("--store").arg(store).env("XDG_STATE_HOME", world.path("elsewhere"));
+            command.env_remove("XDG_RUNTIME_DIR");
         }
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child =

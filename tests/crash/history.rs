@@ -101,7 +101,8 @@ pub(crate) async fn play(plan: &Plan, wanted: &Mutex<BTreeSet<&'static str>>) ->
     let world = World::new(dice.one_in(4))?;
     let breaches = Arc::new(Breaches::default());
     let model = Model::start(world.ground.clone(), breaches.clone()).await?;
-    let settings = Settings { model_url: model.url.clone(), fail_point: None, planted: plan.planted.clone() };
+    let settings =
+        Settings { model_url: model.url.clone(), planted: plan.planted.clone(), ..Settings::default() };
     let story = Arc::new(Story {
         world,
         breaches,
@@ -155,12 +156,15 @@ impl History {
         } else {
             self.live(&mut daemon, &end).await?;
         }
-        let with_children = self.dice.one_in(5);
+        // Who outlives a daemon and its supervisors is what this fault leaves.
+        let wanted_dead = self.settings.planted.as_deref() == Some("no_leftovers");
+        let with_children = wanted_dead || self.dice.one_in(5);
         let ended = daemon.kill(with_children).await?;
         self.ended(&end, &ended, wanted);
         if !self.model.quiet().await {
             bail!("the model server still reads what a dead daemon sent");
         }
+        self.model.prompts.lock().unwrap().next_life();
         // Now and then nobody comes after it: what it had started ends all the same.
         if !with_children && self.dice.one_in(3) {
             let story = self.story.clone();
@@ -357,7 +361,8 @@ impl History {
 
     /// A second daemon for the same store is refused.
     async fn is_the_only_one(&self, first: &Api) -> Result<()> {
-        let mut second = Daemon::start(&self.story.world, &self.settings)?;
+        let settings = Settings { elsewhere: self.story.world.store(), ..self.settings.clone() };
+        let mut second = Daemon::start(&self.story.world, &settings)?;
         if second.ready().await.is_some() {
             self.story.breaches.add(OneHolder, "a second daemon holds the store beside the first");
         }

@@ -18,6 +18,8 @@ pub(crate) struct Sent {
     pub(crate) messages: Vec<Value>,
     /// What comes before the messages.
     head: Option<[Value; 2]>,
+    /// Which daemon sent it.
+    life: u64,
 }
 
 impl Sent {
@@ -38,6 +40,8 @@ impl Sent {
 #[derive(Debug, Default)]
 pub(crate) struct Prompts {
     agents: BTreeMap<String, Sent>,
+    /// Counts the daemons.
+    life: u64,
 }
 
 impl Prompts {
@@ -47,6 +51,11 @@ impl Prompts {
 
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &Sent)> {
         self.agents.iter().map(|(name, sent)| (name.as_str(), sent))
+    }
+
+    /// All of a daemon's requests are read; the next ones are another's.
+    pub(crate) fn next_life(&mut self) {
+        self.life += 1;
     }
 
     /// A request has come: its messages without cache markers, or `None` if it is none.
@@ -69,6 +78,12 @@ impl Prompts {
         if let Err(what) = valid(&messages) {
             tell(ValidPrompts, what);
         }
+        if sent.life == self.life && grows(&messages, &sent.messages).is_ok() {
+            // One that an urgent message cut: what was sent after it, on another connection, was
+            // read before it. No daemon unlearns what it knows while it lives.
+            sent.requests = number;
+            return Some((agent, messages));
+        }
         let grown = grows(&sent.messages, &messages);
         // What was sent before was looked at before.
         let from = if grown.is_ok() { sent.messages.len() } else { 0 };
@@ -81,7 +96,7 @@ impl Prompts {
         if sent.head.as_ref().is_some_and(|before| *before != head) {
             tell(PromptsGrow, "the system prompt or the tools have changed".to_owned());
         }
-        *sent = Sent { requests: number, messages: messages.clone(), head: Some(head) };
+        *sent = Sent { requests: number, messages: messages.clone(), head: Some(head), life: self.life };
         Some((agent, messages))
     }
 }

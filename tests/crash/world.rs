@@ -51,6 +51,12 @@ impl World {
         folder.map_or_else(|| self.root.clone(), tempfile::TempDir::keep)
     }
 
+    /// The store of the daemons' project, once it is there.
+    pub(crate) fn store(&self) -> Option<PathBuf> {
+        let projects = fs::read_dir(self.path("state/midturn/projects")).ok()?;
+        projects.flatten().map(|project| project.path().join("store.db")).find(|store| store.exists())
+    }
+
     /// A command that sees this world only.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);

@@ -139,7 +139,16 @@ mod tests {
             title: title.into(),
             memo: Value::Null,
         };
-        SessionSummary { record, epoch: 1, agents: 3, running, shut_down: 0, waiting: 0, last_seq: 9, last_t: Micros(5) }
+        SessionSummary {
+            record,
+            epoch: 1,
+            agents: 3,
+            running,
+            shut_down: 0,
+            waiting: 0,
+            last_seq: 9,
+            last_t: Micros(5),
+        }
     }
 
     fn all() -> Vec<SessionSummary> {

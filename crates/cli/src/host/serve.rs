@@ -94,6 +94,8 @@ fn is_to_go_on(summary: &SessionSummary, project: &Project) -> bool {
 fn is_ours(summary: &SessionSummary, memo: &Memo, project: &Project) -> bool {
     match project.store() {
         StoreAt::File(_) => true,
-        StoreAt::Postgres(_) => memo.machine == carry::machine() && project.holds(summary.record.folder.as_ref()),
+        StoreAt::Postgres(_) => {
+            memo.machine == carry::machine() && project.holds(summary.record.folder.as_ref())
+        }
     }
 }

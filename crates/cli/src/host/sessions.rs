@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use midturn_core::engine::SpawnError;
-use midturn_core::fail;
 use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::engine::ports::{Archive, Observer};
+use midturn_core::fail;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_server::{Feed, Host, HostError, Live, Metrics, NewAgent, NewSession};
 use midturn_store::SqlArchive;
@@ -239,7 +239,9 @@ fn resume_stopped(begun: &Begun) -> Vec<AgentName> {
 /// What a dead process left running of this session is ended before anything else runs.
 async fn end_leftovers(id: &SessionId) -> Result<(), Failure> {
     let ended = leftovers::end(id).await.map_err(|error| {
-        Failure::failed(format!("commands of session {id} may still be running, so it doesn't go on: {error}"))
+        Failure::failed(format!(
+            "commands of session {id} may still be running, so it doesn't go on: {error}"
+        ))
     })?;
     if ended > 0 {
         tracing::warn!(session = %id, ended, "processes that a dead coordinator left were ended");
@@ -320,13 +322,9 @@ async fn spawn(begun: &Begun, agent: NewAgent) -> Result<(), HostError> {
     if coordinator.agent(parent.as_str()).is_none() {
         return Err(HostError::NotFound(format!("there is no agent `{parent}` to be the parent")));
     }
-    let mut spec = midturn_core::engine::Templates::resolve(
-        &*begun.team,
-        &agent.name,
-        agent.agent.as_deref(),
-        &parent,
-    )
-    .map_err(HostError::Invalid)?;
+    let mut spec =
+        midturn_core::engine::Templates::resolve(&*begun.team, &agent.name, agent.agent.as_deref(), &parent)
+            .map_err(HostError::Invalid)?;
     spec.parent = Some(parent);
     spec.prompt = agent.prompt;
     coordinator.spawn_agent(spec).await.map_err(|error| {

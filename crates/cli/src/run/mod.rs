@@ -48,22 +48,19 @@ pub fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
     let task = prepare::task(&args.task)?;
     let prepared = prepare::prepare(&args.layer, env, &Earlier::default())?;
     let project = Project::of(&prepared.folder, &args.store, env)?;
-    attended(args.json, env, async |attended| {
-        match holding::open(&project).await? {
-            Opened::Theirs(_) => {
-                attended.tell_notes(&prepared);
-                client::remote_run(task, &prepared.layer, &project, attended).await
-            }
-            Opened::Ours(holding) => {
-                let carrier =
-                    Arc::new(Carrier::new(holding, env, &prepared.layer));
-                attended.tell_notes(&prepared);
-                let answering = Answering::start(&project, carrier.clone(), None).await?;
-                let begun = carrier.begin_with(task, prepared, vec![attended.console.clone()]).await?;
-                let end = attended.steer(&carrier, begun).await;
-                answering.end().await;
-                Ok(end)
-            }
+    attended(args.json, env, async |attended| match holding::open(&project).await? {
+        Opened::Theirs(_) => {
+            attended.tell_notes(&prepared);
+            client::remote_run(task, &prepared.layer, &project, attended).await
+        }
+        Opened::Ours(holding) => {
+            let carrier = Arc::new(Carrier::new(holding, env, &prepared.layer));
+            attended.tell_notes(&prepared);
+            let answering = Answering::start(&project, carrier.clone(), None).await?;
+            let begun = carrier.begin_with(task, prepared, vec![attended.console.clone()]).await?;
+            let end = attended.steer(&carrier, begun).await;
+            answering.end().await;
+            Ok(end)
         }
     })
 }
@@ -133,7 +130,9 @@ impl Attended {
         }
         self.console.tell(
             Tone::Plain,
-            format!("{working} more at work that others have begun here; waiting for them, Ctrl-C stops them"),
+            format!(
+                "{working} more at work that others have begun here; waiting for them, Ctrl-C stops them"
+            ),
         );
         tokio::select! {
             () = self.interrupted.cancelled() => {}

@@ -79,12 +79,7 @@ fn real(name: &str, config: &Config, env: &Env) -> Result<Models, Failure> {
     })
 }
 
-fn scripted(
-    name: &str,
-    path: &Path,
-    clock: &Arc<dyn Clock>,
-    earlier: &Earlier,
-) -> Result<Models, Failure> {
+fn scripted(name: &str, path: &Path, clock: &Arc<dyn Clock>, earlier: &Earlier) -> Result<Models, Failure> {
     let scenario = midturn_scenario::file::load(path).map_err(|error| Failure::usage(error.to_string()))?;
     let lead = scenario.agents.iter().find(|agent| agent.role == Role::Lead && agent.model.is_some());
     let lead = lead.map(|agent| agent.name.clone()).ok_or_else(|| {

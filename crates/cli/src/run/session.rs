@@ -42,11 +42,7 @@ enum Over {
 
 impl Session {
     /// Steers the run by what is typed until it is over; then stops what is left and reports.
-    pub async fn steer(
-        &self,
-        mut lines: mpsc::Receiver<Typed>,
-        interrupted: CancellationToken,
-    ) -> End {
+    pub async fn steer(&self, mut lines: mpsc::Receiver<Typed>, interrupted: CancellationToken) -> End {
         let over = self.until_over(&mut lines, &interrupted).await;
         if over == Over::Interrupted {
             self.console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once");
