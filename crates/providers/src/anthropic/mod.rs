@@ -56,7 +56,7 @@ mod tests {
     fn turn(n: usize) -> [Arc<Entry>; 2] {
         let reply = Reply { blocks: vec![Block::Text(format!("reply {n}"))], ..Reply::default() };
         let user = Entry::User(Injected::prompt(format!("prompt {n} {}", "x".repeat(500))));
-        [Arc::new(user), Arc::new(Entry::Assistant(reply))]
+        [Arc::new(user), Arc::new(Entry::Assistant(reply.into()))]
     }
 
     fn body(model: &mut Anthropic, entries: &[Arc<Entry>]) -> Chunks {
