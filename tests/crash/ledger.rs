@@ -212,7 +212,9 @@ impl AgentLog {
             "agent_closed" => self.is_closed = true,
             _ => {}
         }
-        if run != self.run {
+        // A stop may find an agent that was woken and has not begun (docs/decisions/0012).
+        let stops_the_next = event["type"] == "stop_requested" && !self.is_open && run == self.run + 1;
+        if run != self.run && !stops_the_next {
             return Err(format!("the agent is at run {}", self.run));
         }
         self.in_a_run(kind, event)

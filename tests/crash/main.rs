@@ -43,7 +43,7 @@ const LIVES: u64 = 25;
 /// How many histories go on beside each other: a daemon waits for its disk most of the time.
 const BESIDE: usize = 3;
 /// How often a daemon with a planted fault is killed at most until the fault has to be found.
-const FAULT_CYCLES: u64 = 160;
+const FAULT_CYCLES: u64 = 480;
 /// The lives of a history with a planted fault: its end tells most.
 const FAULT_LIVES: u64 = 8;
 

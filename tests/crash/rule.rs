@@ -97,7 +97,7 @@ impl Conversation<'_> {
         match mixed(self.number() ^ 1) % 24 {
             0 | 1 => Manner::Overloaded,
             2 => Manner::Broken,
-            3 => Manner::Refused,
+            3 | 10 => Manner::Refused,
             4..8 => Manner::Slowly,
             8 | 9 => Manner::Late,
             _ => Manner::AtOnce,

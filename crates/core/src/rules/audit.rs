@@ -78,8 +78,10 @@ impl Agent {
             | EventKind::ModelRetry { .. }
             | EventKind::ToolStarted { .. }
             | EventKind::ToolFinished { .. }
-            | EventKind::MessageInjected { .. }
-            | EventKind::StopRequested { .. } => self.in_run(run)?,
+            | EventKind::MessageInjected { .. } => self.in_run(run)?,
+            // It may find an agent that was woken and has not begun (docs/decisions/0012).
+            EventKind::StopRequested { .. } if !self.running && run == self.run + 1 => {}
+            EventKind::StopRequested { .. } => self.in_run(run)?,
             EventKind::SessionStarted { .. }
             | EventKind::AgentSpawned { .. }
             | EventKind::MessageQueued { .. }
