@@ -212,9 +212,11 @@ impl AgentLog {
             "agent_closed" => self.is_closed = true,
             _ => {}
         }
-        // A stop may find an agent that was woken and has not begun (docs/decisions/0012).
-        let stops_the_next = event["type"] == "stop_requested" && !self.is_open && run == self.run + 1;
-        if run != self.run && !stops_the_next {
+        // Mail and a stop may find an agent that was woken and has not begun (docs/decisions/0012).
+        let from_outside =
+            kind == "stop_requested" || kind.starts_with("message_") && kind != "message_injected";
+        let is_the_next = from_outside && !self.is_open && run == self.run + 1;
+        if run != self.run && !is_the_next {
             return Err(format!("the agent is at run {}", self.run));
         }
         self.in_a_run(kind, event)
