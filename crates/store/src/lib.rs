@@ -7,7 +7,7 @@
 //! and gives back what it was given, byte for byte. The tables are described for other
 //! programs in docs/store.md.
 //!
-//! There is one set of queries. What differs between the two databases is in [`db`]: how a
+//! There is one set of queries. What differs between the two databases is in `db`: how a
 //! placeholder is written, how a snapshot is begun, and what the fence locks.
 
 mod archive;
