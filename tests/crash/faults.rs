@@ -31,7 +31,8 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("reports_are_not_owed", &[EndsAreTold]),
     fault("partial_replies_are_whole", &[ValidPrompts, PromptsGrow]),
     // Not believed, or not read, by the next process.
-    fault("queue_is_cleared_on_error", &[NothingLost, InOrder]),
+    // What is gone is also not told (an end), accepted again when it is repeated, or then read late.
+    fault("queue_is_cleared_on_error", &[NothingLost, InOrder, EndsAreTold, NothingDoubled, TrueReceipts]),
     fault("mail_is_turned_round", &[InOrder]),
     fault("last_mail_is_dropped", &[NothingLost, NothingDoubled]),
     fault("last_mail_is_doubled", &[NothingDoubled, OneHistory, TrueReceipts]),
