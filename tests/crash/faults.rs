@@ -34,7 +34,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     // What is gone is also not told (an end), accepted again when it is repeated, or then read late.
     fault("queue_is_cleared_on_error", &[NothingLost, InOrder, EndsAreTold, NothingDoubled, TrueReceipts]),
     fault("mail_is_turned_round", &[InOrder]),
-    fault("last_mail_is_dropped", &[NothingLost, NothingDoubled]),
+    fault("last_mail_is_dropped", &[NothingLost, InOrder, EndsAreTold, NothingDoubled, TrueReceipts]),
     fault("last_mail_is_doubled", &[NothingDoubled, OneHistory, TrueReceipts]),
     fault("settled_mail_is_forgotten", &[NothingDoubled, NothingLost, TrueReceipts]),
     fault("started_calls_look_unstarted", &[TrueResults]),
