@@ -14,43 +14,55 @@ use super::session::{AgentCell, Session};
 use crate::fail;
 use crate::rules::conversation::MessageKey;
 use crate::rules::id::{AgentName, MessageId, RunId};
-use crate::rules::mail::{End, Mail, MailKind, ReceiptState, Relation, ReturnReason, Sender, Urgency};
+use crate::rules::mail::{
+    End, Mail, MailKind, ReceiptState, Refusal, Relation, ReturnReason, Sender, Urgency,
+};
 use crate::rules::time::Micros;
 
+/// Room in an agent's mailbox, kept for one message until it has arrived or never will.
+pub(crate) struct Room {
+    of: Arc<AgentCell>,
+    bytes: usize,
+}
+
+impl Room {
+    /// Keeps room for a message of so many bytes.
+    pub(crate) fn reserve(of: &Arc<AgentCell>, bytes: usize) -> Result<Self, Refusal> {
+        of.mailbox.reserve(&of.name, bytes, &of.settings)?;
+        Ok(Self { of: of.clone(), bytes })
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.of.mailbox.release(self.bytes);
+    }
+}
+
 /// Records that a message is accepted, puts it into the mailbox in the order in which it was
-/// recorded, and wakes whoever it wakes.
+/// recorded, and wakes whoever it wakes. The `room` that was kept for it is given back.
 pub(crate) async fn deliver(
     session: &Arc<Session>,
     to: &Arc<AgentCell>,
     mail: &Arc<Mail>,
     relation: Relation,
     draft: Draft,
-    reserved: bool,
+    room: Option<Room>,
 ) -> Result<(), StoreError> {
     let pushed = Arc::new(OnceLock::new());
     let arrives = {
         let (to, mail, pushed) = (to.clone(), mail.clone(), pushed.clone());
         move || {
-            if reserved {
-                to.mailbox.release(mail.text.len());
-            }
             pushed.get_or_init(|| to.mailbox.push(mail, relation));
+            // Only now: meanwhile nobody else may have its place.
+            drop(room);
         }
     };
-    if let Err(error) = session.journal.record(draft.then(arrives)).await {
-        if reserved {
-            to.mailbox.release(mail.text.len());
-        }
-        return Err(error);
-    }
+    session.journal.record(draft.then(arrives)).await?;
     fail::point("mail_delivered");
     match pushed.get() {
         Some(Pushed::Returned(reason)) => {
-            let mut draft = Draft::default();
-            draft.returns(std::slice::from_ref(mail), *reason, &to.place());
-            if let Err(error) = session.journal.record(draft).await {
-                tracing::error!(%error, "a returned message is not recorded");
-            }
+            came_back(session, to, mail, *reason).await;
             return Ok(());
         }
         Some(Pushed::Wake) => start_driver(session, to),
@@ -60,6 +72,15 @@ pub(crate) async fn deliver(
         expire(session, to, mail.clone(), at);
     }
     Ok(())
+}
+
+/// The receiver's standing sends it back.
+async fn came_back(session: &Session, to: &AgentCell, mail: &Arc<Mail>, reason: ReturnReason) {
+    let mut draft = Draft::default();
+    draft.returns(std::slice::from_ref(mail), reason, &to.place());
+    if let Err(error) = session.journal.record(draft).await {
+        tracing::error!(%error, "a returned message is not recorded");
+    }
 }
 
 /// Returns a message at its instant, if it is then still queued. The timer goes when the
@@ -169,7 +190,7 @@ async fn end_of(session: &Arc<Session>, about: &AgentName, parent: &AgentName, r
     session.journal.receipts.open(&key, parent, Asked::of(&accepted));
     let mut draft = Draft::default();
     draft.accepts(accepted, to.place());
-    if let Err(error) = deliver(session, &to, &mail, Relation::Coordinator, draft, false).await {
+    if let Err(error) = deliver(session, &to, &mail, Relation::Coordinator, draft, None).await {
         session.journal.receipts.forget(&key, parent);
         tracing::error!(%error, "the end of a subagent is not recorded");
     }

@@ -102,7 +102,8 @@ impl Draft {
 
     /// Whether there is nothing to record.
     pub(crate) fn is_empty(&self) -> bool {
-        self.accepted.is_empty()
+        self.agents.is_empty()
+            && self.accepted.is_empty()
             && self.receipts.is_empty()
             && self.rows.is_empty()
             && self.ends.is_empty()
@@ -181,6 +182,7 @@ impl Journal {
         fail::point("submitted");
         if let Err(error) = commit.await {
             self.broken.get_or_init(|| error.clone());
+            self.give_up(ticket);
             return Err(error);
         }
         fail::point("durable");
@@ -202,6 +204,17 @@ impl Journal {
         let ticket = queue.tickets;
         queue.waiting.push_back(Submitted { ticket, transaction: transaction.clone(), then });
         Ok((ticket, self.store.submit(transaction)))
+    }
+
+    /// Nothing from this ticket on counts, nor happens; what was before it may still be told.
+    fn give_up(&self, ticket: u64) {
+        let given_up: Vec<Submitted> = {
+            let mut queue = self.queue.lock();
+            let first = queue.waiting.partition_point(|submitted| submitted.ticket < ticket);
+            queue.waiting.drain(first..).collect()
+        };
+        // What they hold (room in mailboxes, say) goes without the lock.
+        drop(given_up);
     }
 
     /// Tells everything up to this ticket that is not told yet: it is durable, because

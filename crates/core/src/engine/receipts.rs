@@ -69,19 +69,17 @@ struct Receiver {
     accepting: Option<watch::Sender<()>>,
 }
 
-/// What became of the claim to send a message of an id to a receiver.
+/// An id that was claimed for a receiver.
 #[derive(Debug)]
 pub(crate) enum Claim {
-    /// It is new: whoever claimed it has it accepted, or forgets it.
+    /// It is new: whoever claimed it has the message accepted, or forgets it ([`Receipts::forget`]).
     New(Receipt),
     /// The same message is accepted already.
     Earlier(Receipt),
-    /// The same message is on its way to being accepted. When that is [`decided`] claim again.
-    Accepting(watch::Receiver<()>),
 }
 
-/// Waits until it is decided whether the earlier message is accepted.
-pub(crate) async fn decided(mut accepting: watch::Receiver<()>) {
+/// Waits until it is decided whether a message is accepted.
+async fn decided(mut accepting: watch::Receiver<()>) {
     // It never changes, it only goes: that is the news.
     while accepting.changed().await.is_ok() {}
 }
@@ -115,26 +113,27 @@ impl Receipts {
         asked: &Asked,
     ) -> Result<Option<Receipt>, Refusal> {
         let inner = self.inner.lock();
-        let Some(sent) = inner.sent.get(key) else { return Ok(None) };
-        if sent.asked != *asked {
-            return Err(Refusal::DuplicateId(key.id.clone()));
-        }
-        Ok(sent.told().find(|receiver| receiver.name == *to).map(|receiver| receiver.receipt(&key.id)))
+        let sent = inner.same(key, asked)?;
+        let receiver = sent.and_then(|sent| sent.told().find(|receiver| receiver.name == *to));
+        Ok(receiver.map(|receiver| receiver.receipt(&key.id)))
     }
 
-    /// Claims an id for a receiver. Of two who send the same at once one has the claim; the same
-    /// id for something else is refused.
-    pub(crate) fn claim(&self, key: &MessageKey, to: &AgentName, asked: Asked) -> Result<Claim, Refusal> {
-        let mut inner = self.inner.lock();
-        let Some(sent) = inner.sent.get(key) else { return Ok(Claim::New(inner.open(key, to, asked))) };
-        if sent.asked != asked {
-            return Err(Refusal::DuplicateId(key.id.clone()));
+    /// Claims an id for a receiver. Of two who send the same at once one has the claim, and the
+    /// other waits until it is decided whether that one is accepted: a receipt never claims more
+    /// than is durable. The same id for something else is refused.
+    pub(crate) async fn claim(
+        &self,
+        key: &MessageKey,
+        to: &AgentName,
+        asked: &Asked,
+    ) -> Result<Claim, Refusal> {
+        loop {
+            let claimed = self.inner.lock().claim(key, to, asked)?;
+            match claimed {
+                Ok(claim) => return Ok(claim),
+                Err(accepting) => decided(accepting).await,
+            }
         }
-        Ok(match sent.receivers.iter().find(|receiver| receiver.name == *to) {
-            None => Claim::New(inner.open(key, to, asked)),
-            Some(Receiver { accepting: Some(accepting), .. }) => Claim::Accepting(accepting.subscribe()),
-            Some(receiver) => Claim::Earlier(receiver.receipt(&key.id)),
-        })
     }
 
     /// A receipt for a message of the coordinator's own that is about to be accepted.
@@ -171,11 +170,11 @@ impl Receipts {
         self.inner.lock().counter = number;
     }
 
-    /// Forgets a message that was not accepted after all.
+    /// Forgets a message that was not accepted after all. One that was stays.
     pub(crate) fn forget(&self, key: &MessageKey, to: &AgentName) {
         let mut inner = self.inner.lock();
         if let Some(sent) = inner.sent.get_mut(key) {
-            sent.receivers.retain(|receiver| receiver.name != *to);
+            sent.receivers.retain(|receiver| receiver.name != *to || receiver.accepting.is_none());
             if sent.receivers.is_empty() {
                 inner.sent.remove(key);
             }
@@ -235,6 +234,31 @@ impl Receiver {
 }
 
 impl Inner {
+    /// What was sent with this id, if that asked for the same.
+    fn same(&self, key: &MessageKey, asked: &Asked) -> Result<Option<&Sent>, Refusal> {
+        match self.sent.get(key) {
+            Some(sent) if sent.asked != *asked => Err(Refusal::DuplicateId(key.id.clone())),
+            same => Ok(same),
+        }
+    }
+
+    /// A claim; or the same message is on its way to being accepted, and when that is decided
+    /// it may be claimed again.
+    fn claim(
+        &mut self,
+        key: &MessageKey,
+        to: &AgentName,
+        asked: &Asked,
+    ) -> Result<Result<Claim, watch::Receiver<()>>, Refusal> {
+        let sent = self.same(key, asked)?;
+        let receiver = sent.and_then(|sent| sent.receivers.iter().find(|receiver| receiver.name == *to));
+        Ok(match receiver {
+            None => Ok(Claim::New(self.open(key, to, asked.clone()))),
+            Some(Receiver { accepting: Some(accepting), .. }) => Err(accepting.subscribe()),
+            Some(receiver) => Ok(Claim::Earlier(receiver.receipt(&key.id))),
+        })
+    }
+
     /// A receipt for a message that is about to be accepted. Nobody else sees it before it is.
     fn open(&mut self, key: &MessageKey, to: &AgentName, asked: Asked) -> Receipt {
         let (state, told) = watch::channel(ReceiptState::Queued);

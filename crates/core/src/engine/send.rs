@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::deliver;
+use super::deliver::{self, Room};
 use super::journal::Draft;
 use super::ports::store::Accepted;
-use super::receipts::{Asked, Claim, Receipt, decided};
+use super::receipts::{Asked, Claim, Receipt};
 use super::session::{AgentCell, Session};
 use crate::rules::conversation::MessageKey;
 use crate::rules::event::{EventKind, Place};
@@ -123,12 +123,18 @@ pub(crate) fn known(
     session.journal.receipts.known(&key, &to.name, &asked(message))
 }
 
-/// A message's id, claimed for a receiver.
-enum Claimed {
-    /// It is ours to have accepted.
-    New(Receipt),
-    /// The same message was accepted before.
-    Earlier(Receipt),
+/// An id that was claimed and is free again when this goes, unless its message is accepted by
+/// then: whoever waits for that claims it anew.
+struct Claimed {
+    session: Arc<Session>,
+    key: MessageKey,
+    to: AgentName,
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        self.session.journal.receipts.forget(&self.key, &self.to);
+    }
 }
 
 struct Sending<'a> {
@@ -169,43 +175,36 @@ impl Sending<'_> {
     }
 
     async fn to_agent(&self, to: &Arc<AgentCell>) -> (Result<Receipt, Refusal>, bool) {
-        let receipt = match self.claimed(to).await {
-            Ok(Claimed::New(receipt)) => receipt,
-            Ok(Claimed::Earlier(receipt)) => return (Ok(receipt), false),
+        let receipts = &self.session.journal.receipts;
+        let receipt = match receipts.claim(&self.key(), &to.name, &asked(self.message)).await {
+            Ok(Claim::New(receipt)) => receipt,
+            Ok(Claim::Earlier(receipt)) => return (Ok(receipt), false),
             Err(refusal) => return (Err(refusal), false),
         };
-        let (mail, reserved) = match self.checked(to) {
-            Ok((mail, reserved)) => (Arc::new(mail), reserved),
-            Err(refusal) => {
-                self.session.journal.receipts.forget(&self.key(), &to.name);
-                return (Err(refusal), false);
-            }
+        let claimed = Claimed { session: self.session.clone(), key: self.key(), to: to.name.clone() };
+        let (mail, room) = match self.checked(to) {
+            Ok(checked) => checked,
+            Err(refusal) => return (Err(refusal), false),
         };
         let replaced = self.replaced();
         let too_late = self.message.supersedes.is_some() && replaced.is_none();
-        (self.accept(to, mail, reserved, replaced).await.map(|()| receipt), too_late)
+        let address = self.message.to.as_str().into();
+        let accepted = Accepted { mail, address, urgency: self.message.urgency };
+        let accepting = Accepting { claimed, to: to.clone(), accepted, room, replaced };
+        // Who sends may be gone before it is done (a call that is given up, a client that
+        // hangs up): what is durable is delivered all the same.
+        let done = self.session.tasks.spawn(accepting.run()).await;
+        let done = done.unwrap_or_else(|error| Err(Refusal::Store(error.to_string())));
+        (done.map(|()| receipt), too_late)
     }
 
     fn key(&self) -> MessageKey {
         MessageKey { from: self.message.from.clone(), id: self.id.clone() }
     }
 
-    /// Claims the message's id. One that is being accepted is waited for: a receipt never
-    /// claims more than is durable.
-    async fn claimed(&self, to: &AgentCell) -> Result<Claimed, Refusal> {
-        let asked = asked(self.message);
-        loop {
-            match self.session.journal.receipts.claim(&self.key(), &to.name, asked.clone())? {
-                Claim::New(receipt) => return Ok(Claimed::New(receipt)),
-                Claim::Earlier(receipt) => return Ok(Claimed::Earlier(receipt)),
-                Claim::Accepting(accepting) => decided(accepting).await,
-            }
-        }
-    }
-
-    /// Everything that can be wrong with a message, before anything is changed; and whether
-    /// room is kept for it.
-    fn checked(&self, to: &AgentCell) -> Result<(Mail, bool), Refusal> {
+    /// Everything that can be wrong with a message, before anything is changed; and the room
+    /// that is kept for it, if it needs any.
+    fn checked(&self, to: &Arc<AgentCell>) -> Result<(Arc<Mail>, Option<Room>), Refusal> {
         let message = self.message;
         if matches!(&message.from, Sender::Agent(name) if *name == to.name) {
             return Err(Refusal::ToSelf);
@@ -215,9 +214,7 @@ impl Sending<'_> {
         let urgency = self.urgency(to)?;
         self.within_rate(to, urgency)?;
         let needs_room = !self.frees_room(to) && !self.returns_at_once(to);
-        if needs_room {
-            to.mailbox.reserve(&to.name, message.text.len(), &to.settings)?;
-        }
+        let room = needs_room.then(|| Room::reserve(to, message.text.len())).transpose()?;
         let mail = Mail {
             id: self.id.clone(),
             from: message.from.clone(),
@@ -228,7 +225,7 @@ impl Sending<'_> {
             only_run: message.only_run,
             expires_at: message.expires_after.map(|span| self.session.clock.now().after(span)),
         };
-        Ok((mail, needs_room))
+        Ok((Arc::new(mail), room))
     }
 
     fn urgency(&self, to: &AgentCell) -> Result<Urgency, Refusal> {
@@ -281,38 +278,21 @@ impl Sending<'_> {
             Some((cell, mail))
         })
     }
-
-    async fn accept(
-        &self,
-        to: &Arc<AgentCell>,
-        mail: Arc<Mail>,
-        reserved: bool,
-        replaced: Option<(Arc<AgentCell>, Arc<Mail>)>,
-    ) -> Result<(), Refusal> {
-        let address = self.message.to.as_str().into();
-        let accepted = Accepted { mail, address, urgency: self.message.urgency };
-        let accepting =
-            Accepting { session: self.session.clone(), to: to.clone(), accepted, reserved, replaced };
-        // Who sends may be gone before it is done (a call that is given up, a client that
-        // hangs up): what is durable is delivered all the same.
-        let done = self.session.tasks.spawn(accepting.run()).await;
-        done.map_err(|error| Refusal::Store(error.to_string()))?
-    }
 }
 
 /// A message that has its receipt and is to be made durable and delivered.
 struct Accepting {
-    session: Arc<Session>,
+    claimed: Claimed,
     to: Arc<AgentCell>,
     accepted: Accepted,
-    /// Whether room is kept for it.
-    reserved: bool,
+    room: Option<Room>,
     replaced: Option<(Arc<AgentCell>, Arc<Mail>)>,
 }
 
 impl Accepting {
     async fn run(self) -> Result<(), Refusal> {
-        let Self { session, to, accepted, reserved, replaced } = self;
+        let Self { claimed, to, accepted, room, replaced } = self;
+        let session = &claimed.session;
         let mail = accepted.mail.clone();
         let mut draft = Draft::default();
         if let Some((cell, old)) = &replaced {
@@ -320,9 +300,7 @@ impl Accepting {
         }
         draft.accepts(accepted, to.place());
         let relation = session.relation(&mail.from, &to);
-        if let Err(error) = deliver::deliver(&session, &to, &mail, relation, draft, reserved).await {
-            let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
-            session.journal.receipts.forget(&key, &to.name);
+        if let Err(error) = deliver::deliver(session, &to, &mail, relation, draft, room).await {
             if let Some((cell, old)) = replaced {
                 cell.mailbox.restore(vec![old]);
             }

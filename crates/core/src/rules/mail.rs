@@ -324,6 +324,23 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// All words of the wire.
+    pub const CODES: [&str; 13] = [
+        "unknown_agent",
+        "to_self",
+        "empty",
+        "too_large",
+        "urgent_not_allowed",
+        "urgent_rate",
+        "mailbox_full",
+        "stale_run",
+        "duplicate_id",
+        "unknown_message",
+        "invalid_name",
+        "no_parent",
+        "store",
+    ];
+
     /// The word of the wire, stable.
     pub fn code(&self) -> &'static str {
         match self {
@@ -483,6 +500,27 @@ mod tests {
         assert_eq!(urgency(Role::Subagent, Relation::Person), Urgency::NextBoundary);
         assert_eq!(urgency(Role::Subagent, Relation::Ancestor), Urgency::NextBoundary);
         assert_eq!(urgency(Role::Subagent, Relation::Other), Urgency::AfterTools);
+    }
+
+    #[test]
+    fn every_refusal_has_its_word_and_every_word_a_refusal() {
+        let (name, text) = (AgentName::new("a").unwrap(), || "a".to_owned());
+        let all = [
+            Refusal::UnknownAgent(text()),
+            Refusal::ToSelf,
+            Refusal::Empty,
+            Refusal::TooLarge { bytes: 2, limit: 1 },
+            Refusal::UrgentNotAllowed,
+            Refusal::UrgentRate(1),
+            Refusal::MailboxFull(name),
+            Refusal::StaleRun { asked: 1, current: 2 },
+            Refusal::DuplicateId(MessageId::new("m")),
+            Refusal::UnknownMessage(MessageId::new("m")),
+            Refusal::BadName(AgentName::new("").unwrap_err()),
+            Refusal::NoParent(text()),
+            Refusal::Store(text()),
+        ];
+        assert_eq!(all.map(|refusal| refusal.code()), Refusal::CODES);
     }
 
     #[test]

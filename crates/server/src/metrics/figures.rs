@@ -66,7 +66,7 @@ impl Default for Figures {
             stop_seconds: Family::new_with_constructor(Spread::of_stops),
             partial_reply_tokens: Family::new_with_constructor(Spread::of_tokens),
             messages_accepted: zeros("urgency", Urgency::ALL.map(Urgency::as_str)),
-            messages_refused: zeros("reason", words::REFUSALS),
+            messages_refused: zeros("reason", words::refusals()),
             messages_injected: zeros("point", POINTS.map(Point::as_str)),
             messages_answered: Counter::default(),
             messages_returned: zeros("reason", words::RETURNS.map(words::returned)),
@@ -95,7 +95,7 @@ const OUTPUT: &str = "output";
 const UNTIL_CUT: &str = "cut";
 const UNTIL_END: &str = "end";
 
-fn zeros<const N: usize>(label: &'static str, words: [&'static str; N]) -> Counters {
+fn zeros(label: &'static str, words: impl IntoIterator<Item = &'static str>) -> Counters {
     let counters = Counters::default();
     for word in words {
         drop(counters.get_or_create(&[(label, word)]));
@@ -327,7 +327,7 @@ impl Figures {
         let by_point = POINTS.iter().filter_map(|p| Some((p.as_str(), waits(&Urgency::ALL, &[*p])?)));
         MessageStats {
             accepted: total(&self.messages_accepted, "urgency", Urgency::ALL.map(Urgency::as_str)),
-            refused: total(&self.messages_refused, "reason", words::REFUSALS),
+            refused: total(&self.messages_refused, "reason", words::refusals()),
             injected: total(&self.messages_injected, "point", POINTS.map(Point::as_str)),
             answered: self.messages_answered.get(),
             returned: total(&self.messages_returned, "reason", words::RETURNS.map(words::returned)),
@@ -362,15 +362,15 @@ fn counted(counters: &Counters, label: &'static str, word: &'static str) -> u64 
     counters.get(&[(label, word)]).map_or(0, |counter| counter.get())
 }
 
-fn each<const N: usize>(
+fn each(
     counters: &Counters,
     label: &'static str,
-    words: [&'static str; N],
+    words: impl IntoIterator<Item = &'static str>,
 ) -> impl Iterator<Item = (&'static str, u64)> {
     words.into_iter().map(move |word| (word, counted(counters, label, word)))
 }
 
-fn total<const N: usize>(counters: &Counters, label: &'static str, words: [&'static str; N]) -> u64 {
+fn total(counters: &Counters, label: &'static str, words: impl IntoIterator<Item = &'static str>) -> u64 {
     each(counters, label, words).map(|(_, count)| count).sum()
 }
 

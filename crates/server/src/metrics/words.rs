@@ -4,7 +4,7 @@
 
 use midturn_core::rules::conversation::{InterruptReason, ToolStatus};
 use midturn_core::rules::event::{Outcome, Trigger};
-use midturn_core::rules::mail::ReturnReason;
+use midturn_core::rules::mail::{Refusal, ReturnReason};
 
 /// A label: its name and its word.
 pub(super) type Label = (&'static str, &'static str);
@@ -44,22 +44,9 @@ pub(super) const RETURNS: [ReturnReason; 6] = [
 ];
 
 /// The codes of refusals (semantics.md, section 8), and one for what is none of them.
-pub(super) const REFUSALS: [&str; 14] = [
-    "unknown_agent",
-    "to_self",
-    "empty",
-    "too_large",
-    "urgent_not_allowed",
-    "urgent_rate",
-    "mailbox_full",
-    "stale_run",
-    "duplicate_id",
-    "unknown_message",
-    "invalid_name",
-    "no_parent",
-    "store",
-    OTHER,
-];
+pub(super) fn refusals() -> impl Iterator<Item = &'static str> {
+    Refusal::CODES.into_iter().chain([OTHER])
+}
 
 const OTHER: &str = "other";
 
@@ -112,7 +99,7 @@ pub(super) fn returned(reason: ReturnReason) -> &'static str {
 }
 
 pub(super) fn refusal(code: &str) -> &'static str {
-    REFUSALS.into_iter().find(|known| *known == code).unwrap_or(OTHER)
+    Refusal::CODES.into_iter().find(|known| *known == code).unwrap_or(OTHER)
 }
 
 pub(super) fn trigger(trigger: &Trigger) -> &'static str {

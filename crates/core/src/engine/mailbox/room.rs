@@ -17,11 +17,11 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Gives the room of a message back: it arrives now, or never.
+    /// Gives room back that was kept for a message of so many bytes.
     pub(crate) fn release(&self, bytes: usize) {
         let mut inner = self.inner.lock();
-        inner.reserved_messages = inner.reserved_messages.saturating_sub(1);
-        inner.reserved_bytes = inner.reserved_bytes.saturating_sub(bytes as u64);
+        inner.reserved_messages -= 1;
+        inner.reserved_bytes -= bytes as u64;
         self.publish(&inner);
     }
 }

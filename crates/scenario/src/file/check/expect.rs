@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
+use midturn_core::rules::mail::Refusal;
 use midturn_core::rules::time::{Micros, Span};
 use serde_json::Value;
 
@@ -15,23 +16,6 @@ use crate::error::{Error, Place};
 use crate::scenario::{
     Claim, Ended, Expectation, FileClaim, InjectedClaim, MessageClaim, Pattern, PromptClaim, RunClaim, Tools,
 };
-
-/// The words of a refused message (semantics.md, sections 2, 3, 7 and 8).
-const REFUSALS: [&str; 13] = [
-    "unknown_agent",
-    "to_self",
-    "empty",
-    "too_large",
-    "urgent_not_allowed",
-    "urgent_rate",
-    "mailbox_full",
-    "stale_run",
-    "duplicate_id",
-    "unknown_message",
-    "invalid_name",
-    "no_parent",
-    "store",
-];
 
 const KINDS: &str = "exactly one of agent, message, prompt, never, event and file";
 
@@ -148,9 +132,9 @@ fn message(known: &Known<'_>, raw: &At<RawExpect>, id: &At<String>) -> Result<Me
     known.message(id)?;
     let value = &raw.value;
     if let Some(reason) = &value.refused
-        && !REFUSALS.contains(&reason.value.as_str())
+        && !Refusal::CODES.contains(&reason.value.as_str())
     {
-        return Err(known.source.unknown(reason.place, "reason", &reason.value, REFUSALS));
+        return Err(known.source.unknown(reason.place, "reason", &reason.value, Refusal::CODES));
     }
     let claim = MessageClaim {
         message: MessageId::new(id.value.as_str()),
