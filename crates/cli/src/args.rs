@@ -1,7 +1,9 @@
 //! The command line's form: commands, options and their help. It decides nothing.
 
 mod client;
+mod doctor;
 mod history;
+mod safety;
 mod serve;
 
 use std::path::PathBuf;
@@ -9,9 +11,12 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use client::{
-    AgentArgs, ClientArgs, Level, PsArgs, SendArgs, StatsArgs, StopArgs, WaitState, WatchArgs, WithdrawArgs,
+    AgentArgs, ApprovalsArgs, ApproveArgs, ClientArgs, DenyArgs, Level, MeantArgs, PsArgs, SendArgs,
+    StatsArgs, StopArgs, WaitState, WatchArgs, WideClientArgs, WithdrawArgs,
 };
+pub use doctor::DoctorArgs;
 pub use history::{ExportArgs, LogArgs, SessionsArgs};
+pub use safety::SafetyArgs;
 pub use serve::{ResumeArgs, ServeArgs};
 
 /// Parallel coding agents that are corrected in the middle of their work.
@@ -63,6 +68,15 @@ pub enum Command {
     /// Stop what an agent does; it can be sent on afterwards
     #[command(after_help = client::STOP_HELP)]
     Stop(StopArgs),
+    /// List what agents ask a person to allow
+    #[command(after_help = client::APPROVALS_HELP)]
+    Approvals(ApprovalsArgs),
+    /// Allow a call that an agent asks about
+    #[command(after_help = client::APPROVE_HELP)]
+    Approve(ApproveArgs),
+    /// Say no to a call that an agent asks about
+    #[command(after_help = client::DENY_HELP)]
+    Deny(DenyArgs),
     /// See what the agents do and say, live
     #[command(after_help = client::WATCH_HELP)]
     Watch(WatchArgs),
@@ -81,6 +95,9 @@ pub enum Command {
     /// Show every configured value and where it came from
     #[command(after_help = CONFIG_HELP)]
     Config(ConfigArgs),
+    /// Check whether agents can work here, and how safely
+    #[command(after_help = doctor::DOCTOR_HELP)]
+    Doctor(DoctorArgs),
     /// Print a script that completes commands and options in your shell
     #[command(
         after_help = "Example:\n  midturn completions bash > ~/.local/share/bash-completion/completions/midturn"
@@ -102,12 +119,16 @@ Lines on standard input steer the run while it lasts:
   NAME: text   a message to that agent       NAME! text   an urgent one: what it runs is ended now
   text         a message to the lead         /ps          who is there and what they do
   /stop NAME   stop an agent                 /quit        stop all of them and end
+  /yes [NAME]  what it asks may be done      /no [NAME] [REASON]   it may not
+  /always [NAME]   it, and its like, from now on in this session
+Without a name a word is for the oldest request.
 
 Ctrl-C stops all agents and reports; a second one leaves at once.
 Exit status: 0 finished, 1 failed, 2 usage, 4 a limit, 130 interrupted.
 
 Examples:
   midturn run --model anthropic/claude-sonnet-4-5 \"Fix the failing test in crates/core\"
+  midturn run --mode ask \"Clean up the build\"                     (edits and commands are asked about)
   midturn run --model scripted:scenarios/demo.yaml \"Show me\"     (no key needed)";
 
 const REPLAY_HELP: &str = "\
@@ -120,7 +141,8 @@ Examples:
 
 const CONFIG_HELP: &str = "\
 Values come from, the weakest first: defaults, midturn.toml in the configuration folder, midturn.toml
-from the repository's root down to the working folder, MIDTURN_… variables, flags.
+from the repository's root down to the working folder, MIDTURN_… variables, flags. What came with the
+repository can tighten what agents may do and use, and not loosen it.
 
 Examples:
   midturn config
@@ -134,6 +156,9 @@ pub struct RunArgs {
     /// Write the events to standard output, one JSON object a line, instead of the answer
     #[arg(long)]
     pub json: bool,
+    /// How freely its agents work
+    #[command(flatten)]
+    pub safety: SafetyArgs,
     /// Where the session is kept
     #[command(flatten)]
     pub store: StoreArgs,

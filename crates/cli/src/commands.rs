@@ -9,6 +9,7 @@ use crate::args::{Cli, ConfigArgs, LayerArgs};
 use crate::config::{self, Config, Flags};
 use crate::env::Env;
 use crate::failure::{End, Failure};
+use crate::secrets;
 
 /// `midturn config`.
 ///
@@ -41,7 +42,10 @@ pub fn completions(shell: clap_complete::Shell) -> Result<End, Failure> {
 /// [`Failure::Usage`]: see [`Config::load`].
 pub fn load(layer: &LayerArgs, folder: &Path, env: &Env) -> Result<Config, Failure> {
     let flags = Flags { model: layer.model.clone(), set: layer.set.clone() };
-    Config::load(folder, env, &flags)
+    let config = Config::load(folder, env, &flags)?;
+    let texts = config.entries.iter().filter_map(|(key, entry)| Some((key.as_str(), entry.value.as_str()?)));
+    secrets::hide_passwords(texts)?;
+    Ok(config)
 }
 
 /// The folder that a command works in, as an absolute path.
@@ -55,11 +59,19 @@ pub fn work_folder(layer: &LayerArgs) -> Result<PathBuf, Failure> {
     if folder.is_dir() { Ok(folder) } else { Err(complain("is no folder".to_owned())) }
 }
 
-/// Writes to standard output. A reader that has gone away has read what it wanted.
+/// Writes to standard output, without secrets. A reader that has gone away has read what it wanted.
 ///
 /// # Errors
 /// Standard output can't be written.
 pub fn print(text: &str) -> Result<End, Failure> {
+    print_whole(&secrets::clean(text))
+}
+
+/// As [`print`], but as it is: a patch with something else in a secret's place would be a wrong one.
+///
+/// # Errors
+/// Standard output can't be written.
+pub fn print_whole(text: &str) -> Result<End, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(End::Finished),

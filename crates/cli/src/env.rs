@@ -1,6 +1,7 @@
 //! The process's environment as plain data, read once at the start, so that nothing below
 //! depends on global state and every test can hand in its own.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,11 @@ impl Env {
                 None => Err(Failure::usage(format!("the environment variable {name} is not UTF-8"))),
             },
         }
+    }
+
+    /// All variables; what of a value is no UTF-8 is replaced.
+    pub fn all(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.to_string_lossy()))
     }
 
     /// Whether a variable is set and not blank.

@@ -16,6 +16,7 @@ use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::history;
 use crate::project::Project;
+use crate::secrets;
 
 /// So many events are read at once.
 const PAGE: u32 = 1_000;
@@ -35,6 +36,7 @@ pub fn export(args: &ExportArgs, env: &Env) -> Result<End, Failure> {
         midturn_scenario::export::ExportError::Unfinished { .. } => Failure::usage(error.to_string()),
         _ => Failure::failed(error.to_string()),
     })?;
+    let text = secrets::clean(&text);
     tell_differences(&text);
     match &args.output {
         None => commands::print(&text),

@@ -8,6 +8,7 @@ pub mod args;
 pub mod client;
 pub mod commands;
 pub mod config;
+pub mod doctor;
 pub mod env;
 pub mod export;
 pub mod failure;
@@ -19,6 +20,7 @@ pub mod log;
 pub mod project;
 pub mod replay;
 pub mod run;
+pub mod secrets;
 pub mod telemetry;
 
 use std::process::ExitCode;
@@ -40,10 +42,11 @@ pub fn main() -> ExitCode {
     // clap leaves by itself with status 2 on bad arguments and 0 on `--help`.
     let cli = Cli::parse();
     log::start();
-    match dispatch(cli.command, &Env::of_process()) {
+    let env = Env::of_process();
+    match secrets::hide(secrets::of_environment(&env)).and_then(|()| dispatch(cli.command, &env)) {
         Ok(end) => end.into(),
         Err(failure) => {
-            eprintln!("midturn: {failure}");
+            eprintln!("midturn: {}", secrets::clean(&failure.to_string()));
             failure.end().into()
         }
     }
@@ -61,6 +64,9 @@ fn dispatch(command: Command, env: &Env) -> Result<End, Failure> {
         Command::Send(args) => client::send(&args, env),
         Command::Withdraw(args) => client::withdraw(&args, env),
         Command::Stop(args) => client::stop(&args, env),
+        Command::Approvals(args) => client::approvals(&args, env),
+        Command::Approve(args) => client::approve(&args, env),
+        Command::Deny(args) => client::deny(&args, env),
         Command::Watch(args) => client::watch(&args, env),
         Command::Diff(args) => client::diff(&args, env),
         Command::Merge(args) => client::merge(&args, env),
@@ -70,6 +76,7 @@ fn dispatch(command: Command, env: &Env) -> Result<End, Failure> {
             commands::print(&format!("{:#}\n", midturn_scenario::schema()))
         }
         Command::Config(args) => commands::config(&args, env),
+        Command::Doctor(args) => doctor::doctor(&args, env),
         Command::Completions { shell } => commands::completions(shell),
     }
 }

@@ -1,19 +1,35 @@
 //! What the crates below have to complain of, on standard error: warnings and errors only,
 //! a line each. There are no spans, no levels to choose and no files: whoever wants to see
-//! what a run does reads its events.
+//! what a run does reads its events. Secrets are taken out, of a panic's last words too.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::{Debug, Write};
+use std::panic::PanicHookInfo;
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::run::progress;
+use crate::secrets;
 
 /// Starts to listen, for the whole process.
 pub fn start() {
     // It fails only where somebody listens already, and then somebody is told.
     let _ = tracing::subscriber::set_global_default(StandardError);
+    std::panic::set_hook(Box::new(|info| eprintln!("{}", last_words(info))));
+}
+
+/// What the standard library says of a panic.
+fn last_words(info: &PanicHookInfo<'_>) -> String {
+    let thread = std::thread::current();
+    let mut text = format!("thread '{}' {info}", thread.name().unwrap_or("<unnamed>"));
+    let backtrace = Backtrace::capture();
+    if backtrace.status() == BacktraceStatus::Captured {
+        // Writing to a text can't fail.
+        let _ = write!(text, "\n{backtrace}");
+    }
+    secrets::clean(&text).into_owned()
 }
 
 struct StandardError;
@@ -35,7 +51,7 @@ impl Subscriber for StandardError {
         let mut line = Line::default();
         event.record(&mut line);
         let text: String = progress::harmless(&format!("{}{}", line.message, line.fields)).collect();
-        eprintln!("midturn: {text}");
+        eprintln!("midturn: {}", secrets::clean(&text));
     }
 
     fn enter(&self, _: &Id) {}

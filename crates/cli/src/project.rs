@@ -17,6 +17,7 @@ use crate::args::{LayerArgs, PlaceArgs, StoreArgs};
 use crate::commands;
 use crate::env::{self, Env};
 use crate::failure::Failure;
+use crate::secrets;
 
 pub use interface::Interface;
 
@@ -42,6 +43,7 @@ impl StoreAt {
     /// [`Failure::Usage`]: a URL of something else, or a path that can't be made absolute.
     fn of(given: &str) -> Result<Self, Failure> {
         if given.starts_with("postgres://") || given.starts_with("postgresql://") {
+            secrets::hide_passwords([("--store", given)])?;
             return Ok(Self::Postgres(given.to_owned()));
         }
         if let Some((scheme, _)) = given.split_once("://") {
@@ -203,6 +205,29 @@ impl Project {
 
     fn interface_path(&self) -> PathBuf {
         self.state.join("interface.json")
+    }
+
+    /// What the commands of agents are not to see of this project and its neighbours. The
+    /// folder of the socket is made.
+    ///
+    /// # Errors
+    /// As [`Project::socket`].
+    pub fn hidden(&self) -> Result<Vec<PathBuf>, Failure> {
+        let socket = self.socket()?;
+        let folder = socket.parent().unwrap_or(&socket);
+        // Beside it are the sockets of the person's other projects.
+        let runtime = self.runtime.as_ref().map(|runtime| runtime.join("midturn"));
+        let sockets = runtime.filter(|runtime| folder.starts_with(runtime)).unwrap_or_else(|| folder.to_owned());
+        let mut hidden = vec![self.state.clone(), sockets];
+        if let StoreAt::File(file) = &self.store {
+            let beside = ["", "-wal", "-shm", "-journal"].map(|end| {
+                let mut name = file.clone().into_os_string();
+                name.push(end);
+                PathBuf::from(name)
+            });
+            hidden.extend(beside);
+        }
+        Ok(hidden)
     }
 
     /// Where the socket is to be, in a folder for this user only, which is made: in the

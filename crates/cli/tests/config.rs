@@ -9,13 +9,13 @@ fn each_value_is_shown_with_the_layer_it_came_from() {
     let place = Place::new();
     place.write(
         "config/midturn/midturn.toml",
-        "max_turns = 1\nmax_tokens = 2\nmax_depth = 3\non_error = \"return\"\n",
+        "max_turns = 1\nmax_tokens = 200\nmax_depth = 300\non_error = \"return\"\n",
     );
     place.write(
         "repo/midturn.toml",
-        "# the project's\n[settings]\nmax_tokens = 20\nmax_depth = 30\nmax_agents = 40\n",
+        "# the project's\n[settings]\nmax_tokens = 20\nmax_depth = 30\nmax_agents = 40\nmax_turns = 2\n",
     );
-    place.write("repo/sub/midturn.toml", "max_depth = 300\n");
+    place.write("repo/sub/midturn.toml", "max_depth = 3\n");
     let said = place
         .midturn("repo/sub", &["config", "--json", "--set", "max_agents=400", "--model", "haiku"])
         .env("MIDTURN_RETRY_ATTEMPTS", "2")
@@ -28,7 +28,7 @@ fn each_value_is_shown_with_the_layer_it_came_from() {
     for (key, value, layer, place) in [
         ("max_turns", "1", "file", "config/midturn/midturn.toml"),
         ("max_tokens", "20", "file", "repo/midturn.toml"),
-        ("max_depth", "300", "file", "sub/midturn.toml"),
+        ("max_depth", "3", "file", "sub/midturn.toml"),
         ("max_agents", "400", "flag", "--set"),
         ("retry.attempts", "2", "environment", "MIDTURN_RETRY_ATTEMPTS"),
         ("model", "\"haiku\"", "flag", "--model"),

@@ -14,8 +14,27 @@ pub(crate) trait Dialect: Send + Sync {
     /// The request body. What was encoded for earlier requests is used again.
     fn body(&mut self, request: &Request<'_>) -> serde_json::Result<Chunks>;
 
+    /// The most tokens that a reply has where a budget is limited and leaves enough.
+    fn max_output(&self) -> u64;
+
     /// What puts together the reply to the agent's `call`-th call.
     fn assembler(&self, call: u64) -> Box<dyn Assembler>;
+}
+
+/// How long a reply may be where a budget is limited and nothing was configured.
+pub(crate) const UNDER_A_BUDGET: u32 = 32_000;
+
+/// What was configured, and no more than the request leaves.
+pub(crate) fn within(configured: u32, request: Option<u64>) -> u32 {
+    request.map_or(configured, |most| configured.min(u32::try_from(most).unwrap_or(u32::MAX)))
+}
+
+/// The same, where perhaps nothing was configured.
+pub(crate) fn at_most(configured: Option<u32>, request: Option<u64>) -> Option<u32> {
+    match (configured, request) {
+        (None, None) => None,
+        (configured, request) => Some(within(configured.unwrap_or(u32::MAX), request)),
+    }
 }
 
 /// How far a reply has come.

@@ -107,6 +107,10 @@ struct HttpModel {
 
 #[async_trait]
 impl Model for HttpModel {
+    fn max_output(&self) -> Option<u64> {
+        Some(self.dialect.max_output())
+    }
+
     async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure> {
         let body = self.dialect.body(&request);
         let body = body.map_err(|error| unwritable(self.link.provider, &error))?;

@@ -1,19 +1,20 @@
 //! What one agent's requests have in common with the ones before.
 //!
 //! Entries are encoded when they are first seen and never again: a request is the kept bytes
-//! plus what is new. Which JSON a provider wants is the business of its [`Script`].
+//! plus what is new, and after a compaction all is new. Which JSON a provider wants is the business of its [`Script`].
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use midturn_core::engine::ports::model::Request;
 use midturn_core::engine::ports::tool::ToolSpec;
 use midturn_core::rules::conversation::Entry;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::body::Segments;
+use crate::body::{Chunks, Segments};
 
 /// How a provider writes the entries of a conversation. It carries what it has to remember
 /// from one entry to the next (that a message is still open, say).
@@ -50,6 +51,30 @@ impl Out<'_> {
     /// The position of the next byte in the whole transcript.
     pub(crate) fn position(&self) -> usize {
         self.base + self.bytes.len()
+    }
+}
+
+/// What one agent keeps from request to request.
+#[derive(Default)]
+pub(crate) struct Kept<S> {
+    head: Head,
+    pub(crate) transcript: Transcript<S>,
+}
+
+impl<S: Script> Kept<S> {
+    /// The body of a request: `write` makes its head, `body` puts it together. The request for a
+    /// summary is written afresh, because what is kept is the conversation's and goes on growing.
+    pub(crate) fn body(
+        &mut self,
+        request: &Request<'_>,
+        write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
+        body: impl FnOnce(Bytes, &Transcript<S>) -> Chunks,
+    ) -> serde_json::Result<Chunks> {
+        let mut apart = Self::default();
+        let kept = if request.purpose.is_turn() { self } else { &mut apart };
+        let head = kept.head.get(request, write)?;
+        kept.transcript.update(request.entries)?;
+        Ok(body(head, &kept.transcript))
     }
 }
 
@@ -111,30 +136,31 @@ impl<S: Script> Transcript<S> {
 
 /// The part of a request before its messages, kept as long as it stays the same.
 #[derive(Default)]
-pub(crate) struct Head {
-    made_of: Option<(u64, Vec<Arc<ToolSpec>>)>,
+struct Head {
+    made_of: Option<(u64, Option<u64>, Vec<Arc<ToolSpec>>)>,
     bytes: Bytes,
 }
 
 impl Head {
-    /// The bytes for this system prompt and these tools; `write` makes them when they differ
-    /// from the last ones.
-    pub(crate) fn get(
+    /// The bytes for this request's system prompt, tools and length of reply; `write` makes them
+    /// when they differ from the last ones.
+    fn get(
         &mut self,
-        system: &str,
-        tools: &[Arc<ToolSpec>],
+        request: &Request<'_>,
         write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
     ) -> serde_json::Result<Bytes> {
-        let system = fingerprint(system);
+        let (system, tools) = (fingerprint(request.system), request.tools);
         let same_tools = |kept: &[Arc<ToolSpec>]| {
             kept.len() == tools.len() && kept.iter().zip(tools).all(|(a, b)| Arc::ptr_eq(a, b))
         };
-        let same = self.made_of.as_ref().is_some_and(|(kept, list)| *kept == system && same_tools(list));
+        let same = self.made_of.as_ref().is_some_and(|(kept, output, list)| {
+            *kept == system && *output == request.max_output && same_tools(list)
+        });
         if !same {
             let mut bytes = Vec::new();
             write(&mut bytes)?;
             self.bytes = Bytes::from(bytes);
-            self.made_of = Some((system, tools.to_vec()));
+            self.made_of = Some((system, request.max_output, tools.to_vec()));
         }
         Ok(self.bytes.clone())
     }
@@ -182,7 +208,7 @@ mod tests {
     }
 
     fn text(transcript: &Transcript<Plain>) -> String {
-        let mut chunks = crate::body::Chunks::default();
+        let mut chunks = Chunks::default();
         transcript.segments.lend(0, transcript.segments.len(), &mut chunks);
         String::from_utf8(chunks.concat()).unwrap()
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use midturn_core::engine::scripted::ScriptedReply;
+use midturn_core::rules::approval::{Policy, Rule};
 use midturn_core::rules::conversation::ToolStatus;
 use midturn_core::rules::event::{Outcome, Scope};
 use midturn_core::rules::id::{AgentName, CallId, MessageId, RunId, TurnId};
@@ -28,6 +29,8 @@ pub struct Scenario {
     pub settings: SettingsPatch,
     /// Simulated or real tools.
     pub tools: Tools,
+    /// What is asked about, and whether anybody is there to answer.
+    pub approvals: Approvals,
     /// The agents, parents before their children.
     pub agents: Vec<Agent>,
     /// Messages and other actions, in the file's order.
@@ -43,6 +46,15 @@ pub enum Tools {
     Simulated,
     /// In worktrees of this repository, on the real clock.
     Real(Workspace),
+}
+
+/// What a scenario has of approvals.
+#[derive(Clone, Debug, Default)]
+pub struct Approvals {
+    /// What runs unasked, what is asked about, what never runs.
+    pub policy: Policy,
+    /// Whether somebody is attached who could answer.
+    pub attached: bool,
 }
 
 /// What a replay with real tools works on. Relative paths are relative to the file's folder.
@@ -161,6 +173,26 @@ pub enum Act {
         /// Who takes it back.
         by: Sender,
     },
+    /// Answers a request for approval, as a person.
+    Answer {
+        /// Whose request.
+        agent: AgentName,
+        /// The call it is about.
+        tool: CallId,
+        /// The answer.
+        says: Says,
+    },
+}
+
+/// A person's answer in a scenario.
+#[derive(Clone, Debug)]
+pub enum Says {
+    /// The call may run.
+    Once,
+    /// It may, and all that the rule allows; `None`: the rule that the request offers.
+    Session(Option<Rule>),
+    /// It may not, for this reason.
+    Denied(Option<String>),
 }
 
 /// A message to send.

@@ -5,9 +5,11 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use midturn_core::engine::Message;
+use midturn_core::engine::{AgentSpec, Message};
+use midturn_core::rules::approval::{Mode, Policy};
 use midturn_core::rules::id::MessageId;
 use midturn_core::rules::mail::Sender;
+use midturn_core::rules::time::Span;
 use midturn_server::{Interface, Listen, Metrics, Rate, Token, Tokens};
 use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +25,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let message = Message::new(Sender::User, "lead", "Something to answer.");
     live.coordinator.send(Message { id: Some(MessageId::new("m1")), ..message }).await?;
     live.coordinator.send_message("worker", "Something to do.", false).await?;
+    // `s2` is where agents ask: its `asker` waits for a word on the call `c1`.
+    let policy = Policy { mode: Mode::Ask, patience: Span::secs(36_000), ..Policy::default() };
+    let asking = host.start_with("s2", policy).await;
+    let _attached = asking.coordinator.attach();
+    let prompt = Some("Something to ask about.".to_owned());
+    let parent = Some(support::name("lead"));
+    let asker = AgentSpec { parent, prompt, ..AgentSpec::new(support::name("asker"), "scripted") };
+    asking.coordinator.spawn_agent(asker).await?;
     let token = Token::random()?;
     // Whoever tries all there is asks more often than a person's tools.
     let often = NonZeroU32::new(100_000).unwrap_or(NonZeroU32::MIN);

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use midturn_core::engine::Coordinator;
 use midturn_core::engine::ports::Archive;
 use midturn_core::engine::ports::archive::SessionRecord;
+use midturn_core::engine::{Attached, Coordinator};
 use midturn_core::rules::id::{AgentName, SessionId};
 
 use crate::feed::Feed;
@@ -23,6 +23,8 @@ pub struct NewSession {
     pub model: Option<String>,
     /// Settings over the configured ones, each `KEY=VALUE`.
     pub set: Vec<String>,
+    /// Whether somebody is about to follow it who answers what agents ask.
+    pub attended: bool,
 }
 
 /// An agent somebody asks for.
@@ -75,6 +77,16 @@ pub struct Live {
     pub feed: Arc<Feed>,
 }
 
+/// A session that lives from now on.
+pub struct Entered {
+    /// The session.
+    pub live: Live,
+    /// The agents that go on.
+    pub working: Vec<AgentName>,
+    /// Whoever is about to follow it, attached before its agents began.
+    pub attached: Option<Arc<Attached>>,
+}
+
 /// The process that the interface speaks for.
 #[async_trait]
 pub trait Host: Send + Sync {
@@ -85,10 +97,11 @@ pub trait Host: Send + Sync {
     fn find(&self, id: &str) -> Option<Live>;
 
     /// Begins a session.
-    async fn begin(&self, session: NewSession) -> Result<Live, HostError>;
+    async fn begin(&self, session: NewSession) -> Result<Entered, HostError>;
 
-    /// Takes a stored session up and starts what was under way; names the agents that go on.
-    async fn resume(&self, session: &SessionId) -> Result<(Live, Vec<AgentName>), HostError>;
+    /// Takes a stored session up and starts what was under way. `attended`: somebody is about
+    /// to follow it who answers what agents ask.
+    async fn resume(&self, session: &SessionId, attended: bool) -> Result<Entered, HostError>;
 
     /// Adds an agent to a session that lives.
     async fn spawn(&self, session: &SessionId, agent: NewAgent) -> Result<(), HostError>;
@@ -98,4 +111,8 @@ pub trait Host: Send + Sync {
 
     /// The store, for people: a path, or a server without its password.
     fn store_name(&self) -> String;
+
+    /// What agents may do unasked and what holds their commands, in one line for people:
+    /// `mode auto; sandbox: bubblewrap (no network, cgroup v2 limits)`.
+    fn safety(&self) -> String;
 }

@@ -19,7 +19,7 @@ mod serve;
 pub mod wire;
 
 pub use feed::Feed;
-pub use host::{Host, HostError, Live, NewAgent, NewSession};
+pub use host::{Entered, Host, HostError, Live, NewAgent, NewSession};
 pub use listen::{BindError, Listen};
 pub use metrics::Metrics;
 pub use routes::openapi;

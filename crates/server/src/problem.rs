@@ -4,8 +4,9 @@
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use midturn_core::engine::StopError;
 use midturn_core::engine::ports::StoreError;
+use midturn_core::engine::{AnswerError, StopError};
+use midturn_core::rules::approval::RuleError;
 use midturn_core::rules::mail::Refusal;
 
 use crate::host::HostError;
@@ -30,6 +31,12 @@ impl Refused {
     /// What was sent doesn't fit.
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_request", detail)
+    }
+
+    /// A rule that is none, or that is not about the call it came with.
+    pub(crate) fn bad_rule(error: &RuleError) -> Self {
+        let shown: String = error.to_string().chars().filter(|c| !c.is_control()).take(400).collect();
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_rule", shown)
     }
 
     /// There is no such thing.
@@ -112,6 +119,18 @@ impl From<StopError> for Refused {
             }
             StopError::StaleRun { .. } => Self::conflict("stale_run", error.to_string()),
             StopError::Refused(refusal) => refusal.into(),
+        }
+    }
+}
+
+impl From<AnswerError> for Refused {
+    fn from(error: AnswerError) -> Self {
+        match error {
+            AnswerError::NotAsked { .. } => {
+                let detail = format!("{error}; `GET …/approvals` lists what is asked");
+                Self::conflict("not_asked", detail)
+            }
+            AnswerError::Rule(error) => Self::bad_rule(&error),
         }
     }
 }

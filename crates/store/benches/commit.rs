@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use midturn_core::engine::ports::store::{Accepted, AgentRecord, IN_FLIGHT, Row, Store};
 use midturn_core::engine::ports::{Archive, Commit, SessionRecord, Transaction};
+use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolResult, ToolStatus, ToolUse};
 use midturn_core::rules::event::{Event, EventKind, Place, VERSION};
 use midturn_core::rules::id::{AgentName, CallId, MessageId, SessionId};
@@ -272,7 +273,7 @@ async fn fill(store: &dyn Store) {
         let entries = part * 1_000..(part + 1) * 1_000;
         let events = entries.clone().map(|n| {
             let turn = n / 2 + 1;
-            let kind = EventKind::ModelStarted { call: u64::from(turn), messages: 1 };
+            let kind = EventKind::ModelStarted { call: u64::from(turn), messages: 1, purpose: Purpose::Turn };
             Event { at: Place::of(&name("worker"), 1, turn), ..event(u64::from(n) + 1, kind) }
         });
         let events = events.collect();

@@ -128,6 +128,7 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
+    use midturn_core::rules::compaction::Purpose;
     use midturn_core::rules::event::{Place, Scope, Trigger, VERSION};
     use midturn_core::rules::time::Micros;
 
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn turns_calls_and_stops_are_counted_from_the_events() {
-        let model = |call| EventKind::ModelStarted { call, messages: 1 };
+        let model = |call| EventKind::ModelStarted { call, messages: 1, purpose: Purpose::Turn };
         let stop =
             || EventKind::StopRequested { by: "user".into(), scope: Scope::Agent, still_queued: vec![] };
         let mut progress = Progress::default();

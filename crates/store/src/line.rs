@@ -7,10 +7,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use midturn_core::rules::compaction::Compaction;
 use midturn_core::rules::conversation::{
     Block, Injected, InterruptReason, MessageKey, Opaque, Partial, Reply, StopReason, Thinking, ToolResult,
     ToolStatus, ToolUse, Usage,
 };
+use midturn_core::rules::event::Sizes;
 use midturn_core::rules::id::{CallId, MessageId, RunId};
 use midturn_core::rules::mail::Point;
 use midturn_core::rules::record::Line;
@@ -92,6 +94,15 @@ struct PartialMeta<'a> {
     thinking: Cow<'a, str>,
 }
 
+/// `metadata` of `summary`.
+#[derive(Serialize, Deserialize)]
+struct SummaryMeta {
+    kept: u64,
+    messages: Sizes,
+    tokens: Sizes,
+    usage: Usage,
+}
+
 /// `metadata` of `tool_result` and `tool_partial`.
 #[derive(Serialize, Deserialize)]
 struct ResultMeta<'a> {
@@ -128,7 +139,9 @@ pub(crate) fn fill(line: &Line, run: RunId) -> Result<Filled, serde_json::Error>
         Line::Prompt(text) => user(text, &UserMeta::Prompt),
         Line::Alone(injected, point) => mail(injected, *point, false),
         Line::Beside(injected, point) => mail(injected, *point, true),
-        Line::Reply(reply) => whole(reply),
+        Line::Reply(reply) => whole(reply, "assistant"),
+        Line::Unused(reply) => whole(reply, "summary_unused"),
+        Line::Compacted(compaction) => summary(compaction),
         Line::Interrupted(partial) => cut(partial),
         Line::Result(result) => result_of(result, run),
     }
@@ -162,13 +175,19 @@ fn keys(messages: &[MessageKey]) -> Vec<Key<'_>> {
         .collect()
 }
 
-fn whole(reply: &Reply) -> Result<Filled, serde_json::Error> {
+fn whole(reply: &Reply, message_type: &'static str) -> Result<Filled, serde_json::Error> {
     let metadata = ReplyMeta {
         stop_reason: reply.stop_reason.as_str().into(),
         usage: reply.usage,
         blocks: reply.blocks.iter().map(block).collect(),
     };
-    Ok(spoken("assistant", "assistant", Cell::text(&reply.text()), Cell::json(&metadata)?))
+    Ok(spoken("assistant", message_type, Cell::text(&reply.text()), Cell::json(&metadata)?))
+}
+
+fn summary(compaction: &Compaction) -> Result<Filled, serde_json::Error> {
+    let Compaction { summary, usage, kept, messages, tokens } = compaction;
+    let metadata = SummaryMeta { kept: *kept, messages: *messages, tokens: *tokens, usage: *usage };
+    Ok(spoken("user", "summary", Cell::shared(summary), Cell::json(&metadata)?))
 }
 
 fn block(block: &Block) -> BlockMeta<'_> {
@@ -239,7 +258,9 @@ fn structure(text: &str) -> Option<Value> {
 pub(crate) fn restore(found: Found) -> Result<Line, Unreadable> {
     match found.message_type.as_str() {
         "user" => restore_user(found),
-        "assistant" => restore_reply(&found),
+        "assistant" => restore_reply(&found).map(Line::Reply),
+        "summary_unused" => restore_reply(&found).map(Line::Unused),
+        "summary" => restore_summary(found),
         "assistant_interrupted" => restore_cut(found),
         "tool_result" | "tool_partial" => restore_result(found),
         other => Err(Unreadable(format!("`{other}` is no message_type"))),
@@ -267,15 +288,21 @@ fn restore_keys(keys: Vec<Key<'_>>) -> Result<Arc<[MessageKey]>, Unreadable> {
     keys.into_iter().map(key).collect()
 }
 
-fn restore_reply(found: &Found) -> Result<Line, Unreadable> {
+fn restore_reply(found: &Found) -> Result<Arc<Reply>, Unreadable> {
     let metadata: ReplyMeta<'_> = parse(&found.metadata)?;
     let mut rest = found.content.as_str();
     let blocks = metadata.blocks.into_iter().map(|block| restore_block(block, &mut rest));
-    Ok(Line::Reply(Arc::new(Reply {
+    Ok(Arc::new(Reply {
         blocks: blocks.collect::<Result<_, _>>()?,
         stop_reason: StopReason::from_word(&metadata.stop_reason),
         usage: metadata.usage,
-    })))
+    }))
+}
+
+fn restore_summary(found: Found) -> Result<Line, Unreadable> {
+    let SummaryMeta { kept, messages, tokens, usage } = parse(&found.metadata)?;
+    let summary = found.content.into();
+    Ok(Line::Compacted(Arc::new(Compaction { summary, usage, kept, messages, tokens })))
 }
 
 /// Takes the text of a text block from what is left of the content.

@@ -2,7 +2,7 @@
 //! what was edited.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +10,11 @@ use midturn_core::engine::ports::Output;
 use midturn_core::rules::conversation::ToolUse;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use crate::arguments::parse;
+use crate::confined::Confined;
 use crate::process::Supervisor;
 use crate::root::Root;
 
@@ -60,6 +62,8 @@ pub(crate) struct Ground {
     pub(crate) limits: Limits,
     pub(crate) supervisor: Arc<Supervisor>,
     pub(crate) environment: Arc<[(OsString, OsString)]>,
+    /// What commands are confined to. `None`: there is no sandbox.
+    pub(crate) confined: Option<Confined>,
     edited: Mutex<BTreeSet<String>>,
 }
 
@@ -69,8 +73,9 @@ impl Ground {
         limits: Limits,
         supervisor: Arc<Supervisor>,
         environment: Arc<[(OsString, OsString)]>,
+        confined: Option<Confined>,
     ) -> Self {
-        Self { root, limits, supervisor, environment, edited: Mutex::default() }
+        Self { root, limits, supervisor, environment, confined, edited: Mutex::default() }
     }
 
     /// Remembers that a file was edited.
@@ -79,6 +84,14 @@ impl Ground {
         if edited.len() < EDITED_MAX {
             edited.insert(self.root.normal(text).unwrap_or_else(|| text.to_owned()));
         }
+    }
+
+    /// What approval rules know a path by: relative to the root, and one name for all ways to
+    /// write it. `None`: it leads out, and the call will be refused.
+    pub(crate) fn subject(&self, call: &ToolUse, default: Option<&str>) -> Option<Arc<str>> {
+        let path = call.input.get("path").or_else(|| call.input.get("file_path"));
+        let path = path.and_then(Value::as_str).or(default)?;
+        self.root.meant(path).map(Into::into)
     }
 
     /// The files edited since the last time this was asked.
@@ -111,93 +124,4 @@ where
     };
     let ground = ground.clone();
     off_the_runtime(move || work(&ground, &arguments).unwrap_or_else(Output::error)).await
-}
-
-/// Names whose values commands don't get to see.
-const SECRET_ENDINGS: [&str; 8] = [
-    "_API_KEY",
-    "_ACCESS_KEY",
-    "_PRIVATE_KEY",
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    // Where OpenTelemetry has its keys.
-    "_HEADERS",
-];
-
-/// What would make git work on another repository than the one it is in.
-const GIT_PLACES: [&str; 8] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
-];
-
-/// An environment without keys, and without what would lead commands elsewhere.
-pub fn command_environment(
-    all: impl IntoIterator<Item = (OsString, OsString)>,
-) -> Arc<[(OsString, OsString)]> {
-    all.into_iter().filter(|(name, value)| may_be_seen(name) && !has_a_password(value)).collect()
-}
-
-/// Whether it is a URL with a password in it: `postgres://user:password@host`.
-fn has_a_password(value: &OsStr) -> bool {
-    let value = value.to_string_lossy();
-    let Some((_, rest)) = value.split_once("://") else { return false };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    authority.rsplit_once('@').is_some_and(|(login, _)| login.contains(':'))
-}
-
-fn may_be_seen(name: &OsStr) -> bool {
-    let name = name.to_string_lossy().to_ascii_uppercase();
-    let secret = SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending));
-    !secret && !GIT_PLACES.contains(&name.as_str()) && name != "BASH_ENV" && name != "ENV"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_and_what_leads_git_astray_are_not_handed_to_commands() {
-        let rows = [
-            ("PATH", true),
-            ("HOME", true),
-            ("TOKENIZERS", true),
-            ("GIT_AUTHOR_NAME", true),
-            ("ANTHROPIC_API_KEY", false),
-            ("OPENAI_API_KEY", false),
-            ("my_api_key", false),
-            ("GITHUB_TOKEN", false),
-            ("CLIENT_SECRET", false),
-            ("PGPASSWORD", false),
-            ("AWS_SECRET_ACCESS_KEY", false),
-            ("OTEL_EXPORTER_OTLP_HEADERS", false),
-            ("GIT_DIR", false),
-            ("BASH_ENV", false),
-        ];
-        for (name, seen) in rows {
-            let environment = command_environment([(name.into(), "x".into())]);
-            assert_eq!(!environment.is_empty(), seen, "{name}");
-        }
-    }
-
-    #[test]
-    fn urls_with_passwords_are_not_handed_to_commands() {
-        for (value, seen) in [
-            ("postgres://ann:secret@db.example.org/x", false),
-            ("https://ann:secret@proxy.example.org", false),
-            ("postgres://ann@db.example.org/x?a=b:c@d", true),
-            ("http://localhost:8080/a:b@c", true),
-            ("not a url: a@b", true),
-        ] {
-            let environment = command_environment([("DATABASE_URL".into(), value.into())]);
-            assert_eq!(!environment.is_empty(), seen, "{value}");
-        }
-    }
 }

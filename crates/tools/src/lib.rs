@@ -7,14 +7,19 @@
 
 mod arguments;
 pub mod capture;
+mod confined;
+mod environment;
 mod ground;
 pub mod leftovers;
 mod mark;
 mod planted;
 pub mod process;
+mod protect;
 pub mod root;
+pub mod sandbox;
 pub mod toolbox;
 mod tools;
 pub mod workplace;
 
-pub use ground::{Limits, command_environment};
+pub use environment::command_environment;
+pub use ground::Limits;

@@ -42,7 +42,7 @@ async fn a_command_that_ends_by_itself_is_reported_as_it_ended() {
         for (text, status, output) in rows {
             let mark = Mark::new();
             let ended = run(&supervisor, text, &mark, None).await;
-            let expected = Ended { status, cause: Cause::Itself, left_running: 0 };
+            let expected = Ended { status, cause: Cause::Itself, left_running: 0, exceeded: None };
             assert_eq!(ended, (expected, output.to_owned()), "{kind:?}: {text}");
             assert_eq!(mark.alive(), [], "{kind:?}: {text}");
             assert_eq!(supervisor.supervision(), kind);
@@ -104,7 +104,7 @@ async fn what_a_command_left_running_is_ended_and_counted_though_it_holds_the_pi
         for (text, left_running) in rows {
             let mark = Mark::new();
             let (ended, output) = run(&supervisor, text, &mark, None).await;
-            let expected = Ended { status: Status::Exited(0), cause: Cause::Itself, left_running };
+            let expected = Ended { status: Status::Exited(0), cause: Cause::Itself, left_running, exceeded: None };
             assert_eq!((ended, output.as_str()), (expected, "done\n"), "{kind:?}: {text}");
             assert_eq!(mark.alive(), [], "{kind:?}: {text}");
         }

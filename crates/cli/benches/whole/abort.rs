@@ -43,6 +43,7 @@ async fn ours(supervisor: &Supervisor) -> f64 {
         folder: std::env::temp_dir(),
         environment: [("PATH".into(), path)].into(),
         timeout: Duration::from_secs(60),
+        confinement: None,
     };
     let cancel = CancellationToken::new();
     let later = cancel.clone();

@@ -6,7 +6,7 @@ use midturn_core::rules::id::AgentName;
 use serde_json::Value;
 
 use super::front_matter::{self, FrontMatter, Placed, Spot};
-use crate::config::{Isolation, ToolNames};
+use crate::config::{Isolation, Names};
 use crate::failure::Failure;
 
 /// An agent as a file defines it.
@@ -19,7 +19,7 @@ pub struct Definition {
     /// When to use it, for the model that spawns.
     pub description: String,
     /// The tools it has; absent means all.
-    pub tools: Option<ToolNames>,
+    pub tools: Option<Names>,
     /// Its model as written: `PROVIDER/NAME`, an alias or `inherit`.
     pub model: Option<String>,
     /// The line of the model, for errors.

@@ -5,7 +5,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use crate::config::ToolNames;
+use crate::config::Names;
 
 /// A place in a file, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl<T> From<Spanned<T>> for Placed<T> {
 pub(super) struct FrontMatter {
     pub(super) name: Option<Placed<String>>,
     pub(super) description: Option<Placed<String>>,
-    pub(super) tools: Option<Placed<ToolNames>>,
+    pub(super) tools: Option<Placed<Names>>,
     pub(super) model: Option<Placed<String>>,
     pub(super) isolation: Option<Placed<String>>,
     pub(super) unknown: Vec<(Placed<String>, Value)>,

@@ -13,7 +13,7 @@ fn a_definition_has_its_fields_and_keeps_what_it_does_not_know() {
     let definition = parse(source).unwrap();
     assert_eq!(definition.name.as_str(), "reviewer");
     assert_eq!(definition.description, "Reads code.");
-    assert_eq!(definition.tools, Some(crate::config::ToolNames(vec!["Read".into(), "Grep".into()])));
+    assert_eq!(definition.tools, Some(crate::config::Names(vec!["Read".into(), "Grep".into()])));
     assert_eq!((definition.model.as_deref(), definition.model_line), (Some("sonnet"), 7));
     assert_eq!(definition.isolation, Some(crate::config::Isolation::Worktree));
     assert_eq!(definition.system, "You review.\n---\nMore.");
@@ -55,7 +55,7 @@ fn a_bad_definition_is_an_error_with_its_line() {
         ("---\nname: [a]\ndescription: b\n---\n", "a.md:2:7: "),
         (
             "---\nname: a\ndescription: b\ntools: 5\n---\n",
-            "a.md:4:1: invalid type: integer `5`, expected a list of tools",
+            "a.md:4:1: invalid type: integer `5`, expected a list of names",
         ),
         ("---\n- a\n---\n", "a.md:2:1: "),
         ("---\na: &x [1]\nb: *x\nname: a\n---\n", "a.md:1:1: the front matter has no `description`"),

@@ -44,8 +44,34 @@ Examples:
   midturn stop worker
   midturn stop lead --subtree";
 
+pub(super) const APPROVALS_HELP: &str = "\
+What is asked about, and what isn't, is configured under `approvals`; while nobody is attached who could
+answer, nothing is asked and such calls are denied.
+
+Examples:
+  midturn approvals
+  midturn approvals --json | jq -r '.approvals[] | .agent + \": \" + .input.command'";
+
+pub(super) const APPROVE_HELP: &str = "\
+Without CALL the oldest request of the agent is answered. --always allows all that its rule allows, for
+as long as the session lives; without a rule of yours that is the same command, or all calls of the tool.
+Exit status: 0 it was answered, 1 it is not asked about (any more), 2 usage.
+
+Examples:
+  midturn approve worker
+  midturn approve worker toolu_01 --always \"bash(cargo test *)\"";
+
+pub(super) const DENY_HELP: &str = "\
+Without CALL the oldest request of the agent is answered. The model reads the reason and goes on.
+Exit status: 0 it was answered, 1 it is not asked about (any more), 2 usage.
+
+Examples:
+  midturn deny worker
+  midturn deny worker --reason \"use the test database\"";
+
 pub(super) const WATCH_HELP: &str = "\
-It ends when the session does, or with Ctrl-C; the agents do not notice.
+On a terminal, lines on standard input answer what agents ask: /yes [NAME], /always [NAME],
+/no [NAME] [REASON]; without a name the oldest request is meant. It ends when the session does, or with Ctrl-C; the agents do not notice.
 
 Examples:
   midturn watch
@@ -83,6 +109,72 @@ pub struct ClientArgs {
     /// Which project
     #[command(flatten)]
     pub place: PlaceArgs,
+}
+
+/// Options of the commands that look at all sessions.
+#[derive(Debug, Args)]
+pub struct WideClientArgs {
+    /// Only this session: its id, or `current` for the one that began last
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// Write what the process answers, as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Which project
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+impl WideClientArgs {
+    /// The same, about one session.
+    pub fn of_current(&self) -> ClientArgs {
+        let session = self.session.clone().unwrap_or_else(|| "current".to_owned());
+        ClientArgs { session, json: self.json, place: self.place.clone() }
+    }
+}
+
+/// `midturn approvals`.
+#[derive(Debug, Args)]
+pub struct ApprovalsArgs {
+    /// Whom to ask
+    #[command(flatten)]
+    pub client: WideClientArgs,
+}
+
+/// Which request is answered.
+#[derive(Debug, Args)]
+pub struct MeantArgs {
+    /// The agent that asks
+    #[arg(value_name = "AGENT", value_parser = name)]
+    pub agent: AgentName,
+    /// The call it asks about, as `midturn approvals` shows it
+    #[arg(value_name = "CALL")]
+    pub call: Option<String>,
+    /// Whom to ask
+    #[command(flatten)]
+    pub client: WideClientArgs,
+}
+
+/// `midturn approve`.
+#[derive(Debug, Args)]
+pub struct ApproveArgs {
+    /// Which request
+    #[command(flatten)]
+    pub what: MeantArgs,
+    /// Allow it from now on in this session, and all that this rule allows
+    #[arg(long, value_name = "RULE", num_args = 0..=1)]
+    pub always: Option<Option<String>>,
+}
+
+/// `midturn deny`.
+#[derive(Debug, Args)]
+pub struct DenyArgs {
+    /// Which request
+    #[command(flatten)]
+    pub what: MeantArgs,
+    /// Why; the model reads it
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub reason: Option<String>,
 }
 
 /// `midturn ps`.
@@ -255,6 +347,11 @@ mod tests {
             ("send w hi --wait sent --timeout 5", "write 250ms"),
             ("send w hi --expires-after never", "write 250ms"),
             ("log last --agent A", "no agent's name"),
+            ("approve", "<AGENT>"),
+            ("approve Worker", "no agent's name"),
+            ("approve w c1 c2", "unexpected argument"),
+            ("deny w --always", "unexpected argument"),
+            ("deny w --reason", "a value is required"),
             ("serve --listen localhost", "invalid socket address"),
         ] {
             let error = Cli::try_parse_from(format!("midturn {line}").split(' ')).unwrap_err().to_string();

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use clap::Args;
 
-use super::{LayerArgs, StoreArgs};
+use super::{LayerArgs, SafetyArgs, StoreArgs};
 
 pub(super) const SERVE_HELP: &str = "\
 It answers on a Unix socket that the other commands find by themselves, and goes on with every
@@ -18,7 +18,7 @@ Examples:
 pub(super) const RESUME_HELP: &str = "\
 Every agent goes on in the run it was in. A call that had begun and has no result is told to the model
 as `unknown` and is not run again; what had not begun is skipped; unread mail is read first.
-Lines on standard input steer the session as with `midturn run`.
+Lines on standard input steer the session as with `midturn run`. Flags are laid over those that it began with.
 
 Examples:
   midturn resume                 (the session that began last)
@@ -30,6 +30,9 @@ pub struct ServeArgs {
     /// Listen on loopback too, for programs that can't open a Unix socket
     #[arg(long, value_name = "127.0.0.1:PORT")]
     pub listen: Option<SocketAddr>,
+    /// How freely agents work
+    #[command(flatten)]
+    pub safety: SafetyArgs,
     /// Where sessions are kept
     #[command(flatten)]
     pub store: StoreArgs,
@@ -47,6 +50,9 @@ pub struct ResumeArgs {
     /// Write the events to standard output, one JSON object a line, instead of the answer
     #[arg(long)]
     pub json: bool,
+    /// How freely its agents work from now on
+    #[command(flatten)]
+    pub safety: SafetyArgs,
     /// Where sessions are kept
     #[command(flatten)]
     pub store: StoreArgs,

@@ -95,6 +95,7 @@ impl Deltas {
 
 #[cfg(test)]
 mod tests {
+    use midturn_core::rules::compaction::Purpose;
     use midturn_core::rules::event::{Place, VERSION};
     use midturn_core::rules::time::Micros;
 
@@ -136,7 +137,7 @@ mod tests {
     fn the_next_reply_has_nothing_to_do_with_the_last() {
         let mut deltas = Deltas::default();
         said(&mut deltas, 1, "Hello");
-        let kind = EventKind::ModelStarted { call: 2, messages: 1 };
+        let kind = EventKind::ModelStarted { call: 2, messages: 1, purpose: Purpose::Turn };
         deltas.recorded(&Event { v: VERSION, seq: 2, t: Micros(0), at: at(), kind });
         deltas.rejoined();
         assert_eq!(said(&mut deltas, 2, "Hello again").as_deref(), Some("Hello again"));

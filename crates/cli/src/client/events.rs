@@ -64,6 +64,8 @@ pub struct Wanted {
     pub agent: Option<AgentName>,
     /// What comes after the event of this number.
     pub after: u64,
+    /// Whether somebody reads it who answers what agents ask.
+    pub answers: bool,
 }
 
 /// Starts to read. The last thing told is [`Told::Ended`].
@@ -130,6 +132,9 @@ impl Reader {
         let mut path = Path::of(&["sessions", &self.wanted.session, "events"]);
         if let Some(agent) = &self.wanted.agent {
             path = path.with("agent", agent.as_str());
+        }
+        if self.wanted.answers {
+            path = path.with("answers", "true");
         }
         let mut streaming = self.client.stream(&path, self.after).await?;
         self.deltas.rejoined();
@@ -280,7 +285,7 @@ mod tests {
         let raw = serde_json::to_string(&delta).unwrap();
         assert_eq!(read(raw), Told::Live(delta));
         for (new, seq) in [
-            (r#"{"v":2,"seq":4,"t":2.0,"type":"approval_requested"}"#, Some(4)),
+            (r#"{"v":2,"seq":4,"t":2.0,"type":"something_new"}"#, Some(4)),
             (r#"{"v":2,"seq":4,"n":1,"t":2.0,"type":"new_delta"}"#, None),
             ("nonsense", None),
         ] {

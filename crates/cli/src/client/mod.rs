@@ -1,9 +1,11 @@
-//! The commands that ask a running Midturn: `ps`, `send`, `withdraw`, `stop`, `watch`,
-//! `diff`, `merge`, `stats`; and a run whose session lives in another process.
+//! The commands that ask a running Midturn: `ps`, `send`, `withdraw`, `stop`, `approvals`,
+//! `approve`, `deny`, `watch`, `diff`, `merge`, `stats`; and a run whose session lives in another process.
 //!
 //! They ask through the interface of docs/protocol.md, as every other program would, and put
 //! the answer in words. They open no store and decide nothing about messages.
 
+mod answer;
+mod approvals;
 mod branch;
 mod control;
 mod deltas;
@@ -24,12 +26,18 @@ use std::io::IsTerminal;
 
 use serde_json::Value;
 
-use crate::args::{AgentArgs, ClientArgs, PsArgs, SendArgs, StatsArgs, StopArgs, WatchArgs, WithdrawArgs};
+use crate::args::{
+    AgentArgs, ApprovalsArgs, ApproveArgs, ClientArgs, DenyArgs, MeantArgs, PsArgs, SendArgs, StatsArgs,
+    StopArgs, WatchArgs, WithdrawArgs,
+};
 use crate::commands;
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::project::Project;
 use crate::run::progress;
+use crate::run::steering::Said;
+use crate::secrets;
+use approvals::Meant;
 use http::{Client, Path, Trouble};
 
 pub use remote::{remote_resume, remote_run};
@@ -121,6 +129,41 @@ pub fn stop(args: &StopArgs, env: &Env) -> Result<End, Failure> {
     ask(&args.client, env, async |asking| control::stop(asking, &args.agent, args.subtree).await)
 }
 
+/// `midturn approvals`.
+///
+/// # Errors
+/// [`Failure::Failed`]: nobody answers.
+pub fn approvals(args: &ApprovalsArgs, env: &Env) -> Result<End, Failure> {
+    let only = args.client.session.as_deref();
+    ask(&args.client.of_current(), env, async |asking| approvals::list(asking, only).await)
+}
+
+/// `midturn approve`.
+///
+/// # Errors
+/// [`Failure::Failed`]: nobody answers, the agent doesn't ask, or the rule is refused.
+pub fn approve(args: &ApproveArgs, env: &Env) -> Result<End, Failure> {
+    let said = match &args.always {
+        None => Said::Once,
+        Some(rule) => Said::Always(rule.clone()),
+    };
+    answer(&args.what, &said, env)
+}
+
+/// `midturn deny`.
+///
+/// # Errors
+/// [`Failure::Failed`]: nobody answers, or the agent doesn't ask.
+pub fn deny(args: &DenyArgs, env: &Env) -> Result<End, Failure> {
+    answer(&args.what, &Said::No(args.reason.clone()), env)
+}
+
+fn answer(what: &MeantArgs, said: &Said, env: &Env) -> Result<End, Failure> {
+    let only = what.client.session.as_deref();
+    let meant = Meant { agent: &what.agent, call: what.call.as_deref(), only };
+    ask(&what.client.of_current(), env, async |asking| approvals::answer(asking, &meant, said).await)
+}
+
 /// `midturn diff`.
 ///
 /// # Errors
@@ -175,15 +218,20 @@ fn ask(
 }
 
 fn say(asking: &Asking, answer: Answer) -> Result<End, Failure> {
-    let end = commands::print(&match answer.text {
-        _ if asking.json => format!("{}\n", answer.value),
-        Text::Patch(patch) if !std::io::stdout().is_terminal() => patch,
-        Text::Words(text) | Text::Patch(text) => progress::harmless(&text).collect(),
-        Text::Note(note) => {
-            eprintln!("midturn: {}", progress::harmless(&note).collect::<String>());
-            String::new()
+    let whole = format!("{}\n", answer.value);
+    let end = match answer.text {
+        Text::Patch(_) if asking.json => commands::print_whole(&whole)?,
+        _ if asking.json => commands::print(&whole)?,
+        Text::Patch(patch) if !std::io::stdout().is_terminal() => commands::print_whole(&patch)?,
+        Text::Words(text) | Text::Patch(text) => {
+            commands::print(&progress::harmless(&text).collect::<String>())?
         }
-    })?;
+        Text::Note(note) => {
+            let note: String = progress::harmless(&note).collect();
+            eprintln!("midturn: {}", secrets::clean(&note));
+            End::Finished
+        }
+    };
     match answer.failure {
         None => Ok(end),
         Some(failure) => Err(Failure::failed(failure)),

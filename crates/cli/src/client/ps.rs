@@ -6,7 +6,7 @@ use midturn_core::rules::event::Outcome;
 
 use super::http::{Path, Trouble};
 use super::table::{Side, count, duration, table};
-use super::wire::{Activity, Agent, AgentState, Agents, Session, Sessions};
+use super::wire::{Activity, Agent, AgentState, Agents, Health, Session, Sessions};
 use super::{Answer, Asking};
 use crate::run::progress;
 
@@ -25,14 +25,18 @@ pub(super) async fn ps(asking: &Asking) -> Result<Answer, Trouble> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let since_begin = (now - session.began_at).max(0.0);
     let others = all.sessions.iter().filter(|other| other.live && other.session != session.session);
-    let text = head(&session, since_begin) + &rows(&agents.agents, since_begin) + &also(others);
+    let health: Health = asking.client.read(&asking.client.get(&Path::of(&["health"])).await?)?;
+    let text = head(&session, &health, since_begin) + &rows(&agents.agents, since_begin) + &also(others);
     Ok(Answer::good(value, text))
 }
 
-fn head(session: &Session, since_begin: f64) -> String {
+fn head(session: &Session, health: &Health, since_begin: f64) -> String {
     let age = duration(since_begin);
     let over = if session.live { "" } else { "; no process carries it: `midturn resume` goes on with it" };
-    format!("{}, begun {age} ago{over}: {}\n\n", session.session, progress::short(&session.title))
+    let begun = format!("{}, begun {age} ago{over}: {}\n", session.session, progress::short(&session.title));
+    // What holds the agents of a session that nobody carries is decided when it is taken up.
+    let safety = Some(&health.safety).filter(|safety| session.live && !safety.is_empty());
+    begun + &safety.map(|safety| format!("{safety}\n")).unwrap_or_default() + "\n"
 }
 
 fn also<'a>(others: impl Iterator<Item = &'a Session>) -> String {
@@ -87,12 +91,15 @@ fn state(agent: &Agent) -> String {
     }
 }
 
-/// What has lasted longest, and how much else there is.
+/// What has lasted longest, and how much else there is; what waits for a person comes first.
 fn doing(activity: &[Activity], now: f64) -> String {
-    let Some(first) = activity.iter().min_by(|a, b| a.since.total_cmp(&b.since)) else {
+    let oldest = |a: &&Activity, b: &&Activity| a.since.total_cmp(&b.since);
+    let asked = activity.iter().filter(|activity| activity.is_approval()).min_by(oldest);
+    let Some(first) = asked.or_else(|| activity.iter().min_by(oldest)) else {
         return String::new();
     };
     let what = match (&first.name, first.call) {
+        (Some(tool), _) if first.is_approval() => format!("asks: {tool}"),
         (Some(tool), _) => tool.clone(),
         (None, Some(call)) => format!("model (call {call})"),
         (None, None) => first.what.clone(),
@@ -138,6 +145,9 @@ mod tests {
                 {"what": "tool", "tool": "r1", "name": "read", "since": 170.5}]},
             {"name": "c", "role": "subagent", "parent": "a", "state": "running", "run": 1, "turn": 1, "tokens": 0,
              "activity": [{"what": "model", "call": 7, "since": 51.0}]},
+            {"name": "d", "role": "subagent", "parent": "lead", "state": "running", "run": 1, "turn": 1, "tokens": 0, "activity": [
+                {"what": "tool", "tool": "e", "name": "read", "since": 101.0},
+                {"what": "approval", "tool": "x", "name": "bash", "since": 111.0}]},
         ]));
         let expected = "\
 AGENT  STATE            RUN  TURN  NOW                        MAIL  TOKENS  BRANCH
@@ -145,6 +155,7 @@ lead   running            1     4  wait_agents 1 min 11 s            12.3k
   a    idle (finished)    1     2                                      900  midturn/x/a
     c  running            1     1  model (call 7) 2 min 00 s             0
   b    running            2     1  read 1.0 s +1                 3       5
+  d    running            1     1  asks: bash 1 min 00 s +1              0
 ";
         assert_eq!(rows(&agents, 171.5), expected);
     }

@@ -39,6 +39,9 @@ pub async fn remote_run(
     let folder = commands::work_folder(layer)?;
     let client = holder(project).await?;
     let mut body = json!({"task": task, "folder": folder.to_string_lossy(), "set": layer.set});
+    if attended.console.answers() {
+        body["answers"] = Value::from(true);
+    }
     if let Some(model) = &layer.model {
         body["model"] = Value::from(model.clone());
     }
@@ -57,7 +60,7 @@ pub async fn remote_resume(asked: &str, project: &Project, attended: Attended) -
     let client = holder(project).await?;
     let before = find(&client, asked).await?;
     let id = &before.session;
-    let working = take_up(&client, id).await?;
+    let working = take_up(&client, id, attended.console.answers()).await?;
     if working.is_empty() && !(before.live && before.running > 0) {
         let text = format!("session {id} has nothing to go on with: all its agents were done");
         attended.console.tell(Tone::Plain, text);
@@ -99,8 +102,9 @@ async fn find(client: &Client, asked: &str) -> Result<Session, Failure> {
 
 /// Takes a session up; of one that lives already the stopped agents are sent on. Names those
 /// that work by that.
-async fn take_up(client: &Client, id: &str) -> Result<Vec<String>, Trouble> {
-    match client.post_patiently(&Path::of(&["sessions", id, "resume"]), &json!({})).await {
+async fn take_up(client: &Client, id: &str, answers: bool) -> Result<Vec<String>, Trouble> {
+    let how = if answers { json!({"answers": true}) } else { json!({}) };
+    match client.post_patiently(&Path::of(&["sessions", id, "resume"]), &how).await {
         Ok(answer) => Ok(client.read::<Resumed>(&answer)?.resumed),
         Err(trouble) if trouble.code() == Some("already_live") => send_on(client, id).await,
         Err(trouble) => Err(trouble),

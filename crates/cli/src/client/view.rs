@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use midturn_core::rules::event::{Event, EventKind, LiveEvent, LiveKind};
 use midturn_core::rules::id::AgentName;
 
-use crate::run::progress::{self, Tone};
+use crate::run::progress::{self, Asking, Tone};
 
 /// A line without an end is shown in parts of about so many characters.
 const WIDTH: usize = 100;
@@ -18,6 +18,9 @@ pub(super) type Line = (Tone, String);
 #[derive(Debug, Default)]
 pub(super) struct View {
     speakers: BTreeMap<AgentName, Speaker>,
+    asking: Asking,
+    /// Whether somebody reads it who can type an answer.
+    answers: bool,
 }
 
 #[derive(Debug, Default)]
@@ -30,6 +33,11 @@ struct Speaker {
 }
 
 impl View {
+    /// `answers`: with what agents ask it is said what can be typed.
+    pub(super) fn new(answers: bool) -> Self {
+        Self { answers, ..Self::default() }
+    }
+
     /// The lines for an event, before them the rest of what was being said.
     pub(super) fn event(&mut self, event: &Event) -> Vec<Line> {
         let mut lines = Vec::new();
@@ -48,6 +56,10 @@ impl View {
         }
         if !(has_spoken && matches!(event.kind, EventKind::ModelFinished { .. })) {
             lines.extend(progress::line(event));
+        }
+        let hint = self.asking.follow(event).filter(|_| self.answers);
+        if let (Some(hint), Some((_, line))) = (hint, lines.last_mut()) {
+            line.push_str(&hint);
         }
         lines
     }
@@ -126,6 +138,7 @@ fn shown(name: &AgentName, text: &mut String, (tone, mark): Mark) -> Vec<Line> {
 
 #[cfg(test)]
 mod tests {
+    use midturn_core::rules::compaction::Purpose;
     use midturn_core::rules::conversation::Usage;
     use midturn_core::rules::event::{Place, VERSION};
     use midturn_core::rules::id::CallId;
@@ -153,6 +166,7 @@ mod tests {
             text: text.into(),
             thinking: vec![],
             tools: vec![],
+            purpose: Purpose::Turn,
         };
         let event = Event { v: VERSION, seq: 2, t: Micros(0), at: at(name), kind };
         view.event(&event).into_iter().map(|(_, line)| line).collect()

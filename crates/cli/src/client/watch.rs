@@ -7,12 +7,17 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Asking;
+use super::answer::Elsewhere;
 use super::events::{Ended, Told, Wanted, follow};
 use super::http::Trouble;
 use super::view::{Line, View};
 use super::wire::Session;
 use crate::failure::{End, Failure};
-use crate::run::progress;
+use crate::run::input::{self, Typed};
+use crate::run::progress::{self, Tone};
+use crate::run::session::attending;
+use crate::run::steering;
+use crate::secrets;
 
 /// Shows what happens until the session ends, or the person has seen enough.
 pub(super) async fn watch(
@@ -33,14 +38,17 @@ pub(super) async fn watch(
             session.session
         )));
     }
-    let wanted = Wanted { session: session.session.clone(), agent, after: session.last_seq };
+    let answers = !asking.json && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let wanted = Wanted { session: session.session.clone(), agent, after: session.last_seq, answers };
     let (mut told, _reader) = follow(asking.client.clone(), wanted);
-    let mut screen = Screen::new(asking.json, colours);
+    let mut screen = Screen::new(asking.json, colours, answers);
     screen.head(&session)?;
+    let mut typed = if answers { input::lines() } else { mpsc::channel(1).1 };
+    let place = Elsewhere { client: &asking.client, session: &session.session };
     tokio::select! {
         biased;
         () = interrupted.cancelled() => screen.close().map(|()| End::Interrupted),
-        ended = screen.until_ended(&mut told) => match ended? {
+        ended = screen.until_ended(&mut told, &mut typed, &place) => match ended? {
             None => Ok(End::Finished),
             Some(trouble) if trouble.is_gone() && asking.has_left() => Ok(End::Finished),
             Some(trouble) => {
@@ -60,8 +68,8 @@ struct Screen {
 }
 
 impl Screen {
-    fn new(json: bool, colours: bool) -> Self {
-        Self { json, colours: colours && std::io::stdout().is_terminal(), view: View::default() }
+    fn new(json: bool, colours: bool, answers: bool) -> Self {
+        Self { json, colours: colours && std::io::stdout().is_terminal(), view: View::new(answers) }
     }
 
     fn head(&self, session: &Session) -> Result<(), Failure> {
@@ -72,9 +80,32 @@ impl Screen {
         self.write(&format!("watching {}: {title} (Ctrl-C ends)\n", session.session)).map(|_| ())
     }
 
-    /// Shows what is told; at the end why nothing comes any more, if that is not the session's end.
-    async fn until_ended(&mut self, told: &mut mpsc::Receiver<Told>) -> Result<Option<Trouble>, Failure> {
-        while let Some(next) = told.recv().await {
+    /// Shows what is told, and does what is typed; at the end why nothing comes any more, if
+    /// that is not the session's end.
+    async fn until_ended(
+        &mut self,
+        told: &mut mpsc::Receiver<Told>,
+        typed: &mut mpsc::Receiver<Typed>,
+        place: &Elsewhere<'_>,
+    ) -> Result<Option<Trouble>, Failure> {
+        let mut is_open = true;
+        loop {
+            let next = tokio::select! {
+                biased;
+                line = typed.recv(), if is_open => {
+                    is_open = line.is_some();
+                    let said = match line {
+                        Some(line) => obey(place, line).await,
+                        None => None,
+                    };
+                    if self.write(&self.written(said.into_iter().collect()))? == Reader::Gone {
+                        return Ok(None);
+                    }
+                    continue;
+                }
+                next = told.recv() => next,
+            };
+            let Some(next) = next else { return Ok(None) };
             let text = if self.json { raw(&next)? } else { self.lines(&next) };
             if self.write(&text)? == Reader::Gone {
                 return Ok(None);
@@ -87,7 +118,6 @@ impl Screen {
                 });
             }
         }
-        Ok(None)
     }
 
     fn lines(&mut self, told: &Told) -> String {
@@ -114,6 +144,7 @@ impl Screen {
     }
 
     fn write(&self, text: &str) -> Result<Reader, Failure> {
+        let text = secrets::clean(text);
         let mut out = std::io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Ok(()) => Ok(Reader::There),
@@ -128,6 +159,23 @@ impl Screen {
 enum Reader {
     There,
     Gone,
+}
+
+/// Does what a line says: here only agents' questions are answered.
+async fn obey(place: &Elsewhere<'_>, line: Typed) -> Option<Line> {
+    // Who watches needs no list of agents: a name that doesn't ask is told so.
+    let done = match line.and_then(|line| steering::parse(&line, |_| true)) {
+        Ok(steering::Line::Blank) => return None,
+        Ok(steering::Line::Answer(word)) => attending::answer(place, &word, |_| true).await,
+        Ok(_) => {
+            Err("here /yes, /always and /no answer what agents ask; `midturn send` writes to them".to_owned())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    Some(match done {
+        Ok(done) => (Tone::Plain, done),
+        Err(error) => (Tone::Bad, format!("error: {error}")),
+    })
 }
 
 /// The JSON, one line.

@@ -7,6 +7,7 @@ use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::{Point, ReturnReason, Role};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::http::Problem;
 
@@ -129,17 +130,65 @@ impl AgentState {
 /// Something that an agent waits for.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Activity {
-    /// `model` or `tool`.
+    /// `model`, `tool` or `approval`.
     pub what: String,
     /// The number of the model's call.
     #[serde(default)]
     pub call: Option<u64>,
+    /// The tool's call.
+    #[serde(default)]
+    pub tool: Option<String>,
     /// The tool.
     #[serde(default)]
     pub name: Option<String>,
     /// Since when: seconds since the session began.
     #[serde(default)]
     pub since: f64,
+}
+
+impl Activity {
+    /// Whether a person's word is waited for.
+    pub fn is_approval(&self) -> bool {
+        self.what == "approval"
+    }
+}
+
+/// `{approvals}`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Approvals {
+    /// The oldest first.
+    pub approvals: Vec<Approval>,
+}
+
+/// `Approval`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Approval {
+    /// Who asks.
+    pub agent: AgentName,
+    /// The call.
+    pub tool: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments.
+    #[serde(default)]
+    pub input: Value,
+    /// Whether they are not given whole.
+    #[serde(default)]
+    pub truncated: bool,
+    /// The rule that "always" stands for.
+    #[serde(default)]
+    pub always: String,
+    /// Since when: seconds since the session began.
+    #[serde(default)]
+    pub since: f64,
+}
+
+/// The process's health.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Health {
+    /// What agents may do unasked, and what holds their commands.
+    #[serde(default)]
+    pub safety: String,
 }
 
 /// The end of a run.

@@ -52,6 +52,8 @@ pub(super) struct Leaf {
     pub(super) value: Value,
     /// Where the value stands.
     pub(super) value_at: Spot,
+    /// Where the entries of a list stand; none of another value.
+    pub(super) items_at: Vec<Spot>,
 }
 
 /// A place in a file, counted from 1; columns in characters.
@@ -88,11 +90,20 @@ fn gather(
                 key_at: start(source, &key.span()),
                 value: plain(other).map_err(|what| (start(source, &value.span()), what))?,
                 value_at: start(source, &value.span()),
+                items_at: items_at(source, other),
             }),
         }
         path.pop();
     }
     Ok(())
+}
+
+fn items_at(source: &str, value: &DeValue<'_>) -> Vec<Spot> {
+    let items = match value {
+        DeValue::Array(items) => &items[..],
+        _ => &[],
+    };
+    items.iter().map(|item| start(source, &item.span())).collect()
 }
 
 /// The value as JSON, which is what the keys' types are read from.

@@ -9,6 +9,8 @@ use midturn_providers::Provider;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::safety::{Approvals, FACTS, ModelFacts, Sandboxing};
+
 /// What is configured besides the settings of semantics.md.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -19,6 +21,12 @@ pub struct General {
     pub aliases: BTreeMap<String, String>,
     /// What holds for a subagent whose definition file doesn't say.
     pub agents: AgentDefaults,
+    /// What is done unasked, and what never.
+    pub approvals: Approvals,
+    /// What is known of models, by `PROVIDER/NAME` or an alias.
+    pub models: BTreeMap<String, ModelFacts>,
+    /// What the commands of agents run in.
+    pub sandbox: Sandboxing,
     /// How the providers are reached.
     pub providers: Providers,
     /// How long providers and commands are waited for.
@@ -38,6 +46,9 @@ impl Default for General {
             model: None,
             aliases: aliases.map(|(name, model)| (name.to_owned(), model.to_owned())).into(),
             agents: AgentDefaults::default(),
+            approvals: Approvals::default(),
+            models: BTreeMap::new(),
+            sandbox: Sandboxing::default(),
             providers: Providers::default(),
             timeouts: Timeouts::default(),
             max_event_bytes: 128 << 20,
@@ -52,7 +63,7 @@ pub struct AgentDefaults {
     /// Its model; `inherit` is its parent's.
     pub model: String,
     /// The tools it has; absent means all.
-    pub tools: Option<ToolNames>,
+    pub tools: Option<Names>,
     /// Where it works.
     pub isolation: Isolation,
 }
@@ -154,44 +165,66 @@ impl Default for Timeouts {
     }
 }
 
-/// Names of tools: a list, or one text with commas, as definition files have it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// Names of tools or variables: a list, or one text with commas, as definition files have it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct ToolNames(pub Vec<String>);
+pub struct Names(pub Vec<String>);
 
-impl<'de> Deserialize<'de> for ToolNames {
+impl<'de> Deserialize<'de> for Names {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;
         impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = ToolNames;
+            type Value = Names;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a list of tools' names")
+                f.write_str("a list of names")
             }
-            fn visit_str<E>(self, text: &str) -> Result<ToolNames, E> {
-                Ok(ToolNames(
+            fn visit_str<E>(self, text: &str) -> Result<Names, E> {
+                Ok(Names(
                     text.split(',')
                         .map(|name| name.trim().to_owned())
                         .filter(|name| !name.is_empty())
                         .collect(),
                 ))
             }
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<ToolNames, A::Error> {
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Names, A::Error> {
                 let mut names = Vec::new();
                 while let Some(name) = items.next_element()? {
                     names.push(name);
                 }
-                Ok(ToolNames(names))
+                Ok(Names(names))
             }
         }
         deserializer.deserialize_any(Visitor)
     }
 }
 
-/// The table whose keys are free; they may have dots, as models' names do.
-const FREE: &str = "aliases";
+/// The tables whose keys are free.
+const FREE: [&str; 2] = ["aliases", "models"];
 
 /// The names that are fields of [`General`]; all others are settings.
-const GENERAL: [&str; 6] = ["model", "aliases", "agents", "providers", "timeouts", "max_event_bytes"];
+const GENERAL: [&str; 9] = [
+    "model",
+    "aliases",
+    "agents",
+    "approvals",
+    "models",
+    "providers",
+    "sandbox",
+    "timeouts",
+    "max_event_bytes",
+];
+
+/// The segments of a key in a table whose keys are free. What is free may have dots, as
+/// models' names do: `models.openai/gpt-4.1.input` has three segments.
+pub(super) fn free(key: &str) -> Option<Vec<&str>> {
+    let (table, rest) = key.split_once('.')?;
+    let segments = match (table, rest.rsplit_once('.')) {
+        ("aliases", _) => vec![table, rest],
+        ("models", Some((model, fact))) if FACTS.contains(&fact) => vec![table, model, fact],
+        _ => return None,
+    };
+    segments.iter().all(|segment| !segment.is_empty()).then_some(segments)
+}
 
 /// Every key with its default, by its dotted name.
 pub(super) fn defaults() -> BTreeMap<String, Value> {
@@ -230,18 +263,25 @@ pub(super) enum Named {
 /// What a dotted name is, given the known ones.
 pub(super) fn named<'a>(key: &str, known: impl IntoIterator<Item = &'a String>) -> Named {
     let below = format!("{key}.");
-    let mut is_table = key == FREE;
+    let mut is_table = FREE.contains(&key);
     for name in known {
         if name == key {
             return Named::Key;
         }
         is_table |= name.starts_with(&below);
     }
-    match key.split_once('.') {
-        Some((FREE, alias)) if !alias.is_empty() => Named::Key,
-        _ if is_table => Named::Table,
-        _ => Named::Unknown,
+    match free(key) {
+        Some(_) => Named::Key,
+        None if is_table => Named::Table,
+        None => Named::Unknown,
     }
+}
+
+/// Which entry of a list is none that the key takes, and why.
+pub(super) fn bad_item(key: &str, value: &Value) -> Option<(usize, String)> {
+    let items = value.as_array()?.iter().enumerate();
+    let checked = items.filter_map(|(at, item)| Some((at, check(key, &Value::from(vec![item.clone()])).err()?)));
+    checked.into_iter().next()
 }
 
 /// Whether the value is one that the key takes. The error says what it takes.
@@ -260,10 +300,16 @@ pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
             | "max_event_bytes"
             | "max_output_tokens"
             | "max_parallel_tools"
+            | "memory"
             | "message_bytes"
+            | "open_files"
+            | "processes"
     );
     if at_least_one && value.as_u64() == Some(0) {
         return Err("invalid value: 0, expected 1 or more".to_owned());
+    }
+    if key == "compact_at" && !value.as_u64().is_some_and(|percent| (1..=100).contains(&percent)) {
+        return Err("invalid value: expected 1 to 100".to_owned());
     }
     if key.ends_with(".base_url") {
         check_url(value.as_str().unwrap_or_default())?;
@@ -285,9 +331,7 @@ pub(super) fn nest<'a>(entries: impl IntoIterator<Item = (&'a str, &'a Value)>) 
     let mut root = Value::Object(serde_json::Map::new());
     for (key, value) in entries {
         let mut at = &mut root;
-        let free = key.split_once('.').filter(|(table, _)| *table == FREE);
-        let segments = free.map_or_else(|| key.split('.').collect(), |(table, alias)| vec![table, alias]);
-        for segment in segments {
+        for segment in free(key).unwrap_or_else(|| key.split('.').collect()) {
             at = &mut at[segment];
         }
         *at = value.clone();

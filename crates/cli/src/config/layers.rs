@@ -7,6 +7,7 @@ use std::path::Path;
 use midturn_core::rules::settings::{Patched, Settings};
 use serde_json::Value;
 
+use super::authority::{self, Ruling, Whose};
 use super::file::{self, Leaf, Spot};
 use super::keys::{self, General, Named};
 use super::text::{PREFIX, nearest, secret, suggestion, variable};
@@ -22,17 +23,24 @@ const USUAL: [(&str, &str); 3] = [
 ];
 
 /// The keys with the strongest value laid so far.
-pub(super) struct Layers(BTreeMap<String, Entry>);
+pub(super) struct Layers {
+    entries: BTreeMap<String, Entry>,
+    /// What a project's files say and may not, in order.
+    notes: Vec<String>,
+    /// What of it is refused unless the person's own layers say something, by its key.
+    refused: Vec<(String, String)>,
+}
 
 impl Layers {
     /// The first layer.
     pub(super) fn defaults() -> Self {
-        let entry = |value| Entry { value, origin: Origin::Default };
-        Self(keys::defaults().into_iter().map(|(key, value)| (key, entry(value))).collect())
+        let entry = |value| Entry { value, origin: Origin::Default, items: Vec::new() };
+        let entries = keys::defaults().into_iter().map(|(key, value)| (key, entry(value))).collect();
+        Self { entries, notes: Vec::new(), refused: Vec::new() }
     }
 
     /// Lays a file over what is there.
-    pub(super) fn lay_file(&mut self, path: &Path, source: &str) -> Result<(), Failure> {
+    pub(super) fn lay_file(&mut self, path: &Path, source: &str, whose: Whose) -> Result<(), Failure> {
         let complain = |(at, what): (Spot, String)| {
             Failure::usage(format!("{}:{}:{}: {what}", path.display(), at.line, at.column))
         };
@@ -48,22 +56,60 @@ impl Layers {
                 )));
             }
             if !is_empty_table(&leaf.value) {
-                let Spot { line, column } = leaf.value_at;
-                self.0.insert(
-                    key,
-                    Entry { value: leaf.value, origin: Origin::File { path: path.to_owned(), line, column } },
-                );
+                self.lay_leaf(&key, leaf, path, whose);
             }
         }
         Ok(())
     }
 
+    /// Lays what a file says, as far as the file may say it.
+    fn lay_leaf(&mut self, key: &str, leaf: Leaf, path: &Path, whose: Whose) {
+        let origin = |at: Spot| Origin::File { path: path.to_owned(), line: at.line, column: at.column };
+        let items = match leaf.items_at.is_empty() {
+            true => vec![origin(leaf.value_at)],
+            false => leaf.items_at.iter().map(|at| origin(*at)).collect(),
+        };
+        let entry = Entry { value: leaf.value, origin: origin(leaf.value_at), items };
+        let now = self.entries.get(key).map_or(&Value::Null, |entry| &entry.value);
+        let ruling = match whose {
+            Whose::Person => Ruling::Taken,
+            Whose::Project => authority::ruling(key, now, &entry.value),
+        };
+        let place = &entry.origin;
+        match ruling {
+            Ruling::Taken | Ruling::Added => self.lay(key, entry),
+            Ruling::Left(why) => self.notes.push(format!(
+                "{place}: `{key}` is not taken from a project's file: {why} (docs/configuration.md, \"Who may loosen\")"
+            )),
+            Ruling::Refused(why) => self.refused.push((
+                key.to_owned(),
+                format!(
+                    "{place}: `{key}` can't come from a project's file: {why}; if you do, set it in your own \
+                     configuration file, as {} or with --set",
+                    variable(key)
+                ),
+            )),
+        }
+    }
+
+    /// Lays a value over what is there, or to it where the values of all layers hold.
+    fn lay(&mut self, key: &str, mut entry: Entry) {
+        if let Some(before) = self.entries.get(key).filter(|_| authority::adds_up(key)) {
+            let all = [&before.value, &entry.value].map(authority::items).concat();
+            let origins = [before.items.clone(), entry.items].concat();
+            entry = Entry { value: Value::from(all), items: origins, ..entry };
+        }
+        self.entries.insert(key.to_owned(), entry);
+    }
+
     /// Whether a file may say this.
     fn admit_leaf(&self, key: &str, leaf: &Leaf) -> Result<(), (Spot, String)> {
-        match keys::named(key, self.0.keys()) {
-            Named::Key => {
-                keys::check(key, &leaf.value).map_err(|what| (leaf.value_at, format!("`{key}`: {what}")))
-            }
+        match keys::named(key, self.entries.keys()) {
+            Named::Key => keys::check(key, &leaf.value).map_err(|what| {
+                let bad = keys::bad_item(key, &leaf.value);
+                let (at, what) = bad.map_or((leaf.value_at, what), |(at, what)| (leaf.items_at[at], what));
+                (at, format!("`{key}`: {what}"))
+            }),
             Named::Table if is_empty_table(&leaf.value) => Ok(()),
             Named::Table => Err((leaf.value_at, format!("`{key}` is a table of keys, not a value"))),
             Named::Unknown => Err((leaf.key_at, self.unknown(key))),
@@ -75,11 +121,18 @@ impl Layers {
         if let Some(reason) = secret(key) {
             return format!("`{key}` is refused: {reason}");
         }
+        if let Some(model) = key.strip_prefix("models.") {
+            return format!(
+                "unknown key `{key}`: of a model (here `{}`) there are context_tokens, input, output and cached, \
+                 as in [models.\"PROVIDER/NAME\"]",
+                model.rsplit_once('.').map_or(model, |(model, _)| model)
+            );
+        }
         // A key below a key is a wrong type, not a wrong name.
-        if let Some((above, _)) = key.rsplit_once('.').filter(|(above, _)| self.0.contains_key(*above)) {
+        if let Some((above, _)) = key.rsplit_once('.').filter(|(above, _)| self.entries.contains_key(*above)) {
             return format!("`{above}`: invalid type: a table, expected a value");
         }
-        format!("unknown key `{key}`{}", suggestion(key, self.0.keys().map(String::as_str)))
+        format!("unknown key `{key}`{}", suggestion(key, self.entries.keys().map(String::as_str)))
     }
 
     /// Lays the environment over what is there.
@@ -88,7 +141,7 @@ impl Layers {
             self.lay_variable(env, name, key)?;
         }
         let by_name: BTreeMap<String, String> =
-            self.0.keys().map(|key| (variable(key), key.clone())).collect();
+            self.entries.keys().map(|key| (variable(key), key.clone())).collect();
         let aliases = format!("{PREFIX}ALIASES_");
         for name in env.names_beginning(PREFIX) {
             let alias = name.strip_prefix(&aliases).filter(|alias| !alias.is_empty());
@@ -109,7 +162,7 @@ impl Layers {
         };
         let value = read_text(key, text)
             .map_err(|what| Failure::usage(format!("the environment variable {name}: {what}")))?;
-        self.0.insert(key.to_owned(), Entry { value, origin: Origin::Environment(name.to_owned()) });
+        self.lay(key, Entry::one(value, Origin::Environment(name.to_owned())));
         Ok(())
     }
 
@@ -129,19 +182,31 @@ impl Layers {
     }
 
     fn lay_flag(&mut self, key: &str, text: &str, flag: &'static str) -> Result<(), Failure> {
-        let value = match keys::named(key, self.0.keys()) {
+        let value = match keys::named(key, self.entries.keys()) {
             Named::Key => read_text(key, text).map_err(|what| format!("`{key}`: {what}")),
             Named::Table => Err(format!("`{key}` is a table of keys, not a value")),
             Named::Unknown => Err(self.unknown(key)),
         };
         let value = value.map_err(|what| Failure::usage(format!("{flag}: {what}")))?;
-        self.0.insert(key.to_owned(), Entry { value, origin: Origin::Flag(flag) });
+        self.lay(key, Entry::one(value, Origin::Flag(flag)));
+        Ok(())
+    }
+
+    /// What a project's files may not say is refused where the person's own layers say nothing.
+    pub(super) fn settle(&mut self) -> Result<(), Failure> {
+        let is_default = |key: &str| self.entries.get(key).is_none_or(|entry| entry.origin == Origin::Default);
+        if let Some((_, why)) = self.refused.iter().find(|(key, _)| is_default(key)) {
+            return Err(Failure::usage(why.clone()));
+        }
+        for (key, _) in std::mem::take(&mut self.refused) {
+            self.notes.push(format!("a project's file sets `{key}` too: yours holds"));
+        }
         Ok(())
     }
 
     /// The structs that the program works with.
     pub(super) fn assemble(&self) -> Result<(General, Settings), Failure> {
-        let set = self.0.iter().filter(|(_, entry)| !entry.value.is_null());
+        let set = self.entries.iter().filter(|(_, entry)| !entry.value.is_null());
         let nested = keys::nest(set.map(|(key, entry)| (key.as_str(), &entry.value)));
         let (general, patch) = keys::read_types(&nested)
             .map_err(|error| Failure::usage(format!("the configuration doesn't fit together: {error}")))?;
@@ -150,9 +215,9 @@ impl Layers {
         Ok((general, settings))
     }
 
-    /// All keys with their values.
-    pub(super) fn into_entries(self) -> BTreeMap<String, Entry> {
-        self.0
+    /// All keys with their values, and what was left out.
+    pub(super) fn into_parts(self) -> (BTreeMap<String, Entry>, Vec<String>) {
+        (self.entries, self.notes)
     }
 }
 

@@ -2,12 +2,15 @@
 //!
 //! The layers, weakest first: defaults, the person's file in the XDG configuration folder,
 //! the project's files (from the repository's root down to the working folder; the nearer
-//! one wins), the environment, flags. Keys of providers are in none of them: they are read
-//! from the environment where they are used, and never shown.
+//! one wins, but none loosens what the person's own layers hold), the environment, flags. Keys
+//! of providers are in none of them: they are read from the environment where they are used,
+//! and never shown.
 
+mod authority;
 mod file;
 mod keys;
 mod layers;
+mod safety;
 mod show;
 mod text;
 
@@ -15,12 +18,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use midturn_core::rules::approval::{Policy, Rule};
 use midturn_core::rules::settings::Settings;
 use serde_json::Value;
 
+use authority::Whose;
 pub use keys::{
-    AgentDefaults, AnthropicProvider, General, Isolation, OpenAiProvider, Providers, Timeouts, ToolNames,
+    AgentDefaults, AnthropicProvider, General, Isolation, Names, OpenAiProvider, Providers, Timeouts,
 };
+pub use safety::{Approvals, Kind, ModelFacts, Rules, Sandboxing, Usd};
 pub use show::{Keys, shown, shown_as_json};
 
 use crate::env::{Env, folders_down_to};
@@ -65,8 +71,18 @@ impl fmt::Display for Origin {
 pub struct Entry {
     /// The value, of the type that its key wants.
     pub value: Value,
-    /// Its layer.
+    /// Its layer; of a list that all layers add to, the last one.
     pub origin: Origin,
+    /// Where each entry of a list came from; of another value as its origin.
+    pub items: Vec<Origin>,
+}
+
+impl Entry {
+    /// A value that is said in one place.
+    fn one(value: Value, origin: Origin) -> Self {
+        let items = vec![origin.clone(); authority::items(&value).len()];
+        Self { value, origin, items }
+    }
 }
 
 /// A file that was looked for.
@@ -98,6 +114,8 @@ pub struct Config {
     pub general: General,
     /// The settings of semantics.md.
     pub settings: Settings,
+    /// What a project's files say and may not, each with its place.
+    pub notes: Vec<String>,
 }
 
 impl Config {
@@ -109,17 +127,45 @@ impl Config {
     pub fn load(folder: &Path, env: &Env, flags: &Flags) -> Result<Self, Failure> {
         let mut layers = layers::Layers::defaults();
         let mut looked = Vec::new();
-        for path in file_paths(folder, env) {
+        for (path, whose) in file_paths(folder, env) {
             let source = file::read(&path)?;
             looked.push(Looked { path: path.clone(), found: source.is_some() });
             if let Some(source) = source {
-                layers.lay_file(&path, &source)?;
+                layers.lay_file(&path, &source, whose)?;
             }
         }
         layers.lay_environment(env)?;
         layers.lay_flags(flags)?;
+        layers.settle()?;
         let (general, settings) = layers.assemble()?;
-        Ok(Self { entries: layers.into_entries(), looked, general, settings })
+        let (entries, notes) = layers.into_parts();
+        Ok(Self { entries, looked, general, settings, notes })
+    }
+
+    /// What may run unasked; each rule knows the place it is written at.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`]: a rule can't be read; it is found earlier, where the files are read.
+    pub fn policy(&self) -> Result<Policy, Failure> {
+        let Approvals { mode, allow, deny, patience } = &self.general.approvals;
+        Ok(Policy {
+            mode: *mode,
+            allow: self.rules("approvals.allow", allow)?,
+            deny: self.rules("approvals.deny", deny)?,
+            patience: *patience,
+        })
+    }
+
+    fn rules(&self, key: &str, rules: &Rules) -> Result<Vec<Rule>, Failure> {
+        let origins = self.entries.get(key).map_or(&[][..], |entry| &entry.items);
+        let placed = rules.0.iter().enumerate().map(|(at, text)| {
+            let origin = origins.get(at).unwrap_or_else(|| self.origin(key)).to_string();
+            match Rule::parse(text) {
+                Ok(rule) => Ok(rule.from(origin)),
+                Err(error) => Err(Failure::usage(format!("{origin}: `{key}`: {error}"))),
+            }
+        });
+        placed.collect()
     }
 
     /// Where a key's value came from.
@@ -129,14 +175,15 @@ impl Config {
 }
 
 /// The files to look for, weakest first.
-fn file_paths(folder: &Path, env: &Env) -> Vec<PathBuf> {
-    let users = env.config_folder().map(|folder| folder.join(FILE_NAME));
-    let projects = folders_down_to(folder).into_iter().map(|folder| folder.join(FILE_NAME));
-    let mut paths: Vec<PathBuf> = Vec::new();
-    for path in users.into_iter().chain(projects) {
+fn file_paths(folder: &Path, env: &Env) -> Vec<(PathBuf, Whose)> {
+    let users = env.config_folder().map(|folder| (folder.join(FILE_NAME), Whose::Person));
+    let projects =
+        folders_down_to(folder).into_iter().map(|folder| (folder.join(FILE_NAME), Whose::Project));
+    let mut paths: Vec<(PathBuf, Whose)> = Vec::new();
+    for (path, whose) in users.into_iter().chain(projects) {
         // Work in the configuration folder itself must not read its file twice.
-        if !paths.contains(&path) {
-            paths.push(path);
+        if !paths.iter().any(|(known, _)| *known == path) {
+            paths.push((path, whose));
         }
     }
     paths

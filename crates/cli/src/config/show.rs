@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::{Config, Entry, Origin};
+use super::{Config, Entry, Origin, keys};
 use crate::env::Env;
 
 /// The variables that hold keys.
@@ -20,10 +20,15 @@ impl Keys {
     pub fn of(env: &Env) -> Self {
         Self(KEY_VARIABLES.iter().map(|name| (*name, env.is_set(name))).collect())
     }
+
+    /// Each variable, and whether it is set.
+    pub fn each(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        self.0.iter().copied()
+    }
 }
 
 /// For people: a line per key, as it would stand in a file, then the files and the keys.
-pub fn shown(config: &Config, keys: &Keys) -> String {
+pub fn shown(config: &Config, keys_set: &Keys) -> String {
     let lines: Vec<(String, String)> = config
         .entries
         .iter()
@@ -34,21 +39,25 @@ pub fn shown(config: &Config, keys: &Keys) -> String {
     for (line, origin) in &lines {
         let _ = writeln!(text, "{line:width$}  # {origin}");
     }
+    for note in &config.notes {
+        let _ = writeln!(text, "# note: {note}");
+    }
     for looked in &config.looked {
         let found = if looked.found { "read" } else { "not there" };
         let _ = writeln!(text, "# file {}: {found}", looked.path.display());
     }
-    for (name, is_set) in &keys.0 {
+    for (name, is_set) in &keys_set.0 {
         let _ = writeln!(text, "# environment {name}: {}", if *is_set { "set" } else { "not set" });
     }
     text
 }
 
 fn assignment(key: &str, value: &Value) -> String {
-    let key = key
-        .split_once('.')
-        .filter(|(table, _)| *table == "aliases")
-        .map_or_else(|| key.to_owned(), |(table, alias)| format!("{table}.{}", quoted_if_needed(alias)));
+    let quoted = |segments: Vec<&str>| {
+        let segments: Vec<String> = segments.into_iter().map(quoted_if_needed).collect();
+        segments.join(".")
+    };
+    let key = keys::free(key).map_or_else(|| key.to_owned(), quoted);
     match value {
         Value::Null => format!("# {key} is not set"),
         value => format!("{key} = {value}"),
@@ -61,7 +70,7 @@ fn quoted_if_needed(name: &str) -> String {
 }
 
 /// For programs: the same as one JSON object.
-pub fn shown_as_json(config: &Config, keys: &Keys) -> Value {
+pub fn shown_as_json(config: &Config, keys_set: &Keys) -> Value {
     let values: serde_json::Map<String, Value> =
         config.entries.iter().map(|(key, entry)| (key.clone(), entry_json(entry))).collect();
     let files: Vec<Value> = config
@@ -70,8 +79,8 @@ pub fn shown_as_json(config: &Config, keys: &Keys) -> Value {
         .map(|looked| json!({"path": looked.path.display().to_string(), "found": looked.found}))
         .collect();
     let set: serde_json::Map<String, Value> =
-        keys.0.iter().map(|(name, is_set)| ((*name).to_owned(), Value::from(*is_set))).collect();
-    json!({"values": values, "files": files, "keys_set": set})
+        keys_set.0.iter().map(|(name, is_set)| ((*name).to_owned(), Value::from(*is_set))).collect();
+    json!({"values": values, "files": files, "keys_set": set, "notes": config.notes})
 }
 
 fn entry_json(entry: &Entry) -> Value {

@@ -23,24 +23,120 @@ const USERS: &str = "xdg/midturn/midturn.toml";
 #[test]
 fn a_stronger_layer_wins_and_is_named() {
     let (user, root, near) = (
-        (USERS, "max_turns = 1\n"),
-        ("midturn.toml", "\nmax_turns = 2\n"),
-        ("work/midturn.toml", "max_turns = 3"),
+        (USERS, "max_parallel_tools = 1\n"),
+        ("midturn.toml", "\nmax_parallel_tools = 2\n"),
+        ("work/midturn.toml", "max_parallel_tools = 3"),
     );
-    let env = [("MIDTURN_MAX_TURNS", "4")];
-    for (files, env, set, turns, origin) in [
-        (&[][..], &[][..], &[][..], 0, "default"),
+    let env = [("MIDTURN_MAX_PARALLEL_TOOLS", "4")];
+    for (files, env, set, tools, origin) in [
+        (&[][..], &[][..], &[][..], 8, "default"),
         (&[user], &[], &[], 1, "xdg/midturn/midturn.toml:1"),
         (&[user, root], &[], &[], 2, "midturn.toml:2"),
         (&[user, root, near], &[], &[], 3, "work/midturn.toml:1"),
-        (&[user, root, near], &env, &[], 4, "environment MIDTURN_MAX_TURNS"),
-        (&[user, root, near], &env, &["max_turns=5"], 5, "flag --set"),
+        (&[user, root, near], &env, &[], 4, "environment MIDTURN_MAX_PARALLEL_TOOLS"),
+        (&[user, root, near], &env, &["max_parallel_tools=5"], 5, "flag --set"),
     ] {
         let config = load(files, env, set).unwrap();
-        assert_eq!(config.settings.max_turns, turns);
-        let shown = config.origin("max_turns").to_string();
+        assert_eq!(config.settings.max_parallel_tools, tools);
+        let shown = config.origin("max_parallel_tools").to_string();
         assert!(shown.ends_with(origin), "{shown} / {origin}");
     }
+}
+
+/// What a person's file says, what the project's says, the key, what holds, and a note if one
+/// is due.
+const LOOSENED: &[(&str, &str, &str, &str, &str)] = &[
+    ("", "approvals.mode = 'plan'", "approvals.mode", "\"plan\"", ""),
+    ("approvals.mode = 'ask'", "approvals.mode = 'auto'", "approvals.mode", "\"ask\"", "`ask` holds, which is stricter"),
+    ("", "approvals.allow = ['bash']", "approvals.allow", "[]", "midturn.toml:1: `approvals.allow` is not taken"),
+    (
+        "approvals.deny = ['read(a)']",
+        "approvals.deny = 'read(b)'",
+        "approvals.deny",
+        "[\"read(a)\",\"read(b)\"]",
+        "",
+    ),
+    ("", "sandbox.network = true", "sandbox.network", "false", "`false` holds"),
+    ("sandbox.network = true", "sandbox.network = false", "sandbox.network", "false", ""),
+    ("", "sandbox.tier = 'none'", "sandbox.tier", "null", "`the best there is` holds"),
+    ("", "sandbox.environment = ['AWS_PROFILE']", "sandbox.environment", "[]", "only a person can allow that"),
+    ("", "sandbox.memory = 1", "sandbox.memory", "1", ""),
+    ("max_cost = 2.5", "max_cost = 0", "max_cost", "2.5", "`2.5` holds"),
+    ("", "session.max_time = '1h'", "session.max_time", "\"1h\"", ""),
+    ("", "models.'a/b'.input = 0", "models.a/b.input", "null", "only a person knows what they pay"),
+    ("", "models.'a/b'.context_tokens = 5", "models.a/b.context_tokens", "5", ""),
+    ("providers.openai.base_url = 'http://a'", "", "providers.openai.base_url", "\"http://a\"", ""),
+    (
+        "providers.openai.base_url = 'http://a'",
+        "providers.openai.base_url = 'http://b'",
+        "providers.openai.base_url",
+        "\"http://a\"",
+        "yours holds",
+    ),
+];
+
+#[test]
+fn a_projects_file_tightens_and_does_not_loosen() {
+    for (persons, projects, key, value, note) in LOOSENED.iter().copied() {
+        let config = load(&[(USERS, persons), ("midturn.toml", projects)], &[], &[]).unwrap();
+        let held = config.entries.get(key).map_or(Value::Null, |entry| entry.value.clone());
+        assert_eq!(held.to_string(), value, "{persons} / {projects}");
+        assert_eq!(config.notes.len(), usize::from(!note.is_empty()), "{:?}", config.notes);
+        assert!(config.notes.iter().all(|told| told.contains(note)), "{:?} / {note}", config.notes);
+    }
+}
+
+#[test]
+fn a_person_loosens_in_every_layer_of_their_own() {
+    let project = ("midturn.toml", "approvals.mode = 'plan'");
+    for (files, env, set) in [
+        (&[(USERS, "sandbox.network = true\nsandbox.memory = 9999999999")][..], &[][..], &[][..]),
+        (&[project], &[("MIDTURN_SANDBOX_NETWORK", "true"), ("MIDTURN_SANDBOX_MEMORY", "9999999999")], &[]),
+        (&[project], &[], &["sandbox.network=true", "sandbox.memory=9999999999"]),
+    ] {
+        let sandbox = load(files, env, set).unwrap().general.sandbox;
+        assert_eq!((sandbox.network, sandbox.memory), (true, 9_999_999_999));
+    }
+    let config = load(&[project], &[], &["approvals.mode=auto"]).unwrap();
+    assert_eq!(config.general.approvals.mode.as_str(), "auto");
+}
+
+#[test]
+fn a_project_that_sends_keys_elsewhere_is_an_error_unless_the_person_says_where() {
+    let project = ("midturn.toml", "\nproviders.openai-chat.base_url = 'https://evil.example'");
+    let error = load(&[project], &[], &[]).unwrap_err().to_string();
+    for needed in ["midturn.toml:2:", "your key would go there", "MIDTURN_PROVIDERS_OPENAI_CHAT_BASE_URL"] {
+        assert!(error.contains(needed), "{error}");
+    }
+    let said = load(&[project], &[], &["providers.openai-chat.base_url=https://evil.example"]).unwrap();
+    assert_eq!(said.notes.len(), 1, "{:?}", said.notes);
+}
+
+#[test]
+fn rules_know_where_they_are_written_and_deny_adds_up() {
+    let files = [
+        (USERS, "[approvals]\nmode = 'ask'\nallow = [\n  'bash(ls *)',\n  'edit(src/**)',\n]\ndeny = ['bash(rm *)']"),
+        ("midturn.toml", "[approvals]\ndeny = [\n  'read(secrets/**)', 'web',\n]"),
+    ];
+    let config =
+        load(&files, &[("MIDTURN_APPROVALS_DENY", "bash(curl *)")], &["approvals.deny=[\"edit\"]"]).unwrap();
+    let policy = config.policy().unwrap();
+    let ends: Vec<String> = policy.allow.iter().chain(&policy.deny).map(ToString::to_string).collect();
+    for (shown, expected) in ends.iter().zip([
+        "xdg/midturn/midturn.toml:4)",
+        "xdg/midturn/midturn.toml:5)",
+        "xdg/midturn/midturn.toml:7)",
+        "midturn.toml:3)",
+        "midturn.toml:3)",
+        "`bash(curl *)` (environment MIDTURN_APPROVALS_DENY)",
+        "`edit` (flag --set)",
+    ]) {
+        assert!(shown.ends_with(expected), "{shown} / {expected}");
+    }
+    let complaints = policy.complaints(&crate::run::names::tools());
+    let told = complaints.join("\n");
+    assert_eq!(complaints.len(), 2, "{told}");
+    assert!(told.contains("midturn.toml:3) never matches") && told.contains("midturn.toml:5) never allows"), "{told}");
 }
 
 #[test]
@@ -85,6 +181,9 @@ fn a_value_of_the_environment_has_the_type_of_its_key() {
         ("MIDTURN_ABORT_GRACE", "0", "abort_grace", "0"),
         ("MIDTURN_DEFAULT_URGENCY_TO_LEAD", "urgent", "default_urgency.to_lead", "\"urgent\""),
         ("MIDTURN_AGENTS_TOOLS", "read, grep", "agents.tools", "\"read, grep\""),
+        ("MIDTURN_APPROVALS_ALLOW", "[\"a\", \"b(x)\"]", "approvals.allow", "[\"a\",\"b(x)\"]"),
+        ("MIDTURN_APPROVALS_DENY", "bash({a,b})", "approvals.deny", "[\"bash({a,b})\"]"),
+        ("MIDTURN_SANDBOX_ENVIRONMENT", "A,B", "sandbox.environment", "\"A,B\""),
     ] {
         let config = load(&[], &[(name, text)], &[]).unwrap();
         assert_eq!(config.entries[key].value.to_string(), value, "{name}");
@@ -125,6 +224,18 @@ const BAD_FILES: &[(&str, &str)] = &[
     ("providers.openai.base_url = \"ftp://x\"", "expected a URL that begins with https://"),
     ("providers.openai.base_url = \"https://u:pw@x\"", "no user, password, query"),
     ("[agents]\ntools = [1]", "expected a string"),
+    ("approvals.mode = \"yolo\"", "unknown variant `yolo`, expected one of `auto`, `accept-edits`, `ask`, `plan`"),
+    ("[approvals]\ndeny = [\n 'read',\n 'bash(' ]", "midturn.toml:4:2: `approvals.deny`: `bash(` is no rule: write TOOL"),
+    ("approvals.allow = 'edit([)'", "midturn.toml:1:19: `approvals.allow`: `edit([)` has a pattern that can't be read"),
+    ("approvals.patience = 5", "`5` is no duration"),
+    ("sandbox.tier = 'docker'", "unknown variant `docker`, expected one of `bubblewrap`, `landlock`, `none`"),
+    ("sandbox.processes = 0", "expected 1 or more"),
+    ("models.'a/b'.input = -1", "midturn.toml:1:22: `models.a/b.input`: `-1` is no price"),
+    ("models.'a/b'.inptu = 1", "of a model (here `a/b`) there are context_tokens, input, output and cached"),
+    ("models.'a/b' = 1", "unknown key `models.a/b`"),
+    ("models = 1", "`models` is a table of keys"),
+    ("max_cost = -1", "is no amount of dollars"),
+    ("compact_at = 101", "expected 1 to 100"),
 ];
 
 #[test]

@@ -9,6 +9,7 @@ use midturn_core::rules::id::{AgentName, SessionId};
 
 use crate::failure::{End, Failure};
 use crate::run::progress;
+use crate::secrets;
 
 /// So many events are read at once.
 const PAGE: u32 = 1_000;
@@ -32,8 +33,10 @@ pub(super) async fn show(archive: &dyn Archive, wanted: &Wanted<'_>) -> Result<E
         // Locked anew for each page: nobody may hold it while waiting for the store.
         let mut out = BufWriter::new(std::io::stdout().lock());
         let written = page.iter().try_for_each(|event| match (wanted.json, colours) {
-            (true, _) => writeln!(out, "{}", event.json),
-            (false, colours) => line(event, colours).map_or(Ok(()), |line| writeln!(out, "{line}")),
+            (true, _) => writeln!(out, "{}", secrets::clean(&event.json)),
+            (false, colours) => {
+                line(event, colours).map_or(Ok(()), |line| writeln!(out, "{}", secrets::clean(&line)))
+            }
         });
         match written.and_then(|()| out.flush()) {
             Ok(()) => {}

@@ -1,6 +1,7 @@
 //! One session made of what was prepared: its coordinator with store, workplace and observers.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,15 +10,17 @@ use midturn_core::engine::ports::archive::SessionRecord;
 use midturn_core::engine::ports::{Observer, SessionJournal, Store};
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::time::Micros;
-use midturn_tools::Limits;
 use midturn_tools::process::Supervisor;
-use midturn_tools::workplace::GitWorkplace;
+use midturn_tools::workplace::{GitWorkplace, Reach};
+use midturn_tools::{Limits, command_environment};
 use serde::{Deserialize, Serialize};
 
+use super::safety::Safety;
 use crate::args::LayerArgs;
 use crate::failure::Failure;
 use crate::run::models::Earlier;
 use crate::run::prepare::Prepared;
+use crate::secrets;
 
 /// How many characters of a task are a session's title.
 const TITLE_MAX: usize = 200;
@@ -62,7 +65,7 @@ pub fn record(id: SessionId, task: &str, prepared: &Prepared, served: bool) -> S
         id,
         began_at: micros_since_1970(),
         folder: prepared.folder.display().to_string(),
-        title: task.trim().chars().take(TITLE_MAX).collect(),
+        title: secrets::clean(task.trim()).chars().take(TITLE_MAX).collect(),
         memo: serde_json::to_value(memo).unwrap_or_default(),
     }
 }
@@ -72,12 +75,14 @@ pub fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// What it takes to prepare a session again: its folder, model and settings.
+/// What it takes to prepare a session again: its folder, its model, and its settings with
+/// more laid over them.
 ///
 /// # Errors
 /// [`Failure::Failed`]: what was kept with it can't be read.
-pub fn layer(record: &SessionRecord) -> Result<LayerArgs, Failure> {
+pub fn layer(record: &SessionRecord, more: &[String]) -> Result<LayerArgs, Failure> {
     let Memo { model, set, .. } = Memo::of(record)?;
+    let set = [set.as_slice(), more].concat();
     Ok(LayerArgs { model, set, cwd: Some(record.folder.clone().into()) })
 }
 
@@ -95,23 +100,35 @@ fn micros_since_1970() -> u64 {
     u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }
 
+/// What holds the agents of a session back.
+#[derive(Debug, Clone, Copy)]
+pub struct Held<'a> {
+    /// The mode and the sandbox.
+    pub safety: &'a Safety,
+    /// What no command sees, besides what none ever sees.
+    pub hidden: &'a [PathBuf],
+}
+
 /// Begins a session, or goes on with the one of this journal.
 ///
 /// # Errors
 /// [`Failure::Failed`]: the store does not take its begin, or what was kept can't be read.
 pub async fn coordinator(
     prepared: &Prepared,
+    held: Held<'_>,
     id: &SessionId,
     store: Arc<dyn Store>,
     observers: Vec<Arc<dyn Observer>>,
     journal: Option<SessionJournal>,
 ) -> Result<Coordinator, Failure> {
     let Prepared { config, models, team, .. } = prepared;
-    let workplace = workplace(prepared, id).resumed(journal.is_some());
+    let workplace = workplace(prepared, held, id).resumed(journal.is_some());
     let mut builder = Coordinator::builder(models.factory.clone(), Arc::new(workplace))
         .session(id.clone())
         .settings(config.settings.clone())
+        .approvals(prepared.policy.clone())
         .clock(prepared.clock.clone())
+        .secrets(secrets::known())
         .templates(team.clone())
         .store(store)
         // The team first: an agent's tools are known before anything else happens to it.
@@ -131,7 +148,7 @@ pub async fn coordinator(
     builder.start().await.map_err(|error| Failure::failed(error.to_string()))
 }
 
-fn workplace(prepared: &Prepared, id: &SessionId) -> GitWorkplace {
+fn workplace(prepared: &Prepared, held: Held<'_>, id: &SessionId) -> GitWorkplace {
     let Prepared { folder, state, config, team, .. } = prepared;
     let team = team.clone();
     let timeouts = &config.general.timeouts;
@@ -140,7 +157,12 @@ fn workplace(prepared: &Prepared, id: &SessionId) -> GitWorkplace {
         timeout_max: timeouts.command_max.duration(),
         ..Limits::default()
     };
+    let reach = Reach { hidden: held.hidden.to_vec(), ..Reach::default() };
+    let handed_on = &config.general.sandbox.environment.0;
     GitWorkplace::new(folder, state, id, move |agent| team.place_of(agent))
         .limits(limits)
+        .sandbox(held.safety.sandbox().clone())
+        .reach(reach)
+        .environment(command_environment(std::env::vars_os(), handed_on))
         .supervisor(Supervisor::ourselves().grace(config.settings.abort_grace.duration()))
 }

@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use midturn_store::{OpenError, OpenMode, SqlArchive};
@@ -23,6 +23,8 @@ pub enum Opened {
 pub struct Holding {
     /// The store.
     pub store: SqlArchive,
+    /// What no command of an agent is to see: the token, the socket, the store's file.
+    pub hidden: Vec<PathBuf>,
     /// A file of SQLite has a lock of its own. A server has many writers, one for each project
     /// and machine: that is what this one is for.
     _project: Option<File>,
@@ -47,7 +49,7 @@ pub async fn open(project: &Project) -> Result<Opened, Failure> {
         },
     };
     match opened {
-        Ok(store) => Ok(Opened::Ours(Holding { store, _project: lock })),
+        Ok(store) => Ok(Opened::Ours(Holding { store, hidden: project.hidden()?, _project: lock })),
         Err(held @ OpenError::Held { .. }) => Ok(Opened::Theirs(held.to_string())),
         Err(error) => Err(Failure::failed(error.to_string())),
     }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::Carrier;
 use crate::failure::Failure;
 use crate::project::{self, Project};
+use crate::secrets;
 
 /// The interface, while it answers.
 pub struct Answering {
@@ -33,6 +34,7 @@ impl Answering {
     ) -> Result<Self, Failure> {
         let socket = project.socket()?;
         let token = Token::random().map_err(failed)?;
+        secrets::hide([("interface token", token.secret())])?;
         let mut listen = vec![Listen::Unix(socket.clone())];
         listen.extend(tcp.map(Listen::Tcp));
         let interface = Interface::bind(listen).await.map_err(failed)?;

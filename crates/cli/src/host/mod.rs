@@ -8,10 +8,11 @@ pub mod carry;
 pub mod holding;
 mod interface;
 mod resume;
+pub mod safety;
 mod serve;
 mod sessions;
 
 pub use interface::Answering;
 pub use resume::resume;
 pub use serve::serve;
-pub use sessions::{Begun, Carrier};
+pub use sessions::{Begun, Carrier, Company};

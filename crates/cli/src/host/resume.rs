@@ -23,12 +23,17 @@ use crate::{client, commands, history};
 pub fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
     let folder = commands::work_folder(&args.layer)?;
     let project = Project::of(&folder, &args.store, env)?;
+    let set = args.safety.over(&args.layer).set;
     attended(args.json, env, async |attended| match holding::open(&project).await? {
+        Opened::Theirs(who) if !set.is_empty() => Err(Failure::usage(format!(
+            "{who}, and goes on with the session as it was: leave {} out, or end that process first",
+            set.join(" ")
+        ))),
         Opened::Theirs(_) => client::remote_resume(&args.session, &project, attended).await,
         Opened::Ours(holding) => {
             let id = history::find(&holding.store, &args.session).await?;
             let carrier = Arc::new(Carrier::new(holding, env, &args.layer));
-            go_on(&project, carrier, &id, attended).await
+            go_on(&project, carrier, &id, &set, attended).await
         }
     })
 }
@@ -37,12 +42,14 @@ async fn go_on(
     project: &Project,
     carrier: Arc<Carrier>,
     id: &SessionId,
+    set: &[String],
     attended: Attended,
 ) -> Result<End, Failure> {
     let answering = Answering::start(project, carrier.clone(), None).await?;
-    let taken = carrier.take_up(id, vec![attended.console.clone()]).await;
+    let taken = carrier.take_up(id, set, (&attended.console).into()).await;
     let end = match taken {
         Ok(Some((begun, working))) if !working.is_empty() => {
+            attended.tell_notes(&begun.safety.notes());
             let names: Vec<&str> = working.iter().map(|name| name.as_str()).collect();
             attended.console.tell(Tone::Plain, format!("session {id} goes on: {}", names.join(", ")));
             Ok(attended.steer(&carrier, begun).await)
@@ -53,7 +60,7 @@ async fn go_on(
             Ok(End::Finished)
         }
         Ok(None) => Err(Failure::usage(format!("there is no session {id}; `midturn sessions` lists them"))),
-        Err(failure) => Err(failure),
+        Err(error) => Err(error.into()),
     };
     answering.end().await;
     end

@@ -7,30 +7,35 @@ use midturn_core::engine::ports::archive::SessionSummary;
 
 use super::carry::{self, Memo};
 use super::holding::{self, Opened};
-use super::{Answering, Carrier};
-use crate::args::{LayerArgs, ServeArgs};
+use super::safety::Safety;
+use super::{Answering, Carrier, Company};
+use crate::args::{LayerArgs, SafetyArgs, ServeArgs};
 use crate::commands;
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::project::{Project, StoreAt};
 use crate::run::progress::Tone;
-use crate::run::{Attended, attended};
+use crate::run::{Attended, attended, prepare};
 
 /// `midturn serve`.
 ///
 /// # Errors
-/// [`Failure::Usage`]: the configuration is not sound. [`Failure::Failed`]: another process
+/// [`Failure::Usage`]: the configuration is not sound, or there is no sandbox. [`Failure::Failed`]: another process
 /// holds the store, the store fails, or an address can't be bound.
 pub fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
     let folder = commands::work_folder(&args.layer)?;
-    commands::load(&args.layer, &folder, env)?;
+    let layer = LayerArgs { cwd: Some(folder.clone()), ..args.safety.over(&args.layer) };
+    let config = commands::load(&layer, &folder, env)?;
     let project = Project::of(&folder, &args.store, env)?;
-    let layer = LayerArgs { cwd: Some(folder), ..args.layer.clone() };
-    attended(false, env, async |attended| match holding::open(&project).await? {
-        Opened::Theirs(who) => Err(Failure::failed(format!("{who}; `midturn ps` asks it"))),
-        Opened::Ours(holding) => {
-            let carrier = Carrier::new(holding, env, &layer).serving();
-            answer(args, &project, Arc::new(carrier), attended).await
+    attended(false, env, async |attended| {
+        let safety = Safety::of(&config, None).await?;
+        match holding::open(&project).await? {
+            Opened::Theirs(who) => Err(Failure::failed(format!("{who}; `midturn ps` asks it"))),
+            Opened::Ours(holding) => {
+                attended.tell_notes(&[prepare::notes(&config)?, safety.notes()].concat());
+                let carrier = Carrier::new(holding, env, &layer).serving(safety);
+                answer(args, &project, Arc::new(carrier), attended).await
+            }
         }
     })
 }
@@ -48,7 +53,7 @@ async fn answer(
     if let Some(tcp) = answering.tcp() {
         console.tell(Tone::Plain, format!("on loopback: http://{tcp}"));
     }
-    take_up_what_was_left(&carrier, project, &attended).await?;
+    take_up_what_was_left(&carrier, project, &args.safety, &attended).await?;
     console.tell(Tone::Plain, "ready");
     attended.interrupted.cancelled().await;
     console.tell(Tone::Cut, "stopping all agents; their sessions can be resumed");
@@ -61,27 +66,29 @@ async fn answer(
 async fn take_up_what_was_left(
     carrier: &Carrier,
     project: &Project,
+    safety: &SafetyArgs,
     attended: &Attended,
 ) -> Result<(), Failure> {
     let sessions = carrier.sessions().await?;
     for summary in sessions.iter().rev().filter(|summary| is_to_go_on(summary, project)) {
         let id = &summary.record.id;
-        match carrier.take_up(id, Vec::new()).await {
+        match carrier.take_up(id, &safety.set(), Company::default()).await {
             Ok(Some((_, working))) => {
                 let names: Vec<&str> = working.iter().map(|name| name.as_str()).collect();
                 attended.console.tell(Tone::Plain, format!("session {id} goes on: {}", names.join(", ")));
             }
             Ok(None) => {}
-            Err(failure) => {
-                attended.console.tell(Tone::Bad, format!("session {id} can't go on: {failure}"));
+            Err(error) => {
+                attended.console.tell(Tone::Bad, format!("session {id} can't go on: {error}"));
             }
         }
     }
     Ok(())
 }
 
-/// A run that never ended was cut off by a crash, and so was what waited to begin. One that a shutdown stopped goes on by
-/// itself only if a daemon had it: who ends `midturn run` by Ctrl-C means it.
+/// A run that never ended was cut off by a crash, and so was what waited to begin. One that a
+/// shutdown stopped goes on by itself only if a daemon had it: who ends `midturn run` by Ctrl-C
+/// means it.
 fn is_to_go_on(summary: &SessionSummary, project: &Project) -> bool {
     let Ok(memo) = Memo::of(&summary.record) else { return false };
     let was_cut_off = summary.running > 0 || (summary.waiting > 0 && summary.shut_down == 0);

@@ -4,21 +4,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use midturn_core::engine::SpawnError;
-use midturn_core::engine::ports::archive::SessionSummary;
-use midturn_core::engine::ports::{Archive, Observer};
+use midturn_core::engine::ports::archive::{SessionRecord, SessionSummary, TakenUp};
+use midturn_core::engine::ports::{Archive, Observer, SessionJournal, Store};
+use midturn_core::engine::{Attached, SpawnError, Templates};
 use midturn_core::fail;
 use midturn_core::rules::id::{AgentName, SessionId};
-use midturn_server::{Feed, Host, HostError, Live, Metrics, NewAgent, NewSession};
+use midturn_server::{Entered, Feed, Host, HostError, Live, Metrics, NewAgent, NewSession};
 use midturn_store::SqlArchive;
 use midturn_tools::leftovers;
+use midturn_tools::sandbox::Sandbox;
 use parking_lot::Mutex;
 
-use super::carry;
+use super::carry::{self, Held};
 use super::holding::Holding;
+use super::safety::Safety;
 use crate::args::LayerArgs;
+use crate::config::Config;
 use crate::env::Env;
 use crate::failure::Failure;
+use crate::run::console::Console;
 use crate::run::models::Earlier;
 use crate::run::prepare::{self, Prepared};
 use crate::run::session_id;
@@ -26,8 +30,8 @@ use crate::run::team::Team;
 use crate::run::watcher::LeadWatcher;
 use crate::telemetry::Telemetry;
 
-/// How many sessions live at once. When one more comes, the one that has rested longest is
-/// let go: it is stored, and `resume` brings it back.
+/// How many sessions live at once. When one more comes, of those that rest the one that came
+/// first is let go: it is stored, and `resume` brings it back.
 const LIVE_MAX: usize = 64;
 
 /// A session, and what its process needs besides to follow it.
@@ -39,7 +43,26 @@ pub struct Begun {
     pub lead: AgentName,
     /// The lead's last word.
     pub watcher: Arc<LeadWatcher>,
+    /// What holds its agents back.
+    pub safety: Safety,
+    /// Whoever was attached before its agents began, for who asked to be.
+    pub attached: Option<Arc<Attached>>,
     team: Arc<Team>,
+}
+
+/// Who is there from a session's first event on.
+#[derive(Default)]
+pub struct Company {
+    /// Who is told of it.
+    observers: Vec<Arc<dyn Observer>>,
+    /// Whether somebody answers what agents ask.
+    answers: bool,
+}
+
+impl From<&Arc<Console>> for Company {
+    fn from(console: &Arc<Console>) -> Self {
+        Self { observers: vec![console.clone()], answers: console.answers() }
+    }
 }
 
 /// Carries sessions.
@@ -52,6 +75,10 @@ pub struct Carrier {
     layer: LayerArgs,
     metrics: Arc<Metrics>,
     telemetry: Option<Telemetry>,
+    /// What holds agents back of whom nothing else is said.
+    safety: Option<Safety>,
+    /// The sandbox that was tried last.
+    tried: Mutex<Option<Sandbox>>,
     sessions: Mutex<Vec<Begun>>,
     /// Sessions begin and are taken up one at a time, so that none is taken up twice.
     turn: tokio::sync::Mutex<()>,
@@ -71,15 +98,30 @@ impl Carrier {
             env: env.clone(),
             layer: layer.clone(),
             metrics: Arc::new(metrics),
+            safety: None,
+            tried: Mutex::default(),
             sessions: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             served: false,
         }
     }
 
-    /// It is a daemon: what begins here goes on when it starts again.
-    pub fn serving(self) -> Self {
-        Self { served: true, ..self }
+    /// It is a daemon: what begins here goes on when it starts again. `safety` is what holds
+    /// agents back of whom nothing else is said.
+    pub fn serving(self, safety: Safety) -> Self {
+        *self.tried.lock() = Some(safety.sandbox().clone());
+        Self { served: true, safety: Some(safety), ..self }
+    }
+
+    /// What holds agents back that work by this configuration.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`]: there is no sandbox.
+    pub async fn safety_of(&self, config: &Config) -> Result<Safety, Failure> {
+        let tried = self.tried.lock().clone();
+        let safety = Safety::of(config, tried.as_ref()).await?;
+        *self.tried.lock() = Some(safety.sandbox().clone());
+        Ok(safety)
     }
 
     /// The figures.
@@ -90,69 +132,104 @@ impl Carrier {
     /// Begins a session with a task for its lead.
     ///
     /// # Errors
-    /// [`Failure::Failed`]: the store doesn't take it, or its lead can't be made.
+    /// [`HostError::Invalid`]: there is no sandbox. [`HostError::Conflict`]: too many sessions are at
+    /// work. [`HostError::Failed`]: the store doesn't take it, or its lead can't be made.
     pub async fn begin_with(
         &self,
         task: &str,
         prepared: Prepared,
-        more: Vec<Arc<dyn Observer>>,
-    ) -> Result<Begun, Failure> {
+        company: Company,
+    ) -> Result<Begun, HostError> {
         let _turn = self.turn.lock().await;
-        self.make_room();
+        let safety = self.safety_of(&prepared.config).await?;
+        self.make_room()?;
         let record = carry::record(session_id::new(), task, &prepared, self.served);
         let store = self.archive.begin(record.clone()).await.map_err(failed)?;
         fail::point("session_archived");
-        let feed = Arc::new(Feed::resumed(0));
-        let watcher = Arc::new(LeadWatcher::new(prepared.models.lead.clone()));
-        let mut observers = observers(&feed, &watcher, self.metrics.for_session(), more);
-        observers.extend(self.telemetry.as_ref().map(|telemetry| telemetry.observer(&record.id)));
-        let coordinator = carry::coordinator(&prepared, &record.id, store, observers, None).await?;
+        let stored = Stored { record, epoch: 1, store, journal: None };
+        let begun = self.enter(&prepared, safety, stored, company).await?;
         let Prepared { models, team, .. } = prepared;
-        let lead = Some(models.lead.clone());
-        let live = Live { record, epoch: 1, lead, coordinator, feed };
-        let begun = Begun { live, lead: models.lead.clone(), watcher, team: team.clone() };
-        self.sessions.lock().push(begun.clone());
         let spec = team.lead(&models.lead, &models.name, task);
         begun.live.coordinator.spawn_agent(spec).await.map_err(failed)?;
         Ok(begun)
     }
 
-    /// Takes a stored session up and starts what was under way. `None`: there is none of that id.
+    /// Takes a stored session up, with these settings over its own, and starts what was under
+    /// way. `None`: there is none of that id.
     ///
     /// # Errors
-    /// [`Failure::Usage`]: its folder or its configuration is not sound any more.
-    /// [`Failure::Failed`]: the store fails.
+    /// [`HostError::Invalid`]: its folder or its configuration is not sound any more, or there is no
+    /// sandbox. [`HostError::Conflict`]: too many sessions are at work. [`HostError::Failed`]: the store fails.
     pub async fn take_up(
         &self,
         id: &SessionId,
-        more: Vec<Arc<dyn Observer>>,
-    ) -> Result<Option<(Begun, Vec<AgentName>)>, Failure> {
+        set: &[String],
+        company: Company,
+    ) -> Result<Option<(Begun, Vec<AgentName>)>, HostError> {
         let _turn = self.turn.lock().await;
         if let Some(begun) = self.begun(id.as_str()) {
+            let attached = company.answers.then(|| Arc::new(begun.live.coordinator.attach()));
             let resumed = resume_stopped(&begun);
-            return Ok(Some((begun, resumed)));
+            return Ok(Some((Begun { attached, ..begun }, resumed)));
         }
         let Some(looked) = self.archive.journal(id).await.map_err(failed)? else { return Ok(None) };
         // What can be wrong is found before anybody else's writes are fenced off.
-        let layer = carry::layer(&looked.record)?;
+        let layer = carry::layer(&looked.record, set)?;
         let prepared = prepare::prepare(&layer, &self.env, &carry::earlier(&looked))?;
+        let safety = self.safety_of(&prepared.config).await?;
         end_leftovers(id).await?;
-        self.make_room();
+        self.make_room()?;
         let Some(taken) = self.archive.take_up(id).await.map_err(failed)? else { return Ok(None) };
         fail::point("taken_up");
-        let feed = Arc::new(Feed::resumed(taken.journal.last_seq));
-        let watcher = Arc::new(LeadWatcher::new(prepared.models.lead.clone()));
-        let mut observers = observers(&feed, &watcher, self.metrics.for_resumed(&taken.journal), more);
-        observers.extend(self.telemetry.as_ref().map(|telemetry| telemetry.resumed(&taken.journal)));
-        let record = taken.journal.record.clone();
-        let coordinator =
-            carry::coordinator(&prepared, id, taken.store, observers, Some(taken.journal)).await?;
-        let lead = prepared.models.lead.clone();
-        let live = Live { record, epoch: taken.epoch, lead: Some(lead.clone()), coordinator, feed };
-        let begun = Begun { live, lead, watcher, team: prepared.team };
-        self.sessions.lock().push(begun.clone());
+        let TakenUp { store, journal, epoch, .. } = taken;
+        let stored = Stored { record: journal.record.clone(), epoch, store, journal: Some(journal) };
+        let begun = self.enter(&prepared, safety, stored, company).await?;
         let working = begun.live.coordinator.go_on().await;
         Ok(Some((begun, working)))
+    }
+
+    /// Makes what a stored session lives by. None of its agents works yet.
+    async fn enter(
+        &self,
+        prepared: &Prepared,
+        safety: Safety,
+        stored: Stored,
+        company: Company,
+    ) -> Result<Begun, Failure> {
+        let Stored { record, epoch, store, journal } = stored;
+        let lead = prepared.models.lead.clone();
+        let feed = Arc::new(Feed::resumed(journal.as_ref().map_or(0, |journal| journal.last_seq)));
+        let watcher = Arc::new(LeadWatcher::new(lead.clone()));
+        let (figures, spans) = self.counted(&record.id, journal.as_ref());
+        let own: [Arc<dyn Observer>; 3] = [feed.clone(), watcher.clone(), figures];
+        let observers = own.into_iter().chain(company.observers).chain(spans).collect();
+        let coordinator =
+            carry::coordinator(prepared, self.held(&safety), &record.id, store, observers, journal).await?;
+        let live = Live { record, epoch, lead: Some(lead.clone()), coordinator, feed };
+        let begun = Begun { live, lead, watcher, safety, attached: None, team: prepared.team.clone() };
+        self.sessions.lock().push(begun.clone());
+        let attached = company.answers.then(|| Arc::new(begun.live.coordinator.attach()));
+        Ok(Begun { attached, ..begun })
+    }
+
+    /// What holds agents back besides the configuration: they see nothing of this process.
+    fn held<'a>(&'a self, safety: &'a Safety) -> Held<'a> {
+        Held { safety, hidden: &self.holding.hidden }
+    }
+
+    /// Who counts what happens in a session, and who traces it.
+    fn counted(
+        &self,
+        id: &SessionId,
+        journal: Option<&SessionJournal>,
+    ) -> (Arc<dyn Observer>, Option<Arc<dyn Observer>>) {
+        let telemetry = self.telemetry.as_ref();
+        match journal {
+            None => (self.metrics.for_session(), telemetry.map(|telemetry| telemetry.observer(id))),
+            Some(journal) => {
+                (self.metrics.for_resumed(journal), telemetry.map(|telemetry| telemetry.resumed(journal)))
+            }
+        }
     }
 
     /// What is kept, the newest first.
@@ -196,15 +273,29 @@ impl Carrier {
         }
     }
 
-    fn make_room(&self) {
-        let rests = |begun: &Begun| !begun.live.coordinator.is_busy();
+    fn make_room(&self) -> Result<(), HostError> {
         let mut sessions = self.sessions.lock();
-        if sessions.len() >= LIVE_MAX
-            && let Some(at) = sessions.iter().position(rests)
-        {
-            sessions.remove(at);
+        if sessions.len() < LIVE_MAX {
+            return Ok(());
         }
+        let resting = sessions.iter().position(|begun| !begun.live.coordinator.is_busy());
+        let at = resting.ok_or_else(|| HostError::Conflict {
+            code: "max_sessions",
+            text: format!("{LIVE_MAX} sessions are at work here already: wait for one to end, or stop one"),
+        })?;
+        sessions.remove(at);
+        Ok(())
     }
+}
+
+/// A session as the store has it.
+struct Stored {
+    record: SessionRecord,
+    /// How often it was taken up.
+    epoch: u64,
+    store: Arc<dyn Store>,
+    /// What happened in it; none if it begins now.
+    journal: Option<SessionJournal>,
 }
 
 /// The store, as it is or with a fault that the crash harness plants.
@@ -213,16 +304,6 @@ fn seen(store: &SqlArchive) -> Arc<dyn Archive> {
     #[cfg(feature = "crash-tests")]
     let archive = crate::faults::around(archive);
     archive
-}
-
-fn observers(
-    feed: &Arc<Feed>,
-    watcher: &Arc<LeadWatcher>,
-    figures: Arc<dyn Observer>,
-    more: Vec<Arc<dyn Observer>>,
-) -> Vec<Arc<dyn Observer>> {
-    let own: [Arc<dyn Observer>; 3] = [feed.clone(), watcher.clone(), figures];
-    own.into_iter().chain(more).collect()
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {
@@ -249,21 +330,21 @@ async fn end_leftovers(id: &SessionId) -> Result<(), Failure> {
     Ok(())
 }
 
-impl From<Failure> for Refused {
+impl From<Failure> for HostError {
     fn from(failure: Failure) -> Self {
-        Self(match failure {
-            Failure::Usage(text) => HostError::Invalid(text),
-            Failure::Failed(text) => HostError::Failed(text),
-        })
+        match failure {
+            Failure::Usage(text) => Self::Invalid(text),
+            Failure::Failed(text) => Self::Failed(text),
+        }
     }
 }
 
-/// Carries a failure of ours to the interface: neither type is this module's.
-struct Refused(HostError);
-
-impl From<Refused> for HostError {
-    fn from(refused: Refused) -> Self {
-        refused.0
+impl From<HostError> for Failure {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::Invalid(text) | HostError::NotFound(text) => Self::Usage(text),
+            HostError::Conflict { text, .. } | HostError::Failed(text) => Self::Failed(text),
+        }
     }
 }
 
@@ -277,19 +358,20 @@ impl Host for Carrier {
         self.begun(id).map(|begun| begun.live)
     }
 
-    async fn begin(&self, session: NewSession) -> Result<Live, HostError> {
+    async fn begin(&self, session: NewSession) -> Result<Entered, HostError> {
+        let company = Company { answers: session.attended, ..Company::default() };
         let layer = over(&self.layer, session.folder, session.model, session.set);
-        let task = prepare::task(&session.task).map_err(Refused::from)?;
-        let prepared = prepare::prepare(&layer, &self.env, &Earlier::default()).map_err(Refused::from)?;
-        let begun = self.begin_with(task, prepared, Vec::new()).await.map_err(Refused::from)?;
-        Ok(begun.live)
+        let task = prepare::task(&session.task)?;
+        let prepared = prepare::prepare(&layer, &self.env, &Earlier::default())?;
+        Ok(entered(self.begin_with(task, prepared, company).await?, Vec::new()))
     }
 
-    async fn resume(&self, session: &SessionId) -> Result<(Live, Vec<AgentName>), HostError> {
-        let taken = self.take_up(session, Vec::new()).await.map_err(Refused::from)?;
+    async fn resume(&self, session: &SessionId, attended: bool) -> Result<Entered, HostError> {
+        let company = Company { answers: attended, ..Company::default() };
+        let taken = self.take_up(session, &[], company).await?;
         let nobody = || HostError::NotFound(format!("there is no session `{session}` in this store"));
         let (begun, working) = taken.ok_or_else(nobody)?;
-        Ok((begun.live, working))
+        Ok(entered(begun, working))
     }
 
     async fn spawn(&self, session: &SessionId, agent: NewAgent) -> Result<(), HostError> {
@@ -306,6 +388,25 @@ impl Host for Carrier {
     fn store_name(&self) -> String {
         self.holding.store.name().to_owned()
     }
+
+    fn safety(&self) -> String {
+        let sessions = self.sessions.lock();
+        let all: Vec<(&str, String)> =
+            sessions.iter().map(|begun| (begun.live.record.id.as_str(), begun.safety.to_string())).collect();
+        match (all.first(), &self.safety) {
+            (None, None) => "no session lives here".to_owned(),
+            (None, Some(safety)) => safety.to_string(),
+            (Some((_, one)), _) if all.iter().all(|(_, line)| line == one) => one.clone(),
+            (Some(_), _) => {
+                let lines: Vec<String> = all.iter().map(|(id, line)| format!("session {id}: {line}")).collect();
+                lines.join(" | ")
+            }
+        }
+    }
+}
+
+fn entered(begun: Begun, working: Vec<AgentName>) -> Entered {
+    Entered { live: begun.live, working, attached: begun.attached }
 }
 
 fn over(layer: &LayerArgs, folder: Option<PathBuf>, model: Option<String>, set: Vec<String>) -> LayerArgs {
@@ -322,9 +423,10 @@ async fn spawn(begun: &Begun, agent: NewAgent) -> Result<(), HostError> {
     if coordinator.agent(parent.as_str()).is_none() {
         return Err(HostError::NotFound(format!("there is no agent `{parent}` to be the parent")));
     }
-    let mut spec =
-        midturn_core::engine::Templates::resolve(&*begun.team, &agent.name, agent.agent.as_deref(), &parent)
-            .map_err(HostError::Invalid)?;
+    let mut spec = begun
+        .team
+        .resolve(&agent.name, agent.agent.as_deref(), &parent)
+        .map_err(HostError::Invalid)?;
     spec.parent = Some(parent);
     spec.prompt = agent.prompt;
     coordinator.spawn_agent(spec).await.map_err(|error| {
@@ -333,6 +435,8 @@ async fn spawn(begun: &Begun, agent: NewAgent) -> Result<(), HostError> {
             SpawnError::NameTaken(_) => HostError::Conflict { code: "name_taken", text },
             SpawnError::TooDeep(_) => HostError::Conflict { code: "max_depth", text },
             SpawnError::TooMany(_) => HostError::Conflict { code: "max_agents", text },
+            SpawnError::TooManyBelow { .. } => HostError::Conflict { code: "max_spawns", text },
+            SpawnError::Stopped => HostError::Conflict { code: "stopped", text },
             SpawnError::UnknownParent(_) => HostError::NotFound(text),
             SpawnError::Store(_) => HostError::Failed(text),
         }

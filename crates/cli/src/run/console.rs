@@ -11,8 +11,9 @@ use midturn_core::engine::ports::Observer;
 use midturn_core::rules::event::{Event, LiveEvent};
 use tokio_util::sync::CancellationToken;
 
-use super::progress::{self, Tone};
+use super::progress::{self, Asking, Tone};
 use crate::env::Env;
+use crate::secrets;
 
 /// How many lines may wait for the writer.
 const QUEUE: usize = 1_024;
@@ -28,6 +29,9 @@ enum Piece {
 /// Who writes. The observer of a coordinator, and what the command itself has to say.
 pub struct Console {
     events: bool,
+    /// Whether somebody reads it who can type an answer.
+    answers: bool,
+    asking: Mutex<Asking>,
     queue: Mutex<Option<SyncSender<Piece>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     broken: CancellationToken,
@@ -37,7 +41,8 @@ impl Console {
     /// Starts the writer. `events` puts the events on standard output.
     pub fn start(events: bool, env: &Env) -> Self {
         let (queue, lines) = sync_channel(QUEUE);
-        let colours = std::io::stderr().is_terminal() && !env.is_set("NO_COLOR");
+        let is_read = std::io::stderr().is_terminal();
+        let colours = is_read && !env.is_set("NO_COLOR");
         let broken = CancellationToken::new();
         let told = broken.clone();
         let writer = std::thread::spawn(move || {
@@ -47,7 +52,20 @@ impl Console {
                 lines.iter().for_each(drop);
             }
         });
-        Self { events, queue: Mutex::new(Some(queue)), writer: Mutex::new(Some(writer)), broken }
+        Self {
+            events,
+            answers: is_read && std::io::stdin().is_terminal(),
+            asking: Mutex::default(),
+            queue: Mutex::new(Some(queue)),
+            writer: Mutex::new(Some(writer)),
+            broken,
+        }
+    }
+
+    /// Whether a person is at a terminal who reads what agents ask and can answer it: such a
+    /// person counts as attached (docs/protocol.md, "Approvals").
+    pub fn answers(&self) -> bool {
+        self.answers
     }
 
     /// Waits until standard output is no longer there: nobody reads what the run is for.
@@ -62,7 +80,7 @@ impl Console {
 
     /// A line for the person.
     pub fn tell(&self, tone: Tone, line: impl Into<String>) {
-        self.put(Piece::Told(tone, line.into()));
+        self.put(Piece::Told(tone, secrets::clean(&line.into()).into_owned()));
     }
 
     /// The answer, unless the events are on standard output.
@@ -72,7 +90,7 @@ impl Console {
         }
         let is_terminal = std::io::stdout().is_terminal();
         let text = if is_terminal { progress::harmless(text).collect() } else { text.to_owned() };
-        self.put(Piece::Out(text));
+        self.put(Piece::Out(secrets::clean(&text).into_owned()));
     }
 
     /// Writes what is queued and ends the writer.
@@ -105,8 +123,9 @@ impl Observer for Console {
         if self.events {
             self.put_json(event);
         }
+        let hint = lock(&self.asking).follow(event).filter(|_| self.answers).unwrap_or_default();
         if let Some((tone, line)) = progress::line(event) {
-            self.tell(tone, line);
+            self.tell(tone, line + &hint);
         }
     }
 

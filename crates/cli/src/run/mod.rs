@@ -5,6 +5,7 @@
 //! `midturn-tools`, what a model says in `midturn-providers`.
 
 pub mod console;
+pub mod facts;
 pub mod input;
 pub mod models;
 pub mod names;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::args::RunArgs;
+use crate::args::{LayerArgs, RunArgs};
 use crate::client;
 use crate::env::Env;
 use crate::failure::{End, Failure};
@@ -35,9 +36,8 @@ use prepare::Prepared;
 use progress::Tone;
 use session::Session;
 
-/// Said at every start until approvals and a sandbox are there.
-const UNASKED: &str =
-    "note: tools run unasked: agents run commands and change files here without asking anybody";
+/// Said where another process carries the session.
+const GUEST: &str = "another process carries this project's sessions; `midturn ps` shows what holds their commands";
 
 /// `midturn run "TASK"`.
 ///
@@ -46,23 +46,38 @@ const UNASKED: &str =
 /// nothing was begun. [`Failure::Failed`]: the run could not be begun.
 pub fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
     let task = prepare::task(&args.task)?;
-    let prepared = prepare::prepare(&args.layer, env, &Earlier::default())?;
+    let prepared = prepare::prepare(&args.safety.over(&args.layer), env, &Earlier::default())?;
     let project = Project::of(&prepared.folder, &args.store, env)?;
     attended(args.json, env, async |attended| match holding::open(&project).await? {
         Opened::Theirs(_) => {
-            attended.tell_notes(&prepared);
+            attended.tell_notes(&[prepared.notes.clone(), vec![GUEST.to_owned()]].concat());
             client::remote_run(task, &prepared.layer, &project, attended).await
         }
         Opened::Ours(holding) => {
-            let carrier = Arc::new(Carrier::new(holding, env, &prepared.layer));
-            attended.tell_notes(&prepared);
-            let answering = Answering::start(&project, carrier.clone(), None).await?;
-            let begun = carrier.begin_with(task, prepared, vec![attended.console.clone()]).await?;
-            let end = attended.steer(&carrier, begun).await;
-            answering.end().await;
-            Ok(end)
+            // What was said of this run's safety is not said of its guests'.
+            let layer = LayerArgs { set: args.layer.set.clone(), ..prepared.layer.clone() };
+            let carrier = Arc::new(Carrier::new(holding, env, &layer));
+            begin(task, prepared, &project, carrier, attended).await
         }
     })
+}
+
+async fn begin(
+    task: &str,
+    prepared: Prepared,
+    project: &Project,
+    carrier: Arc<Carrier>,
+    attended: Attended,
+) -> Result<End, Failure> {
+    let safety = carrier.safety_of(&prepared.config).await?;
+    attended.tell_notes(&[safety.notes(), prepared.notes.clone()].concat());
+    let answering = Answering::start(project, carrier.clone(), None).await?;
+    let end = match carrier.begin_with(task, prepared, (&attended.console).into()).await {
+        Ok(begun) => Ok(attended.steer(&carrier, begun).await),
+        Err(error) => Err(error.into()),
+    };
+    answering.end().await;
+    end
 }
 
 /// What a command has at hand that a person attends to.
@@ -103,9 +118,8 @@ where
 
 impl Attended {
     /// What a person has to know before agents begin.
-    pub fn tell_notes(&self, prepared: &Prepared) {
-        self.console.tell(Tone::Quiet, UNASKED);
-        prepared.notes.iter().for_each(|note| self.console.tell(Tone::Quiet, format!("note: {note}")));
+    pub fn tell_notes(&self, notes: &[String]) {
+        notes.iter().for_each(|note| self.console.tell(Tone::Quiet, format!("note: {note}")));
     }
 
     /// Steers a session of this process to its end, and waits for those that others have
@@ -116,6 +130,7 @@ impl Attended {
             lead: begun.lead,
             watcher: begun.watcher,
             console: self.console.clone(),
+            attached: begun.attached,
         };
         let end = session.steer(input::lines(), self.interrupted.clone()).await;
         self.wait_for_guests(carrier).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use midturn_core::engine::ports::{Clock, ModelFactory, ModelFailure};
+use midturn_core::engine::ports::{Clock, ModelFactory, ModelFailure, RealClock};
 use midturn_core::engine::scripted::{ScriptedModels, Scripts};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Role;
@@ -21,6 +21,11 @@ const SCRIPTED: &str = "scripted:";
 /// The name of the model that a scenario file scripts.
 pub(crate) fn scripted_by(path: &Path) -> String {
     format!("{SCRIPTED}{}", path.display())
+}
+
+/// Whether a scenario file scripts the model of this name.
+pub(crate) fn is_scripted(name: &str) -> bool {
+    name.starts_with(SCRIPTED)
 }
 
 /// What a session that goes on has had already; nothing of it for a new one.
@@ -152,6 +157,17 @@ pub fn check(providers: Option<&Providers>, name: &str) -> Result<(), String> {
         Err(ModelFailure { message, .. }) if message.contains("_API_KEY") => Ok(()),
         Err(failure) => Err(failure.message),
     }
+}
+
+/// Whether a model can be had, as far as can be known before its server is asked; its whole
+/// name if so.
+///
+/// # Errors
+/// What is wrong with the name, the scenario file or the key.
+pub fn can_be_had(name: &str, config: &Config, env: &Env) -> Result<String, String> {
+    let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+    let opened = Models::open(name, config, env, &clock, &Earlier::default());
+    opened.map(|models| models.name).map_err(|failure| failure.to_string())
 }
 
 /// What a person is told when requests, and the key with them, go elsewhere than usual.

@@ -60,6 +60,14 @@ const COORDINATORS: [&str; 8] = [
     "update_plan",
 ];
 
+/// The names of all tools that there are.
+pub fn tools() -> Vec<&'static str> {
+    let mut names: Vec<&str> = TOOLS.iter().map(|(_, ours)| *ours).chain(COORDINATORS).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 /// Which tools an agent has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allowed {

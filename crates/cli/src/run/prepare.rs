@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use midturn_core::engine::ports::{Clock, RealClock};
+use midturn_core::rules::approval::Policy;
 
+use super::facts::{Facts, Priced};
 use super::models::{self, Earlier, Models};
 use super::names;
 use super::team::{Common, Team};
@@ -24,6 +26,8 @@ pub struct Prepared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) models: Models,
     pub(crate) team: Arc<Team>,
+    /// What may run unasked.
+    pub(crate) policy: Policy,
     pub(crate) notes: Vec<String>,
     /// What it was made of, to make it again when the session goes on.
     pub(crate) layer: LayerArgs,
@@ -55,8 +59,12 @@ pub fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result<Prepar
     let definitions = agents::definitions(&folder, env)?;
     let instructions = Instructions::read(&folder)?;
     let clock: Arc<dyn Clock> = Arc::new(RealClock::since(earlier.began));
-    let models = Models::open(&chosen_model(&config)?, &config, env, &clock, earlier)?;
-    check_default_model(&config, &models)?;
+    let mut models = Models::open(&chosen_model(&config)?, &config, env, &clock, earlier)?;
+    let facts = Facts::of(&config)?;
+    facts.check(&models.name, &config).map_err(Failure::usage)?;
+    models.factory = Arc::new(Priced::new(models.factory, facts.clone()));
+    check_default_model(&config, &models, &facts)?;
+    let policy = config.policy()?;
     let common = Common {
         definitions,
         defaults: config.general.agents.clone(),
@@ -66,14 +74,27 @@ pub fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result<Prepar
         in_repository: env::in_repository(&folder),
         settings: config.settings.clone(),
         scripted: models.scenario.as_ref().map(|_| models.name.clone()),
+        facts: facts.clone(),
     };
-    let team = Arc::new(Team::new(common, |model| models::check(models.providers.as_deref(), model))?);
-    let mut notes = team.notes();
+    let check = |model: &str| {
+        models::check(models.providers.as_deref(), model).and_then(|()| facts.check(model, &config))
+    };
+    let team = Arc::new(Team::new(common, check)?);
+    let mut notes = [notes(&config)?, team.notes()].concat();
     if models.providers.is_some() {
         notes.extend(models::notes(&config));
     }
     let layer = LayerArgs { cwd: Some(folder.clone()), model: again(layer, &models), set: layer.set.clone() };
-    Ok(Prepared { folder, state, config, clock, models, team, notes, layer })
+    Ok(Prepared { folder, state, config, clock, models, team, policy, notes, layer })
+}
+
+/// What a person has to know of the configuration: what a project's files may not say, and
+/// rules that don't do what they seem to.
+///
+/// # Errors
+/// As [`Config::policy`].
+pub fn notes(config: &Config) -> Result<Vec<String>, Failure> {
+    Ok([config.notes.clone(), config.policy()?.complaints(&names::tools())].concat())
 }
 
 /// The model by a name that means the same to a process in another folder.
@@ -96,12 +117,15 @@ fn chosen_model(config: &Config) -> Result<String, Failure> {
         .map_err(|what| Failure::usage(format!("{what} (`model`, {})", config.origin("model"))))
 }
 
-fn check_default_model(config: &Config, models: &Models) -> Result<(), Failure> {
+fn check_default_model(config: &Config, models: &Models, facts: &Facts) -> Result<(), Failure> {
     let name = &config.general.agents.model;
     if name == names::INHERIT || models.providers.is_none() {
         return Ok(());
     }
     names::model(name, &config.general.aliases)
-        .and_then(|model| models::check(models.providers.as_deref(), &model))
+        .and_then(|model| {
+            models::check(models.providers.as_deref(), &model)?;
+            facts.check(&model, config)
+        })
         .map_err(|what| Failure::usage(format!("{what} (`agents.model`, {})", config.origin("agents.model"))))
 }

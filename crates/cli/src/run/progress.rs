@@ -2,13 +2,22 @@
 //! printed here. What models and tools say is untrusted: control characters never reach the
 //! terminal.
 
+mod asking;
+
+use midturn_core::rules::approval::Decision;
+use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::ToolStatus;
 use midturn_core::rules::event::{Event, EventKind, Outcome};
 use midturn_core::rules::mail::Point;
 use serde_json::Value;
 
+pub use asking::Asking;
+
 /// How many characters of a text are shown.
 const SHOWN: usize = 100;
+
+/// How many characters are shown of what a person has to decide on: its head and its tail.
+const DECIDED: (usize, usize) = (400, 100);
 
 /// What a line is about, for its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,12 +34,15 @@ pub enum Tone {
     Cut,
     /// An error: red.
     Bad,
+    /// A person is asked: bold.
+    Asks,
 }
 
 /// The line for an event, if people want one.
 pub fn line(event: &Event) -> Option<(Tone, String)> {
     let (tone, text) = told(&event.kind)?;
     Some(match &event.at.agent {
+        Some(agent) if tone == Tone::Asks => (tone, format!("{agent} asks: {text}")),
         Some(agent) => (tone, format!("{agent}: {text}")),
         None => (tone, text),
     })
@@ -41,7 +53,19 @@ fn told(kind: &EventKind) -> Option<(Tone, String)> {
         EventKind::AgentSpawned { parent: Some(parent), .. } => {
             Some((Tone::Plain, format!("spawned by {parent}")))
         }
-        EventKind::ModelFinished { text, .. } if !text.trim().is_empty() => Some((Tone::Plain, short(text))),
+        EventKind::ModelFinished { text, purpose: Purpose::Turn, .. } if !text.trim().is_empty() => {
+            Some((Tone::Plain, short(text)))
+        }
+        EventKind::ModelStarted { purpose: Purpose::Summary, .. } => {
+            Some((Tone::Quiet, "the conversation nears the model's limit: asks for a summary".to_owned()))
+        }
+        EventKind::Compacted { messages, tokens } => Some((
+            Tone::Quiet,
+            format!(
+                "conversation compacted from about {} to {} tokens ({} to {} messages)",
+                tokens.before, tokens.after, messages.before, messages.after
+            ),
+        )),
         EventKind::ModelInterrupted { .. } | EventKind::ModelRetry { .. } => model(kind),
         EventKind::ToolStarted { name, input, .. } => {
             Some((Tone::Quiet, format!("{name} {}", gist(input)).trim_end().to_owned()))
@@ -54,13 +78,17 @@ fn told(kind: &EventKind) -> Option<(Tone, String)> {
             injection(*point, skipped.len(), interrupted.len())
         }
         EventKind::StopRequested { by, .. } => Some((Tone::Cut, format!("stop asked for by {by}"))),
+        EventKind::ApprovalRequested { name, input, .. } => Some((Tone::Asks, asked(name, input))),
+        EventKind::ApprovalResolved { decision, by, reason, .. } => {
+            Some(resolved(*decision, by, reason.as_deref()))
+        }
         EventKind::RunFinished { outcome, error, turns, .. } => {
             Some(run_end(*outcome, error.as_deref(), *turns))
         }
         EventKind::SessionStarted { .. }
         | EventKind::AgentSpawned { parent: None, .. }
         | EventKind::RunStarted { .. }
-        | EventKind::ModelStarted { .. }
+        | EventKind::ModelStarted { purpose: Purpose::Turn, .. }
         | EventKind::ModelFinished { .. }
         | EventKind::PlanUpdated { .. }
         | EventKind::AgentClosed {} => None,
@@ -121,6 +149,21 @@ fn injection(point: Point, skipped: usize, interrupted: usize) -> Option<(Tone, 
     Some((Tone::Mail, text))
 }
 
+/// What became of a request for a person's word.
+fn resolved(decision: Decision, by: &str, reason: Option<&str>) -> (Tone, String) {
+    let with = |what: String| match reason.map(whole).filter(|reason| !reason.is_empty()) {
+        Some(reason) => format!("{what}: {reason}"),
+        None => what,
+    };
+    match decision {
+        Decision::Once => (Tone::Good, format!("allowed by {by}")),
+        Decision::Session => (Tone::Good, with(format!("allowed by {by}, from now on"))),
+        Decision::Denied => (Tone::Cut, with(format!("denied by {by}"))),
+        Decision::NotAnswered if by == "coordinator" => (Tone::Cut, "nobody answered in time".to_owned()),
+        Decision::NotAnswered => (Tone::Cut, format!("asks no more: withdrawn by {by}")),
+    }
+}
+
 fn run_end(outcome: Outcome, error: Option<&str>, turns: u32) -> (Tone, String) {
     let tone = match outcome {
         Outcome::Finished => Tone::Good,
@@ -149,6 +192,27 @@ fn gist(input: &Value) -> String {
     text.map(short).unwrap_or_default()
 }
 
+/// A call that a person decides on: the tool, and all that it is about.
+pub fn asked(name: &str, input: &Value) -> String {
+    let field = |name: &str| input.get(name).and_then(Value::as_str);
+    let named = ["command", "path", "file_path"].into_iter().find_map(field);
+    let what = named.map_or_else(|| whole(&input.to_string()), whole);
+    format!("{}: {what}", short(name))
+}
+
+/// A text on one line, its line ends visible. Of a long one the middle is left out, and how
+/// much that is: what a command does may stand at its end.
+pub fn whole(text: &str) -> String {
+    let (head, tail) = DECIDED;
+    let shown: Vec<char> = harmless(text.trim()).map(|c| if c == '\n' { '⏎' } else { c }).collect();
+    if shown.len() <= head + tail {
+        return shown.into_iter().collect();
+    }
+    let (first, last): (String, String) =
+        (shown[..head].iter().collect(), shown[shown.len() - tail..].iter().collect());
+    format!("{first} [… {} characters: `midturn approvals` shows them …] {last}", shown.len() - head - tail)
+}
+
 /// The first line that says something, at most 100 characters, nothing in it that acts on a terminal.
 pub fn short(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
@@ -175,6 +239,7 @@ pub fn coloured(tone: Tone, line: &str) -> String {
         Tone::Good => "32",
         Tone::Cut => "33",
         Tone::Bad => "31",
+        Tone::Asks => "1",
     };
     format!("\u{1b}[{code}m{line}\u{1b}[0m")
 }
@@ -184,7 +249,7 @@ mod tests {
     use std::sync::Arc;
 
     use midturn_core::rules::conversation::{InterruptReason, Usage};
-    use midturn_core::rules::event::{Place, Trigger, VERSION};
+    use midturn_core::rules::event::{Place, Sizes, Trigger, VERSION};
     use midturn_core::rules::id::{AgentName, CallId, MessageId};
     use midturn_core::rules::mail::{ReturnReason, Urgency};
     use midturn_core::rules::time::{Micros, Span};
@@ -272,11 +337,90 @@ mod tests {
     }
 
     #[test]
+    fn a_compaction_is_told_and_its_summary_is_nobodys_reply() {
+        let purpose = Purpose::Summary;
+        let compacted = EventKind::Compacted {
+            messages: Sizes { before: 12, after: 5 },
+            tokens: Sizes { before: 161_000, after: 30_000 },
+        };
+        check([
+            (
+                EventKind::ModelStarted { call: 1, messages: 1, purpose },
+                Tone::Quiet,
+                "w: the conversation nears the model's limit: asks for a summary",
+            ),
+            (
+                compacted,
+                Tone::Quiet,
+                "w: conversation compacted from about 161000 to 30000 tokens (12 to 5 messages)",
+            ),
+        ]);
+        let summary = EventKind::ModelFinished {
+            stop_reason: "end_turn".into(),
+            usage: Usage::default(),
+            text: "So far.".into(),
+            thinking: vec![],
+            tools: vec![],
+            purpose,
+        };
+        assert_eq!(shown(summary), None);
+    }
+
+    #[test]
+    fn what_a_person_decides_on_is_shown_whole_or_says_what_is_left_out() {
+        let asks = |input| EventKind::ApprovalRequested {
+            tool: CallId::new("c"),
+            name: "bash".into(),
+            input,
+            always: "bash".into(),
+        };
+        let hidden = format!("echo hi{}; rm -rf x", " ".repeat(10_000));
+        for (input, expected) in [
+            (json!({"command": "cargo test -p core"}), "w asks: bash: cargo test -p core".to_owned()),
+            (json!({"command": "a\n\u{1b}[8m\rb", "timeout": 3}), "w asks: bash: a⏎[8mb".to_owned()),
+            (json!({"path": "a/b", "content": "x"}), "w asks: bash: a/b".to_owned()),
+            (json!({"url": "x", "n": 1}), "w asks: bash: {\"n\":1,\"url\":\"x\"}".to_owned()),
+            (
+                json!({"command": hidden}),
+                format!(
+                    "w asks: bash: echo hi{} [… 9517 characters: `midturn approvals` shows them …] {}; rm -rf x",
+                    " ".repeat(393),
+                    " ".repeat(90)
+                ),
+            ),
+        ] {
+            assert_eq!(shown(asks(input)), Some((Tone::Asks, expected)));
+        }
+    }
+
+    #[test]
+    fn a_persons_word_is_one_short_line() {
+        let resolved = |decision, by: &str, reason: Option<&str>| EventKind::ApprovalResolved {
+            tool: CallId::new("c"),
+            decision,
+            by: by.into(),
+            reason: reason.map(Into::into),
+        };
+        check([
+            (resolved(Decision::Once, "user", None), Tone::Good, "w: allowed by user"),
+            (
+                resolved(Decision::Session, "user", Some("bash(ls)")),
+                Tone::Good,
+                "w: allowed by user, from now on: bash(ls)",
+            ),
+            (resolved(Decision::Denied, "user", None), Tone::Cut, "w: denied by user"),
+            (resolved(Decision::Denied, "user", Some("use\ntabs")), Tone::Cut, "w: denied by user: use⏎tabs"),
+            (resolved(Decision::NotAnswered, "coordinator", None), Tone::Cut, "w: nobody answered in time"),
+            (resolved(Decision::NotAnswered, "lead", None), Tone::Cut, "w: asks no more: withdrawn by lead"),
+        ]);
+    }
+
+    #[test]
     fn what_does_not_matter_is_no_line() {
         for kind in [
             tool_finished(ToolStatus::Completed, "fine"),
             EventKind::RunStarted { trigger: Trigger::Prompt },
-            EventKind::ModelStarted { call: 1, messages: 1 },
+            EventKind::ModelStarted { call: 1, messages: 1, purpose: Purpose::Turn },
             EventKind::AgentClosed {},
         ] {
             assert_eq!(shown(kind), None);

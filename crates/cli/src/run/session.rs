@@ -1,10 +1,13 @@
 //! One run from its first message to its end: what is typed goes to the agents, and what
 //! ends it is found out. The rules of who is interrupted when are the coordinator's.
 
+pub(crate) mod attending;
+
 use std::sync::Arc;
 
-use midturn_core::engine::{AgentStatus, Coordinator};
-use midturn_core::rules::event::{Outcome, Scope};
+use midturn_core::engine::{ActivityKind, AgentStatus, Attached, Coordinator};
+use midturn_core::rules::approval::{self, Rule};
+use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::{Rest, Sender, Standing};
 use tokio::sync::mpsc;
@@ -13,9 +16,10 @@ use tokio_util::sync::CancellationToken;
 use super::console::Console;
 use super::input::Typed;
 use super::progress::{self, Tone};
-use super::steering::{self, Line};
+use super::steering::Said;
 use super::watcher::LeadWatcher;
 use crate::failure::End;
+use attending::{Asked, Halted, Over, Request, Steered, obey};
 
 /// A run under way.
 pub struct Session {
@@ -27,29 +31,21 @@ pub struct Session {
     pub(crate) watcher: Arc<LeadWatcher>,
     /// What the person reads.
     pub(crate) console: Arc<Console>,
-}
-
-/// Why a run is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Over {
-    /// Nobody works and nobody will.
-    Quiet,
-    /// A signal, or `/quit`.
-    Interrupted,
-    /// Nobody reads the output any more.
-    OutputGone,
+    /// That the person is there who answers what agents ask, if so.
+    pub(crate) attached: Option<Arc<Attached>>,
 }
 
 impl Session {
     /// Steers the run by what is typed until it is over; then stops what is left and reports.
-    pub async fn steer(&self, mut lines: mpsc::Receiver<Typed>, interrupted: CancellationToken) -> End {
+    pub async fn steer(mut self, mut lines: mpsc::Receiver<Typed>, interrupted: CancellationToken) -> End {
         let over = self.until_over(&mut lines, &interrupted).await;
+        self.attached = None;
         if over == Over::Interrupted {
             self.console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once");
         }
         self.coordinator.shutdown().await;
         self.report();
-        self.end(over)
+        attending::end(&self.console, over, &self.watcher.last_word())
     }
 
     async fn until_over(&self, lines: &mut mpsc::Receiver<Typed>, interrupted: &CancellationToken) -> Over {
@@ -63,62 +59,13 @@ impl Session {
                 typed = lines.recv(), if is_open => match typed {
                     None => is_open = false,
                     Some(typed) => {
-                        if self.obey(typed).await {
+                        if obey(self, &self.console, typed).await {
                             return Over::Interrupted;
                         }
                     }
                 },
                 () = self.coordinator.quiet() => return Over::Quiet,
             }
-        }
-    }
-
-    /// Does what a line says. `true`: the run is to end.
-    async fn obey(&self, typed: Typed) -> bool {
-        let is_agent = |name: &str| self.coordinator.agent(name).is_some();
-        match typed.and_then(|line| steering::parse(&line, is_agent)) {
-            Ok(Line::Blank) => {}
-            Ok(Line::Quit) => return true,
-            Ok(Line::Ps) => self.list(),
-            Ok(Line::Stop(name)) => self.stop(&name).await,
-            Ok(Line::ToAgent { to, text, urgent }) => self.send(&to, &text, urgent).await,
-            Ok(Line::ToLead { text, unknown }) => {
-                if let Some(unknown) = unknown {
-                    self.console.tell(
-                        Tone::Quiet,
-                        format!("there is no agent `{unknown}`; the line went to `{}`", self.lead),
-                    );
-                }
-                self.send(&self.lead, &text, false).await;
-            }
-            Err(error) => self.console.tell(Tone::Bad, format!("error: {error}")),
-        }
-        false
-    }
-
-    async fn send(&self, to: &AgentName, text: &str, urgent: bool) {
-        if let Err(refusal) = self.coordinator.send_message(to.as_str(), text, urgent).await {
-            self.console.tell(Tone::Bad, format!("error: not sent to {to}: {refusal}"));
-        }
-    }
-
-    async fn stop(&self, name: &AgentName) {
-        match self.coordinator.stop(name.as_str(), Sender::User, Scope::Agent).await {
-            Err(error) => self.console.tell(Tone::Bad, format!("error: {error}")),
-            Ok(reply) if reply.stopped.is_empty() => {
-                self.console.tell(Tone::Plain, format!("{name} is idle; there was nothing to stop"));
-            }
-            Ok(reply) if !reply.still_queued.is_empty() => {
-                let ids: Vec<&str> = reply.still_queued.iter().map(|id| id.as_str()).collect();
-                self.console.tell(Tone::Plain, format!("still queued for {name}: {}", ids.join(", ")));
-            }
-            Ok(_) => {}
-        }
-    }
-
-    fn list(&self) {
-        for status in self.coordinator.agents() {
-            self.console.tell(Tone::Plain, listed(&status));
         }
     }
 
@@ -130,18 +77,66 @@ impl Session {
             }
         }
     }
+}
 
-    fn end(&self, over: Over) -> End {
-        let last = self.watcher.last_word();
-        if last.outcome == Some(Outcome::Finished) && over == Over::Quiet {
-            self.console.answer(&last.text);
+impl Asked for Session {
+    async fn requests(&self) -> Result<Vec<Request>, String> {
+        let open = self.coordinator.approvals().into_iter();
+        Ok(open
+            .map(|approval| Request {
+                agent: approval.agent,
+                tool: approval.tool.to_string(),
+                name: approval.name.to_string(),
+                input: approval.input,
+                always: approval.always.text().to_owned(),
+            })
+            .collect())
+    }
+
+    async fn answer(&self, request: &Request, said: &Said) -> Result<(), String> {
+        let (agent, tool) = (request.agent.as_str(), request.tool.as_str());
+        let answer = match said {
+            Said::Once => approval::Answer::Once,
+            Said::Always(rule) => approval::Answer::Session(self.rule(request, rule.as_deref())?),
+            Said::No(reason) => approval::Answer::No(reason.clone()),
+        };
+        self.coordinator.answer(agent, tool, answer).map_err(|error| error.to_string())
+    }
+}
+
+impl Steered for Session {
+    fn lead(&self) -> &AgentName {
+        &self.lead
+    }
+
+    async fn agents(&self) -> Result<Vec<AgentStatus>, String> {
+        Ok(self.coordinator.agents())
+    }
+
+    async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String> {
+        let sent = self.coordinator.send_message(to.as_str(), text, urgent).await;
+        sent.map(drop).map_err(|refusal| refusal.to_string())
+    }
+
+    async fn stop(&self, name: &AgentName) -> Result<Halted, String> {
+        let stopped = self.coordinator.stop(name.as_str(), Sender::User, Scope::Agent).await;
+        let reply = stopped.map_err(|error| error.to_string())?;
+        let still_queued = reply.still_queued.iter().map(ToString::to_string).collect();
+        Ok(Halted { any: !reply.stopped.is_empty(), still_queued })
+    }
+}
+
+impl Session {
+    /// What is allowed from now on: the rule that was given, or that of the request itself.
+    fn rule(&self, request: &Request, given: Option<&str>) -> Result<Rule, String> {
+        if let Some(given) = given {
+            return Rule::parse(given).map_err(|error| error.to_string());
         }
-        match (over, last.outcome) {
-            (Over::Interrupted, _) | (Over::Quiet, Some(Outcome::Stopped)) => End::Interrupted,
-            (Over::OutputGone, _) | (Over::Quiet, None | Some(Outcome::Failed)) => End::Failed,
-            (Over::Quiet, Some(Outcome::Limit)) => End::Limit,
-            (Over::Quiet, Some(Outcome::Finished)) => End::Finished,
-        }
+        let is_it = |open: &midturn_core::engine::Approval| {
+            open.agent == request.agent && open.tool.as_str() == request.tool
+        };
+        let open = self.coordinator.approvals().into_iter().find(is_it);
+        open.map(|open| open.always).ok_or_else(|| "it is not asked about any more".to_owned())
     }
 }
 
@@ -157,7 +152,11 @@ pub(crate) fn listed(status: &AgentStatus) -> String {
     let AgentStatus { name, run, turn, pending, .. } = status;
     let mail = if *pending == 0 { String::new() } else { format!(", {pending} unread") };
     let model = status.model.as_deref().map(|model| format!(", {model}")).unwrap_or_default();
-    format!("{name}: {standing}, run {run}, turn {turn}{mail}{model}")
+    let asks = status.activity.iter().find_map(|activity| match &activity.what {
+        ActivityKind::Approval { name, .. } => Some(format!(", asks for a word on {name}")),
+        ActivityKind::Model(_) | ActivityKind::Tool { .. } => None,
+    });
+    format!("{name}: {standing}, run {run}, turn {turn}{mail}{model}{}", asks.unwrap_or_default())
 }
 
 /// What an agent changed, and what a person has to know of it.

@@ -1,7 +1,11 @@
 //! The lines a person types while a run is under way, as a pure function: what a line means,
 //! given the agents there are. It sends nothing and knows no terminal.
 
+mod word;
+
 use midturn_core::rules::id::AgentName;
+
+pub use word::{Said, Word, choose};
 
 /// The longest line, in bytes: a message has at most 256 KiB (semantics.md, section 4), and a
 /// name stands before it.
@@ -33,6 +37,8 @@ pub enum Line {
     Ps,
     /// `/stop NAME`.
     Stop(AgentName),
+    /// `/yes`, `/always`, `/no`: a word on what an agent asks.
+    Answer(Word),
     /// `/quit`: stop all and end.
     Quit,
 }
@@ -42,7 +48,7 @@ pub enum Line {
 pub enum LineError {
     /// A slash and no command of ours.
     #[error(
-        "there is no command `{0}`: /ps, /stop NAME, /quit; a line that begins with a space goes to the lead as it is"
+        "there is no command `{0}`: /yes, /always, /no, /ps, /stop NAME, /quit; a line that begins with a space goes to the lead as it is"
     )]
     UnknownCommand(String),
     /// A command that needs a name, or one that takes none.
@@ -51,6 +57,12 @@ pub enum LineError {
     /// Nobody has that name.
     #[error("there is no agent `{0}`; /ps lists them")]
     UnknownAgent(String),
+    /// Nobody waits for a word.
+    #[error("nobody asks for anything now")]
+    NothingAsked,
+    /// This agent doesn't.
+    #[error("`{0}` doesn't ask for anything now")]
+    NotAsking(String),
     /// A name and a mark, and nothing behind.
     #[error("the message to `{0}` is empty")]
     Empty(AgentName),
@@ -100,6 +112,9 @@ fn addressed(line: &str) -> Option<(AgentName, bool, &str)> {
 fn command(line: &str, is_agent: impl Fn(&str) -> bool) -> Result<Line, LineError> {
     let mut words = line.split_whitespace();
     let (command, name, more) = (words.next().unwrap_or_default(), words.next(), words.next());
+    if let Some(word) = word::read(line) {
+        return word.map(Line::Answer);
+    }
     match (command, name, more) {
         ("/ps", None, None) => Ok(Line::Ps),
         ("/quit", None, None) => Ok(Line::Quit),
@@ -168,6 +183,12 @@ mod tests {
             ("/ps", Line::Ps),
             ("/quit \n", Line::Quit),
             ("/stop  worker", Line::Stop(AgentName::new("worker").unwrap())),
+            ("/yes", Line::Answer(Word::Yes(None))),
+            ("/yes  worker ", Line::Answer(Word::Yes(Some("worker".into())))),
+            ("/always", Line::Answer(Word::Always(None))),
+            ("/always w-2", Line::Answer(Word::Always(Some("w-2".into())))),
+            ("/no", Line::Answer(Word::No(String::new()))),
+            ("/no  worker  use  tabs ", Line::Answer(Word::No("worker  use  tabs".into()))),
         ] {
             assert_eq!(read(line), Ok(expected), "{line:?}");
         }
@@ -184,6 +205,9 @@ mod tests {
             ("/stop All!", "there is no agent `All!`"),
             ("/ps x", "`/ps` is written /ps"),
             ("/quit now", "`/quit` is written /quit"),
+            ("/yes worker now", "`/yes` is written /yes or /yes NAME"),
+            ("/always a b", "`/always` is written /always or /always NAME"),
+            ("/nope", "there is no command `/nope`"),
             ("worker:", "the message to `worker` is empty"),
             ("worker!   ", "the message to `worker` is empty"),
         ] {

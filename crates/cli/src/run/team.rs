@@ -14,10 +14,11 @@ use midturn_tools::workplace::AgentPlace;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::facts::Facts;
 use super::names::{self, Allowed, INHERIT};
 use super::prompts::{self, Parts};
 use crate::agents::Definition;
-use crate::config::{AgentDefaults, Isolation, ToolNames};
+use crate::config::{AgentDefaults, Isolation, Names};
 use crate::failure::Failure;
 
 /// What all agents of a run have in common.
@@ -39,6 +40,8 @@ pub struct Common {
     pub settings: Settings,
     /// The one model of everybody: a scenario file's script. What definitions name is not used then.
     pub scripted: Option<String>,
+    /// What is known of models.
+    pub facts: Facts,
 }
 
 /// What an agent was made with. It is kept with the agent, so that its place is made the
@@ -93,7 +96,7 @@ impl Team {
             memo,
             prompt: Some(task.to_owned()),
             system,
-            settings: self.common.settings.clone(),
+            settings: self.common.facts.settings(model, &self.common.settings),
             ..AgentSpec::new(name.clone(), model)
         }
     }
@@ -119,7 +122,7 @@ impl Team {
     /// What a person is told of the definitions.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        let mut missing = |place: String, tools: Option<&ToolNames>| {
+        let mut missing = |place: String, tools: Option<&Names>| {
             let unknown = tools.map(|tools| Allowed::of(&tools.0).unknown).unwrap_or_default();
             if !unknown.is_empty() {
                 notes.push(format!("{place}: tools that are not there: {}", unknown.join(", ")));
@@ -215,7 +218,7 @@ impl Templates for Team {
         Ok(AgentSpec {
             system,
             memo,
-            settings: self.common.settings.clone(),
+            settings: self.common.facts.settings(&model, &self.common.settings),
             ..AgentSpec::new(name.clone(), model)
         })
     }
@@ -267,6 +270,7 @@ mod tests {
             in_repository: true,
             settings: Settings { max_turns: 7, ..Settings::default() },
             scripted: scripted.map(str::to_owned),
+            facts: Facts::default(),
         }
     }
 

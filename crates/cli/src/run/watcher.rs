@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use midturn_core::engine::ports::Observer;
+use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::event::{Event, EventKind, Outcome};
 use midturn_core::rules::id::AgentName;
 
@@ -42,7 +43,7 @@ impl Observer for LeadWatcher {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match &event.kind {
             EventKind::RunStarted { .. } => *last = LastWord::default(),
-            EventKind::ModelFinished { text, .. } => last.text.clone_from(text),
+            EventKind::ModelFinished { text, purpose: Purpose::Turn, .. } => last.text.clone_from(text),
             EventKind::RunFinished { outcome, .. } => last.outcome = Some(*outcome),
             _ => {}
         }
@@ -70,6 +71,7 @@ mod tests {
             text: text.to_owned(),
             thinking: vec![],
             tools: vec![],
+            purpose: Purpose::Turn,
         };
         let ended =
             |outcome| EventKind::RunFinished { outcome, error: None, turns: 1, usage: Usage::default() };

@@ -5,8 +5,9 @@
 //! What has no name there has one of ours, beginning with `midturn.`. Texts (messages,
 //! arguments, results, replies) have names here too; whether they are set is not decided here.
 
+use midturn_core::rules::approval::Decision;
 use midturn_core::rules::conversation::{InterruptReason, ToolStatus, Usage};
-use midturn_core::rules::event::{Outcome, Scope};
+use midturn_core::rules::event::{Outcome, Scope, Sizes};
 use midturn_core::rules::mail::{Point, Urgency};
 use midturn_core::rules::time::Span;
 use opentelemetry::{Array, KeyValue, Value};
@@ -27,6 +28,9 @@ pub(super) mod happening {
     pub(crate) const RETURNED: &str = "midturn.message.returned";
     pub(crate) const STOP: &str = "midturn.stop_requested";
     pub(crate) const RETRY: &str = "midturn.model_retry";
+    pub(crate) const ASKED: &str = "midturn.approval.requested";
+    pub(crate) const ANSWERED: &str = "midturn.approval.resolved";
+    pub(crate) const COMPACTED: &str = "midturn.compacted";
     pub(crate) const SKIPPED: &str = "midturn.call.skipped";
 }
 
@@ -228,6 +232,28 @@ pub(super) fn stop(by: &str, scope: Scope) -> Vec<KeyValue> {
         Scope::Subtree => "subtree",
     };
     vec![KeyValue::new("midturn.stop.by", by.to_owned()), KeyValue::new("midturn.stop.scope", scope)]
+}
+
+/// What became of a request for a person's word.
+pub(super) fn answered(id: &str, decision: Decision) -> Vec<KeyValue> {
+    let word = match decision {
+        Decision::Once => "once",
+        Decision::Session => "session",
+        Decision::Denied => "denied",
+        Decision::NotAnswered => "not_answered",
+    };
+    vec![
+        KeyValue::new("gen_ai.tool.call.id", id.to_owned()),
+        KeyValue::new("midturn.approval.decision", word),
+    ]
+}
+
+/// How many tokens the prompt had before its older part was summarised, and has now.
+pub(super) fn compacted(tokens: Sizes) -> Vec<KeyValue> {
+    vec![
+        KeyValue::new("midturn.tokens.before", number(tokens.before)),
+        KeyValue::new("midturn.tokens.after", number(tokens.after)),
+    ]
 }
 
 pub(super) fn retry(class: &'static str, attempt: u32, wait: Span) -> Vec<KeyValue> {

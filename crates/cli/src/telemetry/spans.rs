@@ -101,7 +101,7 @@ impl Telling<'_> {
             }
             EventKind::RunStarted { trigger } => self.run_starts(vec![triggered(trigger)]),
             EventKind::RunFinished { .. } => self.run_ends(&event.kind),
-            EventKind::ModelStarted { call, messages } => {
+            EventKind::ModelStarted { call, messages, .. } => {
                 let turn = event.at.turn.unwrap_or_default();
                 self.model_starts(genai::of_call(*call, *messages, turn));
             }
@@ -112,6 +112,9 @@ impl Telling<'_> {
             EventKind::MessageQueued { .. }
             | EventKind::MessageInjected { .. }
             | EventKind::MessageReturned { .. }
+            | EventKind::ApprovalRequested { .. }
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::Compacted { .. }
             | EventKind::StopRequested { .. } => self.happens(&event.kind),
             EventKind::AgentClosed {} => {
                 self.state.agents.remove(self.agent);
@@ -282,6 +285,15 @@ fn happened(kind: &EventKind, texts: bool) -> Option<(&'static str, Vec<KeyValue
             (happening::RETURNED, genai::returned(message.as_str()), None)
         }
         EventKind::StopRequested { by, scope, .. } => (happening::STOP, genai::stop(by, *scope), None),
+        EventKind::ApprovalRequested { tool, name, input, .. } => {
+            let mut attributes = genai::of_tool(tool.as_str(), name);
+            attributes.extend(texts.then(|| genai::text::arguments(input)));
+            (happening::ASKED, attributes, None)
+        }
+        EventKind::ApprovalResolved { tool, decision, .. } => {
+            (happening::ANSWERED, genai::answered(tool.as_str(), *decision), None)
+        }
+        EventKind::Compacted { tokens, .. } => (happening::COMPACTED, genai::compacted(*tokens), None),
         _ => return None,
     };
     attributes.extend(text.filter(|_| texts).map(|text| genai::text::message(text)));

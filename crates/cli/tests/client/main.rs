@@ -5,7 +5,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod asked;
 mod fake;
 mod history;
 mod remote;
+mod terminal;
 mod words;

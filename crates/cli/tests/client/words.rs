@@ -27,7 +27,7 @@ fn session(live: bool) -> Answer {
     )
 }
 
-fn answers<const N: usize>(rows: [(&'static str, Vec<Answer>); N]) -> Answers {
+pub(crate) fn answers<const N: usize>(rows: [(&'static str, Vec<Answer>); N]) -> Answers {
     rows.into()
 }
 
@@ -35,16 +35,16 @@ fn one(asked: &'static str, answer: serde_json::Value) -> Answers {
     answers([(asked, vec![Answer::Json(answer)])])
 }
 
-struct Row {
-    words: &'static str,
-    answers: Answers,
-    requests: &'static [&'static str],
-    status: i32,
-    out: &'static str,
-    told: &'static str,
+pub(crate) struct Row {
+    pub(crate) words: &'static str,
+    pub(crate) answers: Answers,
+    pub(crate) requests: &'static [&'static str],
+    pub(crate) status: i32,
+    pub(crate) out: &'static str,
+    pub(crate) told: &'static str,
 }
 
-fn check(rows: impl IntoIterator<Item = Row>) {
+pub(crate) fn check(rows: impl IntoIterator<Item = Row>) {
     for row in rows {
         let place = Place::new();
         let fake = Fake::start(&place, row.answers);
@@ -248,12 +248,15 @@ fn ps_is_a_table_below_the_session() {
             ("GET /sessions/current/agents", vec![Answer::Json(agents.clone())]),
             ("GET /sessions/current", vec![session(true)]),
             ("GET /sessions", vec![Answer::Json(json!({"sessions": [other]}))]),
+            ("GET /health", vec![Answer::Json(json!({"safety": "mode ask; sandbox: landlock"}))]),
         ]),
     );
     let said = say(&place, "ps");
     assert_eq!((said.status, said.told.as_str()), (Some(0), ""));
     let (head, table) = said.out.split_once("\n\n").unwrap();
-    assert!(head.starts_with("s-1, begun ") && head.ends_with(" ago: Rename open()"), "{head}");
+    let (begun, safety) = head.split_once('\n').unwrap();
+    assert!(begun.starts_with("s-1, begun ") && begun.ends_with(" ago: Rename open()"), "{head}");
+    assert_eq!(safety, "mode ask; sandbox: landlock");
     assert_eq!(
         table,
         "AGENT  STATE    RUN  TURN  MAIL  TOKENS\nlead   running    1     2     1    1.5k\n\n\
@@ -264,7 +267,19 @@ fn ps_is_a_table_below_the_session() {
 
 #[test]
 fn where_nobody_answers_it_is_said_what_to_start() {
-    for words in ["ps", "send a hi", "withdraw m", "stop a", "watch", "diff a", "merge a", "stats --json"] {
+    for words in [
+        "ps",
+        "send a hi",
+        "withdraw m",
+        "stop a",
+        "approvals",
+        "approve a",
+        "deny a",
+        "watch",
+        "diff a",
+        "merge a",
+        "stats --json",
+    ] {
         let place = Place::new();
         for left_behind in [false, true] {
             if left_behind {

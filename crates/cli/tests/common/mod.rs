@@ -86,6 +86,11 @@ impl Running {
         let mut command =
             place.midturn("repo", &["run", "the task", "--json", "--model", "scripted:../scenario.yaml"]);
         command.args(more).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::of(command)
+    }
+
+    /// Starts a command whose standard output is events and whose three streams are pipes.
+    pub fn of(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let (typed, events) = (child.stdin.take(), child.stdout.take().map(BufReader::new));
         Self { child, typed, events }

@@ -12,6 +12,7 @@ use midturn_core::engine::ports::{
 };
 use midturn_core::engine::scripted::{ScriptedCall, ScriptedModels, ScriptedReply, Scripts};
 use midturn_core::engine::{AgentSpec, Coordinator};
+use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{Entry, Injected, Reply, ToolResult, ToolStatus, ToolUse};
 use midturn_core::rules::id::{AgentName, CallId, RunId};
 use midturn_core::rules::settings::Settings;
@@ -249,11 +250,14 @@ async fn bare_conversation() {
         let cancel = CancellationToken::new();
         let request = Request {
             messages: 1,
+            purpose: Purpose::Turn,
+            compactions: 0,
             agent_index: 0,
             call,
             system: "",
             tools: &[],
             entries: &entries,
+            max_output: None,
             cancel: &cancel,
             progress: &Silent,
         };

@@ -9,21 +9,26 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
+use super::approvals::Approvals;
 use super::coordinator::Coordinator;
 use super::journal::{Draft, Journal};
 use super::ports::store::MemoryStore;
 use super::ports::{Clock, ModelFactory, Observer, RealClock, SessionJournal, Store, StoreError, Workplace};
+use super::purse::Purse;
 use super::recovery;
 use super::session::Session;
 use super::templates::{NoTemplates, Templates};
+use crate::rules::approval::Policy;
 use crate::rules::event::{EventKind, Place};
 use crate::rules::id::{AgentName, SessionId};
+use crate::rules::secrets::Secrets;
 use crate::rules::settings::Settings;
 
 /// What a coordinator is made of. Models and a workplace are needed, the rest has defaults.
 pub struct Builder {
     session: SessionId,
     settings: Settings,
+    secrets: Secrets,
     clock: Option<Arc<dyn Clock>>,
     store: Arc<dyn Store>,
     models: Arc<dyn ModelFactory>,
@@ -34,6 +39,7 @@ pub struct Builder {
     virtual_time: bool,
     scenario: Option<Arc<str>>,
     journal: Option<SessionJournal>,
+    approvals: Policy,
 }
 
 impl Builder {
@@ -42,6 +48,7 @@ impl Builder {
         Self {
             session: SessionId::new("s1"),
             settings: Settings::default(),
+            secrets: Secrets::NONE,
             clock: None,
             store: Arc::new(MemoryStore),
             models,
@@ -52,6 +59,7 @@ impl Builder {
             virtual_time: false,
             scenario: None,
             journal: None,
+            approvals: Policy::default(),
         }
     }
 
@@ -67,6 +75,14 @@ impl Builder {
         self
     }
 
+    /// What is taken out of every text that comes into the session, before the model, the
+    /// record or anybody else has it; nothing otherwise. What a session that goes on has
+    /// recorded already stays as it is.
+    pub fn secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
     /// Another clock than the machine's.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
@@ -76,6 +92,12 @@ impl Builder {
     /// Another store than the one that forgets.
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = store;
+        self
+    }
+
+    /// What may run unasked; without it everything may.
+    pub fn approvals(mut self, policy: Policy) -> Self {
+        self.approvals = policy;
         self
     }
 
@@ -124,7 +146,10 @@ impl Builder {
         let last_seq = self.journal.as_ref().map_or(0, |journal| journal.last_seq);
         let session = Arc::new(Session {
             id: self.session.clone(),
+            purse: Purse::new(self.settings.session.caps()),
+            began: clock.now(),
             settings: Arc::new(self.settings),
+            secrets: self.secrets,
             journal: Journal::new(clock.clone(), self.store, self.observers, last_seq),
             clock,
             models: self.models,
@@ -134,6 +159,7 @@ impl Builder {
             announced: self.announced,
             order: Mutex::default(),
             waits: Mutex::default(),
+            approvals: Arc::new(Approvals::new(self.approvals)),
             urgent: Mutex::default(),
             tasks: TaskTracker::new(),
             expiries: AtomicU64::new(0),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::approvals::{AnswerError, Approval, Attached};
 use super::builder::Builder;
 use super::deliver;
 use super::mailbox::{Mailbox, StopOrder};
@@ -13,9 +14,11 @@ use super::session::{Activity, AgentCell, LastEnd, Session};
 use super::spawn::{self, SpawnError};
 use super::stop::{self, StopError, StopReply};
 use super::templates::AgentSpec;
+use crate::rules::approval::Answer;
 use crate::rules::conversation::{InterruptReason, MessageKey};
 use crate::rules::event::{PlanStep, Scope};
 use crate::rules::id::{AgentName, MessageId, RunId, SessionId, TurnId};
+use crate::rules::limits::{Money, Spent};
 use crate::rules::mail::{Refusal, ReturnReason, Role, Sender, Standing};
 use crate::rules::time::Micros;
 
@@ -50,6 +53,8 @@ pub struct AgentStatus {
     pub activity: Vec<Activity>,
     /// Tokens read and written in all its runs.
     pub tokens: u64,
+    /// What its model calls have cost, as far as prices are known.
+    pub cost: Money,
     /// The branch it works on, if it has one of its own.
     pub branch: Option<String>,
     /// What its last run changed.
@@ -71,7 +76,7 @@ impl Coordinator {
 
     /// Adds an agent. With a prompt its first run starts at once.
     pub async fn spawn_agent(&self, spec: AgentSpec) -> Result<(), SpawnError> {
-        spawn::spawn(&self.session, spec).await
+        spawn::spawn(&self.session, spec, None).await
     }
 
     /// Adds an agent that the session begins with: no limit concerns it, and its parent may
@@ -150,6 +155,31 @@ impl Coordinator {
         stop::close(&self.session, name, by).await
     }
 
+    /// The requests that wait for a person, in the order in which they were asked.
+    pub fn approvals(&self) -> Vec<Approval> {
+        self.session.approvals.open()
+    }
+
+    /// A person's answer to a request. No message and no tool leads here.
+    ///
+    /// # Errors
+    /// [`AnswerError`]: nothing is asked (any more), or the answer's rule is for other calls.
+    pub fn answer(&self, agent: &str, tool: &str, answer: Answer) -> Result<(), AnswerError> {
+        let answer = answer.without(&self.session.secrets);
+        for name in self.session.approvals.answer(agent, tool, answer)? {
+            if let Some(cell) = self.session.agent(name.as_str()) {
+                cell.answered.notify_one();
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that somebody is there who can answer, as long as what it gives is kept. With
+    /// nobody there a call that would be asked about is denied, with that reason.
+    pub fn attach(&self) -> Attached {
+        self.session.approvals.attach()
+    }
+
     /// All agents, in the session's order.
     pub fn agents(&self) -> Vec<AgentStatus> {
         self.session.in_order().iter().map(|cell| status(&self.session, cell)).collect()
@@ -174,6 +204,11 @@ impl Coordinator {
     /// The agent has no branch of its own, or git fails.
     pub async fn merge(&self, agent: &AgentName) -> Result<Merge, ToolError> {
         self.session.workplace.merge(agent).await
+    }
+
+    /// What all agents together have used.
+    pub fn spent(&self) -> Spent {
+        self.session.purse.spent()
     }
 
     /// Now, in the session's time.
@@ -201,8 +236,8 @@ impl Coordinator {
     /// Stops all agents and waits until their calls have ended.
     pub async fn shutdown(&self) -> StopReply {
         let order = StopOrder { by: Sender::User, reason: InterruptReason::Shutdown, run: None };
-        let cells = self.session.in_order();
-        let reply = stop::stop_all(&self.session, &cells, &order, Scope::Subtree).await;
+        let mut reply = StopReply::default();
+        stop::stop_all(&self.session, || self.session.in_order(), &order, &mut reply).await;
         self.quiet().await;
         reply
     }
@@ -223,6 +258,7 @@ fn status(session: &Session, cell: &AgentCell) -> AgentStatus {
         last_end: state.last_end.clone(),
         activity: state.activity.clone(),
         tokens: state.tokens,
+        cost: state.cost,
         branch,
         changes: state.changes.clone(),
         plan: state.plan.clone(),

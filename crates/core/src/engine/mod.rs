@@ -3,6 +3,7 @@
 //! It knows no vendor, no file format and no store: those come in through [`ports`].
 
 mod agent;
+mod approvals;
 mod builder;
 mod coordinator;
 mod deliver;
@@ -10,6 +11,7 @@ mod journal;
 mod mailbox;
 mod output;
 pub mod ports;
+mod purse;
 mod receipts;
 mod recovery;
 pub mod scripted;
@@ -22,6 +24,7 @@ pub mod tools;
 mod toolset;
 mod virtual_clock;
 
+pub use approvals::{AnswerError, Approval, Attached};
 pub use builder::Builder;
 pub use coordinator::{AgentStatus, Coordinator};
 pub use mailbox::{Mailbox, Pushed, StopOrder, Stopped, TakeBack};

@@ -9,6 +9,7 @@ use super::ports::OutputSink;
 use super::session::Session;
 use crate::rules::event::{LiveKind, Place};
 use crate::rules::id::CallId;
+use crate::rules::secrets::Redactor;
 
 /// How many bytes of the head, and of the tail, are kept of a call's output.
 const KEPT: usize = 32 << 10;
@@ -51,11 +52,30 @@ struct Kept {
     head: String,
     tail: VecDeque<u8>,
     left_out: usize,
+    /// What the output passes before anybody sees it.
+    clean: Redactor,
 }
 
 impl Capped {
     pub(crate) fn new(session: Arc<Session>, place: Place, tool: CallId) -> Self {
-        Self { session, place, tool, kept: Mutex::default() }
+        let clean = Redactor::new(session.secrets.clone());
+        Self { session, place, tool, kept: Mutex::new(Kept { clean, ..Kept::default() }) }
+    }
+
+    /// No more comes: keeps and tells what was held back because it might have begun a secret.
+    pub(crate) fn ends(&self) {
+        let mut kept = self.kept.lock();
+        let held = kept.clean.finish();
+        kept.keep(&held);
+        drop(kept);
+        self.tell(&held);
+    }
+
+    fn tell(&self, text: &str) {
+        if !text.is_empty() {
+            let kind = LiveKind::ToolOutput { tool: self.tool.clone(), text: capped(text, SHOWN) };
+            self.session.journal.live(self.place.clone(), kind);
+        }
     }
 
     /// What was kept so far.
@@ -73,16 +93,22 @@ impl Capped {
 impl OutputSink for Capped {
     fn write(&self, text: &str) {
         let mut kept = self.kept.lock();
-        let room = floor(text, KEPT.saturating_sub(kept.head.len()).min(text.len()));
-        let room = if kept.tail.is_empty() { room } else { 0 };
-        kept.head.push_str(&text[..room]);
-        kept.tail.extend(&text.as_bytes()[room..]);
-        let over = kept.tail.len().saturating_sub(KEPT);
-        kept.tail.drain(..over);
-        kept.left_out += over;
+        let text = kept.clean.push(text);
+        kept.keep(&text);
         drop(kept);
-        let kind = LiveKind::ToolOutput { tool: self.tool.clone(), text: capped(text, SHOWN) };
-        self.session.journal.live(self.place.clone(), kind);
+        self.tell(&text);
+    }
+}
+
+impl Kept {
+    fn keep(&mut self, text: &str) {
+        let room = floor(text, KEPT.saturating_sub(self.head.len()).min(text.len()));
+        let room = if self.tail.is_empty() { room } else { 0 };
+        self.head.push_str(&text[..room]);
+        self.tail.extend(&text.as_bytes()[room..]);
+        let over = self.tail.len().saturating_sub(KEPT);
+        self.tail.drain(..over);
+        self.left_out += over;
     }
 }
 

@@ -3,8 +3,10 @@
 //! decided in `rules::recovery`.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::agent::{Body, Underway};
 use super::deliver::{self, Report};
@@ -42,6 +44,7 @@ pub(crate) fn restore(session: &Arc<Session>, journal: SessionJournal) {
         let cell = Arc::new(cell_of(session, agent, &journal.mail));
         session.order.lock().push(cell.name.clone());
         session.agents.insert(cell.name.clone(), cell.clone());
+        spawn::count_below(session, cell.parent.as_ref());
         session.left.lock().push(left(cell, agent));
     }
     fail::point("restored");
@@ -64,12 +67,15 @@ fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentC
     let is_open = agent.run > agent.last_end.as_ref().map_or(0, |(end, _)| end.run);
     let stopped_by = recovery::stopped_by(&agent.tail).filter(|_| is_open);
     let own = || mail.iter().filter(|kept| kept.accepted.mail.to == record.name);
-    let body = Body::recovered(agent, is_open, stopped_by.clone(), underway(own()));
+    let prices = session.models.prices(record.model.as_deref().unwrap_or_default());
+    let body = Body::recovered(agent, is_open, stopped_by.clone(), underway(own()), prices);
+    session.purse.restore(body.spent());
     let state = AgentState {
         prompt: record.prompt.clone().filter(|_| !has_had_its_prompt(agent)),
         run: agent.run,
         turn: recovery::turn(&agent.tail),
-        tokens: body.tokens(),
+        tokens: body.spent().tokens,
+        cost: body.spent().cost,
         last_end: agent.last_end.as_ref().map(|(end, _)| last_end(end)),
         plan: agent.plan.clone(),
         changes: agent.last_end.as_ref().map(|(end, _)| end.changes.clone()).unwrap_or_default(),
@@ -86,6 +92,8 @@ fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentC
         settings: record.settings.clone(),
         memo: record.memo.clone(),
         mailbox: Mailbox::default(),
+        answered: Notify::new(),
+        below: AtomicU32::new(0),
         state: Mutex::new(state),
         body: Mutex::new(Some(Box::new(body))),
     };

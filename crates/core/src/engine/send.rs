@@ -76,6 +76,7 @@ pub struct Delivery {
 
 /// Sends a message to whoever its address names: one delivery for each receiver.
 pub(crate) async fn send(session: &Arc<Session>, message: Message) -> Vec<Delivery> {
+    let message = Message { text: session.secrets.redacted(message.text), ..message };
     let id = message.id.clone().unwrap_or_else(|| session.journal.receipts.next_id());
     let mut deliveries = Vec::new();
     for to in receivers(session, &message) {

@@ -1,7 +1,7 @@
 //! What all agents of a session share: who there is, who is whose parent, who waits for whom.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use dashmap::DashMap;
@@ -11,14 +11,18 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use super::agent::Body;
+use super::approvals::Approvals;
 use super::journal::Journal;
 use super::mailbox::Mailbox;
 use super::ports::{Changes, Clock, ModelFactory, ToolSpec, Workplace};
+use super::purse::Purse;
 use super::recovery::LeftAgent;
 use super::templates::Templates;
 use crate::rules::event::{Outcome, Place, PlanStep};
 use crate::rules::id::{AgentName, CallId, RunId, SessionId, TurnId};
+use crate::rules::limits::Money;
 use crate::rules::mail::{Mail, Relation, Rest, Role, Sender, Standing};
+use crate::rules::secrets::Secrets;
 use crate::rules::settings::Settings;
 use crate::rules::time::{Micros, Span};
 use crate::rules::waiting::Waits;
@@ -36,6 +40,10 @@ pub(crate) struct AgentCell {
     pub(crate) settings: Arc<Settings>,
     pub(crate) memo: Value,
     pub(crate) mailbox: Mailbox,
+    /// How many agents were ever spawned below it.
+    pub(crate) below: AtomicU32,
+    /// Told when a person has answered a request of this agent.
+    pub(crate) answered: Notify,
     pub(crate) state: Mutex<AgentState>,
     /// What only the driver works with; here while the agent is idle.
     pub(crate) body: Mutex<Option<Box<Body>>>,
@@ -52,6 +60,8 @@ pub(crate) struct AgentState {
     pub(crate) activity: Vec<Activity>,
     /// Tokens read and written in all its runs.
     pub(crate) tokens: u64,
+    /// What its model calls have cost, as far as prices are known.
+    pub(crate) cost: Money,
     pub(crate) last_end: Option<LastEnd>,
     pub(crate) plan: Vec<PlanStep>,
     pub(crate) changes: Changes,
@@ -79,6 +89,13 @@ pub enum ActivityKind {
     Model(u64),
     /// The end of a tool call.
     Tool {
+        /// The call.
+        id: CallId,
+        /// The tool.
+        name: Arc<str>,
+    },
+    /// A person's word on this call.
+    Approval {
         /// The call.
         id: CallId,
         /// The tool.
@@ -127,6 +144,8 @@ impl AgentCell {
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) settings: Arc<Settings>,
+    /// What is taken out of every text that comes in.
+    pub(crate) secrets: Secrets,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) journal: Journal,
     pub(crate) models: Arc<dyn ModelFactory>,
@@ -138,6 +157,10 @@ pub(crate) struct Session {
     /// Names in the session's order.
     pub(crate) order: Mutex<Vec<AgentName>>,
     pub(crate) waits: Mutex<Waits>,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) purse: Purse,
+    /// When it began or went on, in its own time.
+    pub(crate) began: Micros,
     pub(crate) urgent: Mutex<HashMap<(AgentName, AgentName), VecDeque<Micros>>>,
     pub(crate) tasks: TaskTracker,
     pub(crate) expiries: std::sync::atomic::AtomicU64,

@@ -1,8 +1,11 @@
 //! How an agent comes into a session: its name, its place, its limits (semantics.md, sections 7 and 9).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::deliver;
 use super::journal::Draft;
@@ -29,33 +32,52 @@ pub enum SpawnError {
     /// Too many.
     #[error("max_agents: at most {0} agents may be open; close one that is done")]
     TooMany(u32),
+    /// Too many below one agent, over its whole life.
+    #[error("max_spawns: at most {most} agents may ever be spawned below `{above}`; use those that there are")]
+    TooManyBelow {
+        /// The limit.
+        most: u32,
+        /// Whose lineage is full.
+        above: AgentName,
+    },
+    /// Who spawns was stopped.
+    #[error("who asks for it was stopped")]
+    Stopped,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Adds an agent to a session, within its limits.
-pub(crate) async fn spawn(session: &Arc<Session>, spec: AgentSpec) -> Result<(), SpawnError> {
+/// Adds an agent to a session, within its limits. `spawner` is the run of an agent that asks
+/// for it: once that is stopped, nothing is spawned any more.
+pub(crate) async fn spawn(
+    session: &Arc<Session>,
+    spec: AgentSpec,
+    spawner: Option<&CancellationToken>,
+) -> Result<(), SpawnError> {
     if let Some(parent) = spec.parent.as_ref().filter(|parent| session.agent(parent.as_str()).is_none()) {
         return Err(SpawnError::UnknownParent(parent.clone()));
     }
-    let depth = depth_of(session, spec.parent.as_ref());
-    if depth > session.settings.max_depth {
-        return Err(SpawnError::TooDeep(session.settings.max_depth));
-    }
-    let most = session.settings.max_agents as usize;
-    // Closed ones are counted out only when that can matter: who counts them all for each
-    // new one looks n² times for n agents.
-    let is_full = || session.agents.iter().filter(|cell| !cell.is_closed()).count() >= most;
-    if session.agents.len() >= most && is_full() {
-        return Err(SpawnError::TooMany(session.settings.max_agents));
-    }
-    cast(session, spec).await
+    let checks = |spec: &AgentSpec, depth| {
+        if spawner.is_some_and(CancellationToken::is_cancelled) {
+            return Err(SpawnError::Stopped);
+        }
+        within_limits(session, spec, depth)
+    };
+    add(session, spec, checks).await
 }
 
+/// Adds an agent that a session begins with.
 pub(crate) async fn cast(session: &Arc<Session>, spec: AgentSpec) -> Result<(), SpawnError> {
-    let depth = depth_of(session, spec.parent.as_ref());
-    let cell = enter(session, spec, depth)?;
+    add(session, spec, |_, _| Ok(())).await
+}
+
+async fn add(
+    session: &Arc<Session>,
+    spec: AgentSpec,
+    checks: impl FnOnce(&AgentSpec, u32) -> Result<(), SpawnError>,
+) -> Result<(), SpawnError> {
+    let cell = enter(session, spec.without(&session.secrets), checks)?;
     let (parent, role, model) = (cell.parent.clone(), cell.role, cell.model.clone());
     let mut draft = Draft::event(cell.place(), EventKind::AgentSpawned { parent, role, model });
     draft.agent(record_of(&cell));
@@ -66,17 +88,60 @@ pub(crate) async fn cast(session: &Arc<Session>, spec: AgentSpec) -> Result<(), 
     Ok(())
 }
 
-/// Gives the agent its name, if it is free, and its place in the session's order.
-fn enter(session: &Session, spec: AgentSpec, depth: u32) -> Result<Arc<AgentCell>, SpawnError> {
+/// Gives the agent its name, if it is free, and its place in the session's order. Looking at
+/// the limits and taking a place are one step, however many spawn at once.
+fn enter(
+    session: &Session,
+    spec: AgentSpec,
+    checks: impl FnOnce(&AgentSpec, u32) -> Result<(), SpawnError>,
+) -> Result<Arc<AgentCell>, SpawnError> {
+    let depth = depth_of(session, spec.parent.as_ref());
     let mut order = session.order.lock();
+    checks(&spec, depth)?;
     if session.agents.contains_key(&spec.name) {
         return Err(SpawnError::NameTaken(spec.name));
     }
     let index = u32::try_from(order.len()).unwrap_or(u32::MAX);
     let cell = Arc::new(cell_of(spec, index, depth));
+    count_below(session, cell.parent.as_ref());
     order.push(cell.name.clone());
     session.agents.insert(cell.name.clone(), cell.clone());
     Ok(cell)
+}
+
+fn within_limits(session: &Session, spec: &AgentSpec, depth: u32) -> Result<(), SpawnError> {
+    let settings = &session.settings;
+    if depth > settings.max_depth {
+        return Err(SpawnError::TooDeep(settings.max_depth));
+    }
+    let most = settings.max_agents as usize;
+    // Closed ones are counted out only when that can matter: who counts them all for each
+    // new one looks n² times for n agents.
+    let is_full = || session.agents.iter().filter(|cell| !cell.is_closed()).count() >= most;
+    if session.agents.len() >= most && is_full() {
+        return Err(SpawnError::TooMany(settings.max_agents));
+    }
+    let full = |cell: &Arc<AgentCell>| cell.below.load(Ordering::Relaxed) >= settings.max_spawns;
+    match lineage(session, spec.parent.as_ref()).find(full) {
+        Some(above) => Err(SpawnError::TooManyBelow { most: settings.max_spawns, above: above.name.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// An agent and all above it, as far as they are spawned.
+fn lineage<'a>(
+    session: &'a Session,
+    from: Option<&AgentName>,
+) -> impl Iterator<Item = Arc<AgentCell>> + use<'a> {
+    let cell = move |name: &AgentName| session.agent(name.as_str());
+    std::iter::successors(from.and_then(cell), move |below| below.parent.as_ref().and_then(cell))
+}
+
+/// One more was spawned below all of these. Under the order's lock, or before anybody spawns.
+pub(super) fn count_below(session: &Session, parent: Option<&AgentName>) {
+    for above in lineage(session, parent) {
+        above.below.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 fn record_of(cell: &AgentCell) -> AgentRecord {
@@ -115,6 +180,8 @@ fn cell_of(spec: AgentSpec, index: u32, depth: u32) -> AgentCell {
         settings: Arc::new(spec.settings),
         memo: spec.memo,
         mailbox,
+        answered: Notify::new(),
+        below: AtomicU32::new(0),
         state: Mutex::new(AgentState { prompt: spec.prompt.map(Arc::from), ..AgentState::default() }),
         body: Mutex::default(),
     }

@@ -1,5 +1,6 @@
 //! Stop, supersede, resume and close (semantics.md, section 6).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::deliver::start_driver;
@@ -83,26 +84,39 @@ pub(crate) async fn stop(
         return Err(StopError::StaleRun { asked, current });
     }
     if scope == Scope::Subtree {
-        let below = session.subtree(&root.name).split_off(1);
-        let others = stop_all(session, &below, &StopOrder { run: None, ..order }, scope).await;
-        reply.stopped.extend(others.stopped);
-        reply.still_queued.extend(others.still_queued);
+        let below = || session.subtree(&root.name).split_off(1);
+        stop_all(session, below, &StopOrder { run: None, ..order }, &mut reply).await;
     }
     Ok(reply)
 }
 
-/// Stops these agents, in this order.
+/// Stops all of them, until a look finds nobody new: what an agent was spawning when it was
+/// stopped is found then, and a stopped one spawns no more. Prompts that have not begun are
+/// stopped too: nothing of theirs starts behind the stop.
 pub(crate) async fn stop_all(
-    session: &Session,
-    cells: &[Arc<AgentCell>],
+    session: &Arc<Session>,
+    cells: impl Fn() -> Vec<Arc<AgentCell>>,
     order: &StopOrder,
-    scope: Scope,
-) -> StopReply {
-    let mut reply = StopReply::default();
-    for cell in cells {
-        halt(session, cell, order, scope, &mut reply).await;
+    reply: &mut StopReply,
+) {
+    let mut seen = HashSet::new();
+    loop {
+        let fresh: Vec<_> = cells().into_iter().filter(|cell| seen.insert(cell.name.clone())).collect();
+        if fresh.is_empty() {
+            return;
+        }
+        for cell in &fresh {
+            begin_prompted(session, cell);
+            halt(session, cell, order, Scope::Subtree, reply).await;
+        }
     }
-    reply
+}
+
+/// Makes a run of a prompt that has not begun, so that there is one to stop.
+fn begin_prompted(session: &Arc<Session>, cell: &Arc<AgentCell>) {
+    if cell.has_prompt() && cell.mailbox.start_idle() {
+        start_driver(session, cell);
+    }
 }
 
 async fn halt(
@@ -112,9 +126,9 @@ async fn halt(
     scope: Scope,
     reply: &mut StopReply,
 ) -> Stopped {
-    let stopped = cell.mailbox.stop(order.clone());
+    let mut stopped = cell.mailbox.stop(order.clone());
     if stopped.changed {
-        tell(session, cell, order, scope, &stopped, ReturnReason::Stopped).await;
+        tell(session, cell, order, scope, &mut stopped, ReturnReason::Stopped).await;
         reply.stopped.push(cell.name.clone());
         reply.still_queued.extend(stopped.still_queued.iter().cloned());
     }
@@ -126,7 +140,7 @@ async fn tell(
     cell: &AgentCell,
     order: &StopOrder,
     scope: Scope,
-    stopped: &Stopped,
+    stopped: &mut Stopped,
     returned: ReturnReason,
 ) {
     let place = cell.place();
@@ -138,6 +152,8 @@ async fn tell(
     let mut draft = Draft::event(place.clone(), kind);
     draft.returns(&stopped.returned, returned, &place);
     record(session, draft).await;
+    // Now the run may end for whoever reads the events.
+    stopped.telling = None;
 }
 
 async fn record(session: &Session, draft: Draft) {
@@ -150,6 +166,7 @@ async fn record(session: &Session, draft: Draft) {
 /// agent it is a message.
 pub(crate) async fn supersede(session: &Arc<Session>, mut message: Message) -> Result<Delivery, StopError> {
     let cell = allowed(session, &message.to, &message.from)?;
+    message.text = session.secrets.redacted(message.text);
     if let Some(receipt) = send::known(session, &message, &cell)? {
         // The same again: its run was superseded then, and is not a second time.
         let to = cell.name.to_string();
@@ -158,12 +175,12 @@ pub(crate) async fn supersede(session: &Arc<Session>, mut message: Message) -> R
     send::would_accept(&message.text, &cell)?;
     let run = message.expects_run.take();
     let order = StopOrder { by: message.from.clone(), reason: InterruptReason::Superseded, run };
-    let stopped = cell.mailbox.supersede(order.clone());
+    let mut stopped = cell.mailbox.supersede(order.clone());
     if let (Some(current), Some(asked)) = (stopped.stale, run) {
         return Err(StopError::StaleRun { asked, current });
     }
     if stopped.changed {
-        tell(session, &cell, &order, Scope::Agent, &stopped, ReturnReason::Superseded).await;
+        tell(session, &cell, &order, Scope::Agent, &mut stopped, ReturnReason::Superseded).await;
     }
     let refused = || StopError::UnknownAgent(cell.name.to_string());
     send::send(session, message).await.pop().ok_or_else(refused)
@@ -206,22 +223,32 @@ pub(crate) async fn close(
     let root = allowed(session, name, &by)?;
     let order = StopOrder { reason: reason_of(&by), by, run: None };
     let mut closed = Vec::new();
-    for cell in session.subtree(&root.name).iter().rev() {
-        let stopped = cell.mailbox.close(order.clone());
-        if !stopped.changed {
-            continue;
+    loop {
+        let before = closed.len();
+        // What one of them was spawning when it was closed is found by the next look.
+        for cell in session.subtree(&root.name).iter().rev() {
+            if close_one(session, cell, &order).await {
+                closed.push(cell.name.clone());
+            }
         }
-        closed.push(cell.name.clone());
-        if stopped.at_rest {
-            let mut draft = Draft::default();
-            draft.returns(&stopped.returned, ReturnReason::Closed, &cell.place());
-            record(session, draft).await;
-            tell_closed(session, cell, cell.mailbox.standing()).await;
-        } else {
-            tell(session, cell, &order, Scope::Subtree, &stopped, ReturnReason::Closed).await;
+        if closed.len() == before {
+            return Ok(closed);
         }
     }
-    Ok(closed)
+}
+
+/// `false`: it was closed already.
+async fn close_one(session: &Session, cell: &AgentCell, order: &StopOrder) -> bool {
+    let mut stopped = cell.mailbox.close(order.clone());
+    if stopped.changed && stopped.at_rest {
+        let mut draft = Draft::default();
+        draft.returns(&stopped.returned, ReturnReason::Closed, &cell.place());
+        record(session, draft).await;
+        tell_closed(session, cell, cell.mailbox.standing()).await;
+    } else if stopped.changed {
+        tell(session, cell, order, Scope::Subtree, &mut stopped, ReturnReason::Closed).await;
+    }
+    stopped.changed
 }
 
 /// Tells that an agent is closed, once it rests for good.

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::rules::id::AgentName;
 use crate::rules::mail::Role;
+use crate::rules::secrets::Secrets;
 use crate::rules::settings::Settings;
 
 /// What an agent is made of.
@@ -40,6 +41,13 @@ impl AgentSpec {
             settings: Settings::default(),
             memo: Value::Null,
         }
+    }
+
+    /// Without secrets in what the model is to read. The memo stays as it is: it is read by
+    /// who made it, and by nobody else.
+    pub(crate) fn without(self, secrets: &Secrets) -> Self {
+        let prompt = self.prompt.map(|prompt| secrets.redacted(prompt));
+        Self { prompt, system: secrets.redacted(self.system), ..self }
     }
 }
 

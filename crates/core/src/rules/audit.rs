@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::compaction::Purpose;
 use super::event::{Event, EventKind};
 use super::id::{AgentName, CallId, MessageId, RunId};
 use super::time::Micros;
@@ -25,6 +26,8 @@ struct Agent {
     stopped: bool,
     /// Mail was put into the conversation and no request has followed: no call may start.
     closed_turn: bool,
+    /// The last call gave a summary, and nothing has been made of it.
+    summarised: bool,
     queued: Vec<MessageId>,
     started: HashSet<CallId>,
     finished: HashSet<CallId>,
@@ -78,6 +81,9 @@ impl Agent {
             | EventKind::ModelRetry { .. }
             | EventKind::ToolStarted { .. }
             | EventKind::ToolFinished { .. }
+            | EventKind::ApprovalRequested { .. }
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::Compacted { .. }
             | EventKind::MessageInjected { .. } => self.in_run(run)?,
             // It may find an agent that was woken and has not begun (docs/decisions/0012).
             EventKind::StopRequested { .. } if !self.running && run == self.run + 1 => {}
@@ -146,8 +152,21 @@ impl Agent {
         match kind {
             EventKind::ModelStarted { .. } if self.stopped => breach(5, "a request leaves after a stop"),
             EventKind::ModelStarted { .. } => {
-                self.closed_turn = false;
+                (self.closed_turn, self.summarised) = (false, false);
                 Ok(())
+            }
+            EventKind::ModelFinished { purpose, .. } => {
+                self.summarised = *purpose == Purpose::Summary;
+                // It is no reply: the turn has nothing yet that could ask for a call.
+                self.closed_turn |= self.summarised;
+                Ok(())
+            }
+            EventKind::Compacted { .. } => {
+                if std::mem::take(&mut self.summarised) {
+                    Ok(())
+                } else {
+                    breach(6, "a conversation is compacted and no call gave a summary")
+                }
             }
             EventKind::MessageInjected { point, .. } => {
                 self.closed_turn |= *point != super::mail::Point::Wait;
@@ -269,8 +288,27 @@ mod tests {
 
     #[test]
     fn invariant_5_a_stop_at_any_moment_wins() {
-        let request = EventKind::ModelStarted { call: 1, messages: 1 };
+        let request = EventKind::ModelStarted { call: 1, messages: 1, purpose: Purpose::Turn };
         assert_eq!(course(vec![starts(), stopped(), request]), Some(5));
+    }
+
+    #[test]
+    fn invariant_6_restarts_at_a_summary_and_only_there() {
+        let said = |purpose| EventKind::ModelFinished {
+            stop_reason: "end_turn".into(),
+            usage: Default::default(),
+            text: "So far.".into(),
+            thinking: Vec::new(),
+            tools: Vec::new(),
+            purpose,
+        };
+        let compacted = || EventKind::Compacted { messages: Default::default(), tokens: Default::default() };
+        assert_eq!(course(vec![starts(), said(Purpose::Summary), compacted()]), None);
+        assert_eq!(course(vec![starts(), compacted()]), Some(6));
+        assert_eq!(course(vec![starts(), said(Purpose::Turn), compacted()]), Some(6));
+        assert_eq!(course(vec![starts(), said(Purpose::Summary), compacted(), compacted()]), Some(6));
+        assert_eq!(course(vec![starts(), said(Purpose::Summary), tool("a")]), Some(4));
+        assert_eq!(course(vec![compacted()]), Some(8));
     }
 
     #[test]

@@ -75,6 +75,11 @@ impl Reply {
         })
     }
 
+    /// Whether it ended because it might have no more tokens.
+    pub fn is_cut_at_its_limit(&self) -> bool {
+        self.stop_reason == StopReason::MaxTokens
+    }
+
     /// The text blocks, joined.
     pub fn text(&self) -> String {
         let mut text = String::new();

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::approval::Decision;
+use super::compaction::Purpose;
 use super::conversation::{InterruptReason, ToolStatus, Usage};
 use super::id::{AgentName, CallId, MessageId, RunId, SessionId, TurnId};
 use super::mail::{Point, ReturnReason, Role, Urgency};
@@ -147,6 +149,15 @@ pub struct CallRef {
     pub name: Arc<str>,
 }
 
+/// How large a prompt was before a compaction and is after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sizes {
+    /// Before.
+    pub before: u64,
+    /// After.
+    pub after: u64,
+}
+
 /// The kinds of event, each with its fields (scenarios.md, section 4).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -170,6 +181,8 @@ pub enum EventKind {
     ModelStarted {
         call: u64,
         messages: u64,
+        #[serde(default, skip_serializing_if = "Purpose::is_turn")]
+        purpose: Purpose,
     },
     ModelFinished {
         stop_reason: Arc<str>,
@@ -177,6 +190,8 @@ pub enum EventKind {
         text: String,
         thinking: Vec<ThinkingState>,
         tools: Vec<CallRef>,
+        #[serde(default, skip_serializing_if = "Purpose::is_turn")]
+        purpose: Purpose,
     },
     ModelInterrupted {
         reason: InterruptReason,
@@ -233,6 +248,24 @@ pub enum EventKind {
     PlanUpdated {
         steps: Vec<PlanStep>,
     },
+    ApprovalRequested {
+        tool: CallId,
+        name: Arc<str>,
+        input: Value,
+        /// The rule that "always" would stand for.
+        always: Arc<str>,
+    },
+    ApprovalResolved {
+        tool: CallId,
+        decision: Decision,
+        by: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Compacted {
+        messages: Sizes,
+        tokens: Sizes,
+    },
     RunFinished {
         outcome: Outcome,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -262,6 +295,9 @@ impl EventKind {
             Self::MessageReturned { .. } => "message_returned",
             Self::StopRequested { .. } => "stop_requested",
             Self::PlanUpdated { .. } => "plan_updated",
+            Self::ApprovalRequested { .. } => "approval_requested",
+            Self::ApprovalResolved { .. } => "approval_resolved",
+            Self::Compacted { .. } => "compacted",
             Self::RunFinished { .. } => "run_finished",
             Self::AgentClosed {} => "agent_closed",
         }

@@ -3,17 +3,21 @@
 //! Nothing in here is async, reads a clock, opens a file or locks. The engine asks, these
 //! modules answer, so every rule can be tested with plain values.
 
+pub mod approval;
 pub mod audit;
 pub mod batch;
 pub mod boundary;
+pub mod compaction;
 pub mod conversation;
 pub mod event;
 pub mod id;
+pub mod limits;
 pub mod mail;
 pub mod prompt;
 pub mod record;
 pub mod recovery;
 pub mod run;
+pub mod secrets;
 pub mod settings;
 pub mod time;
 pub mod turn;

@@ -1,14 +1,18 @@
-//! The part of the record that goes into requests: it only grows (semantics.md, section 4).
+//! The part of the record that goes into requests: it only grows (semantics.md, section 4),
+//! but for compactions (section 7).
 
 use std::sync::Arc;
 
-use super::conversation::Entry;
+use super::conversation::{Entry, Injected};
 
 /// An agent's conversation as its next request will hold it. A partial reply never gets in.
 #[derive(Clone, Debug, Default)]
 pub struct Prompt {
     entries: Vec<Arc<Entry>>,
     messages: u64,
+    /// How often it was compacted, and how many entries it had after the last time.
+    compactions: u64,
+    begin: usize,
 }
 
 impl Prompt {
@@ -31,6 +35,40 @@ impl Prompt {
         let merges = self.entries.last().is_some_and(|last| is_users(last) && from_user);
         self.messages += u64::from(!merges);
         self.entries.push(entry);
+    }
+
+    /// How often it was compacted.
+    pub fn compactions(&self) -> u64 {
+        self.compactions
+    }
+
+    /// Where the entries begin that came after the last compaction; 0 without one.
+    pub fn begin(&self) -> usize {
+        self.begin
+    }
+
+    /// The first entries of it, so many.
+    #[must_use]
+    pub fn first(&self, count: usize) -> Self {
+        let mut first = Self { compactions: self.compactions, ..Self::default() };
+        for entry in self.entries.iter().take(count) {
+            first.push(entry.clone());
+        }
+        first.begin = self.begin.min(first.entries.len());
+        first
+    }
+
+    /// The same with this summary in the place of all but the last `kept` entries.
+    #[must_use]
+    pub fn compacted(&self, summary: Arc<str>, kept: usize) -> Self {
+        let cut = self.entries.len().saturating_sub(kept);
+        let mut compacted = Self { compactions: self.compactions + 1, ..Self::default() };
+        compacted.push(Arc::new(Entry::User(Injected::prompt(summary))));
+        for entry in &self.entries[cut..] {
+            compacted.push(entry.clone());
+        }
+        compacted.begin = compacted.entries.len();
+        compacted
     }
 
     /// Whether the model has something to answer.

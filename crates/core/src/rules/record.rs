@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::conversation::{Entry, Injected, Partial, Reply, ToolResult, ToolUse};
+use super::compaction::Compaction;
+use super::conversation::{Entry, Injected, Partial, Reply, ToolResult, ToolUse, Usage};
 use super::mail::Point;
 use super::prompt::Prompt;
 
@@ -27,6 +28,23 @@ pub enum Line {
     Result(ToolResult),
     /// Mail that was injected with the results (points `A`, `C` and `D`).
     Beside(Injected, Point),
+    /// A summary took the place of the older part of the prompt.
+    Compacted(Arc<Compaction>),
+    /// A summary that made no room: never part of a prompt.
+    Unused(Arc<Reply>),
+}
+
+impl Line {
+    /// What the call cost that gave the line.
+    pub fn usage(&self) -> Option<Usage> {
+        match self {
+            Self::Reply(reply) | Self::Unused(reply) => Some(reply.usage),
+            Self::Compacted(compaction) => Some(compaction.usage),
+            Self::Prompt(_) | Self::Alone(..) | Self::Interrupted(_) | Self::Result(_) | Self::Beside(..) => {
+                None
+            }
+        }
+    }
 }
 
 /// Lines made into the prompt that they are the record of.
@@ -66,7 +84,8 @@ impl Fold {
                 }
             }
             Line::Beside(mail, _) => self.close(Some(mail.clone())),
-            Line::Interrupted(_) => self.close(None),
+            Line::Interrupted(_) | Line::Unused(_) => self.close(None),
+            Line::Compacted(compaction) => self.compacted(compaction),
             Line::Prompt(text) => self.user(Injected::prompt(text.clone())),
             Line::Alone(injected, _) => self.user(injected.clone()),
             Line::Reply(reply) => self.reply(reply.clone()),
@@ -84,6 +103,12 @@ impl Fold {
         if reply.calls().next().is_some() {
             self.open = Some(Open { reply, results: Vec::new() });
         }
+    }
+
+    fn compacted(&mut self, compaction: &Compaction) {
+        self.close(None);
+        let kept = usize::try_from(compaction.kept).unwrap_or(usize::MAX);
+        self.prompt = self.prompt.compacted(compaction.summary.clone(), kept);
     }
 
     /// The results of the last reply are all there is of its turn.

@@ -91,7 +91,8 @@ fn between(tail: &[Event]) -> Left {
             EventKind::ModelStarted { .. } => left = Left::Calling,
             EventKind::ModelFinished { .. }
             | EventKind::ModelInterrupted { .. }
-            | EventKind::ModelRetry { .. } => left = Left::Between,
+            | EventKind::ModelRetry { .. }
+            | EventKind::Compacted { .. } => left = Left::Between,
             _ => {}
         }
     }

@@ -50,29 +50,6 @@ impl Ending {
     }
 }
 
-/// What an agent carries from run to run: what it has used of its limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Turns taken.
-    pub turns: u64,
-    /// Tokens read and written.
-    pub tokens: u64,
-}
-
-impl Spent {
-    /// The limit that forbids another turn, if one does. 0 is no limit.
-    pub fn limit(&self, settings: &Settings) -> Option<&'static str> {
-        let reached = |spent: u64, limit: u64| limit != 0 && spent >= limit;
-        if reached(self.turns, u64::from(settings.max_turns)) {
-            Some("max_turns")
-        } else if reached(self.tokens, settings.max_tokens) {
-            Some("max_tokens")
-        } else {
-            None
-        }
-    }
-}
-
 /// A run of an agent.
 #[derive(Debug)]
 pub struct Run {
@@ -82,6 +59,8 @@ pub struct Run {
     starved: u32,
     phase: Phase,
     stopped_by: Option<Sender>,
+    /// The limit that ends the run as soon as nothing of the turn is under way.
+    timed_out: Option<&'static str>,
 }
 
 #[derive(Debug)]
@@ -101,7 +80,7 @@ enum Phase {
 impl Run {
     /// A run that is about to start.
     pub fn new(id: RunId, settings: Arc<Settings>) -> Self {
-        Self { id, turn: 0, settings, starved: 0, phase: Phase::Start, stopped_by: None }
+        Self { id, turn: 0, settings, starved: 0, phase: Phase::Start, stopped_by: None, timed_out: None }
     }
 
     /// A run that goes on where its process left it.
@@ -135,6 +114,9 @@ impl Run {
     pub fn step(&mut self, inbox: &dyn Inbox) -> Step {
         if self.stopped_by.is_some() && self.is_between() {
             return Step::Finish(Ending::new(Outcome::Stopped, None));
+        }
+        if let Some(limit) = self.timed_out.filter(|_| self.is_between()) {
+            return Step::Finish(Ending::new(Outcome::Limit, Some(limit)));
         }
         match &mut self.phase {
             Phase::Start => self.request(Point::Start),
@@ -175,12 +157,12 @@ impl Run {
     }
 
     /// A new turn is to begin with a model call. `false`: a limit forbids it, the run is over.
-    pub fn turn_begins(&mut self, spent: Spent) -> bool {
+    pub fn turn_begins(&mut self, forbidden: Option<&str>) -> bool {
         if let Phase::Tools(turn) = &self.phase {
             self.starved = next_count(self.starved, turn.progress());
         }
-        if let Some(limit) = spent.limit(&self.settings) {
-            self.phase = Phase::Over(Ending::new(Outcome::Limit, Some(limit)));
+        if let Some(limit) = forbidden {
+            self.limited(limit);
             return false;
         }
         self.turn += 1;
@@ -211,9 +193,19 @@ impl Run {
         self.phase = Phase::Over(Ending::new(Outcome::Failed, Some(why)));
     }
 
+    /// The run ends at a limit: a budget, or the room that the model's context has.
+    pub fn limited(&mut self, why: &str) {
+        self.phase = Phase::Over(Ending::new(Outcome::Limit, Some(why)));
+    }
+
     /// The run is to end as stopped, whatever else happens. The first stop counts.
     pub fn stop(&mut self, by: &Sender) {
         self.stopped_by.get_or_insert_with(|| by.clone());
+    }
+
+    /// The run's time is up. A stop still wins.
+    pub fn times_out(&mut self, limit: &'static str) {
+        self.timed_out = Some(limit);
     }
 
     /// Whether a stop was asked for.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::limits::{Caps, Money};
 use super::mail::Urgency;
 use super::time::Span;
 
@@ -54,7 +55,7 @@ macro_rules! plain {
     )*};
 }
 
-plain!(bool, u32, u64, usize, Span, Urgency, Concurrency, OnError, ProgressGuard);
+plain!(bool, u32, u64, usize, Span, Money, Urgency, Concurrency, OnError, ProgressGuard);
 
 settings! {
     /// The settings of one agent (scenarios.md, section 1; semantics.md throughout).
@@ -95,8 +96,36 @@ settings! {
         max_turns: u32 = 0,
         /// How many tokens an agent may read and write in all; 0 is no limit.
         max_tokens: u64 = 0,
+        /// What an agent's model calls may cost in all, in US dollars; 0 is no limit.
+        max_cost: Money = Money::ZERO,
+        /// How long an agent may be at work in all; 0 is no limit.
+        max_time: Span = Span::ZERO,
+        /// How many agents may ever be spawned below one agent, closed ones included.
+        max_spawns: u32 = 256,
+        /// The limits of all agents of a session together.
+        session: SessionLimits = SessionLimits::default(),
+        /// How many tokens the model's context holds; 0: nobody knows, and nothing is compacted.
+        context_tokens: u64 = 0,
+        /// From how many percent of the context on a conversation is compacted; 1 to 100.
+        compact_at: u32 = 80,
+        /// How many of the last turns a compaction keeps whole.
+        compact_keep_turns: u32 = 2,
         /// How failed model calls are tried again.
         retry: Retry = Retry::default(),
+    }
+}
+
+settings! {
+    /// The limits of all agents of a session together; 0 is none.
+    SessionLimits / SessionLimitsPatch {
+        /// How many turns they may take.
+        max_turns: u64 = 0,
+        /// How many tokens they may read and write.
+        max_tokens: u64 = 0,
+        /// What their model calls may cost, in US dollars.
+        max_cost: Money = Money::ZERO,
+        /// How long the session may last, from when it began or was last resumed.
+        max_time: Span = Span::ZERO,
     }
 }
 
@@ -125,6 +154,20 @@ settings! {
         cap: Span = Span::secs(30),
         /// Up to how much a wait is lengthened at random (scripted models: never).
         jitter: Span = Span::millis(250),
+    }
+}
+
+impl Settings {
+    /// What one agent may use.
+    pub fn caps(&self) -> Caps {
+        Caps { turns: self.max_turns.into(), tokens: self.max_tokens, cost: self.max_cost }
+    }
+}
+
+impl SessionLimits {
+    /// What all agents together may use.
+    pub fn caps(&self) -> Caps {
+        Caps { turns: self.max_turns, tokens: self.max_tokens, cost: self.max_cost }
     }
 }
 

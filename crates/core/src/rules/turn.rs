@@ -41,6 +41,10 @@ struct Call {
 enum State {
     /// Its segment is not entered, or it waits for a free slot or for its file.
     Waiting,
+    /// A person was asked whether it may start.
+    Asking,
+    /// A person said yes: it starts next.
+    Approved,
     Running(Running),
     Ended(ToolResult),
 }
@@ -138,7 +142,21 @@ impl Turn {
                 return ready;
             }
         }
-        if self.over { Vec::new() } else { self.ready(settings) }
+        if self.over { Vec::new() } else { self.still_ready(settings, inbox) }
+    }
+
+    /// What has a slot, a free file or its approval by now, unless mail that cuts what runs has
+    /// come meanwhile: then it doesn't begin, and what runs is cut.
+    fn still_ready(&mut self, settings: &Settings, inbox: &dyn Inbox) -> Vec<usize> {
+        let ready = self.ready(settings);
+        if ready.is_empty() {
+            return ready;
+        }
+        let Some(committed) = look(Moment::Working, self.guarded, settings, inbox) else { return ready };
+        for i in ready {
+            self.skip(i, &Cause::Mail(committed.sender.clone()));
+        }
+        self.step(inbox, settings)
     }
 
     fn moment(&self, next: usize) -> Moment {
@@ -159,7 +177,7 @@ impl Turn {
 
     fn has_returned(&self, call: usize) -> bool {
         match &self.calls[call].state {
-            State::Waiting => false,
+            State::Waiting | State::Asking | State::Approved => false,
             State::Running(running) => running.continues,
             State::Ended(_) => true,
         }
@@ -171,17 +189,25 @@ impl Turn {
         let mut free = (settings.max_parallel_tools.max(1) as usize).saturating_sub(busy);
         let mut ready: Vec<usize> = Vec::new();
         for i in self.current_calls() {
-            let waiting = matches!(self.calls[i].state, State::Waiting);
-            if free > 0 && waiting && self.file_is_free(i, settings) {
-                ready.push(i);
-                free -= 1;
+            match self.calls[i].state {
+                // It has its slot since it was asked about.
+                State::Approved => ready.push(i),
+                State::Waiting if free > 0 && self.file_is_free(i, settings) => {
+                    ready.push(i);
+                    free -= 1;
+                }
+                State::Waiting | State::Asking | State::Running(_) | State::Ended(_) => {}
             }
         }
         ready
     }
 
     fn occupies(&self, call: usize) -> bool {
-        matches!(&self.calls[call].state, State::Running(running) if !running.continues)
+        match &self.calls[call].state {
+            State::Asking | State::Approved => true,
+            State::Running(running) => !running.continues,
+            State::Waiting | State::Ended(_) => false,
+        }
     }
 
     /// Under `concurrency = "all"` edits of the same file wait for each other, in call order.
@@ -193,9 +219,51 @@ impl Turn {
         settings.concurrency == Concurrency::Safe || earlier.all(|earlier| self.has_returned(earlier))
     }
 
+    /// A person is asked whether the call may start.
+    pub fn asks(&mut self, call: usize) {
+        self.calls[call].state = State::Asking;
+    }
+
+    /// Whether a person is being asked about the call.
+    pub fn is_asking(&self, call: usize) -> bool {
+        matches!(self.calls[call].state, State::Asking)
+    }
+
+    /// Whether a person said that the call may start.
+    pub fn is_approved(&self, call: usize) -> bool {
+        matches!(self.calls[call].state, State::Approved)
+    }
+
+    /// A person said yes: the call is the next to start, unless something cuts it first.
+    pub fn approved(&mut self, call: usize) {
+        if self.is_asking(call) {
+            self.calls[call].state = State::Approved;
+        }
+    }
+
+    /// The call may not start; `text` says by whose word.
+    pub fn denied(&mut self, call: usize, text: String) {
+        if matches!(self.calls[call].state, State::Waiting | State::Asking) {
+            self.end(call, ToolStatus::Failed, text, Arc::default());
+        }
+    }
+
+    /// Nobody answered in time. No message has skipped it, so it is none of the skipped.
+    pub fn unanswered(&mut self, call: usize, patience: Span) {
+        self.denied(call, wording::unanswered(patience));
+    }
+
     /// A call has started.
     pub fn started(&mut self, call: usize, at: Micros) {
         self.calls[call].state = State::Running(Running { since: at, continues: false, cut: None });
+    }
+
+    /// A call was told to start and was cut before it did, so it never runs, also one that
+    /// can't be aborted.
+    pub fn cut_at_its_start(&mut self, call: usize, at: Micros, cause: &Cause) {
+        let cut = Some((cause.clone(), Span::ZERO));
+        self.calls[call].state = State::Running(Running { since: at, continues: false, cut });
+        self.ended(call, Given::default());
     }
 
     /// A call has returned a continuation: what follows may start.
@@ -213,7 +281,7 @@ impl Turn {
             Some((cause, ran)) => {
                 let status = match cause {
                     Cause::Mail(_) => ToolStatus::Interrupted,
-                    Cause::Stop(_) => ToolStatus::Stopped,
+                    Cause::Stop(_) | Cause::Limit(_) => ToolStatus::Stopped,
                 };
                 self.end(call, status, wording::cut(&cause, ran, &given.text), Arc::default());
             }
@@ -224,8 +292,8 @@ impl Turn {
         }
     }
 
-    /// An urgent message or a stop takes effect: what can be aborted is to be aborted now
-    /// (the returned calls), what has no slot yet is skipped. A stop also skips the rest.
+    /// An urgent message, a stop or a limit takes effect: what can be aborted is to be aborted
+    /// now (the returned calls), what has no slot yet is skipped. All but a message skip the rest.
     pub fn cut(&mut self, cause: &Cause, at: Micros) -> Vec<usize> {
         let mut abort = Vec::new();
         for (i, call) in self.calls.iter_mut().enumerate() {
@@ -238,7 +306,7 @@ impl Turn {
             }
         }
         match cause {
-            Cause::Stop(_) => self.skip_rest(cause),
+            Cause::Stop(_) | Cause::Limit(_) => self.skip_rest(cause),
             Cause::Mail(_) => {
                 for i in self.current_calls() {
                     self.skip(i, cause);
@@ -267,9 +335,12 @@ impl Turn {
     }
 
     fn skip(&mut self, call: usize, cause: &Cause) {
-        if matches!(self.calls[call].state, State::Waiting) {
-            self.end(call, ToolStatus::Skipped, wording::skipped(cause), Arc::default());
-        }
+        let text = match self.calls[call].state {
+            State::Waiting | State::Approved => wording::skipped(cause),
+            State::Asking => wording::withdrawn(cause),
+            State::Running(_) | State::Ended(_) => return,
+        };
+        self.end(call, ToolStatus::Skipped, text, Arc::default());
     }
 
     fn end(&mut self, call: usize, status: ToolStatus, text: String, messages: Arc<[MessageKey]>) {
@@ -304,7 +375,7 @@ impl Turn {
     fn result(&self, call: usize) -> Option<&ToolResult> {
         match &self.calls[call].state {
             State::Ended(result) => Some(result),
-            State::Waiting | State::Running(_) => None,
+            State::Waiting | State::Asking | State::Approved | State::Running(_) => None,
         }
     }
 
@@ -318,7 +389,7 @@ impl Turn {
 
     fn any_started(&self) -> bool {
         self.calls.iter().any(|call| match &call.state {
-            State::Waiting => false,
+            State::Waiting | State::Asking | State::Approved => false,
             State::Running(_) => true,
             State::Ended(result) => result.status != ToolStatus::Skipped,
         })

@@ -44,6 +44,27 @@ impl Validator {
         }
     }
 
+    /// The conversation was compacted: invariants 3 and 6 hold from here on, for what is in
+    /// the prompt now and for what was in it before. All that was in it has been checked.
+    ///
+    /// # Errors
+    /// What is kept is not the end of what was there, or not in order.
+    pub fn compacted(&mut self, entries: &[Arc<Entry>]) -> Result<(), Breach> {
+        match (&self.last, entries) {
+            (Some(last), [_, .., now]) if Arc::ptr_eq(last, now) => {}
+            _ => return breach(6, "a compaction changes what it should have kept"),
+        }
+        let mut fresh = Self::default();
+        fresh.check(entries)?;
+        if let Some(key) = fresh.injected.iter().find(|key| !self.injected.contains(key)) {
+            return breach(3, format!("message {} of {} came in by a compaction", key.id, key.from));
+        }
+        // What was summarised stays known: it never comes again.
+        fresh.injected.extend(std::mem::take(&mut self.injected));
+        *self = fresh;
+        Ok(())
+    }
+
     fn nothing_sent_has_changed(&self, entries: &[Arc<Entry>]) -> Result<(), Breach> {
         let Some(last) = &self.last else { return Ok(()) };
         match self.checked.checked_sub(1).and_then(|i| entries.get(i)) {
@@ -195,6 +216,35 @@ mod tests {
         assert_eq!(validator.check(&[user(None)]), Ok(()));
         let breach = validator.check(&[user(None), user(None)]).unwrap_err();
         assert_eq!(breach.number, 6);
+    }
+
+    #[test]
+    fn invariants_3_and_6_begin_anew_at_a_compaction_and_only_there() {
+        let done = ToolStatus::Completed;
+        let (asked, tail) = (user(Some("m")), user(Some("n")));
+        let before = [asked, asks(&["a"]), answers(&["a"], done, ""), tail.clone()];
+        let checked = || {
+            let mut validator = Validator::default();
+            validator.check(&before).unwrap();
+            validator
+        };
+        let number = |result: Result<(), Breach>| result.err().map(|breach| breach.number);
+        let compacted = [user(None), tail.clone()];
+        assert_eq!(number(checked().check(&compacted)), Some(6));
+        let mut validator = checked();
+        assert_eq!(validator.compacted(&compacted), Ok(()));
+        let more = [compacted.as_slice(), &[user(Some("o"))]].concat();
+        assert_eq!(validator.check(&more), Ok(()));
+        for (bad, breach) in [
+            (vec![user(None), user(Some("n"))], 6),
+            (vec![tail.clone()], 6),
+            (vec![user(None), answers(&["a"], done, ""), tail.clone()], 1),
+            (vec![user(Some("x")), tail.clone()], 3),
+        ] {
+            assert_eq!(number(checked().compacted(&bad)), Some(breach));
+        }
+        let again = [more.as_slice(), &[user(Some("m"))]].concat();
+        assert_eq!(number(validator.check(&again)), Some(3), "what was summarised comes again");
     }
 
     #[test]

@@ -10,7 +10,22 @@ pub enum Cause {
     Mail(Sender),
     /// A stop, by whom.
     Stop(Sender),
+    /// The time that a setting gives is up.
+    Limit(&'static str),
 }
+
+impl Cause {
+    /// Whose doing it is, in the word of the wire.
+    pub fn by(&self) -> String {
+        match self {
+            Self::Mail(sender) | Self::Stop(sender) => sender.to_string(),
+            Self::Limit(_) => COORDINATOR.to_owned(),
+        }
+    }
+}
+
+/// The coordinator's own word on the wire.
+pub const COORDINATOR: &str = "coordinator";
 
 /// The result of a call that never started.
 pub fn skipped(cause: &Cause) -> String {
@@ -19,7 +34,24 @@ pub fn skipped(cause: &Cause) -> String {
             format!("[Skipped: message received from {} before this ran]", sender.spoken())
         }
         Cause::Stop(by) => format!("[Skipped: stopped by {}]", by.spoken()),
+        Cause::Limit(setting) => format!("[Skipped: stopped by the limit {setting}]"),
     }
+}
+
+/// The result of a call that a person was being asked about: not answered is not denied.
+pub fn withdrawn(cause: &Cause) -> String {
+    match cause {
+        Cause::Mail(sender) => {
+            format!("[Skipped: not answered, message received from {} before this was approved]", sender.spoken())
+        }
+        Cause::Stop(by) => format!("[Skipped: not answered, stopped by {}]", by.spoken()),
+        Cause::Limit(setting) => format!("[Skipped: not answered, stopped by the limit {setting}]"),
+    }
+}
+
+/// The result of a call that nobody approved in time.
+pub fn unanswered(patience: Span) -> String {
+    format!("[Not answered: nobody approved this within {} s. It did not run.]", patience.tenths())
 }
 
 /// The result of a call that was cut short after `ran`, with what it had said.
@@ -34,6 +66,9 @@ pub fn cut(cause: &Cause, ran: Span, output: &str) -> String {
         }
         Cause::Stop(by) => {
             format!("[Stopped by {} after {seconds} s. It may have taken effect in part.]", by.spoken())
+        }
+        Cause::Limit(setting) => {
+            format!("[Stopped by the limit {setting} after {seconds} s. It may have taken effect in part.]")
         }
     };
     if output.is_empty() { head } else { format!("{head}\nOutput so far:\n{output}") }
@@ -54,6 +89,18 @@ pub const LOST: &str =
 
 /// The result of a call that had not started when the process ended.
 pub const NEVER_RAN: &str = "[Skipped: the process ended before this ran]";
+
+/// What is asked of the model when its conversation is compacted.
+pub const ASKS_FOR_SUMMARY: &str = "[The conversation nears the limit of what you can hold. Write a summary of all \
+of it up to here, for yourself: it takes the place of what it summarises, and the newest turns follow it unchanged. \
+Repeat what was asked of you and what was said in correction of it word by word and name who said it. Say what is \
+done, what was found out, which files, names and values matter, what was decided and why, and what is still to do. \
+Call no tools; answer with the summary alone.]";
+
+/// The entry that stands for what was summarised.
+pub fn summary(text: &str) -> String {
+    format!("[Summary of the conversation so far: {}]", indented(text.trim()))
+}
 
 /// The one block for all messages injected together, in order of arrival.
 pub fn injected<'a>(point: Point, mail: impl IntoIterator<Item = &'a Mail>) -> String {

@@ -11,6 +11,7 @@ use midturn_core::engine::ports::{
     ToolCall, ToolError, ToolSpec, Toolbox, Workplace,
 };
 use midturn_core::engine::{Coordinator, Message};
+use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{Block, Entry, Reply, StopReason, ToolUse};
 use midturn_core::rules::id::{AgentName, CallId, MessageId, RunId};
 use midturn_core::rules::mail::{Sender, Urgency};
@@ -20,33 +21,62 @@ use serde_json::json;
 /// What outlives every process: the world outside of the store.
 #[derive(Default)]
 pub(crate) struct World {
-    /// The blocks of every request, by agent.
-    pub(crate) requests: Mutex<BTreeMap<AgentName, Vec<Vec<String>>>>,
+    /// Every request, by agent.
+    pub(crate) requests: Mutex<BTreeMap<AgentName, Vec<Asked>>>,
     /// The calls that began, in order.
     pub(crate) began: Mutex<Vec<CallId>>,
     /// The messages that the person was told are accepted.
     pub(crate) accepted: Mutex<BTreeMap<&'static str, ()>>,
 }
 
+/// What a model was asked: how often its conversation had been compacted, and the blocks.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) purpose: Purpose,
+    pub(crate) compactions: u64,
+    pub(crate) blocks: Vec<String>,
+}
+
+/// Which session is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Play {
+    /// Two turns with calls, and what mail adds.
+    Short,
+    /// Five turns with calls and long replies: the conversation is compacted on the way.
+    Long,
+}
+
 /// One process: it dies with its coordinator.
 #[derive(Clone)]
 pub(crate) struct Life {
+    pub(crate) play: Play,
     pub(crate) world: Arc<World>,
     pub(crate) coordinator: Arc<OnceLock<Coordinator>>,
 }
 
 /// The person's messages: id (which is in the text too), when it is first sent, how urgent it is.
-pub(crate) const MESSAGES: [(&str, &str, Urgency); 4] = [
+const MESSAGES: [(&str, &str, Urgency); 4] = [
     ("at-the-start", "start", Urgency::NextBoundary),
     ("while-b-runs", "b", Urgency::Urgent),
     ("in-the-second-call", "call-2", Urgency::AfterTools),
     ("at-the-end", "call-3", Urgency::FollowUp),
 ];
 
+/// What the person says besides while a long conversation is summarised.
+const MEANWHILE: [(&str, &str, Urgency); 2] =
+    [("before-the-summary", "summary", Urgency::FollowUp), ("into-the-summary", "summary", Urgency::Urgent)];
+
+impl Play {
+    pub(crate) fn messages(self) -> impl Iterator<Item = (&'static str, &'static str, Urgency)> {
+        let meanwhile: &[_] = if self == Self::Long { &MEANWHILE } else { &[] };
+        MESSAGES.iter().chain(meanwhile).copied()
+    }
+}
+
 impl Life {
     /// Sends what the person says at this moment.
     pub(crate) async fn moment(&self, name: &str) {
-        for (id, when, urgency) in MESSAGES {
+        for (id, when, urgency) in self.play.messages() {
             if when == name {
                 self.say(id, urgency).await;
             }
@@ -55,7 +85,7 @@ impl Life {
 
     /// Says everything again, as who can't know what was accepted.
     pub(crate) async fn say_again(&self) {
-        for (id, _, urgency) in MESSAGES {
+        for (id, _, urgency) in self.play.messages() {
             self.say(id, urgency).await;
         }
     }
@@ -74,11 +104,14 @@ impl Life {
 }
 
 /// What an agent says after so many replies.
-fn reply(agent: &str, replies: usize) -> Reply {
-    let calls: &[&str] = match (agent, replies) {
-        ("worker", 0) => &["a", "b", "c"],
-        ("worker", 1) => &["d"],
-        ("lead", 0) => &["wait"],
+fn reply(play: Play, agent: &str, replies: usize) -> Reply {
+    let calls: &[&str] = match (play, agent, replies) {
+        (_, "worker", 0) => &["a", "b", "c"],
+        (_, "worker", 1) => &["d"],
+        (_, "lead", 0) => &["wait"],
+        (Play::Long, "worker", 2) => &["e"],
+        (Play::Long, "worker", 3) => &["f"],
+        (Play::Long, "worker", 4) => &["g"],
         _ => &[],
     };
     let call = |id: &&str| {
@@ -88,7 +121,8 @@ fn reply(agent: &str, replies: usize) -> Reply {
         };
         Block::ToolUse(ToolUse { id: CallId::new(*id), name: name.into(), input })
     };
-    let text = Block::Text(format!("Reply {replies} of {agent}."));
+    let long = if play == Play::Long { " And so on.".repeat(36) } else { String::new() };
+    let text = Block::Text(format!("Reply {replies} of {agent}.{long}"));
     let blocks = std::iter::once(text).chain(calls.iter().map(call)).collect();
     let stop_reason = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
     Reply { blocks, stop_reason, ..Reply::default() }
@@ -104,17 +138,49 @@ impl Model for Answering {
     async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure> {
         let blocks: Vec<String> = request.entries.iter().flat_map(|entry| blocks(entry)).collect();
         let is_reply = |entry: &&Arc<Entry>| matches!(***entry, Entry::Assistant(_));
-        let replies = request.entries.iter().filter(is_reply).count();
-        self.life.world.requests.lock().entry(self.agent.clone()).or_default().push(blocks);
+        let replies = summarised(&blocks) + request.entries.iter().filter(is_reply).count();
         request.progress.sent();
+        let (purpose, compactions) = (request.purpose, request.compactions);
+        let asked = Asked { purpose, compactions, blocks: blocks.clone() };
+        self.life.world.requests.lock().entry(self.agent.clone()).or_default().push(asked);
+        if purpose == Purpose::Summary {
+            return self.summary(&blocks, replies, &request).await;
+        }
         if self.agent.as_str() == "worker" {
             self.life.moment(&format!("call-{}", replies + 1)).await;
         }
         if request.cancel.is_cancelled() {
             return Err(ModelFailure::new(ErrorKind::Cancelled, ""));
         }
-        Ok(reply(self.agent.as_str(), replies))
+        Ok(reply(self.life.play, self.agent.as_str(), replies))
     }
+}
+
+impl Answering {
+    /// How many replies it stands for, and every message that it stands for.
+    async fn summary(
+        &self,
+        blocks: &[String],
+        replies: usize,
+        request: &Request<'_>,
+    ) -> Result<Reply, ModelFailure> {
+        self.life.moment("summary").await;
+        if request.cancel.is_cancelled() {
+            return Err(ModelFailure::new(ErrorKind::Cancelled, ""));
+        }
+        let mut text = format!("{replies} replies.");
+        for (id, ..) in self.life.play.messages() {
+            let words = format!("Mind {id}.");
+            blocks.iter().for_each(|block| block.matches(&words).for_each(|words| text.push_str(words)));
+        }
+        Ok(Reply { blocks: vec![Block::Text(text)], ..Reply::default() })
+    }
+}
+
+/// How many replies the summary stands for that a prompt begins with.
+fn summarised(blocks: &[String]) -> usize {
+    let said = blocks.first().and_then(|first| first.strip_prefix("[Summary of the conversation so far: "));
+    said.and_then(|said| said.split_once(' ')).map_or(0, |(replies, _)| replies.parse().unwrap())
 }
 
 /// The blocks of an entry as a provider sees them.

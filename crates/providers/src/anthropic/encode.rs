@@ -4,16 +4,15 @@
 //! end of the last two user messages, so that the next request finds the one before. Markers
 //! are put between the kept bytes when a request is made: they are no part of what was sent.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use midturn_core::engine::ports::tool::ToolSpec;
+use midturn_core::engine::ports::model::Request;
 use midturn_core::rules::conversation::{Block, Entry, Injected, Opaque, Reply, ToolResult};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::body::Chunks;
 use crate::config::Endpoint;
+use crate::dialect::within;
 use crate::opaque::{Owner, owner};
 use crate::transcript::{Out, Script, Transcript, sendable};
 
@@ -44,6 +43,14 @@ struct HeadJson<'a> {
     system: Option<[SystemJson<'a>; 1]>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ToolJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ToolChoiceJson>,
+}
+
+/// Said where no tool may be called: those of the calls in a conversation are named all the same.
+#[derive(Serialize)]
+struct ToolChoiceJson {
+    r#type: &'static str,
 }
 
 #[derive(Serialize)]
@@ -86,13 +93,15 @@ impl Options {
         }
     }
 
+    /// The most tokens that a reply has unless a request says less.
+    pub(super) fn max_output(&self) -> u64 {
+        self.max_tokens.into()
+    }
+
     /// Writes all that comes before the messages, up to the bracket that opens them.
-    pub(super) fn write_head(
-        &self,
-        system: &str,
-        tools: &[Arc<ToolSpec>],
-        bytes: &mut Vec<u8>,
-    ) -> serde_json::Result<()> {
+    pub(super) fn write_head(&self, request: &Request<'_>, bytes: &mut Vec<u8>) -> serde_json::Result<()> {
+        let Request { system, tools, purpose, max_output, .. } = *request;
+        let no_calls = !purpose.is_turn() && !tools.is_empty();
         let has_system = !system.trim().is_empty();
         let last = tools.len().saturating_sub(1);
         let tools = tools.iter().enumerate().map(|(n, tool)| ToolJson {
@@ -101,19 +110,23 @@ impl Options {
             input_schema: &tool.input_schema,
             cache_control: (n == last && !has_system).then_some(CACHED),
         });
+        let max_tokens = within(self.max_tokens, max_output);
+        // The API wants the thinking to fit into the reply: where a budget leaves no room for
+        // both, the answer comes first.
+        let fits = |budget: &u32| budget.saturating_add(BESIDE_THINKING) <= max_tokens;
+        let thinking = self.thinking_budget.filter(fits);
         let head = HeadJson {
             model: &self.model,
-            max_tokens: self.max_tokens,
+            max_tokens,
             stream: true,
-            thinking: self
-                .thinking_budget
-                .map(|budget_tokens| ThinkingJson { r#type: "enabled", budget_tokens }),
+            thinking: thinking.map(|budget_tokens| ThinkingJson { r#type: "enabled", budget_tokens }),
             system: has_system.then_some([SystemJson {
                 r#type: "text",
                 text: system,
                 cache_control: CACHED,
             }]),
             tools: tools.collect(),
+            tool_choice: no_calls.then_some(ToolChoiceJson { r#type: "none" }),
         };
         serde_json::to_writer(&mut *bytes, &head)?;
         bytes.pop();

@@ -8,35 +8,31 @@ use midturn_core::engine::ports::model::Request;
 use crate::body::Chunks;
 use crate::config::Endpoint;
 use crate::dialect::{Assembler, Dialect};
-use crate::transcript::{Head, Transcript};
+use crate::transcript::Kept;
 
 pub(crate) use decode::Reading;
 
 /// One agent's conversation with a model of Anthropic's.
 pub(crate) struct Anthropic {
     options: encode::Options,
-    head: Head,
-    transcript: Transcript<encode::Messages>,
+    kept: Kept<encode::Messages>,
 }
 
 impl Anthropic {
     pub(crate) fn new(model: &str, endpoint: &Endpoint) -> Self {
-        Self {
-            options: encode::Options::new(model, endpoint),
-            head: Head::default(),
-            transcript: Transcript::default(),
-        }
+        Self { options: encode::Options::new(model, endpoint), kept: Kept::default() }
     }
 }
 
 impl Dialect for Anthropic {
     fn body(&mut self, request: &Request<'_>) -> serde_json::Result<Chunks> {
         let options = &self.options;
-        let head = self.head.get(request.system, request.tools, |bytes| {
-            options.write_head(request.system, request.tools, bytes)
-        })?;
-        self.transcript.update(request.entries)?;
-        Ok(encode::body(head, &self.transcript))
+        let head = |bytes: &mut Vec<u8>| options.write_head(request, bytes);
+        self.kept.body(request, head, encode::body)
+    }
+
+    fn max_output(&self) -> u64 {
+        self.options.max_output()
     }
 
     fn assembler(&self, call: u64) -> Box<dyn Assembler> {
@@ -49,6 +45,7 @@ mod tests {
     use super::*;
     use crate::config::Provider;
     use crate::decode::Silent;
+    use midturn_core::rules::compaction::Purpose;
     use midturn_core::rules::conversation::{Block, Entry, Injected, Reply};
     use std::sync::Arc;
     use tokio_util::sync::CancellationToken;
@@ -63,11 +60,14 @@ mod tests {
         let cancel = CancellationToken::new();
         let request = Request {
             messages: 1,
+            purpose: Purpose::Turn,
+            compactions: 0,
             agent_index: 0,
             call: 1,
             system: "system",
             tools: &[],
             entries,
+            max_output: None,
             cancel: &cancel,
             progress: &Silent,
         };
@@ -91,7 +91,7 @@ mod tests {
             let now = unmarked(&chunks);
             assert!(now.starts_with(before.trim_end_matches("]}]}")), "request {n}");
             assert!(chunks.concat().windows(13).filter(|w| w == b"cache_control").count() <= 4);
-            assert_eq!(model.transcript.encoded, entries.len() - 1);
+            assert_eq!(model.kept.transcript.encoded, entries.len() - 1);
             before = now;
         }
     }

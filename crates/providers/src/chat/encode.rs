@@ -4,9 +4,8 @@
 //! Content is a plain string, which every compatible server takes, and neighbours of the user's
 //! role are joined in one string by a blank line: many chat templates insist on alternation.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
+use midturn_core::engine::ports::model::Request;
 use midturn_core::engine::ports::tool::ToolSpec;
 use midturn_core::rules::conversation::{Entry, Reply, ToolUse};
 use serde::Serialize;
@@ -14,6 +13,7 @@ use serde_json::Value;
 
 use crate::body::Chunks;
 use crate::config::Endpoint;
+use crate::dialect::{UNDER_A_BUDGET, at_most};
 use crate::transcript::{Out, Script, Transcript, sendable};
 
 /// What is the same in every request of one agent.
@@ -34,6 +34,9 @@ struct HeadJson<'a> {
     reasoning_effort: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ToolJson<'a>>,
+    /// Absent: the model decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -69,20 +72,23 @@ impl Options {
         }
     }
 
+    /// The most tokens that a reply has unless a request says less.
+    pub(super) fn max_output(&self) -> u64 {
+        self.max_tokens.unwrap_or(UNDER_A_BUDGET).into()
+    }
+
     /// Writes all that comes before the conversation, the system message included.
-    pub(super) fn write_head(
-        &self,
-        system: &str,
-        tools: &[Arc<ToolSpec>],
-        bytes: &mut Vec<u8>,
-    ) -> serde_json::Result<()> {
+    pub(super) fn write_head(&self, request: &Request<'_>, bytes: &mut Vec<u8>) -> serde_json::Result<()> {
+        let Request { system, tools, purpose, max_output, .. } = *request;
+        let no_calls = !purpose.is_turn() && !tools.is_empty();
         let head = HeadJson {
             model: &self.model,
             stream: true,
             stream_options: StreamOptionsJson { include_usage: true },
-            max_completion_tokens: self.max_tokens,
+            max_completion_tokens: at_most(self.max_tokens, max_output),
             reasoning_effort: self.reasoning_effort.as_deref(),
             tools: tools.iter().map(|tool| tool_json(tool)).collect(),
+            tool_choice: no_calls.then_some("none"),
         };
         serde_json::to_writer(&mut *bytes, &head)?;
         bytes.pop();

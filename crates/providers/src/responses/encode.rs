@@ -1,9 +1,8 @@
 //! Conversations as the Responses API wants them: items, among them a `function_call_output`
 //! for each result, then one user message for the mail.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
+use midturn_core::engine::ports::model::Request;
 use midturn_core::engine::ports::tool::ToolSpec;
 use midturn_core::rules::conversation::{Block, Entry, Opaque, Reply, ToolUse};
 use serde::Serialize;
@@ -11,6 +10,7 @@ use serde_json::Value;
 
 use crate::body::Chunks;
 use crate::config::Endpoint;
+use crate::dialect::{UNDER_A_BUDGET, at_most};
 use crate::opaque::{Owner, owner};
 use crate::transcript::{Out, Script, Transcript, sendable};
 
@@ -36,6 +36,9 @@ struct HeadJson<'a> {
     instructions: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ToolJson<'a>>,
+    /// Absent: the model decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -62,23 +65,26 @@ impl Options {
         }
     }
 
+    /// The most tokens that a reply has unless a request says less.
+    pub(super) fn max_output(&self) -> u64 {
+        self.max_tokens.unwrap_or(UNDER_A_BUDGET).into()
+    }
+
     /// Writes all that comes before the conversation, up to the bracket that opens it.
-    pub(super) fn write_head(
-        &self,
-        system: &str,
-        tools: &[Arc<ToolSpec>],
-        bytes: &mut Vec<u8>,
-    ) -> serde_json::Result<()> {
+    pub(super) fn write_head(&self, request: &Request<'_>, bytes: &mut Vec<u8>) -> serde_json::Result<()> {
+        let Request { system, tools, purpose, max_output, .. } = *request;
+        let no_calls = !purpose.is_turn() && !tools.is_empty();
         let include: &[_] = if reasons(&self.model) { &["reasoning.encrypted_content"] } else { &[] };
         let head = HeadJson {
             model: &self.model,
             stream: true,
             store: false,
             include,
-            max_output_tokens: self.max_tokens,
+            max_output_tokens: at_most(self.max_tokens, max_output),
             reasoning: self.reasoning_effort.as_deref().map(|effort| ReasoningJson { effort }),
             instructions: system,
             tools: tools.iter().map(|tool| tool_json(tool)).collect(),
+            tool_choice: no_calls.then_some("none"),
         };
         serde_json::to_writer(&mut *bytes, &head)?;
         bytes.pop();

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use super::server::{Answer, Server};
 use midturn_core::engine::ports::model::{ErrorKind, Model, ModelFailure, Progress, Request};
+use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{Entry, Injected, Reply};
 use midturn_core::rules::time::Span;
 use midturn_providers::{Config, Providers};
@@ -69,6 +70,9 @@ async fn call(model: &mut dyn Model, told: &Told) -> Result<Reply, ModelFailure>
     let entries = [Arc::new(Entry::User(Injected::prompt("hello")))];
     let request = Request {
         messages: 1,
+        purpose: Purpose::Turn,
+        compactions: 0,
+        max_output: None,
         agent_index: 0,
         call: 1,
         system: "",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::server::{Answer, Server};
 use midturn_core::engine::ports::model::Request;
 use midturn_core::engine::ports::tool::ToolSpec;
+use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{
     Block, Entry, Injected, InterruptReason, Opaque, Partial, Reply, Thinking, ToolResult, ToolStatus,
     ToolUse,
@@ -98,7 +99,20 @@ fn tools() -> Vec<Arc<ToolSpec>> {
 
 /// What servers are asked for the first `upto` entries of the conversation, for each of `uptos`.
 async fn asked(model: &str, system: &str, uptos: &[usize], set: impl Fn(&mut Endpoint)) -> Vec<Value> {
-    let refusals = uptos.iter().map(|_| Answer::Whole("HTTP/1.1 400 No\r\ncontent-length: 0\r\n\r\n".into()));
+    let all = conversation();
+    let asks: Vec<_> = uptos.iter().map(|upto| (Purpose::Turn, all[..*upto].to_vec())).collect();
+    asked_for(model, system, &asks, None, set).await
+}
+
+/// What servers are asked for these entries, one request after the other.
+async fn asked_for(
+    model: &str,
+    system: &str,
+    asks: &[(Purpose, Vec<Arc<Entry>>)],
+    max_output: Option<u64>,
+    set: impl Fn(&mut Endpoint),
+) -> Vec<Value> {
+    let refusals = asks.iter().map(|_| Answer::Whole("HTTP/1.1 400 No\r\ncontent-length: 0\r\n\r\n".into()));
     let mut server = Server::start(refusals.collect::<Vec<_>>()).await;
     let mut config = Config::default();
     config.read_environment(|_| Some(server.url.clone()));
@@ -106,16 +120,19 @@ async fn asked(model: &str, system: &str, uptos: &[usize], set: impl Fn(&mut End
         set(endpoint);
     }
     let mut model = Providers::new(config).make(model).unwrap();
-    let (entries, tools, cancel) = (conversation(), tools(), CancellationToken::new());
+    let (tools, cancel) = (tools(), CancellationToken::new());
     let mut bodies = Vec::new();
-    for upto in uptos {
+    for (purpose, entries) in asks {
         let request = Request {
             messages: 1,
+            purpose: *purpose,
+            compactions: 0,
+            max_output,
             agent_index: 0,
             call: 1,
             system,
             tools: if system.is_empty() { &[] } else { &tools },
-            entries: &entries[..*upto],
+            entries,
             cancel: &cancel,
             progress: &Silent,
         };
@@ -262,6 +279,33 @@ async fn limits_and_thinking_are_asked_for_where_they_are_set() {
     }
 }
 
+#[tokio::test]
+async fn a_reply_has_no_more_tokens_than_a_budget_leaves() {
+    let entries = conversation()[..1].to_vec();
+    let set = |configured| {
+        move |endpoint: &mut Endpoint| {
+            endpoint.max_output_tokens = configured;
+            endpoint.thinking_budget = Some(2_000);
+        }
+    };
+    for (model, field, configured, left, expected) in [
+        ("anthropic/m", "max_tokens", Some(8_000), Some(7_000), json!(7_000)),
+        ("anthropic/m", "max_tokens", Some(8_000), Some(9_000), json!(8_000)),
+        ("openai-chat/m", "max_completion_tokens", Some(8_000), Some(1_024), json!(1_024)),
+        ("openai-chat/m", "max_completion_tokens", None, Some(1_024), json!(1_024)),
+        ("openai/m", "max_output_tokens", None, Some(1_024), json!(1_024)),
+        ("openai/m", "max_output_tokens", None, None, Value::Null),
+    ] {
+        let asks = [(Purpose::Turn, entries.clone())];
+        let body = asked_for(model, "", &asks, left, set(configured)).await.remove(0);
+        assert_eq!(body[field], expected, "{model} {configured:?} {left:?}");
+    }
+    // There is no room for thinking and an answer both.
+    let asks = [(Purpose::Turn, entries)];
+    let body = asked_for("anthropic/m", "", &asks, Some(3_000), set(None)).await.remove(0);
+    assert_eq!((&body["max_tokens"], body.get("thinking")), (&json!(3_000), None));
+}
+
 /// The blocks of all messages, without cache markers; strings of a chat are blocks, too.
 fn blocks(body: &Value) -> Vec<String> {
     let messages = body.get("messages").or_else(|| body.get("input")).unwrap().as_array().unwrap();
@@ -292,6 +336,34 @@ async fn the_blocks_of_a_request_are_a_prefix_of_the_next_one_s() {
                 assert!(old == new || joined, "{model}: {old} became {new}");
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn after_a_compaction_all_is_encoded_anew_and_grows_from_there() {
+    let all = conversation();
+    let with = |first: &str, rest: &[Arc<Entry>]| [&[Arc::new(user(first))], rest].concat();
+    let summary = [&all[..5], &[Arc::new(user("[Write a summary]"))]].concat();
+    let compacted = with("[Summary: read it]", &all[5..]);
+    let grown = [compacted.as_slice(), &[Arc::new(user("and on"))]].concat();
+    let turn = |entries: &[Arc<Entry>]| (Purpose::Turn, entries.to_vec());
+    let asks = [turn(&all[..5]), (Purpose::Summary, summary), turn(&all), turn(&compacted), turn(&grown)];
+    for model in ["anthropic/m", "openai/m", "openai-chat/m"] {
+        let bodies = asked_for(model, "Be good.", &asks, None, |_| {}).await;
+        for (ask, body) in asks.iter().zip(&bodies) {
+            let alone = asked_for(model, "Be good.", std::slice::from_ref(ask), None, |_| {}).await.remove(0);
+            assert_eq!(*body, alone, "{model}: what was sent before shows");
+            let choice = body.get("tool_choice");
+            let none = match model {
+                "anthropic/m" => json!({"type": "none"}),
+                _ => json!("none"),
+            };
+            assert_eq!(choice, (ask.0 == Purpose::Summary).then_some(&none), "{model}");
+            assert!(body.get("tools").is_some(), "{model}: calls in the conversation need their tools");
+        }
+        assert!(!bodies[3].to_string().contains("fn main"), "{model}");
+        let (before, after) = (blocks(&bodies[3]), blocks(&bodies[4]));
+        assert_eq!(before[..before.len() - 1], after[..before.len() - 1], "{model}");
     }
 }
 

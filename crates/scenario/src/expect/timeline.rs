@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::event::{Event, EventKind, Trigger};
 
 use crate::error::short;
@@ -43,6 +44,14 @@ pub(crate) fn line(event: &Event) -> String {
     line
 }
 
+/// What a call is for, where that is not its turn.
+fn apart(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Turn => "",
+        Purpose::Summary => " for a summary",
+    }
+}
+
 /// Writing to a `String` can't fail, so the results say nothing.
 fn details(line: &mut String, kind: &EventKind) {
     let _ = match kind {
@@ -55,10 +64,12 @@ fn details(line: &mut String, kind: &EventKind) {
             Trigger::Prompt => write!(line, " by its prompt"),
             Trigger::Mail(ids) => write!(line, " by {ids:?}"),
         },
-        EventKind::ModelStarted { call, messages } => write!(line, " call {call}, {messages} messages"),
-        EventKind::ModelFinished { stop_reason, text, tools, .. } => {
+        EventKind::ModelStarted { call, messages, purpose } => {
+            write!(line, " call {call}{}, {messages} messages", apart(*purpose))
+        }
+        EventKind::ModelFinished { stop_reason, text, tools, purpose, .. } => {
             let ids: Vec<&str> = tools.iter().map(|tool| tool.id.as_str()).collect();
-            write!(line, " {stop_reason} {:?} tools {ids:?}", short(text))
+            write!(line, "{} {stop_reason} {:?} tools {ids:?}", apart(*purpose), short(text))
         }
         EventKind::ModelInterrupted { reason, text, .. } => write!(line, " {reason:?} {:?}", short(text)),
         EventKind::ModelRetry { attempt, error, wait } => {
@@ -86,6 +97,17 @@ fn details(line: &mut String, kind: &EventKind) {
             write!(line, " by {by}, {scope:?}, still queued {still_queued:?}")
         }
         EventKind::PlanUpdated { steps } => write!(line, " {} steps", steps.len()),
+        EventKind::ApprovalRequested { tool, name, always, .. } => {
+            write!(line, " {tool} {name}, always is {:?}", short(always))
+        }
+        EventKind::ApprovalResolved { tool, decision, by, reason } => {
+            write!(line, " {tool} {decision:?} by {by}: {:?}", short(reason.as_deref().unwrap_or_default()))
+        }
+        EventKind::Compacted { messages, tokens } => write!(
+            line,
+            " {} messages to {}, {} tokens to {}",
+            messages.before, messages.after, tokens.before, tokens.after
+        ),
         EventKind::RunFinished { outcome, error, turns, .. } => match error {
             Some(error) => write!(line, " {outcome:?} ({}) after {turns} turns", short(error)),
             None => write!(line, " {outcome:?} after {turns} turns"),

@@ -47,7 +47,8 @@ pub(super) enum Phase {
     Calling(usize),
     /// A reply without calls, or a failure, is there.
     Replied,
-    /// It waits for the next attempt.
+    /// It waits for the next attempt, or has its summary: no look at the mailbox comes before the
+    /// turn's next call.
     Retrying,
     /// The stream, or the wait, was cut.
     Cut,
@@ -158,6 +159,12 @@ impl<'a> Actor<'a> {
                 Line::Interrupted(partial) => actor.partials.push_back(partial.clone()),
                 Line::Result(result) => {
                     actor.results.entry(result.id.clone()).or_default().push_back(result);
+                }
+                Line::Unused(reply) => actor.replies.push_back(reply.clone()),
+                // What was said is in the event.
+                Line::Compacted(compaction) => {
+                    let reply = Reply { usage: compaction.usage, ..Reply::default() };
+                    actor.replies.push_back(Arc::new(reply));
                 }
                 Line::Prompt(_) | Line::Alone(..) | Line::Beside(..) => {}
             }

@@ -123,7 +123,11 @@ impl<'a> Reader<'a> {
             EventKind::ModelRetry { .. } => self.model_retry(event, agent),
             EventKind::ToolStarted { .. } => self.tool_started(event, agent)?,
             EventKind::ToolFinished { .. } => self.tool_finished(event, agent)?,
-            EventKind::SessionStarted { .. }
+            EventKind::ApprovalRequested { .. } | EventKind::ApprovalResolved { .. } => {
+                return Err(ExportError::NotThereYet("a person was asked about calls"));
+            }
+            EventKind::Compacted { .. }
+            | EventKind::SessionStarted { .. }
             | EventKind::MessageRefused { .. }
             | EventKind::PlanUpdated { .. } => {}
         }

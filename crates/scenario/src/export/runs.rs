@@ -1,6 +1,7 @@
 //! Runs and model calls: what started a run, what each call came to, how the run ended.
 
 use midturn_core::engine::ports::ErrorKind;
+use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{Block, InterruptReason, Reply, StopReason};
 use midturn_core::rules::event::{Event, EventKind, Outcome, ThinkingState, Trigger};
 use midturn_core::rules::id::MessageId;
@@ -159,7 +160,7 @@ impl Reader<'_> {
             return Err(ExportError::crashed(&actor.journal.record.name, event.t));
         }
         if actor.phase == Phase::Retrying {
-            // The same turn's next attempt: no look at the mailbox comes before it.
+            // The same turn's next call: no look at the mailbox comes before it.
         } else {
             self.turn_over(agent);
             let takes = match self.actors[agent].phase {
@@ -195,6 +196,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn model_finished(&mut self, event: &Event, agent: usize) -> Result<(), ExportError> {
+        let EventKind::ModelFinished { text, purpose, .. } = &event.kind else { return Ok(()) };
         let actor = &mut self.actors[agent];
         let (Phase::Calling(entry), Some(reply)) = (actor.phase, actor.next_reply()) else {
             return Err(ExportError::damaged(format!(
@@ -207,7 +209,8 @@ impl Reader<'_> {
         let actor = &mut self.actors[agent];
         let run = actor.run;
         let calls = calls(actor, &reply, run);
-        let live = reply.calls().map(|call| Live {
+        // What was asked for beside a summary is nobody's call.
+        let live = reply.calls().filter(|_| purpose.is_turn()).map(|call| Live {
             call: call.id.clone(),
             started: None,
             ended: None,
@@ -216,12 +219,16 @@ impl Reader<'_> {
         actor.live = live.collect();
         let plan = &mut actor.entries[entry];
         plan.end = EntryEnd::Whole(at);
-        plan.text = reply.text();
+        plan.text = if purpose.is_turn() { reply.text() } else { text.clone() };
         plan.thinking = thinking(&reply);
         plan.calls = calls;
         plan.usage = reply.usage;
         plan.stop_reason = unnatural(&reply);
-        actor.phase = if actor.live.is_empty() { Phase::Replied } else { Phase::Tools(entry) };
+        actor.phase = match (purpose, actor.live.is_empty()) {
+            (Purpose::Summary, _) => Phase::Retrying,
+            (Purpose::Turn, true) => Phase::Replied,
+            (Purpose::Turn, false) => Phase::Tools(entry),
+        };
         actor.now = at;
         let call = actor.calls_made().to_string();
         actor.landmark(event.seq, "model_finished", Some(call), at, LandmarkKind::Own);

@@ -136,6 +136,9 @@ impl Reader<'_> {
                 let beside = actor.live.iter().any(Live::is_running);
                 actor.live[index].skipped_at = Some((actor.now, beside));
             }
+            ToolStatus::Failed if self.actors[agent].live[index].started.is_none() => {
+                return Err(ExportError::NotThereYet("calls were denied"));
+            }
             ToolStatus::Completed | ToolStatus::Failed if own => self.own_ended(event, agent, index, &text),
             ToolStatus::Completed | ToolStatus::Failed => {
                 self.ended(event, agent, index, text, *status == ToolStatus::Failed);

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use midturn_core::rules::approval::Mode;
 use midturn_core::rules::conversation::{ToolStatus, Usage};
 use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::AgentName;
@@ -33,6 +34,8 @@ pub(crate) struct RawFile {
     pub(crate) tools: Option<At<RawTools>>,
     /// With `tools: real`: the folder or repository that the agents work on.
     pub(crate) workspace: Option<At<RawWorkspace>>,
+    /// What runs unasked, what a person is asked about, and what never runs.
+    pub(crate) approvals: Option<At<RawApprovals>>,
     /// The agents, parents before their children.
     pub(crate) agents: At<Vec<RawAgent>>,
     /// Messages and other actions.
@@ -50,6 +53,36 @@ pub(crate) enum RawTools {
     Simulated,
     /// In worktrees, on the real clock.
     Real,
+}
+
+/// What runs unasked, what a person is asked about, and what never runs.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Approvals")]
+pub(crate) struct RawApprovals {
+    /// `auto` (the default), `accept-edits`, `ask` or `plan`.
+    pub(crate) mode: Option<Mode>,
+    /// Rules for what is not asked about: `bash(cargo test *)`, `edit(src/**)`.
+    pub(crate) allow: Option<Vec<At<String>>>,
+    /// Rules for what is never done; they win.
+    pub(crate) deny: Option<Vec<At<String>>>,
+    /// How long an answer is waited for: 10 minutes by default.
+    pub(crate) patience: Option<Span>,
+    /// Whether somebody is there who could answer; by default exactly if the file answers.
+    pub(crate) attached: Option<At<bool>>,
+}
+
+/// A person's answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Decision")]
+pub(crate) enum RawDecision {
+    /// The call may run.
+    Once,
+    /// It may, and so may all that the `rule` allows, in the whole session.
+    Session,
+    /// It may not; `text` says why.
+    Denied,
 }
 
 /// An agent.
@@ -171,7 +204,7 @@ pub(crate) struct RawCall {
 }
 
 /// A message or another action: `to` and `text`, or one of `stop`, `supersede`, `resume`,
-/// `close` and `withdraw`.
+/// `close`, `withdraw` and `answer`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Message")]
@@ -186,7 +219,7 @@ pub(crate) struct RawItem {
     pub(crate) from: Option<At<String>>,
     /// Message: an agent, `parent` or `all`.
     pub(crate) to: Option<At<String>>,
-    /// What the message, or the superseding one, says.
+    /// What the message, or the superseding one, says; why a call is denied.
     pub(crate) text: Option<At<String>>,
     /// Message: whether it is urgent; `false` is the receiver's default.
     pub(crate) urgent: Option<At<bool>>,
@@ -212,6 +245,14 @@ pub(crate) struct RawItem {
     pub(crate) close: Option<At<String>>,
     /// Action: takes a message back.
     pub(crate) withdraw: Option<At<String>>,
+    /// Action: answers this agent's request for approval.
+    pub(crate) answer: Option<At<String>>,
+    /// The call that the request is about.
+    pub(crate) tool: Option<At<String>>,
+    /// What the answer is.
+    pub(crate) decision: Option<At<RawDecision>>,
+    /// With `decision: session`: the rule, instead of the one that the request offers.
+    pub(crate) rule: Option<At<String>>,
 }
 
 macro_rules! after {

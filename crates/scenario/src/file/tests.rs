@@ -95,6 +95,47 @@ fn bad_agents_are_told_with_line_and_column() {
 }
 
 #[test]
+fn bad_approvals_are_told_with_line_and_column() {
+    let asks = |item: &str| with(&format!("approvals: {{mode: ask}}\nmessages:\n  - {item}\n"));
+    let answer = "answer: w, tool: e1, decision";
+    each_is_told(vec![
+        (with("approvals: {mode: asks}\n"), (9, 19), "`asks`", "`ask` perhaps"),
+        (with("approvals: {allows: [bash]}\n"), (9, 13), "key `allows`", "`allow` perhaps"),
+        (with("approvals: {deny: [\"bash(\"]}\n"), (9, 20), "which is no rule", "TOOL(PATTERN)"),
+        (message(&format!("{{at: 1s, {answer}: once}}")), (10, 22), "nobody is asked", "mode: ask"),
+        (asks(&format!("{{at: 1s, {answer}: yes}}")), (11, 45), "`yes`", "once"),
+        (asks(&format!("{{at: 1s, by: lead, {answer}: once}}")), (11, 18), "an answer by `lead`", "only a person"),
+        (asks("{at: 1s, answer: w, tool: e1}"), (11, 22), "an answer to nothing", "decision"),
+        (asks("{at: 1s, answer: w, tool: e2, decision: once}"), (11, 31), "call of w `e2`", "`e1`"),
+        (asks(&format!("{{at: 1s, {answer}: once, text: Yes.}}")), (11, 57), "`text` beside `answer`", "denied"),
+        (asks(&format!("{{at: 1s, {answer}: once, rule: bash}}")), (11, 57), "`rule` beside `answer`", "session"),
+        (asks(&format!("{{at: 1s, {answer}: session, rule: ba sh}}")), (11, 60), "which is no rule", "TOOL"),
+        (message("{at: 1s, from: user, to: w, text: x, decision: once}"), (10, 52), "`decision` without", "a message"),
+        (
+            with(&format!("approvals: {{mode: ask, attached: false}}\nmessages:\n  - {{at: 1s, {answer}: once}}\n")),
+            (11, 22),
+            "nobody is attached",
+            "attached: false",
+        ),
+    ]);
+}
+
+#[test]
+fn somebody_is_attached_exactly_if_the_file_answers_or_says_so() {
+    let answer = "messages:\n  - {at: 1s, answer: w, tool: e1, decision: once}\n";
+    for (approvals, items, attached) in [
+        ("", "", false),
+        ("approvals: {mode: ask}\n", "", false),
+        ("approvals: {mode: ask}\n", answer, true),
+        ("approvals: {mode: ask, attached: true}\n", "", true),
+        ("approvals: {mode: ask, attached: false}\n", "", false),
+    ] {
+        let scenario = parse("good.yaml".into(), with(&format!("{approvals}{items}")).as_bytes()).unwrap();
+        assert_eq!(scenario.approvals.attached, attached, "{approvals}{items}");
+    }
+}
+
+#[test]
 fn bad_scripts_are_told_with_line_and_column() {
     each_is_told(vec![
         (

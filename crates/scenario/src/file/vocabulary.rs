@@ -10,8 +10,8 @@ pub(crate) const TYPES: [(&str, &[&str]); 20] = [
     ("session_started", &["session", "version", "virtual_time", "scenario"]),
     ("agent_spawned", &["parent", "role", "model"]),
     ("run_started", &["trigger"]),
-    ("model_started", &["call", "messages"]),
-    ("model_finished", &["stop_reason", "usage", "text", "thinking", "tools"]),
+    ("model_started", &["call", "messages", "purpose"]),
+    ("model_finished", &["stop_reason", "usage", "text", "thinking", "tools", "purpose"]),
     ("model_interrupted", &["reason", "text", "thinking", "partial_tokens"]),
     ("model_retry", &["attempt", "error", "wait"]),
     ("tool_started", &["tool", "name", "input", "batch"]),
@@ -22,8 +22,8 @@ pub(crate) const TYPES: [(&str, &[&str]); 20] = [
     ("message_returned", &["message", "reason"]),
     ("stop_requested", &["by", "scope", "still_queued"]),
     ("plan_updated", &["steps"]),
-    ("approval_requested", &["tool", "decision", "by"]),
-    ("approval_resolved", &["tool", "decision", "by"]),
+    ("approval_requested", &["tool", "name", "input", "always"]),
+    ("approval_resolved", &["tool", "decision", "by", "reason"]),
     ("compacted", &["messages", "tokens"]),
     ("run_finished", &["outcome", "error", "turns", "usage"]),
     ("agent_closed", &[]),
@@ -41,6 +41,7 @@ pub(crate) fn type_names() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use midturn_core::rules::compaction::Purpose;
     use midturn_core::rules::event::{Event, EventKind, Outcome, Place, Scope, VERSION};
     use midturn_core::rules::time::Micros;
 
@@ -58,7 +59,7 @@ mod tests {
             },
             EventKind::StopRequested { by: "user".into(), scope: Scope::Agent, still_queued: vec![] },
             EventKind::PlanUpdated { steps: vec![] },
-            EventKind::ModelStarted { call: 1, messages: 1 },
+            EventKind::ModelStarted { call: 1, messages: 1, purpose: Purpose::Summary },
         ];
         for kind in kinds {
             let name = kind.type_name();

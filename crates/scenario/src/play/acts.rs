@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use midturn_core::engine::{Coordinator, Message};
+use midturn_core::engine::{Approval, Coordinator, Message};
+use midturn_core::rules::approval::Answer;
 use midturn_core::rules::mail::Sender;
 use parking_lot::Mutex;
 
-use crate::scenario::{Act, Item, Send};
+use crate::scenario::{Act, Item, Says, Send};
 
 /// How many remarks are kept: they are for people who look for a mistake.
 const REMARKS: usize = 100;
@@ -68,8 +69,27 @@ impl Acting {
             Act::Withdraw { message, by } => {
                 coordinator.withdraw(by, message).await.map_err(in_words)?;
             }
+            Act::Answer { agent, tool, says } => {
+                let answer = self.answer(agent.as_str(), tool.as_str(), says)?;
+                coordinator.answer(agent.as_str(), tool.as_str(), answer).map_err(in_words)?;
+            }
         }
         Ok(())
+    }
+
+    /// What is said, with the rule that the request offers where the file names none.
+    fn answer(&self, agent: &str, tool: &str, says: &Says) -> Result<Answer, String> {
+        let open = || {
+            let open = self.coordinator.approvals().into_iter();
+            let is_it = |asked: &Approval| asked.agent.as_str() == agent && asked.tool.as_str() == tool;
+            open.into_iter().find(is_it).ok_or_else(|| format!("`{agent}` doesn't ask about the call `{tool}`"))
+        };
+        Ok(match says {
+            Says::Once => Answer::Once,
+            Says::Session(Some(rule)) => Answer::Session(rule.clone()),
+            Says::Session(None) => Answer::Session(open()?.always),
+            Says::Denied(reason) => Answer::No(reason.clone()),
+        })
     }
 
     /// An agent that is not spawned yet does nothing.
@@ -99,6 +119,7 @@ impl Acting {
 
 fn sender(act: &Act) -> &Sender {
     match act {
+        Act::Answer { .. } => &Sender::User,
         Act::Send(send) => &send.from,
         Act::Stop { by, .. }
         | Act::Supersede { by, .. }

@@ -67,7 +67,10 @@ fn fits(anchor: &Anchor, agent: &AgentName, event: &Event, call: u64) -> bool {
 
 fn has_id(event: &Event, id: &str, call: u64) -> bool {
     match &event.kind {
-        EventKind::ToolStarted { tool, .. } | EventKind::ToolFinished { tool, .. } => tool.as_str() == id,
+        EventKind::ToolStarted { tool, .. }
+        | EventKind::ToolFinished { tool, .. }
+        | EventKind::ApprovalRequested { tool, .. }
+        | EventKind::ApprovalResolved { tool, .. } => tool.as_str() == id,
         EventKind::MessageQueued { message, .. }
         | EventKind::MessageRefused { message, .. }
         | EventKind::MessageReturned { message, .. } => message.as_str() == id,
@@ -83,6 +86,7 @@ fn has_id(event: &Event, id: &str, call: u64) -> bool {
         | EventKind::AgentSpawned { .. }
         | EventKind::StopRequested { .. }
         | EventKind::PlanUpdated { .. }
+        | EventKind::Compacted { .. }
         | EventKind::AgentClosed {} => false,
     }
 }

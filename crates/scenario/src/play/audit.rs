@@ -1,6 +1,7 @@
 //! Reads every prompt on its way to the model and believes nothing: the invariants of
 //! semantics.md, section 10, in full and from the outside. The engine's own validator looks
-//! only at what is new; this one also compares all that was sent before.
+//! only at what is new; this one also compares all that was sent before, up to the last
+//! compaction, and holds every compaction against the request for its summary.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use midturn_core::engine::ports::{Model, ModelFactory, ModelFailure, Request};
+use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{Entry, Reply};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::validate::Validator;
@@ -22,8 +24,17 @@ pub(super) struct Audit {
 #[derive(Default)]
 struct Found {
     breaches: Vec<String>,
-    /// Each agent's last prompt.
-    prompts: HashMap<AgentName, Vec<Arc<Entry>>>,
+    /// What each agent was sent.
+    prompts: HashMap<AgentName, Sent>,
+}
+
+/// What an agent was sent since its last compaction.
+#[derive(Default)]
+struct Sent {
+    entries: Vec<Arc<Entry>>,
+    compactions: u64,
+    /// How many of the entries the last request for a summary held, since the last turn's.
+    summarised: Option<usize>,
 }
 
 impl Audit {
@@ -37,8 +48,8 @@ impl Audit {
         let mut breaches = std::mem::take(&mut found.breaches);
         let mut prompts: Vec<_> = found.prompts.drain().collect();
         prompts.sort_by(|(one, _), (other, _)| one.cmp(other));
-        for (agent, entries) in prompts {
-            let read = Validator::default().check(&entries);
+        for (agent, sent) in prompts {
+            let read = Validator::default().check(&sent.entries);
             breaches.extend(read.err().map(|breach| format!("{agent}: {breach}")));
         }
         breaches
@@ -73,17 +84,59 @@ impl Model for Audited {
 
 impl Audited {
     fn read(&self, request: &Request<'_>) {
-        let entries = request.entries;
         let mut found = self.found.lock();
         let sent = found.prompts.entry(self.agent.clone()).or_default();
-        let changed = sent.iter().zip(entries).any(|(old, new)| !Arc::ptr_eq(old, new) && old != new);
-        if changed || sent.len() > entries.len() {
-            let agent = &self.agent;
-            let breach =
-                format!("{agent}: invariant 6 is broken: call {} changes what was sent", request.call);
-            found.breaches.push(breach);
-        } else {
-            sent.extend(entries[sent.len()..].iter().cloned());
+        if let Err(what) = sent.read(request) {
+            let (agent, call) = (&self.agent, request.call);
+            found.breaches.push(format!("{agent}: {what} in call {call}"));
         }
     }
+}
+
+impl Sent {
+    fn read(&mut self, request: &Request<'_>) -> Result<(), String> {
+        if request.purpose == Purpose::Summary {
+            return self.summary(request);
+        }
+        if request.compactions != self.compactions {
+            self.compacted(request)?;
+        }
+        self.summarised = None;
+        if !begins_with(request.entries, &self.entries) {
+            return Err("invariant 6 is broken: what was sent is changed".to_owned());
+        }
+        self.entries.extend(request.entries[self.entries.len()..].iter().cloned());
+        Ok(())
+    }
+
+    /// It holds a part of what was sent, and the instruction.
+    fn summary(&mut self, request: &Request<'_>) -> Result<(), String> {
+        let read = Validator::default().check(request.entries);
+        read.map_err(|breach| breach.to_string())?;
+        let part = request.entries.split_last().map_or(&[][..], |(_, part)| part);
+        self.summarised = Some(part.len());
+        if begins_with(&self.entries, part) {
+            return Ok(());
+        }
+        Err("invariant 6 is broken: a summary is asked for of something else".to_owned())
+    }
+
+    /// The summary stands for what was asked for, and the rest is as it was.
+    fn compacted(&mut self, request: &Request<'_>) -> Result<(), String> {
+        let last = std::mem::replace(&mut self.compactions, request.compactions);
+        let sent = std::mem::take(&mut self.entries);
+        let Some(cut) = self.summarised.filter(|_| request.compactions == last + 1) else {
+            return Err("invariant 6 is broken: compacted without a summary".to_owned());
+        };
+        let kept = request.entries.get(1..).unwrap_or_default();
+        match sent.get(cut..) {
+            Some(rest) if begins_with(kept, rest) => Ok(()),
+            _ => Err("invariant 6 is broken: a compaction changes what it keeps".to_owned()),
+        }
+    }
+}
+
+fn begins_with(entries: &[Arc<Entry>], with: &[Arc<Entry>]) -> bool {
+    let same = |(one, other): (&Arc<Entry>, &Arc<Entry>)| Arc::ptr_eq(one, other) || one == other;
+    entries.len() >= with.len() && entries.iter().zip(with).all(same)
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use midturn_core::engine::ports::store::MemoryStore;
 use midturn_core::engine::ports::{Clock, ModelFactory, Phase, RealClock, Store, Workplace};
 use midturn_core::engine::scripted::{ScriptedModels, SimulatedTools};
-use midturn_core::engine::{Coordinator, Stuck, VirtualClock};
+use midturn_core::engine::{Attached, Coordinator, Stuck, VirtualClock};
 use midturn_core::rules::id::AgentName;
 use tokio::task::JoinSet;
 
@@ -125,7 +125,8 @@ pub fn play_kept(scenario: &Scenario, keeps: Keeps) -> Result<Played, Error> {
         // With a store that takes its time, the stage is set while the clock moves.
         let setting = async {
             let coordinator = stage::set(scenario, &witnesses, time.clone(), workplace, Some(keeps)).await?;
-            Ok::<_, Error>(start_items(scenario, &coordinator, &witnesses, &time))
+            let attached = attached(scenario, &coordinator);
+            Ok::<_, Error>((start_items(scenario, &coordinator, &witnesses, &time), attached))
         };
         driven(&clock, setting, || refused(scenario, "the store never answered")).await
     })?;
@@ -141,7 +142,7 @@ async fn driven<T>(
     lost: impl Fn() -> Error,
 ) -> Result<Result<(), Stuck>, Error> {
     tokio::pin!(setting);
-    let _items = tokio::select! {
+    let _while_it_lasts = tokio::select! {
         biased;
         set = &mut setting => set?,
         moved = clock.drive() => match moved {
@@ -150,6 +151,11 @@ async fn driven<T>(
         },
     };
     Ok(clock.drive().await)
+}
+
+/// Somebody who can answer, as long as it is kept.
+fn attached(scenario: &Scenario, coordinator: &Coordinator) -> Option<Attached> {
+    scenario.approvals.attached.then(|| coordinator.attach())
 }
 
 /// One task for each item. They are ended with the set that is returned.
@@ -195,6 +201,7 @@ fn play_real(scenario: &Scenario, workplace: real::Opened) -> Result<Played, Err
         let witnesses = Witnesses::new(scenario, &clock);
         let tools: Arc<dyn Workplace> = workplace.tools();
         let coordinator = stage::set(scenario, &witnesses, clock.clone(), tools, None).await?;
+        let _attached = attached(scenario, &coordinator);
         let mut items = start_items(scenario, &coordinator, &witnesses, &clock);
         until_nothing_happens(&coordinator, &witnesses.anchors, &mut items).await;
         coordinator.shutdown().await;

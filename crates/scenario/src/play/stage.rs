@@ -37,6 +37,7 @@ pub(super) async fn set(
     };
     let coordinator = builder
         .settings(settings(scenario, None))
+        .approvals(scenario.approvals.policy.clone())
         .clock(clock)
         .templates(Arc::new(Understudies::of(scenario)))
         .observer(witnesses.recorder.clone())

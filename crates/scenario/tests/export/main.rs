@@ -11,7 +11,7 @@ use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::time::Span;
 use midturn_scenario::export::{ExportError, scenario as export};
 use midturn_scenario::{check_text, replay_text};
-use recorded::{Recorded, is_unfinished, played, played_slowly, simulated};
+use recorded::{Recorded, is_beyond, is_unfinished, played, played_slowly, simulated};
 
 /// What has to agree: by agent, what became of its calls and runs, and of mail to it.
 type Facts = BTreeMap<String, String>;
@@ -33,6 +33,9 @@ fn facts(events: &[Event]) -> Facts {
             }
             EventKind::MessageReturned { message, reason } => {
                 facts.insert(format!("{agent}: message {message}"), format!("{reason:?}"));
+            }
+            EventKind::Compacted { messages, tokens } => {
+                facts.insert(format!("{agent}: compacted in {place}"), format!("{messages:?} {tokens:?}"));
             }
             EventKind::RunFinished { outcome, turns, .. } => {
                 facts.insert(
@@ -72,6 +75,7 @@ fn every_scenario_comes_back_from_its_export() {
         let text = match export(&session.journal, &session.events) {
             Ok(text) => text,
             Err(ExportError::Unfinished { .. }) if is_unfinished(&session.events) => continue,
+            Err(ExportError::NotThereYet(_)) if is_beyond(&session.events) => continue,
             Err(error) => {
                 told.push(format!("{}: {error}", path.display()));
                 continue;
@@ -119,6 +123,7 @@ fn a_session_of_a_slow_machine_checks_itself_when_it_is_replayed() {
                     failures.iter().map(|failure| failure.expected.clone()).collect()
                 }
                 Err(ExportError::Unfinished { .. }) if is_unfinished(&session.events) => Vec::new(),
+                Err(ExportError::NotThereYet(_)) if is_beyond(&session.events) => Vec::new(),
                 Err(error) => vec![error.to_string()],
             };
             if wrong != lost(&path, machine) {

@@ -158,3 +158,14 @@ pub(crate) fn is_unfinished(events: &[Event]) -> bool {
     count(|kind| matches!(kind, EventKind::RunStarted { .. }))
         > count(|kind| matches!(kind, EventKind::RunFinished { .. }))
 }
+
+/// Whether something happened that an export doesn't say yet: calls were denied, a person was
+/// asked, a conversation was compacted or was to be.
+pub(crate) fn is_beyond(events: &[Event]) -> bool {
+    events.iter().any(|event| match &event.kind {
+        EventKind::ApprovalRequested { .. } => true,
+        EventKind::ModelStarted { purpose, .. } => !purpose.is_turn(),
+        EventKind::ToolFinished { output, .. } => output.starts_with("[Denied: "),
+        _ => false,
+    })
+}

@@ -1,7 +1,9 @@
 //! The same events in the names of seed 004: `text`, `tool_call`, `tool_result`,
-//! `soft_interrupt_injected`, `interrupted`, `error`, `done`, each with its `stream_run_id`.
+//! `soft_interrupt_injected`, `interrupted`, `error`, `done`, each with its `stream_run_id`; and
+//! `approval_requested`, `approval_resolved`, which that seed does not have.
 
 use bytes::{Bytes, BytesMut};
+use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::InterruptReason;
 use midturn_core::rules::event::{Event, EventKind, Outcome};
 use serde::Deserialize;
@@ -14,6 +16,8 @@ use super::{Item, frame};
 pub(crate) struct SeedView {
     /// How many bytes of the reply's text.
     said: usize,
+    /// The call under way is for a summary.
+    is_apart: bool,
     /// That the run was interrupted for good.
     interrupted: bool,
     /// Who asked for a stop.
@@ -64,11 +68,15 @@ impl SeedView {
                 *self = Self::default();
                 None
             }
-            EventKind::ModelStarted { .. } | EventKind::ModelRetry { .. } => {
+            EventKind::ModelStarted { purpose, .. } => {
+                (self.said, self.is_apart) = (0, !purpose.is_turn());
+                None
+            }
+            EventKind::ModelRetry { .. } => {
                 self.said = 0;
                 None
             }
-            EventKind::ModelFinished { text, .. } => Some(self.rest(&text)),
+            EventKind::ModelFinished { text, purpose: Purpose::Turn, .. } => Some(self.rest(&text)),
             EventKind::ModelInterrupted { text, reason, .. } => Some(self.cut(&text, reason)),
             EventKind::ToolStarted { tool, name, input, .. } => {
                 Some(vec![("tool_call", json!({"id": tool, "name": name, "input": input}))])
@@ -78,6 +86,13 @@ impl SeedView {
                 let result =
                     json!({"id": tool, "name": name, "status": status, "output": output, "partial": partial});
                 Some(vec![("tool_result", result)])
+            }
+            EventKind::ApprovalRequested { tool, name, input, always } => {
+                let request = json!({"id": tool, "name": name, "input": input, "always": always});
+                Some(vec![("approval_requested", request)])
+            }
+            EventKind::ApprovalResolved { tool, decision, by, .. } => {
+                Some(vec![("approval_resolved", json!({"id": tool, "decision": decision, "by": by}))])
             }
             EventKind::MessageInjected { text, point, .. } => {
                 Some(vec![("soft_interrupt_injected", json!({"content": text, "point": point}))])
@@ -99,7 +114,8 @@ impl SeedView {
     }
 
     fn cut(&mut self, text: &str, reason: InterruptReason) -> Told {
-        let mut told = self.rest(text);
+        // What there was of a summary is said to nobody.
+        let mut told = if self.is_apart { Vec::new() } else { self.rest(text) };
         // After an urgent message, or an error that is retried, the run goes on.
         self.interrupted = !matches!(reason, InterruptReason::MessageInterrupt | InterruptReason::Error);
         told.push(("interrupted", json!({"reason": reason})));
@@ -148,4 +164,41 @@ fn with_run(run: u64, data: Value) -> String {
         fields.extend(data);
     }
     Value::Object(fields).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(view: &mut SeedView, kind: Value) -> Option<Vec<String>> {
+        let kind = serde_json::from_value(kind).unwrap();
+        Some(view.event(kind)?.into_iter().map(|(name, data)| format!("{name} {data}")).collect())
+    }
+
+    #[test]
+    fn a_summary_is_said_to_nobody() {
+        let asks =
+            |purpose: &str| json!({"type": "model_started", "call": 1, "messages": 1, "purpose": purpose});
+        let says = |purpose: &str| {
+            json!({"type": "model_finished", "stop_reason": "end_turn", "usage": {}, "text": "So far.",
+                "thinking": [], "tools": [], "purpose": purpose})
+        };
+        let cut = json!({"type": "model_interrupted", "reason": "message_interrupt", "text": "So",
+            "thinking": [], "partial_tokens": 1});
+        let mut view = SeedView::default();
+        for (kind, expected) in [
+            (asks("summary"), None),
+            (cut.clone(), Some(vec![r#"interrupted {"reason":"message_interrupt"}"#])),
+            (asks("summary"), None),
+            (says("summary"), None),
+            (asks("turn"), None),
+            (says("turn"), Some(vec![r#"text {"text":"So far."}"#])),
+            (asks("turn"), None),
+            (cut, Some(vec![r#"text {"text":"So"}"#, r#"interrupted {"reason":"message_interrupt"}"#])),
+        ] {
+            let told = event(&mut view, kind);
+            let expected = expected.map(|told| told.into_iter().map(str::to_owned).collect::<Vec<_>>());
+            assert_eq!(told, expected);
+        }
+    }
 }

@@ -22,6 +22,8 @@ pub(super) struct Agent {
     waiting: VecDeque<Waiting>,
     /// How many injected messages no whole reply has come after.
     unanswered: u64,
+    /// How many of its calls wait for a person's word.
+    asking: i64,
     stop: Option<Stop>,
     /// The last cut that a stop caused, and in which run.
     cut: Option<(RunId, Micros)>,
@@ -90,6 +92,25 @@ impl Agent {
     /// How many messages wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// A person is asked about one of its calls.
+    pub(super) fn asks(&mut self, figures: &Figures) {
+        self.asking += 1;
+        figures.approvals_open.inc();
+    }
+
+    /// A request ended. One of the process before this one was not counted.
+    pub(super) fn asks_less(&mut self, figures: &Figures) {
+        if self.asking > 0 {
+            self.asking -= 1;
+            figures.approvals_open.dec();
+        }
+    }
+
+    /// What a run that is over asked ends with it.
+    pub(super) fn asks_nothing(&mut self, figures: &Figures) {
+        figures.approvals_open.dec_by(std::mem::take(&mut self.asking));
     }
 
     /// A run begins: no earlier stop is still to come to an end.

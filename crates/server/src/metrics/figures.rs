@@ -11,7 +11,8 @@ use prometheus_client::registry::{Registry, Unit};
 use super::asked::Asked;
 use super::spread::Spread;
 use super::stats::{
-    AgentStats, CallStats, MessageStats, ModelStats, Quantiles, RunStats, Stats, StopStats, StoreStats,
+    AgentStats, ApprovalStats, CallStats, MessageStats, ModelStats, Quantiles, RunStats, Stats, StopStats,
+    StoreStats,
 };
 use super::words::{self, Label};
 
@@ -42,6 +43,9 @@ pub(super) struct Figures {
     message_wait_seconds: Spreads<2>,
     calls_cut_by_mail: Counters,
     tool_calls: Counters,
+    approvals: Counters,
+    pub(super) approvals_open: Gauge,
+    pub(super) compactions: Counter,
     pub(super) model_calls: Counter,
     pub(super) model_retries: Counter,
     tokens: Counters,
@@ -75,6 +79,9 @@ impl Default for Figures {
             message_wait_seconds: Family::new_with_constructor(Spread::of_waits),
             calls_cut_by_mail: zeros("how", [SKIPPED, INTERRUPTED]),
             tool_calls: zeros("status", words::STATUSES.map(words::status)),
+            approvals: zeros("decision", words::DECISIONS.map(words::decision)),
+            approvals_open: Gauge::default(),
+            compactions: Counter::default(),
             model_calls: Counter::default(),
             model_retries: Counter::default(),
             tokens: zeros("direction", [INPUT, OUTPUT]),
@@ -191,6 +198,10 @@ impl Figures {
         self.tool_calls.get_or_create(&[("status", status)]).inc();
     }
 
+    pub(super) fn approval(&self, decision: &'static str) {
+        self.approvals.get_or_create(&[("decision", decision)]).inc();
+    }
+
     pub(super) fn tokens(&self, input: u64, output: u64, cached: u64) {
         self.tokens.get_or_create(&[("direction", INPUT)]).inc_by(input);
         self.tokens.get_or_create(&[("direction", OUTPUT)]).inc_by(output);
@@ -211,6 +222,9 @@ impl Figures {
         to.register("runs_started", "Runs that began, by what began them", all.runs_started);
         to.register("runs_ended", "Runs that ended, by outcome", all.runs_ended);
         to.register("tool_calls", "Tool calls that ended, by status", all.tool_calls);
+        to.register("approvals", "Requests for a person's word, by what became of them", all.approvals);
+        to.register("approvals_open", "Requests that wait for a person now", all.approvals_open);
+        to.register("compactions", "Conversations whose older part was summarised", all.compactions);
         to.register("calls_cut_by_mail", "Tool calls that a message cost", all.calls_cut_by_mail);
         to.register("model_calls", "Model calls that began, retries included", all.model_calls);
         to.register("model_retries", "Model calls that were tried again", all.model_retries);
@@ -267,6 +281,10 @@ impl Figures {
             stops: self.stop_stats(),
             messages: self.message_stats(),
             calls: self.call_stats(),
+            approvals: ApprovalStats {
+                open: self.approvals_open.get(),
+                ended: each(&self.approvals, "decision", words::DECISIONS.map(words::decision)).collect(),
+            },
             model: self.model_stats(),
             store: StoreStats {
                 commit_seconds: self.store_commit_seconds.quantiles(),

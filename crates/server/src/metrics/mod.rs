@@ -25,7 +25,8 @@ use self::figures::Figures;
 use self::session::SessionFigures;
 
 pub use self::stats::{
-    AgentStats, CallStats, MessageStats, ModelStats, Quantiles, RunStats, Stats, StopStats, StoreStats,
+    AgentStats, ApprovalStats, CallStats, MessageStats, ModelStats, Quantiles, RunStats, Stats, StopStats,
+    StoreStats,
 };
 
 /// What [`Metrics::prometheus`] is, for the header `Content-Type`.

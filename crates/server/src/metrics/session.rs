@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use midturn_core::engine::ports::{Observer, SessionJournal};
+use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{InterruptReason, ToolStatus};
 use midturn_core::rules::event::{Event, EventKind, Place};
 use midturn_core::rules::id::{AgentName, MessageId, RunId};
@@ -104,6 +105,7 @@ impl Drop for SessionFigures {
         let known = self.known.get_mut();
         for agent in known.agents.values_mut() {
             agent.does(Doing::Nothing, &self.figures);
+            agent.asks_nothing(&self.figures);
         }
         known.leave(known.waiting, &self.figures);
         self.figures.sessions.dec();
@@ -167,7 +169,12 @@ fn count(figures: &Figures, kind: &EventKind) {
         }
         EventKind::MessageReturned { reason, .. } => figures.returned(words::returned(*reason)),
         EventKind::StopRequested { by, .. } => figures.stop(words::stopper(by)),
+        EventKind::ApprovalResolved { decision, .. } => figures.approval(words::decision(*decision)),
+        EventKind::Compacted { .. } => {
+            figures.compactions.inc();
+        }
         EventKind::SessionStarted { .. }
+        | EventKind::ApprovalRequested { .. }
         | EventKind::AgentSpawned { .. }
         | EventKind::ToolStarted { .. }
         | EventKind::PlanUpdated { .. }
@@ -199,7 +206,7 @@ impl Now<'_> {
             EventKind::ModelStarted { .. } | EventKind::ToolStarted { .. } => {
                 agent.does(Doing::Working, self.figures);
             }
-            EventKind::ModelFinished { .. } => {
+            EventKind::ModelFinished { purpose: Purpose::Turn, .. } => {
                 self.figures.messages_answered.inc_by(agent.answered());
             }
             EventKind::ModelInterrupted { reason, .. } if is_stop(*reason) => agent.cut(self.run(), self.t),
@@ -212,20 +219,27 @@ impl Now<'_> {
             }
             EventKind::MessageReturned { message, .. } => return usize::from(agent.leaves(message)),
             EventKind::StopRequested { by, .. } => agent.stopping(self.run(), by, self.t, self.figures),
+            EventKind::ApprovalRequested { .. } => agent.asks(self.figures),
+            EventKind::ApprovalResolved { .. } => agent.asks_less(self.figures),
             EventKind::RunFinished { outcome, .. } => {
+                agent.asks_nothing(self.figures);
                 agent.ends(self.run(), *outcome, self.t, self.figures);
                 agent.does(Doing::Resting, self.figures);
             }
             EventKind::AgentClosed {} => {
                 agent.does(Doing::Nothing, self.figures);
+                agent.asks_nothing(self.figures);
                 // What was known of it but its name is of no use any more.
                 return std::mem::take(agent).waiting();
             }
-            EventKind::ModelInterrupted { .. }
+            // A summary answers nobody.
+            EventKind::ModelFinished { purpose: Purpose::Summary, .. }
+            | EventKind::ModelInterrupted { .. }
             | EventKind::ModelRetry { .. }
             | EventKind::ToolFinished { .. }
             | EventKind::MessageRefused { .. }
             | EventKind::PlanUpdated { .. }
+            | EventKind::Compacted { .. }
             | EventKind::SessionStarted { .. } => {}
         }
         0

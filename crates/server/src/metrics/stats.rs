@@ -21,6 +21,8 @@ pub struct Stats {
     pub messages: MessageStats,
     /// Tool calls that ended, by status, those cut by mail among them.
     pub calls: CallStats,
+    /// Requests for a person's word.
+    pub approvals: ApprovalStats,
     /// Model calls.
     pub model: ModelStats,
     /// The store.
@@ -99,6 +101,16 @@ pub struct CallStats {
     pub skipped_by_mail: u64,
     /// Interrupted by a message.
     pub interrupted_by_mail: u64,
+}
+
+/// Requests for a person's word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ApprovalStats {
+    /// That wait now.
+    pub open: i64,
+    /// Ended, by decision.
+    #[schema(value_type = std::collections::HashMap<String, u64>)]
+    pub ended: BTreeMap<&'static str, u64>,
 }
 
 /// Model calls.

@@ -2,6 +2,7 @@
 //! own enums, so that no name, id or text of a session can ever become one: a label with
 //! unbounded values would cost the memory of whoever scrapes.
 
+use midturn_core::rules::approval::Decision;
 use midturn_core::rules::conversation::{InterruptReason, ToolStatus};
 use midturn_core::rules::event::{Outcome, Trigger};
 use midturn_core::rules::mail::{Refusal, ReturnReason};
@@ -42,6 +43,10 @@ pub(super) const RETURNS: [ReturnReason; 6] = [
     ReturnReason::Superseded,
     ReturnReason::Error,
 ];
+
+/// All decisions on requests for a person's word.
+pub(super) const DECISIONS: [Decision; 4] =
+    [Decision::Once, Decision::Session, Decision::Denied, Decision::NotAnswered];
 
 /// The codes of refusals (semantics.md, section 8), and one for what is none of them.
 pub(super) fn refusals() -> impl Iterator<Item = &'static str> {
@@ -95,6 +100,15 @@ pub(super) fn returned(reason: ReturnReason) -> &'static str {
         ReturnReason::Withdrawn => "withdrawn",
         ReturnReason::Superseded => "superseded",
         ReturnReason::Error => "error",
+    }
+}
+
+pub(super) fn decision(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Once => "once",
+        Decision::Session => "session",
+        Decision::Denied => "denied",
+        Decision::NotAnswered => "not_answered",
     }
 }
 

@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use midturn_core::engine::Attached;
 use midturn_core::rules::id::AgentName;
 
 use super::agents::existing;
@@ -15,6 +16,7 @@ use crate::extract::{Path, Query};
 use crate::feed::{Reader, Source, View};
 use crate::metrics::Metrics;
 use crate::problem::Refused;
+use crate::security::Asker;
 use crate::serve::Peer;
 use crate::wire::problem::Unanswered;
 use crate::wire::work::{EventsQuery, StreamQuery, parse_number};
@@ -35,15 +37,18 @@ pub(super) async fn session(
     Path(path): Path<SessionPath>,
     Query(query): Query<EventsQuery>,
     Extension(peer): Extension<Peer>,
+    asker: Asker,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
     let named = app.named(&path.session)?;
     let after = after(&headers, query.after)?;
+    let attached = attached(&named, &asker, query.answers.unwrap_or_default())?;
     let agent = match query.agent {
         Some(agent) => Some(existing(&app, &AgentPath { session: path.session, agent }).await?.1),
         None => None,
     };
-    stream(&app, &peer, named, agent, View::Events, after).await
+    let reading = Reading { named, agent, view: View::Events, after, attached };
+    stream(&app, &peer, reading).await
 }
 
 /// The runs of one agent, in seed 004's names: `text`, `tool_call`, `tool_result`, `soft_interrupt_injected`,
@@ -68,7 +73,8 @@ pub(super) async fn run(
     let named = app.named(&path.session)?;
     let after = after(&headers, query.after)?;
     let (_, agent) = existing(&app, &path).await?;
-    stream(&app, &peer, named, Some(agent), View::seed(), after).await
+    let reading = Reading { named, agent: Some(agent), view: View::seed(), after, attached: None };
+    stream(&app, &peer, reading).await
 }
 
 /// The number after which a client goes on. The header is newer than what it was begun with.
@@ -79,14 +85,30 @@ fn after(headers: &HeaderMap, query: Option<u64>) -> Result<Option<u64>, Refused
     number.map(Some).ok_or_else(wrong)
 }
 
-async fn stream(
-    app: &Arc<App>,
-    peer: &Peer,
+/// Attaches who says that they answer requests, for as long as what it gives is kept. In a
+/// session that is only stored nobody asks.
+fn attached(named: &Named, asker: &Asker, answers: bool) -> Result<Option<Attached>, Refused> {
+    if !answers {
+        return Ok(None);
+    }
+    asker.must_be_a_person()?;
+    Ok(match named {
+        Named::Live(live) => Some(live.coordinator.attach()),
+        Named::Stored(_) => None,
+    })
+}
+
+/// What is read, and by whom.
+struct Reading {
     named: Named,
     agent: Option<AgentName>,
     view: View,
     after: Option<u64>,
-) -> Result<Response, Refused> {
+    attached: Option<Attached>,
+}
+
+async fn stream(app: &Arc<App>, peer: &Peer, reading: Reading) -> Result<Response, Refused> {
+    let Reading { named, agent, view, after, attached } = reading;
     let (source, session) = match named {
         Named::Live(live) => (Source::Live(live.feed.clone()), live.record.id.clone()),
         Named::Stored(id) => {
@@ -94,7 +116,8 @@ async fn stream(
             (Source::Stored(summary.last_seq), summary.record.id)
         }
     };
-    let held = (app.stream()?, Counted::new(app.metrics.clone()));
+    // All of it is let go when the client is: whoever left answers nothing.
+    let held = (attached, app.stream()?, Counted::new(app.metrics.clone()));
     peer.is_a_stream_now();
     let shutdown = app.shutdown.clone();
     let reader = Reader { source, archive: app.host.archive(), session, agent, view, shutdown };

@@ -1,6 +1,7 @@
 //! The routes, and the document that describes them, made of the same code.
 
 mod agents;
+mod approvals;
 mod events;
 mod messages;
 mod process;
@@ -41,6 +42,21 @@ struct AgentPath {
     /// Its name.
     #[param(min_length = 1)]
     agent: String,
+}
+
+/// A call in the path.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+struct CallPath {
+    /// The session's id, or `current`: the session that began last among those that live.
+    #[param(min_length = 1)]
+    session: String,
+    /// The agent's name.
+    #[param(min_length = 1)]
+    agent: String,
+    /// The call's id.
+    #[param(min_length = 1)]
+    tool: String,
 }
 
 /// A message in the path.
@@ -88,6 +104,8 @@ fn described() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(agents::one))
         .routes(routes!(agents::conversation))
         .routes(routes!(agents::plan))
+        .routes(routes!(approvals::list))
+        .routes(routes!(approvals::answer))
         .routes(routes!(work::diff))
         .routes(routes!(work::merge))
         .routes(routes!(work::stop))

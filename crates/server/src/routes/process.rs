@@ -20,6 +20,7 @@ pub(super) async fn health(State(app): State<Arc<App>>) -> Json<Health> {
         pid: std::process::id(),
         sessions: app.host.live().len(),
         store: app.host.store_name(),
+        safety: app.host.safety(),
     })
 }
 

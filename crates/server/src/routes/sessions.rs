@@ -1,18 +1,24 @@
 //! Sessions: listed, begun, taken up, shut down.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use midturn_core::engine::Attached;
 use midturn_core::rules::id::SessionId;
 
 use super::SessionPath;
 use crate::app::{App, Named};
 use crate::extract::{Change, Json, Path};
 use crate::problem::Refused;
+use crate::security::Asker;
 use crate::wire::problem::{Unanswered, Unchanged};
-use crate::wire::session::{NewSession, Resumed, Session, Sessions};
+use crate::wire::session::{NewSession, Resume, Resumed, Session, Sessions};
 use crate::wire::work::{Empty, Stopped};
+
+/// So long who said that they follow a session next may take to do so.
+const COMES: Duration = Duration::from_secs(10);
 
 /// The sessions: those that live, and those that are only stored.
 #[utoipa::path(get, path = "/v1/sessions", responses((status = 200, body = Sessions), Unanswered))]
@@ -35,6 +41,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Json<Sessions>, 
 )]
 pub(super) async fn begin(
     State(app): State<Arc<App>>,
+    asker: Asker,
     Change(session): Change<NewSession>,
 ) -> Result<(StatusCode, Json<Session>), Refused> {
     if session.task.0.trim().is_empty() {
@@ -48,9 +55,13 @@ pub(super) async fn begin(
     if session.folder.as_ref().is_some_and(is_relative) {
         return Err(Refused::bad_request("`folder`: give an absolute path"));
     }
+    if session.answers {
+        asker.must_be_a_person()?;
+    }
     let host = app.host.clone();
-    let live = app.whole(async move { Ok(host.begin(session.into()).await?) }).await?;
-    Ok((StatusCode::CREATED, Json(Session::from(&live))))
+    let entered = app.whole(async move { Ok(host.begin(session.into()).await?) }).await?;
+    hold(&app, entered.attached);
+    Ok((StatusCode::CREATED, Json(Session::from(&entered.live))))
 }
 
 /// A session.
@@ -75,14 +86,18 @@ pub(super) async fn one(
     post,
     path = "/v1/sessions/{session}/resume",
     params(SessionPath),
-    request_body = Empty,
+    request_body = Resume,
     responses((status = 200, body = Resumed), Unchanged)
 )]
 pub(super) async fn resume(
     State(app): State<Arc<App>>,
     Path(path): Path<SessionPath>,
-    Change(Empty {}): Change<Empty>,
+    asker: Asker,
+    Change(Resume { answers }): Change<Resume>,
 ) -> Result<Json<Resumed>, Refused> {
+    if answers {
+        asker.must_be_a_person()?;
+    }
     let id: SessionId = match app.named(&path.session)? {
         Named::Live(live) => {
             let detail = format!("the session `{}` lives already; write to its agents", live.record.id);
@@ -91,8 +106,20 @@ pub(super) async fn resume(
         Named::Stored(id) => app.summary(&id).await?.record.id,
     };
     let host = app.host.clone();
-    let (_, names) = app.whole(async move { Ok(host.resume(&id).await?) }).await?;
-    Ok(Json(Resumed { resumed: names.iter().map(ToString::to_string).collect() }))
+    let entered = app.whole(async move { Ok(host.resume(&id, answers).await?) }).await?;
+    hold(&app, entered.attached);
+    Ok(Json(Resumed { resumed: entered.working.iter().map(ToString::to_string).collect() }))
+}
+
+/// Whoever is about to follow a session counts as there until its stream can have come.
+fn hold(app: &App, attached: Option<Arc<Attached>>) {
+    let Some(attached) = attached else { return };
+    let shutdown = app.shutdown.clone();
+    app.tasks.spawn(async move {
+        // Either way it is over: in time its own stream holds it.
+        let _ = tokio::time::timeout(COMES, shutdown.cancelled()).await;
+        drop(attached);
+    });
 }
 
 /// Stops all agents of a session and waits until their calls have ended.

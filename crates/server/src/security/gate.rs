@@ -18,6 +18,17 @@ use crate::serve::Peer;
 #[derive(Clone, Debug)]
 pub(crate) struct Asker(pub(crate) Sender);
 
+impl Asker {
+    /// Refuses who is an agent: its word approves nothing (semantics.md, section 9).
+    pub(crate) fn must_be_a_person(&self) -> Result<(), Refused> {
+        if self.0 == Sender::User {
+            return Ok(());
+        }
+        let detail = "only a person answers requests: this token is an agent's";
+        Err(Refused::new(StatusCode::FORBIDDEN, "not_allowed", detail))
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for Asker {
     type Rejection = Refused;
 

@@ -82,7 +82,7 @@ pub enum State {
 /// Something under way.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Activity {
-    /// A model call or a tool call.
+    /// A model call, a tool call, or the wait for a person's word on one.
     pub what: What,
     /// The number of the model call.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,6 +109,8 @@ pub enum What {
     Model,
     /// A tool call.
     Tool,
+    /// A tool call that a person is asked about.
+    Approval,
 }
 
 /// The end of a run.
@@ -243,15 +245,14 @@ impl From<Standing> for State {
 impl From<engine::Activity> for Activity {
     fn from(activity: engine::Activity) -> Self {
         let since = activity.since;
-        match activity.what {
+        let (what, id, name) = match activity.what {
             ActivityKind::Model(call) => {
-                Self { what: What::Model, call: Some(call), tool: None, name: None, since }
+                return Self { what: What::Model, call: Some(call), tool: None, name: None, since };
             }
-            ActivityKind::Tool { id, name } => {
-                let (tool, name) = (Some(id.to_string()), Some(name.to_string()));
-                Self { what: What::Tool, call: None, tool, name, since }
-            }
-        }
+            ActivityKind::Tool { id, name } => (What::Tool, id, name),
+            ActivityKind::Approval { id, name } => (What::Approval, id, name),
+        };
+        Self { what, call: None, tool: Some(id.to_string()), name: Some(name.to_string()), since }
     }
 }
 
@@ -346,7 +347,8 @@ pub struct ChatMessage {
     pub run: u64,
     /// `user`, `assistant` or `tool`.
     pub role: String,
-    /// `user`, `assistant`, `assistant_interrupted`, `tool_result` or `tool_partial`.
+    /// `user`, `assistant`, `assistant_interrupted`, `summary`, `summary_unused`, `tool_result` or
+    /// `tool_partial`.
     pub message_type: String,
     /// The text.
     pub content: String,

@@ -2,6 +2,7 @@
 //! types look like is nobody's business outside. Only the vocabulary of events is shared.
 
 pub mod agent;
+pub mod approval;
 pub mod message;
 pub mod problem;
 pub mod process;

@@ -71,7 +71,7 @@ pub(crate) enum Unchanged {
     /// `slow_body`.
     #[response(status = 408, content_type = "application/problem+json")]
     Slow(#[to_schema] Problem),
-    /// `duplicate_id`, `stale_run`, `too_late`, `not_live`, `already_live`, `no_branch`, `git_failed`, and what the process says.
+    /// `duplicate_id`, `stale_run`, `too_late`, `not_asked`, `not_live`, `already_live`, `no_branch`, `git_failed`, and what the process says.
     #[response(status = 409, content_type = "application/problem+json")]
     Conflict(#[to_schema] Problem),
     /// `body_too_large`.
@@ -83,7 +83,7 @@ pub(crate) enum Unchanged {
     /// `wrong_host`.
     #[response(status = 421, content_type = "application/problem+json")]
     Misdirected(#[to_schema] Problem),
-    /// `bad_request`, `empty`, `too_large`, `invalid_name`, `no_parent`, `to_self`.
+    /// `bad_request`, `bad_rule`, `empty`, `too_large`, `invalid_name`, `no_parent`, `to_self`.
     #[response(status = 422, content_type = "application/problem+json")]
     Unprocessable(#[to_schema] Problem),
     /// `too_many_requests`, `mailbox_full`, `urgent_rate`.

@@ -14,4 +14,6 @@ pub struct Health {
     pub sessions: usize,
     /// Its store.
     pub store: String,
+    /// What agents may do unasked and what holds their commands, in a line for people.
+    pub safety: String,
 }

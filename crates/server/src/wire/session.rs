@@ -97,6 +97,19 @@ pub struct NewSession {
     /// Settings over the configured ones, each `KEY=VALUE`.
     #[serde(default)]
     pub set: Vec<Text>,
+    /// Whether whoever asks for it follows its events with `answers=true` next: agents ask from
+    /// their first call on.
+    #[serde(default)]
+    pub answers: bool,
+}
+
+/// How a session is taken up.
+#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resume {
+    /// Whether whoever takes it up follows its events with `answers=true` next.
+    #[serde(default)]
+    pub answers: bool,
 }
 
 impl From<NewSession> for host::NewSession {
@@ -106,6 +119,7 @@ impl From<NewSession> for host::NewSession {
             folder: wire.folder.map(|folder| folder.0.into()),
             model: wire.model.map(|model| model.0),
             set: wire.set.into_iter().map(|set| set.0).collect(),
+            attended: wire.answers,
         }
     }
 }

@@ -170,6 +170,9 @@ pub struct EventsQuery {
     #[serde(default, deserialize_with = "number")]
     #[param(value_type = Option<Number>, nullable = false)]
     pub after: Option<u64>,
+    /// Whether somebody reads it who answers requests: then agents ask while the stream is open.
+    #[param(nullable = false)]
+    pub answers: Option<bool>,
 }
 
 /// From where on.

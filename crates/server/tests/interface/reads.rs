@@ -13,6 +13,7 @@ async fn health_and_sessions_say_what_there_is() {
     rig.archive.add(record("old", "an old task"));
     let health = rig.get("/v1/health").await.json();
     assert_eq!((&health["sessions"], &health["store"]), (&json!(1), &json!("memory")));
+    assert_eq!(health["safety"], "mode auto; sandbox: none");
     let sessions = rig.get("/v1/sessions").await.json();
     let brief: Vec<_> = sessions["sessions"]
         .as_array()
@@ -46,7 +47,9 @@ async fn a_session_that_is_only_stored_is_read_and_not_changed() {
     let rig = Rig::start().await;
     // What lived is now only stored.
     rig.host.live.lock().clear();
-    for path in ["", "/agents", "/agents/lead", "/agents/lead/plan", "/agents/lead/conversation"] {
+    for path in
+        ["", "/approvals", "/agents", "/agents/lead", "/agents/lead/plan", "/agents/lead/conversation"]
+    {
         let answer = rig.get(&format!("/v1/sessions/s1{path}")).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.json());
     }
@@ -54,6 +57,7 @@ async fn a_session_that_is_only_stored_is_read_and_not_changed() {
     for (path, body) in [
         ("/agents/lead/messages", r#"{"text": "a"}"#),
         ("/agents/lead/stop", "{}"),
+        ("/agents/lead/approvals/c1", r#"{"decision": "once"}"#),
         ("/agents", r#"{"name": "a"}"#),
         ("/messages/m1/withdraw", "{}"),
         ("/shutdown", "{}"),
@@ -84,7 +88,7 @@ async fn the_document_describes_every_route_with_its_errors() {
     let served = rig.get("/v1/openapi.json").await.json();
     assert_eq!(served["openapi"], "3.1.0");
     let paths = served["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 25, "{:?}", paths.keys());
+    assert_eq!(paths.len(), 27, "{:?}", paths.keys());
     for (path, methods) in paths {
         for (method, operation) in methods.as_object().unwrap() {
             let responses = operation["responses"].as_object().unwrap();

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use midturn_core::engine::ports::Observer;
+use midturn_core::rules::approval::Decision;
+use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{InterruptReason, ToolStatus, Usage};
 use midturn_core::rules::event::{
     CallRef, Event, EventKind, LiveEvent, LiveKind, Outcome, Place, Scope, Trigger, VERSION,
@@ -70,7 +72,7 @@ impl Stage {
 }
 
 fn model_started() -> EventKind {
-    EventKind::ModelStarted { call: 1, messages: 1 }
+    EventKind::ModelStarted { call: 1, messages: 1, purpose: Purpose::Turn }
 }
 
 fn text(text: &str) -> LiveKind {
@@ -223,6 +225,7 @@ fn finished(text: &str) -> EventKind {
         text: text.to_owned(),
         thinking: Vec::new(),
         tools: vec![CallRef { id: CallId::new("t1"), name: "read".into() }],
+        purpose: Purpose::Turn,
     }
 }
 
@@ -233,6 +236,18 @@ fn whole_run() -> Vec<EventKind> {
         EventKind::RunStarted { trigger: Trigger::Prompt },
         model_started(),
         finished("I read."),
+        EventKind::ApprovalRequested {
+            tool: call().0,
+            name: call().1,
+            input: json!({"path": "a"}),
+            always: "read".into(),
+        },
+        EventKind::ApprovalResolved {
+            tool: call().0,
+            decision: Decision::Once,
+            by: "user".to_owned(),
+            reason: None,
+        },
         EventKind::ToolStarted { tool: call().0, name: call().1, input: json!({"path": "a"}), batch: 1 },
         EventKind::ToolFinished {
             tool: call().0,
@@ -275,6 +290,11 @@ async fn the_stream_of_a_run_speaks_seed_004_s_names() {
     let brief: Vec<(&str, Value)> = told.iter().map(|told| (told.name.as_str(), told.json())).collect();
     let expected = [
         ("text", json!({"stream_run_id": 1, "text": "I read."})),
+        (
+            "approval_requested",
+            json!({"stream_run_id": 1, "id": "t1", "name": "read", "input": {"path": "a"}, "always": "read"}),
+        ),
+        ("approval_resolved", json!({"stream_run_id": 1, "id": "t1", "decision": "once", "by": "user"})),
         ("tool_call", json!({"stream_run_id": 1, "id": "t1", "name": "read", "input": {"path": "a"}})),
         (
             "tool_result",
@@ -289,7 +309,7 @@ async fn the_stream_of_a_run_speaks_seed_004_s_names() {
         ("done", json!({"stream_run_id": 1, "outcome": "stopped"})),
     ];
     assert_eq!(brief, expected);
-    assert_eq!(ids(&told), [5, 7, 9, 11, 15, 17]);
+    assert_eq!(ids(&told), [5, 7, 9, 11, 13, 15, 19, 21]);
     // The same again, from the archive's words.
     let mut again = stage.rig.events(STREAM, "Last-Event-ID: 0\r\n").await;
     assert_eq!(again.next(told.len()).await, told);

@@ -7,9 +7,10 @@ use midturn_core::engine::ports::archive::SessionRecord;
 use midturn_core::engine::ports::{Archive, RealClock};
 use midturn_core::engine::scripted::{ScriptedModels, Scripts, SimulatedTools};
 use midturn_core::engine::{AgentSpec, Coordinator, SpawnError};
+use midturn_core::rules::approval::Policy;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::mail::Role;
-use midturn_server::{Feed, Host, HostError, Live, NewAgent, NewSession};
+use midturn_server::{Entered, Feed, Host, HostError, Live, NewAgent, NewSession};
 use parking_lot::Mutex;
 
 use super::archive::Memory;
@@ -20,6 +21,8 @@ pub struct TestHost {
     pub archive: Arc<Memory>,
     pub live: Mutex<Vec<Live>>,
     pub scripts: Scripts,
+    /// What sessions that begin from now on may do unasked.
+    pub policy: Mutex<Policy>,
 }
 
 /// The record of a session of that id.
@@ -35,18 +38,25 @@ pub fn record(id: &str, title: &str) -> SessionRecord {
 
 impl TestHost {
     pub fn new(archive: Arc<Memory>, scripts: Scripts) -> Self {
-        Self { archive, live: Mutex::default(), scripts }
+        Self { archive, live: Mutex::default(), scripts, policy: Mutex::default() }
     }
 
     /// A session with an idle lead and an idle worker below it.
     pub async fn start_session(&self, id: &str) -> Live {
+        let policy = self.policy.lock().clone();
+        self.start_with(id, policy).await
+    }
+
+    /// The same, where not everything runs unasked.
+    pub async fn start_with(&self, id: &str, policy: Policy) -> Live {
         let store = self.archive.add(record(id, "a task"));
         let feed = Arc::new(Feed::default());
         let clock = Arc::new(RealClock::start());
         let models = Arc::new(ScriptedModels::new(clock.clone(), self.scripts.clone()));
         let tools = Arc::new(SimulatedTools::new(clock.clone(), self.scripts.clone()));
         let builder = Coordinator::builder(models, tools).session(SessionId::new(id)).clock(clock);
-        let coordinator = builder.store(store).observer(feed.clone()).start().await.unwrap();
+        let coordinator =
+            builder.approvals(policy).store(store).observer(feed.clone()).start().await.unwrap();
         let lead = AgentSpec { role: Role::Lead, ..AgentSpec::new(name("lead"), "scripted") };
         let worker = AgentSpec { parent: Some(name("lead")), ..AgentSpec::new(name("worker"), "scripted") };
         coordinator.spawn_agent(lead).await.unwrap();
@@ -72,15 +82,17 @@ impl Host for TestHost {
         self.live.lock().iter().find(|live| live.record.id.as_str() == id).cloned()
     }
 
-    async fn begin(&self, session: NewSession) -> Result<Live, HostError> {
+    async fn begin(&self, session: NewSession) -> Result<Entered, HostError> {
         if session.model.is_some() {
             return Err(HostError::Invalid("there is only the scripted model; leave `model` out".to_owned()));
         }
         let number = self.live.lock().len() + 1;
-        Ok(self.start_session(&format!("s{number}")).await)
+        let live = self.start_session(&format!("s{number}")).await;
+        let attached = session.attended.then(|| Arc::new(live.coordinator.attach()));
+        Ok(Entered { live, working: Vec::new(), attached })
     }
 
-    async fn resume(&self, session: &SessionId) -> Result<(Live, Vec<AgentName>), HostError> {
+    async fn resume(&self, session: &SessionId, _: bool) -> Result<Entered, HostError> {
         let text = format!("`{session}` can't be taken up here: its models are gone");
         Err(HostError::Conflict { code: "not_resumable", text })
     }
@@ -106,5 +118,9 @@ impl Host for TestHost {
 
     fn store_name(&self) -> String {
         "memory".to_owned()
+    }
+
+    fn safety(&self) -> String {
+        "mode auto; sandbox: none".to_owned()
     }
 }

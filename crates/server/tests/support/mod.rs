@@ -10,10 +10,11 @@ pub mod host;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use midturn_core::engine::scripted::{ScriptedReply, Scripts};
+use midturn_core::engine::scripted::{ScriptedCall, ScriptedReply, Scripts};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::time::Span;
 use midturn_server::{Bounds, Host, Interface, Listen, Metrics, Token, Tokens};
+use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -26,13 +27,16 @@ pub fn name(text: &str) -> AgentName {
     AgentName::new(text).unwrap()
 }
 
-/// `lead` answers at once, again and again; `worker` never comes to an end by itself.
+/// `lead` answers at once, again and again; `worker` never comes to an end by itself; `asker`
+/// runs one command after the other, each the call `c1`.
 pub fn scripts() -> Scripts {
     let quick = (0..512).map(|n| ScriptedReply::says(format!("answer {n}"))).collect::<Vec<_>>();
     let endless =
         (0..512).map(|_| ScriptedReply { takes: Span::secs(36_000), ..ScriptedReply::says("late") });
     let endless = endless.collect::<Vec<_>>();
-    [(name("lead"), quick.into()), (name("worker"), endless.into())].into()
+    let run = || ScriptedReply::calls(ScriptedCall::new("c1", "bash", json!({"command": "cargo test"})));
+    let asks = (0..512).map(|_| run()).collect::<Vec<_>>();
+    [(name("lead"), quick.into()), (name("worker"), endless.into()), (name("asker"), asks.into())].into()
 }
 
 /// An interface that is served.

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use midturn_core::engine::ports::Transaction;
 use midturn_core::engine::ports::store::Row;
+use midturn_core::rules::compaction::Compaction;
 use midturn_core::rules::conversation::{
     Block, Injected, InterruptReason, MessageKey, Opaque, Partial, Reply, StopReason, Thinking, ToolResult,
     ToolStatus, ToolUse, Usage,
 };
+use midturn_core::rules::event::Sizes;
 use midturn_core::rules::id::{CallId, MessageId};
 use midturn_core::rules::mail::{Point, Sender};
 use midturn_core::rules::record::Line;
@@ -38,12 +40,12 @@ fn keys(text: &str) -> Arc<[MessageKey]> {
     from.into_iter().map(|from| MessageKey { from, id: MessageId::new(text) }).collect()
 }
 
-fn reply(text: &str, input: Value, stop_reason: StopReason) -> Line {
+fn reply(text: &str, input: Value, stop_reason: StopReason) -> Arc<Reply> {
     let thinking = |replay: Option<&str>| {
         let replay = replay.map(|json| Opaque(json.into()));
         Block::Thinking(Thinking { text: text.to_owned(), replay })
     };
-    Line::Reply(Arc::new(Reply {
+    Arc::new(Reply {
         blocks: vec![
             thinking(Some(text)),
             Block::Text(text.to_owned()),
@@ -55,7 +57,7 @@ fn reply(text: &str, input: Value, stop_reason: StopReason) -> Line {
         ],
         stop_reason,
         usage: Usage { input: u64::MAX, output: 2, cached: 1 },
-    }))
+    })
 }
 
 fn lines(text: &str) -> Vec<Line> {
@@ -76,8 +78,8 @@ fn lines(text: &str) -> Vec<Line> {
         Line::Alone(injected(), Point::B),
         Line::Alone(Injected::prompt(text), Point::Start),
         Line::Beside(injected(), Point::D),
-        reply(text, input, StopReason::ToolUse),
-        reply(text, json!({}), StopReason::Other(text.to_owned())),
+        Line::Reply(reply(text, input, StopReason::ToolUse)),
+        Line::Reply(reply(text, json!({}), StopReason::Other(text.to_owned()))),
         Line::Reply(Arc::default()),
         Line::Interrupted(Arc::new(Partial {
             text: text.to_owned(),
@@ -94,6 +96,14 @@ fn lines(text: &str) -> Vec<Line> {
         result(ToolStatus::Skipped, Arc::default()),
         result(ToolStatus::Stopped, Arc::default()),
         result(ToolStatus::Unknown, Arc::default()),
+        Line::Unused(reply(text, json!({}), StopReason::MaxTokens)),
+        Line::Compacted(Arc::new(Compaction {
+            summary: text.into(),
+            usage: Usage { input: 1, output: u64::MAX, cached: 0 },
+            kept: 3,
+            messages: Sizes { before: 12, after: 4 },
+            tokens: Sizes { before: u64::MAX, after: 0 },
+        })),
     ]
 }
 
@@ -152,7 +162,7 @@ pub(crate) async fn any_line_comes_back_byte_for_byte(given: Given<'_>) {
     });
     let line = (text, input).prop_map(|(text, input)| {
         let mut all = lines(&text);
-        all.push(reply(&text, input, StopReason::EndTurn));
+        all.push(Line::Reply(reply(&text, input, StopReason::EndTurn)));
         all
     });
     let mut runner = TestRunner::deterministic();
@@ -175,6 +185,7 @@ pub(crate) async fn chat_messages_are_what_semantics_section_6_says(given: Given
     expected.push(("tool", "tool_partial"));
     expected.push(("tool", "tool_result"));
     expected.extend([("tool", "tool_partial"); 2]);
+    expected.extend([("assistant", "summary_unused"), ("user", "summary")]);
     assert_eq!(types, expected);
     let cut = &page[7].metadata;
     assert_eq!(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use midturn_core::engine::ports::store::{Accepted, AgentRecord, ReceiptMove, Row, RunEnd};
 use midturn_core::engine::ports::{Changes, SessionRecord, Transaction};
+use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{InterruptReason, Usage};
 use midturn_core::rules::event::{Event, EventKind, Outcome, Place, Trigger, VERSION};
 use midturn_core::rules::id::{AgentName, MessageId, SessionId};
@@ -50,7 +51,7 @@ pub(crate) fn run_started() -> EventKind {
 }
 
 pub(crate) fn model_started(call: u64) -> EventKind {
-    EventKind::ModelStarted { call, messages: 3 }
+    EventKind::ModelStarted { call, messages: 3, purpose: Purpose::Turn }
 }
 
 pub(crate) fn run_finished(turns: u32) -> EventKind {

@@ -21,10 +21,13 @@ use tokio_util::sync::CancellationToken;
 pub use self::supervise::{SUPERVISE, Supervision, supervise_main};
 pub use self::wire::Status;
 
+use self::launch::LaunchError;
 use self::running::Running;
 use self::wire::Report;
 use crate::mark::{Mark, Purpose, is_mark};
 use crate::planted::{Fault, planted};
+use crate::sandbox::cgroup::Group;
+use crate::sandbox::{Confinement, Exceeded, Sandbox};
 
 /// One command to run.
 #[derive(Clone, Debug)]
@@ -37,6 +40,8 @@ pub struct Command {
     pub environment: Arc<[(OsString, OsString)]>,
     /// How long it may run.
     pub timeout: Duration,
+    /// What it may touch, in a supervisor with a sandbox. `None` is for supervisors without.
+    pub confinement: Option<Arc<Confinement>>,
 }
 
 /// Why a command came to its end.
@@ -59,6 +64,8 @@ pub struct Ended {
     pub cause: Cause,
     /// How many processes it had left running when it exited by itself; they were ended.
     pub left_running: u32,
+    /// Which limit of its sandbox it ran into, where that can be told.
+    pub exceeded: Option<Exceeded>,
 }
 
 /// Why a command gave no result.
@@ -73,6 +80,9 @@ pub enum RunError {
     /// The supervisor could not be started.
     #[error("the command was not started: its supervisor could not be: {0}")]
     NoSupervisor(std::io::Error),
+    /// What it may touch can't be kept to.
+    #[error("the command was not started: its sandbox could not be built: {0}")]
+    NoSandbox(String),
     /// The supervisor ended without a report.
     #[error("the command's supervisor was killed; what the command started may still be running")]
     SupervisorLost,
@@ -85,6 +95,7 @@ pub struct Supervisor {
     grace: Duration,
     supervision: AtomicU8,
     mark: Option<Mark>,
+    sandbox: Option<Sandbox>,
 }
 
 impl Supervisor {
@@ -109,7 +120,7 @@ impl Supervisor {
             Supervision::UserNamespace
         };
         let supervision = AtomicU8::new(best as u8);
-        Self { program: program.into(), grace: Self::GRACE, supervision, mark: None }
+        Self { program: program.into(), grace: Self::GRACE, supervision, mark: None, sandbox: None }
     }
 
     /// With another grace between SIGTERM and SIGKILL; counted in whole milliseconds.
@@ -128,6 +139,13 @@ impl Supervisor {
         self
     }
 
+    /// With each command in this sandbox.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = Some(sandbox);
+        self
+    }
+
     /// With at best this kind of supervision.
     #[must_use]
     pub fn at_best(self, supervision: Supervision) -> Self {
@@ -137,6 +155,9 @@ impl Supervisor {
 
     /// The kind of supervision in use: after the first command the one that can be had here.
     pub fn supervision(&self) -> Supervision {
+        if let Some(supervision) = self.sandbox.as_ref().and_then(Sandbox::supervision) {
+            return supervision;
+        }
         match self.supervision.load(Ordering::Relaxed) {
             0 => Supervision::Namespace,
             1 => Supervision::UserNamespace,
@@ -157,15 +178,21 @@ impl Supervisor {
         let request = wire::request(&command.words, &self.environment(command)).ok_or(RunError::Words)?;
         loop {
             let supervision = self.supervision();
-            let Some((report, cause)) = self.attempt(supervision, command, &request, cancel, output).await?
-            else {
+            let Some(attempt) = self.attempt(supervision, command, &request, cancel, output).await? else {
                 self.weaken(supervision)?;
                 continue;
             };
+            let Attempt { report, cause, exceeded } = attempt;
             return match report {
-                Report::Ended { status, left_running } => Ok(Ended { status, cause, left_running }),
+                Report::Ended { status, left_running } => {
+                    Ok(Ended { status, cause, left_running, exceeded })
+                }
                 Report::NotStarted { errno } => {
                     Err(RunError::NotExecuted(std::io::Error::from_raw_os_error(errno)))
+                }
+                Report::NotLocked { failed, errno } => {
+                    let error = std::io::Error::from_raw_os_error(errno);
+                    Err(RunError::NoSandbox(format!("{}: {error}", failed.as_str())))
                 }
                 Report::Unavailable { .. } => {
                     self.weaken(supervision)?;
@@ -189,17 +216,37 @@ impl Supervisor {
         request: &[u8],
         cancel: &CancellationToken,
         output: &mut (dyn FnMut(&[u8]) + Send),
-    ) -> Result<Option<(Report, Cause)>, RunError> {
-        let launched = match launch::launch(self, supervision, command).await {
+    ) -> Result<Option<Attempt>, RunError> {
+        let mut launched = match launch::launch(self, supervision, command).await {
             Ok(launched) => launched,
-            Err(launch::LaunchError::Refused) => return Ok(None),
-            Err(launch::LaunchError::Failed(error)) => return Err(RunError::NoSupervisor(error)),
+            Err(LaunchError::Refused) => return Ok(None),
+            Err(LaunchError::NoSandbox(error)) => return Err(RunError::NoSandbox(error.to_string())),
+            Err(LaunchError::Failed(error)) => return Err(RunError::NoSupervisor(error)),
         };
+        let request = [request, &launched.orders].concat();
+        let holds = std::mem::take(&mut launched.holds);
         let running = Running::new(launched).map_err(RunError::NoSupervisor)?;
-        running.until_end(request, command.timeout, cancel, output).await.map(Some)
+        let mut first = Vec::new();
+        let mut hear = |bytes: &[u8]| {
+            first.extend_from_slice(&bytes[..bytes.len().min(FIRST_WORDS_MAX - first.len())]);
+            output(bytes);
+        };
+        let ended = running.until_end(&request, command.timeout, cancel, &mut hear).await;
+        let exceeded = holds.group.as_ref().and_then(Group::exceeded);
+        match ended {
+            Ok((report, cause)) => Ok(Some(Attempt { report, cause, exceeded })),
+            Err(_) if supervision == Supervision::Inside && first.starts_with(BUBBLEWRAP_SAYS) => {
+                Err(RunError::NoSandbox(String::from_utf8_lossy(&first).trim().to_owned()))
+            }
+            Err(error) => Err(error),
+        }
     }
 
+    /// A sandbox's supervision is a part of it.
     fn weaken(&self, from: Supervision) -> Result<(), RunError> {
+        if self.sandbox.as_ref().is_some_and(|sandbox| sandbox.supervision().is_some()) {
+            return Err(RunError::NoSandbox(format!("the system refuses it its namespaces ({})", from.as_str())));
+        }
         let weaker = from.weaker().ok_or_else(|| {
             RunError::NoSupervisor(std::io::Error::other("the system lets no process adopt orphans"))
         })?;
@@ -207,3 +254,16 @@ impl Supervisor {
         Ok(())
     }
 }
+
+/// How one try to run a command went.
+struct Attempt {
+    report: Report,
+    cause: Cause,
+    exceeded: Option<Exceeded>,
+}
+
+/// How bubblewrap begins when it says why it failed.
+const BUBBLEWRAP_SAYS: &[u8] = b"bwrap: ";
+
+/// How much of it is kept, in bytes.
+const FIRST_WORDS_MAX: usize = 1_024;

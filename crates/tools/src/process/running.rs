@@ -33,7 +33,7 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn new(launched: Launched) -> io::Result<Self> {
-        let Launched { child, control, output } = launched;
+        let Launched { child, control, output, .. } = launched;
         control.set_nonblocking(true)?;
         let control = UnixStream::from_std(control)?;
         Ok(Self { _child: child, control, output: pipe::Receiver::from_owned_fd(output)? })

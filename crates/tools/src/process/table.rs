@@ -29,6 +29,12 @@ impl Process {
         Self::parse(&line).ok_or_else(|| io::Error::other("/proc/self/stat can't be read"))
     }
 
+    /// How many threads it has.
+    pub(crate) fn threads(pid: i32) -> Option<u64> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.split(' ').nth(17)?.parse().ok()
+    }
+
     /// `PID (NAME) STATE PPID PGRP SESSION … STARTTIME …`; the name may hold blanks and brackets.
     fn parse(stat: &str) -> Option<Self> {
         let (head, tail) = stat.rsplit_once(") ")?;

@@ -1,13 +1,24 @@
 //! What the two sides of the control socket say to each other.
 //!
-//! We send one request (the words of the command and its environment) and later, at most, the
-//! end of the stream or a byte: both mean "end the tree". The supervisor answers with one
+//! We send a byte that carries the doors of the command's cgroups, one request (the words of the
+//! command, its environment, and the sandbox's orders) and later, at most, the end of the stream
+//! or a byte: both mean "end the tree". The supervisor answers with one
 //! report of a fixed size. Nothing else is ever sent, so neither side can wait for the other's
 //! reader. The command travels here and not on the supervisor's command line or in its
 //! environment, so that nobody who looks for the command finds the supervisor.
 
 use std::ffi::{CString, OsString};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+
+use crate::sandbox::orders::{Failed, Orders};
 
 /// The longest list of words. The kernel takes no longer word than 128 KiB anyway.
 const WORDS_MAX: usize = 136 << 10;
@@ -39,6 +50,8 @@ pub(crate) enum Report {
     NotStarted { errno: i32 },
     /// This kind of supervision can't be had here; nothing was executed.
     Unavailable { errno: i32 },
+    /// The sandbox could not be built; nothing was executed.
+    NotLocked { failed: Failed, errno: i32 },
 }
 
 impl Report {
@@ -48,6 +61,7 @@ impl Report {
             Self::Ended { status: Status::Signalled(signal), left_running } => (1, signal, left_running),
             Self::NotStarted { errno } => (2, errno, 0),
             Self::Unavailable { errno } => (3, errno, 0),
+            Self::NotLocked { failed, errno } => (4, errno, failed as u32),
         };
         let mut bytes = [0; REPORT_BYTES];
         bytes[..4].copy_from_slice(&tag.to_le_bytes());
@@ -65,6 +79,7 @@ impl Report {
             1 => Some(Self::Ended { status: Status::Signalled(value), left_running }),
             2 => Some(Self::NotStarted { errno: value }),
             3 => Some(Self::Unavailable { errno: value }),
+            4 => Failed::from_number(left_running).map(|failed| Self::NotLocked { failed, errno: value }),
             _ => None,
         }
     }
@@ -97,6 +112,53 @@ fn part<'a>(bytes: &mut Vec<u8>, max: usize, entries: impl Iterator<Item = Vec<&
     Some(())
 }
 
+/// The last part of a request.
+pub(crate) fn orders(orders: &Orders) -> io::Result<Vec<u8>> {
+    let text = if *orders == Orders::default() { Vec::new() } else { serde_json::to_vec(orders)? };
+    let length = u32::try_from(text.len()).ok().filter(|_| text.len() <= PART_MAX);
+    let length = length.ok_or_else(|| io::Error::other("there are too many places to protect"))?;
+    Ok([&length.to_le_bytes()[..], &text].concat())
+}
+
+/// What an orders part says.
+pub(crate) fn read_orders(part: &[u8]) -> io::Result<Orders> {
+    if part.is_empty() { Ok(Orders::default()) } else { Ok(serde_json::from_slice(part)?) }
+}
+
+/// The doors of a command's cgroups, at most.
+const DOORS_MAX: usize = 4;
+
+/// Sends the first byte, and the doors with it.
+pub(crate) fn send_doors(control: impl AsFd, doors: &[OwnedFd]) -> io::Result<()> {
+    let doors: Vec<_> = doors.iter().map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DOORS_MAX))];
+    let mut carried = SendAncillaryBuffer::new(&mut space);
+    if !doors.is_empty() && !carried.push(SendAncillaryMessage::ScmRights(&doors)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    sendmsg(control, &[IoSlice::new(&[0])], &mut carried, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives the first byte, and the doors with it.
+pub(crate) fn receive_doors(control: impl AsFd) -> io::Result<Vec<OwnedFd>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DOORS_MAX))];
+    let mut carried = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let mut into = [IoSliceMut::new(&mut byte)];
+    let received = rustix::io::retry_on_intr(|| {
+        recvmsg(control.as_fd(), &mut into, &mut carried, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    if received.bytes == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let rights = carried.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(doors) => Some(doors),
+        _ => None,
+    });
+    Ok(rights.flatten().collect())
+}
+
 /// The entries of a part.
 pub(crate) fn entries(part: &[u8]) -> Vec<CString> {
     part.split_inclusive(|&b| b == 0)
@@ -115,6 +177,7 @@ mod tests {
             Report::Ended { status: Status::Signalled(9), left_running: 0 },
             Report::NotStarted { errno: 2 },
             Report::Unavailable { errno: 1 },
+            Report::NotLocked { failed: Failed::Rights, errno: 1 },
         ] {
             assert_eq!(Report::decode(report.encode()), Some(report));
         }

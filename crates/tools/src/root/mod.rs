@@ -5,7 +5,7 @@
 mod replace;
 mod walk;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
+
+use crate::protect::authority;
 
 pub use self::replace::Seen;
 pub(crate) use self::replace::TEMPORARY;
@@ -49,6 +51,15 @@ pub enum PathError {
     /// It was changed by somebody else.
     #[error("`{0}` was changed by something else meanwhile: read it again, then repeat the edit")]
     Changed(String),
+    /// It gives authority.
+    #[error(
+        "`{0}` is protected ({1}): what is trusted later can only be written by a person; say in your answer what \
+         should be in it"
+    )]
+    Protected(String, &'static str),
+    /// It is kept from all agents.
+    #[error("`{0}` is refused: it is kept from agents")]
+    Hidden(String),
     /// It may not be written.
     #[error("`{0}` is read-only (mode {1:03o}): make it writable first if it is meant to be changed")]
     ReadOnly(String, u32),
@@ -66,6 +77,8 @@ pub struct Root {
     real: PathBuf,
     /// Whether the kernel resolves beneath a handle (`openat2`); if not we walk.
     kernel: AtomicBool,
+    /// What is below it, or above, and kept from its agent.
+    hidden: Vec<PathBuf>,
 }
 
 /// The folder of a file, held open, and the file's name in it. The name is no link.
@@ -82,7 +95,15 @@ impl Root {
         let dir =
             rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let real = real_path(&dir)?;
-        Ok(Self { dir, given: path.to_owned(), real, kernel: AtomicBool::new(true) })
+        Ok(Self { dir, given: path.to_owned(), real, kernel: AtomicBool::new(true), hidden: Vec::new() })
+    }
+
+    /// With folders and files that are not to be reached, as they really are.
+    #[must_use]
+    pub(crate) fn hiding(mut self, hidden: Vec<PathBuf>) -> Self {
+        // What lies above the root is hidden around it: the state folder around a worktree.
+        self.hidden = hidden.into_iter().filter(|path| !self.real.starts_with(path)).collect();
+        self
     }
 
     /// The same, on a system without `openat2`.
@@ -126,12 +147,51 @@ impl Root {
         Some(parts.join("/"))
     }
 
+    /// One name for the file that a path means: as [`Root::normal`], but where there are links it
+    /// is what they lead to. `None`: it leads out.
+    pub(crate) fn meant(&self, text: &str) -> Option<String> {
+        let path = self.relative(text).ok()?;
+        for there in path.ancestors() {
+            match self.resolve(there, OFlags::PATH) {
+                Ok(fd) => {
+                    let real = real_path(&fd).ok()?;
+                    let rest = path.strip_prefix(there).ok()?;
+                    let below = real.strip_prefix(&self.real).ok()?.join(rest);
+                    return match below.as_os_str().is_empty() {
+                        true => Some(".".to_owned()),
+                        false => self.normal(below.to_str()?),
+                    };
+                }
+                Err(Errno::XDEV) => return None,
+                Err(_) => {}
+            }
+        }
+        None
+    }
+
+    /// The folder `prefix` below this root as a root of its own; it is made if it isn't there. It
+    /// has to be where its name says: not through a link that somebody made of a part of it.
+    pub(crate) fn below(self, prefix: &str) -> Result<Self, PathError> {
+        let prefix = prefix.trim_end_matches('/');
+        if prefix.is_empty() {
+            return Ok(self);
+        }
+        let dir = self.parent(Path::new(prefix), true, prefix)?;
+        let real = real_path(&dir).map_err(|e| PathError::System(prefix.to_owned(), e))?;
+        if real != self.real.join(prefix) {
+            return Err(self.outside(prefix));
+        }
+        let kernel = AtomicBool::new(self.kernel.load(Ordering::Relaxed));
+        Ok(Self { dir, given: real.clone(), real, kernel, hidden: Vec::new() })
+    }
+
     /// Opens a file to read, with what it was like then.
     pub(crate) fn file(&self, text: &str) -> Result<(File, Stat), PathError> {
         let path = self.relative(text)?;
         // Not blocking: opening a named pipe would wait for its writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let fd = self.resolve(path, flags).map_err(|e| self.explain(text, e))?;
+        self.not_hidden(&fd, None, text)?;
         let stat = rustix::fs::fstat(&fd).map_err(|e| self.explain(text, e))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok((File::from(fd), stat)),
@@ -145,6 +205,7 @@ impl Root {
         let fd = self
             .resolve(self.relative(text)?, OFlags::PATH | OFlags::DIRECTORY)
             .map_err(|e| self.explain(text, e))?;
+        self.not_hidden(&fd, None, text)?;
         real_path(&fd).map_err(|e| PathError::System(text.to_owned(), e))
     }
 
@@ -161,7 +222,8 @@ impl Root {
         for _ in 0..LINKS_MAX {
             let name = path.file_name().ok_or_else(|| PathError::Folder(text.to_owned()))?;
             let parent = path.parent().unwrap_or(Path::new(""));
-            let dir = self.parent(parent, create).map_err(|e| self.explain(text, e))?;
+            let dir = self.parent(parent, create, text)?;
+            self.not_protected(&dir, name, text)?;
             match rustix::fs::readlinkat(&dir, name, Vec::new()) {
                 Ok(target) => {
                     let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
@@ -179,17 +241,47 @@ impl Root {
         Err(self.explain(text, Errno::LOOP))
     }
 
-    fn parent(&self, path: &Path, create: bool) -> Result<OwnedFd, Errno> {
+    fn parent(&self, path: &Path, create: bool, text: &str) -> Result<OwnedFd, PathError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let explain = |errno| self.explain(text, errno);
         match self.resolve(path, flags) {
             Err(Errno::NOENT) if create => {}
-            other => return other,
+            other => return other.map_err(explain),
         }
-        let above = self.parent(path.parent().ok_or(Errno::NOENT)?, true)?;
         // What can't be named can't be made: a path that ends in `..`.
-        match rustix::fs::mkdirat(&above, path.file_name().ok_or(Errno::NOENT)?, Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => self.resolve(path, flags),
-            Err(errno) => Err(errno),
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(explain(Errno::NOENT));
+        };
+        let above = self.parent(parent, true, text)?;
+        self.not_protected(&above, name, text)?;
+        match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => self.resolve(path, flags).map_err(explain),
+            Err(errno) => Err(explain(errno)),
+        }
+    }
+
+    /// That a name in this folder may be written: judged by where the folder really is, so that
+    /// no link makes it look like another one.
+    fn not_protected(&self, folder: &OwnedFd, name: &OsStr, text: &str) -> Result<(), PathError> {
+        self.not_hidden(folder, Some(name), text)?;
+        let path = real_path(folder).map_err(|e| PathError::System(text.to_owned(), e))?.join(name);
+        let below = path.strip_prefix(&self.real).map_err(|_| self.outside(text))?;
+        match authority(below) {
+            Some(what) => Err(PathError::Protected(text.to_owned(), what)),
+            None => Ok(()),
+        }
+    }
+
+    /// That what is open, or this name in it, isn't kept from the agent.
+    fn not_hidden(&self, fd: &OwnedFd, name: Option<&OsStr>, text: &str) -> Result<(), PathError> {
+        if self.hidden.is_empty() {
+            return Ok(());
+        }
+        let mut path = real_path(fd).map_err(|e| PathError::System(text.to_owned(), e))?;
+        path.extend(name);
+        match self.hidden.iter().any(|hidden| path.starts_with(hidden)) {
+            true => Err(PathError::Hidden(text.to_owned())),
+            false => Ok(()),
         }
     }
 

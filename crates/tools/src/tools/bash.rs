@@ -1,6 +1,7 @@
 //! `bash`: a command, under a supervisor, to its end and no process further.
 
 use std::fmt::Write as _;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +10,16 @@ use midturn_core::engine::ports::{CallTraits, Output, Returned, Tool, ToolCall, 
 use midturn_core::rules::conversation::ToolUse;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
+use tokio::task::spawn_blocking;
 
 use crate::arguments::{parse, spec};
 use crate::capture::{Capture, Decoder};
+use crate::confined::Confined;
 use crate::ground::Ground;
 use crate::process::{Cause, Command, Ended, Status};
+use crate::sandbox::Exceeded;
+use crate::protect::guard::Before;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -50,7 +56,33 @@ impl Bash {
             folder: self.ground.root.path().to_owned(),
             environment: self.ground.environment.clone(),
             timeout: self.timeout(arguments.timeout)?,
+            confinement: None,
         })
+    }
+
+    /// Confines the command, where there is a sandbox; what is to be compared afterwards.
+    async fn confine(&self, command: &mut Command) -> Result<Option<Before>, Output> {
+        let ground = self.ground.clone();
+        let before = spawn_blocking(move || ground.confined.as_ref().map(Confined::before).transpose()).await;
+        match before.map_err(io::Error::other).flatten() {
+            Ok(None) => Ok(None),
+            Ok(Some((confinement, before))) => {
+                command.confinement = Some(confinement);
+                Ok(Some(before))
+            }
+            Err(error) => Err(Output::error(format!(
+                "[The command was not started: what has to be kept from it can't be looked for: {error}]"
+            ))),
+        }
+    }
+
+    /// What a command planted is taken away; what there is to say of it.
+    async fn look_after(&self, before: Option<Before>) -> Vec<String> {
+        let Some(before) = before else { return Vec::new() };
+        let ground = self.ground.clone();
+        let after = move || ground.confined.as_ref().map(|confined| confined.after(&before)).unwrap_or_default();
+        let notes = spawn_blocking(after).await;
+        notes.unwrap_or_else(|error| vec![format!("what it planted was not looked for: {error}")])
     }
 
     fn timeout(&self, asked: Option<f64>) -> Result<Duration, Output> {
@@ -72,13 +104,20 @@ impl Tool for Bash {
         self.spec.clone()
     }
 
-    fn traits(&self, _: &ToolUse) -> CallTraits {
-        CallTraits::SERIAL
+    fn traits(&self, call: &ToolUse) -> CallTraits {
+        match call.input.get("command").and_then(Value::as_str) {
+            Some(command) => CallTraits::SERIAL.about(command),
+            None => CallTraits::SERIAL,
+        }
     }
 
     async fn call(&self, call: ToolCall) -> Returned {
-        let command = match parse(&call.call).and_then(|arguments| self.command(arguments)) {
+        let mut command = match parse(&call.call).and_then(|arguments| self.command(arguments)) {
             Ok(command) => command,
+            Err(output) => return output.into(),
+        };
+        let before = match self.confine(&mut command).await {
+            Ok(before) => before,
             Err(output) => return output.into(),
         };
         let mut capture = Capture::new(self.ground.limits.output_bytes);
@@ -92,10 +131,12 @@ impl Tool for Bash {
         if !rest.is_empty() {
             call.output.write(&rest);
         }
-        match ended {
-            Ok(ended) => report(capture.finish(), ended, command.timeout).into(),
-            Err(error) => Output::error(with_note(capture.finish(), &format!("[{error}]"))).into(),
-        }
+        let notes = self.look_after(before).await;
+        let output = match ended {
+            Ok(ended) => report(capture.finish(), ended, command.timeout),
+            Err(error) => Output::error(with_note(capture.finish(), &format!("[{error}]"))),
+        };
+        notes.into_iter().fold(output, planted).into()
     }
 }
 
@@ -111,7 +152,7 @@ fn report(output: String, ended: Ended, timeout: Duration) -> Output {
         (Cause::Itself, Status::Exited(code)) => format!("[exit status {code}]"),
         (Cause::Itself, Status::Signalled(signal)) => format!("[ended by {}]", signal_name(signal)),
     };
-    let is_error = !note.is_empty();
+    let mut is_error = !note.is_empty();
     if ended.left_running > 0 {
         let (processes, were) =
             if ended.left_running == 1 { ("process", "was") } else { ("processes", "were") };
@@ -119,12 +160,34 @@ fn report(output: String, ended: Ended, timeout: Duration) -> Output {
         // Writing to a string can't fail.
         let _ = write!(note, "{separator}[{} {processes} it left running {were} ended]", ended.left_running);
     }
+    if let Some(exceeded) = ended.exceeded {
+        is_error |= matches!(exceeded, Exceeded::Memory(_));
+        let separator = if note.is_empty() { "" } else { "\n" };
+        let _ = write!(note, "{separator}[{}]", limit_reached(exceeded));
+    }
     let text = match (output.is_empty(), note.is_empty()) {
         (true, true) => "(no output)".to_owned(),
         (false, true) => output,
         _ => with_note(output, &note),
     };
     Output { text, is_error }
+}
+
+/// The command did what no command may do.
+fn planted(output: Output, note: String) -> Output {
+    Output::error(with_note(output.text, &format!("[{note}]")))
+}
+
+fn limit_reached(exceeded: Exceeded) -> String {
+    match exceeded {
+        Exceeded::Memory(bytes) if bytes % (1 << 30) == 0 => {
+            format!("ended: it used more than {} GiB of memory", bytes >> 30)
+        }
+        Exceeded::Memory(bytes) => format!("ended: it used more than {} MiB of memory", bytes >> 20),
+        Exceeded::Processes(count) => {
+            format!("it had {count} processes and threads, the most it may have; others could not be started")
+        }
+    }
 }
 
 fn with_note(mut output: String, note: &str) -> String {
@@ -147,8 +210,8 @@ mod tests {
 
     #[test]
     fn a_result_says_what_the_output_does_not() {
-        let itself = |status, left_running| Ended { status, cause: Cause::Itself, left_running };
-        let late = Ended { status: Status::Signalled(15), cause: Cause::TimedOut, left_running: 0 };
+        let itself = |status, left_running| Ended { status, cause: Cause::Itself, left_running, exceeded: None };
+        let late = Ended { status: Status::Signalled(15), cause: Cause::TimedOut, left_running: 0, exceeded: None };
         let cut = Ended { cause: Cause::Cancelled, ..late };
         let rows = [
             ("a\n", itself(Status::Exited(0), 0), "a\n", false),
@@ -166,6 +229,13 @@ mod tests {
             ("a", late, "a\n[Timed out after 1.5 s; it was ended, with all it started]", true),
             ("a", cut, "a", true),
         ];
+        let killed = |exceeded| Ended { exceeded: Some(exceeded), ..itself(Status::Exited(137), 0) };
+        let many = Ended { exceeded: Some(Exceeded::Processes(512)), ..itself(Status::Exited(0), 0) };
+        let rows = rows.into_iter().chain([
+            ("", killed(Exceeded::Memory(2 << 30)), "[exit status 137]\n[ended: it used more than 2 GiB of memory]", true),
+            ("", killed(Exceeded::Memory(3 << 20)), "[exit status 137]\n[ended: it used more than 3 MiB of memory]", true),
+            ("a", many, "a\n[it had 512 processes and threads, the most it may have; others could not be started]", false),
+        ]);
         for (output, ended, text, is_error) in rows {
             let expected = Output { text: text.to_owned(), is_error };
             assert_eq!(report(output.to_owned(), ended, Duration::from_millis(1500)), expected);

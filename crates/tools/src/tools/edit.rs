@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use midturn_core::engine::ports::{CallTraits, Output, Returned, Tool, ToolCall, ToolSpec};
+use midturn_core::rules::approval::Effect;
 use midturn_core::rules::conversation::ToolUse;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -63,9 +64,9 @@ impl Tool for Edit {
 /// An edit is one step that takes milliseconds: it is let finish, so that what became of the
 /// file is known for sure.
 pub(super) fn edit_traits(ground: &Ground, call: &ToolUse) -> CallTraits {
-    let path = call.input.get("path").or_else(|| call.input.get("file_path"));
-    let path = path.and_then(|path| ground.root.normal(path.as_str()?));
-    CallTraits { safe: false, abortable: false, edits: path.map(Into::into) }
+    let subject = ground.subject(call, None);
+    let edits = subject.clone();
+    CallTraits { abortable: false, edits, effect: Effect::Edits, subject, ..CallTraits::SERIAL }
 }
 
 fn edit(ground: &Ground, arguments: &Arguments) -> Result<Output, String> {

@@ -50,8 +50,8 @@ impl Tool for Glob {
         self.spec.clone()
     }
 
-    fn traits(&self, _: &ToolUse) -> CallTraits {
-        CallTraits::SAFE
+    fn traits(&self, call: &ToolUse) -> CallTraits {
+        CallTraits { subject: self.ground.subject(call, Some(".")), ..CallTraits::SAFE }
     }
 
     async fn call(&self, call: ToolCall) -> Returned {

@@ -73,8 +73,8 @@ impl Tool for Grep {
         self.spec.clone()
     }
 
-    fn traits(&self, _: &ToolUse) -> CallTraits {
-        CallTraits::SAFE
+    fn traits(&self, call: &ToolUse) -> CallTraits {
+        CallTraits { subject: self.ground.subject(call, Some(".")), ..CallTraits::SAFE }
     }
 
     async fn call(&self, call: ToolCall) -> Returned {

@@ -52,8 +52,8 @@ impl Tool for Read {
         self.spec.clone()
     }
 
-    fn traits(&self, _: &ToolUse) -> CallTraits {
-        CallTraits::SAFE
+    fn traits(&self, call: &ToolUse) -> CallTraits {
+        CallTraits { subject: self.ground.subject(call, None), ..CallTraits::SAFE }
     }
 
     async fn call(&self, call: ToolCall) -> Returned {

@@ -1,24 +1,26 @@
 //! At a run's end: what changed goes to the agent's branch. Whatever state the agent left its
 //! worktree in, nothing is lost: what can't be committed stays where it is, and that is said.
 
-use std::path::Path;
-
 use midturn_core::engine::ports::Changes;
 use midturn_core::rules::id::RunId;
 
 use super::git::{Git, GitError, parts};
 use super::relative;
-use super::worktree::Worktree;
+use super::snapshot::Scratch;
+use super::worktree::{State, Worktree};
 use crate::root::TEMPORARY;
 
 /// Commits what changed and says which files are different from the worktree's start.
 pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId) -> Changes {
     let mut changes = Changes { branch: Some(worktree.branch.clone()), ..Changes::default() };
     let end = RunEnd { worktree, git: worktree.git().by(agent), message: format!("{agent}: run {run}") };
-    if let Err(error) = end.save(&mut changes.notes).await {
-        changes
-            .notes
-            .push(format!("not all could be committed ({error}); the work is in {}", worktree.top.display()));
+    let why_not = match worktree.state() {
+        State::Usable => end.save(&mut changes.notes).await.err().map(|error| error.to_string()),
+        State::Broken | State::Gone => Some("its folder is no worktree any more".to_owned()),
+    };
+    if let Some(why_not) = why_not {
+        let top = worktree.top.display();
+        changes.notes.push(format!("not all could be committed ({why_not}); the work is in {top}"));
     }
     match end.files(&mut changes.notes).await {
         Ok(files) => changes.files = files,
@@ -37,7 +39,9 @@ struct RunEnd<'a> {
 impl RunEnd<'_> {
     /// Saves what is uncommitted, and what was committed elsewhere than on the branch.
     async fn save(&self, notes: &mut Vec<String>) -> Result<(), GitError> {
-        let status = self.git.bytes(&["status", "--porcelain=v1", "-z", "--untracked-files=all"]).await?;
+        let status = self
+            .git
+            .bytes(&["status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=dirty"]).await?;
         let head = self.git.maybe(&["symbolic-ref", "--quiet", "HEAD"]).await?;
         if head.as_deref() != Some(&self.worktree.reference()) {
             return self.save_from_elsewhere(head, notes).await;
@@ -51,7 +55,7 @@ impl RunEnd<'_> {
         match self.commit_all().await {
             Ok(()) => Ok(()),
             // A git command that was killed leaves its lock behind; none of ours is alive.
-            Err(error) if self.remove_lock().await? => self.commit_all().await.map_err(|_| error),
+            Err(error) if self.remove_lock() => self.commit_all().await.map_err(|_| error),
             Err(error) => self.commit_the_rest(error).await,
         }
     }
@@ -83,19 +87,15 @@ impl RunEnd<'_> {
     }
 
     fn unfinished_merge(&self) -> bool {
-        // In a worktree `.git` is a file that names the folder where such things lie.
-        let link = std::fs::read_to_string(self.worktree.top.join(".git")).unwrap_or_default();
-        let folder = link.trim_end().strip_prefix("gitdir: ").unwrap_or_default();
-        Path::new(folder).join("MERGE_HEAD").exists()
+        self.worktree.own.join("MERGE_HEAD").symlink_metadata().is_ok()
     }
 
-    async fn remove_lock(&self) -> Result<bool, GitError> {
-        let mut removed = false;
-        for lock in ["index.lock", "HEAD.lock", &format!("{}.lock", self.worktree.reference())] {
-            let lock = self.git.text(&["rev-parse", "--git-path", lock]).await?;
-            removed |= std::fs::remove_file(self.worktree.top.join(lock)).is_ok();
-        }
-        Ok(removed)
+    /// In folders that no agent can swap for others; and a link goes as itself.
+    fn remove_lock(&self) -> bool {
+        let common = &self.worktree.repository.layout.common;
+        let reference = common.join(format!("{}.lock", self.worktree.reference()));
+        let locks = [self.worktree.own.join("index.lock"), self.worktree.own.join("HEAD.lock"), reference];
+        locks.iter().fold(false, |removed, lock| std::fs::remove_file(lock).is_ok() || removed)
     }
 
     /// The agent left its branch (another one, or none while it rebases). What there is then is
@@ -137,9 +137,8 @@ impl RunEnd<'_> {
     }
 
     async fn tree_of_all(&self) -> Result<String, GitError> {
-        let mut index = self.worktree.top.clone().into_os_string();
-        index.push(".midturn-index");
-        let git = self.git.clone().with("GIT_INDEX_FILE", &index);
+        let scratch = Scratch::new(&self.worktree.repository).await?;
+        let git = self.git.clone().with("GIT_INDEX_FILE", scratch.index());
         let tree = async {
             git.bytes(&["read-tree", "HEAD"]).await?;
             let ours = format!(":(exclude,top,glob)**/{TEMPORARY}*");
@@ -147,11 +146,8 @@ impl RunEnd<'_> {
             git.text(&["write-tree"]).await
         };
         let tree = tree.await;
-        match std::fs::remove_file(&index) {
-            Ok(()) => tree,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => tree,
-            Err(error) => tree.and(Err(error.into())),
-        }
+        scratch.remove().await;
+        tree
     }
 
     /// The files that differ between the worktree's start and the branch, relative to the root.
@@ -170,7 +166,7 @@ impl RunEnd<'_> {
         let mut answer = parts(&answer);
         // `:OLDMODE NEWMODE OLD NEW STATUS`, then the path.
         while let (Some(change), Some(path)) = (answer.next(), answer.next()) {
-            let path = relative(&self.worktree.repository.prefix, &String::from_utf8_lossy(path));
+            let path = relative(&self.worktree.repository.layout.prefix, &String::from_utf8_lossy(path));
             if change.split(|&b| b == b' ').nth(1) == Some(b"160000") {
                 notes.push(format!("{path} is a git repository of its own: its files are not on the branch but in the worktree"));
             }

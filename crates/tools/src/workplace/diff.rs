@@ -1,7 +1,5 @@
 //! What an agent's branch changed since it began, with what is not committed yet.
 
-use std::path::Path;
-
 use midturn_core::engine::ports::Diff;
 
 use super::git::{Git, GitError};
@@ -12,13 +10,12 @@ use super::worktree::{State, Worktree};
 const PATCH_MAX: usize = 1 << 20;
 
 /// The difference between the branch's start and what is in the worktree, or on the branch
-/// where there is no worktree any more. `scratch` is the folder for scratch folders.
-pub(super) async fn diff(worktree: &Worktree, state: State, scratch: &Path) -> Result<Diff, GitError> {
+/// where there is no worktree any more.
+pub(super) async fn diff(worktree: &Worktree, state: State) -> Result<Diff, GitError> {
     match state {
         State::Usable => {
-            let git = worktree.git();
-            let scratch = Scratch::new(scratch, &git).await?;
-            let diff = with_uncommitted(worktree, &git, &scratch).await;
+            let scratch = Scratch::new(&worktree.repository).await?;
+            let diff = with_uncommitted(worktree, &scratch).await;
             scratch.remove().await;
             diff
         }
@@ -33,10 +30,10 @@ pub(super) async fn diff(worktree: &Worktree, state: State, scratch: &Path) -> R
     }
 }
 
-async fn with_uncommitted(worktree: &Worktree, git: &Git<'_>, scratch: &Scratch) -> Result<Diff, GitError> {
-    let snapshot = scratch.snapshot(git).await?;
+async fn with_uncommitted(worktree: &Worktree, scratch: &Scratch) -> Result<Diff, GitError> {
+    let snapshot = scratch.snapshot(worktree).await?;
     let note = snapshot.left_out.map(|complaint| format!("not all files could be read: {complaint}"));
-    patch(worktree, &scratch.git(git), &snapshot.tree, note.as_deref()).await
+    patch(worktree, &scratch.git(&worktree.git()), &snapshot.tree, note.as_deref()).await
 }
 
 /// A note goes before the patch, where tools that apply patches read over it.

@@ -1,14 +1,19 @@
-//! The git command: never a hook, never a prompt, never the caller's environment.
+//! The git command: never a hook, a filter or a prompt, never the caller's environment, and
+//! never a folder that git found by itself (issue 4, item 2).
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
+use super::keeper::{Keeper, Kept};
+use super::layout::{Layout, Setting};
 use crate::mark::Mark;
+use crate::process::Status;
 
 /// How much of git's answer is taken, in bytes.
 const ANSWER_MAX: u64 = 64 << 20;
@@ -20,16 +25,51 @@ const COMPLAINT_MAX: u64 = 16 << 10;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What git may know of the caller's environment: where things are.
-const KEPT: [&str; 4] = ["PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR"];
+const KEPT: [&str; 3] = ["PATH", "HOME", "XDG_CONFIG_HOME"];
 
-/// Hooks and monitors are programs that the repository names; nobody asked for them here.
-const SETTINGS: [&str; 6] = [
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "commit.gpgSign=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "submodule.recurse=false",
+/// What each of our commands is told, after all that a repository says: nobody asked for the
+/// programs that its settings name, and none of them is run with what an agent wrote.
+const SETTINGS: [(&str, &str); 21] = [
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.pager", "cat"),
+    ("core.editor", "false"),
+    ("core.sshCommand", "false"),
+    ("core.askPass", ""),
+    ("core.alternateRefsCommand", "true"),
+    ("sequence.editor", "false"),
+    ("credential.helper", ""),
+    ("protocol.allow", "never"),
+    ("commit.gpgSign", "false"),
+    ("commit.verbose", "false"),
+    ("tag.gpgSign", "false"),
+    ("log.showSignature", "false"),
+    ("merge.verifySignatures", "false"),
+    ("merge.autoStash", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("submodule.recurse", "false"),
+    // With `git status` in one, git would obey what is configured there.
+    ("diff.ignoreSubmodules", "dirty"),
+    ("rerere.enabled", "false"),
+];
+
+/// No file of settings but the repository's; no editor, no replaced or grafted commits, which
+/// would show a person something else than what is there.
+const ENVIRONMENT: [(&str, &str); 13] = [
+    ("LC_ALL", "C"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_SEQUENCE_EDITOR", "false"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_GRAFT_FILE", "/dev/null"),
+    ("GIT_ASKPASS", "false"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
 ];
 
 /// Why git gave no answer.
@@ -54,11 +94,13 @@ pub(super) enum GitError {
 pub(super) struct Git<'a> {
     folder: &'a Path,
     environment: Vec<(OsString, OsString)>,
+    settings: Vec<Setting>,
+    keeper: Option<Keeper>,
 }
 
 /// How a git command ended, and what it said.
 struct Ended {
-    status: ExitStatus,
+    status: Status,
     answer: Vec<u8>,
     complaint: Vec<u8>,
 }
@@ -66,18 +108,52 @@ struct Ended {
 impl Ended {
     fn failed(&self, words: &[&str]) -> GitError {
         let complaint = String::from_utf8_lossy(&self.complaint).trim().replace('\n', "; ");
-        let complaint = if complaint.is_empty() { self.status.to_string() } else { complaint };
+        let complaint = match (complaint.is_empty(), self.status) {
+            (false, _) => complaint,
+            (true, Status::Exited(code)) => format!("exit status {code}"),
+            (true, Status::Signalled(signal)) => format!("ended by signal {signal}"),
+        };
         GitError::Failed { command: words[0].to_owned(), complaint }
     }
 }
 
 impl<'a> Git<'a> {
-    /// With the mark of a session, where there is one.
-    pub(super) fn new(folder: &'a Path, mark: Option<&Mark>) -> Self {
+    /// In a work tree of which we know where its git folder is: nothing is looked for, so
+    /// nothing that an agent put there is found. With the mark of a session, where there is one.
+    pub(super) fn new(top: &'a Path, own: &Path, layout: &Layout, mark: Option<&Mark>) -> Self {
+        let fixed = ENVIRONMENT.into_iter().map(|(name, value)| (name.into(), value.into()));
+        let mut git = Self::of_a_person(top, mark)
+            .with("GIT_DIR", own)
+            .with("GIT_COMMON_DIR", &layout.common)
+            .with("GIT_WORK_TREE", top);
+        git.environment.extend(fixed);
+        let own = layout.settings.iter().cloned();
+        let ours = SETTINGS.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
+        git.settings = own.chain(ours).collect();
+        git
+    }
+
+    /// With a person's own settings: only to ask where things are, before any agent worked there.
+    pub(super) fn of_a_person(folder: &'a Path, mark: Option<&Mark>) -> Self {
         let kept = KEPT.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
-        let fixed = [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
-        let fixed = fixed.into_iter().map(|(name, value)| (name.into(), value.into()));
-        Self { folder, environment: mark.map(Mark::entry).into_iter().chain(kept).chain(fixed).collect() }
+        let fixed = ["LC_ALL", "GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS"].into_iter().zip(["C", "0", "0"]);
+        let fixed = fixed.map(|(name, value)| (name.into(), value.into()));
+        let environment = mark.map(Mark::entry).into_iter().chain(kept).chain(fixed).collect();
+        let settings = vec![("core.fsmonitor".to_owned(), "false".to_owned())];
+        Self { folder, environment, settings, keeper: None }
+    }
+
+    /// In a sandbox of its own, where there is one: what it writes through a link that an agent
+    /// made stays in there too.
+    pub(super) fn kept_by(mut self, keeper: Option<Keeper>) -> Self {
+        self.keeper = keeper;
+        self
+    }
+
+    /// With another setting.
+    pub(super) fn setting(mut self, key: &str, value: &str) -> Self {
+        self.settings.push((key.to_owned(), value.to_owned()));
+        self
     }
 
     /// With another variable.
@@ -98,7 +174,7 @@ impl<'a> Git<'a> {
     /// What it answers, byte for byte.
     pub(super) async fn bytes(&self, words: &[&str]) -> Result<Vec<u8>, GitError> {
         let ended = self.run(words).await?;
-        if ended.status.success() { Ok(ended.answer) } else { Err(ended.failed(words)) }
+        if ended.status == Status::Exited(0) { Ok(ended.answer) } else { Err(ended.failed(words)) }
     }
 
     /// What it answers as text, without the line break at the end.
@@ -112,7 +188,7 @@ impl<'a> Git<'a> {
         let mut ended = self.run_upto(words, max as u64).await?;
         let cut = ended.answer.len() > max;
         // Git dies of the pipe that was closed before its eyes then.
-        if !cut && !ended.status.success() {
+        if !cut && ended.status != Status::Exited(0) {
             return Err(ended.failed(words));
         }
         ended.answer.truncate(max);
@@ -122,9 +198,9 @@ impl<'a> Git<'a> {
     /// What it answers to a question that it also answers with its exit status: 0 yes, 1 no.
     pub(super) async fn yes_or_no(&self, words: &[&str]) -> Result<(bool, Vec<u8>), GitError> {
         let ended = self.run(words).await?;
-        match ended.status.code() {
-            Some(0) => Ok((true, ended.answer)),
-            Some(1) => Ok((false, ended.answer)),
+        match ended.status {
+            Status::Exited(0) => Ok((true, ended.answer)),
+            Status::Exited(1) => Ok((false, ended.answer)),
             _ => Err(ended.failed(words)),
         }
     }
@@ -148,14 +224,38 @@ impl<'a> Git<'a> {
         Ok(ended)
     }
 
+    /// All of its environment: the settings go in there too, where no character of a name or a
+    /// value means anything.
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let mut all = self.environment.clone();
+        all.push(("GIT_CONFIG_COUNT".into(), self.settings.len().to_string().into()));
+        for (n, (key, value)) in self.settings.iter().enumerate() {
+            all.push((format!("GIT_CONFIG_KEY_{n}").into(), key.into()));
+            all.push((format!("GIT_CONFIG_VALUE_{n}").into(), value.into()));
+        }
+        all
+    }
+
     /// Takes one byte more than `max` of the answer, at most.
     async fn run_upto(&self, words: &[&str], max: u64) -> Result<Ended, GitError> {
+        match &self.keeper {
+            Some(keeper) => {
+                let limits = (max, COMPLAINT_MAX, PATIENCE);
+                let kept = keeper.run(self.folder, self.environment(), words, limits).await?;
+                let Kept { status, answer, complaint } =
+                    kept.ok_or_else(|| GitError::TimedOut(words[0].to_owned()))?;
+                Ok(Ended { status, answer, complaint })
+            }
+            None => self.run_here(words, max).await,
+        }
+    }
+
+    async fn run_here(&self, words: &[&str], max: u64) -> Result<Ended, GitError> {
         let mut child = Command::new("git")
-            .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
             .args(words.iter().map(OsStr::new))
             .current_dir(self.folder)
             .env_clear()
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .envs(self.environment())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -165,7 +265,10 @@ impl<'a> Git<'a> {
         let all = async {
             let (answer, complaint) = tokio::try_join!(upto(answer, max), upto(complaint, COMPLAINT_MAX))?;
             // Nobody reads on: what it still wants to say ends it.
-            Ok::<_, std::io::Error>(Ended { status: child.wait().await?, answer, complaint })
+            let status = child.wait().await?;
+            let code = status.code().map(Status::Exited);
+            let status = code.unwrap_or_else(|| Status::Signalled(status.signal().unwrap_or_default()));
+            Ok::<_, std::io::Error>(Ended { status, answer, complaint })
         };
         let ended = tokio::time::timeout(PATIENCE, all).await;
         Ok(ended.map_err(|_| GitError::TimedOut(words[0].to_owned()))??)

@@ -3,6 +3,8 @@
 //! that commit, which git refuses when it would cost anybody a change. So there is no instant
 //! at which the project folder is in the middle of a merge.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use midturn_core::engine::ports::Merge;
@@ -11,6 +13,7 @@ use super::git::{Git, GitError, parts};
 use super::relative;
 use super::snapshot::Scratch;
 use super::worktree::{Repository, State, Worktree};
+use crate::protect::authority;
 
 /// How often it is tried again when somebody commits in the project folder meanwhile.
 const LOOKS: usize = 3;
@@ -36,8 +39,6 @@ pub(super) struct Merging<'a> {
     pub(super) worktree: &'a Worktree,
     pub(super) state: State,
     pub(super) agent: &'a str,
-    /// The folder for scratch folders.
-    pub(super) scratch: &'a Path,
 }
 
 /// What became of the last step.
@@ -76,6 +77,9 @@ impl Merging<'_> {
         if git.is(&["merge-base", "--is-ancestor", tip, &head]).await? {
             return Ok(Some(Merge::UpToDate));
         }
+        if let Some(why) = self.authority(git, &head, tip).await? {
+            return Ok(Some(Merge::Refused(why)));
+        }
         let new = if git.is(&["merge-base", "--is-ancestor", &head, tip]).await? {
             tip.to_owned()
         } else {
@@ -94,8 +98,8 @@ impl Merging<'_> {
 
     /// What is in the way whatever the branch holds.
     async fn in_the_way(&self, git: &Git<'_>) -> Result<Option<String>, GitError> {
-        let folder = git.text(&["rev-parse", "--absolute-git-dir"]).await?;
-        let is_there = |(file, _): &&(&str, &str)| Path::new(&folder).join(file).symlink_metadata().is_ok();
+        let folder = &self.repository.layout.own;
+        let is_there = |(file, _): &&(&str, &str)| folder.join(file).symlink_metadata().is_ok();
         if let Some((_, what)) = UNDER_WAY.iter().find(is_there) {
             return Ok(Some(format!(
                 "{what} is under way in the project folder: finish it or give it up first"
@@ -126,12 +130,11 @@ impl Merging<'_> {
             }
             State::Usable => {}
         }
-        let git = self.worktree.git();
-        let scratch = Scratch::new(self.scratch, &git).await?;
+        let scratch = Scratch::new(self.repository).await?;
         let files = async {
-            let tree = scratch.snapshot(&git).await?.tree;
+            let tree = scratch.snapshot(self.worktree).await?.tree;
             let words = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", tip, &tree];
-            scratch.git(&git).bytes(&words).await
+            scratch.git(&self.worktree.git()).bytes(&words).await
         };
         let files = files.await;
         scratch.remove().await;
@@ -144,10 +147,27 @@ impl Merging<'_> {
         }))
     }
 
+    /// Says which files the branch changes that give authority in the project folder. An agent
+    /// can commit them without ever having such a file.
+    async fn authority(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<Option<String>, GitError> {
+        let base = git.maybe(&["merge-base", head, tip]).await?;
+        let base = base.as_deref().and_then(|bases| bases.lines().next()).unwrap_or(head);
+        let words = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", base, tip];
+        let changed = git.bytes(&words).await?;
+        let gives = |path: &&[u8]| authority(Path::new(OsStr::from_bytes(path))).is_some();
+        let branch = &self.worktree.branch;
+        Ok(list(&self.names(parts(&changed).filter(gives))).map(|files| {
+            format!(
+                "{branch} changes what Midturn or other tools obey ({files}): look at it with \
+                 `git diff {head:.12}...{branch}`, and if it is as you want it, merge it yourself with `git merge {branch}`"
+            )
+        }))
+    }
+
     /// The files that conflict. It is tried in a scratch folder, so with conflicts not even
     /// the repository's objects have changed.
     async fn conflicts(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<Vec<String>, GitError> {
-        let scratch = Scratch::new(self.scratch, git).await?;
+        let scratch = Scratch::new(self.repository).await?;
         let words = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", head, tip];
         let answer = scratch.git(git).yes_or_no(&words).await;
         scratch.remove().await;
@@ -208,7 +228,7 @@ impl Merging<'_> {
 
     /// As the person in the project folder would write them.
     fn names<'a>(&self, paths: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
-        paths.map(|path| relative(&self.repository.prefix, &String::from_utf8_lossy(path))).collect()
+        paths.map(|path| relative(&self.repository.layout.prefix, &String::from_utf8_lossy(path))).collect()
     }
 }
 

@@ -3,8 +3,12 @@
 //! run's end. No worktree and no branch is ever removed here: they hold somebody's work.
 
 mod commit;
+mod confine;
 mod diff;
 mod git;
+mod house;
+mod keeper;
+mod layout;
 mod merge;
 mod record;
 mod snapshot;
@@ -13,20 +17,26 @@ mod worktree;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use midturn_core::engine::ports::{Changes, Diff, Merge, ToolError, Toolbox, Workplace};
 use midturn_core::rules::id::{AgentName, RunId, SessionId};
 use parking_lot::Mutex;
+use tokio::sync::OnceCell;
 
+use self::house::House;
+use self::layout::Layout;
 use self::merge::Merging;
 use self::record::{Record, Records};
 use self::worktree::{Again, NoWorktree, Repository, Worktree};
-use crate::ground::{Ground, Limits, command_environment};
+use crate::confined::Confined;
+use crate::environment::command_environment;
+use crate::ground::{Ground, Limits};
 use crate::mark::{Mark, Purpose};
 use crate::process::Supervisor;
-use crate::root::Root;
+use crate::root::{PathError, Root};
+use crate::sandbox::{Sandbox, Tier};
 use crate::toolbox::WorkTools;
 
 /// Whether an agent works apart from the others.
@@ -57,6 +67,16 @@ impl AgentPlace {
 /// Says what an agent is given; asked once, when its first run starts.
 pub type PlaceOf = dyn Fn(&AgentName) -> AgentPlace + Send + Sync;
 
+/// What commands may touch besides what their agents need.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Folders that all agents may write in, as a cache that builds share.
+    pub writable: Vec<PathBuf>,
+    /// Files and folders that are kept from all agents: a token, a socket, a database. The state
+    /// folder, and where people keep keys, are hidden anyway.
+    pub hidden: Vec<PathBuf>,
+}
+
 /// The places of one session's agents in one project.
 pub struct GitWorkplace {
     project: PathBuf,
@@ -67,6 +87,11 @@ pub struct GitWorkplace {
     limits: Limits,
     supervisor: Arc<Supervisor>,
     environment: Arc<[(OsString, OsString)]>,
+    sandbox: Option<Sandbox>,
+    reach: Reach,
+    /// Looked up before any agent works; why not, if it is in no repository.
+    layout: OnceCell<Result<Arc<Layout>, String>>,
+    house: OnceLock<House>,
     /// What our git commands carry, so that they are found when we are dead.
     mark: Option<Mark>,
     /// One worktree is made at a time: git takes no two at once.
@@ -89,7 +114,7 @@ struct Opened {
 
 impl GitWorkplace {
     /// The places in `project`; worktrees lie in the folder `state`, which is made when it is
-    /// needed. Commands get our environment, without keys.
+    /// needed. Commands get of our environment what is on a list.
     pub fn new(
         project: impl Into<PathBuf>,
         state: impl Into<PathBuf>,
@@ -104,7 +129,11 @@ impl GitWorkplace {
             place_of: Box::new(place_of),
             limits: Limits::default(),
             supervisor: Arc::new(Supervisor::ourselves().of_session(session)),
-            environment: command_environment(std::env::vars_os()),
+            environment: command_environment(std::env::vars_os(), &[]),
+            sandbox: None,
+            reach: Reach::default(),
+            layout: OnceCell::new(),
+            house: OnceLock::new(),
             mark: Mark::new(session.as_str(), Purpose::Git).ok(),
             making: tokio::sync::Mutex::default(),
             merging: tokio::sync::Mutex::default(),
@@ -132,7 +161,29 @@ impl GitWorkplace {
     /// With commands that run under these supervisors, who carry the session's mark.
     #[must_use]
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
-        self.supervisor = Arc::new(supervisor.of_session(&self.session));
+        self.supervisor = Arc::new(match &self.sandbox {
+            Some(sandbox) => supervisor.of_session(&self.session).sandbox(sandbox.clone()),
+            None => supervisor.of_session(&self.session),
+        });
+        self
+    }
+
+    /// With this sandbox for commands, and for our own git commands where agents have worked.
+    /// Without it commands can do all that we can, which is for tests.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = Some(sandbox.clone());
+        let supervisor = std::mem::replace(&mut self.supervisor, Arc::new(Supervisor::ourselves()));
+        // It is shared only once there are tools, and then nobody builds any more.
+        let supervisor = Arc::into_inner(supervisor).unwrap_or_else(Supervisor::ourselves);
+        self.supervisor = Arc::new(supervisor.sandbox(sandbox));
+        self
+    }
+
+    /// With more, or less, that commands may touch.
+    #[must_use]
+    pub fn reach(mut self, reach: Reach) -> Self {
+        self.reach = reach;
         self
     }
 
@@ -150,6 +201,8 @@ impl GitWorkplace {
 
     async fn make(&self, agent: &AgentName) -> Result<Opened, ToolError> {
         let place = (self.place_of)(agent);
+        // Before any agent works, so that nothing of theirs is taken for the repository.
+        let layout = self.layout().await;
         let (worktree, notes) = match place.isolation {
             Isolation::None => (None, Vec::new()),
             Isolation::Worktree => match self.worktree(agent).await {
@@ -166,20 +219,96 @@ impl GitWorkplace {
                 Err(failed) => return Err(ToolError(format!("{agent} has no place to work in: {failed}"))),
             },
         };
-        let folder = worktree.as_ref().map_or_else(|| self.project.clone(), Worktree::root);
-        let root = Root::open(&folder)
-            .map_err(|e| ToolError(format!("the folder {} can't be opened: {e}", folder.display())))?;
-        let ground =
-            Ground::new(root, self.limits.clone(), self.supervisor.clone(), self.environment.clone());
+        let ground = self
+            .ground(agent, worktree.as_ref(), layout.ok().as_deref())
+            .map_err(|e| ToolError(format!("{agent} has no place to work in: {e}")))?;
         let ground = Arc::new(ground);
         let tools = Arc::new(WorkTools::new(&ground, place.tools.as_deref()));
         Ok(Opened { ground, tools, worktree, notes: Mutex::new(notes) })
     }
 
+    fn ground(
+        &self,
+        agent: &AgentName,
+        worktree: Option<&Worktree>,
+        layout: Option<&Layout>,
+    ) -> Result<Ground, GroundError> {
+        let folder = worktree.map_or(&self.project, |worktree| &worktree.top);
+        let mut root = Root::open(folder).map_err(|e| GroundError::Folder(folder.clone(), e))?;
+        let confined = match &self.sandbox {
+            Some(_) => Some(self.confined(agent, root.path(), worktree, layout)?),
+            None => None,
+        };
+        if let Some(worktree) = worktree {
+            // A folder without a committed file isn't in a worktree yet.
+            root = root.below(&worktree.repository.layout.prefix)?;
+        }
+        let mut environment = self.environment.to_vec();
+        if let Some(confined) = &confined {
+            root = root.hiding(confined.confinement.hidden.clone());
+            environment.push(("TMPDIR".into(), confined.confinement.temporary.clone().into()));
+        }
+        let supervisor = self.supervisor.clone();
+        Ok(Ground::new(root, self.limits.clone(), supervisor, environment.into(), confined))
+    }
+
+    fn confined(
+        &self,
+        agent: &AgentName,
+        folder: &Path,
+        worktree: Option<&Worktree>,
+        layout: Option<&Layout>,
+    ) -> std::io::Result<Confined> {
+        let house = self.house()?;
+        match worktree {
+            Some(worktree) => house.in_worktree(agent.as_str(), worktree, &self.reach),
+            None => house.in_project(agent.as_str(), folder, layout, &self.reach),
+        }
+    }
+
+    /// The session's own folders. What is left of temporary ones of a killed process is removed.
+    fn house(&self) -> std::io::Result<&House> {
+        if let Some(house) = self.house.get() {
+            return Ok(house);
+        }
+        let mounts = self.sandbox.as_ref().is_some_and(|sandbox| sandbox.in_force().mount_namespace);
+        let house = House::new(&self.state, self.part_of_branch(), mounts)?;
+        Ok(self.house.get_or_init(|| {
+            house.clean();
+            house
+        }))
+    }
+
+    /// Where the project's repository is. It is looked for again only where no agent could have
+    /// made one meanwhile.
+    async fn layout(&self) -> Result<Arc<Layout>, NoWorktree> {
+        let look = || async {
+            match Layout::of(&self.project, self.mark.as_ref()).await {
+                Ok(layout) => Ok(Ok(Arc::new(layout))),
+                Err(NoWorktree::NotPossible(why)) if self.sandbox.is_some() => Ok(Err(why)),
+                Err(error) => Err(error),
+            }
+        };
+        self.layout.get_or_try_init(look).await?.clone().map_err(NoWorktree::NotPossible)
+    }
+
+    async fn repository(&self) -> Result<Repository, NoWorktree> {
+        let layout = self.layout().await?;
+        let failed = |error: std::io::Error| self.no_state(&error);
+        let house = self.house().map_err(failed)?;
+        let is_kept = |sandbox: &Sandbox| sandbox.in_force().tier != Tier::None;
+        let keeper = match self.sandbox.as_ref().is_some_and(is_kept) {
+            true => Some(house.keeper(&layout, &self.supervisor, &self.reach).map_err(failed)?),
+            false => None,
+        };
+        let scratch = house.scratch().map_err(failed)?;
+        Ok(Repository { layout, scratch, mark: self.mark.clone(), keeper })
+    }
+
     async fn worktree(&self, agent: &AgentName) -> Result<(Worktree, Vec<String>), NoWorktree> {
         let _one_at_a_time = self.making.lock().await;
-        let repository = Repository::of(&self.project, self.mark.as_ref()).await?;
         let beside = self.beside().map_err(|e| self.no_state(&e))?;
+        let repository = self.repository().await?;
         let mut notes = Vec::new();
         if let Some(record) = self.record(agent).map_err(|e| self.no_state(&e))? {
             let made = record.made;
@@ -263,18 +392,36 @@ impl GitWorkplace {
     }
 
     /// The agent's worktree: the one it works in, or else the one it worked in before.
-    async fn known(&self, agent: &AgentName) -> Result<(Worktree, Beside), ToolError> {
+    async fn known(&self, agent: &AgentName) -> Result<Worktree, ToolError> {
         let failed = |error: &dyn std::fmt::Display| ToolError(format!("the branch of `{agent}`: {error}"));
         let beside = self.beside().map_err(|e| failed(&self.no_state(&e)))?;
         if let Some(opened) = self.opened(agent) {
-            let worktree = opened.worktree.clone();
-            return worktree.map(|worktree| (worktree, beside)).ok_or_else(|| no_branch(agent));
+            return opened.worktree.clone().ok_or_else(|| no_branch(agent));
         }
         let record = self.record(agent).map_err(|e| failed(&self.no_state(&e)))?.filter(|record| record.made);
         let record = record.ok_or_else(|| no_branch(agent))?;
-        let repository = Repository::of(&self.project, self.mark.as_ref()).await.map_err(|e| failed(&e))?;
-        Ok((repository.worktree(&beside.worktrees, &record), beside))
+        let repository = self.repository().await.map_err(|e| failed(&e))?;
+        Ok(repository.worktree(&beside.worktrees, &record))
     }
+}
+
+impl Drop for GitWorkplace {
+    fn drop(&mut self) {
+        if let Some(house) = self.house.get() {
+            house.clean();
+        }
+    }
+}
+
+/// Why an agent has no folder to work in.
+#[derive(Debug, thiserror::Error)]
+enum GroundError {
+    #[error("the folder {0} can't be opened: {1}")]
+    Folder(PathBuf, std::io::Error),
+    #[error("{0}")]
+    Path(#[from] PathError),
+    #[error("what its commands may touch can't be told: {0}")]
+    Confinement(#[from] std::io::Error),
 }
 
 fn no_branch(agent: &AgentName) -> ToolError {
@@ -334,19 +481,16 @@ impl Workplace for GitWorkplace {
     }
 
     async fn diff(&self, agent: &AgentName) -> Result<Diff, ToolError> {
-        let (worktree, beside) = self.known(agent).await?;
-        let diff = async { diff::diff(&worktree, worktree.state().await?, &beside.worktrees).await };
-        diff.await.map_err(|error| ToolError(format!("no diff of {}: {error}", worktree.branch)))
+        let worktree = self.known(agent).await?;
+        diff::diff(&worktree, worktree.state()).await.map_err(|error| ToolError(format!("no diff of {}: {error}", worktree.branch)))
     }
 
     async fn merge(&self, agent: &AgentName) -> Result<Merge, ToolError> {
-        let (worktree, beside) = self.known(agent).await?;
+        let worktree = self.known(agent).await?;
         let _one_at_a_time = self.merging.lock().await;
         let merge = async {
-            let state = worktree.state().await?;
-            let repository = &worktree.repository;
-            let (agent, scratch) = (agent.as_str(), &*beside.worktrees);
-            Merging { repository, worktree: &worktree, state, agent, scratch }.merge().await
+            let (repository, state) = (&worktree.repository, worktree.state());
+            Merging { repository, worktree: &worktree, state, agent: agent.as_str() }.merge().await
         };
         merge.await.map_err(|error| ToolError(format!("{} was not merged: {error}", worktree.branch)))
     }

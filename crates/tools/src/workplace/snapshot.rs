@@ -1,7 +1,7 @@
 //! All that is in a worktree, as a tree that leaves no trace: the agent's index is not touched,
 //! and what has to be stored for it goes to a scratch folder instead of the repository.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -9,7 +9,12 @@ use tokio::task::spawn_blocking;
 
 use super::git::{Git, GitError};
 use super::record::SCRATCH;
+use super::worktree::{Repository, Worktree};
+use crate::protect::file;
 use crate::root::TEMPORARY;
+
+/// The largest index that is copied, in bytes: that of a million files.
+const INDEX_MAX: u64 = 256 << 20;
 
 /// A place for objects that nobody will miss.
 pub(super) struct Scratch {
@@ -24,18 +29,25 @@ pub(super) struct Snapshot {
 }
 
 impl Scratch {
-    /// In the folder `beside`, for objects that are to be seen beside those of the repository.
-    pub(super) async fn new(beside: &Path, git: &Git<'_>) -> Result<Self, GitError> {
-        let objects = git.text(&["rev-parse", "--path-format=absolute", "--git-path", "objects"]).await?;
-        let beside = beside.to_owned();
+    /// For objects that are to be seen beside those of the repository.
+    pub(super) async fn new(repository: &Repository) -> Result<Self, GitError> {
+        let objects = repository.layout.common.join("objects");
+        let beside = repository.scratch.clone();
         let folder = off_the_runtime(move || {
             let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(beside)?;
             let info = folder.path().join("objects/info");
             std::fs::create_dir_all(&info)?;
-            std::fs::write(info.join("alternates"), objects + "\n")?;
+            let mut objects = objects.into_os_string();
+            objects.push("\n");
+            std::fs::write(info.join("alternates"), objects.as_encoded_bytes())?;
             Ok(folder)
         });
         Ok(Self { folder: folder.await? })
+    }
+
+    /// A place for an index that is nobody's.
+    pub(super) fn index(&self) -> PathBuf {
+        self.folder.path().join("index")
     }
 
     /// Git that stores what it makes in here.
@@ -43,19 +55,14 @@ impl Scratch {
         git.clone().with("GIT_OBJECT_DIRECTORY", self.folder.path().join("objects"))
     }
 
-    /// The tree of all files of the worktree that `git` works in, those that are ignored apart.
-    pub(super) async fn snapshot(&self, git: &Git<'_>) -> Result<Snapshot, GitError> {
-        let index = self.folder.path().join("index");
-        let theirs = git.text(&["rev-parse", "--path-format=absolute", "--git-path", "index"]).await?;
+    /// The tree of all files of the worktree, those that are ignored apart.
+    pub(super) async fn snapshot(&self, worktree: &Worktree) -> Result<Snapshot, GitError> {
+        let index = self.index();
+        let theirs = worktree.own.join("index");
         // With it comes what git knows of unchanged files, which are not read again then.
         let target = index.clone();
-        let copied = off_the_runtime(move || copy(&PathBuf::from(theirs), &target)).await?;
-        let git = self
-            .git(git)
-            .with("GIT_INDEX_FILE", index)
-            .with("GIT_CONFIG_COUNT", "1")
-            .with("GIT_CONFIG_KEY_0", "core.splitIndex")
-            .with("GIT_CONFIG_VALUE_0", "false");
+        let copied = off_the_runtime(move || copy(&theirs, &target)).await?;
+        let git = self.git(&worktree.git()).with("GIT_INDEX_FILE", index).setting("core.splitIndex", "false");
         if !copied {
             git.bytes(&["read-tree", "HEAD"]).await?;
         }
@@ -87,18 +94,26 @@ async fn add_all(git: &Git<'_>) -> Result<Option<String>, GitError> {
 }
 
 /// Copies an index, its time too: by that git knows which files it has to look into, because
-/// they may have changed in the very instant when it was written. False: there is none.
+/// they may have changed in the very instant when it was written. False: there is none, or
+/// what an agent put in its place is none.
 fn copy(from: &Path, to: &Path) -> io::Result<bool> {
-    let mut source = match std::fs::File::open(from) {
+    let source = match file(from) {
         Ok(source) => source,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(_) if !is_file(from) => return Ok(false),
         Err(error) => return Err(error),
     };
-    let written = source.metadata()?.modified()?;
+    let about = source.metadata()?;
+    if about.len() > INDEX_MAX {
+        return Ok(false);
+    }
     let mut target = std::fs::File::create_new(to)?;
-    io::copy(&mut source, &mut target)?;
-    target.set_modified(written)?;
+    io::copy(&mut source.take(INDEX_MAX), &mut target)?;
+    target.set_modified(about.modified()?)?;
     Ok(true)
+}
+
+fn is_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|about| about.is_file())
 }
 
 async fn off_the_runtime<T: Send + 'static>(

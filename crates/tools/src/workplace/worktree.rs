@@ -2,12 +2,19 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use midturn_core::rules::id::AgentName;
 
+use rustix::fs::{Mode, OFlags};
+
 use super::git::{Git, GitError, parts};
+use super::keeper::Keeper;
+use super::layout::Layout;
 use super::record::{Record, Records};
 use crate::mark::Mark;
+use crate::protect::aside::restore;
+use crate::protect::head_of;
 
 /// How many names are tried when those wanted are taken.
 const NAMES_TRIED: usize = 1_000;
@@ -15,15 +22,22 @@ const NAMES_TRIED: usize = 1_000;
 /// How often it is looked again which names are free, when somebody else takes one meanwhile.
 const LOOKS: usize = 5;
 
+/// How many of git's own folders are looked through.
+const WORKTREES_MAX: usize = 10_000;
+
+/// How much is read of a file that holds a path, in bytes.
+const PATH_MAX: u64 = 16 << 10;
+
 /// A repository, as seen from the project folder.
 #[derive(Clone, Debug)]
 pub(super) struct Repository {
-    /// The folder at the top of the work tree.
-    pub(super) top: PathBuf,
-    /// The project folder, relative to that: empty, or with a slash at its end.
-    pub(super) prefix: String,
+    pub(super) layout: Arc<Layout>,
+    /// Our own folder for scratch folders; no agent can write in it.
+    pub(super) scratch: PathBuf,
     /// What our git commands carry.
-    mark: Option<Mark>,
+    pub(super) mark: Option<Mark>,
+    /// What our git commands run in.
+    pub(super) keeper: Option<Keeper>,
 }
 
 /// An agent's worktree.
@@ -32,6 +46,8 @@ pub(super) struct Worktree {
     pub(super) repository: Repository,
     /// The folder at its top.
     pub(super) top: PathBuf,
+    /// Git's own folder for it, in the repository's `worktrees`.
+    pub(super) own: PathBuf,
     pub(super) branch: String,
     /// The commit it started from.
     pub(super) start: String,
@@ -78,33 +94,54 @@ impl From<GitError> for NoWorktree {
 }
 
 impl Worktree {
-    /// What the project folder is in the project's own work tree.
-    pub(super) fn root(&self) -> PathBuf {
-        self.top.join(&self.repository.prefix)
-    }
-
     pub(super) fn reference(&self) -> String {
         reference(&self.branch)
     }
 
-    /// Git in the worktree. If it is none any more, git doesn't look for another one above it.
+    /// Git in the worktree. Its folders are those that we know, whatever the agent wrote into
+    /// the worktree's `.git`.
     pub(super) fn git(&self) -> Git<'_> {
-        let above = self.top.parent().unwrap_or(&self.top);
-        Git::new(&self.top, self.repository.mark.as_ref()).with("GIT_CEILING_DIRECTORIES", above)
+        let Repository { layout, mark, keeper, .. } = &self.repository;
+        Git::new(&self.top, &self.own, layout, mark.as_ref()).kept_by(keeper.clone())
     }
 
-    pub(super) async fn state(&self) -> Result<State, GitError> {
-        if self.top.symlink_metadata().is_err() {
-            return Ok(State::Gone);
+    /// What the file `.git` in the worktree has to say.
+    pub(super) fn link(&self) -> Vec<u8> {
+        [b"gitdir: ", self.own.as_os_str().as_encoded_bytes(), b"\n"].concat()
+    }
+
+    pub(super) fn state(&self) -> State {
+        match self.top.symlink_metadata() {
+            Err(_) => State::Gone,
+            Ok(about) if !about.is_dir() => State::Broken,
+            Ok(_) => {
+                let links = [(self.top.join(".git"), self.link()), (self.own.join("gitdir"), self.link_back())];
+                let said = |(path, says): &(PathBuf, Vec<u8>)| {
+                    head_of(path, PATH_MAX).is_ok_and(|bytes| bytes.trim_ascii_end() == says.trim_ascii_end())
+                };
+                let head = self.own.join("HEAD").symlink_metadata().is_ok();
+                if head && links.iter().all(said) { State::Usable } else { State::Broken }
+            }
         }
-        let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-        let theirs = match self.git().text(&["rev-parse", "--show-toplevel"]).await {
-            Ok(top) if Path::new(&top) == self.top => self.git().text(&common).await?,
-            Ok(_) | Err(GitError::Failed { .. } | GitError::NotRun(_)) => return Ok(State::Broken),
-            Err(error) => return Err(error),
-        };
-        let ours = self.repository.git().text(&common).await?;
-        Ok(if theirs == ours { State::Usable } else { State::Broken })
+    }
+
+    /// What the file `gitdir` in git's own folder has to say.
+    pub(super) fn link_back(&self) -> Vec<u8> {
+        [self.top.as_os_str().as_encoded_bytes(), b"/.git\n"].concat()
+    }
+
+    /// Gives the worktree its link back, where git still has a folder for it: somebody removed it,
+    /// or moved the repository. A folder in its place is another repository, and stays.
+    fn repair(&self) {
+        let link = self.top.join(".git");
+        let is_folder = link.symlink_metadata().is_ok_and(|about| about.is_dir());
+        if !is_folder && self.own.join("HEAD").symlink_metadata().is_ok() {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            // Whether it helped is seen next.
+            if let Ok(top) = rustix::fs::open(&self.top, flags, Mode::empty()) {
+                let _ = restore(&top, Path::new(".git"), &self.link());
+            }
+        }
     }
 }
 
@@ -113,26 +150,9 @@ fn reference(branch: &str) -> String {
 }
 
 impl Repository {
-    /// The repository that the folder is in; our git commands in it carry the mark.
-    pub(super) async fn of(project: &Path, mark: Option<&Mark>) -> Result<Self, NoWorktree> {
-        let git = Git::new(project, mark);
-        match git.text(&["rev-parse", "--show-toplevel"]).await {
-            Ok(top) => Ok(Self {
-                top: top.into(),
-                prefix: git.text(&["rev-parse", "--show-prefix"]).await?,
-                mark: mark.cloned(),
-            }),
-            Err(GitError::Failed { complaint, .. }) if complaint.contains("not a git repository") => {
-                Err(NoWorktree::NotPossible("it is in no git repository".to_owned()))
-            }
-            // Somebody else's repository, say, or no git at all.
-            Err(error) => Err(NoWorktree::NotPossible(error.to_string())),
-        }
-    }
-
     /// Git in the project.
     pub(super) fn git(&self) -> Git<'_> {
-        Git::new(&self.top, self.mark.as_ref())
+        self.layout.git(self.mark.as_ref()).kept_by(self.keeper.clone())
     }
 
     /// The commit at HEAD.
@@ -145,7 +165,7 @@ impl Repository {
     pub(super) async fn dirty(&self, state: &Path, head: &str) -> Result<Option<String>, GitError> {
         let mut words =
             vec!["status", "--porcelain=v1", "-z", "--untracked-files=normal", "--no-renames", "--", "."];
-        let ours = state.strip_prefix(&self.top).map(|state| format!(":(exclude){}", state.display()));
+        let ours = state.strip_prefix(&self.layout.top).map(|state| format!(":(exclude){}", state.display()));
         if let Ok(ours) = &ours {
             words.push(ours);
         }
@@ -192,12 +212,31 @@ impl Repository {
 
     /// The worktree that a record speaks of, whatever is left of it.
     pub(super) fn worktree(&self, beside: &Path, record: &Record) -> Worktree {
+        let top = beside.join(&record.name);
         Worktree {
+            own: self.own_folder(&top, &record.name),
             repository: self.clone(),
-            top: beside.join(&record.name),
+            top,
             branch: record.branch.clone(),
             start: record.start.clone(),
         }
+    }
+
+    /// Git's own folder for the worktree at `top`: the one that says so. No agent can write
+    /// what another one's says. If none does yet, the name that git tries first.
+    fn own_folder(&self, top: &Path, name: &str) -> PathBuf {
+        let all = self.layout.common.join("worktrees");
+        let first = all.join(name);
+        let back = top.join(".git");
+        let is_of_top = |own: &PathBuf| {
+            let said = head_of(&own.join("gitdir"), PATH_MAX).unwrap_or_default();
+            said.trim_ascii_end() == back.as_os_str().as_encoded_bytes()
+        };
+        if is_of_top(&first) {
+            return first;
+        }
+        let others = std::fs::read_dir(&all).into_iter().flatten().take(WORKTREES_MAX).flatten();
+        others.map(|entry| entry.path()).find(is_of_top).unwrap_or(first)
     }
 
     /// Looks for the worktree of a record, and makes it again where only its branch is left.
@@ -210,11 +249,10 @@ impl Repository {
         let worktree = self.worktree(beside, &record);
         let top = worktree.top.to_string_lossy().into_owned();
         if record.made {
-            if worktree.state().await? == State::Broken {
-                // Somebody removed its `.git`, or moved the repository; whether it helped is seen next.
-                let _ = self.git().bytes(&["worktree", "repair", &top]).await;
+            if worktree.state() == State::Broken {
+                worktree.repair();
             }
-            match worktree.state().await? {
+            match worktree.state() {
                 State::Usable => {
                     return self.made(worktree, records, record).map(|(found, _)| Again::Found(found));
                 }
@@ -244,12 +282,11 @@ impl Repository {
     /// Remembers that it is made to the end; and whether that was known.
     fn made(
         &self,
-        worktree: Worktree,
+        mut worktree: Worktree,
         records: &Records,
         mut record: Record,
     ) -> Result<(Worktree, bool), NoWorktree> {
-        // A folder without a committed file isn't in a worktree yet.
-        std::fs::create_dir_all(worktree.root()).map_err(|e| NoWorktree::Failed(e.to_string()))?;
+        worktree.own = self.own_folder(&worktree.top, &record.name);
         let was = std::mem::replace(&mut record.made, true);
         if !was {
             records.save(&record).map_err(not_remembered)?;
@@ -260,7 +297,8 @@ impl Repository {
     async fn try_add(&self, top: &Path, options: &[&str], from: &str) -> Result<(), GitError> {
         let top = top.to_string_lossy();
         let words = [&["worktree", "add", "--quiet"], options, &[&*top, from]].concat();
-        self.git().bytes(&words).await.map(drop)
+        // Newer versions can be set to write paths that we wouldn't recognise.
+        self.git().setting("worktree.useRelativePaths", "false").bytes(&words).await.map(drop)
     }
 
     async fn free_name(

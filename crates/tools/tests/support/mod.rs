@@ -151,6 +151,7 @@ pub(crate) fn shell(text: &str, mark: &Mark) -> Command {
         folder: Path::new("/").to_owned(),
         environment: mark.environment(),
         timeout: Duration::from_secs(600),
+        confinement: None,
     }
 }
 

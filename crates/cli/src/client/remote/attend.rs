@@ -6,19 +6,22 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use midturn_core::engine::AgentStatus;
 use midturn_core::engine::ports::archive::AgentJournal;
 use midturn_core::engine::ports::{Changes, Observer};
-use midturn_core::rules::event::{Event, EventKind, Outcome};
-use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_core::engine::{Activity, ActivityKind, AgentStatus};
+use midturn_core::rules::event::{Event, EventKind};
+use midturn_core::rules::id::{AgentName, CallId, SessionId};
+use midturn_core::rules::limits::Money;
 use midturn_core::rules::mail::{Rest, Role, Standing};
+use midturn_core::rules::time::Micros;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::super::answer::Elsewhere;
 use super::super::events::{Ended, Told, Wanted, follow};
 use super::super::http::{Client, Path, Trouble};
-use super::super::wire::{Agent, AgentState, Agents, Session, Stopped};
+use super::super::wire::{self, Agent, AgentState, Agents, Session, Stopped};
 use crate::failure::{End, Failure};
 use crate::history;
 use crate::project::Project;
@@ -26,8 +29,9 @@ use crate::run::Attended;
 use crate::run::console::Console;
 use crate::run::input::Typed;
 use crate::run::progress::Tone;
-use crate::run::session::{changes, listed};
-use crate::run::steering::{self, Line};
+use crate::run::session::attending::{self, Asked, Halted, Over, Request, Steered, obey};
+use crate::run::session::changes;
+use crate::run::steering::Said;
 use crate::run::watcher::LeadWatcher;
 
 /// The pauses between looks whether anybody still works: from the first to the longest.
@@ -49,19 +53,6 @@ pub(super) struct Remote {
     seq: u64,
     /// Those whose run began and has not ended, as far as was told.
     working: BTreeSet<AgentName>,
-}
-
-/// Why it is over.
-#[derive(Debug, Clone, PartialEq)]
-enum Over {
-    /// Nobody works and nobody will.
-    Quiet,
-    /// A signal, or `/quit`.
-    Interrupted,
-    /// Nobody reads the output any more.
-    OutputGone,
-    /// The other process is gone.
-    Lost,
 }
 
 impl Remote {
@@ -96,71 +87,70 @@ impl Remote {
         mut lines: mpsc::Receiver<Typed>,
     ) -> Result<End, Failure> {
         self.seq = after;
-        let wanted = Wanted { session: self.session.clone(), agent: None, after };
+        let answers = self.console.answers();
+        let wanted = Wanted { session: self.session.clone(), agent: None, after, answers };
         let (mut told, _reader) = follow(self.client.clone(), wanted);
-        let over = self.until_over(&mut lines, &mut told).await;
-        match over {
-            Over::Interrupted => self.console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once"),
-            Over::Quiet | Over::OutputGone => {}
-            Over::Lost => return Err(self.lost()),
+        let over = self.until_over(&mut lines, &mut told).await.ok_or_else(|| self.lost())?;
+        if over == Over::Interrupted {
+            self.console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once");
         }
         if over != Over::Quiet && self.shut_down(&mut told).await.is_err() {
             return Err(self.lost());
         }
         self.report().await;
-        Ok(self.end(&over))
+        Ok(attending::end(&self.console, over, &self.watcher.last_word()))
     }
 
+    /// `None`: the other process is gone.
     async fn until_over(
         &mut self,
         lines: &mut mpsc::Receiver<Typed>,
         told: &mut mpsc::Receiver<Told>,
-    ) -> Over {
+    ) -> Option<Over> {
         let (console, interrupted) = (self.console.clone(), self.interrupted.clone());
-        let (mut is_open, mut pause, mut last_look) = (true, PAUSES.0, None);
+        let (mut is_open, mut pause) = (true, PAUSES.0);
         loop {
             tokio::select! {
                 biased;
-                () = interrupted.cancelled() => return Over::Interrupted,
-                () = console.broken() => return Over::OutputGone,
+                () = interrupted.cancelled() => return Some(Over::Interrupted),
+                () = console.broken() => return Some(Over::OutputGone),
                 typed = lines.recv(), if is_open => match typed {
                     None => is_open = false,
                     Some(typed) => {
-                        if self.obey(typed).await {
-                            return Over::Interrupted;
+                        if obey(self, &console, typed).await {
+                            return Some(Over::Interrupted);
                         }
                     }
                 },
                 next = told.recv() => {
-                    if let Some(over) = self.take(next) {
-                        return over;
+                    match self.take(next) {
+                        Came::News => pause = PAUSES.0,
+                        Came::End => return Some(Over::Quiet),
+                        Came::Loss => return None,
                     }
-                    (pause, last_look) = (PAUSES.0, None);
                 }
                 () = tokio::time::sleep(pause), if self.working.is_empty() => {
-                    let look = self.quiet_at().await;
-                    // Twice the same: between a run's end and the mail about it nobody seems to work.
-                    if look.is_some() && look == last_look {
-                        return Over::Quiet;
+                    if self.is_quiet().await {
+                        return Some(Over::Quiet);
                     }
-                    (pause, last_look) = ((pause * 2).min(PAUSES.1), look);
+                    pause = (pause * 2).min(PAUSES.1);
                 }
             }
         }
     }
 
     /// Shows what was told.
-    fn take(&mut self, told: Option<Told>) -> Option<Over> {
+    fn take(&mut self, told: Option<Told>) -> Came {
         match told {
             Some(Told::Event(_, event)) => self.event(&event),
             Some(Told::Live(event)) => self.console.live(&event),
             Some(Told::Other(_, seq)) => self.seq = self.seq.max(seq.unwrap_or_default()),
-            Some(Told::Ended(Ended::Session)) => return Some(Over::Quiet),
+            Some(Told::Ended(Ended::Session)) => return Came::End,
             // A process that waited for this session only ends with it.
-            Some(Told::Ended(Ended::Lost(_))) | None if self.is_done() => return Some(Over::Quiet),
-            Some(Told::Ended(Ended::Lost(_))) | None => return Some(Over::Lost),
+            Some(Told::Ended(Ended::Lost(_))) | None if self.is_done() => return Came::End,
+            Some(Told::Ended(Ended::Lost(_))) | None => return Came::Loss,
         }
-        None
+        Came::News
     }
 
     fn event(&mut self, event: &Event) {
@@ -184,11 +174,10 @@ impl Remote {
         self.working.is_empty() && self.watcher.last_word().outcome.is_some()
     }
 
-    /// The number of the last event, if all were told and nobody works.
-    async fn quiet_at(&self) -> Option<u64> {
+    /// Whether all was told and nobody works.
+    async fn is_quiet(&self) -> bool {
         // When nobody answers the events' own task finds out why.
-        let session = self.session().await.ok()?;
-        (!session.busy && session.last_seq <= self.seq).then_some(session.last_seq)
+        self.session().await.is_ok_and(|session| !session.busy && session.last_seq <= self.seq)
     }
 
     async fn session(&self) -> Result<Session, Trouble> {
@@ -196,69 +185,13 @@ impl Remote {
         self.client.read(&answer)
     }
 
-    async fn agents(&self) -> Result<Vec<Agent>, Trouble> {
-        let answer = self.client.get(&self.path(&["agents"])).await?;
-        Ok(self.client.read::<Agents>(&answer)?.agents)
-    }
-
     fn path(&self, parts: &[&str]) -> Path {
         let session = ["sessions", &self.session];
         Path::of(&[&session, parts].concat())
     }
 
-    /// Does what a line says. `true`: the session is to end.
-    async fn obey(&self, typed: Typed) -> bool {
-        let agents = match self.agents().await {
-            Ok(agents) => agents,
-            Err(trouble) => {
-                self.console.tell(Tone::Bad, format!("error: not sent: {trouble}"));
-                return false;
-            }
-        };
-        let is_agent = |name: &str| agents.iter().any(|agent| agent.name.as_str() == name);
-        match typed.and_then(|line| steering::parse(&line, is_agent)) {
-            Ok(Line::Blank) => {}
-            Ok(Line::Quit) => return true,
-            Ok(Line::Ps) => {
-                agents.iter().for_each(|agent| self.console.tell(Tone::Plain, listed(&status(agent))));
-            }
-            Ok(Line::Stop(name)) => self.stop(&name).await,
-            Ok(Line::ToAgent { to, text, urgent }) => self.send(&to, &text, urgent).await,
-            Ok(Line::ToLead { text, unknown }) => {
-                if let Some(unknown) = unknown {
-                    self.console.tell(
-                        Tone::Quiet,
-                        format!("there is no agent `{unknown}`; the line went to `{}`", self.lead),
-                    );
-                }
-                self.send(&self.lead, &text, false).await;
-            }
-            Err(error) => self.console.tell(Tone::Bad, format!("error: {error}")),
-        }
-        false
-    }
-
-    async fn send(&self, to: &AgentName, text: &str, urgent: bool) {
-        let path = self.path(&["agents", to.as_str(), "messages"]);
-        if let Err(trouble) = self.client.post(&path, &json!({"text": text, "urgent": urgent})).await {
-            self.console.tell(Tone::Bad, format!("error: not sent to {to}: {trouble}"));
-        }
-    }
-
-    async fn stop(&self, name: &AgentName) {
-        let path = self.path(&["agents", name.as_str(), "stop"]);
-        let answer = self.client.post(&path, &json!({})).await;
-        match answer.and_then(|answer| self.client.read::<Stopped>(&answer)) {
-            Err(trouble) => self.console.tell(Tone::Bad, format!("error: {trouble}")),
-            Ok(reply) if reply.stopped.is_empty() => {
-                self.console.tell(Tone::Plain, format!("{name} is idle; there was nothing to stop"));
-            }
-            Ok(reply) if !reply.still_queued.is_empty() => {
-                let ids = reply.still_queued.join(", ");
-                self.console.tell(Tone::Plain, format!("still queued for {name}: {ids}"));
-            }
-            Ok(_) => {}
-        }
+    fn elsewhere(&self) -> Elsewhere<'_> {
+        Elsewhere { client: &self.client, session: &self.session }
     }
 
     /// Stops all agents, and shows what that does.
@@ -274,14 +207,14 @@ impl Remote {
                     Err(trouble) => return Err(trouble),
                 },
                 next = told.recv() => {
-                    if self.take(next).is_some() {
+                    if self.take(next) != Came::News {
                         return Ok(());
                     }
                 }
             }
         }
         let last = self.session().await?.last_seq;
-        let rest = async { while self.seq < last && self.take(told.recv().await).is_none() {} };
+        let rest = async { while self.seq < last && self.take(told.recv().await) == Came::News {} };
         if tokio::time::timeout(LAST_EVENTS, rest).await.is_err() {
             self.console.tell(Tone::Bad, "the last events did not come in time; `midturn log` has them");
         }
@@ -310,24 +243,58 @@ impl Remote {
         Ok(journal.map(|journal| journal.agents).unwrap_or_default())
     }
 
-    fn end(&self, over: &Over) -> End {
-        let last = self.watcher.last_word();
-        if last.outcome == Some(Outcome::Finished) && *over == Over::Quiet {
-            self.console.answer(&last.text);
-        }
-        match (over, last.outcome) {
-            (Over::Interrupted, _) | (Over::Quiet, Some(Outcome::Stopped)) => End::Interrupted,
-            (Over::OutputGone | Over::Lost, _) | (Over::Quiet, None | Some(Outcome::Failed)) => End::Failed,
-            (Over::Quiet, Some(Outcome::Limit)) => End::Limit,
-            (Over::Quiet, Some(Outcome::Finished)) => End::Finished,
-        }
-    }
-
     fn lost(&self) -> Failure {
         Failure::failed(format!(
             "the process that ran the session has ended, or can't be asked any more: `midturn resume {}` goes on with it",
             self.session
         ))
+    }
+}
+
+/// What came from the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Came {
+    /// Something that was told.
+    News,
+    /// The session's end.
+    End,
+    /// Nothing more, before its end.
+    Loss,
+}
+
+impl Asked for Remote {
+    async fn requests(&self) -> Result<Vec<Request>, String> {
+        self.elsewhere().requests().await
+    }
+
+    async fn answer(&self, request: &Request, said: &Said) -> Result<(), String> {
+        self.elsewhere().answer(request, said).await
+    }
+}
+
+impl Steered for Remote {
+    fn lead(&self) -> &AgentName {
+        &self.lead
+    }
+
+    async fn agents(&self) -> Result<Vec<AgentStatus>, String> {
+        let answer = self.client.get(&self.path(&["agents"])).await;
+        let agents = answer.and_then(|answer| self.client.read::<Agents>(&answer));
+        Ok(agents.map_err(|trouble| trouble.to_string())?.agents.iter().map(status).collect())
+    }
+
+    async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String> {
+        let path = self.path(&["agents", to.as_str(), "messages"]);
+        let sent = self.client.post(&path, &json!({"text": text, "urgent": urgent})).await;
+        sent.map(drop).map_err(|trouble| trouble.to_string())
+    }
+
+    async fn stop(&self, name: &AgentName) -> Result<Halted, String> {
+        let path = self.path(&["agents", name.as_str(), "stop"]);
+        let answer = self.client.post(&path, &json!({})).await;
+        let stopped = answer.and_then(|answer| self.client.read::<Stopped>(&answer));
+        let Stopped { stopped, still_queued, .. } = stopped.map_err(|trouble| trouble.to_string())?;
+        Ok(Halted { any: !stopped.is_empty(), still_queued })
     }
 }
 
@@ -349,8 +316,17 @@ fn status(agent: &Agent) -> AgentStatus {
         pending: usize::try_from(agent.pending).unwrap_or(usize::MAX),
         tokens: agent.tokens,
         branch: agent.branch.clone(),
+        activity: agent.activity.iter().filter(|activity| activity.is_approval()).map(asking).collect(),
         ..named(&agent.name, agent.role)
     }
+}
+
+/// The wait for a person's word. What else an agent does is not shown here.
+fn asking(activity: &wire::Activity) -> Activity {
+    let id = CallId::new(activity.tool.as_deref().unwrap_or_default());
+    let name = activity.name.as_deref().unwrap_or_default().into();
+    let since = Micros((activity.since.max(0.0) * 1e6) as u64);
+    Activity { what: ActivityKind::Approval { id, name }, since }
 }
 
 /// An agent that rests, and what its last run changed.
@@ -376,6 +352,7 @@ fn named(name: &AgentName, role: Role) -> AgentStatus {
         last_end: None,
         activity: Vec::new(),
         tokens: 0,
+        cost: Money::default(),
         branch: None,
         changes: Changes::default(),
         plan: Vec::new(),

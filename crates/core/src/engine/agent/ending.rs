@@ -26,6 +26,9 @@ impl Driver {
             Outcome::Finished | Outcome::Stopped => {}
             Outcome::Failed | Outcome::Limit => self.mailbox().wind_down(),
         }
+        self.forget_requests();
+        self.counts_time();
+        self.stops_are_told().await;
         let changes = self.wind_up_workplace().await;
         let results = self.run.tools().map(|turn| turn.results()).unwrap_or_default();
         let mut draft = Draft::default();
@@ -52,9 +55,18 @@ impl Driver {
         true
     }
 
+    /// Whoever reads the events finds the stop before what came of it.
+    pub(super) async fn stops_are_told(&self) {
+        for told in self.mailbox().tellings() {
+            told.cancelled().await;
+        }
+    }
+
     async fn wind_up_workplace(&self) -> Changes {
         let ended = self.session.workplace.run_ended(&self.cell.name, self.run_id()).await;
-        ended.unwrap_or_else(|error| Changes { notes: vec![error.to_string()], ..Changes::default() })
+        let changes =
+            ended.unwrap_or_else(|error| Changes { notes: vec![error.to_string()], ..Changes::default() });
+        changes.without(&self.session.secrets)
     }
 
     /// What can't be injected any more goes back to its sender.

@@ -8,11 +8,11 @@ use crate::engine::ports::archive::AgentJournal;
 use crate::engine::ports::store::Row;
 use crate::rules::conversation::{InterruptReason, Partial, Usage};
 use crate::rules::event::EventKind;
+use crate::rules::limits::{Budget, Prices, Spent};
 use crate::rules::mail::Sender;
 use crate::rules::prompt::Prompt;
 use crate::rules::record::{Fold, Line, Open};
 use crate::rules::recovery::{self, Left, OpenRun, left};
-use crate::rules::run::Spent;
 
 /// Messages in the conversation whose receipts have not come to their end.
 #[derive(Default)]
@@ -53,12 +53,14 @@ impl Said {
     fn of(journal: &AgentJournal) -> Self {
         let mut said = Self::default();
         for row in &journal.rows {
-            let Line::Reply(reply) = &row.line else { continue };
-            said.usage.add(reply.usage);
+            let Some(usage) = row.line.usage() else { continue };
+            said.usage.add(usage);
             if row.run == journal.run {
-                said.usage_of_run.add(reply.usage);
+                said.usage_of_run.add(usage);
             }
-            said.last_text = reply.text();
+            if let Line::Reply(reply) = &row.line {
+                said.last_text = reply.text();
+            }
         }
         said
     }
@@ -71,8 +73,11 @@ impl Body {
         is_open: bool,
         stopped_by: Option<Sender>,
         underway: Underway,
+        prices: Prices,
     ) -> Self {
         let said = Said::of(journal);
+        let (tokens, cost) = (said.usage.total(), prices.cost(&said.usage));
+        let spent = Spent { turns: journal.turns, tokens, cost };
         let fold: Fold = journal.rows.iter().map(|row| &row.line).collect();
         let (prompt, left) = match is_open {
             false => (fold.closed(), None),
@@ -84,7 +89,7 @@ impl Body {
         };
         Self {
             prompt,
-            spent: Spent { turns: journal.turns, tokens: said.usage.total() },
+            budget: Budget::new(journal.record.settings.caps(), spent),
             calls: journal.calls,
             unsent: underway.unsent,
             unanswered: underway.unanswered,
@@ -94,9 +99,9 @@ impl Body {
         }
     }
 
-    /// Tokens read and written so far.
-    pub(crate) fn tokens(&self) -> u64 {
-        self.spent.tokens
+    /// What was used so far.
+    pub(crate) fn spent(&self) -> Spent {
+        self.budget.spent()
     }
 }
 

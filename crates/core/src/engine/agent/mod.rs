@@ -3,6 +3,9 @@
 //! It exists only while the agent works. It never decides what a message may interrupt:
 //! that is `rules::boundary`.
 
+mod asking;
+mod budget;
+mod compaction;
 mod ending;
 mod left;
 mod model_phase;
@@ -27,7 +30,10 @@ use crate::rules::mail::{Injection, Mail, Point, ReceiptState, Standing};
 use crate::rules::prompt::Prompt;
 use crate::rules::record::Line;
 use crate::rules::recovery::OpenRun;
-use crate::rules::run::{Run, Spent, Step, Take};
+use crate::rules::limits::{Budget, Spent};
+use crate::rules::run::{Run, Step, Take};
+use crate::rules::settings::Settings;
+use crate::rules::time::{Micros, Span};
 use crate::rules::validate::Validator;
 use crate::rules::wording;
 
@@ -38,7 +44,9 @@ pub(crate) struct Body {
     pub(crate) prompt: Prompt,
     validator: Validator,
     equipment: Option<Equipment>,
-    spent: Spent,
+    pub(crate) budget: Budget,
+    /// How long it was at work, in all runs that have ended.
+    worked: Span,
     calls: u64,
     /// Injected messages that no request has carried yet, and those without a reply yet.
     unsent: Vec<Inbound>,
@@ -64,13 +72,21 @@ struct Equipment {
     specs: Vec<Arc<ToolSpec>>,
 }
 
+impl Body {
+    /// The body of an agent that has done nothing yet.
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self { budget: Budget::new(settings.caps(), Spent::default()), ..Self::default() }
+    }
+}
+
 impl Default for Body {
     fn default() -> Self {
         Self {
             prompt: Prompt::default(),
             validator: Validator::default(),
             equipment: None,
-            spent: Spent::default(),
+            budget: Budget::default(),
+            worked: Span::ZERO,
             calls: 0,
             unsent: Vec::new(),
             unanswered: Vec::new(),
@@ -87,7 +103,7 @@ pub(crate) async fn drive(session: &Arc<Session>, cell: &Arc<AgentCell>) {
             session.rested.notify_waiters();
             break;
         }
-        let body = cell.body.lock().take().unwrap_or_default();
+        let body = cell.body.lock().take().unwrap_or_else(|| Box::new(Body::new(&cell.settings)));
         let mut driver = Driver::new(session.clone(), cell.clone(), body);
         driver.run_to_its_end().await;
         if driver.settle().await != Standing::Running {
@@ -108,6 +124,10 @@ struct Driver {
     work: CancellationToken,
     bench: tool_phase::Bench,
     usage: Usage,
+    /// When this run began to be driven.
+    began: Micros,
+    /// The limit because of which the last reply might be no longer.
+    shortened: Option<&'static str>,
     /// How the run goes on, if it is one that was left.
     goes_on: Option<GoesOn>,
 }
@@ -122,6 +142,7 @@ impl Driver {
             None => Run::new(cell.mailbox.run(), cell.settings.clone()),
         };
         let run_token = cell.mailbox.run_token();
+        let began = session.clock.now();
         Self {
             session,
             cell,
@@ -131,6 +152,8 @@ impl Driver {
             run_token,
             bench: tool_phase::Bench::default(),
             usage,
+            began,
+            shortened: None,
             goes_on,
         }
     }
@@ -173,6 +196,7 @@ impl Driver {
     }
 
     async fn run_to_its_end(&mut self) {
+        let _timer = self.timer();
         match self.goes_on.take() {
             Some(how) => self.go_on(how).await,
             None => self.begin().await,
@@ -202,6 +226,10 @@ impl Driver {
     fn next_step(&mut self) -> Step {
         if let Some(order) = self.cell.mailbox.stop_order() {
             self.run.stop(&order.by);
+            self.apply_cuts();
+        }
+        if let Some(limit) = self.cell.mailbox.timed_out() {
+            self.run.times_out(limit);
             self.apply_cuts();
         }
         self.run.step(&self.cell.mailbox)
@@ -235,8 +263,8 @@ impl Driver {
                 specs.extend(toolbox.specs());
                 self.body.equipment = Some(Equipment { model, toolbox, specs });
             }
-            (Err(error), _) => self.run.failed(&error.to_string()),
-            (_, Err(error)) => self.run.failed(&error.to_string()),
+            (Err(error), _) => self.run.failed(&self.session.secrets.redacted(error.to_string())),
+            (_, Err(error)) => self.run.failed(&self.session.secrets.redacted(error.to_string())),
         }
     }
 

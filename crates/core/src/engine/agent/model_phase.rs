@@ -1,8 +1,10 @@
-//! A turn's model call: attempts, retries, and the cut of a stream.
+//! A model call: attempts, retries, and the cut of a stream. What a summary is asked for, and
+//! what comes of it, is `compaction`'s.
 
 use std::sync::Arc;
 
-use super::stream::Stream;
+use super::budget::NotHeld;
+use super::stream::{Stream, without_secrets};
 use super::{Driver, Equipment, Inbound};
 use crate::engine::journal::Draft;
 use crate::engine::ports::{ErrorKind, ModelFailure, Phase, Request};
@@ -10,12 +12,15 @@ use crate::engine::session::ActivityKind;
 use crate::fail;
 use crate::rules::batch::PlannedCall;
 use crate::rules::boundary::{Moment, look};
-use crate::rules::conversation::{Block, Entry, InterruptReason, Reply};
+use crate::rules::compaction::Purpose;
+use crate::rules::conversation::{Block, Entry, InterruptReason, Reply, ToolUse};
 use crate::rules::event::{CallRef, EventKind, ThinkingState};
 use crate::rules::mail::ReceiptState;
+use crate::rules::prompt::Prompt;
 use crate::rules::record::Line;
 use crate::rules::run::{Retrying, retrying};
 use crate::rules::time::{Micros, Span};
+use crate::rules::validate::Validator;
 use crate::rules::wording::Cause;
 
 /// What an attempt came to.
@@ -23,31 +28,46 @@ enum Attempt {
     Whole(Reply),
     Cut,
     Failed(ModelFailure),
+    /// It was not made: the setting forbids it.
+    Limit(&'static str),
 }
 
 impl Driver {
     /// Calls the model until it has replied, was cut, or failed for good.
     pub(super) async fn call_model(&mut self) {
-        if !self.run.turn_begins(self.body.spent) {
+        let forbidden = self.counts_turn();
+        if !self.run.turn_begins(forbidden) {
             return;
         }
         self.is_at(self.run.turn());
-        self.body.spent.turns += 1;
+        if !self.has_room().await {
+            return;
+        }
+        if let Some(reply) = self.hear(None).await {
+            self.replied(reply).await;
+            self.at_boundary().await;
+        }
+    }
+
+    /// Calls the model until it has replied; with a summary's prompt, for that. `None`: it was
+    /// cut or has failed for good, and the run knows.
+    pub(super) async fn hear(&mut self, summary: Option<&Prompt>) -> Option<Reply> {
         let began = self.session.clock.now();
         let mut failed = 0;
         loop {
             self.arm(self.cell.settings.urgent_cuts_stream);
             if self.forbidden(Moment::Streaming) {
                 self.run.model_cut();
-                return;
+                return None;
             }
-            match self.attempt().await {
-                Attempt::Whole(reply) => {
-                    self.replied(reply).await;
-                    break;
-                }
+            match self.attempt(summary).await {
+                Attempt::Whole(reply) => return Some(reply),
                 Attempt::Cut => {
                     self.run.model_cut();
+                    break;
+                }
+                Attempt::Limit(setting) => {
+                    self.run.limited(setting);
                     break;
                 }
                 Attempt::Failed(failure) => {
@@ -59,6 +79,7 @@ impl Driver {
             }
         }
         self.at_boundary().await;
+        None
     }
 
     /// A new token for the work that begins now, a child of the run's.
@@ -74,22 +95,39 @@ impl Driver {
         self.work.is_cancelled() || look(moment, false, settings, self.mailbox()).is_some()
     }
 
-    async fn attempt(&mut self) -> Attempt {
-        if let Err(breach) = self.body.validator.check(self.body.prompt.entries()) {
+    async fn attempt(&mut self, summary: Option<&Prompt>) -> Attempt {
+        let checked = match summary {
+            None => self.body.validator.check(self.body.prompt.entries()),
+            Some(prompt) => Validator::default().check(prompt.entries()),
+        };
+        if let Err(breach) = checked {
             return Attempt::Failed(ModelFailure::new(ErrorKind::InvalidRequest, breach.to_string()));
         }
+        let holding = match self.hold(summary).await {
+            Ok(holding) => holding,
+            Err(NotHeld::Cut) => return Attempt::Cut,
+            Err(NotHeld::Limit(setting)) => return Attempt::Limit(setting),
+        };
         self.body.calls += 1;
-        let (call, messages) = (self.body.calls, self.body.prompt.messages());
-        let started = EventKind::ModelStarted { call, messages };
+        let purpose = summary.map_or(Purpose::Turn, |_| Purpose::Summary);
+        let (call, messages) = (self.body.calls, summary.unwrap_or(&self.body.prompt).messages());
+        let started = EventKind::ModelStarted { call, messages, purpose };
         let recorded = self.session.journal.record(Draft::event(self.place(), started)).await;
         if let Err(error) = recorded {
+            self.gives_back(holding);
             return Attempt::Failed(ModelFailure::new(ErrorKind::InvalidRequest, error.to_string()));
         }
-        let stream = Stream::new(self.session.clone(), self.place());
+        let stream = Stream::new(self.session.clone(), self.place(), purpose);
         self.begins(ActivityKind::Model(call));
-        let heard = self.listen(&stream).await;
+        let heard =
+            without_secrets(self.listen(&stream, summary, holding.max_output()).await, &self.session.secrets);
+        stream.ends();
         self.cell.state.lock().activity.clear();
         fail::point("reply_heard");
+        match &heard {
+            Ok(reply) => self.settles(holding, reply.usage),
+            Err(_) => self.settles_lost(holding, summary, &stream),
+        }
         match heard {
             Ok(reply) => Attempt::Whole(reply),
             Err(failure) if failure.kind == ErrorKind::Cancelled => {
@@ -107,17 +145,26 @@ impl Driver {
     }
 
     /// Waits for the model, and no longer than the deadline for one that ignores its token.
-    async fn listen(&mut self, stream: &Stream) -> Result<Reply, ModelFailure> {
+    async fn listen(
+        &mut self,
+        stream: &Stream,
+        summary: Option<&Prompt>,
+        max_output: Option<u64>,
+    ) -> Result<Reply, ModelFailure> {
         let Some(Equipment { model, specs, .. }) = &mut self.body.equipment else {
             return Err(ModelFailure::new(ErrorKind::InvalidRequest, "the agent has no model"));
         };
+        let prompt = summary.unwrap_or(&self.body.prompt);
         let request = Request {
             agent_index: self.cell.index,
             call: self.body.calls,
             system: &self.cell.system,
             tools: specs,
-            entries: self.body.prompt.entries(),
-            messages: self.body.prompt.messages(),
+            purpose: summary.map_or(Purpose::Turn, |_| Purpose::Summary),
+            compactions: self.body.prompt.compactions(),
+            entries: prompt.entries(),
+            messages: prompt.messages(),
+            max_output,
             cancel: &self.work,
             progress: stream,
         };
@@ -127,8 +174,10 @@ impl Driver {
             let at = clock.now().after(self.cell.settings.abort_deadline);
             clock.until(at, Phase::Deadline(self.cell.index)).await;
         };
-        let mut handed_over =
-            Handover { unsent: &mut self.body.unsent, unanswered: &mut self.body.unanswered };
+        // A summary's request holds nothing that is not answered.
+        let mut held_back = Vec::new();
+        let unsent = if summary.is_none() { &mut self.body.unsent } else { &mut held_back };
+        let mut handed_over = Handover { unsent, unanswered: &mut self.body.unanswered };
         let mut reply = model.call(request);
         tokio::pin!(deadline);
         let result = loop {
@@ -157,6 +206,7 @@ impl Driver {
 
     fn cut_reason(&self) -> InterruptReason {
         match (self.mailbox().cause(), self.mailbox().stop_order()) {
+            (Some(Cause::Limit(_)), _) => InterruptReason::Error,
             (Some(Cause::Mail(_)), _) | (_, None) => InterruptReason::MessageInterrupt,
             (_, Some(order)) => order.reason,
         }
@@ -178,11 +228,15 @@ impl Driver {
         self.obey(recorded);
     }
 
+    /// Counts what a call has cost.
+    pub(super) fn spends(&mut self, reply: &Reply) {
+        self.usage.add(reply.usage);
+        self.cell.state.lock().tokens += reply.usage.total();
+    }
+
     /// Records a whole reply and arms the token of its calls.
     async fn replied(&mut self, reply: Reply) {
-        self.usage.add(reply.usage);
-        self.body.spent.tokens += reply.usage.total();
-        self.cell.state.lock().tokens = self.body.spent.tokens;
+        self.spends(&reply);
         let plan: Vec<PlannedCall> = reply.calls().map(|call| self.plan(call)).collect();
         if !plan.is_empty() {
             self.arm(true);
@@ -191,9 +245,14 @@ impl Driver {
         for (mail, injection) in self.body.unanswered.drain(..) {
             draft.moves(&mail, ReceiptState::Answered { injection, call: self.body.calls });
         }
-        draft.tell(self.place(), finished(&reply));
+        draft.tell(self.place(), finished(&reply, Purpose::Turn));
         self.body.last_text = reply.text().into();
+        let shortened = self.shortened.take().filter(|_| plan.is_empty() && reply.is_cut_at_its_limit());
         self.run.model_replied(&reply, plan);
+        // It was shorter than it would have been because a budget is all but used.
+        if let Some(setting) = shortened {
+            self.run.limited(setting);
+        }
         let reply = Arc::new(reply);
         self.line(&mut draft, Line::Reply(reply.clone()));
         self.append(Entry::Assistant(reply));
@@ -270,7 +329,11 @@ fn describe(failure: &ModelFailure) -> String {
     }
 }
 
-fn finished(reply: &Reply) -> EventKind {
+fn named(call: &ToolUse) -> CallRef {
+    CallRef { id: call.id.clone(), name: call.name.clone() }
+}
+
+pub(super) fn finished(reply: &Reply, purpose: Purpose) -> EventKind {
     let thinking = |block: &Block| match block {
         Block::Thinking(_) => Some(ThinkingState::Completed),
         Block::Text(_) | Block::ToolUse(_) | Block::Provider(_) => None,
@@ -280,6 +343,8 @@ fn finished(reply: &Reply) -> EventKind {
         usage: reply.usage,
         text: reply.text(),
         thinking: reply.blocks.iter().filter_map(thinking).collect(),
-        tools: reply.calls().map(|call| CallRef { id: call.id.clone(), name: call.name.clone() }).collect(),
+        // What is asked for beside a summary is nobody's call: nothing will come of it.
+        tools: reply.calls().filter(|_| purpose.is_turn()).map(named).collect(),
+        purpose,
     }
 }

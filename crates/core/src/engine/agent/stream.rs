@@ -6,15 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::engine::ports::Progress;
+use crate::engine::ports::{ModelFailure, Progress};
 use crate::engine::session::Session;
-use crate::rules::conversation::{InterruptReason, Partial};
+use crate::rules::compaction::Purpose;
+use crate::rules::conversation::{InterruptReason, Partial, Reply};
 use crate::rules::event::{LiveKind, Place, ThinkingState};
+use crate::rules::secrets::{Redactor, Secrets};
 
 /// Collects the reply while it comes, so that a cut loses nothing of it, and tells it live.
 pub(super) struct Stream {
     session: Arc<Session>,
     place: Place,
+    purpose: Purpose,
     said: Mutex<Said>,
     handed_over: AtomicBool,
     pub(super) sent: Notify,
@@ -27,14 +30,36 @@ struct Said {
     /// One for each thinking block: whether it is whole.
     blocks: Vec<bool>,
     tokens: Option<u64>,
+    /// What the text and the thinking pass before anybody hears them.
+    clean: [Redactor; 2],
+}
+
+/// What was heard of a call, without secrets: a server may repeat a key in its error.
+pub(super) fn without_secrets(
+    heard: Result<Reply, ModelFailure>,
+    secrets: &Secrets,
+) -> Result<Reply, ModelFailure> {
+    match heard {
+        Ok(reply) => Ok(secrets.reply(reply)),
+        Err(failure) => Err(ModelFailure { message: secrets.redacted(failure.message), ..failure }),
+    }
+}
+
+impl Said {
+    fn tokens(&self) -> u64 {
+        let words = |text: &str| text.split_whitespace().count() as u64;
+        self.tokens.unwrap_or_else(|| words(&self.text) + words(&self.thinking))
+    }
 }
 
 impl Stream {
-    pub(super) fn new(session: Arc<Session>, place: Place) -> Self {
+    pub(super) fn new(session: Arc<Session>, place: Place, purpose: Purpose) -> Self {
+        let clean = [(); 2].map(|()| Redactor::new(session.secrets.clone()));
         Self {
             session,
             place,
-            said: Mutex::default(),
+            purpose,
+            said: Mutex::new(Said { clean, ..Said::default() }),
             handed_over: AtomicBool::new(false),
             sent: Notify::new(),
         }
@@ -51,16 +76,44 @@ impl Stream {
         said.text.is_empty() && said.thinking.is_empty()
     }
 
+    /// No more comes: tells what was held back because it might have begun a secret.
+    pub(super) fn ends(&self) {
+        let [text, thinking] = {
+            let mut said = self.said.lock();
+            let held = said.clean.each_mut().map(Redactor::finish);
+            said.text.push_str(&held[0]);
+            said.thinking.push_str(&held[1]);
+            held
+        };
+        if !text.is_empty() {
+            self.tell(LiveKind::TextDelta { text });
+        }
+        if !thinking.is_empty() {
+            self.tell(LiveKind::ThinkingDelta { text: thinking });
+        }
+    }
+
+    /// Tells what is said while it is; a summary is said to nobody.
+    fn tell(&self, kind: LiveKind) {
+        if self.purpose.is_turn() {
+            self.session.journal.live(self.place.clone(), kind);
+        }
+    }
+
+    /// How many tokens have come, as far as that is known (words otherwise).
+    pub(super) fn tokens_so_far(&self) -> u64 {
+        self.said.lock().tokens()
+    }
+
     /// The partial reply, and the states of its thinking blocks.
     pub(super) fn partial(&self, reason: InterruptReason, run: u64) -> (Partial, Vec<ThinkingState>) {
         let said = self.said.lock();
-        let words = |text: &str| text.split_whitespace().count() as u64;
         let partial = Partial {
             text: said.text.clone(),
             thinking: said.thinking.clone(),
             reason,
             stream_run_id: run,
-            partial_tokens: said.tokens.unwrap_or_else(|| words(&said.text) + words(&said.thinking)),
+            partial_tokens: said.tokens(),
             interrupted_at: self.session.clock.now(),
         };
         let cut = match reason {
@@ -83,8 +136,13 @@ impl Progress for Stream {
     }
 
     fn text(&self, delta: &str) {
-        self.said.lock().text.push_str(delta);
-        self.session.journal.live(self.place.clone(), LiveKind::TextDelta { text: delta.to_owned() });
+        let mut said = self.said.lock();
+        let delta = said.clean[0].push(delta);
+        said.text.push_str(&delta);
+        drop(said);
+        if !delta.is_empty() {
+            self.tell(LiveKind::TextDelta { text: delta.into_owned() });
+        }
     }
 
     fn thinking(&self, delta: &str) {
@@ -92,10 +150,12 @@ impl Progress for Stream {
         if said.blocks.last().is_none_or(|whole| *whole) {
             said.blocks.push(false);
         }
-        said.thinking.push_str(delta);
+        let delta = said.clean[1].push(delta);
+        said.thinking.push_str(&delta);
         drop(said);
-        let kind = LiveKind::ThinkingDelta { text: delta.to_owned() };
-        self.session.journal.live(self.place.clone(), kind);
+        if !delta.is_empty() {
+            self.tell(LiveKind::ThinkingDelta { text: delta.into_owned() });
+        }
     }
 
     fn thinking_done(&self) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use super::asking::{Requests, answered};
 use super::{Driver, keys};
 use crate::engine::journal::Draft;
 use crate::engine::output::{Capped, RESULT, SHOWN, capped};
@@ -27,10 +28,12 @@ use crate::rules::wording::{self, Cause};
 pub(super) struct Bench {
     tasks: JoinSet<Returned>,
     running: HashMap<Id, RunningCall>,
+    pub(super) requests: Requests,
     /// Something ended or was skipped, so the rules are to be asked.
-    news: bool,
+    pub(super) news: bool,
     cut_by_mail: bool,
-    cut_by_stop: bool,
+    /// By a stop, or by a limit in time: the run's own token is cancelled for good.
+    cut_for_good: bool,
     /// When the calls that were told to abort are given up.
     deadline: Option<Micros>,
 }
@@ -45,13 +48,14 @@ struct RunningCall {
 impl Bench {
     /// New work was armed: nothing has cut it yet.
     pub(super) fn rearm(&mut self) {
-        (self.cut_by_mail, self.cut_by_stop, self.deadline) = (false, false, None);
+        (self.cut_by_mail, self.cut_for_good, self.deadline) = (false, false, None);
     }
 }
 
 /// What the driver waited for.
 enum Woken {
     Call(Result<(Id, Returned), JoinError>),
+    Answer,
     Cut,
     Deadline,
 }
@@ -69,7 +73,7 @@ impl Driver {
         }
     }
 
-    fn tool(&self, call: &ToolUse) -> Option<Arc<dyn Tool>> {
+    pub(super) fn tool(&self, call: &ToolUse) -> Option<Arc<dyn Tool>> {
         let own = tools::find(&self.session, &self.cell, &call.name);
         own.or_else(|| self.body.equipment.as_ref()?.toolbox.find(call))
     }
@@ -82,14 +86,19 @@ impl Driver {
     }
 
     async fn start(&mut self, calls: Vec<usize>) {
+        if calls.is_empty() {
+            return;
+        }
         // No tool starts after its token is cancelled: what was cut in between is skipped.
-        if calls.is_empty() || self.work.is_cancelled() {
+        if self.work.is_cancelled() {
+            self.apply_cuts();
             return;
         }
         let asked: Vec<(usize, ToolUse)> =
             calls.into_iter().filter_map(|index| Some((index, self.asked(index)?.clone()))).collect();
         let mut draft = Draft::default();
-        for (index, call) in &asked {
+        let admitted = self.admit(&mut draft, asked);
+        for (index, call) in &admitted {
             let batch = self.run.tools().map_or(0, |turn| turn.batch(*index));
             let (tool, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
             draft.tell(self.place(), EventKind::ToolStarted { tool, name, input, batch });
@@ -99,8 +108,12 @@ impl Driver {
             self.obey(recorded);
             return;
         }
-        for (index, call) in asked {
-            self.spawn(index, call);
+        for (index, call) in admitted {
+            // What came while that was recorded: it never runs, though it was told to start.
+            match self.mailbox().cause().filter(|_| self.work.is_cancelled()) {
+                Some(cause) => self.cut_at_its_start(index, &cause),
+                None => self.spawn(index, call),
+            }
         }
         fail::point("tools_started");
     }
@@ -110,6 +123,14 @@ impl Driver {
         match self.body.prompt.entries().last().map(|entry| &**entry) {
             Some(Entry::Assistant(reply)) => reply.calls().nth(index),
             _ => None,
+        }
+    }
+
+    fn cut_at_its_start(&mut self, index: usize, cause: &Cause) {
+        let now = self.session.clock.now();
+        if let Some(turn) = self.run.tools() {
+            turn.cut_at_its_start(index, now, cause);
+            self.bench.news = true;
         }
     }
 
@@ -145,11 +166,13 @@ impl Driver {
     async fn wait_for_calls(&mut self) {
         loop {
             self.collect_ended();
-            if std::mem::take(&mut self.bench.news) || self.bench.running.is_empty() {
+            let waits = !self.bench.running.is_empty() || !self.bench.requests.is_empty();
+            if std::mem::take(&mut self.bench.news) || !waits {
                 break;
             }
             match self.woken().await {
                 Woken::Call(ended) => self.came(ended),
+                Woken::Answer => self.take_answers(),
                 Woken::Cut => {
                     self.session.clock.turn(Phase::Cut(self.cell.index)).await;
                     self.collect_ended();
@@ -170,12 +193,14 @@ impl Driver {
                 None => std::future::pending().await,
             }
         };
-        let (mail, stop) = (self.bench.cut_by_mail, self.bench.cut_by_stop);
+        let answers = answered(&self.cell, &**clock, self.bench.requests.deadline());
+        let (mail, for_good) = (self.bench.cut_by_mail, self.bench.cut_for_good);
         tokio::select! {
             biased;
             Some(ended) = self.bench.tasks.join_next_with_id() => Woken::Call(ended),
-            () = self.run_token.cancelled(), if !stop => Woken::Cut,
-            () = self.work.cancelled(), if !mail && !stop => Woken::Cut,
+            () = self.run_token.cancelled(), if !for_good => Woken::Cut,
+            () = self.work.cancelled(), if !mail && !for_good => Woken::Cut,
+            () = answers => Woken::Answer,
             () = gives_up => Woken::Deadline,
         }
     }
@@ -234,6 +259,7 @@ impl Driver {
     }
 
     fn ended(&mut self, call: &RunningCall, output: Output) {
+        call.output.ends();
         let claimed = self
             .asked(call.index)
             .and_then(|asked| self.cell.state.lock().claims.get(&asked.id).map(|mail| keys(mail)));
@@ -243,7 +269,7 @@ impl Driver {
             output.text
         };
         let given = Given {
-            text: capped(&text, RESULT),
+            text: capped(&self.session.secrets.output(text), RESULT),
             is_error: output.is_error,
             messages: claimed.unwrap_or_default(),
         };
@@ -252,8 +278,8 @@ impl Driver {
         }
     }
 
-    /// Carries out what has cancelled the work in hand: an urgent message, a stop, or one
-    /// after the other. A call keeps the first cause that cut it.
+    /// Carries out what has cancelled the work in hand: an urgent message, a stop or a limit
+    /// in time, or one after the other. A call keeps the first cause that cut it.
     pub(super) fn apply_cuts(&mut self) {
         let now = self.session.clock.now();
         let mut causes = Vec::new();
@@ -262,14 +288,15 @@ impl Driver {
         {
             causes.push(cause);
         }
-        if let Some(order) = self.mailbox().stop_order()
-            && !std::mem::replace(&mut self.bench.cut_by_stop, true)
+        if let Some(cause) = self.mailbox().cause_for_good()
+            && !std::mem::replace(&mut self.bench.cut_for_good, true)
         {
-            causes.push(Cause::Stop(order.by.clone()));
+            causes.push(cause);
         }
         for cause in causes {
             let abort = self.run.tools().map(|turn| turn.cut(&cause, now)).unwrap_or_default();
             self.abort(&abort, now);
+            self.withdraw_requests(&cause.by());
         }
     }
 
@@ -302,7 +329,7 @@ impl Driver {
     fn no_longer(&self, ended: &[ToolResult]) {
         let is_over = |activity: &Activity| match &activity.what {
             ActivityKind::Tool { id, .. } => ended.iter().any(|result| result.id == *id),
-            ActivityKind::Model(_) => false,
+            ActivityKind::Model(_) | ActivityKind::Approval { .. } => false,
         };
         self.cell.state.lock().activity.retain(|activity| !is_over(activity));
     }
@@ -310,10 +337,13 @@ impl Driver {
     /// Records the results that are new, and the mail that `wait_agents` took for its own.
     pub(super) async fn tell_results(&mut self) {
         let news = self.run.tools().map(|turn| turn.news()).unwrap_or_default();
-        if news.is_empty() {
+        let resolved = self.bench.requests.take_resolved();
+        if news.is_empty() && resolved.is_empty() {
             return;
         }
+        self.stops_are_told().await;
         let mut draft = Draft::default();
+        resolved.into_iter().for_each(|kind| draft.tell(self.place(), kind));
         self.no_longer(&news);
         for result in &news {
             draft.tell(self.place(), finished(result));

@@ -33,6 +33,10 @@ pub(super) struct Inner {
     pub(super) run_token: Option<CancellationToken>,
     pub(super) work: Option<Work>,
     pub(super) stop: Option<Arc<StopOrder>>,
+    /// The limit in time that the run has reached.
+    pub(super) timed_out: Option<&'static str>,
+    /// The stops of the run that is ending whose events are not submitted yet.
+    pub(super) tellings: Vec<CancellationToken>,
     /// How many wait for something to arrive; counted here so that a push to nobody's wait
     /// costs nothing more than the look.
     pub(super) watchers: u32,
@@ -164,6 +168,35 @@ impl Inner {
     pub(super) fn wind_down(&mut self, then: Rest) {
         if self.standing == Standing::Running {
             self.standing = Standing::Winding { then, restart: false };
+        }
+    }
+
+    pub(super) fn cause_for_good(&self) -> Option<Cause> {
+        let stop = self.stop.as_ref().map(|stop| Cause::Stop(stop.by.clone()));
+        stop.or_else(|| self.timed_out.map(Cause::Limit))
+    }
+
+    /// Cancels the run's token for a limit. Mail is accepted as before: the agent rests as one
+    /// that anybody may wake.
+    pub(super) fn time_out(&mut self, limit: &'static str) {
+        if self.standing != Standing::Running {
+            return;
+        }
+        self.timed_out = Some(limit);
+        if let Some(work) = &mut self.work {
+            work.cause.get_or_insert(Cause::Limit(limit));
+        }
+        if let Some(token) = &self.run_token {
+            token.cancel();
+        }
+    }
+
+    /// Holds the end of the run until the stop is told.
+    pub(super) fn is_being_told(&mut self, stopped: &mut Stopped) {
+        if stopped.changed && !stopped.at_rest {
+            let told = CancellationToken::new();
+            self.tellings.push(told.clone());
+            stopped.telling = Some(told.drop_guard());
         }
     }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::inner::{Inner, Queued, Work};
 pub(crate) use self::left::Recovered;
@@ -75,7 +75,7 @@ pub enum Pushed {
 }
 
 /// What a stop found and did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Stopped {
     /// Whether there was anything to stop.
     pub changed: bool,
@@ -87,6 +87,8 @@ pub struct Stopped {
     pub at_rest: bool,
     /// The current run (or the last one), where another one was meant: nothing was changed.
     pub stale: Option<RunId>,
+    /// Kept until it is told: until then the run that it ended doesn't end for others.
+    pub(crate) telling: Option<DropGuard>,
 }
 
 /// Why a message can't be taken back.
@@ -118,6 +120,8 @@ impl Default for Mailbox {
                 run_token: None,
                 work: None,
                 stop: None,
+                timed_out: None,
+                tellings: Vec::new(),
                 watchers: 0,
             }),
             arrived: Notify::new(),
@@ -303,7 +307,7 @@ impl Mailbox {
     /// between two tokens; a stop that came before has cancelled the token's parent.
     pub fn arm(&self, token: CancellationToken, urgent_cuts: bool) {
         let mut inner = self.inner.lock();
-        let cause = inner.stop.as_ref().map(|stop| Cause::Stop(stop.by.clone()));
+        let cause = inner.cause_for_good();
         inner.work = Some(Work { token, urgent_cuts, cause });
     }
 
@@ -312,9 +316,30 @@ impl Mailbox {
         self.inner.lock().work.as_ref().and_then(|work| work.cause.clone())
     }
 
+    /// What ends the run, whatever else happens: a stop, or else a limit in time.
+    pub fn cause_for_good(&self) -> Option<Cause> {
+        self.inner.lock().cause_for_good()
+    }
+
+    /// The limit in time that ends the run, if one does.
+    pub fn timed_out(&self) -> Option<&'static str> {
+        self.inner.lock().timed_out
+    }
+
+    /// The run's time is up: nothing of it starts any more.
+    pub(crate) fn time_out(&self, limit: &'static str) {
+        self.inner.lock().time_out(limit);
+    }
+
     /// Who stopped the run, if anybody did.
     pub fn stop_order(&self) -> Option<Arc<StopOrder>> {
         self.inner.lock().stop.clone()
+    }
+
+    /// What has stopped the run and is not told yet. The run's end is told after it, and the
+    /// next run begins after it.
+    pub(crate) fn tellings(&self) -> Vec<CancellationToken> {
+        self.inner.lock().tellings.clone()
     }
 
     /// Starts the agent if it rests and may be started; `true`: its run is to be driven.
@@ -387,6 +412,8 @@ impl Mailbox {
         let mut inner = self.inner.lock();
         inner.work = None;
         inner.stop = None;
+        inner.timed_out = None;
+        inner.tellings.clear();
         inner.run_token = None;
         if let Standing::Winding { then, restart } = inner.standing {
             inner.standing = Standing::Resting(then);
@@ -402,7 +429,8 @@ impl Mailbox {
     /// person's stays (semantics.md, section 6).
     pub fn stop(&self, order: StopOrder) -> Stopped {
         let mut inner = self.inner.lock();
-        let stopped = inner.stop(order, false);
+        let mut stopped = inner.stop(order, false);
+        inner.is_being_told(&mut stopped);
         self.publish(&inner);
         stopped
     }
@@ -410,7 +438,8 @@ impl Mailbox {
     /// Stops the run and has the next one start when it has ended.
     pub fn supersede(&self, order: StopOrder) -> Stopped {
         let mut inner = self.inner.lock();
-        let stopped = inner.stop(order, true);
+        let mut stopped = inner.stop(order, true);
+        inner.is_being_told(&mut stopped);
         self.publish(&inner);
         stopped
     }
@@ -432,6 +461,7 @@ impl Mailbox {
         stopped.at_rest = matches!(inner.standing, Standing::Resting(_));
         stopped.still_queued.clear();
         stopped.returned.extend(inner.remove_where(|_| true));
+        inner.is_being_told(&mut stopped);
         self.publish(&inner);
         stopped
     }

@@ -70,7 +70,8 @@ pub struct ChatMessage {
     pub seq: u64,
     /// `user`, `assistant` or `tool`.
     pub role: String,
-    /// `user`, `assistant`, `assistant_interrupted`, `tool_result` or `tool_partial`.
+    /// `user`, `assistant`, `assistant_interrupted`, `summary`, `summary_unused`, `tool_result` or
+    /// `tool_partial`.
     pub message_type: String,
     /// The text.
     pub content: String,

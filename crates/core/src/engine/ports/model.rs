@@ -6,8 +6,10 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::tool::ToolSpec;
+use crate::rules::compaction::Purpose;
 use crate::rules::conversation::{Entry, Reply};
 use crate::rules::id::AgentName;
+use crate::rules::limits::Prices;
 use crate::rules::time::Span;
 
 /// What one model call is given. Everything is borrowed: a long conversation costs no copy.
@@ -20,11 +22,18 @@ pub struct Request<'a> {
     pub system: &'a str,
     /// The tools on offer, in a stable order.
     pub tools: &'a [Arc<ToolSpec>],
-    /// The conversation, oldest first. It only ever grows from one call to the next.
-    /// `Entry::Interrupted` is never among them.
+    /// What the call is for. For a summary no tool may be called: they are on offer so that
+    /// the provider understands the calls in the conversation.
+    pub purpose: Purpose,
+    /// How often the conversation was compacted. The entries of a turn's request begin with
+    /// those of the one before unless this has grown; those of a summary's are apart.
+    pub compactions: u64,
+    /// The conversation, oldest first. `Entry::Interrupted` is never among them.
     pub entries: &'a [Arc<Entry>],
     /// How many messages a provider sees of it, once neighbours of one role are merged.
     pub messages: u64,
+    /// The most tokens that the reply may have, where a budget leaves no more.
+    pub max_output: Option<u64>,
     /// Cancelled when the call is to be cut. The model then says what it has through
     /// `progress` and returns [`ErrorKind::Cancelled`] at once.
     pub cancel: &'a CancellationToken,
@@ -53,6 +62,12 @@ pub trait Progress: Send + Sync {
 pub trait Model: Send + Sync {
     /// Makes one attempt. Retries are the engine's business (semantics.md, section 7).
     async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure>;
+
+    /// The most tokens that a reply may have unless the request says less. `None`: nobody
+    /// knows, and where a budget is limited such a request goes alone.
+    fn max_output(&self) -> Option<u64> {
+        None
+    }
 
     /// Whether waits before retries are spread at random, because many call the same server.
     fn jitters(&self) -> bool {
@@ -120,4 +135,9 @@ impl ErrorKind {
 pub trait ModelFactory: Send + Sync {
     /// A model for one agent; called when its first run starts. The error says what to do.
     async fn model(&self, agent: &AgentName, model: &str) -> Result<Box<dyn Model>, ModelFailure>;
+
+    /// What a model's tokens cost; nothing where nobody has said.
+    fn prices(&self, _model: &str) -> Prices {
+        Prices::default()
+    }
 }

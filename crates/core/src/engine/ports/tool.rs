@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::rules::approval::Effect;
 use crate::rules::conversation::ToolUse;
 use crate::rules::id::{AgentName, RunId};
 use crate::rules::mail::Urgency;
+use crate::rules::secrets::Secrets;
 
 /// What the model is told of a tool.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,13 +35,26 @@ pub struct CallTraits {
     pub abortable: bool,
     /// The file it edits: edits of one file wait for each other under `concurrency = "all"`.
     pub edits: Option<Arc<str>>,
+    /// What it does to the world: what may be done unasked depends on it.
+    pub effect: Effect,
+    /// What rules' patterns are held against: the command, or the path relative to the root.
+    pub subject: Option<Arc<str>>,
 }
 
 impl CallTraits {
     /// A call that changes things and can be aborted.
-    pub const SERIAL: Self = Self { safe: false, abortable: true, edits: None };
+    pub const SERIAL: Self =
+        Self { safe: false, abortable: true, edits: None, effect: Effect::Runs, subject: None };
     /// A call that only reads.
-    pub const SAFE: Self = Self { safe: true, abortable: true, edits: None };
+    pub const SAFE: Self = Self { safe: true, effect: Effect::Reads, ..Self::SERIAL };
+    /// A call that talks to the coordinator and changes nothing in the world.
+    pub const COORDINATES: Self = Self { effect: Effect::Coordinates, ..Self::SERIAL };
+
+    /// About this command or path.
+    #[must_use]
+    pub fn about(self, subject: impl Into<Arc<str>>) -> Self {
+        Self { subject: Some(subject.into()), ..self }
+    }
 }
 
 /// What one call is given.
@@ -151,6 +166,14 @@ pub struct Changes {
     pub files: Vec<String>,
     /// What a reader has to know besides (that the tree was dirty at the start, say).
     pub notes: Vec<String>,
+}
+
+impl Changes {
+    /// Without secrets, in files' names too. The branch is ours to name.
+    pub(crate) fn without(self, secrets: &Secrets) -> Self {
+        let clean = |texts: Vec<String>| texts.into_iter().map(|text| secrets.redacted(text)).collect();
+        Self { branch: self.branch, files: clean(self.files), notes: clean(self.notes) }
+    }
 }
 
 /// Gives each agent the place it works in: worktree, root folder, tools.

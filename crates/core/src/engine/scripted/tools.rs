@@ -10,6 +10,7 @@ use crate::engine::ports::{
     CallTraits, Changes, Clock, Output, Phase, Returned, Tool, ToolCall, ToolError, ToolSpec, Toolbox,
     Workplace,
 };
+use crate::rules::approval::Effect;
 use crate::rules::conversation::ToolUse;
 use crate::rules::id::{AgentName, CallId, RunId};
 use crate::rules::time::{Micros, Span};
@@ -73,11 +74,20 @@ impl Tool for SimulatedTool {
     }
 
     fn traits(&self, call: &ToolUse) -> CallTraits {
-        let edits = matches!(&*call.name, "edit" | "write").then(|| file_of(call)).flatten();
+        let safe = self.script.safe.unwrap_or_else(|| SAFE.contains(&&*call.name));
+        let effect = match &*call.name {
+            "edit" | "write" => Effect::Edits,
+            _ if safe => Effect::Reads,
+            _ => Effect::Runs,
+        };
+        let file = file_of(call);
+        let command = || call.input.get("command")?.as_str().map(Arc::from);
         CallTraits {
-            safe: self.script.safe.unwrap_or_else(|| SAFE.contains(&&*call.name)),
+            safe,
             abortable: self.script.abortable,
-            edits,
+            edits: file.clone().filter(|_| effect == Effect::Edits),
+            effect,
+            subject: file.or_else(command),
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::spec;
 use crate::engine::ports::{Output, ToolCall, ToolSpec};
@@ -46,6 +47,7 @@ pub(super) async fn spawn(
     session: &Arc<Session>,
     cell: &Arc<AgentCell>,
     input: SpawnInput,
+    run: &CancellationToken,
 ) -> Result<Output, Output> {
     let wrong = |text: String| Output::error(format!("Not spawned: {text}"));
     let name = AgentName::new(&input.name).map_err(|error| wrong(error.to_string()))?;
@@ -60,7 +62,7 @@ pub(super) async fn spawn(
     spec.name = name.clone();
     spec.parent = Some(cell.name.clone());
     spec.prompt = Some(input.prompt);
-    spawning::spawn(session, spec).await.map_err(|error| wrong(error.to_string()))?;
+    spawning::spawn(session, spec, Some(run)).await.map_err(|error| wrong(error.to_string()))?;
     Ok(Output::ok(format!("{name} is at work.")))
 }
 

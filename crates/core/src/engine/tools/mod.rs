@@ -125,8 +125,9 @@ impl OwnTool {
     async fn act(&self, call: &ToolCall) -> Result<Output, Output> {
         match self.own {
             Own::Spawn => {
+                let run = self.cell.mailbox.run_token();
                 self.arrives().await;
-                agents::spawn(&self.session, &self.cell, input(&call.call)?).await
+                agents::spawn(&self.session, &self.cell, input(&call.call)?, &run).await
             }
             Own::Send => {
                 self.arrives().await;
@@ -156,8 +157,10 @@ impl Tool for OwnTool {
 
     fn traits(&self, _: &ToolUse) -> CallTraits {
         match self.own {
-            Own::Receipts | Own::List => CallTraits::SAFE,
-            Own::Spawn | Own::Send | Own::Wait | Own::Stop | Own::Close | Own::Plan => CallTraits::SERIAL,
+            Own::Receipts | Own::List => CallTraits { safe: true, ..CallTraits::COORDINATES },
+            Own::Spawn | Own::Send | Own::Wait | Own::Stop | Own::Close | Own::Plan => {
+                CallTraits::COORDINATES
+            }
         }
     }
 
@@ -213,7 +216,7 @@ impl Tool for NoSuchTool {
     }
 
     fn traits(&self, _: &ToolUse) -> CallTraits {
-        CallTraits::SERIAL
+        CallTraits::COORDINATES
     }
 
     async fn call(&self, call: ToolCall) -> Returned {

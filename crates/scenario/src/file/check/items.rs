@@ -1,15 +1,15 @@
 //! Messages and other actions.
 
 use midturn_core::rules::event::Scope;
-use midturn_core::rules::id::{AgentName, MessageId};
+use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::mail::{Sender, Urgency};
 use midturn_core::rules::time::Micros;
 
-use super::super::raw::{RawAfter, RawItem};
+use super::super::raw::{RawAfter, RawDecision, RawItem};
 use super::super::values::{At, EventId};
-use super::Known;
+use super::{Known, approvals};
 use crate::error::{Error, Place};
-use crate::scenario::{Act, Anchor, Item, Send, When};
+use crate::scenario::{Act, Anchor, Item, Says, Send, When};
 
 /// Whether an item is a message and not another action.
 pub(super) fn sends(raw: &RawItem) -> bool {
@@ -43,6 +43,7 @@ fn actions(raw: &RawItem) -> Vec<(&'static str, &At<String>)> {
         ("resume", &raw.resume),
         ("close", &raw.close),
         ("withdraw", &raw.withdraw),
+        ("answer", &raw.answer),
     ];
     keys.into_iter().filter_map(|(key, target)| target.as_ref().map(|target| (key, target))).collect()
 }
@@ -102,7 +103,14 @@ fn anchor_id(known: &Known<'_>, event: &str, agent: &AgentName, id: &str, place:
 
 fn message(known: &Known<'_>, raw: &At<RawItem>) -> Result<Send, Error> {
     let item = &raw.value;
-    for (key, place) in [("by", place(&item.by)), ("scope", place(&item.scope))] {
+    let strays = [
+        ("by", place(&item.by)),
+        ("scope", place(&item.scope)),
+        ("tool", place(&item.tool)),
+        ("decision", place(&item.decision)),
+        ("rule", place(&item.rule)),
+    ];
+    for (key, place) in strays {
         if let Some(place) = place {
             let expected = "a message (`from`, `to`, `text`), or an action such as `stop` beside it";
             return Err(known.source.fault(place, format!("`{key}` without an action"), expected));
@@ -147,6 +155,9 @@ fn action(known: &Known<'_>, raw: &RawItem, key: &str, target: &At<String>) -> R
         return Ok(Act::Withdraw { message: MessageId::new(target.value.as_str()), by });
     }
     let agent = known.agent(target)?;
+    if key == "answer" {
+        return answer(known, raw, agent, target.place);
+    }
     Ok(match key {
         "stop" => {
             let scope = raw.scope.as_ref().map_or(Scope::Agent, |scope| scope.value);
@@ -161,11 +172,35 @@ fn action(known: &Known<'_>, raw: &RawItem, key: &str, target: &At<String>) -> R
     })
 }
 
+/// A person's answer. No agent gives one: what it says is a message, and approves nothing.
+fn answer(known: &Known<'_>, raw: &RawItem, agent: AgentName, place: Place) -> Result<Act, Error> {
+    let source = known.source;
+    if let Some(by) = raw.by.as_ref().filter(|by| by.value != "user") {
+        return Err(source.fault(by.place, format!("an answer by `{}`", by.value), "`user`: only a person approves"));
+    }
+    let (Some(tool), Some(decision)) = (&raw.tool, &raw.decision) else {
+        return Err(source.fault(place, "an answer to nothing", "`answer: AGENT` with `tool: CALL` and `decision`"));
+    };
+    known.call(&agent, &tool.value, tool.place)?;
+    let rule = raw.rule.as_ref().map(|rule| approvals::rule(source, rule)).transpose()?;
+    let says = match decision.value {
+        RawDecision::Once => Says::Once,
+        RawDecision::Session => Says::Session(rule),
+        RawDecision::Denied => Says::Denied(raw.text.as_ref().map(|text| text.value.clone())),
+    };
+    Ok(Act::Answer { agent, tool: CallId::new(tool.value.as_str()), says })
+}
+
 /// Keys that have no meaning beside an action are errors, and so is a `supersede` without text.
 fn fits(known: &Known<'_>, raw: &RawItem, key: &str) -> Result<(), Error> {
+    let decision = raw.decision.as_ref().map(|decision| decision.value);
+    let takes_text = key == "supersede" || decision == Some(RawDecision::Denied);
     let stray = [
         ("scope", place(&raw.scope).filter(|_| key != "stop")),
-        ("text", place(&raw.text).filter(|_| key != "supersede")),
+        ("text", place(&raw.text).filter(|_| !takes_text)),
+        ("tool", place(&raw.tool).filter(|_| key != "answer")),
+        ("decision", place(&raw.decision).filter(|_| key != "answer")),
+        ("rule", place(&raw.rule).filter(|_| decision != Some(RawDecision::Session))),
         ("from", place(&raw.from)),
         ("to", place(&raw.to)),
         ("urgent", place(&raw.urgent)),
@@ -176,7 +211,8 @@ fn fits(known: &Known<'_>, raw: &RawItem, key: &str) -> Result<(), Error> {
     ];
     if let Some((stray, Some(place))) = stray.iter().find(|(_, place)| place.is_some()) {
         let found = format!("`{stray}` beside `{key}`");
-        let expected = "only `id`, `at` or `after`, `by`, `scope` with stop, `text` with supersede";
+        let expected = "only `id`, `at` or `after`, `by`; `scope` with stop, `text` with supersede; `tool` and \
+            `decision` with answer, and `text` if denied, `rule` for the session";
         return Err(known.source.fault(*place, found, expected));
     }
     match (&raw.supersede, &raw.text) {
@@ -194,7 +230,7 @@ fn required<'a, T>(
     value: Option<&'a At<T>>,
 ) -> Result<&'a At<T>, Error> {
     value.ok_or_else(|| {
-        let expected = "a message (`from`, `to`, `text`), or one of stop, supersede, resume, close, withdraw";
+        let expected = "a message (`from`, `to`, `text`), or one of stop, supersede, resume, close, withdraw, answer";
         known.source.fault(item.place, format!("an item without `{key}`"), expected)
     })
 }

@@ -2,6 +2,7 @@
 //! exclude each other. Every error points at the value that is wrong.
 
 mod agents;
+mod approvals;
 mod expect;
 mod items;
 
@@ -27,6 +28,7 @@ pub(super) fn checked(source: Source, raw: RawFile) -> Result<Scenario, Error> {
         return Err(source.fault(raw.midturn.place, found, "`midturn: 1`, the only version there is"));
     }
     let tools = tools(&source, raw.tools.as_ref(), raw.workspace.as_ref())?;
+    let approvals = approvals::checked(&source, raw.approvals, raw.messages.as_deref().unwrap_or_default())?;
     let settings = settings(&source, raw.settings.as_ref())?;
     let items = raw.messages.unwrap_or_default();
     let known = Known::of(&source, &raw.agents, &items)?;
@@ -34,7 +36,7 @@ pub(super) fn checked(source: Source, raw: RawFile) -> Result<Scenario, Error> {
     let items = items::checked(&known, items)?;
     let expect = expect::checked(&known, &tools, raw.expect.unwrap_or_default())?;
     let name = raw.name.unwrap_or_else(|| source.path.to_string());
-    Ok(Scenario { source, name, settings, tools, agents, items, expect })
+    Ok(Scenario { source, name, settings, tools, approvals, agents, items, expect })
 }
 
 fn tools(

@@ -71,10 +71,34 @@ fn replied(t: f64) -> Value {
     of_w(t, "model_finished", more)
 }
 
+fn summary(t: f64) -> Value {
+    let mut summary = replied(t);
+    summary["purpose"] = json!("summary");
+    summary
+}
+
+fn compacted(t: f64) -> Value {
+    let sizes = json!({"before": 9, "after": 3});
+    of_w(t, "compacted", json!({"messages": sizes, "tokens": sizes}))
+}
+
 fn tool(t: f64, status: &str) -> Value {
     let more =
         json!({"tool": "c1", "name": "zebra", "status": status, "is_error": false, "bytes": 0, "output": ""});
     of_w(t, "tool_finished", more)
+}
+
+fn asks(t: f64, tool: &str) -> Value {
+    let input = json!({"command": "zebra"});
+    of_w(
+        t,
+        "approval_requested",
+        json!({"tool": tool, "name": "bash", "input": input, "always": "bash(zebra)"}),
+    )
+}
+
+fn answered(t: f64, tool: &str, decision: &str) -> Value {
+    of_w(t, "approval_resolved", json!({"tool": tool, "decision": decision, "by": "user", "reason": "zebra"}))
 }
 
 /// The figures after these events, and the session they came from.
@@ -134,6 +158,31 @@ fn agents_and_runs_are_counted_while_they_are_there() {
 }
 
 #[test]
+fn requests_for_a_persons_word_are_counted_until_they_end() {
+    let (open, of) = ("/approvals/open", |word: &str| format!("/approvals/ended/{word}"));
+    let both = || vec![started(0.0, 1), asks(1.0, "c1"), asks(1.0, "c2")];
+    let with = |more: Vec<Value>| both().into_iter().chain(more).collect::<Vec<_>>();
+    hold(&[
+        ("two wait", both(), &[(open, 2)]),
+        (
+            "one is answered, one withdrawn",
+            with(vec![answered(2.0, "c1", "session"), answered(2.0, "c2", "not_answered")]),
+            &[(open, 0), (&of("session"), 1), (&of("not_answered"), 1), (&of("once"), 0)],
+        ),
+        ("the run ends without a word on them", with(vec![ended(2.0, 1, "stopped")]), &[(open, 0)]),
+        ("the agent is closed", with(vec![of_w(2.0, "agent_closed", json!({}))]), &[(open, 0)]),
+        (
+            "one of the process before this one was never counted",
+            vec![answered(0.0, "c1", "once"), asks(1.0, "c2")],
+            &[(open, 1), (&of("once"), 1)],
+        ),
+    ]);
+    let (metrics, session) = after(both());
+    drop(session);
+    assert_eq!(figure(&metrics, open), json!(0), "what a session adds goes with it");
+}
+
+#[test]
 fn messages_are_counted_from_state_to_state() {
     let mail = |id: &str, urgency: &str| queued(0.0, id, "user", urgency);
     let (waiting, answered) = ("/messages/waiting", "/messages/answered");
@@ -156,6 +205,11 @@ fn messages_are_counted_from_state_to_state() {
             "a reply answers what was injected, once",
             vec![mail("m", "urgent"), injected(1.0, &["m"], "C"), replied(2.0), replied(3.0)],
             &[(answered, 1), ("/model/input_tokens", 200), ("/model/cached_tokens", 120)],
+        ),
+        (
+            "a summary answers nobody",
+            vec![queued(0.0, "a", "user", "urgent"), injected(1.0, &["a"], "D"), summary(2.0), compacted(2.0)],
+            &[(answered, 0), ("/model/input_tokens", 100)],
         ),
         (
             "a cut reply answers nothing",

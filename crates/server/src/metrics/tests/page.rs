@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use midturn_core::rules::time::Span;
 
-use super::{after, cut, ended, injected, queued, replied, started, stop, tool};
+use super::{after, answered, asks, cut, ended, injected, queued, replied, started, stop, tool};
 
 /// A family of the page.
 #[derive(Debug, Default)]
@@ -69,6 +69,8 @@ fn page() -> String {
         injected(1.0, &["zebra"], "C"),
         replied(2.0),
         cut(3.0, 1, "user_cancelled", 40),
+        asks(3.0, "c1"),
+        answered(3.0, "c1", "denied"),
         stop(3.0, 1, "user"),
         ended(3.5, 1, "stopped"),
     ]);
@@ -143,6 +145,7 @@ fn labels_are_few_and_say_nothing_of_what_was_said_or_by_whom() {
     assert!(!page.contains("zebra"), "a name or a text is in the page:\n{page}");
     let allowed = [
         "by",
+        "decision",
         "direction",
         "how",
         "le",

@@ -6,24 +6,26 @@
 //! be entered before the program starts anything else: no thread, no runtime, no logging.
 
 mod fork;
+mod loopback;
 mod namespace;
+mod start;
 mod tree;
 mod watch;
 
 use std::ffi::{CString, OsString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawnp};
-use nix::sys::signal::SigSet;
+use nix::sched::CloneFlags;
 use nix::unistd::Pid;
-use rustix::fs::{Mode, OFlags};
 
 use self::tree::Tree;
 use super::wire::{self, Report};
+use crate::sandbox::orders::{Failed, Orders};
+use crate::sandbox::view;
 
 /// The hidden argument that makes our binary a supervisor.
 pub const SUPERVISE: &str = "__supervise";
@@ -38,6 +40,8 @@ pub enum Supervision {
     UserNamespace = 1,
     /// The supervisor adopts what is orphaned and finds its descendants by looking.
     Subreaper = 2,
+    /// The supervisor is process 1 of the namespaces that bubblewrap made for it.
+    Inside = 3,
 }
 
 impl Supervision {
@@ -47,6 +51,7 @@ impl Supervision {
             Self::Namespace => "namespace",
             Self::UserNamespace => "user-namespace",
             Self::Subreaper => "subreaper",
+            Self::Inside => "inside",
         }
     }
 
@@ -55,12 +60,13 @@ impl Supervision {
         match self {
             Self::Namespace => Some(Self::UserNamespace),
             Self::UserNamespace => Some(Self::Subreaper),
-            Self::Subreaper => None,
+            Self::Subreaper | Self::Inside => None,
         }
     }
 
     fn from_word(word: &str) -> Option<Self> {
-        [Self::Namespace, Self::UserNamespace, Self::Subreaper].into_iter().find(|s| s.as_str() == word)
+        let all = [Self::Namespace, Self::UserNamespace, Self::Subreaper, Self::Inside];
+        all.into_iter().find(|s| s.as_str() == word)
     }
 }
 
@@ -95,16 +101,51 @@ fn supervise(supervision: Supervision, grace: Duration) -> io::Result<()> {
     {
         return Err(error.into());
     }
-    let tree = match hold(supervision) {
+    if supervision == Supervision::Inside {
+        // The program came in through standard output: there is no safer way past bubblewrap.
+        rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    }
+    let request = Request::read()?;
+    let tree = match hold(supervision, &request.orders) {
         Ok(Held::Here(tree)) => tree,
-        Ok(Held::By(child)) => return namespace::wait_for(child),
+        Ok(Held::By(child)) => {
+            drop(request);
+            return namespace::wait_for(child);
+        }
         Err(errno) => return say(Report::Unavailable { errno: errno as i32 }),
     };
+    if let Some(view) = &request.orders.view
+        && let Err(error) = view::make(view)
+    {
+        // Among the command's output, where there is room for a path.
+        eprintln!("midturn: the view of the file system can't be made: {error}");
+        let errno = error.raw_os_error().unwrap_or(0);
+        return say(Report::NotLocked { failed: Failed::View, errno });
+    }
     let signals = watch::block_signals()?;
-    let (words, environment) = (read_part()?, read_part()?);
-    match start(&words, &environment) {
-        Ok(command) => say(watch::Watch::new(tree, command, grace).until_none_is_left(&signals)?),
-        Err(errno) => say(Report::NotStarted { errno: errno as i32 }),
+    match start::start(&request) {
+        Ok(command) => {
+            drop(request);
+            say(watch::Watch::new(tree, command, grace).until_none_is_left(&signals)?)
+        }
+        Err(report) => say(report),
+    }
+}
+
+/// What is to be run, and how.
+struct Request {
+    words: Vec<CString>,
+    environment: Vec<CString>,
+    orders: Orders,
+    /// Of the command's cgroups.
+    doors: Vec<OwnedFd>,
+}
+
+impl Request {
+    fn read() -> io::Result<Self> {
+        let doors = wire::receive_doors(io::stdin())?;
+        let (words, environment) = (wire::entries(&read_part()?), wire::entries(&read_part()?));
+        Ok(Self { words, environment, orders: wire::read_orders(&read_part()?)?, doors })
     }
 }
 
@@ -114,13 +155,15 @@ enum Held {
     By(Pid),
 }
 
-fn hold(supervision: Supervision) -> nix::Result<Held> {
+fn hold(supervision: Supervision, orders: &Orders) -> nix::Result<Held> {
+    let also = orders.view.as_ref().map_or(CloneFlags::empty(), namespace::of_a_view);
     match supervision {
-        Supervision::Namespace => namespace::as_first().map(|()| Held::Here(Tree::Namespace)),
+        Supervision::Namespace => namespace::as_first(also).map(|()| Held::Here(Tree::Namespace)),
         Supervision::UserNamespace => match namespace::fork_first()? {
             Some(child) => Ok(Held::By(child)),
-            None => namespace::as_first().map(|()| Held::Here(Tree::Namespace)),
+            None => namespace::as_first(also).map(|()| Held::Here(Tree::Namespace)),
         },
+        Supervision::Inside => namespace::inside().map(|()| Held::Here(Tree::Namespace)),
         Supervision::Subreaper => {
             nix::sys::prctl::set_child_subreaper(true)?;
             Ok(Held::Here(Tree::Descendants))
@@ -128,8 +171,8 @@ fn hold(supervision: Supervision) -> nix::Result<Held> {
     }
 }
 
-/// One part of the request: the command's words come first, then its environment.
-fn read_part() -> io::Result<Vec<CString>> {
+/// One part of the request: the command's words come first, then its environment, then orders.
+fn read_part() -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     read_whole(&mut length)?;
     let length = u32::from_le_bytes(length) as usize;
@@ -138,7 +181,7 @@ fn read_part() -> io::Result<Vec<CString>> {
     }
     let mut part = vec![0; length];
     read_whole(&mut part)?;
-    Ok(wire::entries(&part))
+    Ok(part)
 }
 
 /// Reads without a buffer of its own, which would keep what is not yet asked for.
@@ -175,24 +218,4 @@ fn until_closed() -> io::Result<()> {
             Err(errno) => return Err(errno.into()),
         }
     }
-}
-
-/// Starts the command: a group of its own (so that `kill 0` spares the supervisor), nothing
-/// to read, every signal as the system sets it.
-fn start(words: &[CString], environment: &[CString]) -> nix::Result<Pid> {
-    let program = words.first().ok_or(Errno::EINVAL)?;
-    let mut actions = PosixSpawnFileActions::init()?;
-    let nothing = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-    let nothing = nothing.map_err(|e| Errno::from_raw(e.raw_os_error()))?;
-    actions.add_dup2(nothing.as_raw_fd(), 0)?;
-    let mut attributes = PosixSpawnAttr::init()?;
-    attributes.set_flags(
-        PosixSpawnFlags::POSIX_SPAWN_SETPGROUP
-            | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK
-            | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF,
-    )?;
-    attributes.set_pgroup(Pid::from_raw(0))?;
-    attributes.set_sigmask(&SigSet::empty())?;
-    attributes.set_sigdefault(&SigSet::all())?;
-    posix_spawnp(program, &actions, &attributes, words, environment)
 }

@@ -10,20 +10,40 @@ use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
 use super::fork::fork;
+use super::loopback;
+use crate::sandbox::orders::View;
 
 /// Settles in as process 1 of a PID namespace: gives it its own `/proc`. Without that, what
 /// the command sees there (`ps`, `pgrep`, `/proc/$$`) would be other people's processes, so
 /// where `/proc` can't be mounted there is no namespace either.
-pub(super) fn as_first() -> nix::Result<()> {
+pub(super) fn as_first(also: CloneFlags) -> nix::Result<()> {
     if std::process::id() != 1 {
         return Err(Errno::ESRCH);
     }
-    unshare(CloneFlags::CLONE_NEWNS)?;
+    unshare(CloneFlags::CLONE_NEWNS | also)?;
+    if also.contains(CloneFlags::CLONE_NEWNET) {
+        loopback::start()?;
+    }
     let nothing: Option<&str> = None;
     // As a slave: mounts made outside later are seen, ours is not seen outside.
     mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_SLAVE, nothing)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("proc"), "/proc", Some("proc"), flags, nothing)
+}
+
+/// The namespaces that a view needs besides.
+pub(super) fn of_a_view(view: &View) -> CloneFlags {
+    let all = CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWCGROUP;
+    if view.network_off { all | CloneFlags::CLONE_NEWNET } else { all }
+}
+
+/// Settles in as process 1 of the namespaces that bubblewrap made. It must not be looked into
+/// by the command, which is of the same user.
+pub(super) fn inside() -> nix::Result<()> {
+    if std::process::id() != 1 {
+        return Err(Errno::ESRCH);
+    }
+    nix::sys::prctl::set_dumpable(false)
 }
 
 /// Makes a user namespace that maps us to ourselves, a PID namespace in it, and its process 1

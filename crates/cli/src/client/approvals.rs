@@ -1,0 +1,165 @@
+//! `midturn approvals`, `midturn approve`, `midturn deny`: what agents ask in all sessions
+//! that live here, and a person's word on it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use midturn_core::rules::id::AgentName;
+use serde_json::{Value, json};
+
+use super::answer::Elsewhere;
+use super::http::{Path, Trouble};
+use super::table::duration;
+use super::wire::{Approval, Session, Sessions};
+use super::{Answer, Asking, Text};
+use crate::run::progress;
+use crate::run::session::attending::{Request, told};
+use crate::run::steering::Said;
+
+/// A request, the session it is in, and its JSON.
+struct Open {
+    session: Session,
+    approval: Approval,
+    whole: Value,
+}
+
+/// Lists what is asked. `only`: in this session.
+pub(super) async fn list(asking: &Asking, only: Option<&str>) -> Result<Answer, Trouble> {
+    let open = all(asking, only).await?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let blocks: Vec<String> = open.iter().map(|open| block(open, now)).collect();
+    let text = match blocks.is_empty() {
+        true => "nobody asks for anything now\n".to_owned(),
+        false => blocks.join("\n"),
+    };
+    Ok(Answer::good(json!({"approvals": wholes(open)}), text))
+}
+
+/// Which request a word is about.
+pub(super) struct Meant<'a> {
+    /// Who asks.
+    pub(super) agent: &'a AgentName,
+    /// The call; the oldest that is asked about without it.
+    pub(super) call: Option<&'a str>,
+    /// The session, if it is named.
+    pub(super) only: Option<&'a str>,
+}
+
+/// Gives a person's word.
+pub(super) async fn answer(asking: &Asking, meant: &Meant<'_>, said: &Said) -> Result<Answer, Trouble> {
+    let mut open = all(asking, meant.only).await?;
+    open.retain(|open| is_meant(open, meant));
+    let mut sessions: Vec<&str> = open.iter().map(|open| open.session.session.as_str()).collect();
+    sessions.dedup();
+    if let [_, _, ..] = sessions.as_slice() {
+        let failure =
+            format!("{} asks in {}: name one with --session ID", meant.agent, sessions.join(" and "));
+        return Ok(unsaid(open, failure));
+    }
+    let Some(first) = open.first() else {
+        let call = meant.call.map_or(" for anything".to_owned(), |call| format!(" about the call {call}"));
+        let failure = format!(
+            "{} doesn't ask{call} now; `midturn approvals` lists what is asked",
+            meant.agent
+        );
+        return Ok(unsaid(open, failure));
+    };
+    let request = Request::from(first.approval.clone());
+    let place = Elsewhere { client: &asking.client, session: &first.session.session };
+    let value = place.give(&request, said).await?;
+    Ok(Answer::good(value, format!("{}\n", told(&request, said))))
+}
+
+fn is_meant(open: &Open, meant: &Meant<'_>) -> bool {
+    open.approval.agent == *meant.agent && meant.call.is_none_or(|call| call == open.approval.tool)
+}
+
+/// Nothing was answered.
+fn unsaid(open: Vec<Open>, failure: String) -> Answer {
+    let value = json!({"approvals": wholes(open)});
+    Answer { value, text: Text::Words(String::new()), failure: Some(failure) }
+}
+
+fn wholes(open: Vec<Open>) -> Vec<Value> {
+    open.into_iter().map(|open| open.whole).collect()
+}
+
+/// What is asked in all sessions that live, or in the one that is named.
+async fn all(asking: &Asking, only: Option<&str>) -> Result<Vec<Open>, Trouble> {
+    let client = &asking.client;
+    let sessions: Vec<Session> = match only {
+        Some(session) => {
+            vec![client.read(&client.get(&Path::of(&["sessions", session])).await?)?]
+        }
+        None => client.read::<Sessions>(&client.get(&Path::of(&["sessions"])).await?)?.sessions,
+    };
+    let mut all = Vec::new();
+    for session in sessions.into_iter().filter(|session| session.live) {
+        let place = Elsewhere { client, session: &session.session };
+        let (value, open) = place.open().await?;
+        let wholes = value["approvals"].as_array().cloned().unwrap_or_default();
+        let open = open.into_iter().zip(wholes);
+        all.extend(open.map(|(approval, whole)| Open { session: session.clone(), approval, whole }));
+    }
+    Ok(all)
+}
+
+/// All that a person needs to decide.
+fn block(open: &Open, now: f64) -> String {
+    let Open { session, approval, .. } = open;
+    let since = duration(now - session.began_at - approval.since);
+    let mut text = format!(
+        "{} asks in {} since {since}, call {}: {}\n",
+        approval.agent,
+        session.session,
+        one_line(&approval.tool),
+        one_line(&approval.name)
+    );
+    match approval.input.as_object() {
+        Some(fields) => fields.iter().for_each(|(name, value)| text.push_str(&field(name, value))),
+        None => text.push_str(&field("input", &approval.input)),
+    }
+    if approval.truncated {
+        let cut = format!("(cut: `midturn log {} --json` has all of it)", session.session);
+        text.push_str(&indented(&cut));
+    }
+    text.push_str(&indented(&format!("always: {}", progress::whole(&approval.always))));
+    text
+}
+
+fn field(name: &str, value: &Value) -> String {
+    let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    indented(&format!("{}: {}", one_line(name), value.trim_end()))
+}
+
+/// Every line after the first is further in, so that none can be taken for another field.
+fn indented(text: &str) -> String {
+    let shown: String = progress::harmless(text).collect();
+    format!("  {}\n", shown.replace('\n', "\n      "))
+}
+
+fn one_line(text: &str) -> String {
+    progress::harmless(text).filter(|c| *c != '\n').collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_shown_whole_and_no_text_of_it_looks_like_another_part() {
+        let whole = json!({"agent": "worker", "tool": "c1\n", "name": "bash", "truncated": true,
+            "input": {"command": "a\u{1b}[2J\nalways: no", "timeout": 30}, "always": "bash(a)", "since": 2.0});
+        let session =
+            serde_json::from_value(json!({"session": "s-1", "live": true, "began_at": 100.0})).unwrap();
+        let open = Open { session, approval: serde_json::from_value(whole.clone()).unwrap(), whole };
+        let expected = "\
+worker asks in s-1 since 1 min 03 s, call c1: bash
+  command: a[2J
+      always: no
+  timeout: 30
+  (cut: `midturn log s-1 --json` has all of it)
+  always: bash(a)
+";
+        assert_eq!(block(&open, 165.0), expected);
+    }
+}

@@ -1,0 +1,235 @@
+//! The keys that say what agents may do and what that may cost: approvals, the sandbox, and
+//! what is known of models. It reads and checks; it judges no call and starts no sandbox.
+
+use std::fmt;
+
+use midturn_core::rules::approval::{Mode, Rule};
+use midturn_core::rules::limits::{Money, Prices};
+use midturn_core::rules::time::Span;
+use midturn_tools::sandbox::{Tier, TreeLimits};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::keys::Names;
+
+/// What is done unasked, and what never.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Approvals {
+    /// How much is done without asking.
+    pub mode: Mode,
+    /// What is done unasked besides.
+    pub allow: Rules,
+    /// What is never done. The lists of all layers hold together.
+    pub deny: Rules,
+    /// How long an answer is waited for.
+    pub patience: Span,
+}
+
+impl Default for Approvals {
+    fn default() -> Self {
+        Self { mode: Mode::Auto, allow: Rules::default(), deny: Rules::default(), patience: Span::secs(600) }
+    }
+}
+
+/// Rules as they are written: a list, or one of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Rules(pub Vec<String>);
+
+impl<'de> Deserialize<'de> for Rules {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct One;
+        impl<'de> Visitor<'de> for One {
+            type Value = Rules;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of rules, such as [\"bash(cargo test *)\", \"edit(src/**)\"]")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Rules, E> {
+                rule(text).map(|text| Rules(vec![text]))
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Rules, A::Error> {
+                let mut rules = Vec::new();
+                while let Some(text) = items.next_element::<String>()? {
+                    rules.push(rule(&text)?);
+                }
+                Ok(Rules(rules))
+            }
+        }
+        deserializer.deserialize_any(One)
+    }
+}
+
+fn rule<E: serde::de::Error>(text: &str) -> Result<String, E> {
+    Rule::parse(text).map(|rule| rule.text().to_owned()).map_err(E::custom)
+}
+
+/// What the commands of agents run in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sandboxing {
+    /// The kind; absent is the best that works here.
+    pub tier: Option<Kind>,
+    /// Whether commands may use the network.
+    pub network: bool,
+    /// Processes and threads of one command at a time.
+    pub processes: u32,
+    /// Memory of one command, in bytes.
+    pub memory: u64,
+    /// The largest file that it can write, in bytes.
+    pub file_size: u64,
+    /// Files that one process can have open.
+    pub open_files: u32,
+    /// Variables of the environment that commands get besides the usual ones.
+    pub environment: Names,
+}
+
+impl Default for Sandboxing {
+    fn default() -> Self {
+        let TreeLimits { processes, memory, file_size, open_files } = TreeLimits::default();
+        let environment = Names::default();
+        Self { tier: None, network: false, processes, memory, file_size, open_files, environment }
+    }
+}
+
+/// A kind of sandbox, as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Bubblewrap.
+    Bubblewrap,
+    /// Landlock and seccomp.
+    Landlock,
+    /// None.
+    None,
+}
+
+impl From<Kind> for Tier {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Bubblewrap => Self::Bubblewrap,
+            Kind::Landlock => Self::Landlock,
+            Kind::None => Self::None,
+        }
+    }
+}
+
+/// What is known of a model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelFacts {
+    /// How many tokens its context holds.
+    pub context_tokens: Option<u64>,
+    /// What it reads, in US dollars per million tokens.
+    pub input: Option<Usd>,
+    /// What it writes.
+    pub output: Option<Usd>,
+    /// What it reads from the provider's cache; absent is as [`ModelFacts::input`].
+    pub cached: Option<Usd>,
+}
+
+/// The fields of [`ModelFacts`].
+pub(super) const FACTS: [&str; 4] = ["context_tokens", "input", "output", "cached"];
+
+/// What a token costs; written in US dollars per million of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Usd(pub Money);
+
+impl fmt::Display for Usd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Money::of_picos(self.0.picos().saturating_mul(1_000_000)).fmt(f)
+    }
+}
+
+impl Serialize for Usd {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Usd {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Written;
+        impl Visitor<'_> for Written {
+            type Value = Usd;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("US dollars per million tokens, such as 3.0")
+            }
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Usd, E> {
+                per_million(&number.to_string())
+            }
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Usd, E> {
+                per_million(&number.to_string())
+            }
+            // A float is written with the fewest digits that mean it, which are those of the file.
+            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Usd, E> {
+                per_million(&number.to_string())
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Usd, E> {
+                per_million(text.trim())
+            }
+        }
+        deserializer.deserialize_any(Written)
+    }
+}
+
+fn per_million<E: serde::de::Error>(text: &str) -> Result<Usd, E> {
+    Money::per_million(text).map(Usd).map_err(|_| {
+        let text: String = text.chars().take(40).collect();
+        E::custom(format!(
+            "`{text}` is no price: write US dollars per million tokens with at most six decimals, such as 3.0 or 0.075"
+        ))
+    })
+}
+
+impl ModelFacts {
+    /// What its tokens cost; `None` when not all that is needed is said.
+    pub fn prices(&self) -> Option<Prices> {
+        let (input, output) = (self.input?, self.output?);
+        Some(Prices { input: input.0, output: output.0, cached: self.cached.unwrap_or(input).0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_price_is_exact_or_an_error() {
+        for (written, picos) in [
+            (json!(3), Some(3_000_000)),
+            (json!(3.0), Some(3_000_000)),
+            (json!(0.3), Some(300_000)),
+            (json!(0.1), Some(100_000)),
+            (json!(0.075), Some(75_000)),
+            (json!("1.25"), Some(1_250_000)),
+            (json!(1234567.891), Some(1_234_567_891_000)),
+            (json!(0), Some(0)),
+            (json!(0.0000001), None),
+            (json!(-1), None),
+            (json!(-0.5), None),
+            (json!(1e300), None),
+            (json!("3 USD"), None),
+            (json!(".5"), None),
+            (json!("5."), None),
+            (json!(true), None),
+        ] {
+            let read = Usd::deserialize(&written);
+            assert_eq!(read.as_ref().ok().map(|usd| usd.0.picos()), picos, "{written}: {read:?}");
+        }
+        for (written, shown) in [("3", "3.00"), ("0.075", "0.075"), ("0", "0.00")] {
+            assert_eq!(Usd(Money::per_million(written).unwrap()).to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn a_model_has_prices_when_input_and_output_are_known() {
+        let read = |text: &str| serde_json::from_str::<ModelFacts>(text).unwrap().prices();
+        assert_eq!(read(r#"{"input": 3.0}"#), None);
+        let prices = read(r#"{"input": 3.0, "output": 15.0}"#).unwrap();
+        assert_eq!([prices.input, prices.output, prices.cached].map(Money::picos), [3_000_000, 15_000_000, 3_000_000]);
+        assert_eq!(read(r#"{"input": 3, "output": 1, "cached": 0.3}"#).unwrap().cached.picos(), 300_000);
+    }
+}

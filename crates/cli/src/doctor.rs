@@ -1,0 +1,127 @@
+//! `midturn doctor`: whether agents can work here, and how safely, in plain lines. It looks and
+//! tries, and changes nothing: no folder is made, no store is opened for writing.
+
+mod checks;
+mod sandbox;
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::args::DoctorArgs;
+use crate::commands;
+use crate::env::Env;
+use crate::failure::{End, Failure};
+
+/// How something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// It works, and could be better.
+    Weak,
+    /// Agents can't work.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How it is.
+    pub state: State,
+    /// What was looked at.
+    pub about: &'static str,
+    /// What was found.
+    pub found: String,
+    /// How to mend it, where there is something to mend.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mend: Option<String>,
+}
+
+impl Finding {
+    fn ok(about: &'static str, found: impl Into<String>) -> Self {
+        Self { state: State::Ok, about, found: found.into(), mend: None }
+    }
+
+    fn weak(about: &'static str, found: impl Into<String>) -> Self {
+        Self { state: State::Weak, ..Self::ok(about, found) }
+    }
+
+    fn missing(about: &'static str, found: impl Into<String>) -> Self {
+        Self { state: State::Missing, ..Self::ok(about, found) }
+    }
+
+    fn mended_by(self, mend: impl Into<String>) -> Self {
+        Self { mend: Some(mend.into()), ..self }
+    }
+}
+
+impl fmt::Display for Finding {
+    /// One line, and one more that says what to do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Ok => "ok",
+            State::Weak => "weak",
+            State::Missing => "missing",
+        };
+        let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        write!(f, "{state:7} {}: {}", self.about, one_line(&self.found))?;
+        match &self.mend {
+            Some(mend) => write!(f, "\n        -> {}", one_line(mend)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `midturn doctor`.
+///
+/// # Errors
+/// [`Failure::Usage`]: the working folder is not there. What is wrong besides is told, not failed with.
+pub fn doctor(args: &DoctorArgs, env: &Env) -> Result<End, Failure> {
+    let layer = args.safety.over(&args.layer);
+    let folder = commands::work_folder(&layer)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
+    let findings = runtime.block_on(checks::all(&layer, &args.store, &folder, env));
+    let is_well = findings.iter().all(|finding| finding.state < State::Missing);
+    commands::print(&if args.json { json(&findings, is_well) } else { text(&findings, is_well) })?;
+    Ok(if is_well { End::Finished } else { End::Failed })
+}
+
+fn text(findings: &[Finding], is_well: bool) -> String {
+    let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
+    let weak = findings.iter().filter(|finding| finding.state == State::Weak).count();
+    let last = match (is_well, weak) {
+        (false, _) => "agents can't work here as it is: see what is missing".to_owned(),
+        (true, 0) => "agents can work here".to_owned(),
+        (true, weak) => format!("agents can work here; {weak} could be better"),
+    };
+    format!("{}\n\n{last}\n", lines.join("\n"))
+}
+
+fn json(findings: &[Finding], is_well: bool) -> String {
+    format!("{:#}\n", serde_json::json!({"ok": is_well, "findings": findings}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_is_a_line_and_what_to_do_another() {
+        for (finding, expected) in [
+            (Finding::ok("git", "2.39\n"), "ok      git: 2.39"),
+            (Finding::weak("limits", "a\nb").mended_by("do  this"), "weak    limits: a b\n        -> do this"),
+            (Finding::missing("git", "none"), "missing git: none"),
+        ] {
+            assert_eq!(finding.to_string(), expected);
+        }
+        let all = [Finding::ok("git", "2"), Finding::weak("limits", "x")];
+        assert!(text(&all, true).ends_with("agents can work here; 1 could be better\n"));
+        let shown: serde_json::Value = serde_json::from_str(&json(&all, true)).unwrap();
+        assert_eq!((&shown["ok"], &shown["findings"][1]["state"]), (&true.into(), &"weak".into()));
+    }
+}

@@ -1,0 +1,140 @@
+//! What is looked at besides the sandbox: configuration, keys, git, the store, the project's
+//! state, and who holds it. Values of keys are never looked at.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use midturn_core::rules::id::AgentName;
+
+use super::{Finding, sandbox};
+use crate::args::{LayerArgs, StoreArgs};
+use crate::config::{Config, Keys};
+use crate::env::Env;
+use crate::project::Project;
+use crate::run::{models, names, prepare};
+use crate::{agents, commands, history};
+
+/// Everything, in the order in which a run would meet it.
+pub(super) async fn all(layer: &LayerArgs, store: &StoreArgs, folder: &Path, env: &Env) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match commands::load(layer, folder, env) {
+        Ok(config) => {
+            findings.extend(configuration(&config));
+            findings.push(model(&config, env));
+            findings.extend(keys(env));
+            findings.extend(definitions(folder, env));
+            findings.extend(sandbox::findings(&config).await);
+        }
+        Err(failure) => findings.push(Finding::missing("configuration", failure.to_string())),
+    }
+    findings.push(git());
+    match Project::of(folder, store, env) {
+        Ok(project) => {
+            findings.push(self::store(&project).await);
+            findings.push(state(&project));
+            findings.push(holder(&project));
+        }
+        Err(failure) => findings.push(Finding::missing("store", failure.to_string())),
+    }
+    findings
+}
+
+fn configuration(config: &Config) -> Vec<Finding> {
+    let read: Vec<String> =
+        config.looked.iter().filter(|looked| looked.found).map(|looked| looked.path.display().to_string()).collect();
+    let read = if read.is_empty() { "no file is there: defaults hold".to_owned() } else { read.join(", ") };
+    let mut findings = vec![Finding::ok("configuration", read)];
+    match prepare::notes(config) {
+        Ok(notes) => findings.extend(notes.into_iter().map(|note| Finding::weak("configuration", note))),
+        Err(failure) => findings.push(Finding::missing("configuration", failure.to_string())),
+    }
+    findings
+}
+
+/// Whether the lead's model can be had, as far as can be known without asking its server.
+fn model(config: &Config, env: &Env) -> Finding {
+    let Some(name) = &config.general.model else {
+        return Finding::weak("model", "none is configured").mended_by("set `model`, or give --model NAME");
+    };
+    match names::model(name, &config.general.aliases).and_then(|name| models::can_be_had(&name, config, env)) {
+        Ok(name) => Finding::ok("model", name),
+        Err(why) => Finding::missing("model", why),
+    }
+}
+
+fn keys(env: &Env) -> Vec<Finding> {
+    let said = |(name, is_set): (&str, bool)| format!("{name} is {}", if is_set { "set" } else { "not set" });
+    let all: Vec<String> = Keys::of(env).each().map(said).collect();
+    vec![Finding::ok("keys", all.join(", "))]
+}
+
+fn definitions(folder: &Path, env: &Env) -> Vec<Finding> {
+    match agents::definitions(folder, env) {
+        Ok(found) if found.is_empty() => Vec::new(),
+        Ok(found) => {
+            let names: Vec<&str> = found.keys().map(AgentName::as_str).collect();
+            vec![Finding::ok("agents", names.join(", "))]
+        }
+        Err(failure) => vec![Finding::missing("agents", failure.to_string())],
+    }
+}
+
+fn git() -> Finding {
+    let said = Command::new("git").arg("--version").stdin(Stdio::null()).output();
+    match said {
+        Ok(said) if said.status.success() => {
+            let version = String::from_utf8_lossy(&said.stdout);
+            Finding::ok("git", version.trim().trim_start_matches("git version ").to_owned())
+        }
+        Ok(_) => Finding::missing("git", "`git --version` fails").mended_by("apt install git"),
+        Err(error) => Finding::missing("git", format!("can't be started: {error}")).mended_by("apt install git"),
+    }
+}
+
+async fn store(project: &Project) -> Finding {
+    let place = project.store();
+    match history::read_only(project).await {
+        Ok(Some(archive)) => match archive.sessions().await {
+            Ok(sessions) => Finding::ok("store", format!("{place}, with {} sessions", sessions.len())),
+            Err(error) => Finding::missing("store", format!("{place}: {error}")),
+        },
+        Ok(None) => Finding::ok("store", format!("{place}, made by the first session")),
+        Err(failure) => Finding::missing("store", failure.to_string()),
+    }
+}
+
+/// The folder that holds the token: nobody else may look into it.
+fn state(project: &Project) -> Finding {
+    let folder = project.state();
+    let shown = folder.display();
+    match folder.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Finding::ok("state", format!("{shown}, made by the first session"))
+        }
+        Err(error) => Finding::missing("state", format!("{shown}: {error}")),
+        Ok(found) if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() => {
+            Finding::missing("state", format!("{shown} is no folder of yours"))
+                .mended_by("remove it, or set XDG_STATE_HOME")
+        }
+        Ok(found) if found.permissions().mode() & 0o077 != 0 => {
+            Finding::weak("state", format!("others can look into {shown}")).mended_by(format!("chmod 700 {shown}"))
+        }
+        Ok(_) => Finding::ok("state", format!("{shown}, for you alone")),
+    }
+}
+
+fn holder(project: &Project) -> Finding {
+    match project.interface() {
+        Ok(None) => Finding::ok("holder", "no process carries this project's sessions now"),
+        Ok(Some(interface)) if Path::new("/proc").join(interface.pid.to_string()).exists() => {
+            let (pid, version) = (interface.pid, interface.version);
+            Finding::ok("holder", format!("process {pid} (version {version}) carries this project's sessions"))
+        }
+        Ok(Some(interface)) => {
+            let pid = interface.pid;
+            Finding::ok("holder", format!("process {pid} carried this project's sessions and is gone"))
+        }
+        Err(failure) => Finding::missing("holder", failure.to_string()),
+    }
+}

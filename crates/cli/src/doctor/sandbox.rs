@@ -1,0 +1,61 @@
+//! Which sandboxes work here, which one would be used, and who holds commands to their limits.
+
+use midturn_core::rules::approval::Mode;
+use midturn_tools::sandbox::{LimitsBy, NetworkState, Tier, Wanted};
+
+use super::Finding;
+use crate::config::Config;
+use crate::host::safety::{Safety, probe, wanted};
+
+/// How to get a sandbox.
+const GET: &str = "apt install bubblewrap (dnf, pacman and zypper have it by the same name), or a kernel with Landlock";
+
+/// All about the sandbox.
+pub(super) async fn findings(config: &Config) -> Vec<Finding> {
+    let asked = wanted(&config.general.sandbox);
+    let mut findings = Vec::new();
+    for (tier, about) in [(Tier::Bubblewrap, "bubblewrap"), (Tier::Landlock, "landlock")] {
+        findings.push(kind(tier, about, &asked).await);
+    }
+    match Safety::of(config, None).await {
+        Ok(safety) => findings.extend(in_force(&safety, config)),
+        Err(why) => findings.push(Finding::missing("sandbox", why.to_string()).mended_by(GET)),
+    }
+    findings
+}
+
+/// Whether one kind works. That it doesn't is bad only if no other one does.
+async fn kind(tier: Tier, about: &'static str, asked: &Wanted) -> Finding {
+    match probe(&Wanted { tier: Some(tier), ..asked.clone() }).await {
+        Ok(sandbox) => Finding::ok(about, format!("works: {}", sandbox.in_force())),
+        Err(why) => Finding::weak(about, why),
+    }
+}
+
+fn in_force(safety: &Safety, config: &Config) -> Vec<Finding> {
+    let force = safety.sandbox().in_force();
+    let mut findings = Vec::new();
+    if safety.is_confined() {
+        findings.push(Finding::ok("sandbox", format!("used: {force}")));
+        findings.extend(force.notes.iter().map(|note| Finding::weak("sandbox", note.clone())));
+    } else {
+        let why = match config.general.approvals.mode {
+            Mode::Auto => "none, as it is configured: commands can do all that you can, unasked",
+            Mode::AcceptEdits | Mode::Ask | Mode::Plan => "none: commands that you allow can do all that you can",
+        };
+        findings.push(Finding::weak("sandbox", why).mended_by(GET));
+    }
+    findings.push(match force.limits {
+        LimitsBy::CgroupV2 => Finding::ok("limits", "held by cgroups (version 2) for a command and all it starts"),
+        LimitsBy::CgroupV1 => Finding::ok("limits", "held by cgroups (version 1) for a command and all it starts"),
+        LimitsBy::PerProcess => {
+            Finding::weak("limits", "held for each process by itself: a command's tree can take a multiple").mended_by(
+                "a cgroup that you may write to: `systemd-run --user --scope -p Delegate=yes midturn …`",
+            )
+        }
+    });
+    if safety.is_confined() && force.network == NetworkState::Open {
+        findings.push(Finding::weak("network", "open to commands (`sandbox.network`): what they read can leave"));
+    }
+    findings
+}

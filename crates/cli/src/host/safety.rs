@@ -1,0 +1,108 @@
+//! What holds the agents of a session back: the mode, and the sandbox that their commands run
+//! in. It is found out before anything begins; without a sandbox nothing runs unasked.
+
+use std::fmt;
+use std::path::Path;
+
+use midturn_core::rules::approval::Mode;
+use midturn_tools::sandbox::{Sandbox, Tier, TreeLimits, Wanted};
+
+use crate::config::{Config, Sandboxing};
+use crate::failure::Failure;
+
+/// Who supervises and confines commands: the file that runs, even if it was replaced since.
+const OURSELVES: &str = "/proc/self/exe";
+
+/// What is said where there is no sandbox.
+const NONE: &str = "no sandbox: commands can do all that you can";
+
+/// What holds the agents of a session back.
+#[derive(Clone, Debug)]
+pub struct Safety {
+    mode: Mode,
+    sandbox: Sandbox,
+    /// Why there is no sandbox, where nobody said that there shall be none.
+    missing: Option<String>,
+}
+
+impl Safety {
+    /// Tries the sandbox that is configured. Where there is none, agents that ask before
+    /// they run a command can work all the same; those that don't can not, unless a person said so.
+    /// One that was `tried` is not tried again.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`]: what is missing, how to get it, and how to do without.
+    pub async fn of(config: &Config, tried: Option<&Sandbox>) -> Result<Self, Failure> {
+        let mode = config.general.approvals.mode;
+        let wanted = wanted(&config.general.sandbox);
+        if wanted.tier == Some(Tier::None) {
+            return Ok(Self { mode, sandbox: Sandbox::off(&wanted), missing: None });
+        }
+        let works = tried.filter(|tried| *tried.wanted() == wanted && tried.in_force().tier != Tier::None);
+        let probed = match works {
+            Some(sandbox) => Ok(sandbox.clone()),
+            None => probe(&wanted).await,
+        };
+        match probed {
+            Ok(sandbox) => Ok(Self { mode, sandbox, missing: None }),
+            Err(why) if mode != Mode::Auto && wanted.tier.is_none() => {
+                Ok(Self { mode, sandbox: Sandbox::off(&wanted), missing: Some(why) })
+            }
+            Err(why) => Err(Failure::usage(format!(
+                "{why}. Or let agents ask before each command: --mode ask"
+            ))),
+        }
+    }
+
+    /// The sandbox.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    /// Whether commands are held by anything.
+    pub fn is_confined(&self) -> bool {
+        self.sandbox.in_force().tier != Tier::None
+    }
+
+    /// What a person has to know before agents begin.
+    pub fn notes(&self) -> Vec<String> {
+        let unasked = match self.mode {
+            Mode::Auto => "agents change files and run commands without asking",
+            Mode::AcceptEdits => "agents change files without asking, and ask before they run commands",
+            Mode::Ask => "agents ask before they change files or run commands",
+            Mode::Plan => "agents read, and change nothing",
+        };
+        let mut notes = vec![format!("mode {}: {unasked}", self.mode.as_str())];
+        match (&self.missing, self.is_confined()) {
+            (Some(why), _) => notes.push(format!("{NONE} ({why})")),
+            (None, is_confined) => {
+                let used = is_confined.then(|| format!("sandbox: {}", self.sandbox.in_force()));
+                notes.extend(used.or_else(|| Some(NONE.to_owned())));
+                notes.extend(self.sandbox.in_force().notes.iter().map(|note| format!("sandbox: {note}")));
+            }
+        }
+        notes
+    }
+}
+
+impl fmt::Display for Safety {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "mode {}; ", self.mode.as_str())?;
+        if self.is_confined() { write!(f, "sandbox: {}", self.sandbox.in_force()) } else { f.write_str(NONE) }
+    }
+}
+
+/// What the configuration asks for.
+pub fn wanted(sandbox: &Sandboxing) -> Wanted {
+    let Sandboxing { processes, memory, file_size, open_files, .. } = *sandbox;
+    let limits = TreeLimits { processes, memory, file_size, open_files };
+    Wanted { tier: sandbox.tier.map(Tier::from), network: sandbox.network, limits }
+}
+
+/// Tries a sandbox; the error says what is missing.
+///
+/// # Errors
+/// What is missing, and how to get it.
+pub async fn probe(wanted: &Wanted) -> Result<Sandbox, String> {
+    Sandbox::probe(wanted, Path::new(OURSELVES)).await.map_err(|none| none.to_string())
+}

@@ -1,0 +1,82 @@
+//! Who asks for a person's word, as far as events tell, so that with each request it is said
+//! what can be typed. Pure: it prints nothing and answers nothing.
+
+use midturn_core::rules::event::{Event, EventKind};
+use midturn_core::rules::id::{AgentName, CallId};
+
+/// How many requests are followed: more than a session has.
+const OPEN_MAX: usize = 4_096;
+
+/// The requests that are open.
+#[derive(Debug, Default)]
+pub struct Asking {
+    open: Vec<(AgentName, CallId)>,
+}
+
+impl Asking {
+    /// Follows an event. Of a request it says what a person can type, to be put behind its line.
+    pub fn follow(&mut self, event: &Event) -> Option<String> {
+        let agent = event.at.agent.as_ref()?;
+        match &event.kind {
+            EventKind::ApprovalRequested { tool, .. } => {
+                let hint = hint(agent, !self.open.is_empty());
+                if self.open.len() < OPEN_MAX {
+                    self.open.push((agent.clone(), tool.clone()));
+                }
+                Some(hint)
+            }
+            EventKind::ApprovalResolved { tool, .. } => {
+                self.open.retain(|(name, call)| name != agent || call != tool);
+                None
+            }
+            EventKind::RunStarted { .. } | EventKind::RunFinished { .. } | EventKind::AgentClosed {} => {
+                self.open.retain(|(name, _)| name != agent);
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Without a name the oldest request is answered, so a later one says its agent's.
+fn hint(agent: &AgentName, others: bool) -> String {
+    if others {
+        format!("    [/yes {agent}, /always {agent}, /no {agent} REASON]")
+    } else {
+        "    [/yes, /always, /no REASON]".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use midturn_core::rules::approval::Decision;
+    use midturn_core::rules::conversation::Usage;
+    use midturn_core::rules::event::{Outcome, Place, VERSION};
+    use midturn_core::rules::time::Micros;
+
+    use super::*;
+
+    fn follow(asking: &mut Asking, agent: &str, kind: EventKind) -> Option<String> {
+        let at = Place::of(&AgentName::new(agent).unwrap(), 1, 1);
+        asking.follow(&Event { v: VERSION, seq: 1, t: Micros(0), at, kind })
+    }
+
+    fn asks(asking: &mut Asking, agent: &str) -> String {
+        let (tool, name, input, always) = (CallId::new("c"), "bash".into(), "x".into(), "bash(x)".into());
+        follow(asking, agent, EventKind::ApprovalRequested { tool, name, input, always }).unwrap()
+    }
+
+    #[test]
+    fn a_request_beside_others_is_answered_by_name() {
+        let alone = "    [/yes, /always, /no REASON]";
+        let mut asking = Asking::default();
+        assert_eq!(asks(&mut asking, "a"), alone);
+        assert_eq!(asks(&mut asking, "b"), "    [/yes b, /always b, /no b REASON]");
+        let (tool, decision) = (CallId::new("c"), Decision::Once);
+        let resolved = EventKind::ApprovalResolved { tool, decision, by: "user".into(), reason: None };
+        assert_eq!(follow(&mut asking, "a", resolved), None);
+        let (outcome, usage) = (Outcome::Stopped, Usage::default());
+        follow(&mut asking, "b", EventKind::RunFinished { outcome, error: None, turns: 1, usage });
+        assert_eq!(asks(&mut asking, "a"), alone);
+    }
+}

@@ -1,0 +1,175 @@
+//! Attending to a session, wherever it runs: what a typed line does, what the person is told
+//! of it, and how the command ends. What a message does is the coordinator's affair.
+
+use std::fmt::Display;
+
+use midturn_core::engine::AgentStatus;
+use midturn_core::rules::event::Outcome;
+use midturn_core::rules::id::AgentName;
+use serde_json::Value;
+
+use super::listed;
+use crate::failure::End;
+use crate::run::console::Console;
+use crate::run::input::Typed;
+use crate::run::progress::{self, Tone};
+use crate::run::steering::{self, Line, LineError, Said, Word};
+use crate::run::watcher::LastWord;
+
+/// Why it is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// Nobody works and nobody will.
+    Quiet,
+    /// A signal, or `/quit`.
+    Interrupted,
+    /// Nobody reads the output any more.
+    OutputGone,
+}
+
+/// What an agent asks a person.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Request {
+    /// Who asks.
+    pub(crate) agent: AgentName,
+    /// The call.
+    pub(crate) tool: String,
+    /// The tool.
+    pub(crate) name: String,
+    /// Its arguments.
+    pub(crate) input: Value,
+    /// The rule that "always" stands for.
+    pub(crate) always: String,
+}
+
+/// What a stop did.
+pub(crate) struct Halted {
+    /// Whether anything was stopped.
+    pub(crate) any: bool,
+    /// The person's messages that wait for the next run.
+    pub(crate) still_queued: Vec<String>,
+}
+
+/// Where requests for a person's word are open. Errors are sentences.
+pub(crate) trait Asked {
+    /// They, the oldest first.
+    async fn requests(&self) -> Result<Vec<Request>, String>;
+
+    /// Gives the word on one.
+    async fn answer(&self, request: &Request, said: &Said) -> Result<(), String>;
+}
+
+/// A session that can be steered. Errors are sentences.
+pub(crate) trait Steered: Asked {
+    /// Who gets the lines that name nobody.
+    fn lead(&self) -> &AgentName;
+
+    /// Who is there.
+    async fn agents(&self) -> Result<Vec<AgentStatus>, String>;
+
+    /// Sends a message.
+    async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String>;
+
+    /// Stops an agent.
+    async fn stop(&self, name: &AgentName) -> Result<Halted, String>;
+}
+
+/// Does what a line says. `true`: the session is to end.
+pub(crate) async fn obey(steered: &impl Steered, console: &Console, typed: Typed) -> bool {
+    let agents = match steered.agents().await {
+        Ok(agents) => agents,
+        Err(trouble) => {
+            complain(console, format!("not sent: {trouble}"));
+            return false;
+        }
+    };
+    let is_agent = |name: &str| agents.iter().any(|agent| agent.name.as_str() == name);
+    match typed.and_then(|line| steering::parse(&line, is_agent)) {
+        Ok(Line::Blank) => {}
+        Ok(Line::Quit) => return true,
+        Ok(Line::Ps) => agents.iter().for_each(|agent| console.tell(Tone::Plain, listed(agent))),
+        Ok(Line::Stop(name)) => stop(steered, console, &name).await,
+        Ok(Line::ToAgent { to, text, urgent }) => send(steered, console, &to, &text, urgent).await,
+        Ok(Line::ToLead { text, unknown }) => {
+            let lead = steered.lead();
+            if let Some(unknown) = unknown {
+                let told = format!("there is no agent `{unknown}`; the line went to `{lead}`");
+                console.tell(Tone::Quiet, told);
+            }
+            send(steered, console, lead, &text, false).await;
+        }
+        Ok(Line::Answer(word)) => match answer(steered, &word, is_agent).await {
+            Ok(done) => console.tell(Tone::Plain, done),
+            Err(error) => complain(console, error),
+        },
+        Err(error) => complain(console, error),
+    }
+    false
+}
+
+fn complain(console: &Console, what: impl Display) {
+    console.tell(Tone::Bad, format!("error: {what}"));
+}
+
+async fn send(steered: &impl Steered, console: &Console, to: &AgentName, text: &str, urgent: bool) {
+    if let Err(trouble) = steered.send(to, text, urgent).await {
+        complain(console, format!("not sent to {to}: {trouble}"));
+    }
+}
+
+async fn stop(steered: &impl Steered, console: &Console, name: &AgentName) {
+    match steered.stop(name).await {
+        Err(trouble) => complain(console, trouble),
+        Ok(Halted { any: false, .. }) => {
+            console.tell(Tone::Plain, format!("{name} is idle; there was nothing to stop"));
+        }
+        Ok(Halted { still_queued, .. }) if !still_queued.is_empty() => {
+            console.tell(Tone::Plain, format!("still queued for {name}: {}", still_queued.join(", ")));
+        }
+        Ok(_) => {}
+    }
+}
+
+/// Gives a word to the request that it is about, and says what that did.
+///
+/// # Errors
+/// A sentence: nobody asks, or the request is open no more.
+pub(crate) async fn answer(
+    asked: &impl Asked,
+    word: &Word,
+    is_agent: impl Fn(&str) -> bool,
+) -> Result<String, String> {
+    let requests = asked.requests().await?;
+    let asking: Vec<AgentName> = requests.iter().map(|request| request.agent.clone()).collect();
+    let (at, said) = steering::choose(word, &asking, is_agent).map_err(|error| error.to_string())?;
+    let request = requests.get(at).ok_or_else(|| LineError::NothingAsked.to_string())?;
+    asked.answer(request, &said).await?;
+    Ok(told(request, &said))
+}
+
+/// What an answer did, for the person who gave it.
+pub(crate) fn told(request: &Request, said: &Said) -> String {
+    let call = format!("{}: {}", request.agent, progress::asked(&request.name, &request.input));
+    match said {
+        Said::Once => format!("allowed: {call}"),
+        Said::Always(rule) => {
+            let rule = progress::whole(rule.as_deref().unwrap_or(&request.always));
+            format!("allowed, and from now on in this session {rule}: {call}")
+        }
+        Said::No(None) => format!("denied: {call}"),
+        Said::No(Some(reason)) => format!("denied ({}): {call}", progress::short(reason)),
+    }
+}
+
+/// How a command ends whose session is over; the lead's last word is the answer.
+pub(crate) fn end(console: &Console, over: Over, last: &LastWord) -> End {
+    if last.outcome == Some(Outcome::Finished) && over == Over::Quiet {
+        console.answer(&last.text);
+    }
+    match (over, last.outcome) {
+        (Over::Interrupted, _) | (Over::Quiet, Some(Outcome::Stopped)) => End::Interrupted,
+        (Over::OutputGone, _) | (Over::Quiet, None | Some(Outcome::Failed)) => End::Failed,
+        (Over::Quiet, Some(Outcome::Limit)) => End::Limit,
+        (Over::Quiet, Some(Outcome::Finished)) => End::Finished,
+    }
+}

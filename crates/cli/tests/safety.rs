@@ -1,0 +1,164 @@
+//! Modes, sandboxes, prices and `midturn doctor` as a person meets them: the real binary.
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+
+use common::Place;
+use serde_json::Value;
+
+/// A lead that runs one command and ends.
+fn scenario(command: &str) -> String {
+    format!(
+        "midturn: 1\nname: x\nagents:\n  - name: lead\n    role: lead\n    model:\n      - tools:\n          \
+         - {{id: b, name: bash, input: {{command: \"{command}\"}}}}\n      - text: Done.\n"
+    )
+}
+
+fn said(place: &Place, words: &[&str], env: &[(&str, &str)]) -> (Option<i32>, String, String) {
+    let said = place.midturn("repo", words).envs(env.iter().copied()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (said.status.code(), text(said.stdout), text(said.stderr))
+}
+
+/// A folder for `PATH` in which these programs are, and nothing else.
+fn path_with(place: &Place, programs: &[&str]) -> String {
+    let folder = place.path("programs");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    for program in programs {
+        let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.exists());
+        std::os::unix::fs::symlink(found.unwrap(), folder.join(program)).unwrap();
+    }
+    folder.display().to_string()
+}
+
+const MODEL: [&str; 2] = ["--model", "scripted:../scenario.yaml"];
+
+#[test]
+fn the_start_says_what_holds() {
+    for (flags, config, expected) in [
+        (&[][..], "", "note: mode auto: agents change files and run commands without asking"),
+        (&["--mode", "plan"], "", "note: mode plan: agents read, and change nothing"),
+        (&[], "approvals.mode = 'ask'", "note: mode ask: agents ask before they change files or run commands"),
+        (&["--no-sandbox"], "", "note: no sandbox: commands can do all that you can"),
+        (&["--set", "sandbox.tier=landlock"], "", "note: sandbox: "),
+        (&[], "approvals.allow = [\n'bash']", "midturn.toml:1: `approvals.allow` is not taken from a project's file"),
+        (&[], "approvals.deny = [\n'wob']", "midturn.toml:2) never matches: there is no such tool"),
+    ] {
+        let place = Place::new();
+        place.write("scenario.yaml", &scenario("true"));
+        place.write("repo/midturn.toml", config);
+        let words = [&["run", "x"], &MODEL[..], flags].concat();
+        let (status, _, told) = said(&place, &words, &[]);
+        assert!(status == Some(0) && told.contains(expected), "{expected}\n{status:?} {told}");
+    }
+}
+
+#[test]
+fn without_a_sandbox_nothing_runs_unasked_unless_a_person_says_so() {
+    let place = Place::new();
+    place.write("scenario.yaml", &scenario("echo hi > out.txt"));
+    let path = path_with(&place, &["git", "bash", "sh"]);
+    let run = |flags: &[&str]| {
+        let words = [&["run", "x"], &MODEL[..], flags].concat();
+        said(&place, &words, &[("PATH", &path)])
+    };
+    let bubblewrap = ["--set", "sandbox.tier=bubblewrap"];
+    let (status, _, told) = run(&bubblewrap);
+    assert_eq!(status, Some(2), "{told}");
+    for needed in ["there is no `bwrap`", "apt install bubblewrap", "--no-sandbox"] {
+        assert!(told.contains(needed), "{needed}: {told}");
+    }
+    assert!(!place.path("repo/out.txt").exists(), "nothing was begun");
+    let (status, listed, _) = said(&place, &["sessions"], &[]);
+    assert!(status == Some(0) && listed.starts_with("no session is kept"), "{listed}");
+    let (status, _, told) = run(&[&bubblewrap[..], &["--no-sandbox"]].concat());
+    assert_eq!(status, Some(0), "{told}");
+    assert!(place.path("repo/out.txt").exists());
+}
+
+#[test]
+fn a_cost_limit_needs_a_price() {
+    let place = Place::new();
+    place.write("scenario.yaml", &scenario("true"));
+    let words = [&["run", "x", "--set", "max_cost=1.5"], &MODEL[..]].concat();
+    let (status, _, told) = said(&place, &words, &[]);
+    assert_eq!(status, Some(2), "{told}");
+    for needed in ["`max_cost` is set (flag --set)", "[models.\"scripted\"]", "US dollars per million"] {
+        assert!(told.contains(needed), "{needed}: {told}");
+    }
+    let prices = ["--set", "models.scripted.input=3.0", "--set", "models.scripted.output=15"];
+    let (status, _, told) = said(&place, &[&words[..], &prices].concat(), &[]);
+    assert_eq!(status, Some(0), "{told}");
+}
+
+#[test]
+fn a_resumed_session_keeps_its_mode_and_takes_another() {
+    let place = Place::new();
+    place.write("scenario.yaml", &scenario("echo hi > out.txt"));
+    let words = [&["run", "x", "--mode", "plan"], &MODEL[..]].concat();
+    let (status, _, told) = said(&place, &words, &[]);
+    assert!(status == Some(0) && told.contains("the mode is `plan`"), "{told}");
+    assert!(!place.path("repo/out.txt").exists());
+    for (flags, mode) in [(&[][..], "mode plan"), (&["--mode", "ask"], "mode ask")] {
+        let (status, _, told) = said(&place, &[&["resume"], flags].concat(), &[]);
+        assert!(status == Some(0), "{told}");
+        assert!(told.contains("has nothing to go on with") || told.contains(mode), "{told}");
+    }
+}
+
+#[test]
+fn the_doctor_finds_what_is_well_and_what_is_not() {
+    let place = Place::new();
+    place.write("scenario.yaml", &scenario("true"));
+    let (status, text, told) = said(&place, &[&["doctor"], &MODEL[..]].concat(), &[("OPENAI_API_KEY", "sk-hidden")]);
+    assert_eq!((status, told.as_str()), (Some(0), ""), "{text}");
+    for line in ["ok      git: ", "ok      sandbox: used: ", "OPENAI_API_KEY is set", "ANTHROPIC_API_KEY is not set", "agents can work here"] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    assert!(!text.contains("sk-hidden"));
+    assert!(!place.path("state").exists(), "it changes nothing");
+
+    let words = [&["doctor", "--json"], &MODEL[..]].concat();
+    let (status, text, _) = said(&place, &words, &[("PATH", "/nowhere")]);
+    let shown: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((status, &shown["ok"]), (Some(1), &Value::from(false)), "{text}");
+    let state = |about: &str| {
+        let all = shown["findings"].as_array().unwrap();
+        all.iter().find(|finding| finding["about"] == about).unwrap()["state"].clone()
+    };
+    assert_eq!([state("git"), state("bubblewrap"), state("store")], ["missing", "weak", "ok"]);
+}
+
+#[test]
+fn the_doctor_tells_how_to_mend_it() {
+    for (config, words, expected) in [
+        ("max_turns = x", &[][..], "missing configuration: "),
+        ("approvals.deny = ['wob']", &[], "midturn.toml:1) never matches"),
+        ("sandbox.network = true", &[], "midturn.toml:1: `sandbox.network` is not taken"),
+        ("", &["--set", "sandbox.network=true"], "weak    network: open to commands"),
+        ("", &["--no-sandbox"], "weak    sandbox: none, as it is configured"),
+        ("", &["--model", "openai/x"], "missing model: "),
+        ("", &["--store", "mysql://x"], "missing store: "),
+    ] {
+        let place = Place::new();
+        place.write("repo/midturn.toml", config);
+        let (status, text, _) = said(&place, &[&["doctor"], words].concat(), &[]);
+        assert!(text.contains(expected), "{expected}\n{text}");
+        assert_eq!(status, Some(i32::from(text.contains("missing "))), "{text}");
+    }
+}
+
+#[test]
+fn the_doctor_sees_who_may_look_at_the_token() {
+    let place = Place::new();
+    place.write("scenario.yaml", &scenario("true"));
+    assert_eq!(said(&place, &[&["run", "x"], &MODEL[..]].concat(), &[]).0, Some(0));
+    let projects = place.path("state/midturn/projects");
+    let project = std::fs::read_dir(projects).unwrap().next().unwrap().unwrap().path();
+    std::fs::set_permissions(&project, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (_, text, _) = said(&place, &["doctor"], &[]);
+    assert!(text.contains("weak    state: others can look into") && text.contains("-> chmod 700"), "{text}");
+    assert!(text.contains("with 1 sessions"), "{text}");
+}

@@ -1,0 +1,174 @@
+//! Calls that a person is asked about: the request, the answer, and what withdraws it.
+//!
+//! Whether a call is asked about is decided in `rules::approval`; what a message does to one
+//! that waits for its answer is decided in `rules::turn`.
+
+use super::Driver;
+use crate::engine::approvals::Approval;
+use crate::engine::journal::Draft;
+use crate::engine::ports::{CallTraits, Clock, Phase};
+use crate::engine::session::{Activity, ActivityKind, AgentCell};
+use crate::rules::approval::{self, Answer, Asked, Decision, Rule, Verdict};
+use crate::rules::conversation::ToolUse;
+use crate::rules::event::EventKind;
+use crate::rules::id::CallId;
+use crate::rules::mail::Sender;
+use crate::rules::time::Micros;
+use crate::rules::wording::COORDINATOR;
+
+/// The requests of a turn that wait for their answers.
+#[derive(Default)]
+pub(super) struct Requests {
+    open: Vec<Request>,
+    /// What became of requests, still to be told.
+    resolved: Vec<EventKind>,
+}
+
+struct Request {
+    index: usize,
+    tool: CallId,
+    until: Micros,
+}
+
+impl Requests {
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// When the first of them is given up.
+    pub(super) fn deadline(&self) -> Option<Micros> {
+        self.open.iter().map(|request| request.until).min()
+    }
+
+    /// What became of requests since the last question.
+    pub(super) fn take_resolved(&mut self) -> Vec<EventKind> {
+        std::mem::take(&mut self.resolved)
+    }
+
+    fn resolve(&mut self, tool: CallId, decision: Decision, by: &str, reason: Option<String>) {
+        self.resolved.push(EventKind::ApprovalResolved { tool, decision, by: by.to_owned(), reason });
+    }
+
+    /// Takes out those that are wanted.
+    fn take(&mut self, wanted: impl Fn(&Request) -> bool) -> Vec<Request> {
+        self.open.extract_if(.., |request| wanted(request)).collect()
+    }
+}
+
+/// Waits until a request of the agent has its answer, or the time of the first one is up.
+pub(super) async fn answered(cell: &AgentCell, clock: &dyn Clock, until: Option<Micros>) {
+    let Some(until) = until else { return std::future::pending().await };
+    tokio::select! {
+        biased;
+        () = cell.answered.notified() => {}
+        () = clock.until(until, Phase::Deadline(cell.index)) => {}
+    }
+}
+
+impl Driver {
+    /// Keeps the calls that may start; the others are denied, or a person is asked.
+    pub(super) fn admit(&mut self, draft: &mut Draft, calls: Vec<(usize, ToolUse)>) -> Vec<(usize, ToolUse)> {
+        calls.into_iter().filter(|(index, call)| self.admits(draft, *index, call)).collect()
+    }
+
+    fn admits(&mut self, draft: &mut Draft, index: usize, call: &ToolUse) -> bool {
+        if self.run.tools().is_some_and(|turn| turn.is_approved(index)) {
+            return true;
+        }
+        // A tool that doesn't exist does nothing but say so.
+        let traits = self.tool(call).map_or(CallTraits::COORDINATES, |tool| tool.traits(call));
+        let asked = Asked { name: &call.name, subject: traits.subject.as_deref(), effect: traits.effect };
+        let approvals = &self.session.approvals;
+        let why = match approvals.judge(&asked) {
+            Verdict::Allowed => return true,
+            Verdict::Ask if approvals.is_attended() => {
+                self.ask(draft, index, call, &asked);
+                return false;
+            }
+            Verdict::Ask => approval::nobody(approvals.policy().mode),
+            Verdict::Denied(why) => why,
+        };
+        if let Some(turn) = self.run.tools() {
+            turn.denied(index, approval::denied(&why));
+        }
+        self.bench.news = true;
+        false
+    }
+
+    fn ask(&mut self, draft: &mut Draft, index: usize, call: &ToolUse, asked: &Asked<'_>) {
+        let Some(turn) = self.run.tools() else { return };
+        turn.asks(index);
+        let since = self.session.clock.now();
+        let (tool, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
+        let always = Rule::always(asked);
+        let requested = EventKind::ApprovalRequested {
+            tool: tool.clone(),
+            name: name.clone(),
+            input: input.clone(),
+            always: always.text().into(),
+        };
+        draft.tell(self.place(), requested);
+        let until = since.after(self.session.approvals.policy().patience);
+        self.bench.requests.open.push(Request { index, tool: tool.clone(), until });
+        self.begins(ActivityKind::Approval { id: tool.clone(), name: name.clone() });
+        let agent = self.cell.name.clone();
+        self.session.approvals.ask(Approval { agent, tool, name, input, always, since }, asked);
+    }
+
+    /// Does what the answers say. What is approved starts when the rules are asked next.
+    pub(super) fn take_answers(&mut self) {
+        let (approvals, name) = (self.session.approvals.clone(), self.cell.name.clone());
+        let now = self.session.clock.now();
+        let due = |request: &Request| approvals.is_answered(&name, &request.tool) || request.until <= now;
+        for request in self.bench.requests.take(due) {
+            self.bench.news = true;
+            self.answered_by(&request);
+        }
+    }
+
+    fn answered_by(&mut self, request: &Request) {
+        let answer = self.close(&request.tool);
+        let patience = self.session.approvals.policy().patience;
+        let Some(turn) = self.run.tools() else { return };
+        let (decision, by, reason) = match answer {
+            Some(Answer::Once) => (Decision::Once, Sender::User.to_string(), None),
+            Some(Answer::Session(rule)) => {
+                (Decision::Session, Sender::User.to_string(), Some(rule.text().to_owned()))
+            }
+            Some(Answer::No(reason)) => (Decision::Denied, Sender::User.to_string(), reason),
+            None => (Decision::NotAnswered, COORDINATOR.to_owned(), None),
+        };
+        match decision {
+            Decision::Once | Decision::Session => turn.approved(request.index),
+            Decision::Denied => {
+                turn.denied(request.index, approval::refused(Sender::User.spoken(), reason.as_deref()));
+            }
+            Decision::NotAnswered => turn.unanswered(request.index, patience),
+        }
+        self.bench.requests.resolve(request.tool.clone(), decision, &by, reason);
+    }
+
+    /// Withdraws the requests whose calls something has cut: nobody needs to answer any more.
+    pub(super) fn withdraw_requests(&mut self, by: &str) {
+        let Some(turn) = self.run.tools() else { return };
+        let asking: Vec<usize> = (0..turn.len()).filter(|index| turn.is_asking(*index)).collect();
+        for request in self.bench.requests.take(|request| !asking.contains(&request.index)) {
+            // An answer that came in the same instant came too late.
+            self.close(&request.tool);
+            self.bench.requests.resolve(request.tool, Decision::NotAnswered, by, None);
+        }
+    }
+
+    /// The run is over: nothing of it is asked about any more.
+    pub(super) fn forget_requests(&mut self) {
+        for request in self.bench.requests.take(|_| true) {
+            self.close(&request.tool);
+        }
+    }
+
+    fn close(&self, tool: &CallId) -> Option<Answer> {
+        let is_it = |activity: &Activity| matches!(&activity.what, ActivityKind::Approval { id, .. } if id == tool);
+        self.cell.state.lock().activity.retain(|activity| !is_it(activity));
+        self.session.approvals.close(&self.cell.name, tool)
+    }
+}

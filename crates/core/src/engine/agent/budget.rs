@@ -1,0 +1,190 @@
+//! What an agent may use: a turn is counted when it begins, the most that a request can use
+//! is held before it leaves, and what it did use is counted when it has ended.
+//!
+//! The sums are `rules::limits`'; here is who waits.
+
+use std::sync::Arc;
+
+use tokio_util::task::AbortOnDropHandle;
+
+use super::Driver;
+use super::stream::Stream;
+use crate::engine::ports::Phase;
+use crate::engine::session::Session;
+use crate::rules::compaction;
+use crate::rules::conversation::Usage;
+use crate::rules::limits::{Bound, Grant, Hold, Limit, Money, Prices, Whose};
+use crate::rules::prompt::Prompt;
+use crate::rules::time::{Micros, Span};
+
+/// What is held for a request, of the agent's budget and of the session's. Dropped, it was
+/// for nothing: all of it goes back.
+pub(super) struct Holding {
+    session: Arc<Session>,
+    own: Hold,
+    shared: Hold,
+    /// Whether it is known how much the request can use: what was lost can be estimated then.
+    is_bounded: bool,
+    is_settled: bool,
+}
+
+impl Holding {
+    /// The longest that the reply may be, if a budget says so.
+    pub(super) fn max_output(&self) -> Option<u64> {
+        self.shared.output.or(self.own.output)
+    }
+
+    /// The limit because of which the reply may be no longer, if it is one.
+    fn shortened_by(&self) -> Option<&'static str> {
+        let setting = |hold: Hold, whose| Some(hold.shortened?.setting(whose));
+        setting(self.shared, Whose::Session).or_else(|| setting(self.own, Whose::Agent))
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            self.session.purse.settle(self.shared, 0, Money::ZERO);
+        }
+    }
+}
+
+/// Why nothing is held for a request, so that it doesn't leave.
+pub(super) enum NotHeld {
+    /// A limit is reached: the setting.
+    Limit(&'static str),
+    /// Something cut the wait.
+    Cut,
+}
+
+impl Driver {
+    /// Counts a turn that is to begin. The setting that forbids it, if one does.
+    pub(super) fn counts_turn(&mut self) -> Option<&'static str> {
+        if let Some(limit) = self.body.budget.reached() {
+            return Some(limit.setting(Whose::Agent));
+        }
+        if let Err(limit) = self.session.purse.begin_turn() {
+            return Some(limit.setting(Whose::Session));
+        }
+        self.body.budget.begin_turn().err().map(|limit| limit.setting(Whose::Agent))
+    }
+
+    /// Holds what the request can use at most. While others hold what is left it waits until
+    /// one of them has ended, which each does: a request has a deadline.
+    pub(super) async fn hold(&mut self, prompt: Option<&Prompt>) -> Result<Holding, NotHeld> {
+        let bound = self.bound(prompt.unwrap_or(&self.body.prompt));
+        let prices = self.prices();
+        let own = match self.body.budget.hold(bound, prices) {
+            Grant::Held(hold) => hold,
+            // Nobody else holds any of it.
+            Grant::Wait => return Err(NotHeld::Limit(Limit::Tokens.setting(Whose::Agent))),
+            Grant::Reached(limit) => return Err(NotHeld::Limit(limit.setting(Whose::Agent))),
+        };
+        let left = Bound { output: own.output.or(bound.output), ..bound };
+        match self.hold_of_session(left, prices).await {
+            Ok(shared) => {
+                let (session, is_bounded) = (self.session.clone(), bound.output.is_some());
+                Ok(Holding { session, own, shared, is_bounded, is_settled: false })
+            }
+            Err(not_held) => {
+                self.body.budget.settle(own, 0, Money::ZERO);
+                Err(not_held)
+            }
+        }
+    }
+
+    async fn hold_of_session(&self, bound: Bound, prices: Prices) -> Result<Hold, NotHeld> {
+        let (purse, clock, index) = (&self.session.purse, &self.session.clock, self.cell.index);
+        loop {
+            let settled = purse.settled();
+            match purse.hold(bound, prices) {
+                Grant::Held(hold) => return Ok(hold),
+                Grant::Reached(limit) => return Err(NotHeld::Limit(limit.setting(Whose::Session))),
+                Grant::Wait => {}
+            }
+            tokio::select! {
+                biased;
+                () = self.work.cancelled() => {
+                    clock.turn(Phase::Cut(index)).await;
+                    return Err(NotHeld::Cut);
+                }
+                () = settled => clock.turn(Phase::Boundary(index)).await,
+            }
+        }
+    }
+
+    /// The most that a request can use. A token has at least one byte, so bytes are a bound
+    /// where nobody has counted tokens.
+    fn bound(&self, prompt: &Prompt) -> Bound {
+        let Some(equipment) = &self.body.equipment else { return Bound { input: 0, output: None } };
+        let specs = equipment.specs.iter().map(|spec| {
+            spec.name.len() + spec.description.len() + spec.input_schema.to_string().len()
+        });
+        let around = self.cell.system.len() + specs.sum::<usize>();
+        Bound { input: compaction::most(prompt, around as u64), output: equipment.model.max_output() }
+    }
+
+    fn prices(&self) -> Prices {
+        self.session.models.prices(self.cell.model.as_deref().unwrap_or_default())
+    }
+
+    /// A request has given its reply.
+    pub(super) fn settles(&mut self, holding: Holding, usage: Usage) {
+        let cost = self.prices().cost(&usage);
+        self.shortened = holding.shortened_by();
+        self.count(holding, usage.total(), cost);
+    }
+
+    /// A request was cut or has failed. Where the provider is paid for what it had done by
+    /// then, nobody is told how much: it is counted as estimated, and never as more than was held.
+    pub(super) fn settles_lost(&mut self, holding: Holding, prompt: Option<&Prompt>, stream: &Stream) {
+        if !holding.is_bounded || !stream.was_sent() {
+            return self.gives_back(holding);
+        }
+        let most = holding.max_output().unwrap_or(u64::MAX);
+        let (prices, output) = (self.prices(), stream.tokens_so_far().min(most));
+        let input = compaction::estimate(prompt.unwrap_or(&self.body.prompt));
+        let cost = prices.input.times(input).plus(prices.output.times(output));
+        self.count(holding, input.saturating_add(output), cost);
+    }
+
+    /// A request did not leave.
+    pub(super) fn gives_back(&mut self, holding: Holding) {
+        self.count(holding, 0, Money::ZERO);
+    }
+
+    fn count(&mut self, mut holding: Holding, tokens: u64, cost: Money) {
+        holding.is_settled = true;
+        self.body.budget.settle(holding.own, tokens, cost);
+        self.session.purse.settle(holding.shared, tokens, cost);
+        self.cell.state.lock().cost = self.body.budget.spent().cost;
+    }
+
+    /// Ends the run when its time, or the session's, is up. It lives as long as the run.
+    pub(super) fn timer(&self) -> Option<AbortOnDropHandle<()>> {
+        let (until, limit) = self.ends_by()?;
+        let (session, cell) = (self.session.clone(), self.cell.clone());
+        let waits = async move {
+            session.clock.until(until, Phase::Cut(cell.index)).await;
+            cell.mailbox.time_out(limit);
+        };
+        Some(AbortOnDropHandle::new(tokio::spawn(waits)))
+    }
+
+    /// When the first of the limits in time is reached, and which that is.
+    fn ends_by(&self) -> Option<(Micros, &'static str)> {
+        let (own, shared) = (self.cell.settings.max_time, self.session.settings.session.max_time);
+        let left = Span(own.0.saturating_sub(self.body.worked.0));
+        let own = (own != Span::ZERO)
+            .then(|| (self.began.after(left), Limit::Time.setting(Whose::Agent)));
+        let shared = (shared != Span::ZERO)
+            .then(|| (self.session.began.after(shared), Limit::Time.setting(Whose::Session)));
+        [own, shared].into_iter().flatten().min()
+    }
+
+    /// The run has ended: its time counts.
+    pub(super) fn counts_time(&mut self) {
+        let worked = self.session.clock.now().since(self.began);
+        self.body.worked = Span(self.body.worked.0.saturating_add(worked.0));
+    }
+}

@@ -1,0 +1,78 @@
+//! The compaction of a conversation: a call of its own between injection and request
+//! (semantics.md, section 7). When, what and whether it helped is `rules::compaction`'s.
+//!
+//! It takes no mail and moves no receipt: what it summarises was answered long ago.
+
+use std::sync::Arc;
+
+use super::Driver;
+use super::model_phase::finished;
+use crate::engine::journal::Draft;
+use crate::rules::compaction::{self, Compaction, Need, Purpose};
+use crate::rules::conversation::Reply;
+use crate::rules::event::EventKind;
+use crate::rules::prompt::Prompt;
+use crate::rules::record::Line;
+
+impl Driver {
+    /// Sees to it that the model can hold the request that comes next. `false`: no request
+    /// follows in this turn, and the run knows why.
+    pub(super) async fn has_room(&mut self) -> bool {
+        match compaction::need(&self.body.prompt, &self.cell.settings) {
+            Need::Nothing => true,
+            Need::Hopeless(why) => {
+                self.run.limited(&why);
+                false
+            }
+            Need::Summary { cut } => self.compact(cut).await,
+        }
+    }
+
+    async fn compact(&mut self, cut: usize) -> bool {
+        // All of it, because this is the last look at what will be gone.
+        if let Err(breach) = self.body.validator.check(self.body.prompt.entries()) {
+            self.run.failed(&breach.to_string());
+            return false;
+        }
+        let asked = compaction::request(&self.body.prompt, cut);
+        let Some(reply) = self.hear(Some(&asked)).await else { return false };
+        self.spends(&reply);
+        let has_room = match compaction::compact(&self.body.prompt, cut, &reply, &self.cell.settings) {
+            Ok((prompt, compaction)) => self.compacted(&reply, prompt, compaction).await,
+            Err(why) => {
+                self.not_compacted(reply, &why).await;
+                false
+            }
+        };
+        self.at_boundary().await;
+        has_room
+    }
+
+    /// Records the summary, and goes on with it.
+    async fn compacted(&mut self, reply: &Reply, prompt: Prompt, compaction: Compaction) -> bool {
+        if let Err(breach) = self.body.validator.compacted(prompt.entries()) {
+            self.run.failed(&breach.to_string());
+            return false;
+        }
+        let mut draft = Draft::default();
+        draft.tell(self.place(), finished(reply, Purpose::Summary));
+        let (messages, tokens) = (compaction.messages, compaction.tokens);
+        draft.tell(self.place(), EventKind::Compacted { messages, tokens });
+        self.line(&mut draft, Line::Compacted(Arc::new(compaction)));
+        self.body.prompt = prompt;
+        let recorded = self.session.journal.record(draft).await;
+        let is_recorded = recorded.is_ok();
+        self.obey(recorded);
+        is_recorded
+    }
+
+    /// Records a summary that made no room: the run ends at that limit, and asks for no other.
+    async fn not_compacted(&mut self, reply: Reply, why: &str) {
+        self.run.limited(why);
+        let mut draft = Draft::default();
+        draft.tell(self.place(), finished(&reply, Purpose::Summary));
+        self.line(&mut draft, Line::Unused(Arc::new(reply)));
+        let recorded = self.session.journal.record(draft).await;
+        self.obey(recorded);
+    }
+}

@@ -1,0 +1,234 @@
+//! Rules as they are written: `bash(cargo test *)`, `edit(src/**)`, `read`.
+//!
+//! In a path `*` stays within a folder and `**` crosses folders; in a command `*` is anything.
+
+use std::fmt;
+use std::sync::Arc;
+
+use globset::{Glob, GlobBuilder, GlobMatcher};
+
+use super::{Asked, Effect};
+
+/// How long a rule may be, in bytes.
+const RULE_MAX: usize = 4 << 10;
+
+/// What makes one command of several, or writes where it was not told to: a pattern says
+/// nothing of what follows it.
+const CONTROL: [char; 10] = [';', '&', '|', '<', '>', '`', '\n', '\r', '(', ')'];
+
+/// One rule: a tool, and what its calls are about.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// `None`: every tool.
+    tool: Option<Arc<str>>,
+    subject: Subject,
+    text: Arc<str>,
+    origin: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug)]
+enum Subject {
+    Any,
+    Exactly(Arc<str>),
+    Like(GlobMatcher),
+}
+
+/// Why a text is no rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// Not of the form.
+    #[error("`{0}` is no rule: write TOOL or TOOL(PATTERN), as in bash(cargo test *), edit(src/**) or read")]
+    Form(String),
+    /// The pattern is none.
+    #[error("`{0}` has a pattern that can't be read: {1}")]
+    Pattern(String, String),
+    /// The answer's rule would not allow the call that it answers.
+    #[error("the rule `{0}` doesn't match the call it is the answer to")]
+    OtherCall(String),
+}
+
+impl Rule {
+    /// Reads a rule.
+    ///
+    /// # Errors
+    /// [`RuleError`]: it is none.
+    pub fn parse(text: &str) -> Result<Self, RuleError> {
+        let form = || RuleError::Form(text.chars().take(200).collect());
+        let trimmed = text.trim();
+        if trimmed.len() > RULE_MAX {
+            return Err(form());
+        }
+        let (name, pattern) = match trimmed.split_once('(') {
+            Some((name, rest)) => (name, Some(rest.strip_suffix(')').ok_or_else(form)?)),
+            None => (trimmed, None),
+        };
+        let tool = tool(name).ok_or_else(form)?;
+        let subject = match (pattern, &tool) {
+            (None | Some("*" | "**"), _) => Subject::Any,
+            // What a pattern is held against differs from tool to tool.
+            (Some(_), None) => return Err(form()),
+            (Some(pattern), Some(tool)) if !pattern.trim().is_empty() => subject(tool, pattern.trim())
+                .map_err(|error| RuleError::Pattern(trimmed.to_owned(), error.kind().to_string()))?,
+            (Some(_), Some(_)) => return Err(form()),
+        };
+        Ok(Self { tool, subject, text: trimmed.into(), origin: None })
+    }
+
+    /// The rule that a call's "always" stands for: the same command, or all calls of the tool
+    /// that edits.
+    pub fn always(call: &Asked<'_>) -> Self {
+        let tool: Arc<str> = call.name.into();
+        match (call.effect, call.subject) {
+            (Effect::Runs, Some(subject)) => Self {
+                text: format!("{tool}({subject})").into(),
+                subject: Subject::Exactly(subject.into()),
+                tool: Some(tool),
+                origin: None,
+            },
+            _ => Self { text: tool.clone(), subject: Subject::Any, tool: Some(tool), origin: None },
+        }
+    }
+
+    /// With the place it is written at: `midturn.toml:12`.
+    #[must_use]
+    pub fn from(self, origin: impl Into<Arc<str>>) -> Self {
+        Self { origin: Some(origin.into()), ..self }
+    }
+
+    /// As it is written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it allows the call. A pattern allows one plain command, never what is strung
+    /// together with others or redirected.
+    pub fn allows(&self, call: &Asked<'_>) -> bool {
+        self.is_for(call.name)
+            && match (&self.subject, call.subject) {
+                (Subject::Any, _) => true,
+                (Subject::Exactly(exactly), Some(subject)) => **exactly == *subject,
+                (Subject::Like(like), Some(subject)) => {
+                    let plain = call.effect != Effect::Runs || !subject.contains(CONTROL);
+                    plain && like.is_match(subject)
+                }
+                (Subject::Exactly(_) | Subject::Like(_), None) => false,
+            }
+    }
+
+    /// Whether it denies the call: by the whole of it, or by any one command in it.
+    pub fn denies(&self, call: &Asked<'_>) -> bool {
+        let Some(subject) = call.subject else {
+            return self.is_for(call.name) && matches!(self.subject, Subject::Any);
+        };
+        let is_denied = |part: &str| match &self.subject {
+            Subject::Any => true,
+            Subject::Exactly(exactly) => **exactly == *part,
+            Subject::Like(like) => like.is_match(part),
+        };
+        let in_part = || call.effect == Effect::Runs && subject.split(CONTROL).map(str::trim).any(is_denied);
+        self.is_for(call.name) && (is_denied(subject) || in_part())
+    }
+
+    fn is_for(&self, name: &str) -> bool {
+        self.tool.as_deref().is_none_or(|tool| tool == name)
+    }
+
+    /// Whether it is about a tool that there is.
+    pub(super) fn names_one_of(&self, tools: &[&str]) -> bool {
+        self.tool.as_deref().is_none_or(|tool| tools.contains(&tool))
+    }
+
+    /// Whether it plainly says at least what the other one says.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        let same_tool = self.tool.is_none() || self.tool == other.tool;
+        same_tool
+            && match (&self.subject, &other.subject) {
+                (Subject::Any, _) => true,
+                (Subject::Exactly(a), Subject::Exactly(b)) => a == b,
+                (Subject::Like(a), Subject::Like(b)) => a.glob() == b.glob(),
+                (Subject::Exactly(_) | Subject::Like(_), _) => false,
+            }
+    }
+}
+
+/// `None`: a name that can't be one. `Some(None)`: every tool.
+fn tool(name: &str) -> Option<Option<Arc<str>>> {
+    let name = name.trim();
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    match name {
+        "*" => Some(None),
+        "" => None,
+        name if name.chars().all(allowed) => Some(Some(name.to_ascii_lowercase().into())),
+        _ => None,
+    }
+}
+
+fn subject(tool: &str, pattern: &str) -> Result<Subject, globset::Error> {
+    let is_command = tool == "bash";
+    let pattern = if is_command { pattern.to_owned() } else { pattern.trim_start_matches("./").to_owned() };
+    if !pattern.contains(['*', '?', '[', '{', '\\']) {
+        return Ok(Subject::Exactly(pattern.into()));
+    }
+    let glob: Glob = GlobBuilder::new(&pattern).literal_separator(!is_command).build()?;
+    Ok(Subject::Like(glob.compile_matcher()))
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Some(origin) => write!(f, "`{}` ({origin})", self.text),
+            None => write!(f, "`{}`", self.text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(rule: &str, name: &str, subject: &str) -> bool {
+        let effect = if name == "bash" { Effect::Runs } else { Effect::Edits };
+        Rule::parse(rule).unwrap().allows(&Asked { name, subject: Some(subject), effect })
+    }
+
+    #[test]
+    fn a_rule_allows_what_its_pattern_says_and_no_more() {
+        for (rule, name, subject, expected) in [
+            ("bash", "bash", "anything; at all", true),
+            ("*", "bash", "x", true),
+            ("Bash(cargo *)", "bash", "cargo test -- a/b", true),
+            ("bash(cargo *)", "bash", "cargo", false),
+            ("bash(cargo *)", "bash", "cargo test > /etc/x", false),
+            ("bash(cargo *)", "bash", "cargo test $(rm x)", false),
+            ("bash(cargo *)", "bash", "cargo test\nrm x", false),
+            ("bash(a; b)", "bash", "a; b", true),
+            ("edit(src/*)", "edit", "src/a.rs", true),
+            ("edit(src/*)", "edit", "src/a/b.rs", false),
+            ("edit(src/**)", "edit", "src/a/b.rs", true),
+            ("edit(./src/**)", "edit", "src/a/b.rs", true),
+            ("edit(src/**)", "write", "src/a.rs", false),
+        ] {
+            assert_eq!(allows(rule, name, subject), expected, "{rule} {subject}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_rule_is_an_error_that_shows_how_one_is_written() {
+        for text in ["", "bash(", "bash(x", "ba sh", "bash()", "*(x)", "(x)", "bash(x) y"] {
+            assert!(matches!(Rule::parse(text), Err(RuleError::Form(_))), "{text:?}");
+        }
+        assert!(matches!(Rule::parse("edit([)"), Err(RuleError::Pattern(..))));
+        assert!(Rule::parse(&"x".repeat(RULE_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn always_is_the_same_command_or_the_tool_that_edits() {
+        let call = Asked { name: "bash", subject: Some("rm [a]; ls *"), effect: Effect::Runs };
+        let rule = Rule::always(&call);
+        assert_eq!(rule.text(), "bash(rm [a]; ls *)");
+        assert!(rule.allows(&call));
+        assert!(!rule.allows(&Asked { subject: Some("rm a; ls x"), ..call }));
+        let edit = Asked { name: "edit", subject: Some("a"), effect: Effect::Edits };
+        assert!(Rule::always(&edit).allows(&Asked { subject: Some("b"), ..edit }));
+    }
+}

@@ -1,0 +1,342 @@
+//! Budgets: what may be used in all, what is used, and what is held for requests under way.
+//!
+//! Before a request leaves, the most that it can use is held; when it has ended, what it did
+//! use is counted instead. So however many agents ask at once, nothing is overshot
+//! (semantics.md, section 7). Pure: who waits, and for how long, is the engine's.
+
+mod money;
+
+use super::conversation::Usage;
+
+pub use self::money::{BadMoney, Money};
+
+/// What a model's tokens cost, each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prices {
+    /// A token read.
+    pub input: Money,
+    /// A token written.
+    pub output: Money,
+    /// A token read from the provider's cache.
+    pub cached: Money,
+}
+
+impl Prices {
+    /// What a call costs.
+    pub fn cost(&self, usage: &Usage) -> Money {
+        let fresh = usage.input.saturating_sub(usage.cached);
+        self.input.times(fresh).plus(self.cached.times(usage.cached)).plus(self.output.times(usage.output))
+    }
+
+    /// The dearest that a token read can be: nobody knows beforehand what the cache has.
+    fn dearest_input(&self) -> Money {
+        self.input.max(self.cached)
+    }
+}
+
+/// The limits of a budget. 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caps {
+    /// Turns begun.
+    pub turns: u64,
+    /// Tokens read and written.
+    pub tokens: u64,
+    /// What they cost.
+    pub cost: Money,
+}
+
+/// What has been used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Turns begun.
+    pub turns: u64,
+    /// Tokens read and written.
+    pub tokens: u64,
+    /// What they cost.
+    pub cost: Money,
+}
+
+impl Spent {
+    fn add(&mut self, tokens: u64, cost: Money) {
+        self.tokens = self.tokens.saturating_add(tokens);
+        self.cost = self.cost.plus(cost);
+    }
+}
+
+/// Which limit was reached. Settings of the session have `session.` before their name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// Turns.
+    Turns,
+    /// Tokens.
+    Tokens,
+    /// Cost.
+    Cost,
+    /// Time.
+    Time,
+}
+
+impl Limit {
+    /// The name of the setting.
+    pub fn setting(self, whose: Whose) -> &'static str {
+        match (whose, self) {
+            (Whose::Agent, Self::Turns) => "max_turns",
+            (Whose::Agent, Self::Tokens) => "max_tokens",
+            (Whose::Agent, Self::Cost) => "max_cost",
+            (Whose::Agent, Self::Time) => "max_time",
+            (Whose::Session, Self::Turns) => "session.max_turns",
+            (Whose::Session, Self::Tokens) => "session.max_tokens",
+            (Whose::Session, Self::Cost) => "session.max_cost",
+            (Whose::Session, Self::Time) => "session.max_time",
+        }
+    }
+}
+
+/// Whose budget it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Whose {
+    /// One agent's.
+    Agent,
+    /// All agents' of a session together.
+    Session,
+}
+
+/// The most that a request can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Tokens read.
+    pub input: u64,
+    /// Tokens written; `None`: nobody can say.
+    pub output: Option<u64>,
+}
+
+/// The shortest reply that is worth a request, in tokens: with less left the limit is reached.
+pub const SHORTEST_REPLY: u64 = 1_024;
+
+/// What is kept for a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hold {
+    tokens: u64,
+    cost: Money,
+    /// How long the reply may be; `None`: as long as it would be without a budget.
+    pub output: Option<u64>,
+    /// The limit that made it shorter than was asked for.
+    pub shortened: Option<Limit>,
+}
+
+/// What a budget says to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// It may leave; so much is held for it.
+    Held(Hold),
+    /// What is left is held for others: some of it will come back when one of them has ended.
+    Wait,
+    /// There is not enough left.
+    Reached(Limit),
+}
+
+/// A budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    caps: Caps,
+    spent: Spent,
+    held_tokens: u64,
+    held_cost: Money,
+    /// How many requests hold a part of it.
+    holders: u32,
+}
+
+impl Budget {
+    /// A budget of which so much is used.
+    pub fn new(caps: Caps, spent: Spent) -> Self {
+        Self { caps, spent, ..Self::default() }
+    }
+
+    /// What was used before counts too.
+    pub fn restore(&mut self, spent: Spent) {
+        self.spent.turns = self.spent.turns.saturating_add(spent.turns);
+        self.spent.add(spent.tokens, spent.cost);
+    }
+
+    /// What is used.
+    pub fn spent(&self) -> Spent {
+        self.spent
+    }
+
+    /// The limit that forbids another turn, if one does.
+    pub fn reached(&self) -> Option<Limit> {
+        let over = |spent: u64, cap: u64| cap != 0 && spent >= cap;
+        if over(self.spent.turns, self.caps.turns) {
+            Some(Limit::Turns)
+        } else if over(self.spent.tokens, self.caps.tokens) {
+            Some(Limit::Tokens)
+        } else if over(self.spent.cost.picos(), self.caps.cost.picos()) {
+            Some(Limit::Cost)
+        } else {
+            None
+        }
+    }
+
+    /// A turn begins, if one may: looking and counting are one step.
+    pub fn begin_turn(&mut self) -> Result<(), Limit> {
+        match self.reached() {
+            Some(limit) => Err(limit),
+            None => {
+                self.spent.turns += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Holds the most that a request can use, or as much of it as makes sense.
+    pub fn hold(&mut self, bound: Bound, prices: Prices) -> Grant {
+        let grant = self.grant(bound, prices);
+        if let Grant::Held(hold) = grant {
+            self.held_tokens = self.held_tokens.saturating_add(hold.tokens);
+            self.held_cost = self.held_cost.plus(hold.cost);
+            self.holders += 1;
+        }
+        grant
+    }
+
+    fn grant(&self, bound: Bound, prices: Prices) -> Grant {
+        if let Some(limit) = self.reached().filter(|limit| *limit != Limit::Turns) {
+            return Grant::Reached(limit);
+        }
+        if !self.is_capped() {
+            return Grant::Held(Hold::default());
+        }
+        let short = |limit| if self.holders > 0 { Grant::Wait } else { Grant::Reached(limit) };
+        let (tokens, cost) = (self.tokens_left(), self.cost_left());
+        let Some(output) = bound.output else {
+            // It may use all there is, so it goes alone.
+            return match self.holders > 0 {
+                true => Grant::Wait,
+                false => Grant::Held(Hold {
+                    tokens: tokens.unwrap_or_default(),
+                    cost: cost.unwrap_or_default(),
+                    output: None,
+                    shortened: None,
+                }),
+            };
+        };
+        let input_cost = prices.dearest_input().times(bound.input);
+        let by_tokens = tokens.map_or(u64::MAX, |left| left.saturating_sub(bound.input));
+        let by_cost = cost.map_or(u64::MAX, |left| left.minus(input_cost).over(prices.output));
+        let affordable = output.min(by_tokens).min(by_cost);
+        let scarce = if by_tokens <= by_cost { Limit::Tokens } else { Limit::Cost };
+        if affordable < output.min(SHORTEST_REPLY) || cost.is_some_and(|left| left < input_cost) {
+            return short(scarce);
+        }
+        Grant::Held(Hold {
+            tokens: bound.input.saturating_add(affordable),
+            cost: input_cost.plus(prices.output.times(affordable)),
+            output: Some(affordable),
+            shortened: (affordable < output).then_some(scarce),
+        })
+    }
+
+    fn is_capped(&self) -> bool {
+        self.caps.tokens != 0 || self.caps.cost != Money::ZERO
+    }
+
+    /// `None`: as many as one likes.
+    fn tokens_left(&self) -> Option<u64> {
+        let used = self.spent.tokens.saturating_add(self.held_tokens);
+        (self.caps.tokens != 0).then(|| self.caps.tokens.saturating_sub(used))
+    }
+
+    fn cost_left(&self) -> Option<Money> {
+        let used = self.spent.cost.plus(self.held_cost);
+        (self.caps.cost != Money::ZERO).then(|| self.caps.cost.minus(used))
+    }
+
+    /// A request has ended: what it used counts instead of what was held for it, whose bound
+    /// it can't have passed.
+    pub fn settle(&mut self, hold: Hold, tokens: u64, cost: Money) {
+        self.holders = self.holders.saturating_sub(1);
+        self.held_tokens = self.held_tokens.saturating_sub(hold.tokens);
+        self.held_cost = self.held_cost.minus(hold.cost);
+        self.spent.add(tokens, cost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FREE: Prices = Prices { input: Money::ZERO, output: Money::ZERO, cached: Money::ZERO };
+
+    fn budget(tokens: u64) -> Budget {
+        Budget::new(Caps { tokens, ..Caps::default() }, Spent::default())
+    }
+
+    fn bound(input: u64, output: u64) -> Bound {
+        Bound { input, output: Some(output) }
+    }
+
+    fn held(grant: Grant) -> Hold {
+        match grant {
+            Grant::Held(hold) => hold,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_held_for_one_is_not_there_for_another() {
+        let mut budget = budget(10_000);
+        let first = held(budget.hold(bound(1_000, 8_000), FREE));
+        assert_eq!(budget.hold(bound(1_000, 8_000), FREE), Grant::Wait);
+        budget.settle(first, 1_500, Money::ZERO);
+        assert_eq!(held(budget.hold(bound(1_000, 8_000), FREE)).output, Some(7_500));
+    }
+
+    #[test]
+    fn a_reply_is_cut_to_what_is_left_but_not_to_nothing() {
+        for (left, output) in [(20_000, Some(8_000)), (5_000, Some(4_000)), (2_024, Some(1_024)), (2_023, None)] {
+            let mut budget = budget(left);
+            let got = match budget.hold(bound(1_000, 8_000), FREE) {
+                Grant::Held(hold) => hold.output,
+                Grant::Wait | Grant::Reached(_) => None,
+            };
+            assert_eq!(got, output, "{left}");
+        }
+        assert_eq!(held(budget(600).hold(bound(100, 200), FREE)).output, Some(200), "a short reply is enough");
+    }
+
+    #[test]
+    fn who_may_use_all_goes_alone() {
+        let mut budget = budget(100);
+        let unknown = Bound { input: 1, output: None };
+        let first = held(budget.hold(unknown, FREE));
+        assert_eq!(budget.hold(unknown, FREE), Grant::Wait);
+        assert_eq!(budget.hold(bound(1, 1), FREE), Grant::Wait);
+        budget.settle(first, 99, Money::ZERO);
+        let second = held(budget.hold(unknown, FREE));
+        budget.settle(second, 1, Money::ZERO);
+        assert_eq!(budget.hold(unknown, FREE), Grant::Reached(Limit::Tokens));
+        let mut free = Budget::default();
+        assert!(matches!((free.hold(unknown, FREE), free.hold(unknown, FREE)), (Grant::Held(_), Grant::Held(_))));
+    }
+
+    #[test]
+    fn money_is_a_limit_of_its_own() {
+        let prices = Prices { input: Money::per_million("3").unwrap(), output: Money::per_million("15").unwrap(), cached: Money::per_million("0.3").unwrap() };
+        let caps = Caps { cost: "0.10".parse().unwrap(), ..Caps::default() };
+        let mut budget = Budget::new(caps, Spent::default());
+        // 0.03 for what is read leaves 0.07: 4,666 tokens.
+        assert_eq!(held(budget.hold(bound(10_000, 32_000), prices)).output, Some(4_666));
+        let mut poor = Budget::new(Caps { cost: "0.02".parse().unwrap(), ..Caps::default() }, Spent::default());
+        assert_eq!(poor.hold(bound(10_000, 32_000), prices), Grant::Reached(Limit::Cost));
+        let usage = Usage { input: 10_000, output: 100, cached: 9_000 };
+        assert_eq!(prices.cost(&usage), "0.0072".parse().unwrap());
+    }
+
+    #[test]
+    fn turns_are_counted_when_they_begin() {
+        let mut budget = Budget::new(Caps { turns: 2, ..Caps::default() }, Spent::default());
+        assert_eq!([budget.begin_turn(), budget.begin_turn()], [Ok(()), Ok(())]);
+        assert_eq!(budget.begin_turn(), Err(Limit::Turns));
+        assert_eq!(budget.spent().turns, 2);
+    }
+}

@@ -1,0 +1,107 @@
+//! Requests for a person's word: listed, answered. Whoever asks with the token of an agent
+//! answers nothing (semantics.md, section 9).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use midturn_core::engine::Coordinator;
+use midturn_core::rules::approval::{self, Rule};
+
+use super::{CallPath, SessionPath};
+use crate::app::{App, Named, agent_name, unknown_agent};
+use crate::extract::{Change, Json, Path};
+use crate::problem::Refused;
+use crate::security::Asker;
+use crate::wire::approval::{Answer, Answered, Approval, Approvals, Decision, REASON_MAX};
+use crate::wire::problem::{Unanswered, Unchanged};
+
+/// What agents of a session ask a person, the oldest request first.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{session}/approvals",
+    params(SessionPath),
+    responses((status = 200, body = Approvals), Unanswered)
+)]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Path(path): Path<SessionPath>,
+) -> Result<Json<Approvals>, Refused> {
+    let approvals = match app.named(&path.session)? {
+        Named::Live(live) => {
+            let open = live.coordinator.approvals();
+            open.iter().map(|approval| Approval::of(live.record.id.as_str(), approval)).collect()
+        }
+        // Nobody asks in a session that is only stored.
+        Named::Stored(id) => app.summary(&id).await.map(|_| Vec::new())?,
+    };
+    Ok(Json(Approvals { approvals }))
+}
+
+/// Answers a request: once, for this session, or no.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{session}/agents/{agent}/approvals/{tool}",
+    params(CallPath),
+    request_body = Answer,
+    responses((status = 200, body = Answered), Unchanged)
+)]
+pub(super) async fn answer(
+    State(app): State<Arc<App>>,
+    Path(path): Path<CallPath>,
+    asker: Asker,
+    Change(answer): Change<Answer>,
+) -> Result<Json<Answered>, Refused> {
+    asker.must_be_a_person()?;
+    let live = app.live(&path.session).await?;
+    agent_name(&path.agent)?;
+    if live.coordinator.agent(&path.agent).is_none() {
+        return Err(unknown_agent(&path.agent));
+    }
+    let decision = answer.decision;
+    let word = word(&live.coordinator, &path, answer)?;
+    let rule = match &word {
+        approval::Answer::Session(rule) => Some(rule.text().to_owned()),
+        approval::Answer::Once | approval::Answer::No(_) => None,
+    };
+    live.coordinator.answer(&path.agent, &path.tool, word)?;
+    Ok(Json(Answered { agent: path.agent, tool: path.tool, decision, rule }))
+}
+
+/// The answer as the coordinator takes it.
+fn word(coordinator: &Coordinator, path: &CallPath, answer: Answer) -> Result<approval::Answer, Refused> {
+    let Answer { decision, rule, reason } = answer;
+    let only_with = |field: &str, with: &str| Refused::bad_request(format!("`{field}`: only with `{with}`"));
+    match (decision, rule, reason) {
+        (Decision::Once, None, None) => Ok(approval::Answer::Once),
+        (Decision::Session, rule, None) => {
+            let rule = match rule {
+                Some(rule) => Rule::parse(&rule.0).map_err(|error| Refused::bad_rule(&error))?,
+                None => always(coordinator, path)?,
+            };
+            Ok(approval::Answer::Session(rule))
+        }
+        (Decision::Denied, None, Some(reason)) if reason.0.len() > REASON_MAX => {
+            let detail = format!("`reason`: at most {REASON_MAX} bytes; a sentence will do");
+            Err(Refused::new(StatusCode::UNPROCESSABLE_ENTITY, "too_large", detail))
+        }
+        (Decision::Denied, None, reason) => Ok(approval::Answer::No(reason.map(|reason| reason.0))),
+        (Decision::Once | Decision::Denied, Some(_), _) => Err(only_with("rule", "session")),
+        (Decision::Once | Decision::Session, _, Some(_)) => Err(only_with("reason", "denied")),
+    }
+}
+
+/// The rule that the request itself names.
+fn always(coordinator: &Coordinator, path: &CallPath) -> Result<Rule, Refused> {
+    let open = coordinator.approvals();
+    let is_it = |open: &midturn_core::engine::Approval| {
+        open.agent.as_str() == path.agent && open.tool.as_str() == path.tool
+    };
+    match open.into_iter().find(is_it) {
+        Some(approval) => Ok(approval.always),
+        None => {
+            let (agent, tool) = (path.agent.clone(), path.tool.chars().take(80).collect());
+            Err(midturn_core::engine::AnswerError::NotAsked { agent, tool }.into())
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What a sandbox costs: `true` in each kind that works here, beside `true` alone and `true` in
+//! bubblewrap alone with the very same mounts. In rounds, so that all see the same machine.
+//!
+//! `MIDTURN_BENCH_PROGRAM` names another program for supervisors: the whole `midturn`, say.
+
+#![allow(clippy::unwrap_used, reason = "this is all test code")]
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use midturn_tools::process::{Command, Status, Supervision, Supervisor};
+use midturn_tools::sandbox::{Confinement, Sandbox, Tier, Wanted};
+use tokio_util::sync::CancellationToken;
+
+const ROUNDS: usize = 41;
+const PER_ROUND: usize = 5;
+
+const KINDS: [(&str, Tier, Supervision); 4] = [
+    ("in bubblewrap, supervised", Tier::Bubblewrap, Supervision::UserNamespace),
+    ("in Landlock with namespaces, supervised", Tier::Landlock, Supervision::UserNamespace),
+    ("in Landlock alone, supervised", Tier::Landlock, Supervision::Subreaper),
+    ("supervised, no sandbox", Tier::None, Supervision::UserNamespace),
+];
+
+/// Somebody who is measured.
+enum Runner {
+    Alone(Vec<String>),
+    Supervised(Box<Supervisor>, Command),
+}
+
+impl Runner {
+    async fn run(&self) -> Duration {
+        let begin = Instant::now();
+        match self {
+            Self::Alone(words) => {
+                let mut process = tokio::process::Command::new(&words[0]);
+                process.args(&words[1..]).stdin(Stdio::null());
+                assert!(process.status().await.unwrap().success());
+            }
+            Self::Supervised(supervisor, command) => {
+                let ended = supervisor.run(command, &CancellationToken::new(), &mut |_| {}).await.unwrap();
+                assert_eq!(ended.status, Status::Exited(0));
+            }
+        }
+        begin.elapsed()
+    }
+}
+
+fn program() -> PathBuf {
+    std::env::var_os("MIDTURN_BENCH_PROGRAM")
+        .map_or_else(|| env!("CARGO_BIN_EXE_midturn-supervise").into(), PathBuf::from)
+}
+
+/// What an agent in a worktree has, about.
+fn confinement(folder: &Path) -> Confinement {
+    for path in ["w/src", "git/objects", "git/refs", "git/hooks", "state", "temporary"] {
+        std::fs::create_dir_all(folder.join(path)).unwrap();
+    }
+    std::fs::write(folder.join("w/.git"), "").unwrap();
+    Confinement {
+        writable: ["w", "git/objects", "git/refs"].map(|path| folder.join(path)).into(),
+        read_only: vec![folder.join("w/.git")],
+        hidden: vec![folder.join("state")],
+        private: Vec::new(),
+        temporary: folder.join("temporary"),
+    }
+}
+
+fn command(folder: &Path, text: &str) -> Command {
+    Command {
+        words: text.split(' ').map(Into::into).collect(),
+        folder: folder.join("w"),
+        environment: Arc::new([("PATH".into(), std::env::var_os("PATH").unwrap())]),
+        timeout: Duration::from_secs(60),
+        confinement: Some(Arc::new(confinement(folder))),
+    }
+}
+
+/// Bubblewrap's own words, as they were given for a command that runs.
+async fn bubblewraps_words(supervisor: &Supervisor, folder: &Path) -> Vec<String> {
+    let cancel = CancellationToken::new();
+    let mut words = Vec::new();
+    let mut look = |_: &[u8]| {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let lines = processes.filter_map(|p| std::fs::read_to_string(p.path().join("cmdline")).ok());
+        let of_ours = |line: &String| line.contains("bwrap\0") && line.contains(folder.to_str().unwrap());
+        words = lines.filter(of_ours).map(|line| line.split_terminator('\0').map(str::to_owned).collect()).next().unwrap();
+        cancel.cancel();
+    };
+    let _ended = supervisor.run(&command(folder, "yes"), &cancel, &mut look).await;
+    let end = words.iter().position(|word| word == "--").unwrap();
+    words.truncate(end + 1);
+    words
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let mut runners = vec![("alone", Runner::Alone(vec!["true".into()]))];
+    for (name, tier, best) in KINDS {
+        let wanted = Wanted { tier: Some(tier), ..Wanted::default() };
+        let Ok(sandbox) = Sandbox::probe_at_best(&wanted, &program(), best).await else { continue };
+        println!("{name}: {}", sandbox.in_force());
+        let supervisor = Supervisor::with_program(program()).sandbox(sandbox);
+        if tier == Tier::Bubblewrap {
+            let mut words = bubblewraps_words(&supervisor, folder.path()).await;
+            words.push("true".into());
+            runners.push(("in bubblewrap alone, as process 1", Runner::Alone(words.clone())));
+            words.retain(|word| word != "--as-pid-1");
+            runners.push(("in bubblewrap alone", Runner::Alone(words)));
+        }
+        runners.push((name, Runner::Supervised(Box::new(supervisor), command(folder.path(), "true"))));
+    }
+    let mut figures = vec![Vec::new(); runners.len()];
+    for _ in 0..ROUNDS {
+        for (at, (_, runner)) in runners.iter().enumerate() {
+            let mut spans = Vec::new();
+            for _ in 0..PER_ROUND {
+                spans.push(runner.run().await);
+            }
+            spans.sort();
+            figures[at].push(spans[PER_ROUND / 2]);
+        }
+    }
+    println!("`true`, {ROUNDS} rounds of {PER_ROUND}, wall time in ms: median, least, most of the rounds' medians");
+    let millis = |span: Duration| span.as_secs_f64() * 1e3;
+    let alone = runners.iter().position(|(name, _)| *name == "in bubblewrap alone");
+    for (name, _) in &runners {
+        let at = runners.iter().position(|(other, _)| other == name).unwrap();
+        figures[at].sort();
+        let [median, least, most] = [ROUNDS / 2, 0, ROUNDS - 1].map(|i| millis(figures[at][i]));
+        println!("  {name:<44} {median:>7.2} {least:>7.2} {most:>7.2}");
+    }
+    if let Some(alone) = alone {
+        let ratio = millis(figures[alone + 1][ROUNDS / 2]) / millis(figures[alone][ROUNDS / 2]);
+        println!("  supervised in bubblewrap, of bubblewrap alone: {ratio:.2} (at most 1.20)");
+    }
+}

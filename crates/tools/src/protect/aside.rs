@@ -1,0 +1,124 @@
+//! Takes away what was planted: it is renamed into a folder of ours, or, where that is on
+//! another disk, to a name that nobody trusts. Nothing is followed, read or copied.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::walk::open_folder;
+use crate::root::TEMPORARY;
+
+/// How many things are kept of one agent; the place of an older one is taken then.
+const KEPT_MAX: usize = 64;
+
+/// How much of its name it keeps, in characters.
+const NAME_MAX: usize = 60;
+
+/// Where planted files go.
+#[derive(Clone, Debug)]
+pub(crate) struct Aside {
+    folder: PathBuf,
+}
+
+impl Aside {
+    /// The folder is made when it is needed; no command can write in it.
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Takes away what is at `path` below `top`, and says where it is now. `None`: nothing is there.
+    pub(super) fn put(&self, top: impl AsFd, path: &Path) -> io::Result<Option<PathBuf>> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
+        let parent = match open_folder(top.as_fd(), parent) {
+            Ok(parent) => parent,
+            // Gone since, or swapped for a link: then it isn't there.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        std::fs::create_dir_all(&self.folder)?;
+        let shown: String = name.to_string_lossy().chars().take(NAME_MAX).collect();
+        let (place, kept) = self.free_place(&shown)?;
+        match rustix::fs::renameat(&parent, name, CWD, &place) {
+            Ok(()) => Ok(Some(place)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(Errno::XDEV) => {
+                let beside = format!("{TEMPORARY}aside-{}-{kept}", std::process::id());
+                rustix::fs::renameat_with(&parent, name, &parent, &beside, RenameFlags::NOREPLACE)?;
+                Ok(Some(path.with_file_name(beside)))
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// A name that is free, and its number.
+    fn free_place(&self, name: &str) -> io::Result<(PathBuf, usize)> {
+        let mut taken: Vec<(usize, PathBuf)> = Vec::new();
+        for entry in std::fs::read_dir(&self.folder)?.take(2 * KEPT_MAX) {
+            let path = entry?.path();
+            let number = path.file_name().and_then(|name| name.to_str()?.split_once('-')?.0.parse().ok());
+            taken.extend(number.map(|number: usize| (number, path)));
+        }
+        taken.sort();
+        if taken.len() >= KEPT_MAX {
+            let (_, oldest) = taken.remove(0);
+            remove(&oldest)?;
+        }
+        let number = taken.last().map_or(1, |(number, _)| number + 1);
+        Ok((self.folder.join(format!("{number}-{name}")), number))
+    }
+}
+
+/// Nobody can write in the folder but we, so this is what was looked at; and what is in it is
+/// removed by handles.
+fn remove(path: &Path) -> io::Result<()> {
+    if path.symlink_metadata()?.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
+}
+
+/// Gives a file below `top` this content, as a whole, in place of what has its name: a file or
+/// a link, no folder.
+pub(crate) fn restore(top: impl AsFd, path: &Path, content: &[u8]) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::other("no file's name"));
+    };
+    let parent = open_folder(top.as_fd(), parent)?;
+    let temporary = format!("{TEMPORARY}restore-{}", std::process::id());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // Left over, or planted; either way nobody's.
+    let _ = rustix::fs::unlinkat(&parent, &temporary, rustix::fs::AtFlags::empty());
+    let file = rustix::fs::openat(&parent, &temporary, flags, Mode::from_raw_mode(0o644))?;
+    io::Write::write_all(&mut std::fs::File::from(file), content)?;
+    Ok(rustix::fs::renameat(&parent, &temporary, &parent, name)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_aside_is_gone_and_what_a_link_points_to_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |path: &str| folder.path().join(path);
+        std::fs::create_dir_all(path("top/.claude/agents")).unwrap();
+        std::fs::create_dir_all(path("outside")).unwrap();
+        std::fs::write(path("outside/midturn.toml"), "kept").unwrap();
+        std::os::unix::fs::symlink(path("outside/midturn.toml"), path("top/midturn.toml")).unwrap();
+        std::os::unix::fs::symlink(path("outside"), path("top/link")).unwrap();
+        let top = rustix::fs::open(path("top"), OFlags::PATH, Mode::empty()).unwrap();
+        let aside = Aside::new(path("aside"));
+        let put = |name: &str| aside.put(&top, Path::new(name)).unwrap();
+        assert_eq!(put(".claude"), Some(path("aside/1-.claude")));
+        assert_eq!(put("midturn.toml"), Some(path("aside/2-midturn.toml")));
+        assert_eq!(put("link/midturn.toml"), None, "through no link");
+        assert_eq!(put("none"), None);
+        assert!(path("aside/1-.claude/agents").is_dir() && path("aside/2-midturn.toml").is_symlink());
+        assert_eq!(std::fs::read_to_string(path("outside/midturn.toml")).unwrap(), "kept");
+        for n in 0..2 * KEPT_MAX {
+            std::fs::write(path("top/.mcp.json"), n.to_string()).unwrap();
+            put(".mcp.json");
+        }
+        assert_eq!(std::fs::read_dir(path("aside")).unwrap().count(), KEPT_MAX);
+    }
+}

@@ -1,0 +1,336 @@
+//! Watches over one agent's folders while a command runs: looks before it what has authority,
+//! so that this can be made read-only for it, and looks again after it. What came to be in
+//! between is put aside, and what has to have its content gets it back. With mounts the second
+//! half finds little to do; with Landlock alone a file can be replaced where its folder is
+//! writable.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags};
+
+use super::aside::{Aside, restore};
+use super::memory::Memory;
+use super::walk::{authorities, links, open_folder};
+use super::what;
+
+/// How many sentences one command gets; who plants more is told of the others' number.
+const NOTES_MAX: usize = 5;
+
+/// A folder, held open.
+#[derive(Debug)]
+struct Held {
+    folder: OwnedFd,
+    path: PathBuf,
+}
+
+/// What is looked for in a folder.
+#[derive(Debug)]
+enum Watched {
+    /// Names with authority, at any depth.
+    Authorities(Held),
+    /// These names, in a folder of git's.
+    Names(Held, &'static [&'static str]),
+    /// Links, where git makes none and would follow them.
+    Links(Held),
+}
+
+/// A file that keeps its content.
+#[derive(Debug)]
+struct Kept {
+    held: Held,
+    name: PathBuf,
+    content: Vec<u8>,
+}
+
+/// What was there before a command; with what it held, where nothing prevents a change.
+#[derive(Debug, Default)]
+pub(crate) struct Before(BTreeMap<PathBuf, Option<Memory>>);
+
+impl Before {
+    /// What is to be mounted so that the command can't write it.
+    pub(crate) fn to_mount(&self) -> impl Iterator<Item = &PathBuf> {
+        self.0.iter().filter(|(_, memory)| memory.is_none()).map(|(path, _)| path)
+    }
+}
+
+/// One agent's guard.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    aside: Aside,
+    /// Whether the sandbox can mount what is there so that it can't be changed.
+    mounts: bool,
+    watched: Vec<Watched>,
+    kept: Vec<Kept>,
+}
+
+impl Guard {
+    /// Puts aside into a folder that no command can write in.
+    pub(crate) fn new(aside: PathBuf, mounts: bool) -> Self {
+        Self { aside: Aside::new(aside), mounts, watched: Vec::new(), kept: Vec::new() }
+    }
+
+    /// Looks for names with authority in this folder and below.
+    pub(crate) fn authorities(mut self, folder: &Path) -> io::Result<Self> {
+        self.watched.push(Watched::Authorities(Held::open(folder)?));
+        Ok(self)
+    }
+
+    /// Looks for these names in this folder.
+    pub(crate) fn names(mut self, folder: &Path, names: &'static [&'static str]) -> io::Result<Self> {
+        self.watched.push(Watched::Names(Held::open(folder)?, names));
+        Ok(self)
+    }
+
+    /// Looks for links in this folder and below.
+    pub(crate) fn links(mut self, folder: &Path) -> io::Result<Self> {
+        self.watched.push(Watched::Links(Held::open(folder)?));
+        Ok(self)
+    }
+
+    /// Sees to it that a file has this content.
+    pub(crate) fn keeps(mut self, folder: &Path, name: &str, content: impl Into<Vec<u8>>) -> io::Result<Self> {
+        self.kept.push(Kept { held: Held::open(folder)?, name: name.into(), content: content.into() });
+        Ok(self)
+    }
+
+    /// Looks before a command.
+    ///
+    /// # Errors
+    /// A folder can't be read: then nobody knows what would have to be kept from the command.
+    pub(crate) fn before(&self) -> io::Result<Before> {
+        let mut before = BTreeMap::new();
+        for watched in &self.watched {
+            let held = watched.held();
+            for path in watched.found()? {
+                let memory = match self.mounts && !held.is_link(&path) {
+                    true => None,
+                    false => Some(Memory::of(held.folder.as_fd(), &path)?),
+                };
+                before.insert(held.path.join(path), memory);
+            }
+        }
+        if self.mounts {
+            before.extend(self.kept.iter().map(|kept| (kept.held.path.join(&kept.name), None)));
+        }
+        Ok(Before(before))
+    }
+
+    /// Looks after a command, when nothing of it is alive; what there is to say of it.
+    pub(crate) fn after(&self, before: &Before) -> Vec<String> {
+        let mut notes: Vec<String> = self.kept.iter().filter_map(|kept| kept.restored(&self.aside)).collect();
+        for watched in &self.watched {
+            self.put_aside(watched, before, &mut notes);
+            self.give_back(watched.held(), before, &mut notes);
+        }
+        let more = notes.len().saturating_sub(NOTES_MAX);
+        notes.truncate(NOTES_MAX);
+        if more > 0 {
+            notes.push(format!("and {more} more of that kind"));
+        }
+        notes
+    }
+
+    fn put_aside(&self, watched: &Watched, before: &Before, notes: &mut Vec<String>) {
+        let held = watched.held();
+        let found = match watched.found() {
+            Ok(found) => found,
+            Err(error) => {
+                notes.push(format!("{} can't be looked through for what was planted: {error}", held.path.display()));
+                return;
+            }
+        };
+        let is_new = |path: &PathBuf| !before.0.contains_key(&held.path.join(path)) && !held.is_empty_folder(path);
+        for path in found.into_iter().filter(is_new) {
+            match self.aside.put(&held.folder, &path) {
+                Ok(Some(place)) => notes.push(format!(
+                    "`{}` was put aside to {}: {}, which commands may not make",
+                    path.display(),
+                    place.display(),
+                    watched.reason(&path)
+                )),
+                Ok(None) => {}
+                Err(error) => notes.push(format!(
+                    "`{}` may not be made by commands and could not be put aside ({error}): a person has to remove it",
+                    path.display()
+                )),
+            }
+        }
+    }
+}
+
+impl Guard {
+    /// What was changed although it was there is made as it was.
+    fn give_back(&self, held: &Held, before: &Before, notes: &mut Vec<String>) {
+        for (path, memory) in &before.0 {
+            let (Ok(below), Some(memory)) = (path.strip_prefix(&held.path), memory) else { continue };
+            let given_back = Memory::of(held.folder.as_fd(), below).and_then(|now| {
+                if now == *memory {
+                    return Ok(false);
+                }
+                self.aside.put(&held.folder, below)?;
+                memory.restore(held.folder.as_fd()).map(|()| true)
+            });
+            match given_back {
+                Ok(false) => {}
+                Ok(true) => notes.push(format!(
+                    "`{}` was made as it was before: commands may not change it",
+                    below.display()
+                )),
+                Err(error) => notes.push(format!(
+                    "`{}` was changed and can't be made as it was ({error}): a person has to look at it",
+                    below.display()
+                )),
+            }
+        }
+    }
+}
+
+impl Watched {
+    fn held(&self) -> &Held {
+        match self {
+            Self::Authorities(held) | Self::Names(held, _) | Self::Links(held) => held,
+        }
+    }
+
+    fn found(&self) -> io::Result<Vec<PathBuf>> {
+        match self {
+            Self::Authorities(held) => Ok(authorities(held.folder.as_fd())?),
+            Self::Links(held) => Ok(links(held.folder.as_fd())?),
+            Self::Names(held, names) => {
+                let is_there = |name: &&&str| held.kind(Path::new(name)).is_some();
+                Ok(names.iter().filter(is_there).map(PathBuf::from).collect())
+            }
+        }
+    }
+
+    fn reason(&self, path: &Path) -> &'static str {
+        let name = path.file_name().unwrap_or_default();
+        match self {
+            Self::Authorities(_) => what(name.as_encoded_bytes()).unwrap_or("it gives authority"),
+            Self::Names(..) => "git's own settings",
+            Self::Links(_) => "a link in git's own folder",
+        }
+    }
+}
+
+impl Held {
+    fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        Ok(Self { folder, path: path.to_owned() })
+    }
+
+    fn kind(&self, path: &Path) -> Option<FileType> {
+        let (parent, name) = (path.parent()?, path.file_name()?);
+        let parent = open_folder(self.folder.as_fd(), parent).ok()?;
+        let stat = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some(FileType::from_raw_mode(stat.st_mode))
+    }
+
+    fn is_link(&self, path: &Path) -> bool {
+        self.kind(path) == Some(FileType::Symlink)
+    }
+
+    /// Such a folder gives nobody anything; it may be one that stands in where another
+    /// command is not to make one.
+    fn is_empty_folder(&self, path: &Path) -> bool {
+        let Ok(folder) = open_folder(self.folder.as_fd(), path) else { return false };
+        let is_name = |entry: &DirEntry| ![b".".as_slice(), b".."].contains(&entry.file_name().to_bytes());
+        Dir::read_from(&folder).is_ok_and(|entries| !entries.flatten().any(|entry| is_name(&entry)))
+    }
+}
+
+impl Kept {
+    /// What there is to say, if it had to be restored.
+    fn restored(&self, aside: &Aside) -> Option<String> {
+        if self.is_as_it_should_be().unwrap_or(false) {
+            return None;
+        }
+        let path = self.held.path.join(&self.name);
+        let restored = aside
+            .put(&self.held.folder, &self.name)
+            .and_then(|_| restore(&self.held.folder, &self.name, &self.content));
+        Some(match restored {
+            Ok(()) => format!("`{}` was made as it has to be: commands may not change it", path.display()),
+            Err(error) => format!("`{}` was changed and could not be restored: {error}", path.display()),
+        })
+    }
+
+    fn is_as_it_should_be(&self) -> io::Result<bool> {
+        // Not blocking: it could be a named pipe by now.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.held.folder, &self.name, flags, Mode::empty())?;
+        let file = std::fs::File::from(file);
+        if !file.metadata()?.is_file() {
+            return Ok(false);
+        }
+        let mut content = Vec::new();
+        file.take(self.content.len() as u64 + 1).read_to_end(&mut content)?;
+        Ok(content == self.content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder with a project and one of git's, and who guards them.
+    fn guarded(mounts: bool) -> (tempfile::TempDir, Guard) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |path: &str| folder.path().join(path);
+        std::fs::create_dir_all(path("top/sub/.vscode")).unwrap();
+        std::fs::create_dir_all(path("git/hooks")).unwrap();
+        std::fs::write(path("git/commondir"), "../..\n").unwrap();
+        let guard = Guard::new(path("aside"), mounts)
+            .authorities(&path("top"))
+            .and_then(|guard| guard.names(&path("git"), &["hooks", "config.worktree"]))
+            .and_then(|guard| guard.links(&path("git")))
+            .and_then(|guard| guard.keeps(&path("git"), "commondir", "../..\n"))
+            .unwrap();
+        (folder, guard)
+    }
+
+    #[test]
+    fn what_a_command_planted_is_put_aside_and_what_was_there_stays() {
+        for mounts in [true, false] {
+            let (folder, guard) = guarded(mounts);
+            let path = |path: &str| folder.path().join(path);
+            let before = guard.before().unwrap();
+            let to_mount: Vec<_> = before.to_mount().cloned().collect();
+            let expected = ["git/commondir", "git/hooks", "top/sub/.vscode"].map(path);
+            assert_eq!(to_mount, if mounts { expected.to_vec() } else { Vec::new() });
+            assert_eq!(guard.after(&before), Vec::<String>::new());
+
+            std::fs::write(path("top/sub/midturn.toml"), "").unwrap();
+            std::fs::write(path("git/config.worktree"), "").unwrap();
+            std::os::unix::fs::symlink("/etc/passwd", path("git/index")).unwrap();
+            std::fs::remove_file(path("git/commondir")).unwrap();
+            std::os::unix::fs::symlink("/tmp", path("git/commondir")).unwrap();
+            std::fs::create_dir(path("top/.idea")).unwrap();
+            let notes = guard.after(&before);
+            assert_eq!(notes.len(), 4, "{notes:?}");
+            for gone in ["top/sub/midturn.toml", "git/config.worktree", "git/index"] {
+                assert!(path(gone).symlink_metadata().is_err(), "{gone}");
+            }
+            assert_eq!(std::fs::read_to_string(path("git/commondir")).unwrap(), "../..\n");
+            assert!(!path("git/commondir").is_symlink() && path("top/sub/.vscode").exists());
+            assert_eq!(guard.after(&before), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn what_no_mount_protects_is_given_back() {
+        let (folder, guard) = guarded(false);
+        let path = |path: &str| folder.path().join(path);
+        let before = guard.before().unwrap();
+        std::fs::write(path("top/sub/.vscode/tasks.json"), "{}").unwrap();
+        std::fs::remove_dir(path("git/hooks")).unwrap();
+        std::os::unix::fs::symlink("/tmp", path("git/hooks")).unwrap();
+        assert_eq!(guard.after(&before).len(), 2);
+        assert!(!path("top/sub/.vscode/tasks.json").exists() && path("top/sub/.vscode").is_dir());
+        assert!(path("git/hooks").is_dir() && !path("git/hooks").is_symlink());
+    }
+}

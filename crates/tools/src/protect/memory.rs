@@ -1,0 +1,144 @@
+//! What a protected place holds, kept while a command runs that can't be prevented from changing
+//! it, to be compared and given back afterwards: with Landlock alone, and where the place is a
+//! link. Bounded: of what is too much, the smaller and shallower files are remembered.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsStr;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode};
+use rustix::io::Errno;
+
+use super::walk::open_folder;
+
+/// The largest file that is remembered, in bytes, and how much of all of them.
+const FILE_MAX: u64 = 256 << 10;
+const ALL_MAX: u64 = 8 << 20;
+
+/// How many files and folders are remembered.
+const ENTRIES_MAX: usize = 2_000;
+
+/// Folders of git's that hold no settings, and much else.
+const PASSED: [&str; 3] = ["objects", "refs", "logs"];
+
+/// What is at one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Entry {
+    Folder(RawMode),
+    File(RawMode, Vec<u8>),
+    Link(Vec<u8>),
+}
+
+/// What a place and all below it holds, by path below the folder it is in; each above its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Memory(BTreeMap<PathBuf, Entry>);
+
+impl Memory {
+    /// Looks at `path` below `top`.
+    pub(super) fn of(top: BorrowedFd<'_>, path: &Path) -> io::Result<Self> {
+        let mut entries = BTreeMap::new();
+        let mut left = ALL_MAX;
+        let mut paths = VecDeque::from([path.to_owned()]);
+        while let Some(path) = paths.pop_front() {
+            let Some((entry, below)) = look(top, &path, &mut left)? else { continue };
+            if entries.len() == ENTRIES_MAX {
+                break;
+            }
+            paths.extend(below.into_iter().take(ENTRIES_MAX));
+            entries.insert(path, entry);
+        }
+        Ok(Self(entries))
+    }
+
+    /// Makes it all again, where nothing is.
+    pub(super) fn restore(&self, top: BorrowedFd<'_>) -> io::Result<()> {
+        for (path, entry) in &self.0 {
+            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
+            let parent = open_folder(top, parent)?;
+            match entry {
+                Entry::Folder(mode) => rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(*mode))?,
+                Entry::Link(target) => rustix::fs::symlinkat(target.as_slice(), &parent, name)?,
+                Entry::File(mode, content) => {
+                    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                    let file = rustix::fs::openat(&parent, name, flags, Mode::from_raw_mode(*mode))?;
+                    std::fs::File::from(file).write_all(content)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `None`: it isn't there, or is nothing that can be remembered.
+fn look(top: BorrowedFd<'_>, path: &Path, left: &mut u64) -> io::Result<Option<(Entry, Vec<PathBuf>)>> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
+    let parent = match open_folder(top, parent) {
+        Ok(parent) => parent,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+        Err(errno) => return Err(errno.into()),
+    };
+    let stat = match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => stat,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(errno.into()),
+    };
+    let mode = stat.st_mode & 0o7777;
+    let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+    Ok(match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Symlink => {
+            let target = rustix::fs::readlinkat(&parent, name, Vec::new())?;
+            Some((Entry::Link(target.into_bytes()), Vec::new()))
+        }
+        FileType::Directory => Some((Entry::Folder(mode), names(parent.as_fd(), path, name)?)),
+        FileType::RegularFile if size <= FILE_MAX.min(*left) => {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let file = std::fs::File::from(rustix::fs::openat(&parent, name, flags, Mode::empty())?);
+            let mut content = Vec::new();
+            file.take(FILE_MAX).read_to_end(&mut content)?;
+            *left = left.saturating_sub(content.len() as u64);
+            Some((Entry::File(mode, content), Vec::new()))
+        }
+        _ => None,
+    })
+}
+
+fn names(parent: BorrowedFd<'_>, path: &Path, name: &OsStr) -> io::Result<Vec<PathBuf>> {
+    let folder = open_folder(parent, Path::new(name))?;
+    let mut all = Vec::new();
+    for entry in Dir::read_from(&folder)?.flatten().take(ENTRIES_MAX) {
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." && !PASSED.iter().any(|passed| name == *passed) {
+            all.push(path.join(name));
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_is_made_again_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |path: &str| folder.path().join(path);
+        std::fs::create_dir_all(path(".claude/agents/objects")).unwrap();
+        std::fs::write(path(".claude/agents/a.md"), "a").unwrap();
+        std::fs::write(path(".claude/large"), "x".repeat(300 << 10)).unwrap();
+        std::os::unix::fs::symlink("../elsewhere", path(".claude/link")).unwrap();
+        let top = rustix::fs::open(folder.path(), OFlags::PATH, Mode::empty()).unwrap();
+        let remember = || Memory::of(top.as_fd(), Path::new(".claude")).unwrap();
+        let before = remember();
+        assert_eq!(before.0.len(), 4, "{before:?}");
+        std::fs::write(path(".claude/agents/b.md"), "b").unwrap();
+        assert_ne!(remember(), before);
+        std::fs::remove_dir_all(path(".claude")).unwrap();
+        assert_eq!(remember(), Memory::default());
+        before.restore(top.as_fd()).unwrap();
+        assert_eq!(remember(), before);
+        assert_eq!(std::fs::read_to_string(path(".claude/agents/a.md")).unwrap(), "a");
+    }
+}

@@ -1,0 +1,114 @@
+//! What is trusted later and so can't be planted: files that Midturn, git or an editor obeys
+//! when a person comes back (issue 4, item 2).
+//!
+//! Authority are settings and definitions of agents; they give rights or run programs without
+//! anybody asking. Instructions (`AGENTS.md`, `CLAUDE.md`) are text for a model, and what a
+//! build runs (`Makefile`, `package.json`, `build.rs`) is the project itself: agents may write
+//! both, and whoever reads or builds them has to look. [`walk`] finds what has such a name,
+//! [`aside`] takes away what was not there before, [`guard`] does both after each command.
+
+pub(crate) mod aside;
+pub(crate) mod guard;
+mod memory;
+mod walk;
+
+use std::io::{self, Read as _};
+use std::path::{Component, Path};
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Names that give authority, at whatever depth, with what they are.
+const NAMES: [(&str, &str); 7] = [
+    (".git", "git's own folder"),
+    ("midturn.toml", "Midturn's configuration"),
+    (".midturn", "Midturn's configuration"),
+    (".claude", "settings and definitions of agents"),
+    (".mcp.json", "programs that are started as tools"),
+    (".vscode", "an editor's settings, which can run programs"),
+    (".idea", "an editor's settings, which can run programs"),
+];
+
+/// What a path below a root gives authority over. `None`: it is an ordinary path. Looks at
+/// nothing: the path has to be the real one.
+pub(crate) fn authority(path: &Path) -> Option<&'static str> {
+    path.components().find_map(|component| match component {
+        Component::Normal(name) => what(name.as_encoded_bytes()),
+        _ => None,
+    })
+}
+
+/// What this name gives authority over, on file systems too that don't tell cases apart.
+fn what(name: &[u8]) -> Option<&'static str> {
+    NAMES.iter().find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name)).map(|(_, what)| *what)
+}
+
+/// Makes the folders of `path` below `top` that are missing, through no link.
+pub(crate) fn make_folders(top: &Path, path: &Path) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut here = rustix::fs::openat(CWD, top, flags, Mode::empty())?;
+    for part in path {
+        match rustix::fs::mkdirat(&here, part, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        here = rustix::fs::openat(&here, part, flags, Mode::empty())?;
+    }
+    Ok(())
+}
+
+/// Makes an empty file below `top` if there is none, through no link but those above `top`.
+pub(crate) fn make_file(top: &Path, path: &Path) -> io::Result<()> {
+    make_folders(top, path.parent().unwrap_or(Path::new("")))?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::openat(CWD, top.join(path), flags, Mode::from_raw_mode(0o666))?;
+    Ok(())
+}
+
+/// The beginning of a file, up to `max` bytes, if it is one and no link.
+pub(crate) fn head_of(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file(path)?.take(max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a file to read, if it is one and no link; it waits for nobody.
+pub(crate) fn file(path: &Path) -> io::Result<std::fs::File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = std::fs::File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authority_is_in_names_at_any_depth_and_text_is_not() {
+        let rows = [
+            (".git", true),
+            (".git/hooks/pre-commit", true),
+            ("a/b/.git", true),
+            ("midturn.toml", true),
+            ("sub/Midturn.TOML", true),
+            (".midturn/x", true),
+            (".claude/agents/a.md", true),
+            ("sub/.claude/settings.json", true),
+            (".mcp.json", true),
+            (".vscode/tasks.json", true),
+            (".idea", true),
+            ("AGENTS.md", false),
+            ("CLAUDE.md", false),
+            (".gitignore", false),
+            (".gitattributes", false),
+            (".github/workflows/x.yml", false),
+            ("Makefile", false),
+            ("midturn.toml.example", false),
+            ("src/claude/agents.rs", false),
+            ("", false),
+        ];
+        for (path, protected) in rows {
+            assert_eq!(authority(Path::new(path)).is_some(), protected, "{path}");
+        }
+    }
+}

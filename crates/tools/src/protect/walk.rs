@@ -1,0 +1,127 @@
+//! Looks through a folder for names that give authority. It goes by handles and through no
+//! link, so that what it finds is in the folder, whatever is swapped meanwhile; and it looks at
+//! so many names and no more, the shallow ones first.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::what;
+
+/// How many names are looked at. A folder of a large project has some ten thousand.
+const NAMES_MAX: usize = 50_000;
+
+/// How many folders are still to be looked into, at most.
+const FOLDERS_MAX: usize = 10_000;
+
+/// How many paths are found, at most: each is one more thing to keep from commands.
+const FOUND_MAX: usize = 256;
+
+/// What to do with a name that was come upon.
+enum Verdict {
+    /// It is one of those that are looked for.
+    Found,
+    /// Look into it, if it is a folder.
+    Into,
+    /// Let it be.
+    Pass,
+}
+
+/// The paths with authority in the folder, relative to it. `.git` counts only at the top: agents
+/// may have repositories of their own further down.
+pub(super) fn authorities(top: BorrowedFd<'_>) -> Result<Vec<PathBuf>, Errno> {
+    walk(top, |folder, name, _| match what(name) {
+        Some(_) if name != b".git" || folder.as_os_str().is_empty() => Verdict::Found,
+        Some(_) => Verdict::Pass,
+        None => Verdict::Into,
+    })
+}
+
+/// The links in a folder and in those below it, relative to it.
+pub(super) fn links(top: BorrowedFd<'_>) -> Result<Vec<PathBuf>, Errno> {
+    walk(top, |_, _, kind| match kind {
+        FileType::Symlink => Verdict::Found,
+        _ => Verdict::Into,
+    })
+}
+
+fn walk(
+    top: BorrowedFd<'_>,
+    judge: impl Fn(&Path, &[u8], FileType) -> Verdict,
+) -> Result<Vec<PathBuf>, Errno> {
+    let mut found = Vec::new();
+    let mut left = NAMES_MAX;
+    let mut folders = VecDeque::from([PathBuf::new()]);
+    while let Some(folder) = folders.pop_front() {
+        // One that is gone or was swapped holds nothing of this folder's.
+        let Ok(opened) = open_folder(top, &folder) else { continue };
+        for entry in Dir::read_from(&opened)?.flatten() {
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            if left == 0 || found.len() == FOUND_MAX {
+                return Ok(found);
+            }
+            left -= 1;
+            let kind = kind_of(opened.as_fd(), name, entry.file_type());
+            match judge(&folder, name, kind) {
+                Verdict::Found => found.push(folder.join(OsStr::from_bytes(name))),
+                Verdict::Into if kind == FileType::Directory && folders.len() < FOLDERS_MAX => {
+                    folders.push_back(folder.join(OsStr::from_bytes(name)));
+                }
+                Verdict::Into | Verdict::Pass => {}
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Not every file system says it in its list of names.
+fn kind_of(folder: BorrowedFd<'_>, name: &[u8], said: FileType) -> FileType {
+    if said != FileType::Unknown {
+        return said;
+    }
+    let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+    stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+}
+
+/// Opens a folder below another one through no link.
+pub(super) fn open_folder(top: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut here = rustix::fs::openat(top, ".", flags, Mode::empty())?;
+    for part in path {
+        here = rustix::fs::openat(here.as_fd(), part, flags, Mode::empty())?;
+    }
+    Ok(here)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_authority_are_found_at_any_depth_and_through_no_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |path: &str| folder.path().join(path);
+        for name in [".git", "a/.claude/agents", "a/b/.vscode", "a/inner/.git/hooks", "src"] {
+            std::fs::create_dir_all(path(name)).unwrap();
+        }
+        std::fs::write(path("a/b/midturn.toml"), "").unwrap();
+        std::os::unix::fs::symlink("nowhere", path("src/.mcp.json")).unwrap();
+        std::os::unix::fs::symlink("../a", path("src/link")).unwrap();
+        let top = rustix::fs::open(folder.path(), OFlags::PATH, Mode::empty()).unwrap();
+        let mut found = authorities(top.as_fd()).unwrap();
+        found.sort();
+        let expected = [".git", "a/.claude", "a/b/.vscode", "a/b/midturn.toml", "src/.mcp.json"];
+        assert_eq!(found, expected.map(PathBuf::from));
+        let mut found = links(top.as_fd()).unwrap();
+        found.sort();
+        assert_eq!(found, ["src/.mcp.json", "src/link"].map(PathBuf::from));
+    }
+}

@@ -1,0 +1,344 @@
+//! A cgroup for each command, which holds all that it starts to its limits.
+//!
+//! Groups are made below our own one, never beside or above a group that has limits itself:
+//! whoever limits us limits our commands. A command's process walks in by itself before it
+//! becomes the command; its supervisor stays outside, so that what kills the command's
+//! processes for their memory spares it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::TreeLimits;
+use crate::process::table::Process;
+
+const NAME: &str = "midturn-";
+
+/// Groups that could not be removed yet, at most; the next daemon finds the rest by name.
+const REST_MAX: usize = 1_024;
+
+/// Which limit a tree ran into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exceeded {
+    /// Something was killed for using more memory than this, in bytes.
+    Memory(u64),
+    /// Something could not be started: there were this many processes and threads.
+    Processes(u32),
+}
+
+/// Where groups can be made.
+#[derive(Clone, Debug)]
+pub(crate) struct Groups {
+    places: Places,
+    /// Our name: number and start, as the system's table has them.
+    us: String,
+    rest: Arc<Mutex<Vec<PathBuf>>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Places {
+    /// One hierarchy.
+    V2(PathBuf),
+    /// One for each kind of limit.
+    V1 { pids: PathBuf, memory: PathBuf },
+}
+
+/// One command's group. Dropped, it is removed.
+#[derive(Debug)]
+pub(crate) struct Group {
+    groups: Groups,
+    folders: Vec<PathBuf>,
+    limits: TreeLimits,
+}
+
+impl Groups {
+    /// Finds out by making one. Removes what dead coordinators left.
+    pub(crate) fn find() -> Option<Self> {
+        let us = Process::ourselves().ok()?;
+        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let found = [v1(&mounts, &own), v2(&mounts, &own)].into_iter().flatten();
+        for places in found {
+            let groups = Self { places, us: format!("{}-{}", us.pid, us.started), rest: Arc::default() };
+            groups.sweep();
+            if groups.make(&TreeLimits::default()).and_then(|group| group.doors()).is_ok() {
+                return Some(groups);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn is_v2(&self) -> bool {
+        matches!(self.places, Places::V2(_))
+    }
+
+    /// A new group with these limits.
+    pub(crate) fn make(&self, limits: &TreeLimits) -> io::Result<Group> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        self.remove_the_rest();
+        let name = format!("{NAME}{}-{}", self.us, NEXT.fetch_add(1, Ordering::Relaxed));
+        let mut group = Group { groups: self.clone(), folders: Vec::new(), limits: *limits };
+        let (processes, memory) = (limits.processes.to_string(), limits.memory.to_string());
+        match &self.places {
+            Places::V2(base) => {
+                let folder = group.add(base, &name)?;
+                set(&folder, "pids.max", &processes)?;
+                set(&folder, "memory.max", &memory)?;
+                // Without swap there is none to limit.
+                let _no_swap = set(&folder, "memory.swap.max", "0");
+            }
+            Places::V1 { pids, memory: base } => {
+                let folder = group.add(pids, &name)?;
+                set(&folder, "pids.max", &processes)?;
+                let folder = group.add(base, &name)?;
+                set(&folder, "memory.limit_in_bytes", &memory)?;
+                let _no_swap = set(&folder, "memory.memsw.limit_in_bytes", &memory);
+            }
+        }
+        Ok(group)
+    }
+
+    fn bases(&self) -> Vec<&Path> {
+        match &self.places {
+            Places::V2(base) => vec![base],
+            Places::V1 { pids, memory } => vec![pids, memory],
+        }
+    }
+
+    /// Removes the groups of coordinators that are gone. One with a process in it can't be
+    /// removed, whoever's it is.
+    fn sweep(&self) {
+        for base in self.bases() {
+            let Ok(entries) = fs::read_dir(base) else { continue };
+            for entry in entries.flatten() {
+                if entry.file_name().to_str().and_then(owner).is_some_and(|(pid, started)| {
+                    Process::read(pid).is_none_or(|process| process.started != started)
+                }) {
+                    let _in_use = fs::remove_dir(entry.path());
+                }
+            }
+        }
+    }
+
+    fn remove_the_rest(&self) {
+        self.rest.lock().retain(|folder| !is_removed(folder));
+    }
+}
+
+impl Group {
+    fn add(&mut self, base: &Path, name: &str) -> io::Result<PathBuf> {
+        let folder = base.join(name);
+        fs::create_dir(&folder)?;
+        self.folders.push(folder.clone());
+        Ok(folder)
+    }
+
+    /// Through these a process walks in, by writing `0`.
+    pub(crate) fn doors(&self) -> io::Result<Vec<OwnedFd>> {
+        // A process that moves itself, as a thread, waits for nobody; through `cgroup.procs`
+        // it would wait until all processors had taken notice, which is milliseconds.
+        let door = if self.groups.is_v2() { "cgroup.procs" } else { "tasks" };
+        let open = |folder: &PathBuf| OpenOptions::new().write(true).open(folder.join(door));
+        self.folders.iter().map(|folder| open(folder).map(OwnedFd::from)).collect()
+    }
+
+    /// Which limit was run into, memory first: that one kills.
+    pub(crate) fn exceeded(&self) -> Option<Exceeded> {
+        let count = |file: &str, word: &str| {
+            self.folders.iter().find_map(|folder| {
+                let text = fs::read_to_string(folder.join(file)).ok()?;
+                text.lines().find_map(|line| line.strip_prefix(word)?.trim().parse::<u64>().ok())
+            })
+        };
+        let happened = |count: Option<u64>| count.is_some_and(|count| count > 0);
+        if happened(count("memory.events", "oom_kill ").or_else(|| count("memory.oom_control", "oom_kill "))) {
+            Some(Exceeded::Memory(self.limits.memory))
+        } else if happened(count("pids.events", "max ")) {
+            Some(Exceeded::Processes(self.limits.processes))
+        } else {
+            None
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for folder in self.folders.drain(..) {
+            if !is_removed(&folder) {
+                let mut rest = self.groups.rest.lock();
+                if rest.len() < REST_MAX {
+                    rest.push(folder);
+                }
+            }
+        }
+    }
+}
+
+/// Walks in.
+pub(crate) fn enter(door: &OwnedFd) -> io::Result<()> {
+    rustix::io::write(door, b"0").map(drop).map_err(io::Error::from)
+}
+
+fn is_removed(folder: &Path) -> bool {
+    match fs::remove_dir(folder) {
+        Ok(()) => true,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+fn set(folder: &Path, file: &str, value: &str) -> io::Result<()> {
+    // Opened and not made: these files are the kernel's.
+    let mut file = OpenOptions::new().write(true).open(folder.join(file))?;
+    file.write_all(value.as_bytes())
+}
+
+/// Whose group it is, by its name: `midturn-PID-STARTED-NUMBER`.
+fn owner(name: &str) -> Option<(i32, u64)> {
+    let mut parts = name.strip_prefix(NAME)?.split('-');
+    let owner = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    parts.next()?.parse::<u64>().ok()?;
+    Some(owner)
+}
+
+/// Our own group in each of the two old hierarchies that we need.
+fn v1(mounts: &str, own: &str) -> Option<Places> {
+    let place = |controller: &str| {
+        let path = own.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            parts.next()?.split(',').any(|c| c == controller).then(|| parts.next())?
+        })?;
+        let mounted = |kind: &str, options: &str| kind == "cgroup" && options.split(',').any(|o| o == controller);
+        folder(mounts, mounted, path)
+    };
+    Some(Places::V1 { pids: place("pids")?, memory: place("memory")? })
+}
+
+/// The nearest group from our own upwards that can have limited groups below it. None above
+/// one with limits of its own.
+fn v2(mounts: &str, own: &str) -> Option<Places> {
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let top = folder(mounts, |kind, _| kind == "cgroup2", "/")?;
+    let own = folder(mounts, |kind, _| kind == "cgroup2", path)?;
+    if let Some(base) = alone_in(&own) {
+        return Some(Places::V2(base));
+    }
+    let mut at = own.as_path();
+    loop {
+        if gives_limits(at) && is_writable(&at.join("cgroup.procs")) {
+            return Some(Places::V2(at.to_owned()));
+        }
+        if at == top || has_limits(at) {
+            return None;
+        }
+        at = at.parent()?;
+    }
+}
+
+/// A group that was given to us alone (a service with `Delegate=yes`): we move one down, since
+/// a group with processes in it can't limit groups below.
+fn alone_in(own: &Path) -> Option<PathBuf> {
+    let has = fs::read_to_string(own.join("cgroup.controllers")).ok()?;
+    let can = ["memory", "pids"].iter().all(|c| has.split_ascii_whitespace().any(|has| has == *c));
+    let inside = fs::read_to_string(own.join("cgroup.procs")).ok()?;
+    let alone = inside.lines().eq([std::process::id().to_string().as_str()]);
+    if !can || !alone || !is_writable(&own.join("cgroup.subtree_control")) {
+        return None;
+    }
+    let ours = own.join("midturn");
+    if !ours.is_dir() {
+        fs::create_dir(&ours).ok()?;
+    }
+    set(&ours, "cgroup.procs", "0").ok()?;
+    set(own, "cgroup.subtree_control", "+memory +pids").ok()?;
+    Some(own.to_owned())
+}
+
+fn gives_limits(group: &Path) -> bool {
+    let given = fs::read_to_string(group.join("cgroup.subtree_control")).unwrap_or_default();
+    ["memory", "pids"].iter().all(|c| given.split_ascii_whitespace().any(|given| given == *c))
+}
+
+fn has_limits(group: &Path) -> bool {
+    let limit = |file| fs::read_to_string(group.join(file)).is_ok_and(|limit| limit.trim() != "max");
+    ["memory.max", "memory.high", "memory.swap.max", "pids.max", "cpu.max", "cpuset.cpus"].iter().any(|file| {
+        match *file {
+            "cpu.max" => {
+                fs::read_to_string(group.join(file)).is_ok_and(|limit| !limit.starts_with("max"))
+            }
+            "cpuset.cpus" => fs::read_to_string(group.join(file)).is_ok_and(|cpus| !cpus.trim().is_empty()),
+            file => limit(file),
+        }
+    })
+}
+
+fn is_writable(file: &Path) -> bool {
+    File::options().write(true).open(file).is_ok()
+}
+
+/// Where a group's folder is: `ID PARENT DEVICE ROOT AT OPTIONS … - KIND SOURCE OPTIONS`.
+fn folder(mounts: &str, is_it: impl Fn(&str, &str) -> bool, path: &str) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let (front, back) = line.split_once(" - ")?;
+        let mut back = back.split(' ');
+        let (kind, options) = (back.next()?, back.nth(1)?);
+        if !is_it(kind, options) {
+            return None;
+        }
+        let mut front = front.split(' ').skip(3);
+        let (root, at) = (front.next()?, front.next()?);
+        let below = Path::new(path).strip_prefix(root).ok()?;
+        Some(Path::new(at).join(below)).filter(|folder| folder.is_dir())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_found_by_its_mount_and_by_our_path_in_it() {
+        let at = tempfile::tempdir().unwrap();
+        fs::create_dir_all(at.path().join("pids/a/b")).unwrap();
+        fs::create_dir_all(at.path().join("memory/b")).unwrap();
+        let mounts = format!(
+            "31 25 0:27 / {0}/pids rw,relatime shared:9 - cgroup cgroup rw,pids\n\
+             32 25 0:28 /a {0}/memory rw - cgroup cgroup rw,memory\n\
+             33 25 0:29 / {0} rw - cgroup2 cgroup2 rw\n",
+            at.path().display()
+        );
+        let own = "8:pids:/a/b\n4:memory:/a/b\n0::/\n";
+        let expected = Places::V1 { pids: at.path().join("pids/a/b"), memory: at.path().join("memory/b") };
+        assert_eq!(v1(&mounts, own), Some(expected));
+        assert_eq!(v1(&mounts, "8:pids:/a/b\n0::/\n"), None);
+    }
+
+    #[test]
+    fn no_group_is_left_that_has_limits() {
+        let at = tempfile::tempdir().unwrap();
+        let own = at.path().join("user/app/own");
+        fs::create_dir_all(&own).unwrap();
+        for group in ["user/app/own", "user/app", "user"] {
+            fs::write(at.path().join(group).join("cgroup.procs"), "1\n2\n").unwrap();
+            fs::write(at.path().join(group).join("memory.max"), "max\n").unwrap();
+        }
+        fs::write(at.path().join("user/cgroup.subtree_control"), "memory pids\n").unwrap();
+        let mounts = format!("33 25 0:29 / {} rw - cgroup2 cgroup2 rw\n", at.path().display());
+        let found = || v2(&mounts, "0::/user/app/own\n");
+        assert_eq!(found(), Some(Places::V2(at.path().join("user"))));
+        fs::write(at.path().join("user/app/memory.max"), "1000\n").unwrap();
+        assert_eq!(found(), None);
+    }
+
+    #[test]
+    fn only_groups_of_ours_have_an_owner() {
+        assert_eq!(owner("midturn-12-34-5"), Some((12, 34)));
+        for name in ["midturn-12", "midturn-12-34", "midturn-a-1-2", "other-12-34-5", "midturn"] {
+            assert_eq!(owner(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What is in force, in the words that people see.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Tier;
+
+/// What commands can do with the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkState {
+    /// There is none for them but a loopback of their own.
+    Off,
+    /// They can make no socket that leads to it.
+    FilteredBySeccomp,
+    /// All that the machine can.
+    Open,
+}
+
+/// Who holds a command's tree to its limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitsBy {
+    /// A cgroup for each command.
+    CgroupV2,
+    /// One in each of the two old hierarchies.
+    CgroupV1,
+    /// Each process is held to them alone: a tree can take a multiple.
+    PerProcess,
+}
+
+/// The sandbox that is in force, for people and for programs. Shown on one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InForce {
+    /// Its kind.
+    pub tier: Tier,
+    /// Commands are in a user namespace of their own.
+    pub user_namespace: bool,
+    /// They see no processes but their own.
+    pub pid_namespace: bool,
+    /// They have a view of the file system of their own.
+    pub mount_namespace: bool,
+    /// What of the network they have.
+    pub network: NetworkState,
+    /// System calls are filtered.
+    pub seccomp: bool,
+    /// No program gives them a privilege they don't have.
+    pub no_new_privileges: bool,
+    /// Who holds them to their limits.
+    pub limits: LimitsBy,
+    /// What is weaker than it could be, and how to get it.
+    pub notes: Vec<String>,
+}
+
+impl fmt::Display for InForce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.tier {
+            Tier::Bubblewrap => "bubblewrap",
+            Tier::Landlock => "Landlock",
+            Tier::None => "no sandbox",
+        })?;
+        let spaces = [("user", self.user_namespace), ("process", self.pid_namespace), ("mount", self.mount_namespace)];
+        let spaces: Vec<_> = spaces.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
+        if !spaces.is_empty() {
+            write!(f, ", own {} namespaces", spaces.join(", "))?;
+        } else if self.tier != Tier::None {
+            f.write_str(", no namespaces")?;
+        }
+        if self.seccomp {
+            f.write_str(", seccomp")?;
+        }
+        f.write_str(match self.network {
+            NetworkState::Off => ", network off",
+            NetworkState::FilteredBySeccomp => ", network off (by seccomp)",
+            NetworkState::Open => ", network open",
+        })?;
+        f.write_str(match self.limits {
+            LimitsBy::CgroupV2 | LimitsBy::CgroupV1 => ", limits by cgroup",
+            LimitsBy::PerProcess => ", limits per process only",
+        })?;
+        match self.notes.len() {
+            0 => Ok(()),
+            1 => f.write_str("; 1 note (midturn doctor)"),
+            n => write!(f, "; {n} notes (midturn doctor)"),
+        }
+    }
+}

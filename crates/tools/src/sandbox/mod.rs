@@ -1,0 +1,172 @@
+//! What an agent's commands can reach: the kinds of sandbox there are, what is asked of one, and
+//! what is in force.
+//!
+//! [`Sandbox::probe`] finds the best one by really running a command in it; a
+//! [`Supervisor`](crate::process::Supervisor) then starts each command in it, within the
+//! [`Confinement`] of its agent. Nothing in here decides what an agent may touch, and nothing
+//! ever runs a command with less than what is [in force](Sandbox::in_force): what can't be
+//! built is an error.
+
+mod bubblewrap;
+pub(crate) mod cgroup;
+mod in_force;
+mod layout;
+pub(crate) mod lock;
+pub(crate) mod orders;
+mod prepare;
+mod probe;
+mod rights;
+mod seccomp;
+mod stand_in;
+pub(crate) mod view;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+pub use self::cgroup::Exceeded;
+pub use self::in_force::{InForce, LimitsBy, NetworkState};
+pub(crate) use self::prepare::{Prepared, Wrapper};
+
+use self::cgroup::Groups;
+use self::rights::Abilities;
+use self::seccomp::Filter;
+use crate::process::Supervision;
+
+/// Which kind of sandbox is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// Bubblewrap, and seccomp in it.
+    Bubblewrap,
+    /// Landlock and seccomp, in namespaces where the system has them.
+    Landlock,
+    /// None: chosen by a person.
+    None,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The kind; `None`: the best there is.
+    pub tier: Option<Tier>,
+    /// Whether commands may use the network.
+    pub network: bool,
+    /// How much one command and all it starts may take.
+    pub limits: TreeLimits,
+}
+
+/// Limits on everything that one command starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TreeLimits {
+    /// Processes and threads at a time.
+    pub processes: u32,
+    /// Memory, in bytes.
+    pub memory: u64,
+    /// The largest file that can be written, in bytes.
+    pub file_size: u64,
+    /// Files that one process can have open.
+    pub open_files: u32,
+}
+
+impl Default for TreeLimits {
+    fn default() -> Self {
+        Self { processes: 512, memory: 2 << 30, file_size: 1 << 30, open_files: 1024 }
+    }
+}
+
+/// What one agent's commands may touch. The rest of the file system is readable, not writable.
+/// All paths are absolute; of two of which one is below the other, the lower one holds there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Confinement {
+    /// Files and folders that can be written, with all below. One that doesn't exist is left
+    /// out. Files that programs replace (git's `HEAD`, say) need their folder here: a place that
+    /// is named can be neither removed nor replaced, only written.
+    pub writable: Vec<PathBuf>,
+    /// Below a writable one, not writable all the same. One that doesn't exist can't be made;
+    /// for that, an empty folder stands in its place while commands run.
+    pub read_only: Vec<PathBuf>,
+    /// Not to be read either; otherwise as before.
+    pub hidden: Vec<PathBuf>,
+    /// Of these folders only what is named below them is to be seen. Commands can make files in
+    /// them, as git does its locks; nobody else sees those, and they are gone afterwards. Where
+    /// there is no view of one's own, such a folder can be read, and not written.
+    pub private: Vec<PathBuf>,
+    /// The agent's own folder for temporary files: writable, and `/tmp` where there can be a
+    /// view of one's own, unless it or something writable is below `/tmp` itself; then `/tmp` is
+    /// there for one command only.
+    pub temporary: PathBuf,
+}
+
+/// Why there is no sandbox: what is missing, and how to get it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoSandbox(pub String);
+
+/// A sandbox that was tried out and works here. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    wanted: Wanted,
+    engine: Engine,
+    abilities: Abilities,
+    filters: Vec<Filter>,
+    groups: Option<Groups>,
+    in_force: InForce,
+}
+
+/// Who builds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Engine {
+    Bubblewrap(PathBuf),
+    Landlock(Supervision),
+    Nobody,
+}
+
+impl Sandbox {
+    /// Tries what the machine has, by running `true` in it, and keeps the best. `program` is
+    /// what supervisors are: `/proc/self/exe` unless in a test.
+    ///
+    /// # Errors
+    /// When nothing works, or not the kind that is wanted: what is missing, how to get it.
+    pub async fn probe(wanted: &Wanted, program: &Path) -> Result<Self, NoSandbox> {
+        probe::best(wanted, program, Supervision::UserNamespace).await
+    }
+
+    /// As [`Sandbox::probe`], with no more namespaces than this for [`Tier::Landlock`].
+    ///
+    /// # Errors
+    /// As before.
+    pub async fn probe_at_best(wanted: &Wanted, program: &Path, best: Supervision) -> Result<Self, NoSandbox> {
+        probe::best(wanted, program, best).await
+    }
+
+    /// None: for `--no-sandbox`. Limits hold all the same.
+    pub fn off(wanted: &Wanted) -> Self {
+        probe::off(wanted)
+    }
+
+    /// What is in force.
+    pub fn in_force(&self) -> &InForce {
+        &self.inner.in_force
+    }
+
+    /// What was asked for.
+    pub fn wanted(&self) -> &Wanted {
+        &self.inner.wanted
+    }
+
+    /// The supervision that belongs to it. `None`: any.
+    pub(crate) fn supervision(&self) -> Option<Supervision> {
+        match self.inner.engine {
+            Engine::Bubblewrap(_) => Some(Supervision::Inside),
+            Engine::Landlock(supervision) => Some(supervision),
+            Engine::Nobody => None,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What has to be there before one command can be started in a sandbox.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::cgroup::Group;
+use super::layout::{Layout, Step};
+use super::orders::{Bounds, Lock, Orders, View};
+use super::rights::Rights;
+use super::stand_in::StandIns;
+use super::{Confinement, Engine, Sandbox, bubblewrap};
+use crate::process::Supervision;
+use crate::process::table::Process;
+
+/// A program that is to run the supervisor.
+#[derive(Debug)]
+pub(crate) struct Wrapper {
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// Kept until nothing of the command is alive.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) wrapper: Option<Wrapper>,
+    pub(crate) orders: Orders,
+    _stand_ins: StandIns,
+}
+
+impl Sandbox {
+    /// Looks at the places of a confinement as they are now.
+    ///
+    /// # Errors
+    /// What keeps the sandbox from being built. Nothing may be run then.
+    pub(crate) fn prepare(&self, confinement: Option<&Confinement>, folder: &Path) -> io::Result<Prepared> {
+        let mut orders = Orders { view: None, lock: self.lock() };
+        if self.inner.engine == Engine::Nobody {
+            return Ok(Prepared { wrapper: None, orders, _stand_ins: StandIns::default() });
+        }
+        let confinement = confinement.ok_or_else(|| {
+            io::Error::other("it was not said what the command may touch, which is a fault of midturn's own")
+        })?;
+        let layout = Layout::new(confinement, &sockets())?;
+        orders.lock.no_privileges = true;
+        let wrapper = match &self.inner.engine {
+            Engine::Bubblewrap(program) => Some(Wrapper {
+                program: program.clone(),
+                arguments: bubblewrap::arguments(&layout.steps, folder, self.inner.wanted.network),
+            }),
+            Engine::Landlock(_) | Engine::Nobody => None,
+        };
+        let stand_ins = match &self.inner.engine {
+            Engine::Landlock(Supervision::Subreaper) => {
+                orders.lock.rights = Some(Rights::without_a_view(&layout.grants)?);
+                StandIns::default()
+            }
+            Engine::Landlock(_) => {
+                orders.lock.rights = Some(Rights::of_a_view(&inside(&layout)));
+                orders.view = Some(self.view(layout.steps, folder));
+                StandIns::put(&layout.stand_ins)?
+            }
+            Engine::Bubblewrap(_) | Engine::Nobody => {
+                orders.lock.rights = self.inner.abilities.scopes.then(Rights::default);
+                StandIns::put(&layout.stand_ins)?
+            }
+        };
+        Ok(Prepared { wrapper, orders, _stand_ins: stand_ins })
+    }
+
+    /// A cgroup for a command, where there are any.
+    pub(crate) fn group(&self) -> io::Result<Option<Group>> {
+        self.inner.groups.as_ref().map(|groups| groups.make(&self.inner.wanted.limits)).transpose()
+    }
+
+    fn view(&self, steps: Vec<Step>, folder: &Path) -> View {
+        View { steps, folder: folder.to_owned(), network_off: !self.inner.wanted.network }
+    }
+
+    fn lock(&self) -> Lock {
+        let limits = &self.inner.wanted.limits;
+        let alone = self.inner.groups.is_none();
+        let bounds = Bounds {
+            file_size: Some(limits.file_size),
+            open_files: Some(limits.open_files.into()),
+            memory: alone.then_some(limits.memory),
+            processes: if alone { self.processes() } else { None },
+        };
+        Lock { bounds, no_privileges: false, rights: None, filters: self.inner.filters.clone() }
+    }
+
+    /// The system counts a user's processes in a user namespace; where there is none of the
+    /// command's own, all others of that user count too.
+    fn processes(&self) -> Option<u64> {
+        let limit = u64::from(self.inner.wanted.limits.processes);
+        match self.inner.engine {
+            Engine::Landlock(Supervision::Subreaper) => Some(limit.saturating_add(threads_of_ours())),
+            Engine::Bubblewrap(_) | Engine::Landlock(_) => Some(limit),
+            Engine::Nobody => None,
+        }
+    }
+}
+
+/// What can be written in a view, the devices that we make in it too.
+fn inside(layout: &Layout) -> Vec<PathBuf> {
+    layout.writable.iter().cloned().chain(["/dev".into()]).collect()
+}
+
+/// Files by which programs of this machine are spoken to.
+fn sockets() -> Vec<PathBuf> {
+    let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let mut paths: Vec<PathBuf> = table
+        .lines()
+        .filter_map(|line| line.find(" /").map(|at| PathBuf::from(&line[at + 1..])))
+        .collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+fn threads_of_ours() -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    let us = rustix::process::geteuid().as_raw();
+    let pids = crate::process::table::pids().unwrap_or_default();
+    let ours = pids.into_iter().filter(|pid| {
+        std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == us)
+    });
+    ours.filter_map(Process::threads).sum()
+}

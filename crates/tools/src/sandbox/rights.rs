@@ -1,0 +1,162 @@
+//! Landlock: which files a command may read and write, whom it may signal.
+//!
+//! Rights of a folder hold for all below it and can't be taken back there, so what is to be
+//! kept from a command is kept by granting its neighbours one by one. What Landlock doesn't
+//! govern on any system so far: modes, owners and times of files that can be reached by DAC.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access as _, AccessFs, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
+    RulesetCreatedAttr as _, RulesetError, Scope,
+};
+use serde::{Deserialize, Serialize};
+
+/// Folders with more entries are not gone through.
+const ENTRIES_MAX: usize = 4_096;
+
+/// More rules than these would cost each command too much.
+const RULES_MAX: usize = 16_384;
+
+/// The newest interface that was looked into.
+const NEWEST: ABI = ABI::V9;
+
+/// Files that every program may write.
+pub(crate) const DEVICES: [&str; 6] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// What is granted; all else is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Rights {
+    /// Files are not governed when there are neither.
+    pub(crate) read: Vec<PathBuf>,
+    pub(crate) write: Vec<PathBuf>,
+}
+
+/// How much of a place is granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Grant {
+    Nothing,
+    Read,
+    Write,
+}
+
+/// What Landlock on this system can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Abilities {
+    /// It is there, with all that is needed to govern files (since Linux 6.2).
+    pub(crate) files: bool,
+    /// Signals and abstract sockets stay inside (since Linux 6.12).
+    pub(crate) scopes: bool,
+    /// Sockets that are files stay inside.
+    pub(crate) sockets: bool,
+}
+
+impl Abilities {
+    /// Found out by a thread that restricts itself and ends.
+    pub(crate) fn of_this_system() -> Self {
+        let tried = std::thread::spawn(|| Rights::default().restrict()).join();
+        let abi = match tried {
+            Ok(Ok(LandlockStatus::Available { effective_abi, .. })) => effective_abi,
+            Ok(_) | Err(_) => ABI::Unsupported,
+        };
+        Self { files: abi >= ABI::V3, scopes: abi >= ABI::V6, sockets: abi >= ABI::V9 }
+    }
+}
+
+impl Rights {
+    /// Rights for a view in which nothing is to be seen that may not be read.
+    pub(crate) fn of_a_view(writable: &[PathBuf]) -> Self {
+        Self { read: vec!["/".into()], write: writable.to_vec() }
+    }
+
+    /// Rights for the view that all have: what is nearest above a path holds for it.
+    ///
+    /// # Errors
+    /// A folder that can't be gone through, or is too large for it.
+    pub(crate) fn without_a_view(places: &BTreeMap<PathBuf, Grant>) -> io::Result<Self> {
+        let mut rights = Self::default();
+        let mut places = places.clone();
+        places.insert("/dev".into(), Grant::Nothing);
+        for device in DEVICES {
+            places.insert(device.into(), Grant::Write);
+        }
+        let top = places.get(Path::new("/")).copied().unwrap_or(Grant::Read);
+        rights.grant(&places, Path::new("/"), top)?;
+        Ok(rights)
+    }
+
+    fn grant(&mut self, places: &BTreeMap<PathBuf, Grant>, path: &Path, grant: Grant) -> io::Result<()> {
+        let below: Vec<_> = places.iter().filter(|(place, _)| *place != path && place.starts_with(path)).collect();
+        if below.iter().any(|(_, less)| **less < grant) {
+            return self.grant_below(places, path, grant);
+        }
+        match grant {
+            Grant::Nothing => {}
+            Grant::Read => self.read.push(path.to_owned()),
+            Grant::Write => self.write.push(path.to_owned()),
+        }
+        if self.read.len() + self.write.len() > RULES_MAX {
+            return Err(io::Error::other("there are too many files beside those that are to be hidden"));
+        }
+        // Of those below each other the upper ones see to the others.
+        let mut done: Option<&Path> = None;
+        for (place, grant) in below {
+            if done.is_none_or(|done| !place.starts_with(done)) {
+                self.grant(places, place, *grant)?;
+                done = Some(place);
+            }
+        }
+        Ok(())
+    }
+
+    /// Each entry for itself; nothing can be made in the folder then, and it can't be listed.
+    fn grant_below(&mut self, places: &BTreeMap<PathBuf, Grant>, path: &Path, grant: Grant) -> io::Result<()> {
+        for (count, entry) in fs::read_dir(path)?.enumerate() {
+            let entry = entry?;
+            if count == ENTRIES_MAX {
+                return Err(io::Error::other(format!("{} has too many entries to go through", path.display())));
+            }
+            // What a link leads to has rights of its own.
+            if !entry.file_type()?.is_symlink() {
+                let path = entry.path();
+                self.grant(places, &path, places.get(&path).copied().unwrap_or(grant))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Restricts this thread, and all that it will start, for good.
+    ///
+    /// # Errors
+    /// When the system has no Landlock, or refuses it.
+    pub(crate) fn apply(&self) -> Result<(), RulesetError> {
+        self.restrict().map(drop)
+    }
+
+    fn governs_files(&self) -> bool {
+        !self.read.is_empty() || !self.write.is_empty()
+    }
+
+    fn restrict(&self) -> Result<LandlockStatus, RulesetError> {
+        let mut ruleset = Ruleset::default();
+        if self.governs_files() {
+            ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST))?;
+        }
+        let mut ruleset = ruleset.scope(Scope::from_all(NEWEST))?.create()?;
+        // To open a socket's file for reading is nothing; to connect to it is.
+        let read = AccessFs::from_read(NEWEST);
+        for (paths, access) in [(&self.read, read), (&self.write, AccessFs::from_all(NEWEST))] {
+            for path in paths {
+                // What is gone by now, or isn't ours to open, is not granted.
+                let Ok(file) = PathFd::new(path) else { continue };
+                let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+                ruleset = ruleset.add_rule(PathBeneath::new(file, access as BitFlags<AccessFs>))?;
+            }
+        }
+        Ok(ruleset.restrict_self()?.landlock)
+    }
+}

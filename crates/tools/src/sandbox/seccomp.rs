@@ -1,0 +1,234 @@
+//! Which system calls an agent's commands are refused: those that reach other processes, make
+//! namespaces or mounts, speak to the kernel's innards, or put words into a terminal.
+//!
+//! Refused calls fail as they would on a system without them, so that programs go on; calls of
+//! another architecture (32 bit) end the process. What is not listed is allowed: this is the
+//! second wall, behind namespaces or Landlock, not the first.
+
+use std::collections::BTreeMap;
+
+use nix::libc;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Width, SeccompCmpOp as Is, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, sock_filter,
+};
+
+/// Which sockets can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sockets {
+    /// Those of the internet.
+    pub(crate) network: bool,
+    /// Those of this machine, by which one speaks to its services; a pair of sockets is no
+    /// such, and is always allowed.
+    pub(crate) unix: bool,
+}
+
+/// A compiled filter: an instruction in each number. It travels to the supervisor.
+pub(crate) type Filter = Vec<u64>;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type Made<T> = Result<T, seccompiler::BackendError>;
+
+/// Not in the libraries' lists yet.
+const OPEN_TREE_ATTR: i64 = 467;
+
+const REFUSED: &[i64] = &[
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    // Namespaces, mounts.
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_quotactl,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    // Keys, which are shared by all processes of a user.
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    // The kernel itself.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_syslog,
+    libc::SYS_acct,
+    libc::SYS_reboot,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_vhangup,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_modify_ldt,
+];
+
+/// "There is no such call": programs fall back to others, which can be looked into. The flags
+/// of `clone3` are behind a pointer; what `io_uring` does passes by every filter.
+const ABSENT: &[i64] =
+    &[libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
+
+const NAMESPACES: &[i32] = &[
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWCGROUP,
+];
+
+/// `CLONE_NEWTIME`; in `clone` it is a part of the signal's number.
+const NEW_TIME: i32 = 0x80;
+
+/// Put words into the terminal's input, as if a person had typed them.
+const TERMINAL: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSETD];
+
+/// The filters, to be applied all.
+///
+/// # Errors
+/// When filters for this machine's processor can't be made.
+pub(crate) fn filters(sockets: Sockets) -> Result<Vec<Filter>, String> {
+    let failed = |error: &dyn std::fmt::Display| {
+        format!("system calls can't be filtered on {}: {error}", std::env::consts::ARCH)
+    };
+    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|e| failed(&e))?;
+    let all = [
+        (refused().map_err(|e| failed(&e))?, libc::EPERM),
+        (whole(ABSENT), libc::ENOSYS),
+        (no_socket_but(sockets).map_err(|e| failed(&e))?, libc::EAFNOSUPPORT),
+    ];
+    all.into_iter().map(|(rules, errno)| compile(rules, errno, arch).map_err(|e| failed(&e))).collect()
+}
+
+/// Applies filters to this process and all it will start, for good.
+pub(crate) fn apply(filters: &[Filter]) -> Result<(), seccompiler::Error> {
+    filters.iter().try_for_each(|filter| seccompiler::apply_filter(&unpack(filter)))
+}
+
+fn compile(rules: Rules, errno: i32, arch: TargetArch) -> Made<Filter> {
+    let refuse = SeccompAction::Errno(errno.unsigned_abs());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?;
+    let mut program = no_x32(arch);
+    program.extend(BpfProgram::try_from(filter)?);
+    Ok(pack(&program))
+}
+
+/// The second interface of 64 bit processors has numbers of its own, which no rule would match.
+fn no_x32(arch: TargetArch) -> BpfProgram {
+    const LOAD_NUMBER: u16 = 0x20;
+    const JUMP_IF_AT_LEAST: u16 = 0x35;
+    const RETURN: u16 = 0x06;
+    const X32: u32 = 0x4000_0000;
+    match arch {
+        TargetArch::x86_64 => vec![
+            sock_filter { code: LOAD_NUMBER, jt: 0, jf: 0, k: 0 },
+            sock_filter { code: JUMP_IF_AT_LEAST, jt: 0, jf: 1, k: X32 },
+            sock_filter { code: RETURN, jt: 0, jf: 0, k: libc::SECCOMP_RET_KILL_PROCESS },
+        ],
+        TargetArch::aarch64 | TargetArch::riscv64 => Vec::new(),
+    }
+}
+
+fn whole(calls: &[i64]) -> Rules {
+    calls.iter().map(|&call| (call, Vec::new())).collect()
+}
+
+fn refused() -> Made<Rules> {
+    let mut rules = whole(REFUSED);
+    let flags = |flags: &[i32]| -> Made<Vec<SeccompRule>> {
+        let flags = flags.iter().map(|flag| u64::from(flag.cast_unsigned()));
+        flags.map(|flag| rule([condition(0, Is::MaskedEq(flag), flag)?])).collect()
+    };
+    rules.insert(libc::SYS_clone, flags(NAMESPACES)?);
+    rules.insert(libc::SYS_unshare, flags(&[NAMESPACES, &[NEW_TIME]].concat())?);
+    let terminal: Made<_> = TERMINAL.iter().map(|&call| rule([condition(1, Is::Eq, call)?])).collect();
+    rules.insert(libc::SYS_ioctl, terminal?);
+    // Another process's limits, by which a program of the same user could end the coordinator.
+    let others = [condition(0, Is::Ne, 0)?, SeccompCondition::new(2, Width::Qword, Is::Ne, 0)?];
+    rules.insert(libc::SYS_prlimit64, vec![rule(others)?]);
+    Ok(rules)
+}
+
+fn no_socket_but(sockets: Sockets) -> Made<Rules> {
+    let network: &[i32] = if sockets.network { &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] } else { &[] };
+    let unix: &[i32] = if sockets.unix { &[libc::AF_UNIX] } else { &[] };
+    let allowed = network.iter().chain(unix).map(|family| u64::from(family.cast_unsigned()));
+    let others: Vec<_> = allowed.map(|family| condition(0, Is::Ne, family)).collect::<Made<_>>()?;
+    // No condition is no rule, and then the whole call is refused.
+    let rules = if others.is_empty() { Vec::new() } else { vec![SeccompRule::new(others)?] };
+    Ok(Rules::from([(libc::SYS_socket, rules)]))
+}
+
+/// The kernel looks at the lower half only of these arguments.
+fn condition(argument: u8, is: Is, value: u64) -> Made<SeccompCondition> {
+    SeccompCondition::new(argument, Width::Dword, is, value)
+}
+
+fn rule<const N: usize>(conditions: [SeccompCondition; N]) -> Made<SeccompRule> {
+    SeccompRule::new(conditions.into())
+}
+
+fn pack(program: &[sock_filter]) -> Filter {
+    let word = |i: &sock_filter| {
+        u64::from(i.code) << 48 | u64::from(i.jt) << 40 | u64::from(i.jf) << 32 | u64::from(i.k)
+    };
+    program.iter().map(word).collect()
+}
+
+fn unpack(filter: &[u64]) -> BpfProgram {
+    let instruction = |word: &u64| {
+        let [c1, c0, jt, jf, k3, k2, k1, k0] = word.to_be_bytes();
+        let (code, k) = (u16::from_be_bytes([c1, c0]), u32::from_be_bytes([k3, k2, k1, k0]));
+        sock_filter { code, jt, jf, k }
+    };
+    filter.iter().map(instruction).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_travels_unchanged() {
+        let program = vec![
+            sock_filter { code: 0x35, jt: 1, jf: 255, k: 0x4000_0000 },
+            sock_filter { code: 0xffff, jt: 0, jf: 2, k: u32::MAX },
+        ];
+        assert_eq!(unpack(&pack(&program)), program);
+    }
+
+    #[test]
+    fn filters_can_be_made_for_all_kinds_of_sockets() {
+        for (network, unix) in [(false, false), (false, true), (true, false), (true, true)] {
+            let filters = filters(Sockets { network, unix }).unwrap();
+            assert_eq!(filters.len(), 3);
+            // The kernel takes no longer program.
+            assert!(filters.iter().all(|filter| !filter.is_empty() && filter.len() <= 4096));
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What an agent's commands may write and read: decided here, as lists of paths, from what is
+//! known of its folder and of the repository. It looks only at what is there.
+//!
+//! A commit in a worktree writes objects, the branch (with a lock file beside it, so the folder),
+//! the branch's log, and of git's own folder for the worktree the index, HEAD and what a rebase
+//! or a merge under way has to remember. It doesn't write settings, hooks or info, nor other
+//! branches; and not the two files there that say where the repository and the worktree are.
+
+use std::path::{Path, PathBuf};
+
+use super::layout::Layout;
+use super::worktree::Worktree;
+
+/// What an agent in a worktree sees of git's common folder, besides what it may write there. Git
+/// takes a lock directly in that folder for each ref that it removes, a cherry-pick's own
+/// for one; it can have it where nobody else sees it.
+const SEEN: [&str; 9] =
+    ["HEAD", "config", "config.worktree", "hooks", "info", "packed-refs", "refs", "logs", "shallow"];
+
+/// In git's common folder, what no command may make or change: settings, programs, and what
+/// leads git to other folders, objects or commits.
+pub(super) const OF_COMMON: [&str; 16] = [
+    "config",
+    "config.worktree",
+    "hooks",
+    "info",
+    "modules",
+    "worktrees",
+    "branches",
+    "remotes",
+    "commondir",
+    "gitdir",
+    "shallow",
+    "objects/info",
+    "objects/pack",
+    "refs/replace",
+    "refs/heads/midturn",
+    "logs/refs/heads/midturn",
+];
+
+/// Of that, what nobody else makes or changes while a command runs: what came to be then was made
+/// by the command, and goes.
+pub(super) const SETTINGS: [&str; 10] = [
+    "config",
+    "config.worktree",
+    "hooks",
+    "info",
+    "branches",
+    "remotes",
+    "commondir",
+    "gitdir",
+    "objects/info/alternates",
+    "objects/info/http-alternates",
+];
+
+/// Where objects are taken from: any command that can commit could write it with Landlock alone.
+pub(super) const ALTERNATES: [&str; 2] = ["objects/info/alternates", "objects/info/http-alternates"];
+
+/// The same in git's own folder for one worktree.
+pub(super) const OF_OWN: [&str; 4] = ["config.worktree", "commondir", "gitdir", "locked"];
+
+/// What is kept from commands in a person's folder: keys, passwords, and what was typed.
+const OF_HOME: [&str; 44] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/hub",
+    ".config/op",
+    ".config/doctl",
+    ".config/git/credentials",
+    ".config/containers",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".mozilla",
+    ".thunderbird",
+    ".password-store",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".netrc",
+    ".git-credentials",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".gem/credentials",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    ".pgpass",
+    ".my.cnf",
+    ".terraform.d",
+    ".vault-token",
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".config/github-copilot",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".local/share/fish/fish_history",
+];
+
+/// Where other programs listen, some of which would run a command for whoever asks.
+const OF_SYSTEM: [&str; 12] = [
+    "/run/user",
+    "/run/dbus",
+    "/run/systemd/private",
+    "/run/docker.sock",
+    "/run/docker",
+    "/run/containerd",
+    "/run/podman",
+    "/run/crio",
+    "/run/libvirt",
+    "/run/snapd.socket",
+    "/run/snapd-snap.socket",
+    "/run/secrets",
+];
+
+/// Lists of paths, for a `Confinement`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Paths {
+    pub(super) writable: Vec<PathBuf>,
+    pub(super) read_only: Vec<PathBuf>,
+    pub(super) private: Vec<PathBuf>,
+}
+
+impl Paths {
+    /// For an agent with a worktree of its own.
+    pub(super) fn of_worktree(worktree: &Worktree) -> Self {
+        let Layout { common, .. } = &*worktree.repository.layout;
+        let reference = worktree.reference();
+        let branches = Path::new(&reference).parent().unwrap_or(Path::new("refs/heads/midturn"));
+        let writable = vec![
+            worktree.top.clone(),
+            worktree.own.clone(),
+            common.join("objects"),
+            common.join(branches),
+            common.join("logs").join(&reference),
+        ];
+        let of_own = OF_OWN.iter().map(|name| worktree.own.join(name));
+        let of_objects = ["objects/info", "objects/pack"].into_iter().map(|name| common.join(name));
+        let seen = SEEN.iter().map(|name| common.join(name)).chain([worktree.top.join(".git")]);
+        let read_only = of_own.chain(of_objects).chain(seen).collect();
+        Self { writable, read_only, private: vec![common.clone()] }
+    }
+
+    /// For an agent that works in the project folder.
+    pub(super) fn of_project(folder: &Path, layout: Option<&Layout>) -> Self {
+        let mut paths = Self { writable: vec![folder.to_owned()], ..Self::default() };
+        if let Some(layout) = layout {
+            paths.add_repository(layout);
+        }
+        paths
+    }
+
+    /// For our own git commands, in the project, in the worktrees, and in our scratch folder.
+    pub(super) fn of_ourselves(layout: &Layout, worktrees: &Path) -> Self {
+        let Layout { top, common, own, .. } = layout;
+        // Ours are the branches, and git's own folders for worktrees.
+        let not_ours = |name: &&&str| !name.ends_with("midturn") && **name != "worktrees";
+        let mut read_only: Vec<_> = OF_COMMON.iter().filter(not_ours).map(|name| common.join(name)).collect();
+        read_only.extend(layout.sources.iter().cloned());
+        let writable = vec![common.clone(), own.clone(), top.clone(), worktrees.to_owned()];
+        Self { writable, read_only, ..Self::default() }
+    }
+
+    fn add_repository(&mut self, layout: &Layout) {
+        let Layout { common, own, top, sources, .. } = layout;
+        // Each by itself, so that with mounts none can be renamed and another put in its place.
+        let parts = ["", "objects", "refs", "logs"].into_iter().map(|name| common.join(name));
+        self.writable.extend(parts);
+        self.read_only.extend(OF_COMMON.iter().map(|name| common.join(name)));
+        self.read_only.extend(sources.iter().cloned());
+        if own != common {
+            // The project folder is a worktree itself, or a submodule.
+            self.writable.push(own.clone());
+            self.read_only.extend(OF_OWN.iter().map(|name| own.join(name)).chain([top.join(".git")]));
+        }
+    }
+}
+
+/// What is kept from an agent that works in `folder`: secrets, and the folders of this program.
+pub(super) fn hidden(home: Option<&Path>, ours: &[PathBuf], folder: &Path) -> Vec<PathBuf> {
+    let of_home = home.into_iter().flat_map(|home| OF_HOME.iter().map(|name| home.join(name)));
+    let of_system = OF_SYSTEM.iter().map(PathBuf::from);
+    let others = of_home.chain(of_system).filter(|path| !folder.starts_with(path));
+    let mut hidden: Vec<_> = ours.iter().cloned().chain(others).filter_map(|path| path.canonicalize().ok()).collect();
+    hidden.sort();
+    hidden.dedup();
+    hidden
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(own: &str) -> Layout {
+        Layout {
+            top: "/p".into(),
+            prefix: String::new(),
+            own: own.into(),
+            common: "/p/.git".into(),
+            settings: [].into(),
+            sources: vec!["/p/.husky".into()],
+        }
+    }
+
+    #[test]
+    fn in_the_project_folder_commits_can_be_made_and_settings_cannot() {
+        let paths = Paths::of_project(Path::new("/p/sub"), Some(&layout("/p/.git")));
+        let writable = ["/p/sub", "/p/.git", "/p/.git/objects", "/p/.git/refs", "/p/.git/logs"];
+        assert_eq!(paths.writable, writable.map(PathBuf::from));
+        for path in ["/p/.git/hooks", "/p/.git/config", "/p/.git/info", "/p/.git/worktrees", "/p/.husky"] {
+            assert!(paths.read_only.contains(&path.into()), "{path}");
+        }
+        let linked = Paths::of_project(Path::new("/p"), Some(&layout("/p/.git/worktrees/x")));
+        assert!(linked.read_only.contains(&"/p/.git/worktrees/x/commondir".into()));
+        assert!(linked.read_only.contains(&"/p/.git".into()));
+        let alone = Paths::of_project(Path::new("/p"), None);
+        assert_eq!((alone.writable, alone.read_only), (vec!["/p".into()], vec![]));
+    }
+
+    #[test]
+    fn what_is_hidden_is_there_and_holds_not_the_agents_own_folder() {
+        let home = tempfile::tempdir().unwrap();
+        let path = |name: &str| home.path().canonicalize().unwrap().join(name);
+        for name in [".ssh", ".aws", "state"] {
+            std::fs::create_dir(path(name)).unwrap();
+        }
+        let home = home.path().canonicalize().unwrap();
+        let hidden = |folder: &str| {
+            let mut all = hidden(Some(&home), &[path("state"), path("none")], &path(folder));
+            all.retain(|path| path.starts_with(&home));
+            all
+        };
+        assert_eq!(hidden("work"), [path(".aws"), path(".ssh"), path("state")]);
+        assert_eq!(hidden(".ssh/keys"), [path(".aws"), path("state")]);
+    }
+}

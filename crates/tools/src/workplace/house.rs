@@ -1,0 +1,159 @@
+//! The folders of a session that are ours, below the state folder: for temporary files, for
+//! what was put aside, for our own scratch. And what of a confinement follows from them.
+
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Reach;
+use super::confine::{ALTERNATES, OF_OWN, Paths, SETTINGS, hidden};
+use super::keeper::Keeper;
+use super::layout::Layout;
+use super::worktree::Worktree;
+use crate::confined::{Confined, is_there};
+use crate::process::Supervisor;
+use crate::protect::guard::Guard;
+use crate::protect::{make_file, make_folders};
+use crate::sandbox::Confinement;
+
+/// Our own scratch folder, among those of agents, whose names have no dot.
+const OURS: &str = ".ours";
+
+/// Folders with authority that are often missing: with mounts they can't even be made.
+const STAND_INS: [&str; 4] = [".claude", ".midturn", ".vscode", ".idea"];
+
+/// Variables that say where other programs listen, or keep what only a person should have.
+const PLACES: [&str; 3] = ["XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "KUBECONFIG"];
+
+/// The folders of one session.
+#[derive(Clone, Debug)]
+pub(super) struct House {
+    /// The state folder, as it really is.
+    state: PathBuf,
+    /// The session, as a part of a path.
+    session: String,
+    /// Whether the sandbox gives commands a view of the file system of their own.
+    mounts: bool,
+}
+
+impl House {
+    /// Makes the state folder if need be, for this user only.
+    pub(super) fn new(state: &Path, session: String, mounts: bool) -> io::Result<Self> {
+        private(state)?;
+        Ok(Self { state: state.canonicalize()?, session, mounts })
+    }
+
+    pub(super) fn worktrees(&self) -> PathBuf {
+        self.state.join("worktrees").join(&self.session)
+    }
+
+    fn all_temporary(&self) -> PathBuf {
+        self.state.join("tmp").join(&self.session)
+    }
+
+    /// An agent's folder for temporary files; made before each of its commands.
+    pub(super) fn temporary(&self, agent: &str) -> PathBuf {
+        self.all_temporary().join(agent)
+    }
+
+    /// Our own scratch folder, made.
+    pub(super) fn scratch(&self) -> io::Result<PathBuf> {
+        let folder = self.temporary(OURS);
+        private(&folder)?;
+        Ok(folder)
+    }
+
+    /// Removes what is temporary. What can't be removed, because it was made so, is left: the
+    /// next one tries again.
+    pub(super) fn clean(&self) {
+        let _ = std::fs::remove_dir_all(self.all_temporary());
+    }
+
+    /// What our own git commands are kept to.
+    pub(super) fn keeper(
+        &self,
+        layout: &Layout,
+        supervisor: &Arc<Supervisor>,
+        reach: &Reach,
+    ) -> io::Result<Keeper> {
+        let Paths { writable, mut read_only, private } = Paths::of_ourselves(layout, &self.worktrees());
+        read_only.retain(|path| self.mounts && is_there(path));
+        let hidden = hidden(home().as_deref(), &reach.hidden, &layout.top);
+        let confinement = Confinement { writable, read_only, hidden, private, temporary: self.scratch()? };
+        Ok(Keeper { supervisor: supervisor.clone(), confinement: Arc::new(confinement) })
+    }
+
+    /// What an agent in a worktree of its own is confined to.
+    pub(super) fn in_worktree(&self, agent: &str, worktree: &Worktree, reach: &Reach) -> io::Result<Confined> {
+        let common = &worktree.repository.layout.common;
+        // What is to be writable, or the other way round, has to be there.
+        let reference = worktree.reference();
+        let branches = Path::new(&reference).parent().unwrap_or(Path::new("refs/heads"));
+        make_folders(common, branches)?;
+        make_file(common, &Path::new("logs").join(&reference))?;
+        make_file(&worktree.own, Path::new("config.worktree"))?;
+        let guard = Guard::new(self.aside(agent), self.mounts)
+            .authorities(&worktree.top)?
+            .links(&worktree.own)?
+            .names(common, &ALTERNATES)?
+            .keeps(&worktree.own, "commondir", "../..\n")?
+            .keeps(&worktree.own, "gitdir", worktree.link_back())?
+            .keeps(&worktree.own, "config.worktree", "")?
+            .keeps(&worktree.top, ".git", worktree.link())?;
+        Ok(self.confined(agent, Paths::of_worktree(worktree), &worktree.top, guard, reach))
+    }
+
+    /// What an agent in the project folder is confined to.
+    pub(super) fn in_project(
+        &self,
+        agent: &str,
+        folder: &Path,
+        layout: Option<&Layout>,
+        reach: &Reach,
+    ) -> io::Result<Confined> {
+        let mut guard = Guard::new(self.aside(agent), self.mounts).authorities(folder)?;
+        if let Some(layout) = layout {
+            for folder in ["hooks", "info", "worktrees", "refs/heads/midturn", "logs/refs/heads/midturn"] {
+                make_folders(&layout.common, Path::new(folder))?;
+            }
+            guard = guard.names(&layout.common, &SETTINGS)?;
+            if layout.own != layout.common {
+                guard = guard.names(&layout.own, &OF_OWN)?;
+            }
+        }
+        Ok(self.confined(agent, Paths::of_project(folder, layout), folder, guard, reach))
+    }
+
+    fn confined(&self, agent: &str, paths: Paths, folder: &Path, guard: Guard, reach: &Reach) -> Confined {
+        let Paths { mut writable, mut read_only, private } = paths;
+        // Where Landlock keeps a part of a folder, nothing can be made in the folder: the guard
+        // gives back what was changed.
+        read_only.retain(|_| self.mounts);
+        let stand_ins = STAND_INS.iter().filter(|_| self.mounts).map(|name| folder.join(name)).collect();
+        writable.extend(reach.writable.iter().cloned());
+        let (hidden, temporary) = (self.hidden(folder, reach), self.temporary(agent));
+        let confinement = Confinement { writable, read_only, hidden, private, temporary };
+        Confined { confinement, stand_ins, guard }
+    }
+
+    fn hidden(&self, folder: &Path, reach: &Reach) -> Vec<PathBuf> {
+        let places = PLACES.iter().filter_map(std::env::var_os).map(PathBuf::from);
+        let places = places.filter(|path| path.is_absolute() && !folder.starts_with(path));
+        let ours: Vec<_> = places.chain(reach.hidden.iter().cloned()).chain([self.state.clone()]).collect();
+        hidden(home().as_deref(), &ours, folder)
+    }
+
+    fn aside(&self, agent: &str) -> PathBuf {
+        self.state.join("aside").join(&self.session).join(agent)
+    }
+}
+
+fn home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
+/// Makes a folder for this user only, if it isn't there.
+fn private(folder: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}

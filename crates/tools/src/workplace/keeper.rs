@@ -1,0 +1,92 @@
+//! Our own git commands in a sandbox. Git follows some links that it finds in its own folders
+//! (an index, a log), and an agent can write in some of them: what such a command writes is
+//! kept to the repository, its worktrees and a folder for temporary files that is ours.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+
+use crate::process::{Cause, Command, RunError, Status, Supervisor};
+use crate::protect::head_of;
+use crate::sandbox::Confinement;
+
+/// A supervisor hands on both outputs as one: what git complains of goes to a file.
+const SCRIPT: &str = "exec 2>\"$0\" \"$@\"";
+
+/// Runs git in a sandbox.
+#[derive(Clone, Debug)]
+pub(super) struct Keeper {
+    pub(super) supervisor: Arc<Supervisor>,
+    pub(super) confinement: Arc<Confinement>,
+}
+
+/// How a kept command ended, and what it said.
+pub(super) struct Kept {
+    pub(super) status: Status,
+    pub(super) answer: Vec<u8>,
+    pub(super) complaint: Vec<u8>,
+}
+
+impl Keeper {
+    /// A folder of ours that these commands can write in.
+    pub(super) fn temporary(&self) -> &Path {
+        &self.confinement.temporary
+    }
+
+    /// Runs git. One byte more than the bound is taken of the answer. `None`: it took too long.
+    pub(super) async fn run(
+        &self,
+        folder: &Path,
+        environment: Vec<(OsString, OsString)>,
+        words: &[&str],
+        (answer_max, complaint_max, patience): (u64, u64, Duration),
+    ) -> io::Result<Option<Kept>> {
+        let complaints = self.complaints();
+        let script = ["sh", "-c", SCRIPT].into_iter().map(OsString::from);
+        let git = ["git"].iter().chain(words).map(OsString::from);
+        let command = Command {
+            words: script.chain([complaints.clone().into_os_string()]).chain(git).collect(),
+            folder: folder.to_owned(),
+            environment: environment.into(),
+            timeout: patience,
+            confinement: Some(self.confinement.clone()),
+        };
+        let enough = CancellationToken::new();
+        let room = usize::try_from(answer_max + 1).unwrap_or(usize::MAX);
+        let mut answer = Vec::new();
+        let mut take = |bytes: &[u8]| {
+            answer.extend_from_slice(&bytes[..bytes.len().min(room - answer.len())]);
+            if answer.len() == room {
+                enough.cancel();
+            }
+        };
+        let ended = self.supervisor.run(&command, &enough, &mut take).await;
+        let complaint = spawn_blocking(move || taken(&complaints, complaint_max)).await.map_err(io::Error::other)?;
+        match ended {
+            Ok(ended) if ended.cause == Cause::TimedOut => Ok(None),
+            Ok(ended) => Ok(Some(Kept { status: ended.status, answer, complaint: complaint? })),
+            Err(RunError::NotExecuted(error)) => Err(error),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    fn complaints(&self) -> PathBuf {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        self.temporary().join(format!("complaints-{}", NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+}
+
+/// Reads a file and removes it. There is none when the command was not started.
+fn taken(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    match head_of(path, max) {
+        Ok(bytes) => std::fs::remove_file(path).map(|()| bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}

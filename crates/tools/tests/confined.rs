@@ -1,0 +1,265 @@
+//! What agents' commands may touch, and what they planted (issue 4, item 2): in each kind of
+//! sandbox that the machine offers.
+#![allow(clippy::unwrap_used, reason = "this is all test code")]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use midturn_core::engine::ports::{Merge, Output, Toolbox, Workplace as _};
+use midturn_tools::sandbox::{Sandbox, Tier, Wanted};
+use midturn_tools::workplace::GitWorkplace;
+use serde_json::json;
+use support::project::{Project, git, run};
+use support::{call, name, supervisor};
+
+/// The sandboxes that can be had on this machine, each of which has to do.
+async fn sandboxes() -> Vec<Sandbox> {
+    let mut all = Vec::new();
+    for tier in [Tier::Bubblewrap, Tier::Landlock] {
+        let wanted = Wanted { tier: Some(tier), ..Wanted::default() };
+        all.extend(Sandbox::probe(&wanted, Path::new(env!("CARGO_BIN_EXE_midturn-supervise"))).await);
+    }
+    assert!(!all.is_empty(), "no sandbox works here");
+    all
+}
+
+/// A project whose state is not below `/tmp`, which is the agents' own.
+struct Place {
+    project: Project,
+    outside: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let project = Project::new();
+        project.git(&["config", "user.name", "p"]);
+        project.git(&["config", "user.email", "p@example.invalid"]);
+        Self { project, outside: tempfile::tempdir_in("/var/tmp").unwrap() }
+    }
+
+    fn workplace(&self, sandbox: &Sandbox) -> GitWorkplace {
+        self.project.workplace().supervisor(supervisor()).sandbox(sandbox.clone())
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.project.folder.path().canonicalize().unwrap().join(path)
+    }
+
+    /// A program that says when it was run.
+    fn program(&self) -> PathBuf {
+        let program = self.outside.path().join("program");
+        let script = format!("#!/bin/sh\necho ran \"$0\" \"$@\" >> {}\ncat\n", self.witness().display());
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        program
+    }
+
+    fn witness(&self) -> PathBuf {
+        self.outside.path().join("ran")
+    }
+}
+
+async fn bash(workplace: &GitWorkplace, agent: &str, command: &str) -> Output {
+    let toolbox: Arc<dyn Toolbox> = workplace.open(&name(agent)).await.unwrap();
+    call(&toolbox, "bash", json!({"command": command})).await
+}
+
+#[tokio::test]
+async fn in_a_worktree_an_agent_can_do_what_commits_need() {
+    let rows = [
+        "echo 1 > one.txt; git add one.txt; git commit -q -m one",
+        "git commit -q --amend -m two",
+        "echo 2 > two.txt; git add .; git commit -q -m three; git reset -q --soft HEAD~1; git commit -q -m four",
+        "git rebase -q -f HEAD~1",
+        "git switch -q --detach; echo 3 > three.txt; git add .; git commit -q -m d; git switch -q -",
+        "echo 4 > a.txt; git commit -q -a -m four; \
+         git checkout -q --detach HEAD~1; echo 5 > a.txt; git commit -q -a -m five; ! git cherry-pick midturn/s1/w; \
+         git cherry-pick --abort; ! git merge -q midturn/s1/w; git merge --abort; ! git rebase -q midturn/s1/w; \
+         git rebase --abort; git switch -q midturn/s1/w; git revert --no-edit HEAD; git reset -q --hard HEAD~2",
+        "git log --oneline main; git diff main; git status --short; git show HEAD; git reflog",
+        "mkdir deep; echo x > deep/x; mv deep other; rm -r other",
+        "echo x > \"$TMPDIR/x\"; test \"$(cat \"$TMPDIR/x\")\" = x; echo y > /tmp/y || ! mountpoint -q /tmp",
+        "git init -q inner; cd inner; echo x > x; git add x; git commit -q -m inner; rm -rf ../inner",
+    ];
+    for sandbox in sandboxes().await {
+        let place = Place::new();
+        let workplace = place.workplace(&sandbox);
+        for command in rows {
+            let output = bash(&workplace, "w", &format!("set -e; {command}")).await;
+            assert!(!output.is_error, "{}: {command}: {}", sandbox.in_force(), output.text);
+        }
+        bash(&workplace, "w", "echo left > left.txt").await;
+        let changes = workplace.run_ended(&name("w"), 1).await.unwrap();
+        assert_eq!(changes.notes, Vec::<String>::new(), "{}", sandbox.in_force());
+        assert_eq!(changes.files, ["left.txt", "one.txt", "two.txt"]);
+        assert_eq!(place.project.git(&["show", "midturn/s1/w:left.txt"]), "left");
+        let Merge::Merged(_) = workplace.merge(&name("w")).await.unwrap() else { panic!("not merged") };
+        assert_eq!(place.project.git(&["status", "--porcelain"]), "");
+        place.project.git(&["fsck", "--strict"]);
+    }
+}
+
+#[tokio::test]
+async fn in_the_project_folder_an_agent_can_commit() {
+    for sandbox in sandboxes().await {
+        let place = Place::new();
+        let workplace = place.workplace(&sandbox);
+        let command = "set -e; echo 1 > one.txt; git add one.txt; git commit -q -m one; git switch -q -c side; \
+                       echo 2 > two.txt; git add .; git commit -q -m two; git switch -q main; git merge -q side; \
+                       echo 3 >> one.txt; git stash -q; git stash pop -q; git tag t; git branch -D side";
+        let output = bash(&workplace, "lead", command).await;
+        assert!(!output.is_error, "{}: {}", sandbox.in_force(), output.text);
+        assert_eq!(place.project.git(&["log", "--format=%s"]), "two\none\nc");
+        let output = bash(&workplace, "lead", "git commit -qam three && cat one.txt").await;
+        assert!(output.text.starts_with("1\n3\n"), "{}: {}", sandbox.in_force(), output.text);
+    }
+}
+
+/// Who tries it, what, and the file that must not be there or must be as it was.
+const OUTSIDE: [(&str, &str, &str); 24] = [
+    ("w", "echo x > $P/.git/hooks/post-checkout", ".git/hooks/post-checkout"),
+    ("w", "git config core.fsmonitor x", ".git/config"),
+    ("w", "echo x >> $P/.git/info/attributes", ".git/info/attributes"),
+    ("w", "echo $OUT > $P/.git/objects/info/alternates", ".git/objects/info/alternates"),
+    ("w", "git update-ref refs/heads/main HEAD~0; git branch other", ".git/refs/heads/other"),
+    ("w", "echo x > $P/.git/commondir", ".git/commondir"),
+    ("w", "echo x > $P/a.txt", "a.txt"),
+    ("w", "echo x > $P/new.txt", "new.txt"),
+    ("w", "echo x > $OUT/new.txt", ""),
+    ("w", "ln -s $OUT link; echo x > link/new.txt", ""),
+    ("w", "rm -f $P/.git/logs/refs/heads/midturn/s1/w; ln -s $OUT/new $P/.git/logs/refs/heads/midturn/s1/w; true", ""),
+    ("lead", "echo x > .git/hooks/post-checkout", ".git/hooks/post-checkout"),
+    ("lead", "mv .git/hooks .git/h; mkdir .git/hooks; echo x > .git/hooks/pre-commit", ".git/hooks/pre-commit"),
+    ("lead", "git config core.fsmonitor x", ".git/config"),
+    ("lead", "echo '[core]' > .git/x; mv .git/x .git/config", ".git/config"),
+    ("lead", "echo x > .git/commondir", ".git/commondir"),
+    ("lead", "echo x > .git/config.worktree", ".git/config.worktree"),
+    ("lead", "mkdir -p .claude/agents; echo x > .claude/agents/a.md", ".claude/agents/a.md"),
+    ("lead", "echo x > midturn.toml", "midturn.toml"),
+    ("lead", "mkdir -p sub; echo x > sub/midturn.toml", "sub/midturn.toml"),
+    ("lead", "mkdir -p .vscode; echo x > .vscode/tasks.json", ".vscode/tasks.json"),
+    ("lead", "ln -s $OUT/x .mcp.json", ".mcp.json"),
+    ("lead", "echo x > known/midturn.toml", "known/midturn.toml"),
+    ("lead", "rm -rf known; mkdir known; echo x > known/midturn.toml", "known/midturn.toml"),
+];
+
+#[tokio::test]
+async fn nothing_outside_is_written_and_nothing_with_authority_is_planted() {
+    for sandbox in sandboxes().await {
+        let place = Place::new();
+        place.project.write("known/midturn.toml", "known\n");
+        place.project.commit();
+        let workplace = place.workplace(&sandbox);
+        run(&workplace, "w", "true").await;
+        run(&workplace, "lead", "true").await;
+        let before = std::fs::read_dir(place.outside.path()).unwrap().count();
+        for (agent, command, file) in OUTSIDE {
+            let path = place.path(file);
+            let was = std::fs::read(&path).ok();
+            let words = command
+                .replace("$P", place.path("").to_str().unwrap())
+                .replace("$OUT", place.outside.path().to_str().unwrap());
+            let output = bash(&workplace, agent, &words).await;
+            let is_now = path.symlink_metadata().is_ok().then(|| std::fs::read(&path).ok()).flatten();
+            let says = format!("{}: {agent}: {command}: {}", sandbox.in_force(), output.text);
+            assert_eq!(is_now, was, "{says}");
+            assert!(file.is_empty() || was.is_some() || path.symlink_metadata().is_err(), "{says}");
+            assert_eq!(std::fs::read_dir(place.outside.path()).unwrap().count(), before, "{says}");
+        }
+        assert_eq!(place.project.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "main");
+        place.project.git(&["fsck", "--strict"]);
+    }
+}
+
+/// What an agent does to its worktree before its run ends; none of it may make our git run a
+/// program, or lead it out.
+const PLANTED: [&str; 13] = [
+    "rm -f .git; mkdir -p .git/hooks; echo 'ref: refs/heads/x' > .git/HEAD; mkdir .git/objects .git/refs; printf '[core]\\nfsmonitor = $X\\n' > .git/config",
+    "echo \"gitdir: $PWD/fake\" > .git; git init -q --bare fake; git -C fake config core.fsmonitor $X",
+    "git init -q --bare fake; git -C fake config core.fsmonitor $X; echo $PWD/fake > $OWN/commondir",
+    "git init -q --bare fake; rm $OWN/commondir; ln -s $PWD/fake/HEAD $OWN/commondir",
+    "printf '[core]\\nfsmonitor = $X\\n[filter \"e\"]\\nclean = $X\\n' > $OWN/config.worktree; echo '* filter=e' > .gitattributes",
+    "echo '* filter=known diff=known merge=known' > .gitattributes; echo x > y.txt",
+    "git init -q inner; cd inner; echo x > x; git add x; git commit -q -m i; cd ..; git add inner; git commit -q -m i; cd inner; \
+     git config filter.e.clean $X; git config core.fsmonitor $X; echo '* filter=e' > .gitattributes; touch -d 2020-01-01 x",
+    "rm -f $OWN/index; ln -s $OUT/index $OWN/index",
+    "rm -f $OWN/logs/HEAD; ln -s $OUT/log $OWN/logs/HEAD",
+    "mv $OWN/logs $OWN/l; ln -s $OUT $OWN/logs",
+    "ln -s $OUT/message $OWN/COMMIT_EDITMSG; ln -s $OUT/head $OWN/ORIG_HEAD",
+    "ln -s $OUT/index .midturn-index; git switch -q --detach",
+    "mkfifo $OWN/MERGE_MSG $OWN/pipe; ln -s $OUT/lock $OWN/index.lock",
+];
+
+#[tokio::test]
+async fn our_own_git_runs_nothing_that_was_planted_and_is_led_nowhere() {
+    for sandbox in sandboxes().await {
+        for command in PLANTED {
+            let place = Place::new();
+            let program = place.program();
+            for key in ["filter.known.clean", "filter.known.smudge", "diff.known.textconv", "merge.known.driver"] {
+                place.project.git(&["config", key, program.to_str().unwrap()]);
+            }
+            let workplace = place.workplace(&sandbox);
+            let folder = run(&workplace, "w", "true").await;
+            let own = git(&folder, &["rev-parse", "--absolute-git-dir"]);
+            let words = command
+                .replace("$OWN", &own)
+                .replace("$OUT", place.outside.path().to_str().unwrap())
+                .replace("$X", program.to_str().unwrap());
+            let output = bash(&workplace, "w", &format!("echo new > new.txt; {words}")).await;
+            // What the agent's own git ran, it ran in the sandbox, where it can't say so.
+            let claim = format!("{}: {command}: {}", sandbox.in_force(), output.text);
+            let changes = workplace.run_ended(&name("w"), 1).await.unwrap();
+            workplace.diff(&name("w")).await.unwrap();
+            workplace.merge(&name("w")).await.unwrap();
+            assert!(changes.files.contains(&"new.txt".to_owned()), "{claim}: {changes:?}");
+            assert_eq!(place.project.git(&["show", "midturn/s1/w:new.txt"]), "new", "{claim}");
+            assert!(!place.witness().exists(), "{claim}");
+            assert_eq!(std::fs::read_dir(place.outside.path()).unwrap().count(), 1, "{claim}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_branch_that_changes_what_is_obeyed_is_merged_by_a_person_only() {
+    for sandbox in sandboxes().await {
+        let place = Place::new();
+        let workplace = place.workplace(&sandbox);
+        // Never a file of the worktree, so there is nothing to put aside.
+        let command = "blob=$(echo evil | git hash-object -w --stdin); \
+                       git update-index --add --cacheinfo 100644,$blob,.claude/agents/evil.md; git commit -q -m e; \
+                       git update-index --skip-worktree .claude/agents/evil.md";
+        bash(&workplace, "w", command).await;
+        let merged = workplace.merge(&name("w")).await.unwrap();
+        let Merge::Refused(why) = merged else { panic!("{merged:?}") };
+        assert!(why.contains("(.claude/agents/evil.md)") && why.contains("git merge midturn/s1/w"), "{why}");
+        assert!(!place.path(".claude").exists());
+    }
+}
+
+#[tokio::test]
+async fn secrets_and_other_agents_are_out_of_sight() {
+    for sandbox in sandboxes().await {
+        let place = Place::new();
+        let state = place.project.state.path().canonicalize().unwrap();
+        std::fs::write(state.join("token"), "canary\n").unwrap();
+        let workplace = place.workplace(&sandbox);
+        let other = run(&workplace, "other", "echo canary > o.txt; echo canary > \"$TMPDIR/t\"").await;
+        let reads = [
+            format!("cat {}/token", state.display()),
+            format!("cat {}/o.txt", other.display()),
+            format!("cat {}/tmp/s1/other/t", state.display()),
+            format!("grep -r canary {}", state.display()),
+            "env; cat /proc/$PPID/environ".to_owned(),
+        ];
+        for agent in ["w", "lead"] {
+            for command in &reads {
+                let output = bash(&workplace, agent, command).await;
+                assert!(!output.text.contains("canary"), "{}: {agent}: {command}: {}", sandbox.in_force(), output.text);
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The corpus of hostile programs: each is run by an agent of the real daemon, in every tier that
+//! the machine offers, and afterwards the harness looks at the world instead of believing the
+//! program. Outside writes 0, survivors 0, secrets found 0, the daemon's growth under 32 MiB, and
+//! the interface answers meanwhile.
+//!
+//! `MIDTURN_HOSTILE_TIERS=bubblewrap,landlock` makes it a failure when one of them is not there;
+//! `MIDTURN_HOSTILE_ONLY=name,…` runs these programs only; `MIDTURN_HOSTILE_SHOW=1` shows what
+//! they say. Every program is bounded well above our limits (programs/common.py), so that a test
+//! that fails doesn't take the machine down.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test program; what goes wrong in it is to be seen"
+)]
+
+mod api;
+mod canary;
+mod case;
+mod corpus;
+mod daemon;
+mod disk;
+mod doors;
+mod links;
+mod model;
+mod play;
+mod snapshot;
+mod tree;
+mod watch;
+mod world;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::process::geteuid;
+
+use case::Case;
+use corpus::{corpus, seen};
+use daemon::Tier;
+use play::{Outcome, play};
+use world::NOBODY;
+
+/// Orphans come to this process, and a bomb takes the machine: one round at a time.
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    tree::adopt_orphans();
+    one
+}
+
+fn on_a_runtime<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(work)
+}
+
+fn wanted_tiers() -> Vec<String> {
+    let named = std::env::var("MIDTURN_HOSTILE_TIERS").unwrap_or_default();
+    named.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+fn cases() -> Vec<Case> {
+    let only = std::env::var("MIDTURN_HOSTILE_ONLY").unwrap_or_default();
+    let only: Vec<&str> = only.split(',').filter(|word| !word.is_empty()).collect();
+    corpus().into_iter().filter(|case| only.is_empty() || only.contains(&case.name)).collect()
+}
+
+/// Plays all programs in a tier; what is found fails the test.
+fn nothing_gets_out(tier: Tier, user: Option<u32>) {
+    let _one = one_at_a_time();
+    if user.is_some() && !geteuid().is_root() {
+        println!("skipped: only root can start a daemon as another user");
+        return;
+    }
+    match on_a_runtime(play(tier, user, &cases())).unwrap() {
+        Outcome::Played(found) => assert!(found.is_empty(), "{} findings:\n{}", found.len(), found.join("\n")),
+        Outcome::NotOffered(said) => {
+            let for_want_of_it = said.contains("no sandbox") && tier != Tier::None;
+            assert!(for_want_of_it, "the daemon does not start:\n{said}");
+            let wanted = wanted_tiers().iter().any(|word| word == tier.word());
+            assert!(!wanted, "{} is wanted and not offered:\n{said}", tier.word());
+            println!("skipped: {} is not offered here: {said}", tier.word());
+        }
+    }
+}
+
+#[test]
+fn nothing_gets_out_of_bubblewrap() {
+    nothing_gets_out(Tier::Bubblewrap, None);
+}
+
+#[test]
+fn nothing_gets_out_of_landlock() {
+    nothing_gets_out(Tier::Landlock, None);
+}
+
+#[test]
+fn nothing_of_an_ordinary_user_gets_out_of_bubblewrap() {
+    nothing_gets_out(Tier::Bubblewrap, Some(NOBODY));
+}
+
+#[test]
+fn nothing_of_an_ordinary_user_gets_out_of_landlock() {
+    nothing_gets_out(Tier::Landlock, Some(NOBODY));
+}
+
+#[test]
+fn what_needs_no_sandbox_holds_without_one() {
+    nothing_gets_out(Tier::None, None);
+}
+
+#[test]
+fn what_gets_out_is_seen() {
+    let _one = one_at_a_time();
+    let Outcome::Played(found) = on_a_runtime(play(Tier::None, None, &seen())).unwrap() else {
+        panic!("a daemon without a sandbox starts");
+    };
+    let found = found.join("\n");
+    for expected in ["outside/canary.txt is gone", "outside/hostile-", "~/.ssh/id_ed25519 is in the output", "the neighbour's word"] {
+        assert!(found.contains(expected), "{expected} is not among:\n{found}");
+    }
+}
+
+#[test]
+fn a_link_that_comes_and_goes_leads_no_tool_out() {
+    let _one = one_at_a_time();
+    on_a_runtime(links::flipped()).unwrap();
+}
+
+#[test]
+fn a_full_disk_leaves_a_daemon_that_answers_and_ends() {
+    let _one = one_at_a_time();
+    on_a_runtime(disk::filled()).unwrap();
+}

@@ -1,0 +1,431 @@
+//! One round: a daemon in a tier, all programs of the corpus one after the other, and after each
+//! a look at the world.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use crate::canary::contains;
+use crate::case::{Bare, Case, Expect, Who, evidence};
+use crate::daemon::{Daemon, Interface, Settings, Tier};
+use crate::doors::{Doors, own_address};
+use crate::model::{Model, STEPS};
+use crate::snapshot::{OF_THE_MACHINE, Snapshot, take_marked};
+use crate::tree::{Process, bearing, below_us, memory, peak, survivors};
+use crate::watch::{Ended, Watch};
+use crate::world::World;
+
+/// How long a program's agent may take, its git included.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// How long what was ended may take to be gone.
+const GONE: Duration = Duration::from_secs(5);
+/// How many light programs run beside each other.
+const BESIDE: usize = 6;
+/// How much more memory the daemon may take, in bytes.
+const GROWTH: u64 = 32 << 20;
+/// How often the interface is asked while a greedy program runs.
+const PACE: Duration = Duration::from_millis(100);
+
+/// Whether the tier is there.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// What was found.
+    Played(Vec<String>),
+    /// The daemon says that the machine doesn't offer it.
+    NotOffered(String),
+}
+
+/// A round.
+pub(crate) struct Round {
+    world: World,
+    tier: Tier,
+    daemon: Daemon,
+    interface: Interface,
+    session: String,
+    watch: Watch,
+    doors: Doors,
+    before: Snapshot,
+    /// Who lived before the first program: the daemon, and a neighbour at work.
+    known: Vec<Process>,
+    bearing: Vec<String>,
+    breaches: Vec<String>,
+    _model: Model,
+}
+
+/// Plays these programs in a tier.
+pub(crate) async fn play(tier: Tier, user: Option<u32>, cases: &[Case]) -> Result<Outcome> {
+    let world = World::new(user)?;
+    let model = Model::start(world.canaries.clone()).await?;
+    let mut daemon = Daemon::start(&world, &Settings { tier, model: model.port, through: None })?;
+    let Some(interface) = daemon.ready().await else {
+        let said = daemon.terminate().await?.unwrap_or_default().join("\n");
+        return Ok(Outcome::NotOffered(said));
+    };
+    let mut round = Round::begin(world, tier, daemon, interface, model).await?;
+    println!("{}", round.tells());
+    let (alone, light): (Vec<&Case>, Vec<&Case>) =
+        cases.iter().filter(|case| is_played(tier, case)).partition(|case| case.alone || case.who == Who::Lead);
+    let alone = alone.iter().map(std::slice::from_ref);
+    for cases in light.chunks(BESIDE).chain(alone) {
+        // What was found before it went wrong is told all the same.
+        if let Err(error) = round.batch(cases).await {
+            round.breaches.push(format!("the round is over: {error:#}"));
+            return Ok(Outcome::Played(round.breaches));
+        }
+    }
+    round.end(cases).await.map(Outcome::Played)
+}
+
+impl Round {
+    async fn begin(world: World, tier: Tier, daemon: Daemon, interface: Interface, model: Model) -> Result<Self> {
+        world.canaries.lock().unwrap().add("the interface's token", &interface.api.token);
+        let doors = Doors::open(&world)?;
+        let begun = interface.api.post("/sessions", &json!({"task": format!("{STEPS}[]")})).await?;
+        let session = begun["session"].as_str().context("a session has an id")?.to_owned();
+        let watch = Watch::start(interface.api.clone(), session.clone(), world.canaries.clone());
+        watch.run_after("lead", 0, PATIENCE).await?;
+        let mut round = Self {
+            before: Snapshot::default(),
+            known: Vec::new(),
+            bearing: bearing(interface.pid),
+            breaches: Vec::new(),
+            world,
+            tier,
+            daemon,
+            interface,
+            session,
+            watch,
+            doors,
+            _model: model,
+        };
+        let neighbour = round.neighbour().await?;
+        round.write_targets(&neighbour, model_port(&round))?;
+        round.before = round.world.snapshot(true);
+        round.known = below_us();
+        Ok(round)
+    }
+
+    /// Another agent, with a secret in its worktree and in the environment of its command.
+    async fn neighbour(&mut self) -> Result<Vec<i32>> {
+        self.spawn("neighbour", &json!([[{"id": "neighbour-first", "name": "bash", "input": {"command": "true"}}]])).await?;
+        self.watch.run_after("neighbour", 0, PATIENCE).await?;
+        let worktree = self.world.worktree("neighbour");
+        let worktree = worktree.with_context(|| format!("no worktree: {:?}", self.watch.calls("neighbour")))?;
+        let word = self.world.canaries.lock().unwrap().plant("the neighbour's word", &self.world.mark);
+        fs::write(worktree.join("word.txt"), &word)?;
+        let command = format!("exec bash {}/neighbour.sh", self.world.path("programs").display());
+        let turns = json!([[{"id": "neighbour-0", "name": "bash", "input": {"command": command, "timeout": 600}}]]);
+        let text = format!("{STEPS}{turns}");
+        self.post("/agents/neighbour/messages", json!({"text": text})).await?;
+        self.watch.begun("neighbour-0", PATIENCE).await?;
+        let mut tried = 0;
+        let mut clock = tokio::time::interval(Duration::from_millis(20));
+        loop {
+            clock.tick().await;
+            let sleeps = below_us().into_iter().filter(|process| process.what.starts_with("sleep 300"));
+            let sleeps: Vec<i32> = sleeps.map(|process| process.pid).collect();
+            tried += 1;
+            if !sleeps.is_empty() {
+                return Ok(sleeps);
+            }
+            if tried > 500 {
+                bail!("the neighbour doesn't work: {:?}", self.watch.calls("neighbour"));
+            }
+        }
+    }
+
+    /// What the programs are told to go for.
+    fn write_targets(&self, neighbour: &[i32], model: u16) -> Result<()> {
+        use std::os::unix::fs::MetadataExt;
+        let path = |below: &str| self.world.path(below);
+        let near = self.world.worktree("neighbour").context("the neighbour has a worktree")?;
+        let state = self.world.state().context("the daemon has a state folder")?;
+        let mut folders = vec![path("home"), path("home/.ssh"), path("outside"), near.clone(), state.clone(), path("run")];
+        folders.extend(near.parent().map(Into::into));
+        folders.extend([path("main"), path("main/.git"), path("main/.git/hooks")]);
+        folders.extend(OF_THE_MACHINE.map(Into::into));
+        let homes = ["home/.ssh/id_ed25519", "home/.aws/credentials", "home/.netrc", "home/.git-credentials"];
+        let homes = homes.into_iter().chain(["home/.config/gh/hosts.yml", "home/.docker/config.json", "home/.kube/config"]);
+        let homes = homes.chain(["home/.npmrc", "home/.pypirc", "home/.cargo/credentials.toml", "home/.gnupg/private-keys-v1.d/key"]);
+        let mut secrets: Vec<_> = homes.map(path).collect();
+        secrets.extend([self.interface.path.clone(), near.join("word.txt"), state.join("store.db"), state.join("store.db-wal")]);
+        let inodes = secrets.iter().filter_map(|path| Some(path.metadata().ok()?.ino()));
+        let tempting = ["home/.bashrc", "home/.ssh/authorized_keys", "outside/canary.txt", "main/README", "main/.git/config", "main/.git/HEAD"];
+        let mut files: Vec<_> = tempting.into_iter().map(path).collect();
+        files.extend([near.join("README"), near.with_extension("json"), state.join("store.db")]);
+        let targets = json!({
+            "mark": self.world.mark, "daemon": self.interface.pid, "others": neighbour, "outside": path("outside"),
+            "evidence": evidence(&self.world), "folders": folders, "files": files, "inodes": inodes.collect::<Vec<_>>(),
+            "secrets": secrets, "hidden": [path("home"), state.clone()], "covered": [path("home/.ssh"), path("home/.aws"), state, near],
+            "tcp": [self.doors.tcp_port()?, model, self.interface.tcp], "udp": [self.doors.udp_port()?],
+            "addresses": own_address(), "sockets": [self.interface.api.socket, self.doors.stream_path()],
+            "datagrams": [self.doors.datagram_path()], "abstract": self.doors.name, "key": key(&self.world.mark),
+            "setuid": [path("setuid/id")],
+        });
+        fs::write(path("programs/targets.json"), cleaned(targets).to_string())?;
+        Ok(())
+    }
+
+    fn tells(&self) -> String {
+        let said = self.daemon.said();
+        let told = said.iter().find(|line| line.contains("sandbox")).cloned().unwrap_or_default();
+        format!("{} as {}: {told}", self.tier.word(), self.world.user.map_or("this user", |_| "an ordinary user"))
+    }
+
+    /// Whether limits hold for a whole tree here: the daemon says so.
+    fn limits_hold_for_trees(&self) -> bool {
+        self.daemon.said().iter().any(|line| line.contains("sandbox") && line.contains("cgroup"))
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Result<Value> {
+        self.interface.api.post(&format!("/sessions/{}{path}", self.session), &body).await
+    }
+
+    async fn spawn(&self, name: &str, turns: &Value) -> Result<()> {
+        self.post("/agents", json!({"name": name, "prompt": format!("{STEPS}{turns}")})).await.map(drop)
+    }
+
+    /// Runs some programs beside each other and looks at what became of the world.
+    async fn batch(&mut self, cases: &[&Case]) -> Result<()> {
+        let names: Vec<&str> = cases.iter().map(|case| case.name).collect();
+        let had = memory(self.interface.pid);
+        let began = std::time::Instant::now();
+        let ran = async {
+            let runs = cases.iter().map(|case| self.run(case));
+            futures_util::future::join_all(runs).await
+        };
+        let (ran, answers) = answering(&self.interface, ran).await;
+        let grown = peak(self.interface.pid).saturating_sub(had);
+        println!("  {}: {} KiB, {} answers, {:?}", names.join(", "), grown >> 10, answers.as_ref().unwrap_or(&0), began.elapsed());
+        let own = cases.iter().zip(ran).flat_map(|(case, found)| found.into_iter().map(|what| format!("{}: {what}", case.name)));
+        self.breaches.extend(own);
+        let mut found = Vec::new();
+        found.extend(answers.err().map(|error| format!("the interface: {error:#}")));
+        if grown > GROWTH {
+            found.push(format!("the daemon grew by {} MiB", grown >> 20));
+        }
+        found.extend(self.look(cases));
+        self.breaches.extend(found.into_iter().map(|what| format!("{}: {what}", blamed(&names, &what))));
+        for case in cases.iter().filter(|case| case.who == Who::Worker && !case.merged) {
+            self.post(&format!("/agents/{}/close", case.name), json!({})).await?;
+        }
+        if !self.daemon.lives() {
+            bail!("the daemon is gone");
+        }
+        Ok(())
+    }
+
+    /// Runs one program to its end; what was not as expected of it.
+    async fn run(&self, case: &Case) -> Vec<String> {
+        let agent = if case.who == Who::Lead { "lead" } else { case.name };
+        let (before, calls) = (self.watch.runs(agent), self.watch.calls(agent).len());
+        let turns = case.turns(&self.world);
+        let begun = match case.who {
+            Who::Worker => self.spawn(agent, &turns).await,
+            Who::Lead => {
+                self.post("/agents/lead/messages", json!({"text": format!("{STEPS}{turns}")})).await.map(drop)
+            }
+        };
+        if let Err(error) = begun {
+            return vec![format!("it can't be begun: {error:#}")];
+        }
+        match self.watch.run_after(agent, before, PATIENCE).await {
+            Ok(outcome) if outcome == "finished" => self.judge(case, &self.watch.calls(agent)[calls..]),
+            Ok(outcome) => vec![format!("its agent's run ended as {outcome}")],
+            Err(error) => vec![format!("{error:#}")],
+        }
+    }
+
+    fn judge(&self, case: &Case, calls: &[Ended]) -> Vec<String> {
+        let Some((first, others)) = calls.split_first() else { return vec!["it was not run".to_owned()] };
+        let mut found: Vec<String> = first
+            .output
+            .lines()
+            .filter(|line| line.starts_with("escaped: ") && self.tier != Tier::None)
+            .map(str::to_owned)
+            .collect();
+        let unmet = case.expect.iter().filter_map(|expect| self.unmet(expect, first, others));
+        found.extend(unmet.map(|what| format!("{what}\n{}", shown(first))));
+        if std::env::var_os("MIDTURN_HOSTILE_SHOW").is_some() {
+            println!("--- {}: {} {}\n{}", case.name, first.status, first.is_error, first.output);
+            others.iter().for_each(|call| println!("    {}: {} {}", call.tool, call.status, call.output));
+        }
+        found
+    }
+
+    fn unmet(&self, expect: &Expect, first: &Ended, others: &[Ended]) -> Option<String> {
+        let reached = || {
+            let numbers = first.output.lines().filter_map(|line| line.strip_prefix("reached: ")?.parse::<u64>().ok());
+            numbers.last()
+        };
+        let too_far = |limit: u64| match reached() {
+            Some(reached) if reached <= limit => None,
+            reached => Some(format!("it reached {reached:?}, and {limit} is the limit")),
+        };
+        match *expect {
+            Expect::Says(text) => (!first.output.contains(text)).then(|| format!("it does not say {text:?}")),
+            Expect::Reached(limit) => too_far(limit).filter(|_| self.tier != Tier::None || limit <= 1 << 10),
+            Expect::TreeReached(limit) if self.limits_hold_for_trees() => too_far(limit),
+            Expect::TreeReached(_) => None,
+            Expect::IsError(wanted) => (first.is_error != wanted).then(|| format!("its error is {}", first.is_error)),
+            Expect::OthersRefused => {
+                let taken: Vec<&Ended> = others.iter().filter(|call| !call.is_error).collect();
+                (!taken.is_empty()).then(|| format!("these were not refused: {taken:?}"))
+            }
+            Expect::OthersEnd => {
+                let lost = others.iter().find(|call| !matches!(call.status.as_str(), "completed" | "failed"));
+                lost.map(|call| format!("this did not end: {call:?}"))
+            }
+        }
+    }
+
+    /// What is not as it was, and who is alive that should not be.
+    fn look(&mut self, cases: &[&Case]) -> Vec<String> {
+        let executed = |found: &String| found.contains("outside/executed");
+        let mut found = Vec::new();
+        let after = self.world.snapshot(true);
+        let changed = self.before.differences(&after);
+        // Told once, not after every program that follows.
+        self.before = after;
+        if cases.iter().any(|case| case.bare == Bare::NothingIsExecuted) && self.tier == Tier::None {
+            found.extend(changed.into_iter().filter(executed));
+        } else {
+            found.extend(changed);
+        }
+        if self.tier != Tier::None {
+            found.extend(take_marked(&self.world.mark));
+        }
+        found.extend(self.doors.passed());
+        found.extend(survivors(&self.known, GONE).into_iter().map(|process| format!("{} lives: {}", process.pid, process.what)));
+        let alive = below_us();
+        let gone = self.known.iter().filter(|known| !alive.contains(known));
+        found.extend(gone.map(|process| format!("{} was ended: {}", process.pid, process.what)));
+        self.known.retain(|known| alive.contains(known));
+        let bearing = bearing(self.interface.pid);
+        if bearing != self.bearing {
+            found.push(format!("the daemon's bearing was changed: {:?}, now {bearing:?}", self.bearing));
+            self.bearing = bearing;
+        }
+        found.extend(left_in_the_kernel(&self.world.mark));
+        found.extend(self.world.canaries.lock().unwrap().take_found());
+        found
+    }
+
+    /// Has an agent's branch compared and merged. What can't be may be refused; nobody hangs, and
+    /// nothing that it planted is executed.
+    async fn merge(&self, case: &Case) -> Vec<String> {
+        let before = self.world.snapshot(false);
+        let path = format!("/sessions/{}/agents/{}/diff", self.session, case.name);
+        let compared = self.interface.api.get(&path).await;
+        let merged = self.post(&format!("/agents/{}/merge", case.name), json!({})).await;
+        let errors = [compared, merged].into_iter().filter_map(Result::err).map(|error| format!("{error:#}"));
+        let silent = errors.filter(|error| error.contains("silent"));
+        let changed = before.differences(&self.world.snapshot(false));
+        silent.chain(changed).map(|what| format!("{}, merged: {what}", case.name)).collect()
+    }
+
+    /// Looks at branches, merges them, ends the daemon, and looks at what is stored.
+    async fn end(mut self, cases: &[Case]) -> Result<Vec<String>> {
+        for case in cases.iter().filter(|case| case.merged && is_played(self.tier, case)) {
+            let found = self.merge(case).await;
+            self.breaches.extend(found);
+        }
+        self.post("/agents/neighbour/stop", json!({})).await?;
+        let Some(said) = self.daemon.terminate().await? else { bail!("the daemon does not end") };
+        let left = survivors(&[], GONE).into_iter();
+        self.breaches.extend(left.map(|process| format!("after the daemon {} lives: {}", process.pid, process.what)));
+        self.world.look_at_what_is_stored();
+        let mut canaries = self.world.canaries.lock().unwrap();
+        canaries.look("what the daemon said", said.join("\n").as_bytes());
+        self.breaches.extend(canaries.take_found());
+        drop(canaries);
+        Ok(self.breaches)
+    }
+}
+
+/// Without a sandbox only what needs none.
+fn is_played(tier: Tier, case: &Case) -> bool {
+    tier != Tier::None || case.bare != Bare::NotRun
+}
+
+/// Asks the interface until the work is done: how often it answered.
+async fn answering<T>(interface: &Interface, work: impl Future<Output = T>) -> (T, Result<u64>) {
+    let mut clock = tokio::time::interval(PACE);
+    let mut work = std::pin::pin!(work);
+    let mut answers = Ok(0);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return (done, answers),
+            _ = clock.tick() => {}
+        }
+        // The work goes on while the answer is awaited.
+        let asked = interface.api.get("/health");
+        tokio::select! {
+            done = &mut work => return (done, answers),
+            answer = asked => answers = match (answers, answer) {
+                (Ok(count), Ok(_)) => Ok(count + 1),
+                (Ok(_), Err(error)) | (Err(error), _) => Err(error),
+            },
+        }
+    }
+}
+
+fn model_port(round: &Round) -> u16 {
+    round._model.port
+}
+
+/// Which of the programs that ran beside each other it was: what they make carries their names.
+fn blamed(names: &[&str], what: &str) -> String {
+    let named: Vec<&str> = names.iter().copied().filter(|name| what.contains(name)).collect();
+    if let [one] = *named { one.to_owned() } else { format!("one of {}", names.join(", ")) }
+}
+
+/// A key for what programs leave in the kernel.
+fn key(mark: &str) -> u32 {
+    mark.bytes().fold(0x4d49_0000, |key, byte| (key ^ u32::from(byte)).rotate_left(5)) & 0x7fff_ffff
+}
+
+/// Shared memory, queues, semaphores and keys that carry the mark.
+fn left_in_the_kernel(mark: &str) -> Vec<String> {
+    let read = |path: &str| fs::read(path).unwrap_or_default();
+    let wanted = key(mark).to_string();
+    let by_key = ["shm", "msg", "sem"].into_iter().filter(|kind| {
+        let table = String::from_utf8_lossy(&read(&format!("/proc/sysvipc/{kind}"))).into_owned();
+        table.lines().any(|line| line.split_whitespace().next() == Some(wanted.as_str()))
+    });
+    let mut left: Vec<String> = by_key.map(|kind| format!("a {kind} was left in the kernel")).collect();
+    if !left.is_empty() {
+        take_from_the_kernel(mark);
+    }
+    if contains(&read("/proc/keys"), format!("hostile-{mark}").as_bytes()) {
+        left.push("a key was left in a keyring".to_owned());
+    }
+    left
+}
+
+/// Takes away what was found, for whoever works here next.
+fn take_from_the_kernel(mark: &str) {
+    let key = key(mark).to_string();
+    let words = ["-M", &key, "-Q", &key, "-S", &key];
+    // Where there is none it complains.
+    let _ = std::process::Command::new("ipcrm").args(words).stderr(std::process::Stdio::null()).status();
+}
+
+/// One address or none, and ports that may not be there, as lists.
+fn cleaned(mut targets: Value) -> Value {
+    let addresses: Vec<Value> = targets["addresses"].as_str().map(Value::from).into_iter().collect();
+    targets["addresses"] = addresses.into();
+    if let Some(ports) = targets["tcp"].as_array_mut() {
+        ports.retain(|port| !port.is_null());
+    }
+    targets
+}
+
+fn shown(call: &Ended) -> String {
+    let output: String = call.output.chars().take(1_500).collect();
+    format!("    [{} {}] {}", call.tool, call.status, output.replace('\n', "\n    "))
+}
+

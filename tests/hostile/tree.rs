@@ -1,0 +1,104 @@
+//! Who lives: processes by their parents, whatever they call themselves. What loses its parent
+//! becomes a child of the harness, which adopts orphans.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
+
+/// Has orphans of what we start become children of this process.
+pub(crate) fn adopt_orphans() {
+    set_child_subreaper(Some(getpid())).unwrap();
+}
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    parent: i32,
+    dead: bool,
+    pub(crate) what: String,
+    started: u64,
+}
+
+fn process(pid: i32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (head, rest) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: String = String::from_utf8_lossy(&words).replace('\0', " ").chars().take(160).collect();
+    Some(Process {
+        pid,
+        parent: fields.get(1)?.parse().ok()?,
+        dead: matches!(*fields.first()?, "Z" | "X"),
+        what: if words.is_empty() { head.to_owned() } else { words },
+        started: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// All living processes below this one.
+pub(crate) fn below_us() -> Vec<Process> {
+    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all = numbers.filter_map(|entry| process(entry.file_name().to_str()?.parse().ok()?));
+    let all: BTreeMap<i32, Process> = all.map(|process| (process.pid, process)).collect();
+    let us = getpid().as_raw_nonzero().get();
+    let is_below = |process: &Process| {
+        let above = std::iter::successors(Some(process), |process| all.get(&process.parent));
+        above.take(64).any(|process| process.parent == us)
+    };
+    all.values().filter(|process| !process.dead && is_below(process)).cloned().collect()
+}
+
+/// The processes below us that are not among those known; waits for their ends.
+pub(crate) fn survivors(known: &[Process], patience: Duration) -> Vec<Process> {
+    let deadline = Instant::now() + patience;
+    loop {
+        let same = |process: &Process| known.iter().any(|k| k.pid == process.pid && k.started == process.started);
+        let left: Vec<Process> = below_us().into_iter().filter(|process| !same(process)).collect();
+        if left.is_empty() || !left.iter().all(|process| ends_by(process.pid, deadline)) {
+            return left;
+        }
+    }
+}
+
+fn ends_by(pid: i32, deadline: Instant) -> bool {
+    let Some(pid) = Pid::from_raw(pid) else { return true };
+    // One that is gone has no descriptor.
+    let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
+    let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
+    let mut ended = [PollFd::new(&descriptor, PollFlags::IN)];
+    poll(&mut ended, left.as_ref()).is_ok_and(|count| count > 0)
+}
+
+/// A field of `/proc/PID/status` in KiB, as bytes.
+fn status(pid: u32, field: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+}
+
+/// How much memory a process has, in bytes; from now on its peak is measured anew.
+pub(crate) fn memory(pid: u32) -> u64 {
+    // Only its owner may; without it the peak is that of the whole life, which is stricter.
+    let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
+    status(pid, "VmRSS").unwrap_or_default()
+}
+
+/// The most memory that a process has had, in bytes.
+pub(crate) fn peak(pid: u32) -> u64 {
+    status(pid, "VmHWM").unwrap_or_default()
+}
+
+/// What another process may have changed about this one.
+pub(crate) fn bearing(pid: u32) -> Vec<String> {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let stat = read("stat");
+    let fields: Vec<&str> = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect()).unwrap_or_default();
+    // Priority, niceness and scheduling policy.
+    let scheduling = [15, 16, 38].map(|at| fields.get(at).copied().unwrap_or_default()).join(" ");
+    let status = read("status");
+    let lines = status.lines().filter(|line| line.starts_with("Cpus_allowed_list") || line.starts_with("TracerPid"));
+    [vec![read("limits"), read("oom_score_adj"), scheduling], lines.map(str::to_owned).collect()].concat()
+}

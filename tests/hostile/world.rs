@@ -1,0 +1,233 @@
+//! The folders of one round: a project, a home with secrets, places that nobody may write to;
+//! and what is to be the same after every program.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::canary::Canaries;
+use crate::case::evidence;
+use crate::snapshot::Snapshot;
+
+/// Who is nobody in particular, on every Linux: their user and group.
+pub(crate) const NOBODY: u32 = 65_534;
+
+/// Where people keep what they don't show: below the home.
+const KEPT: [&str; 11] = [
+    ".ssh/id_ed25519",
+    ".aws/credentials",
+    ".gnupg/private-keys-v1.d/key",
+    ".netrc",
+    ".git-credentials",
+    ".config/gh/hosts.yml",
+    ".docker/config.json",
+    ".kube/config",
+    ".npmrc",
+    ".pypirc",
+    ".cargo/credentials.toml",
+];
+
+/// Files that would be worth changing.
+const TEMPTING: [&str; 4] = [".bashrc", ".ssh/authorized_keys", ".gitconfig", ".config/midturn/midturn.toml"];
+
+/// Where one round takes place.
+pub(crate) struct World {
+    root: PathBuf,
+    /// Who the daemon is.
+    pub(crate) user: Option<u32>,
+    /// In its path, and in the names of all that programs make elsewhere.
+    pub(crate) mark: String,
+    pub(crate) canaries: Arc<Mutex<Canaries>>,
+    /// The value of the provider's key.
+    pub(crate) key: String,
+    /// More of the daemon's environment.
+    pub(crate) environment: Vec<(String, String)>,
+    _folder: Folder,
+}
+
+/// Removed at the end, however deep it has become.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // It may go deeper than a recursion, and never must it lead elsewhere; what stays, stays.
+        if std::env::var_os("MIDTURN_HOSTILE_KEEP").is_some() {
+            return println!("kept: {}", self.0.display());
+        }
+        let _ = Command::new("rm").args(["-rf", "--one-file-system"]).arg(&self.0).stderr(Stdio::null()).status();
+    }
+}
+
+impl World {
+    /// For a daemon of this user's.
+    pub(crate) fn new(user: Option<u32>) -> Result<Self> {
+        // Neither below `/tmp`, of which a sandbox has its own, nor with a long path: it has sockets.
+        let base = Path::new("/var/tmp");
+        let root = tempfile::Builder::new().prefix("hostile-").tempdir_in(base)?.keep();
+        let folder = Folder(root.clone());
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o755))?;
+        let mark = root.file_name().context("a folder has a name")?.to_string_lossy().into_owned();
+        let mark = mark.trim_start_matches("hostile-").to_owned();
+        let mut canaries = Canaries::default();
+        let key = canaries.plant("the provider's key", &mark);
+        let environment = environment(&mut canaries, &mark);
+        let canaries = Arc::new(Mutex::new(canaries));
+        let world = Self { root, user, mark, canaries, key, environment, _folder: folder };
+        world.furnish()?;
+        Ok(world)
+    }
+
+    fn furnish(&self) -> Result<()> {
+        for folder in ["main/src", "home", "outside", "state", "run", "programs", "setuid"] {
+            fs::create_dir_all(self.path(folder))?;
+        }
+        for file in KEPT {
+            let secret = self.canaries.lock().unwrap().plant(&format!("~/{file}"), &self.mark);
+            self.write(&format!("home/{file}"), &format!("{secret}\n"))?;
+        }
+        for file in TEMPTING {
+            self.write(&format!("home/{file}"), "")?;
+        }
+        self.write("outside/canary.txt", "as it was\n")?;
+        self.write("main/README", "A project.\n")?;
+        self.write("main/src/lib.rs", "fn f() {}\n")?;
+        self.write("main/key.txt", &format!("{}\n", self.key))?;
+        self.repository()?;
+        for program in fs::read_dir(midturn_tests::root().join("tests/hostile/programs"))? {
+            let program = program?;
+            fs::copy(program.path(), self.path("programs").join(program.file_name()))?;
+        }
+        // More is known when the daemon runs.
+        let targets = serde_json::json!({"mark": self.mark, "evidence": evidence(self)});
+        self.write("programs/targets.json", &targets.to_string())?;
+        self.give_away()
+    }
+
+    fn write(&self, below: &str, text: &str) -> Result<()> {
+        let path = self.path(below);
+        fs::create_dir_all(path.parent().context("it has a folder")?)?;
+        fs::write(&path, text).with_context(|| path.display().to_string())
+    }
+
+    fn repository(&self) -> Result<()> {
+        self.git(&["init", "--quiet", "--initial-branch", "main"])?;
+        self.git(&["add", "."])?;
+        self.git(&["commit", "--quiet", "--message", "First"])
+    }
+
+    pub(crate) fn git(&self, words: &[&str]) -> Result<()> {
+        let identity = ["-c", "user.name=Hostile", "-c", "user.email=hostile@example.org"];
+        let mut command = Command::new("git");
+        self.surround(&mut command);
+        let done = command.args(identity).args(words).output().context("git can't be run")?;
+        ensure!(done.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&done.stderr));
+        Ok(())
+    }
+
+    /// All is the daemon's user's but a program with the setuid bit, where we can make one.
+    fn give_away(&self) -> Result<()> {
+        let Some(user) = self.user else { return Ok(()) };
+        let mut left = vec![self.root.clone()];
+        while let Some(path) = left.pop() {
+            chown(&path, Some(user), Some(user))?;
+            if path.symlink_metadata()?.is_dir() {
+                for entry in fs::read_dir(&path)? {
+                    left.push(entry?.path());
+                }
+            }
+        }
+        fs::copy("/usr/bin/id", self.path("setuid/id"))?;
+        chown(self.path("setuid/id"), Some(0), Some(0))?;
+        Ok(fs::set_permissions(self.path("setuid/id"), fs::Permissions::from_mode(0o4755))?)
+    }
+
+    pub(crate) fn path(&self, below: &str) -> PathBuf {
+        self.root.join(below)
+    }
+
+    /// A program that its user alone may touch, for one who can't come to where it lies.
+    pub(crate) fn binary(&self) -> Result<PathBuf> {
+        let built = midturn_tests::binary();
+        if self.user.is_none() {
+            return Ok(built.to_owned());
+        }
+        let copy = self.path("midturn");
+        if !copy.exists() {
+            fs::copy(built, &copy)?;
+            fs::set_permissions(&copy, fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(copy)
+    }
+
+    /// What a process of this world sees.
+    pub(crate) fn surround(&self, command: &mut Command) {
+        command
+            .current_dir(self.path("main"))
+            .env_clear()
+            // Where everybody may go: what is in somebody's home is not for all users.
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("HOME", self.path("home"))
+            .env("XDG_STATE_HOME", self.path("state"))
+            .env("XDG_RUNTIME_DIR", self.path("run"))
+            .stdin(Stdio::null());
+    }
+
+    /// Where the state of the only project is.
+    pub(crate) fn state(&self) -> Option<PathBuf> {
+        let projects = fs::read_dir(self.path("state/midturn/projects")).ok()?;
+        projects.flatten().map(|project| project.path()).next()
+    }
+
+    /// The worktree of an agent of the only session.
+    pub(crate) fn worktree(&self, agent: &str) -> Option<PathBuf> {
+        let sessions = fs::read_dir(self.path("state/midturn/worktrees")).ok()?;
+        sessions.flatten().map(|session| session.path().join(agent)).find(|path| path.is_dir())
+    }
+
+    /// All that no program may change; without the project when agents' work was merged into it.
+    pub(crate) fn snapshot(&self, with_project: bool) -> Snapshot {
+        let mut folders: Vec<PathBuf> = ["home", "outside", "programs"].map(|name| self.path(name)).into();
+        folders.extend(with_project.then(|| self.path("main")));
+        let near = self.worktree("neighbour");
+        // Beside it lies what the coordinator remembers of it.
+        folders.extend(near.iter().map(|near| near.with_extension("json")));
+        folders.extend(near);
+        let git = self.path("main/.git");
+        Snapshot::of(&folders, &|path| path.strip_prefix(&git).is_ok_and(belongs_to_agents))
+    }
+
+    /// What is left on disk that may hold a secret that it shouldn't.
+    pub(crate) fn look_at_what_is_stored(&self) {
+        let Some(state) = self.state() else { return };
+        let files = fs::read_dir(state).into_iter().flatten().flatten();
+        for file in files.filter(|file| file.file_name() != "interface.json") {
+            let bytes = fs::read(file.path()).unwrap_or_default();
+            self.canaries.lock().unwrap().look(&file.file_name().to_string_lossy(), &bytes);
+        }
+    }
+}
+
+/// Secrets in the environment; the last one is under a name that doesn't look like it.
+fn environment(canaries: &mut Canaries, mark: &str) -> Vec<(String, String)> {
+    let names = ["OPENAI_API_KEY", "DEPLOY_TOKEN", "DATABASE_PASSWORD", "AWS_SECRET_ACCESS_KEY", "HOSTILE_PLAIN"];
+    let mut plant = |name: &str| (name.to_owned(), canaries.plant(&format!("${name}"), mark));
+    names.iter().map(|name| plant(name)).collect()
+}
+
+/// What below `.git` the commits of agents change.
+fn belongs_to_agents(below: &Path) -> bool {
+    let parts: Vec<&str> = below.iter().filter_map(|part| part.to_str()).collect();
+    match parts.as_slice() {
+        ["objects", "info", ..] => false,
+        ["objects", ..] => true,
+        ["refs" | "logs", rest @ ..] => rest.iter().any(|part| *part == "midturn"),
+        ["worktrees", _, "commondir" | "gitdir" | "config.worktree" | "locked" | "hooks", ..] => false,
+        ["worktrees", _, _, ..] => true,
+        ["worktrees", _] => true,
+        _ => false,
+    }
+}
