@@ -50,7 +50,9 @@ impl Api {
             Ok(serde_json::from_slice(&text)?)
         };
         let seconds = PATIENCE.as_secs();
-        timeout(PATIENCE, exchange).await.with_context(|| format!("{method} {path}: silent for {seconds} s"))?
+        timeout(PATIENCE, exchange)
+            .await
+            .with_context(|| format!("{method} {path}: silent for {seconds} s"))?
     }
 
     async fn send(

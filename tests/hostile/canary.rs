@@ -50,9 +50,7 @@ impl Canaries {
 }
 
 pub(crate) fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
-    let first = wanted.first().copied().unwrap_or_default();
-    let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == first);
-    starts.map(|(at, _)| at).any(|at| bytes[at..].starts_with(wanted))
+    memchr::memmem::find(bytes, wanted).is_some()
 }
 
 /// A line that was cut has an odd digit at its end, or none.

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::case::{Bare, Case, Expect, bash, python, shell};
 
-/// How many megabytes of memory a program may get: the limit and what was under way.
-const MEMORY: u64 = (2 << 10) + 128;
+/// How many megabytes of memory a program may get: the limit and what was under way when it was met.
+const MEMORY: u64 = (2 << 10) + 512;
 
 /// All of them. Those of one kind run beside each other, but for those that want to be alone.
 pub(crate) fn corpus() -> Vec<Case> {
@@ -38,7 +38,8 @@ fn greed() -> Vec<Case> {
     vec![
         hungry(python("fork-bomb", "fork_bomb.py")).timeout(4.0).expect(Expect::TreeReached(512)),
         hungry(python("threads", "threads.py")).expect(Expect::TreeReached(512)),
-        python("memory", "memory.py").alone().expect(Expect::Reached(MEMORY)),
+        python("memory", "memory.py 1").alone().expect(Expect::Reached(MEMORY)),
+        python("memory-shared", "memory.py 1 shared").alone().expect(Expect::Reached(MEMORY)),
         python("memory-of-many", "memory.py 8").alone().expect(Expect::TreeReached(MEMORY)),
         hungry(python("disk", "disk.py")).expect(Expect::Reached(1 << 10)),
         hungry(python("open-files", "open_files.py")).expect(Expect::Reached(1 << 10)),
@@ -55,7 +56,7 @@ fn greed() -> Vec<Case> {
 fn files() -> Vec<Case> {
     vec![
         python("writes-outside", "write_outside.py"),
-        python("writes-outside-as-lead", "write_outside.py").lead(),
+        python("writes-outside-as-lead", "write_outside.py / {main}").lead(),
         python("doors-of-proc", "proc_doors.py"),
         python("inherited", "inherited.py"),
         python("devices", "devices.py"),
@@ -68,13 +69,17 @@ fn files() -> Vec<Case> {
 fn tools() -> Vec<Case> {
     let write = |path: &str| json!({"path": path, "content": "hostile\n"});
     // A link may be replaced by a file; what it names stays.
-    let replaced = "ln -s {outside}/canary.txt file; ln -s {outside}/new new; ln {outside}/canary.txt hard; echo done";
+    let replaced =
+        "ln -s {outside}/canary.txt file; ln -s {outside}/new new; ln {outside}/canary.txt hard; echo done";
     let replaced = bash("links-replaced", replaced).says("done").expect(Expect::OthersEnd);
     let names = python("names", "names.py").merged().bare(Bare::Holds).expect(Expect::OthersEnd);
     vec![
         followed(shell("links", "links_out.sh {outside} {outside}/canary.txt {home}/.ssh/id_ed25519")),
-        followed(shell("links-made", "links_out.sh {outside} {outside}/canary.txt {home}/.ssh/id_ed25519 only-made"))
-            .bare(Bare::Holds),
+        followed(shell(
+            "links-made",
+            "links_out.sh {outside} {outside}/canary.txt {home}/.ssh/id_ed25519 only-made",
+        ))
+        .bare(Bare::Holds),
         ["file", "new", "hard"].iter().fold(replaced, |case, path| case.then("write", write(path))),
         names
             .then("glob", json!({"pattern": "**/bottom"}))
@@ -86,15 +91,35 @@ fn tools() -> Vec<Case> {
 
 /// Every tool that takes a path is led out by every link, and refuses.
 fn followed(case: Case) -> Case {
-    let written = ["folder/by-tool", "folder-by-proc/by-tool", "deep/er/there/by-tool", "pipe", "loop", "{outside}/by-tool"];
-    let written = written.iter().chain(&["../by-tool", "/proc/self/cwd/by-tool", "{main}/by-tool", ".git/hooks/by-tool"]);
+    let written = [
+        "folder/by-tool",
+        "folder-by-proc/by-tool",
+        "deep/er/there/by-tool",
+        "pipe",
+        "loop",
+        "{outside}/by-tool",
+    ];
+    let written = written.iter().chain(&[
+        "../by-tool",
+        "/proc/self/cwd/by-tool",
+        "{main}/by-tool",
+        ".git/hooks/by-tool",
+    ]);
     let edited = ["folder/canary.txt", "{outside}/canary.txt", "deep/er/there/canary.txt"];
-    let read = ["secret", "by-proc", "pipe", "{home}/.ssh/id_ed25519", "/proc/self/environ", "folder/canary.txt"];
+    let read =
+        ["secret", "by-proc", "pipe", "{home}/.ssh/id_ed25519", "/proc/self/environ", "folder/canary.txt"];
     let calls = written.map(|path| ("write", json!({"path": path, "content": "hostile\n"})));
-    let calls = calls.chain(edited.iter().map(|path| ("edit", json!({"path": path, "old": "as it was", "new": "hostile"}))));
+    let calls = calls.chain(
+        edited.iter().map(|path| ("edit", json!({"path": path, "old": "as it was", "new": "hostile"}))),
+    );
     let calls = calls.chain(read.iter().map(|path| ("read", json!({"path": path}))));
-    let searches = [("grep", json!({"pattern": "as it was", "path": "folder"})), ("glob", json!({"pattern": "*", "path": "folder"}))];
-    calls.chain(searches).fold(case.expect(Expect::OthersRefused), |case, (tool, input)| case.then(tool, input))
+    let searches = [
+        ("grep", json!({"pattern": "as it was", "path": "folder"})),
+        ("glob", json!({"pattern": "*", "path": "folder"})),
+    ];
+    calls
+        .chain(searches)
+        .fold(case.expect(Expect::OthersRefused), |case, (tool, input)| case.then(tool, input))
 }
 
 /// Ways around the sandbox.
@@ -103,7 +128,8 @@ fn kernel() -> Vec<Case> {
         python("kernel-doors", "kernel_doors.py"),
         python("left-in-the-kernel", "ipc.py"),
         python("network", "network.py"),
-        bash("types-into-the-terminal", "exec 3<>/dev/tty && echo escaped: a terminal; tty; echo done").says("done"),
+        bash("types-into-the-terminal", "exec 3<>/dev/tty && echo escaped: a terminal; tty; echo done")
+            .says("done"),
     ]
 }
 
@@ -151,12 +177,21 @@ fn git() -> Vec<Case> {
 fn settings() -> Vec<Case> {
     let written = |path: &str| json!({"path": path, "content": "x = 1\n"});
     let planted = bash("planted-by-tools", "echo done").lead().says("done").expect(Expect::OthersRefused);
-    let planted = ["midturn.toml", ".claude/agents/evil.md", ".git/hooks/pre-commit", ".git/config.worktree", "src/../midturn.toml"]
-        .iter()
-        .fold(planted, |case, path| case.then("write", written(path)));
+    let planted = [
+        "midturn.toml",
+        ".claude/agents/evil.md",
+        ".git/hooks/pre-commit",
+        ".git/config.worktree",
+        "src/../midturn.toml",
+    ]
+    .iter()
+    .fold(planted, |case, path| case.then("write", written(path)));
     vec![
         python("planted", "planted.py").lead(),
-        planted.then("edit", json!({"path": ".git/config", "old": "[core]", "new": "[core]\n\tfsmonitor = ./evil"})),
+        planted.then(
+            "edit",
+            json!({"path": ".git/config", "old": "[core]", "new": "[core]\n\tfsmonitor = ./evil"}),
+        ),
     ]
 }
 

@@ -47,6 +47,8 @@ impl Tier {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) tier: Tier,
+    /// Whether the system lets it make namespaces.
+    pub(crate) namespaces: bool,
     pub(crate) model: u16,
     /// A command that becomes the daemon, whose words follow. `None`: one that gives it a terminal.
     pub(crate) through: Option<Vec<String>>,
@@ -126,20 +128,23 @@ impl Daemon {
 fn command(world: &World, settings: &Settings) -> Result<StdCommand> {
     let launch = midturn_tests::root().join("tests/hostile/launch.py");
     let usual = || {
-        let words = ["/usr/bin/env".into(), "python3".into(), "-B".into(), launch.into(), world.path("outside")];
+        let words =
+            ["/usr/bin/env".into(), "python3".into(), "-B".into(), launch.into(), world.path("outside")];
         words.map(|word: PathBuf| word.display().to_string()).into()
     };
     let through: Vec<String> = settings.through.clone().unwrap_or_else(usual);
     let mut command = StdCommand::new(&through[0]);
-    command.args(&through[1..]).arg(world.binary()?);
+    command.args(&through[1..]);
+    command.args((!settings.namespaces).then_some("--without-namespaces"));
+    command.arg(world.binary()?);
     command.args(["serve", "--model", "anthropic/hostile", "--listen", "127.0.0.1:0", "--cwd"]);
     command.arg(world.path("main"));
     let base = format!("providers.anthropic.base_url=http://127.0.0.1:{}", settings.model);
     let tier = format!("sandbox.tier={}", settings.tier.word());
-    for set in [base.as_str(), tier.as_str(), "sandbox.network=false", "approvals.mode=auto", "retry.jitter=0"] {
-        if std::env::var_os("MIDTURN_HOSTILE_UNWIRED").is_none() || set.starts_with("pro") {
-            command.args(["--set", set]);
-        }
+    for set in
+        [base.as_str(), tier.as_str(), "sandbox.network=false", "approvals.mode=auto", "retry.jitter=0"]
+    {
+        command.args(["--set", set]);
     }
     Ok(command)
 }

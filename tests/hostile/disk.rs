@@ -28,7 +28,7 @@ pub(crate) async fn filled() -> Result<()> {
     let state = world.path("state").display().to_string();
     let through = ["/usr/bin/unshare", "--mount", namespaces, "/bin/sh", "-c", SMALL, "sh", SIZE, &state];
     let through = Some(through.map(str::to_owned).into());
-    let settings = Settings { tier: Tier::None, model: model.port, through };
+    let settings = Settings { tier: Tier::None, namespaces: true, model: model.port, through };
     let mut daemon = Daemon::start(&world, &settings)?;
     let Some(interface) = daemon.ready().await else {
         println!("skipped: nobody may mount a file system here: {:?}", daemon.said());

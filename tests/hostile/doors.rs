@@ -67,7 +67,8 @@ impl Doors {
         let mut buffer = [0; 64];
         let mut passed = Vec::new();
         let mut count = |what: &str, came: &mut dyn FnMut() -> std::io::Result<()>| {
-            let times = std::iter::from_fn(|| came().err().map_or(Some(()), |error| wait(&error))).take(100).count();
+            let times =
+                std::iter::from_fn(|| came().err().map_or(Some(()), |error| wait(&error))).take(100).count();
             if times > 0 {
                 passed.push(format!("{times} came through {what}"));
             }

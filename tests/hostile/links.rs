@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, ensure};
 use async_trait::async_trait;
-use midturn_core::engine::ports::{MailWatch, Output, OutputSink, Returned, ToolCall, Toolbox, Workplace as _};
+use midturn_core::engine::ports::{
+    MailWatch, Output, OutputSink, Returned, ToolCall, Toolbox, Workplace as _,
+};
 use midturn_core::rules::conversation::ToolUse;
 use midturn_core::rules::id::{AgentName, CallId, SessionId};
 use midturn_core::rules::mail::Urgency;
@@ -19,7 +21,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::canary::contains;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Look, Snapshot};
 
 /// How often both are exchanged.
 const FLIPS: u32 = 100_000;
@@ -101,7 +103,7 @@ pub(crate) async fn flipped() -> Result<()> {
     let place = |_: &AgentName| AgentPlace::new(Isolation::None);
     let workplace = GitWorkplace::new(&inside, ground.path().join("state"), &SessionId::new("s"), place);
     let toolbox = workplace.open(&AgentName::new("lead").unwrap()).await?;
-    let before = Snapshot::of(std::slice::from_ref(&outside), &|_| false);
+    let before = Snapshot::of(std::slice::from_ref(&outside), &|_| Look::Closely);
     let over = Arc::new(AtomicBool::new(false));
     let flipping = tokio::task::spawn_blocking({
         let (inside, over) = (inside.clone(), over.clone());
@@ -117,14 +119,18 @@ pub(crate) async fn flipped() -> Result<()> {
                 call(&toolbox, "grep", json!({"path": "folder", "pattern": "canary"})).await,
             ];
             for output in outputs {
-                if output.is_error { refused += 1 } else { done += 1 }
+                if output.is_error {
+                    refused += 1
+                } else {
+                    done += 1
+                }
                 ensure!(!contains(output.text.as_bytes(), SECRET.as_bytes()), "{path}: {}", output.text);
             }
         }
     }
     flipping.await?;
     println!("{done} calls did what they were asked, {refused} were refused");
-    let changed = before.differences(&Snapshot::of(&[outside], &|_| false));
+    let changed = before.differences(&Snapshot::of(&[outside], &|_| Look::Closely));
     ensure!(changed.is_empty(), "outside: {changed:?}");
     ensure!(done > 50 && refused > 50, "the links were not met: {done} calls done, {refused} refused");
     Ok(())

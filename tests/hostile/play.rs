@@ -18,7 +18,7 @@ use crate::watch::{Ended, Watch};
 use crate::world::World;
 
 /// How long a program's agent may take, its git included.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(75);
 /// How long what was ended may take to be gone.
 const GONE: Duration = Duration::from_secs(5);
 /// How many light programs run beside each other.
@@ -54,19 +54,33 @@ pub(crate) struct Round {
     _model: Model,
 }
 
-/// Plays these programs in a tier.
-pub(crate) async fn play(tier: Tier, user: Option<u32>, cases: &[Case]) -> Result<Outcome> {
+/// Where programs are played.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) tier: Tier,
+    /// Who the daemon is, if it is somebody else than we.
+    pub(crate) user: Option<u32>,
+    /// Whether the system lets it make namespaces.
+    pub(crate) namespaces: bool,
+}
+
+/// Plays these programs in a place.
+pub(crate) async fn play(place: Place, cases: &[Case]) -> Result<Outcome> {
+    let Place { tier, user, namespaces } = place;
     let world = World::new(user)?;
     let model = Model::start(world.canaries.clone()).await?;
-    let mut daemon = Daemon::start(&world, &Settings { tier, model: model.port, through: None })?;
+    let settings = Settings { tier, namespaces, model: model.port, through: None };
+    let mut daemon = Daemon::start(&world, &settings)?;
     let Some(interface) = daemon.ready().await else {
         let said = daemon.terminate().await?.unwrap_or_default().join("\n");
         return Ok(Outcome::NotOffered(said));
     };
     let mut round = Round::begin(world, tier, daemon, interface, model).await?;
     println!("{}", round.tells());
-    let (alone, light): (Vec<&Case>, Vec<&Case>) =
-        cases.iter().filter(|case| is_played(tier, case)).partition(|case| case.alone || case.who == Who::Lead);
+    let (alone, light): (Vec<&Case>, Vec<&Case>) = cases
+        .iter()
+        .filter(|case| is_played(tier, case))
+        .partition(|case| case.alone || case.who == Who::Lead);
     let alone = alone.iter().map(std::slice::from_ref);
     for cases in light.chunks(BESIDE).chain(alone) {
         // What was found before it went wrong is told all the same.
@@ -79,13 +93,19 @@ pub(crate) async fn play(tier: Tier, user: Option<u32>, cases: &[Case]) -> Resul
 }
 
 impl Round {
-    async fn begin(world: World, tier: Tier, daemon: Daemon, interface: Interface, model: Model) -> Result<Self> {
+    async fn begin(
+        world: World,
+        tier: Tier,
+        daemon: Daemon,
+        interface: Interface,
+        model: Model,
+    ) -> Result<Self> {
         world.canaries.lock().unwrap().add("the interface's token", &interface.api.token);
         let doors = Doors::open(&world)?;
         let begun = interface.api.post("/sessions", &json!({"task": format!("{STEPS}[]")})).await?;
         let session = begun["session"].as_str().context("a session has an id")?.to_owned();
         let watch = Watch::start(interface.api.clone(), session.clone(), world.canaries.clone());
-        watch.run_after("lead", 0, PATIENCE).await?;
+        watch.run("lead", 1, PATIENCE).await?;
         let mut round = Self {
             before: Snapshot::default(),
             known: Vec::new(),
@@ -109,14 +129,20 @@ impl Round {
 
     /// Another agent, with a secret in its worktree and in the environment of its command.
     async fn neighbour(&mut self) -> Result<Vec<i32>> {
-        self.spawn("neighbour", &json!([[{"id": "neighbour-first", "name": "bash", "input": {"command": "true"}}]])).await?;
-        self.watch.run_after("neighbour", 0, PATIENCE).await?;
+        self.spawn(
+            "neighbour",
+            &json!([[{"id": "neighbour-first", "name": "bash", "input": {"command": "true"}}]]),
+        )
+        .await?;
+        self.watch.run("neighbour", 1, PATIENCE).await?;
         let worktree = self.world.worktree("neighbour");
-        let worktree = worktree.with_context(|| format!("no worktree: {:?}", self.watch.calls("neighbour")))?;
+        let worktree =
+            worktree.with_context(|| format!("no worktree: {:?}", self.watch.calls("neighbour")))?;
         let word = self.world.canaries.lock().unwrap().plant("the neighbour's word", &self.world.mark);
         fs::write(worktree.join("word.txt"), &word)?;
         let command = format!("exec bash {}/neighbour.sh", self.world.path("programs").display());
-        let turns = json!([[{"id": "neighbour-0", "name": "bash", "input": {"command": command, "timeout": 600}}]]);
+        let turns =
+            json!([[{"id": "neighbour-0", "name": "bash", "input": {"command": command, "timeout": 600}}]]);
         let text = format!("{STEPS}{turns}");
         self.post("/agents/neighbour/messages", json!({"text": text})).await?;
         self.watch.begun("neighbour-0", PATIENCE).await?;
@@ -142,17 +168,39 @@ impl Round {
         let path = |below: &str| self.world.path(below);
         let near = self.world.worktree("neighbour").context("the neighbour has a worktree")?;
         let state = self.world.state().context("the daemon has a state folder")?;
-        let mut folders = vec![path("home"), path("home/.ssh"), path("outside"), near.clone(), state.clone(), path("run")];
+        let mut folders =
+            vec![path("home"), path("home/.ssh"), path("outside"), near.clone(), state.clone(), path("run")];
         folders.extend(near.parent().map(Into::into));
         folders.extend([path("main"), path("main/.git"), path("main/.git/hooks")]);
         folders.extend(OF_THE_MACHINE.map(Into::into));
         let homes = ["home/.ssh/id_ed25519", "home/.aws/credentials", "home/.netrc", "home/.git-credentials"];
-        let homes = homes.into_iter().chain(["home/.config/gh/hosts.yml", "home/.docker/config.json", "home/.kube/config"]);
-        let homes = homes.chain(["home/.npmrc", "home/.pypirc", "home/.cargo/credentials.toml", "home/.gnupg/private-keys-v1.d/key"]);
+        let homes = homes.into_iter().chain([
+            "home/.config/gh/hosts.yml",
+            "home/.docker/config.json",
+            "home/.kube/config",
+        ]);
+        let homes = homes.chain([
+            "home/.npmrc",
+            "home/.pypirc",
+            "home/.cargo/credentials.toml",
+            "home/.gnupg/private-keys-v1.d/key",
+        ]);
         let mut secrets: Vec<_> = homes.map(path).collect();
-        secrets.extend([self.interface.path.clone(), near.join("word.txt"), state.join("store.db"), state.join("store.db-wal")]);
+        secrets.extend([
+            self.interface.path.clone(),
+            near.join("word.txt"),
+            state.join("store.db"),
+            state.join("store.db-wal"),
+        ]);
         let inodes = secrets.iter().filter_map(|path| Some(path.metadata().ok()?.ino()));
-        let tempting = ["home/.bashrc", "home/.ssh/authorized_keys", "outside/canary.txt", "main/README", "main/.git/config", "main/.git/HEAD"];
+        let tempting = [
+            "home/.bashrc",
+            "home/.ssh/authorized_keys",
+            "outside/canary.txt",
+            "main/README",
+            "main/.git/config",
+            "main/.git/HEAD",
+        ];
         let mut files: Vec<_> = tempting.into_iter().map(path).collect();
         files.extend([near.join("README"), near.with_extension("json"), state.join("store.db")]);
         let targets = json!({
@@ -171,12 +219,16 @@ impl Round {
     fn tells(&self) -> String {
         let said = self.daemon.said();
         let told = said.iter().find(|line| line.contains("sandbox")).cloned().unwrap_or_default();
-        format!("{} as {}: {told}", self.tier.word(), self.world.user.map_or("this user", |_| "an ordinary user"))
+        format!(
+            "{} as {}: {told}",
+            self.tier.word(),
+            self.world.user.map_or("this user", |_| "an ordinary user")
+        )
     }
 
     /// Whether limits hold for a whole tree here: the daemon says so.
     fn limits_hold_for_trees(&self) -> bool {
-        self.daemon.said().iter().any(|line| line.contains("sandbox") && line.contains("cgroup"))
+        self.daemon.said().iter().any(|line| line.contains("limits by cgroup"))
     }
 
     async fn post(&self, path: &str, body: Value) -> Result<Value> {
@@ -198,8 +250,17 @@ impl Round {
         };
         let (ran, answers) = answering(&self.interface, ran).await;
         let grown = peak(self.interface.pid).saturating_sub(had);
-        println!("  {}: {} KiB, {} answers, {:?}", names.join(", "), grown >> 10, answers.as_ref().unwrap_or(&0), began.elapsed());
-        let own = cases.iter().zip(ran).flat_map(|(case, found)| found.into_iter().map(|what| format!("{}: {what}", case.name)));
+        println!(
+            "  {}: {} KiB, {} answers, {:?}",
+            names.join(", "),
+            grown >> 10,
+            answers.as_ref().unwrap_or(&0),
+            began.elapsed()
+        );
+        let own = cases
+            .iter()
+            .zip(ran)
+            .flat_map(|(case, found)| found.into_iter().map(|what| format!("{}: {what}", case.name)));
         self.breaches.extend(own);
         let mut found = Vec::new();
         found.extend(answers.err().map(|error| format!("the interface: {error:#}")));
@@ -220,8 +281,9 @@ impl Round {
     /// Runs one program to its end; what was not as expected of it.
     async fn run(&self, case: &Case) -> Vec<String> {
         let agent = if case.who == Who::Lead { "lead" } else { case.name };
-        let (before, calls) = (self.watch.runs(agent), self.watch.calls(agent).len());
+        let before = self.watch.calls(agent).len();
         let turns = case.turns(&self.world);
+        let after = before + turns.as_array().map_or(0, Vec::len);
         let begun = match case.who {
             Who::Worker => self.spawn(agent, &turns).await,
             Who::Lead => {
@@ -231,8 +293,8 @@ impl Round {
         if let Err(error) = begun {
             return vec![format!("it can't be begun: {error:#}")];
         }
-        match self.watch.run_after(agent, before, PATIENCE).await {
-            Ok(outcome) if outcome == "finished" => self.judge(case, &self.watch.calls(agent)[calls..]),
+        match self.watch.calls_made(agent, after, PATIENCE).await {
+            Ok(outcome) if outcome == "finished" => self.judge(case, &self.watch.calls(agent)[before..]),
             Ok(outcome) => vec![format!("its agent's run ended as {outcome}")],
             Err(error) => vec![format!("{error:#}")],
         }
@@ -257,7 +319,8 @@ impl Round {
 
     fn unmet(&self, expect: &Expect, first: &Ended, others: &[Ended]) -> Option<String> {
         let reached = || {
-            let numbers = first.output.lines().filter_map(|line| line.strip_prefix("reached: ")?.parse::<u64>().ok());
+            let numbers =
+                first.output.lines().filter_map(|line| line.strip_prefix("reached: ")?.parse::<u64>().ok());
             numbers.last()
         };
         let too_far = |limit: u64| match reached() {
@@ -269,7 +332,9 @@ impl Round {
             Expect::Reached(limit) => too_far(limit).filter(|_| self.tier != Tier::None || limit <= 1 << 10),
             Expect::TreeReached(limit) if self.limits_hold_for_trees() => too_far(limit),
             Expect::TreeReached(_) => None,
-            Expect::IsError(wanted) => (first.is_error != wanted).then(|| format!("its error is {}", first.is_error)),
+            Expect::IsError(wanted) => {
+                (first.is_error != wanted).then(|| format!("its error is {}", first.is_error))
+            }
             Expect::OthersRefused => {
                 let taken: Vec<&Ended> = others.iter().filter(|call| !call.is_error).collect();
                 (!taken.is_empty()).then(|| format!("these were not refused: {taken:?}"))
@@ -298,7 +363,11 @@ impl Round {
             found.extend(take_marked(&self.world.mark));
         }
         found.extend(self.doors.passed());
-        found.extend(survivors(&self.known, GONE).into_iter().map(|process| format!("{} lives: {}", process.pid, process.what)));
+        found.extend(
+            survivors(&self.known, GONE)
+                .into_iter()
+                .map(|process| format!("{} lives: {}", process.pid, process.what)),
+        );
         let alive = below_us();
         let gone = self.known.iter().filter(|known| !alive.contains(known));
         found.extend(gone.map(|process| format!("{} was ended: {}", process.pid, process.what)));
@@ -335,7 +404,8 @@ impl Round {
         self.post("/agents/neighbour/stop", json!({})).await?;
         let Some(said) = self.daemon.terminate().await? else { bail!("the daemon does not end") };
         let left = survivors(&[], GONE).into_iter();
-        self.breaches.extend(left.map(|process| format!("after the daemon {} lives: {}", process.pid, process.what)));
+        self.breaches
+            .extend(left.map(|process| format!("after the daemon {} lives: {}", process.pid, process.what)));
         self.world.look_at_what_is_stored();
         let mut canaries = self.world.canaries.lock().unwrap();
         canaries.look("what the daemon said", said.join("\n").as_bytes());
@@ -428,4 +498,3 @@ fn shown(call: &Ended) -> String {
     let output: String = call.output.chars().take(1_500).collect();
     format!("    [{} {}] {}", call.tool, call.status, output.replace('\n', "\n    "))
 }
-

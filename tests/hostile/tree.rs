@@ -55,7 +55,8 @@ pub(crate) fn below_us() -> Vec<Process> {
 pub(crate) fn survivors(known: &[Process], patience: Duration) -> Vec<Process> {
     let deadline = Instant::now() + patience;
     loop {
-        let same = |process: &Process| known.iter().any(|k| k.pid == process.pid && k.started == process.started);
+        let same =
+            |process: &Process| known.iter().any(|k| k.pid == process.pid && k.started == process.started);
         let left: Vec<Process> = below_us().into_iter().filter(|process| !same(process)).collect();
         if left.is_empty() || !left.iter().all(|process| ends_by(process.pid, deadline)) {
             return left;
@@ -95,10 +96,12 @@ pub(crate) fn peak(pid: u32) -> u64 {
 pub(crate) fn bearing(pid: u32) -> Vec<String> {
     let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let stat = read("stat");
-    let fields: Vec<&str> = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect()).unwrap_or_default();
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect()).unwrap_or_default();
     // Priority, niceness and scheduling policy.
     let scheduling = [15, 16, 38].map(|at| fields.get(at).copied().unwrap_or_default()).join(" ");
     let status = read("status");
-    let lines = status.lines().filter(|line| line.starts_with("Cpus_allowed_list") || line.starts_with("TracerPid"));
+    let lines =
+        status.lines().filter(|line| line.starts_with("Cpus_allowed_list") || line.starts_with("TracerPid"));
     [vec![read("limits"), read("oom_score_adj"), scheduling], lines.map(str::to_owned).collect()].concat()
 }

@@ -20,6 +20,7 @@ const TAIL: usize = 4 << 10;
 /// How a call ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended {
+    run: u64,
     pub(crate) tool: String,
     pub(crate) status: String,
     pub(crate) is_error: bool,
@@ -30,7 +31,7 @@ pub(crate) struct Ended {
 #[derive(Default)]
 struct Heard {
     calls: BTreeMap<String, Vec<Ended>>,
-    /// How many runs of an agent are over, and how the last one ended.
+    /// The last run of an agent that is over, and how it ended.
     runs: BTreeMap<String, (u64, String)>,
     started: BTreeSet<String>,
     tails: BTreeMap<String, String>,
@@ -51,17 +52,20 @@ impl Watch {
         Self { heard, changed, _reading: AbortOnDropHandle::new(tokio::spawn(reading)) }
     }
 
-    /// How many runs of an agent are over.
-    pub(crate) fn runs(&self, agent: &str) -> u64 {
-        self.heard.lock().unwrap().runs.get(agent).map_or(0, |(runs, _)| *runs)
-    }
-
-    /// Waits until more runs of an agent are over than there were; how the last one ended.
-    pub(crate) async fn run_after(&self, agent: &str, before: u64, patience: Duration) -> Result<String> {
+    /// Waits until a run of an agent is over; how it ended.
+    pub(crate) async fn run(&self, agent: &str, run: u64, patience: Duration) -> Result<String> {
         self.until(patience, agent, |heard| {
-            heard.runs.get(agent).filter(|(runs, _)| *runs > before).map(|(_, outcome)| outcome.clone())
+            heard.runs.get(agent).filter(|(last, _)| *last >= run).map(|(_, outcome)| outcome.clone())
         })
         .await
+    }
+
+    /// Waits until an agent has made so many calls and the run of the last one is over. Reports
+    /// of others may have it run in between.
+    pub(crate) async fn calls_made(&self, agent: &str, count: usize, patience: Duration) -> Result<String> {
+        let enough = |heard: &Heard| heard.calls.get(agent)?.get(count.checked_sub(1)?).map(|call| call.run);
+        let run = self.until(patience, agent, enough).await?;
+        self.run(agent, run, patience).await
     }
 
     /// Waits until a call has begun.
@@ -137,12 +141,12 @@ impl Heard {
                 let output = text("output");
                 canaries.look_in_output(&format!("the output of {agent}"), &output);
                 let is_error = event["is_error"] == true;
-                let ended = Ended { tool: text("name"), status: text("status"), is_error, output };
+                let run = event["run"].as_u64().unwrap_or_default();
+                let ended = Ended { run, tool: text("name"), status: text("status"), is_error, output };
                 self.calls.entry(agent).or_default().push(ended);
             }
             "run_finished" => {
-                let run = self.runs.entry(agent).or_default();
-                *run = (run.0 + 1, text("outcome"));
+                self.runs.insert(agent, (event["run"].as_u64().unwrap_or_default(), text("outcome")));
             }
             _ => {}
         }

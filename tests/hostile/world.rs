@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::canary::Canaries;
 use crate::case::evidence;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Look, Snapshot};
 
 /// Who is nobody in particular, on every Linux: their user and group.
 pub(crate) const NOBODY: u32 = 65_534;
@@ -58,7 +58,8 @@ impl Drop for Folder {
         if std::env::var_os("MIDTURN_HOSTILE_KEEP").is_some() {
             return println!("kept: {}", self.0.display());
         }
-        let _ = Command::new("rm").args(["-rf", "--one-file-system"]).arg(&self.0).stderr(Stdio::null()).status();
+        let _ =
+            Command::new("rm").args(["-rf", "--one-file-system"]).arg(&self.0).stderr(Stdio::null()).status();
     }
 }
 
@@ -197,7 +198,13 @@ impl World {
         folders.extend(near.iter().map(|near| near.with_extension("json")));
         folders.extend(near);
         let git = self.path("main/.git");
-        Snapshot::of(&folders, &|path| path.strip_prefix(&git).is_ok_and(belongs_to_agents))
+        let look = |path: &Path| match path.strip_prefix(&git) {
+            Ok(below) if belongs_to_agents(below) => Look::Away,
+            // Where nothing can be mounted over it, it is put back after a command.
+            Ok(_) => Look::AtContent,
+            Err(_) => Look::Closely,
+        };
+        Snapshot::of(&folders, &look)
     }
 
     /// What is left on disk that may hold a secret that it shouldn't.
@@ -213,7 +220,8 @@ impl World {
 
 /// Secrets in the environment; the last one is under a name that doesn't look like it.
 fn environment(canaries: &mut Canaries, mark: &str) -> Vec<(String, String)> {
-    let names = ["OPENAI_API_KEY", "DEPLOY_TOKEN", "DATABASE_PASSWORD", "AWS_SECRET_ACCESS_KEY", "HOSTILE_PLAIN"];
+    let names =
+        ["OPENAI_API_KEY", "DEPLOY_TOKEN", "DATABASE_PASSWORD", "AWS_SECRET_ACCESS_KEY", "HOSTILE_PLAIN"];
     let mut plant = |name: &str| (name.to_owned(), canaries.plant(&format!("${name}"), mark));
     names.iter().map(|name| plant(name)).collect()
 }

@@ -67,7 +67,7 @@ pub fn print(text: &str) -> Result<End, Failure> {
     print_whole(&secrets::clean(text))
 }
 
-/// As [`print`], but as it is: a patch with something else in a secret's place would be a wrong one.
+/// As [`print()`], but as it is: a patch with something else in a secret's place would be a wrong one.
 ///
 /// # Errors
 /// Standard output can't be written.

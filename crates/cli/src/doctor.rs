@@ -114,7 +114,10 @@ mod tests {
     fn a_finding_is_a_line_and_what_to_do_another() {
         for (finding, expected) in [
             (Finding::ok("git", "2.39\n"), "ok      git: 2.39"),
-            (Finding::weak("limits", "a\nb").mended_by("do  this"), "weak    limits: a b\n        -> do this"),
+            (
+                Finding::weak("limits", "a\nb").mended_by("do  this"),
+                "weak    limits: a b\n        -> do this",
+            ),
             (Finding::missing("git", "none"), "missing git: none"),
         ] {
             assert_eq!(finding.to_string(), expected);

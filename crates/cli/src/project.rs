@@ -217,10 +217,11 @@ impl Project {
         let folder = socket.parent().unwrap_or(&socket);
         // Beside it are the sockets of the person's other projects.
         let runtime = self.runtime.as_ref().map(|runtime| runtime.join("midturn"));
-        let sockets = runtime.filter(|runtime| folder.starts_with(runtime)).unwrap_or_else(|| folder.to_owned());
+        let sockets =
+            runtime.filter(|runtime| folder.starts_with(runtime)).unwrap_or_else(|| folder.to_owned());
         let mut hidden = vec![self.state.clone(), sockets];
         if let StoreAt::File(file) = &self.store {
-            let beside = ["", "-wal", "-shm", "-journal"].map(|end| {
+            let beside = ["", "-wal", "-shm", "-journal", ".lock"].map(|end| {
                 let mut name = file.clone().into_os_string();
                 name.push(end);
                 PathBuf::from(name)

@@ -32,7 +32,11 @@ fn the_answer_is_on_standard_output_and_progress_on_standard_error() {
         lead(&format!("      - tools:\n{}      - text: All done.\n", bash("b", "echo hi > out.txt")));
     let (status, answer, told) = run_to_the_end(&place, &scenario, &[]);
     assert_eq!((status, answer.as_str()), (Some(0), "All done.\n"), "{told}");
-    for expected in ["mode auto: agents change files and run commands", "lead: bash echo hi > out.txt", "lead: finished after 2 turns"] {
+    for expected in [
+        "mode auto: agents change files and run commands",
+        "lead: bash echo hi > out.txt",
+        "lead: finished after 2 turns",
+    ] {
         assert!(told.contains(expected), "{told}");
     }
     assert_eq!(std::fs::read_to_string(place.path("repo/out.txt")).unwrap(), "hi\n");

@@ -1,5 +1,7 @@
 //! Modes, sandboxes, prices and `midturn doctor` as a person meets them: the real binary.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on panics")]
+
 mod common;
 
 use std::os::unix::fs::PermissionsExt;
@@ -27,7 +29,8 @@ fn path_with(place: &Place, programs: &[&str]) -> String {
     std::fs::create_dir_all(&folder).unwrap();
     let path = std::env::var("PATH").unwrap();
     for program in programs {
-        let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.exists());
+        let found =
+            std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.exists());
         std::os::unix::fs::symlink(found.unwrap(), folder.join(program)).unwrap();
     }
     folder.display().to_string()
@@ -40,10 +43,18 @@ fn the_start_says_what_holds() {
     for (flags, config, expected) in [
         (&[][..], "", "note: mode auto: agents change files and run commands without asking"),
         (&["--mode", "plan"], "", "note: mode plan: agents read, and change nothing"),
-        (&[], "approvals.mode = 'ask'", "note: mode ask: agents ask before they change files or run commands"),
+        (
+            &[],
+            "approvals.mode = 'ask'",
+            "note: mode ask: agents ask before they change files or run commands",
+        ),
         (&["--no-sandbox"], "", "note: no sandbox: commands can do all that you can"),
         (&["--set", "sandbox.tier=landlock"], "", "note: sandbox: "),
-        (&[], "approvals.allow = [\n'bash']", "midturn.toml:1: `approvals.allow` is not taken from a project's file"),
+        (
+            &[],
+            "approvals.allow = [\n'bash']",
+            "midturn.toml:1: `approvals.allow` is not taken from a project's file",
+        ),
         (&[], "approvals.deny = [\n'wob']", "midturn.toml:2) never matches: there is no such tool"),
     ] {
         let place = Place::new();
@@ -112,9 +123,16 @@ fn a_resumed_session_keeps_its_mode_and_takes_another() {
 fn the_doctor_finds_what_is_well_and_what_is_not() {
     let place = Place::new();
     place.write("scenario.yaml", &scenario("true"));
-    let (status, text, told) = said(&place, &[&["doctor"], &MODEL[..]].concat(), &[("OPENAI_API_KEY", "sk-hidden")]);
+    let (status, text, told) =
+        said(&place, &[&["doctor"], &MODEL[..]].concat(), &[("OPENAI_API_KEY", "sk-hidden")]);
     assert_eq!((status, told.as_str()), (Some(0), ""), "{text}");
-    for line in ["ok      git: ", "ok      sandbox: used: ", "OPENAI_API_KEY is set", "ANTHROPIC_API_KEY is not set", "agents can work here"] {
+    for line in [
+        "ok      git: ",
+        "ok      sandbox: used: ",
+        "OPENAI_API_KEY is set",
+        "ANTHROPIC_API_KEY is not set",
+        "agents can work here",
+    ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
     assert!(!text.contains("sk-hidden"));
@@ -160,5 +178,5 @@ fn the_doctor_sees_who_may_look_at_the_token() {
     std::fs::set_permissions(&project, std::fs::Permissions::from_mode(0o755)).unwrap();
     let (_, text, _) = said(&place, &["doctor"], &[]);
     assert!(text.contains("weak    state: others can look into") && text.contains("-> chmod 700"), "{text}");
-    assert!(text.contains("with 1 sessions"), "{text}");
+    assert!(text.contains("sessions kept: 1"), "{text}");
 }

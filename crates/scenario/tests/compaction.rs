@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 
 /// An answer of the model: how long it takes, what it costs, how many calls it asks for.
 fn reply() -> impl Strategy<Value = Value> {
-    (0..3_u64, 0..1_000_u64, 0..3_usize, 0..60_usize, prop::bool::weighted(0.1)).prop_map(
+    // Mostly nobody counts, and bytes do.
+    let input = prop_oneof![3 => Just(0), 1 => 0..700_u64];
+    (0..3_u64, input, 0..3_usize, 0..160_usize, prop::bool::weighted(0.1)).prop_map(
         |(takes, input, calls, words, fails)| {
             if fails {
                 return json!({"takes": format!("{takes}s"), "error": "overloaded"});
@@ -20,7 +22,7 @@ fn reply() -> impl Strategy<Value = Value> {
             let call = |n: usize| {
                 json!({"name": (if n == 0 { "read" } else { "edit" }), "takes": "1s", "result": "line ".repeat(words)})
             };
-            let usage = json!({"input": input, "output": 10});
+            let usage = json!({"input": input, "output": input / 10});
             let calls: Vec<Value> = (0..calls).map(call).collect();
             json!({"text": "So it is.", "takes": format!("{takes}s"), "usage": usage, "tools": calls})
         },
@@ -29,7 +31,7 @@ fn reply() -> impl Strategy<Value = Value> {
 
 /// What it answers when it is asked for a summary.
 fn summary() -> impl Strategy<Value = Value> {
-    (0..4_u64, 0..400_usize).prop_map(|(takes, words)| {
+    (1..6_u64, 0..200_usize).prop_map(|(takes, words)| {
         json!({"text": "word ".repeat(words), "takes": format!("{takes}s"),
             "when": {"last_message_contains": "Write a summary"}})
     })
@@ -37,8 +39,9 @@ fn summary() -> impl Strategy<Value = Value> {
 
 /// Something that comes from outside.
 fn item() -> impl Strategy<Value = Value> {
-    let urgency = prop::sample::select(vec!["follow_up", "after_tools", "next_boundary", "urgent"]);
-    (0..40_u64, urgency, prop::bool::weighted(0.1)).prop_map(|(halves, urgency, stops)| {
+    let urgency =
+        prop::sample::select(vec!["follow_up", "after_tools", "next_boundary", "urgent", "urgent", "urgent"]);
+    (0..50_u64, urgency, prop::bool::weighted(0.05)).prop_map(|(halves, urgency, stops)| {
         let at = format!("{}ms", halves * 500);
         if stops {
             return json!({"at": at, "by": "user", "stop": "worker"});
@@ -48,9 +51,9 @@ fn item() -> impl Strategy<Value = Value> {
 }
 
 fn scenario() -> impl Strategy<Value = Value> {
-    let model = (prop::collection::vec(summary(), 0..5), prop::collection::vec(reply(), 4..16));
-    let settings = (400..1_200_u64, 50..90_u32, 0..4_u32, any::<bool>());
-    (model, settings, prop::collection::vec(item(), 0..6)).prop_map(
+    let model = (prop::collection::vec(summary(), 0..6), prop::collection::vec(reply(), 8..30));
+    let settings = (600..1_400_u64, 50..90_u32, 0..3_u32, any::<bool>());
+    (model, settings, prop::collection::vec(item(), 0..14)).prop_map(
         |((mut model, mut replies), (window, percent, keep, cuts), mut items)| {
             for (at, reply) in replies.iter_mut().enumerate() {
                 let calls = reply["tools"].as_array_mut().into_iter().flatten();
@@ -74,7 +77,7 @@ fn scenario() -> impl Strategy<Value = Value> {
 fn invariants_1_to_8_hold_whatever_is_summarised_cut_or_parked() {
     let mut runner = TestRunner::deterministic();
     let [mut compacted, mut cut, mut parked] = [0, 0, 0];
-    for case in 0..600 {
+    for case in 0..120 {
         let scenario = scenario().new_tree(&mut runner).unwrap().current();
         let text = scenario.to_string();
         let failures = check_text("random", &text).unwrap();
@@ -84,9 +87,12 @@ fn invariants_1_to_8_hold_whatever_is_summarised_cut_or_parked() {
         let percent = settings["compact_at"].as_u64().unwrap();
         let limit = settings["context_tokens"].as_u64().unwrap() * percent / 100;
         let events = replay_text(&text).unwrap();
-        let summaries = events.windows(2).filter(|pair| pair[0]["purpose"] == "summary");
-        cut += summaries.filter(|pair| pair[1]["reason"] == "message_interrupt").count();
+        let mut summarises = false;
         for event in &events {
+            if event["type"] == "model_started" {
+                summarises = event["purpose"] == "summary";
+            }
+            cut += usize::from(summarises && event["reason"] == "message_interrupt");
             let parks = |error: &str| error.starts_with("context_tokens");
             parked += usize::from(event["error"].as_str().is_some_and(parks));
             if event["type"] == "compacted" {
@@ -96,5 +102,5 @@ fn invariants_1_to_8_hold_whatever_is_summarised_cut_or_parked() {
             }
         }
     }
-    assert!(compacted > 100 && cut > 10 && parked > 50, "{compacted} compacted, {cut} cut, {parked} parked");
+    assert!(compacted > 80 && cut > 3 && parked > 30, "{compacted} compacted, {cut} cut, {parked} parked");
 }

@@ -86,7 +86,11 @@ async fn bubblewraps_words(supervisor: &Supervisor, folder: &Path) -> Vec<String
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let lines = processes.filter_map(|p| std::fs::read_to_string(p.path().join("cmdline")).ok());
         let of_ours = |line: &String| line.contains("bwrap\0") && line.contains(folder.to_str().unwrap());
-        words = lines.filter(of_ours).map(|line| line.split_terminator('\0').map(str::to_owned).collect()).next().unwrap();
+        words = lines
+            .filter(of_ours)
+            .map(|line| line.split_terminator('\0').map(str::to_owned).collect())
+            .next()
+            .unwrap();
         cancel.cancel();
     };
     let _ended = supervisor.run(&command(folder, "yes"), &cancel, &mut look).await;
@@ -124,7 +128,9 @@ async fn main() {
             figures[at].push(spans[PER_ROUND / 2]);
         }
     }
-    println!("`true`, {ROUNDS} rounds of {PER_ROUND}, wall time in ms: median, least, most of the rounds' medians");
+    println!(
+        "`true`, {ROUNDS} rounds of {PER_ROUND}, wall time in ms: median, least, most of the rounds' medians"
+    );
     let millis = |span: Duration| span.as_secs_f64() * 1e3;
     let alone = runners.iter().position(|(name, _)| *name == "in bubblewrap alone");
     for (name, _) in &runners {

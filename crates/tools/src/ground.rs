@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use midturn_core::engine::ports::Output;
+use midturn_core::engine::ports::{Output, ToolCall};
 use midturn_core::rules::conversation::ToolUse;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -108,6 +108,25 @@ where
     match spawn_blocking(work).await {
         Ok(output) => output,
         Err(error) => Output::error(format!("The tool failed, which is a fault of its own: {error}")),
+    }
+}
+
+/// As [`on_ground`], for a search: it changes nothing, so the thread may finish behind our back
+/// when it is told to end, or when it waits for what an agent put where a list of ignored
+/// files is meant to be.
+pub(crate) async fn search_ground<A, F>(ground: &Arc<Ground>, call: &ToolCall, work: F) -> Output
+where
+    A: DeserializeOwned + Send + 'static,
+    F: FnOnce(&Ground, &A) -> Result<Output, String> + Send + 'static,
+{
+    let patience = ground.limits.timeout_max;
+    tokio::select! {
+        biased;
+        output = on_ground(ground, &call.call, work) => output,
+        () = call.cancel.cancelled() => Output::error(""),
+        () = tokio::time::sleep(patience) => {
+            Output::error(format!("The search did not end within {} s: narrow it.", patience.as_secs()))
+        }
     }
 }
 

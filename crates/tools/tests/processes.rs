@@ -104,7 +104,8 @@ async fn what_a_command_left_running_is_ended_and_counted_though_it_holds_the_pi
         for (text, left_running) in rows {
             let mark = Mark::new();
             let (ended, output) = run(&supervisor, text, &mark, None).await;
-            let expected = Ended { status: Status::Exited(0), cause: Cause::Itself, left_running, exceeded: None };
+            let expected =
+                Ended { status: Status::Exited(0), cause: Cause::Itself, left_running, exceeded: None };
             assert_eq!((ended, output.as_str()), (expected, "done\n"), "{kind:?}: {text}");
             assert_eq!(mark.alive(), [], "{kind:?}: {text}");
         }

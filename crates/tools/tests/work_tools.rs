@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 
 use midturn_core::engine::ports::{Output, Workplace as _};
+use midturn_core::rules::approval::Effect;
 use midturn_tools::Limits;
 use serde_json::{Value, json};
 use support::{Tools, name};
@@ -212,6 +213,64 @@ async fn no_path_leads_out() {
     let inside = std::fs::read_dir(outside.path()).unwrap().count();
     assert_eq!((inside, std::fs::read_to_string(secret).unwrap().as_str()), (1, "s"));
     assert!(tools.path("link").is_symlink());
+}
+
+#[tokio::test]
+async fn what_is_obeyed_later_is_not_written_and_a_sentence_says_so() {
+    let tools = tools().await;
+    tools.write(".claude/agents/a.md", "s");
+    tools.write("sub/x", "s");
+    symlink("../.claude", tools.path("sub/link")).unwrap();
+    for path in [
+        ".claude/agents/a.md",
+        "sub/link/agents/a.md",
+        "sub/midturn.toml",
+        "Midturn.toml",
+        ".git",
+        ".git/hooks/pre-commit",
+        ".vscode/tasks.json",
+        ".mcp.json",
+    ] {
+        for (tool, input) in [
+            ("write", json!({"path": path, "content": "x"})),
+            ("edit", json!({"path": path, "old": "s", "new": "x"})),
+        ] {
+            let output = tools.call(tool, input).await;
+            // What isn't there can't be edited anyway.
+            let missing = tool == "edit" && output.text.contains("does not exist");
+            let says = missing || output.text.contains("is protected (");
+            assert!(output.is_error && says, "{tool} {path}: {}", output.text);
+        }
+    }
+    assert_eq!(tools.content(".claude/agents/a.md"), "s");
+    assert!(!tools.path(".git").exists() && !tools.path(".vscode").exists());
+    assert_eq!(tools.call("read", json!({"path": ".claude/agents/a.md"})).await.text, "     1\ts\n");
+    for ordinary in ["AGENTS.md", "CLAUDE.md", "Makefile", ".gitattributes"] {
+        let output = tools.call("write", json!({"path": ordinary, "content": "x"})).await;
+        assert!(!output.is_error, "{}", output.text);
+    }
+}
+
+#[tokio::test]
+async fn calls_say_what_they_do_and_to_what() {
+    let tools = tools().await;
+    tools.write("src/a.rs", "");
+    symlink("src", tools.path("link")).unwrap();
+    let rows = [
+        ("bash", json!({"command": "ls -l"}), Effect::Runs, Some("ls -l")),
+        ("read", json!({"path": "./src/a.rs"}), Effect::Reads, Some("src/a.rs")),
+        ("read", json!({"path": "link/a.rs"}), Effect::Reads, Some("src/a.rs")),
+        ("edit", json!({"path": "link/../src/a.rs"}), Effect::Edits, Some("src/a.rs")),
+        ("write", json!({"file_path": "link/new/b.rs"}), Effect::Edits, Some("src/new/b.rs")),
+        ("grep", json!({"pattern": "x"}), Effect::Reads, Some(".")),
+        ("glob", json!({"pattern": "x", "path": "src"}), Effect::Reads, Some("src")),
+        ("read", json!({"path": "/etc/passwd"}), Effect::Reads, None),
+        ("bash", json!({}), Effect::Runs, None),
+    ];
+    for (tool, input, effect, subject) in rows {
+        let traits = tools.traits(tool, input.clone());
+        assert_eq!((traits.effect, traits.subject.as_deref()), (effect, subject), "{tool} {input}");
+    }
 }
 
 #[tokio::test]

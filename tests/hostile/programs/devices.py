@@ -29,10 +29,10 @@ tell = lambda what: say(f"escaped: {what}")
 attempt("read the disk of /", lambda: raw("disk", root), tell)
 attempt("read the disk of the worktree", lambda: raw("disk2", ours), tell)
 attempt("open the machine's memory", lambda: memory("memory"), tell)
-for name in os.listdir("/dev"):
+for name in quietly(lambda: os.listdir("/dev")) or ["vda", "sda", "nvme0n1", "mem", "kmem", "port", "kmsg"]:
     path = f"/dev/{name}"
     kind = quietly(lambda: os.stat(path).st_mode) or 0
-    risky = stat.S_ISBLK(kind) or name in ("mem", "kmem", "port", "kmsg", "kvm", "vsock", "fuse")
+    risky = stat.S_ISBLK(kind) or name in ("mem", "kmem", "port", "kmsg")
     if risky:
         attempt(f"open {path}", lambda: os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK)), tell)
 for name in ("disk", "disk2", "memory"):

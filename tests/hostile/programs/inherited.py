@@ -4,7 +4,7 @@ import fcntl
 import os
 import termios
 
-from common import MARK, attempt, escaped, refused, say
+from common import MARK, attempt, escaped, quietly, refused, say
 
 NEW = f"hostile-{MARK}.inherited"
 
@@ -20,7 +20,7 @@ for name in os.listdir("/proc/self/fd"):
     escaped(f"descriptor {number} is {target}")
     attempt(f"write through descriptor {number}", lambda: os.close(os.open(NEW, os.O_CREAT | os.O_WRONLY, dir_fd=number)))
 terminals = ["/dev/tty", "/dev/console", "/dev/tty0", "/dev/tty1", "/dev/ttyS0"]
-terminals += [f"/dev/pts/{name}" for name in (os.listdir("/dev/pts") if os.path.isdir("/dev/pts") else []) if name != "ptmx"]
+terminals += [f"/dev/pts/{name}" for name in (quietly(lambda: os.listdir("/dev/pts")) or ["0"]) if name != "ptmx"]
 for number in (0, 1, 2):
     (escaped if os.isatty(number) else lambda what: refused(what, "no terminal"))(f"descriptor {number} is a terminal")
 for path in terminals:

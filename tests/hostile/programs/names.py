@@ -8,7 +8,7 @@ for name in [b"--exec=touch evil", b"-c", b"--git-dir=evil", b"a\nb", b"\xff\xfe
              "\N{RIGHT-TO-LEFT OVERRIDE}txt.exe".encode(), b"x" * 255]:
     with open(name, "wb") as file:
         file.write(b"hostile\n")
-DEPTH = 1_500
+DEPTH = 600
 here = os.open(".", os.O_RDONLY)
 for _ in range(DEPTH):
     os.mkdir("d")

@@ -5,18 +5,20 @@ import errno
 import os
 import socket
 
-from common import MARK, TARGETS, escaped, got, refused, say
+from common import TARGETS, did, escaped, got, refused, say
 
 METADATA = "169.254.169.254"
 
 
 def connect(family, kind, address, what):
+    # A datagram goes nowhere in a network of one's own, without an error: the harness counts.
+    tell = did if kind == socket.SOCK_DGRAM else escaped
     try:
         with socket.socket(family, kind) as end:
             end.settimeout(0.5)
             end.connect(address)
             end.sendall(b"GET /v1/health HTTP/1.1\r\nhost: midturn\r\n\r\n")
-            escaped(f"connect to {what}")
+            tell(f"connect to {what}")
             if kind == socket.SOCK_STREAM:
                 got(what, end.recv(512))
     except TimeoutError:
@@ -66,7 +68,7 @@ for family, kind, protocol, what in [
 ]:
     try:
         with socket.socket(family, kind, protocol):
-            (say if what.endswith("ciphers") else lambda line: escaped(what))(f"did: {what}")
+            (did if what.endswith("ciphers") else escaped)(what)
     except OSError as error:
         refused(what, error)
 try:

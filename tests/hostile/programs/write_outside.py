@@ -1,5 +1,6 @@
 """Writes where it may not: makes, appends, cuts, replaces, moves, removes, links, and changes modes,
-owners, times and attributes, below $1 only if there is one. What it means to have done may be an illusion: the harness looks."""
+owners, times and attributes, below $1 and not below $2 if they are given. What
+it means to have done may be an illusion: the harness looks."""
 
 import os
 import sys
@@ -50,10 +51,10 @@ def to_file(path):
 
 
 below = sys.argv[1] if len(sys.argv) > 1 else "/"
-for folder in TARGETS["folders"]:
-    if folder.startswith(below):
-        in_folder(folder)
-for path in TARGETS["files"]:
-    if path.startswith(below):
-        to_file(path)
+but = sys.argv[2] if len(sys.argv) > 2 else None
+for path in TARGETS["folders"] + TARGETS["files"]:
+    if path.startswith(below) and not (but and path.startswith(but)):
+        in_folder(path) if path in TARGETS["folders"] else to_file(path)
+for name in ("mine", "linked", "taken"):
+    quietly(lambda: os.unlink(name))
 say("done")

@@ -57,10 +57,8 @@ pub(super) async fn answer(asking: &Asking, meant: &Meant<'_>, said: &Said) -> R
     }
     let Some(first) = open.first() else {
         let call = meant.call.map_or(" for anything".to_owned(), |call| format!(" about the call {call}"));
-        let failure = format!(
-            "{} doesn't ask{call} now; `midturn approvals` lists what is asked",
-            meant.agent
-        );
+        let failure =
+            format!("{} doesn't ask{call} now; `midturn approvals` lists what is asked", meant.agent);
         return Ok(unsaid(open, failure));
     };
     let request = Request::from(first.approval.clone());
@@ -108,7 +106,7 @@ fn block(open: &Open, now: f64) -> String {
     let Open { session, approval, .. } = open;
     let since = duration(now - session.began_at - approval.since);
     let mut text = format!(
-        "{} asks in {} since {since}, call {}: {}\n",
+        "{} asks in {} for {since}, call {}: {}\n",
         approval.agent,
         session.session,
         one_line(&approval.tool),
@@ -153,7 +151,7 @@ mod tests {
             serde_json::from_value(json!({"session": "s-1", "live": true, "began_at": 100.0})).unwrap();
         let open = Open { session, approval: serde_json::from_value(whole.clone()).unwrap(), whole };
         let expected = "\
-worker asks in s-1 since 1 min 03 s, call c1: bash
+worker asks in s-1 for 1 min 03 s, call c1: bash
   command: a[2J
       always: no
   timeout: 30

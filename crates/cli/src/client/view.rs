@@ -7,6 +7,7 @@ use midturn_core::rules::event::{Event, EventKind, LiveEvent, LiveKind};
 use midturn_core::rules::id::AgentName;
 
 use crate::run::progress::{self, Asking, Tone};
+use crate::run::session::attending::Request;
 
 /// A line without an end is shown in parts of about so many characters.
 const WIDTH: usize = 100;
@@ -36,6 +37,12 @@ impl View {
     /// `answers`: with what agents ask it is said what can be typed.
     pub(super) fn new(answers: bool) -> Self {
         Self { answers, ..Self::default() }
+    }
+
+    /// The line of what is asked already when the first event comes.
+    pub(super) fn asked(&mut self, request: &Request) -> Line {
+        let hint = self.asking.knows(&request.agent, &request.tool);
+        (Tone::Asks, request.line() + if self.answers { &hint } else { "" })
     }
 
     /// The lines for an event, before them the rest of what was being said.

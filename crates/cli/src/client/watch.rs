@@ -15,7 +15,7 @@ use super::wire::Session;
 use crate::failure::{End, Failure};
 use crate::run::input::{self, Typed};
 use crate::run::progress::{self, Tone};
-use crate::run::session::attending;
+use crate::run::session::attending::{self, Asked, Request};
 use crate::run::steering;
 use crate::secrets;
 
@@ -39,12 +39,16 @@ pub(super) async fn watch(
         )));
     }
     let answers = !asking.json && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let only = agent.clone();
     let wanted = Wanted { session: session.session.clone(), agent, after: session.last_seq, answers };
     let (mut told, _reader) = follow(asking.client.clone(), wanted);
     let mut screen = Screen::new(asking.json, colours, answers);
     screen.head(&session)?;
     let mut typed = if answers { input::lines() } else { mpsc::channel(1).1 };
     let place = Elsewhere { client: &asking.client, session: &session.session };
+    if answers {
+        screen.asked(&place.requests().await.map_err(Failure::failed)?, only.as_ref())?;
+    }
     tokio::select! {
         biased;
         () = interrupted.cancelled() => screen.close().map(|()| End::Interrupted),
@@ -78,6 +82,13 @@ impl Screen {
         }
         let title = progress::short(&session.title);
         self.write(&format!("watching {}: {title} (Ctrl-C ends)\n", session.session)).map(|_| ())
+    }
+
+    /// Shows what is asked already, of one agent or of all.
+    fn asked(&mut self, open: &[Request], only: Option<&AgentName>) -> Result<Reader, Failure> {
+        let wanted = open.iter().filter(|request| only.is_none_or(|only| request.agent == *only));
+        let lines = wanted.map(|request| self.view.asked(request)).collect();
+        self.write(&self.written(lines))
     }
 
     /// Shows what is told, and does what is typed; at the end why nothing comes any more, if

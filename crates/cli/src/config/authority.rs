@@ -65,7 +65,9 @@ fn direction(key: &str) -> Direction {
         "sandbox.network" => Direction::Off,
         "approvals.allow" | "sandbox.environment" => Direction::Fewer,
         "approvals.deny" => Direction::More,
-        "sandbox.processes" | "sandbox.memory" | "sandbox.file_size" | "sandbox.open_files" => Direction::Down,
+        "sandbox.processes" | "sandbox.memory" | "sandbox.file_size" | "sandbox.open_files" => {
+            Direction::Down
+        }
         "max_depth" | "max_agents" | "max_spawns" => Direction::Down,
         "max_turns" | "max_tokens" | "max_cost" | "max_time" => Direction::DownFromNone,
         "session.max_turns" | "session.max_tokens" | "session.max_cost" | "session.max_time" => {
@@ -86,7 +88,11 @@ pub(super) fn adds_up(key: &str) -> bool {
 pub(super) fn ruling(key: &str, now: &Value, said: &Value) -> Ruling {
     let left = |why: &str| Ruling::Left(why.to_owned());
     let looser = |is_looser: bool| {
-        if is_looser { Ruling::Left(format!("`{}` holds, which is stricter", shown(now))) } else { Ruling::Taken }
+        if is_looser {
+            Ruling::Left(format!("`{}` holds, which is stricter", shown(now)))
+        } else {
+            Ruling::Taken
+        }
     };
     match direction(key) {
         Direction::Free => Ruling::Taken,
@@ -99,9 +105,9 @@ pub(super) fn ruling(key: &str, now: &Value, said: &Value) -> Ruling {
         Direction::Fewer => left("only a person can allow that"),
         Direction::Persons | Direction::WhereKeysGo if said == now => Ruling::Taken,
         Direction::Persons => left("only a person knows what they pay"),
-        Direction::WhereKeysGo => {
-            Ruling::Refused("your key would go there with every request, and only you can want that".to_owned())
-        }
+        Direction::WhereKeysGo => Ruling::Refused(
+            "your key would go there with every request, and only you can want that".to_owned(),
+        ),
     }
 }
 

@@ -280,7 +280,8 @@ pub(super) fn named<'a>(key: &str, known: impl IntoIterator<Item = &'a String>) 
 /// Which entry of a list is none that the key takes, and why.
 pub(super) fn bad_item(key: &str, value: &Value) -> Option<(usize, String)> {
     let items = value.as_array()?.iter().enumerate();
-    let checked = items.filter_map(|(at, item)| Some((at, check(key, &Value::from(vec![item.clone()])).err()?)));
+    let checked =
+        items.filter_map(|(at, item)| Some((at, check(key, &Value::from(vec![item.clone()])).err()?)));
     checked.into_iter().next()
 }
 

@@ -129,7 +129,8 @@ impl Layers {
             );
         }
         // A key below a key is a wrong type, not a wrong name.
-        if let Some((above, _)) = key.rsplit_once('.').filter(|(above, _)| self.entries.contains_key(*above)) {
+        if let Some((above, _)) = key.rsplit_once('.').filter(|(above, _)| self.entries.contains_key(*above))
+        {
             return format!("`{above}`: invalid type: a table, expected a value");
         }
         format!("unknown key `{key}`{}", suggestion(key, self.entries.keys().map(String::as_str)))
@@ -194,7 +195,8 @@ impl Layers {
 
     /// What a project's files may not say is refused where the person's own layers say nothing.
     pub(super) fn settle(&mut self) -> Result<(), Failure> {
-        let is_default = |key: &str| self.entries.get(key).is_none_or(|entry| entry.origin == Origin::Default);
+        let is_default =
+            |key: &str| self.entries.get(key).is_none_or(|entry| entry.origin == Origin::Default);
         if let Some((_, why)) = self.refused.iter().find(|(key, _)| is_default(key)) {
             return Err(Failure::usage(why.clone()));
         }

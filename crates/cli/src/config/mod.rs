@@ -177,8 +177,7 @@ impl Config {
 /// The files to look for, weakest first.
 fn file_paths(folder: &Path, env: &Env) -> Vec<(PathBuf, Whose)> {
     let users = env.config_folder().map(|folder| (folder.join(FILE_NAME), Whose::Person));
-    let projects =
-        folders_down_to(folder).into_iter().map(|folder| (folder.join(FILE_NAME), Whose::Project));
+    let projects = folders_down_to(folder).into_iter().map(|folder| (folder.join(FILE_NAME), Whose::Project));
     let mut paths: Vec<(PathBuf, Whose)> = Vec::new();
     for (path, whose) in users.into_iter().chain(projects) {
         // Work in the configuration folder itself must not read its file twice.

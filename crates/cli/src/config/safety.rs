@@ -229,7 +229,10 @@ mod tests {
         let read = |text: &str| serde_json::from_str::<ModelFacts>(text).unwrap().prices();
         assert_eq!(read(r#"{"input": 3.0}"#), None);
         let prices = read(r#"{"input": 3.0, "output": 15.0}"#).unwrap();
-        assert_eq!([prices.input, prices.output, prices.cached].map(Money::picos), [3_000_000, 15_000_000, 3_000_000]);
+        assert_eq!(
+            [prices.input, prices.output, prices.cached].map(Money::picos),
+            [3_000_000, 15_000_000, 3_000_000]
+        );
         assert_eq!(read(r#"{"input": 3, "output": 1, "cached": 0.3}"#).unwrap().cached.picos(), 300_000);
     }
 }

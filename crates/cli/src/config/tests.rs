@@ -47,8 +47,20 @@ fn a_stronger_layer_wins_and_is_named() {
 /// is due.
 const LOOSENED: &[(&str, &str, &str, &str, &str)] = &[
     ("", "approvals.mode = 'plan'", "approvals.mode", "\"plan\"", ""),
-    ("approvals.mode = 'ask'", "approvals.mode = 'auto'", "approvals.mode", "\"ask\"", "`ask` holds, which is stricter"),
-    ("", "approvals.allow = ['bash']", "approvals.allow", "[]", "midturn.toml:1: `approvals.allow` is not taken"),
+    (
+        "approvals.mode = 'ask'",
+        "approvals.mode = 'auto'",
+        "approvals.mode",
+        "\"ask\"",
+        "`ask` holds, which is stricter",
+    ),
+    (
+        "",
+        "approvals.allow = ['bash']",
+        "approvals.allow",
+        "[]",
+        "midturn.toml:1: `approvals.allow` is not taken",
+    ),
     (
         "approvals.deny = ['read(a)']",
         "approvals.deny = 'read(b)'",
@@ -59,7 +71,13 @@ const LOOSENED: &[(&str, &str, &str, &str, &str)] = &[
     ("", "sandbox.network = true", "sandbox.network", "false", "`false` holds"),
     ("sandbox.network = true", "sandbox.network = false", "sandbox.network", "false", ""),
     ("", "sandbox.tier = 'none'", "sandbox.tier", "null", "`the best there is` holds"),
-    ("", "sandbox.environment = ['AWS_PROFILE']", "sandbox.environment", "[]", "only a person can allow that"),
+    (
+        "",
+        "sandbox.environment = ['AWS_PROFILE']",
+        "sandbox.environment",
+        "[]",
+        "only a person can allow that",
+    ),
     ("", "sandbox.memory = 1", "sandbox.memory", "1", ""),
     ("max_cost = 2.5", "max_cost = 0", "max_cost", "2.5", "`2.5` holds"),
     ("", "session.max_time = '1h'", "session.max_time", "\"1h\"", ""),
@@ -115,7 +133,10 @@ fn a_project_that_sends_keys_elsewhere_is_an_error_unless_the_person_says_where(
 #[test]
 fn rules_know_where_they_are_written_and_deny_adds_up() {
     let files = [
-        (USERS, "[approvals]\nmode = 'ask'\nallow = [\n  'bash(ls *)',\n  'edit(src/**)',\n]\ndeny = ['bash(rm *)']"),
+        (
+            USERS,
+            "[approvals]\nmode = 'ask'\nallow = [\n  'bash(ls *)',\n  'edit(src/**)',\n]\ndeny = ['bash(rm *)']",
+        ),
         ("midturn.toml", "[approvals]\ndeny = [\n  'read(secrets/**)', 'web',\n]"),
     ];
     let config =
@@ -136,7 +157,10 @@ fn rules_know_where_they_are_written_and_deny_adds_up() {
     let complaints = policy.complaints(&crate::run::names::tools());
     let told = complaints.join("\n");
     assert_eq!(complaints.len(), 2, "{told}");
-    assert!(told.contains("midturn.toml:3) never matches") && told.contains("midturn.toml:5) never allows"), "{told}");
+    assert!(
+        told.contains("midturn.toml:3) never matches") && told.contains("midturn.toml:5) never allows"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -224,9 +248,18 @@ const BAD_FILES: &[(&str, &str)] = &[
     ("providers.openai.base_url = \"ftp://x\"", "expected a URL that begins with https://"),
     ("providers.openai.base_url = \"https://u:pw@x\"", "no user, password, query"),
     ("[agents]\ntools = [1]", "expected a string"),
-    ("approvals.mode = \"yolo\"", "unknown variant `yolo`, expected one of `auto`, `accept-edits`, `ask`, `plan`"),
-    ("[approvals]\ndeny = [\n 'read',\n 'bash(' ]", "midturn.toml:4:2: `approvals.deny`: `bash(` is no rule: write TOOL"),
-    ("approvals.allow = 'edit([)'", "midturn.toml:1:19: `approvals.allow`: `edit([)` has a pattern that can't be read"),
+    (
+        "approvals.mode = \"yolo\"",
+        "unknown variant `yolo`, expected one of `auto`, `accept-edits`, `ask`, `plan`",
+    ),
+    (
+        "[approvals]\ndeny = [\n 'read',\n 'bash(' ]",
+        "midturn.toml:4:2: `approvals.deny`: `bash(` is no rule: write TOOL",
+    ),
+    (
+        "approvals.allow = 'edit([)'",
+        "midturn.toml:1:19: `approvals.allow`: `edit([)` has a pattern that can't be read",
+    ),
     ("approvals.patience = 5", "`5` is no duration"),
     ("sandbox.tier = 'docker'", "unknown variant `docker`, expected one of `bubblewrap`, `landlock`, `none`"),
     ("sandbox.processes = 0", "expected 1 or more"),

@@ -41,8 +41,12 @@ pub(super) async fn all(layer: &LayerArgs, store: &StoreArgs, folder: &Path, env
 }
 
 fn configuration(config: &Config) -> Vec<Finding> {
-    let read: Vec<String> =
-        config.looked.iter().filter(|looked| looked.found).map(|looked| looked.path.display().to_string()).collect();
+    let read: Vec<String> = config
+        .looked
+        .iter()
+        .filter(|looked| looked.found)
+        .map(|looked| looked.path.display().to_string())
+        .collect();
     let read = if read.is_empty() { "no file is there: defaults hold".to_owned() } else { read.join(", ") };
     let mut findings = vec![Finding::ok("configuration", read)];
     match prepare::notes(config) {
@@ -57,7 +61,8 @@ fn model(config: &Config, env: &Env) -> Finding {
     let Some(name) = &config.general.model else {
         return Finding::weak("model", "none is configured").mended_by("set `model`, or give --model NAME");
     };
-    match names::model(name, &config.general.aliases).and_then(|name| models::can_be_had(&name, config, env)) {
+    match names::model(name, &config.general.aliases).and_then(|name| models::can_be_had(&name, config, env))
+    {
         Ok(name) => Finding::ok("model", name),
         Err(why) => Finding::missing("model", why),
     }
@@ -88,7 +93,9 @@ fn git() -> Finding {
             Finding::ok("git", version.trim().trim_start_matches("git version ").to_owned())
         }
         Ok(_) => Finding::missing("git", "`git --version` fails").mended_by("apt install git"),
-        Err(error) => Finding::missing("git", format!("can't be started: {error}")).mended_by("apt install git"),
+        Err(error) => {
+            Finding::missing("git", format!("can't be started: {error}")).mended_by("apt install git")
+        }
     }
 }
 
@@ -96,7 +103,7 @@ async fn store(project: &Project) -> Finding {
     let place = project.store();
     match history::read_only(project).await {
         Ok(Some(archive)) => match archive.sessions().await {
-            Ok(sessions) => Finding::ok("store", format!("{place}, with {} sessions", sessions.len())),
+            Ok(sessions) => Finding::ok("store", format!("{place}, sessions kept: {}", sessions.len())),
             Err(error) => Finding::missing("store", format!("{place}: {error}")),
         },
         Ok(None) => Finding::ok("store", format!("{place}, made by the first session")),
@@ -118,7 +125,8 @@ fn state(project: &Project) -> Finding {
                 .mended_by("remove it, or set XDG_STATE_HOME")
         }
         Ok(found) if found.permissions().mode() & 0o077 != 0 => {
-            Finding::weak("state", format!("others can look into {shown}")).mended_by(format!("chmod 700 {shown}"))
+            Finding::weak("state", format!("others can look into {shown}"))
+                .mended_by(format!("chmod 700 {shown}"))
         }
         Ok(_) => Finding::ok("state", format!("{shown}, for you alone")),
     }
@@ -129,7 +137,10 @@ fn holder(project: &Project) -> Finding {
         Ok(None) => Finding::ok("holder", "no process carries this project's sessions now"),
         Ok(Some(interface)) if Path::new("/proc").join(interface.pid.to_string()).exists() => {
             let (pid, version) = (interface.pid, interface.version);
-            Finding::ok("holder", format!("process {pid} (version {version}) carries this project's sessions"))
+            Finding::ok(
+                "holder",
+                format!("process {pid} (version {version}) carries this project's sessions"),
+            )
         }
         Ok(Some(interface)) => {
             let pid = interface.pid;

@@ -8,7 +8,8 @@ use crate::config::Config;
 use crate::host::safety::{Safety, probe, wanted};
 
 /// How to get a sandbox.
-const GET: &str = "apt install bubblewrap (dnf, pacman and zypper have it by the same name), or a kernel with Landlock";
+const GET: &str =
+    "apt install bubblewrap (dnf, pacman and zypper have it by the same name), or a kernel with Landlock";
 
 /// All about the sandbox.
 pub(super) async fn findings(config: &Config) -> Vec<Finding> {
@@ -28,8 +29,14 @@ pub(super) async fn findings(config: &Config) -> Vec<Finding> {
 async fn kind(tier: Tier, about: &'static str, asked: &Wanted) -> Finding {
     match probe(&Wanted { tier: Some(tier), ..asked.clone() }).await {
         Ok(sandbox) => Finding::ok(about, format!("works: {}", sandbox.in_force())),
-        Err(why) => Finding::weak(about, why),
+        Err(why) => Finding::weak(about, briefly(&why)),
     }
+}
+
+/// Only what failed: how to get a sandbox is said once, where there is none.
+fn briefly(why: &str) -> &str {
+    let tried = why.split_once("no command is run. ").map_or(why, |(_, tried)| tried);
+    tried.split_once(". To get one: ").map_or(tried, |(tried, _)| tried)
 }
 
 fn in_force(safety: &Safety, config: &Config) -> Vec<Finding> {
@@ -37,25 +44,35 @@ fn in_force(safety: &Safety, config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     if safety.is_confined() {
         findings.push(Finding::ok("sandbox", format!("used: {force}")));
-        findings.extend(force.notes.iter().map(|note| Finding::weak("sandbox", note.clone())));
+        // What limits are held by has a line of its own.
+        let others = force.notes.iter().filter(|note| !note.contains("systemd-run"));
+        findings.extend(others.map(|note| Finding::weak("sandbox", note.clone())));
     } else {
         let why = match config.general.approvals.mode {
             Mode::Auto => "none, as it is configured: commands can do all that you can, unasked",
-            Mode::AcceptEdits | Mode::Ask | Mode::Plan => "none: commands that you allow can do all that you can",
+            Mode::AcceptEdits | Mode::Ask | Mode::Plan => {
+                "none: commands that you allow can do all that you can"
+            }
         };
         findings.push(Finding::weak("sandbox", why).mended_by(GET));
     }
     findings.push(match force.limits {
-        LimitsBy::CgroupV2 => Finding::ok("limits", "held by cgroups (version 2) for a command and all it starts"),
-        LimitsBy::CgroupV1 => Finding::ok("limits", "held by cgroups (version 1) for a command and all it starts"),
+        LimitsBy::CgroupV2 => {
+            Finding::ok("limits", "held by cgroups (version 2) for a command and all it starts")
+        }
+        LimitsBy::CgroupV1 => {
+            Finding::ok("limits", "held by cgroups (version 1) for a command and all it starts")
+        }
         LimitsBy::PerProcess => {
-            Finding::weak("limits", "held for each process by itself: a command's tree can take a multiple").mended_by(
-                "a cgroup that you may write to: `systemd-run --user --scope -p Delegate=yes midturn …`",
-            )
+            Finding::weak("limits", "held for each process by itself: a command's tree can take a multiple")
+                .mended_by(
+                    "a cgroup that you may write to: `systemd-run --user --scope -p Delegate=yes midturn …`",
+                )
         }
     });
     if safety.is_confined() && force.network == NetworkState::Open {
-        findings.push(Finding::weak("network", "open to commands (`sandbox.network`): what they read can leave"));
+        findings
+            .push(Finding::weak("network", "open to commands (`sandbox.network`): what they read can leave"));
     }
     findings
 }

@@ -26,8 +26,8 @@ pub fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
     let set = args.safety.over(&args.layer).set;
     attended(args.json, env, async |attended| match holding::open(&project).await? {
         Opened::Theirs(who) if !set.is_empty() => Err(Failure::usage(format!(
-            "{who}, and goes on with the session as it was: leave {} out, or end that process first",
-            set.join(" ")
+            "another process goes on with the session, and as it was begun: leave --mode, --no-sandbox and --set out, \
+             or end that process first ({who})"
         ))),
         Opened::Theirs(_) => client::remote_resume(&args.session, &project, attended).await,
         Opened::Ours(holding) => {

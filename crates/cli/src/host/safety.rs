@@ -48,9 +48,9 @@ impl Safety {
             Err(why) if mode != Mode::Auto && wanted.tier.is_none() => {
                 Ok(Self { mode, sandbox: Sandbox::off(&wanted), missing: Some(why) })
             }
-            Err(why) => Err(Failure::usage(format!(
-                "{why}. Or let agents ask before each command: --mode ask"
-            ))),
+            Err(why) => {
+                Err(Failure::usage(format!("{why}. Or let agents ask before each command: --mode ask")))
+            }
         }
     }
 
@@ -75,11 +75,8 @@ impl Safety {
         let mut notes = vec![format!("mode {}: {unasked}", self.mode.as_str())];
         match (&self.missing, self.is_confined()) {
             (Some(why), _) => notes.push(format!("{NONE} ({why})")),
-            (None, is_confined) => {
-                let used = is_confined.then(|| format!("sandbox: {}", self.sandbox.in_force()));
-                notes.extend(used.or_else(|| Some(NONE.to_owned())));
-                notes.extend(self.sandbox.in_force().notes.iter().map(|note| format!("sandbox: {note}")));
-            }
+            (None, false) => notes.push(NONE.to_owned()),
+            (None, true) => notes.push(format!("sandbox: {}", self.sandbox.in_force())),
         }
         notes
     }

@@ -9,7 +9,7 @@ use super::carry::{self, Memo};
 use super::holding::{self, Opened};
 use super::safety::Safety;
 use super::{Answering, Carrier, Company};
-use crate::args::{LayerArgs, SafetyArgs, ServeArgs};
+use crate::args::{LayerArgs, ServeArgs};
 use crate::commands;
 use crate::env::Env;
 use crate::failure::{End, Failure};
@@ -33,7 +33,7 @@ pub fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
             Opened::Theirs(who) => Err(Failure::failed(format!("{who}; `midturn ps` asks it"))),
             Opened::Ours(holding) => {
                 attended.tell_notes(&[prepare::notes(&config)?, safety.notes()].concat());
-                let carrier = Carrier::new(holding, env, &layer).serving(safety);
+                let carrier = Carrier::new(holding, env, &layer).serving(safety, args.safety.set());
                 answer(args, &project, Arc::new(carrier), attended).await
             }
         }
@@ -53,7 +53,7 @@ async fn answer(
     if let Some(tcp) = answering.tcp() {
         console.tell(Tone::Plain, format!("on loopback: http://{tcp}"));
     }
-    take_up_what_was_left(&carrier, project, &args.safety, &attended).await?;
+    take_up_what_was_left(&carrier, project, &attended).await?;
     console.tell(Tone::Plain, "ready");
     attended.interrupted.cancelled().await;
     console.tell(Tone::Cut, "stopping all agents; their sessions can be resumed");
@@ -66,13 +66,12 @@ async fn answer(
 async fn take_up_what_was_left(
     carrier: &Carrier,
     project: &Project,
-    safety: &SafetyArgs,
     attended: &Attended,
 ) -> Result<(), Failure> {
     let sessions = carrier.sessions().await?;
     for summary in sessions.iter().rev().filter(|summary| is_to_go_on(summary, project)) {
         let id = &summary.record.id;
-        match carrier.take_up(id, &safety.set(), Company::default()).await {
+        match carrier.take_up(id, &[], Company::default()).await {
             Ok(Some((_, working))) => {
                 let names: Vec<&str> = working.iter().map(|name| name.as_str()).collect();
                 attended.console.tell(Tone::Plain, format!("session {id} goes on: {}", names.join(", ")));

@@ -77,6 +77,8 @@ pub struct Carrier {
     telemetry: Option<Telemetry>,
     /// What holds agents back of whom nothing else is said.
     safety: Option<Safety>,
+    /// What is laid over every session that is taken up.
+    again: Vec<String>,
     /// The sandbox that was tried last.
     tried: Mutex<Option<Sandbox>>,
     sessions: Mutex<Vec<Begun>>,
@@ -99,6 +101,7 @@ impl Carrier {
             layer: layer.clone(),
             metrics: Arc::new(metrics),
             safety: None,
+            again: Vec::new(),
             tried: Mutex::default(),
             sessions: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
@@ -107,10 +110,10 @@ impl Carrier {
     }
 
     /// It is a daemon: what begins here goes on when it starts again. `safety` is what holds
-    /// agents back of whom nothing else is said.
-    pub fn serving(self, safety: Safety) -> Self {
+    /// agents back of whom nothing else is said, `again` is laid over sessions that are taken up.
+    pub fn serving(self, safety: Safety, again: Vec<String>) -> Self {
         *self.tried.lock() = Some(safety.sandbox().clone());
-        Self { served: true, safety: Some(safety), ..self }
+        Self { served: true, safety: Some(safety), again, ..self }
     }
 
     /// What holds agents back that work by this configuration.
@@ -174,7 +177,7 @@ impl Carrier {
         }
         let Some(looked) = self.archive.journal(id).await.map_err(failed)? else { return Ok(None) };
         // What can be wrong is found before anybody else's writes are fenced off.
-        let layer = carry::layer(&looked.record, set)?;
+        let layer = carry::layer(&looked.record, &[&self.again, set].concat())?;
         let prepared = prepare::prepare(&layer, &self.env, &carry::earlier(&looked))?;
         let safety = self.safety_of(&prepared.config).await?;
         end_leftovers(id).await?;
@@ -398,7 +401,8 @@ impl Host for Carrier {
             (None, Some(safety)) => safety.to_string(),
             (Some((_, one)), _) if all.iter().all(|(_, line)| line == one) => one.clone(),
             (Some(_), _) => {
-                let lines: Vec<String> = all.iter().map(|(id, line)| format!("session {id}: {line}")).collect();
+                let lines: Vec<String> =
+                    all.iter().map(|(id, line)| format!("session {id}: {line}")).collect();
                 lines.join(" | ")
             }
         }
@@ -423,10 +427,8 @@ async fn spawn(begun: &Begun, agent: NewAgent) -> Result<(), HostError> {
     if coordinator.agent(parent.as_str()).is_none() {
         return Err(HostError::NotFound(format!("there is no agent `{parent}` to be the parent")));
     }
-    let mut spec = begun
-        .team
-        .resolve(&agent.name, agent.agent.as_deref(), &parent)
-        .map_err(HostError::Invalid)?;
+    let mut spec =
+        begun.team.resolve(&agent.name, agent.agent.as_deref(), &parent).map_err(HostError::Invalid)?;
     spec.parent = Some(parent);
     spec.prompt = agent.prompt;
     coordinator.spawn_agent(spec).await.map_err(|error| {

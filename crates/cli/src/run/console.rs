@@ -12,6 +12,7 @@ use midturn_core::rules::event::{Event, LiveEvent};
 use tokio_util::sync::CancellationToken;
 
 use super::progress::{self, Asking, Tone};
+use super::session::attending::Request;
 use crate::env::Env;
 use crate::secrets;
 
@@ -81,6 +82,12 @@ impl Console {
     /// A line for the person.
     pub fn tell(&self, tone: Tone, line: impl Into<String>) {
         self.put(Piece::Told(tone, secrets::clean(&line.into()).into_owned()));
+    }
+
+    /// What is asked already when the first event comes.
+    pub(crate) fn asked(&self, request: &Request) {
+        let hint = lock(&self.asking).knows(&request.agent, &request.tool);
+        self.tell(Tone::Asks, request.line() + if self.answers { &hint } else { "" });
     }
 
     /// The answer, unless the events are on standard output.

@@ -31,8 +31,9 @@ impl Facts {
         for (name, facts) in &config.general.models {
             let whole = match name.as_str() {
                 SCRIPTED => SCRIPTED.to_owned(),
-                name => names::model(name, &config.general.aliases)
-                    .map_err(|what| Failure::usage(format!("{what} (`models.{name}`, {})", place(config, name))))?,
+                name => names::model(name, &config.general.aliases).map_err(|what| {
+                    Failure::usage(format!("{what} (`models.{name}`, {})", place(config, name)))
+                })?,
             };
             if known.insert(whole.clone(), facts.clone()).is_some() {
                 let place = place(config, name);

@@ -37,7 +37,8 @@ use progress::Tone;
 use session::Session;
 
 /// Said where another process carries the session.
-const GUEST: &str = "another process carries this project's sessions; `midturn ps` shows what holds their commands";
+const GUEST: &str =
+    "another process carries this project's sessions; `midturn ps` shows what holds their commands";
 
 /// `midturn run "TASK"`.
 ///

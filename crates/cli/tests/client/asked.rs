@@ -40,6 +40,10 @@ fn silent() -> Answers {
     answers([("GET /sessions", vec![Answer::Json(json!({"sessions": []}))])])
 }
 
+const ANSWER: &str = "POST /sessions/s%2D1/agents/lead/approvals/c1";
+
+const ONE: &str = "GET /sessions/s%2D1";
+
 const LOOKS: [&str; 3] = ["GET /sessions", "GET /sessions/s%2D2/approvals", "GET /sessions/s%2D1/approvals"];
 
 #[test]
@@ -50,9 +54,9 @@ fn what_is_asked_is_listed_for_all_sessions_that_live() {
             answers: asking(None),
             requests: &LOOKS,
             status: 0,
-            out: "lead asks in s-2 since 0 ms, call c1: bash\n  command: make\n  always: bash(make)\n\n\
-                  lead asks in s-2 since 0 ms, call c2: bash\n  command: make check\n  always: bash(make check)\n\n\
-                  lead asks in s-1 since 0 ms, call c1: bash\n  command: rm -r x\n  always: bash(rm -r x)\n",
+            out: "lead asks in s-2 for 0 ms, call c1: bash\n  command: make\n  always: bash(make)\n\n\
+                  lead asks in s-2 for 0 ms, call c2: bash\n  command: make check\n  always: bash(make check)\n\n\
+                  lead asks in s-1 for 0 ms, call c1: bash\n  command: rm -r x\n  always: bash(rm -r x)\n",
             told: "",
         },
         Row {
@@ -77,7 +81,6 @@ fn what_is_asked_is_listed_for_all_sessions_that_live() {
 
 #[test]
 fn a_word_goes_to_the_request_that_is_meant_and_says_what_it_did() {
-    const ANSWER: &str = "POST /sessions/s%2D1/agents/lead/approvals/c1";
     let taken = || asking(Some((ANSWER, Answer::Json(json!({"decision": "once"})))));
     let second = || {
         asking(Some((
@@ -86,7 +89,6 @@ fn a_word_goes_to_the_request_that_is_meant_and_says_what_it_did() {
         )))
     };
     let row = |words, answers, requests, out| Row { words, answers, requests, status: 0, out, told: "" };
-    const ONE: &str = "GET /sessions/s%2D1";
     check([
         row(
             "approve lead --session s-1",

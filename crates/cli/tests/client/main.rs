@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on panics")]
 
+mod asked;
 #[path = "../common/mod.rs"]
 mod common;
-mod asked;
 mod fake;
 mod history;
 mod remote;

@@ -105,7 +105,10 @@ impl Approvals {
     /// The requests without an answer, in the order in which they were asked.
     pub(crate) fn open(&self) -> Vec<Approval> {
         let open = self.open.lock();
-        open.iter().filter(|request| request.answer.is_none()).map(|request| request.approval.clone()).collect()
+        open.iter()
+            .filter(|request| request.answer.is_none())
+            .map(|request| request.approval.clone())
+            .collect()
     }
 
     /// Takes a person's answer. Names the agents that find one now: what is allowed for the
@@ -133,7 +136,8 @@ impl Approvals {
             return Err(RuleError::OtherCall(rule.text().to_owned()).into());
         }
         self.granted.lock().push(rule.clone());
-        let others = open.iter_mut().filter(|request| request.answer.is_none() && rule.allows(&request.asked()));
+        let others =
+            open.iter_mut().filter(|request| request.answer.is_none() && rule.allows(&request.asked()));
         Ok(others
             .map(|request| {
                 request.answer = Some(answer.clone());

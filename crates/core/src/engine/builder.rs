@@ -147,6 +147,7 @@ impl Builder {
         let session = Arc::new(Session {
             id: self.session.clone(),
             purse: Purse::new(self.settings.session.caps()),
+            fences: Arc::default(),
             began: clock.now(),
             settings: Arc::new(self.settings),
             secrets: self.secrets,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::approvals::{AnswerError, Approval, Attached};
 use super::builder::Builder;
 use super::deliver;
-use super::mailbox::{Mailbox, StopOrder};
+use super::mailbox::Mailbox;
 use super::ports::{Changes, Diff, Merge, ModelFactory, ToolError, Workplace};
 use super::receipts::Receipt;
 use super::recovery;
@@ -15,7 +15,7 @@ use super::spawn::{self, SpawnError};
 use super::stop::{self, StopError, StopReply};
 use super::templates::AgentSpec;
 use crate::rules::approval::Answer;
-use crate::rules::conversation::{InterruptReason, MessageKey};
+use crate::rules::conversation::MessageKey;
 use crate::rules::event::{PlanStep, Scope};
 use crate::rules::id::{AgentName, MessageId, RunId, SessionId, TurnId};
 use crate::rules::limits::{Money, Spent};
@@ -235,11 +235,7 @@ impl Coordinator {
 
     /// Stops all agents and waits until their calls have ended.
     pub async fn shutdown(&self) -> StopReply {
-        let order = StopOrder { by: Sender::User, reason: InterruptReason::Shutdown, run: None };
-        let mut reply = StopReply::default();
-        stop::stop_all(&self.session, || self.session.in_order(), &order, &mut reply).await;
-        self.quiet().await;
-        reply
+        stop::shut_down(&self.session).await
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::ports::store::{Accepted, AgentRecord, Commit, IN_FLIGHT, ReceiptMove, Row, RunEnd};
 use super::ports::{Clock, Observer, Store, StoreError, Transaction};
@@ -172,13 +173,28 @@ impl Journal {
     /// Makes the draft durable, then moves the receipts, then tells. After an error nothing
     /// of it happened. If who records goes away meanwhile, it is told with what follows.
     pub(crate) async fn record(&self, draft: Draft) -> Result<(), StoreError> {
+        self.record_if(draft, || true).await.map(drop)
+    }
+
+    /// The same, unless the work that it tells the start of is cancelled by then: `false`, and
+    /// nothing is recorded. Whoever cancels first and records that afterwards finds no such
+    /// start behind it: a stop is a fence (semantics.md, section 5).
+    pub(crate) async fn record_under(
+        &self,
+        work: &CancellationToken,
+        draft: Draft,
+    ) -> Result<bool, StoreError> {
+        self.record_if(draft, || !work.is_cancelled()).await
+    }
+
+    async fn record_if(&self, draft: Draft, wanted: impl Fn() -> bool) -> Result<bool, StoreError> {
         if draft.is_empty() {
-            return Ok(());
+            return Ok(wanted());
         }
         let closed = |_| StoreError::Failed("the session has ended".to_owned());
         let _room = self.room.acquire().await.map_err(closed)?;
         let began = self.clock.now();
-        let (ticket, commit) = self.submit(draft)?;
+        let Some((ticket, commit)) = self.submit(draft, wanted)? else { return Ok(false) };
         fail::point("submitted");
         if let Err(error) = commit.await {
             self.broken.get_or_init(|| error.clone());
@@ -190,20 +206,29 @@ impl Journal {
         fail::point("told");
         let took = self.clock.now().since(began);
         self.observers.iter().for_each(|observer| observer.stored(took));
-        Ok(())
+        Ok(true)
     }
 
-    fn submit(&self, mut draft: Draft) -> Result<(u64, Commit), StoreError> {
+    /// `None`: it is not wanted any more. Asked under the lock, so that what is submitted later
+    /// is wanted, or not, by what was submitted before.
+    fn submit(
+        &self,
+        mut draft: Draft,
+        wanted: impl Fn() -> bool,
+    ) -> Result<Option<(u64, Commit)>, StoreError> {
         let mut queue = self.queue.lock();
         if let Some(error) = self.broken.get() {
             return Err(error.clone());
+        }
+        if !wanted() {
+            return Ok(None);
         }
         let then = draft.then.take();
         let transaction = Arc::new(queue.number(draft, self.clock.now()));
         queue.tickets += 1;
         let ticket = queue.tickets;
         queue.waiting.push_back(Submitted { ticket, transaction: transaction.clone(), then });
-        Ok((ticket, self.store.submit(transaction)))
+        Ok(Some((ticket, self.store.submit(transaction))))
     }
 
     /// Nothing from this ticket on counts, nor happens; what was before it may still be told.

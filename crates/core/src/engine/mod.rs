@@ -7,6 +7,7 @@ mod approvals;
 mod builder;
 mod coordinator;
 mod deliver;
+mod fence;
 mod journal;
 mod mailbox;
 mod output;

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::agent::Body;
 use super::approvals::Approvals;
+use super::fence::{Around, Fence, Fences};
 use super::journal::Journal;
 use super::mailbox::Mailbox;
 use super::ports::{Changes, Clock, ModelFactory, ToolSpec, Workplace};
@@ -159,6 +160,7 @@ pub(crate) struct Session {
     pub(crate) waits: Mutex<Waits>,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) purse: Purse,
+    pub(crate) fences: Arc<Fences>,
     /// When it began or went on, in its own time.
     pub(crate) began: Micros,
     pub(crate) urgent: Mutex<HashMap<(AgentName, AgentName), VecDeque<Micros>>>,
@@ -198,6 +200,13 @@ impl Session {
             parent = spawned.unwrap_or_else(|| self.announced.get(&name).cloned());
         }
         false
+    }
+
+    /// From now on nobody is spawned in there: who is being spawned is in the order already, or
+    /// will be refused.
+    pub(crate) fn fence(&self, around: Around) -> Fence {
+        let _order = self.order.lock();
+        self.fences.put(around)
     }
 
     /// What a sender is to a receiver.

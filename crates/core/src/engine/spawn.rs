@@ -33,15 +33,17 @@ pub enum SpawnError {
     #[error("max_agents: at most {0} agents may be open; close one that is done")]
     TooMany(u32),
     /// Too many below one agent, over its whole life.
-    #[error("max_spawns: at most {most} agents may ever be spawned below `{above}`; use those that there are")]
+    #[error(
+        "max_spawns: at most {most} agents may ever be spawned below `{above}`; use those that there are"
+    )]
     TooManyBelow {
         /// The limit.
         most: u32,
         /// Whose lineage is full.
         above: AgentName,
     },
-    /// Who spawns was stopped.
-    #[error("who asks for it was stopped")]
+    /// Who spawns was stopped, or is being stopped.
+    #[error("who asks for it, or an agent above it, is being stopped")]
     Stopped,
     /// The store failed.
     #[error(transparent)]
@@ -59,7 +61,8 @@ pub(crate) async fn spawn(
         return Err(SpawnError::UnknownParent(parent.clone()));
     }
     let checks = |spec: &AgentSpec, depth| {
-        if spawner.is_some_and(CancellationToken::is_cancelled) {
+        let above = lineage(session, spec.parent.as_ref()).map(|cell| cell.name.clone());
+        if spawner.is_some_and(CancellationToken::is_cancelled) || session.fences.hold(above) {
             return Err(SpawnError::Stopped);
         }
         within_limits(session, spec, depth)

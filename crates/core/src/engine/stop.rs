@@ -1,9 +1,9 @@
 //! Stop, supersede, resume and close (semantics.md, section 6).
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::deliver::start_driver;
+use super::fence::Around;
 use super::journal::Draft;
 use super::mailbox::{StopOrder, Stopped};
 use super::send::{self, Delivery, Message};
@@ -79,37 +79,40 @@ pub(crate) async fn stop(
     let root = allowed(session, name, &by)?;
     let order = StopOrder { reason: reason_of(&by), by, run };
     let mut reply = StopReply::default();
+    let _fence = (scope == Scope::Subtree).then(|| session.fence(Around::Subtree(root.name.clone())));
     let stopped = halt(session, &root, &order, scope, &mut reply).await;
     if let (Some(current), Some(asked)) = (stopped.stale, run) {
         return Err(StopError::StaleRun { asked, current });
     }
     if scope == Scope::Subtree {
-        let below = || session.subtree(&root.name).split_off(1);
-        stop_all(session, below, &StopOrder { run: None, ..order }, &mut reply).await;
+        let below = session.subtree(&root.name).split_off(1);
+        stop_all(session, &below, &StopOrder { run: None, ..order }, &mut reply).await;
     }
     Ok(reply)
 }
 
-/// Stops all of them, until a look finds nobody new: what an agent was spawning when it was
-/// stopped is found then, and a stopped one spawns no more. Prompts that have not begun are
-/// stopped too: nothing of theirs starts behind the stop.
-pub(crate) async fn stop_all(
+/// Stops these agents, in this order. Prompts that have not begun are stopped too: nothing of
+/// theirs starts behind the stop.
+async fn stop_all(
     session: &Arc<Session>,
-    cells: impl Fn() -> Vec<Arc<AgentCell>>,
+    cells: &[Arc<AgentCell>],
     order: &StopOrder,
     reply: &mut StopReply,
 ) {
-    let mut seen = HashSet::new();
-    loop {
-        let fresh: Vec<_> = cells().into_iter().filter(|cell| seen.insert(cell.name.clone())).collect();
-        if fresh.is_empty() {
-            return;
-        }
-        for cell in &fresh {
-            begin_prompted(session, cell);
-            halt(session, cell, order, Scope::Subtree, reply).await;
-        }
+    for cell in cells {
+        begin_prompted(session, cell);
+        halt(session, cell, order, Scope::Subtree, reply).await;
     }
+}
+
+/// Stops everybody, because the process ends.
+pub(crate) async fn shut_down(session: &Arc<Session>) -> StopReply {
+    let _fence = session.fence(Around::All);
+    let order = StopOrder { by: Sender::User, reason: InterruptReason::Shutdown, run: None };
+    let mut reply = StopReply::default();
+    stop_all(session, &session.in_order(), &order, &mut reply).await;
+    session.quiet().await;
+    reply
 }
 
 /// Makes a run of a prompt that has not begun, so that there is one to stop.
@@ -222,19 +225,14 @@ pub(crate) async fn close(
 ) -> Result<Vec<AgentName>, StopError> {
     let root = allowed(session, name, &by)?;
     let order = StopOrder { reason: reason_of(&by), by, run: None };
+    let _fence = session.fence(Around::Subtree(root.name.clone()));
     let mut closed = Vec::new();
-    loop {
-        let before = closed.len();
-        // What one of them was spawning when it was closed is found by the next look.
-        for cell in session.subtree(&root.name).iter().rev() {
-            if close_one(session, cell, &order).await {
-                closed.push(cell.name.clone());
-            }
-        }
-        if closed.len() == before {
-            return Ok(closed);
+    for cell in session.subtree(&root.name).iter().rev() {
+        if close_one(session, cell, &order).await {
+            closed.push(cell.name.clone());
         }
     }
+    Ok(closed)
 }
 
 /// `false`: it was closed already.

@@ -123,11 +123,18 @@ impl Policy {
             .iter()
             .chain(&self.deny)
             .filter(unknown)
-            .map(|rule| format!("the rule {rule} never matches: there is no such tool; there are: {}", tools.join(", ")))
+            .map(|rule| {
+                format!(
+                    "the rule {rule} never matches: there is no such tool; there are: {}",
+                    tools.join(", ")
+                )
+            })
             .collect();
         for (at, rule) in self.allow.iter().enumerate() {
             if let Some(deny) = self.deny.iter().find(|deny| deny.covers(rule)) {
-                complaints.push(format!("the rule {rule} never allows anything: {deny} denies the same, and deny wins"));
+                complaints.push(format!(
+                    "the rule {rule} never allows anything: {deny} denies the same, and deny wins"
+                ));
             } else if let Some(earlier) = self.allow[..at].iter().find(|earlier| earlier.covers(rule)) {
                 complaints.push(format!("the rule {rule} adds nothing: {earlier} allows the same"));
             }
@@ -140,7 +147,10 @@ impl Policy {
         let idle = matches!(self.mode, Mode::Auto | Mode::Plan) && !self.allow.is_empty();
         if idle {
             let mode = self.mode.as_str();
-            complaints.push(format!("the {} `allow` rules have no effect: in the mode `{mode}` nobody is asked", self.allow.len()));
+            complaints.push(format!(
+                "the {} `allow` rules have no effect: in the mode `{mode}` nobody is asked",
+                self.allow.len()
+            ));
         }
         complaints
     }
@@ -233,7 +243,8 @@ mod tests {
     #[test]
     fn deny_wins_over_every_mode_and_every_allowance() {
         for mode in [Mode::Auto, Mode::AcceptEdits, Mode::Ask, Mode::Plan] {
-            let policy = policy(mode, &["bash", "edit", "read"], &["bash(rm *)", "edit(*.lock)", "read(secrets/**)"]);
+            let policy =
+                policy(mode, &["bash", "edit", "read"], &["bash(rm *)", "edit(*.lock)", "read(secrets/**)"]);
             assert_eq!(judged(&policy, "bash", "rm -rf x", &["bash"]), "denied", "{mode:?}");
             assert_eq!(judged(&policy, "bash", "true && rm x", &["bash"]), "denied", "{mode:?}");
             assert_eq!(judged(&policy, "edit", "Cargo.lock", &["edit"]), "denied", "{mode:?}");

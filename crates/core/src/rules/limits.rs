@@ -293,7 +293,9 @@ mod tests {
 
     #[test]
     fn a_reply_is_cut_to_what_is_left_but_not_to_nothing() {
-        for (left, output) in [(20_000, Some(8_000)), (5_000, Some(4_000)), (2_024, Some(1_024)), (2_023, None)] {
+        for (left, output) in
+            [(20_000, Some(8_000)), (5_000, Some(4_000)), (2_024, Some(1_024)), (2_023, None)]
+        {
             let mut budget = budget(left);
             let got = match budget.hold(bound(1_000, 8_000), FREE) {
                 Grant::Held(hold) => hold.output,
@@ -301,7 +303,11 @@ mod tests {
             };
             assert_eq!(got, output, "{left}");
         }
-        assert_eq!(held(budget(600).hold(bound(100, 200), FREE)).output, Some(200), "a short reply is enough");
+        assert_eq!(
+            held(budget(600).hold(bound(100, 200), FREE)).output,
+            Some(200),
+            "a short reply is enough"
+        );
     }
 
     #[test]
@@ -316,17 +322,25 @@ mod tests {
         budget.settle(second, 1, Money::ZERO);
         assert_eq!(budget.hold(unknown, FREE), Grant::Reached(Limit::Tokens));
         let mut free = Budget::default();
-        assert!(matches!((free.hold(unknown, FREE), free.hold(unknown, FREE)), (Grant::Held(_), Grant::Held(_))));
+        assert!(matches!(
+            (free.hold(unknown, FREE), free.hold(unknown, FREE)),
+            (Grant::Held(_), Grant::Held(_))
+        ));
     }
 
     #[test]
     fn money_is_a_limit_of_its_own() {
-        let prices = Prices { input: Money::per_million("3").unwrap(), output: Money::per_million("15").unwrap(), cached: Money::per_million("0.3").unwrap() };
+        let prices = Prices {
+            input: Money::per_million("3").unwrap(),
+            output: Money::per_million("15").unwrap(),
+            cached: Money::per_million("0.3").unwrap(),
+        };
         let caps = Caps { cost: "0.10".parse().unwrap(), ..Caps::default() };
         let mut budget = Budget::new(caps, Spent::default());
         // 0.03 for what is read leaves 0.07: 4,666 tokens.
         assert_eq!(held(budget.hold(bound(10_000, 32_000), prices)).output, Some(4_666));
-        let mut poor = Budget::new(Caps { cost: "0.02".parse().unwrap(), ..Caps::default() }, Spent::default());
+        let mut poor =
+            Budget::new(Caps { cost: "0.02".parse().unwrap(), ..Caps::default() }, Spent::default());
         assert_eq!(poor.hold(bound(10_000, 32_000), prices), Grant::Reached(Limit::Cost));
         let usage = Usage { input: 10_000, output: 100, cached: 9_000 };
         assert_eq!(prices.cost(&usage), "0.0072".parse().unwrap());

@@ -42,7 +42,10 @@ pub fn skipped(cause: &Cause) -> String {
 pub fn withdrawn(cause: &Cause) -> String {
     match cause {
         Cause::Mail(sender) => {
-            format!("[Skipped: not answered, message received from {} before this was approved]", sender.spoken())
+            format!(
+                "[Skipped: not answered, message received from {} before this was approved]",
+                sender.spoken()
+            )
         }
         Cause::Stop(by) => format!("[Skipped: not answered, stopped by {}]", by.spoken()),
         Cause::Limit(setting) => format!("[Skipped: not answered, stopped by the limit {setting}]"),

@@ -1,15 +1,25 @@
 //! The sums alone: requests that hold and settle in a random order.
 
 use midturn_core::rules::conversation::Usage;
-use midturn_core::rules::limits::{Bound, Budget, Caps, Grant, Hold, Limit, Money, Prices, SHORTEST_REPLY, Spent};
+use midturn_core::rules::limits::{
+    Bound, Budget, Caps, Grant, Hold, Limit, Money, Prices, SHORTEST_REPLY, Spent,
+};
 use proptest::prelude::*;
 
 /// What happens next. Shares are in thousandths of what is possible.
 #[derive(Clone, Debug)]
 enum Deed {
-    Ask { input: u64, output: u64 },
+    Ask {
+        input: u64,
+        output: u64,
+    },
     /// The oldest request but `nth` ends, and has used so much of its bound.
-    End { nth: usize, read: u64, written: u64, cached: u64 },
+    End {
+        nth: usize,
+        read: u64,
+        written: u64,
+        cached: u64,
+    },
     Turn,
 }
 
@@ -31,7 +41,11 @@ fn prices() -> impl Strategy<Value = Prices> {
 fn caps() -> impl Strategy<Value = Caps> {
     let tokens = prop_oneof![Just(0), 1..200_000u64];
     let cost = prop_oneof![Just(0), 1..3_000_000_000_000u64].prop_map(Money::of_picos);
-    (prop_oneof![Just(0), 1..6u64], tokens, cost).prop_map(|(turns, tokens, cost)| Caps { turns, tokens, cost })
+    (prop_oneof![Just(0), 1..6u64], tokens, cost).prop_map(|(turns, tokens, cost)| Caps {
+        turns,
+        tokens,
+        cost,
+    })
 }
 
 /// A request under way.
@@ -119,7 +133,11 @@ fn everything_comes_back(
         budget.settle(request.hold, 0, Money::ZERO);
     }
     let tokens = if caps.tokens == 0 { u64::MAX } else { caps.tokens - budget.spent().tokens };
-    let money = if caps.cost == Money::ZERO { u64::MAX } else { caps.cost.minus(budget.spent().cost).over(prices.output) };
+    let money = if caps.cost == Money::ZERO {
+        u64::MAX
+    } else {
+        caps.cost.minus(budget.spent().cost).over(prices.output)
+    };
     let left = tokens.min(money).min(1 << 40);
     let grant = budget.hold(Bound { input: 0, output: Some(left.max(1)) }, prices);
     let whole = matches!(grant, Grant::Held(hold) if hold.output.is_none_or(|may| may == left.max(1)));

@@ -82,9 +82,8 @@ fn cap(tokens: std::ops::Range<u64>) -> impl Strategy<Value = Use> {
 
 fn plan() -> impl Strategy<Value = Plan> {
     let own = prop_oneof![2 => Just(Use::default()), 1 => cap(10_000..150_000)];
-    let agent = (proptest::collection::vec(step(), 1..8), own, 100..=1_000u64).prop_map(|(steps, cap, density)| {
-        Agent { steps, cap, density, is_bounded: true }
-    });
+    let agent = (proptest::collection::vec(step(), 1..8), own, 100..=1_000u64)
+        .prop_map(|(steps, cap, density)| Agent { steps, cap, density, is_bounded: true });
     let person = prop_oneof![
         3 => (0..8usize).prop_map(Person::Urgent),
         1 => (0..8usize).prop_map(Person::Stop),
@@ -257,7 +256,8 @@ struct Played {
 }
 
 fn played(plan: &Plan) -> Played {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let ledger = Arc::new(Ledger::new(plan.cap, plan.agents.iter().map(|agent| agent.cap)));
     let log = Arc::new(Log::default());
     runtime.block_on(async {
@@ -267,7 +267,8 @@ fn played(plan: &Plan) -> Played {
         let (max_tokens, max_cost) = (plan.cap.tokens, plan.cap.cost);
         let session = SessionLimits { max_tokens, max_cost, ..SessionLimits::default() };
         let builder = Coordinator::builder(models, tools).clock(clock.clone()).observer(log.clone());
-        let coordinator = builder.settings(Settings { session, ..Settings::default() }).start().await.unwrap();
+        let coordinator =
+            builder.settings(Settings { session, ..Settings::default() }).start().await.unwrap();
         let last = plan.agents.len() - 1;
         for (index, agent) in plan.agents[..last].iter().enumerate() {
             coordinator.cast_agent(spec(index, agent)).await.unwrap();
@@ -326,7 +327,8 @@ fn ends(events: &[Event]) -> Vec<(String, Outcome, Option<String>)> {
 fn holds(plan: &Plan) -> Result<Played, TestCaseError> {
     let played = played(plan);
     prop_assert_eq!(played.ledger.breaches(), Vec::<String>::new());
-    let began = played.events.iter().filter(|event| matches!(event.kind, EventKind::RunStarted { .. })).count();
+    let began =
+        played.events.iter().filter(|event| matches!(event.kind, EventKind::RunStarted { .. })).count();
     let ends = ends(&played.events);
     prop_assert_eq!(began, ends.len(), "somebody waits for ever");
     for (agent, outcome, error) in &ends {

@@ -24,7 +24,12 @@ struct Limits {
 
 impl Limits {
     fn settings(self) -> Settings {
-        Settings { max_depth: self.depth, max_agents: self.agents, max_spawns: self.spawns, ..Settings::default() }
+        Settings {
+            max_depth: self.depth,
+            max_agents: self.agents,
+            max_spawns: self.spawns,
+            ..Settings::default()
+        }
     }
 }
 
@@ -182,7 +187,8 @@ fn without_end(name: &str, depth: usize, scripts: &mut HashMap<AgentName, Arc<[S
 fn played_without_end(limits: Limits) -> Vec<Event> {
     let mut scripts = HashMap::new();
     without_end("a", 5, &mut scripts);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let log = Arc::new(Log::default());
     runtime.block_on(async {
         let clock = Arc::new(VirtualClock::default());
@@ -192,12 +198,16 @@ fn played_without_end(limits: Limits) -> Vec<Event> {
         let builder = Coordinator::builder(models, tools).clock(clock.clone()).observer(log.clone());
         let builder = builder.settings(settings.clone()).templates(Arc::new(Endless(settings.clone())));
         let coordinator = builder.start().await.unwrap();
-        let spec = AgentSpec { role: Role::Lead, prompt: Some("Spawn three.".into()), settings, ..AgentSpec::new(name("a"), "scripted") };
+        let spec = AgentSpec {
+            role: Role::Lead,
+            prompt: Some("Spawn three.".into()),
+            settings,
+            ..AgentSpec::new(name("a"), "scripted")
+        };
         coordinator.spawn_agent(spec).await.unwrap();
         clock.drive().await.unwrap();
     });
-    let events = std::mem::take(&mut *log.0.lock());
-    events
+    std::mem::take(&mut *log.0.lock())
 }
 
 proptest! {

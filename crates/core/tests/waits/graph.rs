@@ -93,7 +93,9 @@ impl Both {
 
     fn release(&mut self, agent: usize, most: usize) {
         for _ in 0..most.min(self.order.len()) {
-            let Some(at) = self.order.iter().position(|(name, _)| name.as_str() == letter(agent)) else { return };
+            let Some(at) = self.order.iter().position(|(name, _)| name.as_str() == letter(agent)) else {
+                return;
+            };
             let key = self.order.remove(at);
             self.rules.remove(&key);
         }
@@ -111,7 +113,12 @@ fn is_named_right(
     let distinct: BTreeSet<&String> = members.iter().collect();
     prop_assert_eq!(distinct.len(), members.len(), "{:?}", members);
     prop_assert_eq!(members.first().map(String::as_str), Some(waiter));
-    prop_assert!(members.iter().all(|member| would_hang.contains(member)), "{:?} of {:?}", members, would_hang);
+    prop_assert!(
+        members.iter().all(|member| would_hang.contains(member)),
+        "{:?} of {:?}",
+        members,
+        would_hang
+    );
     let closes = |to: &String| {
         let closed: Vec<String> = members.iter().chain([to]).cloned().collect();
         is_path(world, &closed)

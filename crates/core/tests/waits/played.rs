@@ -143,7 +143,8 @@ async fn acts(coordinator: &Coordinator, person: &Person) {
 
 /// Everything that happened, to the end of time.
 fn played(plan: &Plan) -> Vec<Event> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let log = Arc::new(Log::default());
     runtime.block_on(async {
         let clock = Arc::new(VirtualClock::default());
@@ -169,8 +170,7 @@ fn played(plan: &Plan) -> Vec<Event> {
         }
         clock.drive().await.unwrap();
     });
-    let events = std::mem::take(&mut *log.0.lock());
-    events
+    std::mem::take(&mut *log.0.lock())
 }
 
 /// The waits that are under way, as the events tell.
@@ -204,7 +204,8 @@ impl Reader {
         match &event.kind {
             EventKind::ToolStarted { tool, name, input, .. } if &**name == "wait_agents" => {
                 let key = (agent.clone(), tool.clone());
-                let open = Open { wait: waits(input), since: event.t, timeout: timeout(input), closes: false };
+                let open =
+                    Open { wait: waits(input), since: event.t, timeout: timeout(input), closes: false };
                 self.open.insert(key.clone(), open);
                 let closes = stuck(&self.world()).contains(&agent);
                 self.open.get_mut(&key).unwrap().closes = closes;
@@ -217,8 +218,14 @@ impl Reader {
                 prop_assert!(event.t.since(open.since) <= open.timeout, "{agent} waited beyond its deadline");
                 if output.contains("would never end") {
                     self.refused += 1;
-                    prop_assert!(closes || open.closes, "{agent}'s wait was refused and is in no circle: {output}");
-                    prop_assert!(output.contains(&format!("({agent} waits for ")), "it isn't named: {output}");
+                    prop_assert!(
+                        closes || open.closes,
+                        "{agent}'s wait was refused and is in no circle: {output}"
+                    );
+                    prop_assert!(
+                        output.contains(&format!("({agent} waits for ")),
+                        "it isn't named: {output}"
+                    );
                 } else {
                     self.ended += 1;
                 }

@@ -91,7 +91,9 @@ impl Calls {
         self.started.insert(tool.clone());
         match self.requests.get(tool) {
             None | Some(Some(Decision::Once | Decision::Session)) => Ok(()),
-            Some(request) => Err(format!("invariant 4 is broken: {tool} starts, and its request is {request:?}")),
+            Some(request) => {
+                Err(format!("invariant 4 is broken: {tool} starts, and its request is {request:?}"))
+            }
         }
     }
 

@@ -76,7 +76,9 @@ pub enum ExportError {
         at: Micros,
     },
     /// Something happened that an export can't say yet.
-    #[error("the session can't be exported: {0}, which an export doesn't say yet; `midturn log` shows what happened")]
+    #[error(
+        "the session can't be exported: {0}, which an export doesn't say yet; `midturn log` shows what happened"
+    )]
     NotThereYet(&'static str),
     /// The record contradicts itself, or lacks something.
     #[error("the session's record can't be made a scenario: {0}; `midturn log` shows what there is")]

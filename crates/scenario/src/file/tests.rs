@@ -104,15 +104,37 @@ fn bad_approvals_are_told_with_line_and_column() {
         (with("approvals: {deny: [\"bash(\"]}\n"), (9, 20), "which is no rule", "TOOL(PATTERN)"),
         (message(&format!("{{at: 1s, {answer}: once}}")), (10, 22), "nobody is asked", "mode: ask"),
         (asks(&format!("{{at: 1s, {answer}: yes}}")), (11, 45), "`yes`", "once"),
-        (asks(&format!("{{at: 1s, by: lead, {answer}: once}}")), (11, 18), "an answer by `lead`", "only a person"),
+        (
+            asks(&format!("{{at: 1s, by: lead, {answer}: once}}")),
+            (11, 18),
+            "an answer by `lead`",
+            "only a person",
+        ),
         (asks("{at: 1s, answer: w, tool: e1}"), (11, 22), "an answer to nothing", "decision"),
         (asks("{at: 1s, answer: w, tool: e2, decision: once}"), (11, 31), "call of w `e2`", "`e1`"),
-        (asks(&format!("{{at: 1s, {answer}: once, text: Yes.}}")), (11, 57), "`text` beside `answer`", "denied"),
-        (asks(&format!("{{at: 1s, {answer}: once, rule: bash}}")), (11, 57), "`rule` beside `answer`", "session"),
-        (asks(&format!("{{at: 1s, {answer}: session, rule: ba sh}}")), (11, 60), "which is no rule", "TOOL"),
-        (message("{at: 1s, from: user, to: w, text: x, decision: once}"), (10, 52), "`decision` without", "a message"),
         (
-            with(&format!("approvals: {{mode: ask, attached: false}}\nmessages:\n  - {{at: 1s, {answer}: once}}\n")),
+            asks(&format!("{{at: 1s, {answer}: once, text: Yes.}}")),
+            (11, 57),
+            "`text` beside `answer`",
+            "denied",
+        ),
+        (
+            asks(&format!("{{at: 1s, {answer}: once, rule: bash}}")),
+            (11, 57),
+            "`rule` beside `answer`",
+            "session",
+        ),
+        (asks(&format!("{{at: 1s, {answer}: session, rule: ba sh}}")), (11, 60), "which is no rule", "TOOL"),
+        (
+            message("{at: 1s, from: user, to: w, text: x, decision: once}"),
+            (10, 52),
+            "`decision` without",
+            "a message",
+        ),
+        (
+            with(&format!(
+                "approvals: {{mode: ask, attached: false}}\nmessages:\n  - {{at: 1s, {answer}: once}}\n"
+            )),
             (11, 22),
             "nobody is attached",
             "attached: false",

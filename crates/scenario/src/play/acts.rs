@@ -82,7 +82,9 @@ impl Acting {
         let open = || {
             let open = self.coordinator.approvals().into_iter();
             let is_it = |asked: &Approval| asked.agent.as_str() == agent && asked.tool.as_str() == tool;
-            open.into_iter().find(is_it).ok_or_else(|| format!("`{agent}` doesn't ask about the call `{tool}`"))
+            open.into_iter()
+                .find(is_it)
+                .ok_or_else(|| format!("`{agent}` doesn't ask about the call `{tool}`"))
         };
         Ok(match says {
             Says::Once => Answer::Once,

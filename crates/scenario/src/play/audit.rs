@@ -86,7 +86,7 @@ impl Audited {
     fn read(&self, request: &Request<'_>) {
         let mut found = self.found.lock();
         let sent = found.prompts.entry(self.agent.clone()).or_default();
-        if let Err(what) = sent.read(request) {
+        if let Err(what) = sent.read(request.purpose, request.compactions, request.entries) {
             let (agent, call) = (&self.agent, request.call);
             found.breaches.push(format!("{agent}: {what} in call {call}"));
         }
@@ -94,49 +94,89 @@ impl Audited {
 }
 
 impl Sent {
-    fn read(&mut self, request: &Request<'_>) -> Result<(), String> {
-        if request.purpose == Purpose::Summary {
-            return self.summary(request);
+    fn read(&mut self, purpose: Purpose, compactions: u64, entries: &[Arc<Entry>]) -> Result<(), String> {
+        if purpose == Purpose::Summary {
+            return self.summary(entries);
         }
-        if request.compactions != self.compactions {
-            self.compacted(request)?;
+        if compactions != self.compactions {
+            self.compacted(compactions, entries)?;
         }
         self.summarised = None;
-        if !begins_with(request.entries, &self.entries) {
+        if !begins_with(entries, &self.entries) {
             return Err("invariant 6 is broken: what was sent is changed".to_owned());
         }
-        self.entries.extend(request.entries[self.entries.len()..].iter().cloned());
+        self.entries.extend(entries[self.entries.len()..].iter().cloned());
         Ok(())
     }
 
-    /// It holds a part of what was sent, and the instruction.
-    fn summary(&mut self, request: &Request<'_>) -> Result<(), String> {
-        let read = Validator::default().check(request.entries);
+    /// It holds a part of what was sent, or all of it and what came since, and the instruction.
+    fn summary(&mut self, entries: &[Arc<Entry>]) -> Result<(), String> {
+        let read = Validator::default().check(entries);
         read.map_err(|breach| breach.to_string())?;
-        let part = request.entries.split_last().map_or(&[][..], |(_, part)| part);
+        let part = entries.split_last().map_or(&[][..], |(_, part)| part);
         self.summarised = Some(part.len());
-        if begins_with(&self.entries, part) {
+        if begins_with(&self.entries, part) || begins_with(part, &self.entries) {
             return Ok(());
         }
         Err("invariant 6 is broken: a summary is asked for of something else".to_owned())
     }
 
     /// The summary stands for what was asked for, and the rest is as it was.
-    fn compacted(&mut self, request: &Request<'_>) -> Result<(), String> {
-        let last = std::mem::replace(&mut self.compactions, request.compactions);
+    fn compacted(&mut self, compactions: u64, entries: &[Arc<Entry>]) -> Result<(), String> {
+        let last = std::mem::replace(&mut self.compactions, compactions);
         let sent = std::mem::take(&mut self.entries);
-        let Some(cut) = self.summarised.filter(|_| request.compactions == last + 1) else {
+        let Some(cut) = self.summarised.filter(|_| compactions == last + 1) else {
             return Err("invariant 6 is broken: compacted without a summary".to_owned());
         };
-        let kept = request.entries.get(1..).unwrap_or_default();
-        match sent.get(cut..) {
-            Some(rest) if begins_with(kept, rest) => Ok(()),
-            _ => Err("invariant 6 is broken: a compaction changes what it keeps".to_owned()),
+        let kept = entries.get(1..).unwrap_or_default();
+        if begins_with(kept, sent.get(cut..).unwrap_or_default()) {
+            return Ok(());
         }
+        Err("invariant 6 is broken: a compaction changes what it keeps".to_owned())
     }
 }
 
 fn begins_with(entries: &[Arc<Entry>], with: &[Arc<Entry>]) -> bool {
     let same = |(one, other): (&Arc<Entry>, &Arc<Entry>)| Arc::ptr_eq(one, other) || one == other;
     entries.len() >= with.len() && entries.iter().zip(with).all(same)
+}
+
+#[cfg(test)]
+mod tests {
+    use midturn_core::rules::conversation::Injected;
+
+    use super::*;
+
+    /// One entry for each letter: capitals are the model's.
+    fn entries(letters: &str) -> Vec<Arc<Entry>> {
+        let entry = |letter: char| match letter.is_uppercase() {
+            true => Entry::Assistant(Arc::default()),
+            false => Entry::User(Injected::prompt(letter.to_string())),
+        };
+        letters.chars().map(|letter| Arc::new(entry(letter))).collect()
+    }
+
+    #[test]
+    fn invariant_6_begins_anew_at_a_compaction_that_keeps_what_it_says() {
+        use Purpose::{Summary, Turn};
+        for (requests, holds) in [
+            (&[(Turn, 0, "a"), (Turn, 0, "aAb")][..], true),
+            (&[(Turn, 0, "a"), (Turn, 0, "bAb")], false),
+            (&[(Turn, 0, "aAb"), (Turn, 0, "a")], false),
+            (&[(Turn, 0, "aAb"), (Summary, 0, "aA?"), (Turn, 1, "sbBc")], true),
+            (&[(Turn, 0, "a"), (Summary, 0, "aA?"), (Turn, 1, "sb")], true),
+            (&[(Turn, 0, "aAb"), (Summary, 0, "aA?"), (Turn, 0, "aAbc")], true),
+            (&[(Turn, 0, "aAb"), (Summary, 0, "aA?"), (Turn, 1, "scBc")], false),
+            (&[(Turn, 0, "aAb"), (Summary, 0, "bA?"), (Turn, 1, "sb")], false),
+            (&[(Turn, 0, "aAb"), (Turn, 1, "sb")], false),
+            (&[(Turn, 0, "aAb"), (Summary, 0, "aA?"), (Turn, 2, "sb")], false),
+            (&[(Turn, 0, "aAb"), (Summary, 0, "aA?"), (Turn, 0, "sb")], false),
+        ] {
+            let mut sent = Sent::default();
+            let read = |(purpose, compactions, letters): &(Purpose, u64, &str)| {
+                sent.read(*purpose, *compactions, &entries(letters))
+            };
+            assert_eq!(requests.iter().try_for_each(read).is_ok(), holds, "{requests:?}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use midturn_core::engine::ports::{Archive, RealClock};
 use midturn_core::engine::scripted::{ScriptedModels, Scripts, SimulatedTools};
 use midturn_core::engine::{AgentSpec, Coordinator, SpawnError};
 use midturn_core::rules::approval::Policy;
-use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_core::rules::id::SessionId;
 use midturn_core::rules::mail::Role;
 use midturn_server::{Entered, Feed, Host, HostError, Live, NewAgent, NewSession};
 use parking_lot::Mutex;

@@ -11,6 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use nix::sched::{CloneFlags, unshare};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -35,11 +37,41 @@ pub(super) struct Launched {
     pub(super) holds: Holds,
 }
 
+/// How long what stands around a command waits for the end of one that nobody waits for.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+
 /// What stands around a command as long as something of it is alive.
 #[derive(Debug, Default)]
 pub(super) struct Holds {
     pub(super) group: Option<Group>,
-    _prepared: Option<Prepared>,
+    prepared: Option<Prepared>,
+    /// Alive as long as anything of the command is, unless the command is over.
+    supervisor: Option<OwnedFd>,
+}
+
+impl Holds {
+    /// Nothing of the command is alive.
+    pub(super) fn over(mut self) {
+        self.supervisor = None;
+    }
+}
+
+impl Drop for Holds {
+    /// When nobody waits any more the tree is being ended behind our back; until it has come
+    /// to that, what is taken away here could be used by it.
+    fn drop(&mut self) {
+        let (group, prepared) = (self.group.take(), self.prepared.take());
+        let Some(supervisor) = self.supervisor.take() else { return };
+        let wait = move || {
+            let patience = Timespec::try_from(LAST_WAIT).ok();
+            let mut ends = [PollFd::new(&supervisor, PollFlags::IN)];
+            // However it ends: what can't be taken away stays, and is harmless.
+            let _over = rustix::io::retry_on_intr(|| poll(&mut ends, patience.as_ref()));
+            drop((group, prepared));
+        };
+        let _no_thread =
+            thread::Builder::new().name("midturn-last-wait".into()).stack_size(128 << 10).spawn(wait);
+    }
 }
 
 /// Why there is no supervisor.
@@ -115,15 +147,22 @@ impl Start {
         let orders = orders.map_err(LaunchError::NoSandbox)?.unwrap_or_else(|| vec![0; 4]);
         let wrapper = prepared.as_ref().and_then(|prepared| prepared.wrapper.as_ref());
         let child = self.spawn(wrapper, theirs, writer)?;
+        let supervisor = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        let supervisor = supervisor.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         // Made while the sandbox is being built.
         let group = self.sandbox.as_ref().map_or(Ok(None), Sandbox::group).map_err(LaunchError::NoSandbox)?;
         let doors = group.as_ref().map_or(Ok(Vec::new()), Group::doors).map_err(LaunchError::NoSandbox)?;
         // One that is gone already is noticed when its report is read.
         let _gone = wire::send_doors(&ours, &doors);
-        Ok(Launched { child, control: ours, output, orders, holds: Holds { group, _prepared: prepared } })
+        Ok(Launched { child, control: ours, output, orders, holds: Holds { group, prepared, supervisor } })
     }
 
-    fn spawn(&self, wrapper: Option<&Wrapper>, theirs: UnixStream, writer: PipeWriter) -> Result<Child, LaunchError> {
+    fn spawn(
+        &self,
+        wrapper: Option<&Wrapper>,
+        theirs: UnixStream,
+        writer: PipeWriter,
+    ) -> Result<Child, LaunchError> {
         let mut process = match wrapper {
             None => {
                 let mut process = Process::new(&self.program);

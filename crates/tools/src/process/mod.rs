@@ -3,6 +3,7 @@
 //! [`Supervisor`] starts them; [`supervise_main`] is the other side, in a process of its own.
 //! Nothing in here knows of tools, models or paths.
 
+mod complaint;
 mod launch;
 mod running;
 mod supervise;
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::supervise::{SUPERVISE, Supervision, supervise_main};
 pub use self::wire::Status;
 
+use self::complaint::Complaint;
 use self::launch::LaunchError;
 use self::running::Running;
 use self::wire::Report;
@@ -28,6 +30,9 @@ use crate::mark::{Mark, Purpose, is_mark};
 use crate::planted::{Fault, planted};
 use crate::sandbox::cgroup::Group;
 use crate::sandbox::{Confinement, Exceeded, Sandbox};
+
+/// How often it is tried to build a sandbox.
+const TRIES: u32 = 3;
 
 /// One command to run.
 #[derive(Clone, Debug)]
@@ -176,29 +181,17 @@ impl Supervisor {
         output: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Ended, RunError> {
         let request = wire::request(&command.words, &self.environment(command)).ok_or(RunError::Words)?;
+        let mut tries = 0;
         loop {
             let supervision = self.supervision();
-            let Some(attempt) = self.attempt(supervision, command, &request, cancel, output).await? else {
-                self.weaken(supervision)?;
-                continue;
-            };
-            let Attempt { report, cause, exceeded } = attempt;
-            return match report {
-                Report::Ended { status, left_running } => {
-                    Ok(Ended { status, cause, left_running, exceeded })
-                }
-                Report::NotStarted { errno } => {
-                    Err(RunError::NotExecuted(std::io::Error::from_raw_os_error(errno)))
-                }
-                Report::NotLocked { failed, errno } => {
-                    let error = std::io::Error::from_raw_os_error(errno);
-                    Err(RunError::NoSandbox(format!("{}: {error}", failed.as_str())))
-                }
-                Report::Unavailable { .. } => {
-                    self.weaken(supervision)?;
-                    continue;
-                }
-            };
+            tries += 1;
+            match self.attempt(supervision, command, &request, cancel, output).await {
+                Ok(Some(ended)) => return Ok(ended),
+                Ok(None) => self.weaken(supervision)?,
+                // Files come and go while it is being built.
+                Err(RunError::NoSandbox(_)) if tries < TRIES && !cancel.is_cancelled() => {}
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -208,7 +201,7 @@ impl Supervisor {
         self.mark.iter().map(Mark::entry).chain(given).collect()
     }
 
-    /// `None`: this kind of supervision was refused before there was a supervisor.
+    /// `None`: this kind of supervision can't be had; nothing was executed.
     async fn attempt(
         &self,
         supervision: Supervision,
@@ -216,7 +209,7 @@ impl Supervisor {
         request: &[u8],
         cancel: &CancellationToken,
         output: &mut (dyn FnMut(&[u8]) + Send),
-    ) -> Result<Option<Attempt>, RunError> {
+    ) -> Result<Option<Ended>, RunError> {
         let mut launched = match launch::launch(self, supervision, command).await {
             Ok(launched) => launched,
             Err(LaunchError::Refused) => return Ok(None),
@@ -226,26 +219,38 @@ impl Supervisor {
         let request = [request, &launched.orders].concat();
         let holds = std::mem::take(&mut launched.holds);
         let running = Running::new(launched).map_err(RunError::NoSupervisor)?;
-        let mut first = Vec::new();
-        let mut hear = |bytes: &[u8]| {
-            first.extend_from_slice(&bytes[..bytes.len().min(FIRST_WORDS_MAX - first.len())]);
-            output(bytes);
-        };
-        let ended = running.until_end(&request, command.timeout, cancel, &mut hear).await;
+        let mut complaint = Complaint::new(self.sandbox.is_some(), output);
+        let ended =
+            running.until_end(&request, command.timeout, cancel, &mut |bytes| complaint.hear(bytes)).await;
         let exceeded = holds.group.as_ref().and_then(Group::exceeded);
-        match ended {
-            Ok((report, cause)) => Ok(Some(Attempt { report, cause, exceeded })),
-            Err(_) if supervision == Supervision::Inside && first.starts_with(BUBBLEWRAP_SAYS) => {
-                Err(RunError::NoSandbox(String::from_utf8_lossy(&first).trim().to_owned()))
+        let (report, cause) = match ended {
+            Ok(ended) => ended,
+            Err(error) => return Err(complaint.words().map_or(error, RunError::NoSandbox)),
+        };
+        holds.over();
+        match report {
+            Report::Ended { status, left_running } => {
+                complaint.it_ran();
+                Ok(Some(Ended { status, cause, left_running, exceeded }))
             }
-            Err(error) => Err(error),
+            Report::NotStarted { errno } => {
+                Err(RunError::NotExecuted(std::io::Error::from_raw_os_error(errno)))
+            }
+            Report::NotLocked { failed, errno } => {
+                let told = || format!("{}: {}", failed.as_str(), std::io::Error::from_raw_os_error(errno));
+                Err(RunError::NoSandbox(complaint.words().unwrap_or_else(told)))
+            }
+            Report::Unavailable { .. } => Ok(None),
         }
     }
 
     /// A sandbox's supervision is a part of it.
     fn weaken(&self, from: Supervision) -> Result<(), RunError> {
         if self.sandbox.as_ref().is_some_and(|sandbox| sandbox.supervision().is_some()) {
-            return Err(RunError::NoSandbox(format!("the system refuses it its namespaces ({})", from.as_str())));
+            return Err(RunError::NoSandbox(format!(
+                "the system refuses it its namespaces ({})",
+                from.as_str()
+            )));
         }
         let weaker = from.weaker().ok_or_else(|| {
             RunError::NoSupervisor(std::io::Error::other("the system lets no process adopt orphans"))
@@ -254,16 +259,3 @@ impl Supervisor {
         Ok(())
     }
 }
-
-/// How one try to run a command went.
-struct Attempt {
-    report: Report,
-    cause: Cause,
-    exceeded: Option<Exceeded>,
-}
-
-/// How bubblewrap begins when it says why it failed.
-const BUBBLEWRAP_SAYS: &[u8] = b"bwrap: ";
-
-/// How much of it is kept, in bytes.
-const FIRST_WORDS_MAX: usize = 1_024;

@@ -4,7 +4,7 @@
 //! half finds little to do; with Landlock alone a file can be replaced where its folder is
 //! writable.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -45,14 +45,19 @@ struct Kept {
     content: Vec<u8>,
 }
 
-/// What was there before a command; with what it held, where nothing prevents a change.
+/// What was there before a command.
 #[derive(Debug, Default)]
-pub(crate) struct Before(BTreeMap<PathBuf, Option<Memory>>);
+pub(crate) struct Before {
+    there: BTreeSet<PathBuf>,
+    to_mount: Vec<PathBuf>,
+    /// What it held where nothing prevents a change, and by whom it is watched.
+    memories: Vec<(usize, Memory)>,
+}
 
 impl Before {
     /// What is to be mounted so that the command can't write it.
     pub(crate) fn to_mount(&self) -> impl Iterator<Item = &PathBuf> {
-        self.0.iter().filter(|(_, memory)| memory.is_none()).map(|(path, _)| path)
+        self.to_mount.iter()
     }
 }
 
@@ -91,7 +96,12 @@ impl Guard {
     }
 
     /// Sees to it that a file has this content.
-    pub(crate) fn keeps(mut self, folder: &Path, name: &str, content: impl Into<Vec<u8>>) -> io::Result<Self> {
+    pub(crate) fn keeps(
+        mut self,
+        folder: &Path,
+        name: &str,
+        content: impl Into<Vec<u8>>,
+    ) -> io::Result<Self> {
         self.kept.push(Kept { held: Held::open(folder)?, name: name.into(), content: content.into() });
         Ok(self)
     }
@@ -101,21 +111,27 @@ impl Guard {
     /// # Errors
     /// A folder can't be read: then nobody knows what would have to be kept from the command.
     pub(crate) fn before(&self) -> io::Result<Before> {
-        let mut before = BTreeMap::new();
-        for watched in &self.watched {
+        let mut before = Before::default();
+        for (by, watched) in self.watched.iter().enumerate() {
             let held = watched.held();
             for path in watched.found()? {
-                let memory = match self.mounts && !held.is_link(&path) {
-                    true => None,
-                    false => Some(Memory::of(held.folder.as_fd(), &path)?),
-                };
-                before.insert(held.path.join(path), memory);
+                match held.kind(&path) {
+                    Some(FileType::Directory) if path.ends_with(".git") && !self.mounts => {
+                        // A whole repository: what matters in it is watched by name.
+                    }
+                    Some(FileType::Symlink) => {
+                        before.memories.push((by, Memory::of(held.folder.as_fd(), &path)?));
+                    }
+                    _ if self.mounts => before.to_mount.push(held.path.join(&path)),
+                    _ => before.memories.push((by, Memory::of(held.folder.as_fd(), &path)?)),
+                }
+                before.there.insert(held.path.join(path));
             }
         }
         if self.mounts {
-            before.extend(self.kept.iter().map(|kept| (kept.held.path.join(&kept.name), None)));
+            before.to_mount.extend(self.kept.iter().map(|kept| kept.held.path.join(&kept.name)));
         }
-        Ok(Before(before))
+        Ok(before)
     }
 
     /// Looks after a command, when nothing of it is alive; what there is to say of it.
@@ -123,7 +139,9 @@ impl Guard {
         let mut notes: Vec<String> = self.kept.iter().filter_map(|kept| kept.restored(&self.aside)).collect();
         for watched in &self.watched {
             self.put_aside(watched, before, &mut notes);
-            self.give_back(watched.held(), before, &mut notes);
+        }
+        for (by, memory) in &before.memories {
+            self.give_back(self.watched[*by].held(), memory, &mut notes);
         }
         let more = notes.len().saturating_sub(NOTES_MAX);
         notes.truncate(NOTES_MAX);
@@ -138,11 +156,15 @@ impl Guard {
         let found = match watched.found() {
             Ok(found) => found,
             Err(error) => {
-                notes.push(format!("{} can't be looked through for what was planted: {error}", held.path.display()));
+                notes.push(format!(
+                    "{} can't be looked through for what was planted: {error}",
+                    held.path.display()
+                ));
                 return;
             }
         };
-        let is_new = |path: &PathBuf| !before.0.contains_key(&held.path.join(path)) && !held.is_empty_folder(path);
+        let is_new =
+            |path: &PathBuf| !before.there.contains(&held.path.join(path)) && !held.is_empty_folder(path);
         for path in found.into_iter().filter(is_new) {
             match self.aside.put(&held.folder, &path) {
                 Ok(Some(place)) => notes.push(format!(
@@ -163,27 +185,23 @@ impl Guard {
 
 impl Guard {
     /// What was changed although it was there is made as it was.
-    fn give_back(&self, held: &Held, before: &Before, notes: &mut Vec<String>) {
-        for (path, memory) in &before.0 {
-            let (Ok(below), Some(memory)) = (path.strip_prefix(&held.path), memory) else { continue };
-            let given_back = Memory::of(held.folder.as_fd(), below).and_then(|now| {
-                if now == *memory {
-                    return Ok(false);
-                }
-                self.aside.put(&held.folder, below)?;
-                memory.restore(held.folder.as_fd()).map(|()| true)
-            });
-            match given_back {
-                Ok(false) => {}
-                Ok(true) => notes.push(format!(
-                    "`{}` was made as it was before: commands may not change it",
-                    below.display()
-                )),
-                Err(error) => notes.push(format!(
-                    "`{}` was changed and can't be made as it was ({error}): a person has to look at it",
-                    below.display()
-                )),
+    fn give_back(&self, held: &Held, memory: &Memory, notes: &mut Vec<String>) {
+        let shown = memory.path().display();
+        let given_back = memory.changes(held.folder.as_fd()).and_then(|changed| {
+            for path in &changed.to_remove {
+                self.aside.put(&held.folder, path)?;
             }
+            memory.restore(held.folder.as_fd())?;
+            Ok(changed.is_any)
+        });
+        match given_back {
+            Ok(false) => {}
+            Ok(true) => {
+                notes.push(format!("`{shown}` was made as it was before: commands may not change it"))
+            }
+            Err(error) => notes.push(format!(
+                "`{shown}` was changed and can't be made as it was ({error}): a person has to look at it"
+            )),
         }
     }
 }
@@ -228,10 +246,6 @@ impl Held {
         let parent = open_folder(self.folder.as_fd(), parent).ok()?;
         let stat = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(FileType::from_raw_mode(stat.st_mode))
-    }
-
-    fn is_link(&self, path: &Path) -> bool {
-        self.kind(path) == Some(FileType::Symlink)
     }
 
     /// Such a folder gives nobody anything; it may be one that stands in where another
@@ -300,7 +314,7 @@ mod tests {
             let path = |path: &str| folder.path().join(path);
             let before = guard.before().unwrap();
             let to_mount: Vec<_> = before.to_mount().cloned().collect();
-            let expected = ["git/commondir", "git/hooks", "top/sub/.vscode"].map(path);
+            let expected = ["top/sub/.vscode", "git/hooks", "git/commondir"].map(path);
             assert_eq!(to_mount, if mounts { expected.to_vec() } else { Vec::new() });
             assert_eq!(guard.after(&before), Vec::<String>::new());
 

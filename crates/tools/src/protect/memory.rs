@@ -27,14 +27,25 @@ const PASSED: [&str; 3] = ["objects", "refs", "logs"];
 /// What is at one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Entry {
-    Folder(RawMode),
+    Folder,
     File(RawMode, Vec<u8>),
     Link(Vec<u8>),
 }
 
 /// What a place and all below it holds, by path below the folder it is in; each above its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Memory(BTreeMap<PathBuf, Entry>);
+pub(super) struct Memory {
+    path: PathBuf,
+    entries: BTreeMap<PathBuf, Entry>,
+}
+
+/// What is not as it is remembered.
+pub(super) struct Changes {
+    /// Whether anything is.
+    pub(super) is_any: bool,
+    /// What was not there, or something else.
+    pub(super) to_remove: Vec<PathBuf>,
+}
 
 impl Memory {
     /// Looks at `path` below `top`.
@@ -50,19 +61,41 @@ impl Memory {
             paths.extend(below.into_iter().take(ENTRIES_MAX));
             entries.insert(path, entry);
         }
-        Ok(Self(entries))
+        Ok(Self { path: path.to_owned(), entries })
     }
 
-    /// Makes it all again, where nothing is.
+    /// The place.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Looks again. What was too much to be remembered is let be.
+    pub(super) fn changes(&self, top: BorrowedFd<'_>) -> io::Result<Changes> {
+        let now = Self::of(top, &self.path)?;
+        let mut to_remove: Vec<PathBuf> = Vec::new();
+        for (path, entry) in &now.entries {
+            let goes_with = to_remove.iter().any(|above| path.starts_with(above));
+            if self.entries.get(path) != Some(entry) && !goes_with {
+                to_remove.push(path.clone());
+            }
+        }
+        Ok(Changes { is_any: now != *self, to_remove })
+    }
+
+    /// Makes again what is missing.
     pub(super) fn restore(&self, top: BorrowedFd<'_>) -> io::Result<()> {
-        for (path, entry) in &self.0 {
+        for (path, entry) in &self.entries {
             let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
             let parent = open_folder(top, parent)?;
+            if rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+                continue;
+            }
             match entry {
-                Entry::Folder(mode) => rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(*mode))?,
+                Entry::Folder => rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755))?,
                 Entry::Link(target) => rustix::fs::symlinkat(target.as_slice(), &parent, name)?,
                 Entry::File(mode, content) => {
-                    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                    let flags =
+                        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                     let file = rustix::fs::openat(&parent, name, flags, Mode::from_raw_mode(*mode))?;
                     std::fs::File::from(file).write_all(content)?;
                 }
@@ -92,7 +125,7 @@ fn look(top: BorrowedFd<'_>, path: &Path, left: &mut u64) -> io::Result<Option<(
             let target = rustix::fs::readlinkat(&parent, name, Vec::new())?;
             Some((Entry::Link(target.into_bytes()), Vec::new()))
         }
-        FileType::Directory => Some((Entry::Folder(mode), names(parent.as_fd(), path, name)?)),
+        FileType::Directory => Some((Entry::Folder, names(parent.as_fd(), path, name)?)),
         FileType::RegularFile if size <= FILE_MAX.min(*left) => {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let file = std::fs::File::from(rustix::fs::openat(&parent, name, flags, Mode::empty())?);
@@ -132,13 +165,22 @@ mod tests {
         let top = rustix::fs::open(folder.path(), OFlags::PATH, Mode::empty()).unwrap();
         let remember = || Memory::of(top.as_fd(), Path::new(".claude")).unwrap();
         let before = remember();
-        assert_eq!(before.0.len(), 4, "{before:?}");
+        assert_eq!(before.entries.len(), 4, "{before:?}");
+        assert!(!before.changes(top.as_fd()).unwrap().is_any);
+
         std::fs::write(path(".claude/agents/b.md"), "b").unwrap();
-        assert_ne!(remember(), before);
-        std::fs::remove_dir_all(path(".claude")).unwrap();
-        assert_eq!(remember(), Memory::default());
+        std::fs::create_dir_all(path(".claude/new/er")).unwrap();
+        std::fs::write(path(".claude/agents/a.md"), "changed").unwrap();
+        let changes = before.changes(top.as_fd()).unwrap();
+        let expected = [".claude/agents/a.md", ".claude/agents/b.md", ".claude/new"].map(PathBuf::from);
+        assert_eq!(changes.to_remove, expected);
+
+        for gone in [".claude/agents", ".claude/new"] {
+            std::fs::remove_dir_all(path(gone)).unwrap();
+        }
         before.restore(top.as_fd()).unwrap();
         assert_eq!(remember(), before);
         assert_eq!(std::fs::read_to_string(path(".claude/agents/a.md")).unwrap(), "a");
+        assert!(path(".claude/large").exists(), "though it was too large to remember");
     }
 }

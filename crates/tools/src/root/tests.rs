@@ -3,6 +3,9 @@
 use std::io::Read as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{Mode, OFlags};
 
 use super::{PathError, Root};
 
@@ -154,4 +157,68 @@ fn a_new_file_does_not_overwrite_one_that_came_first() {
     });
     assert!(matches!(done, Err(PathError::Changed(_))), "{done:?}");
     assert_eq!(std::fs::read_to_string(ground.inside.join("new/deep/file")).unwrap(), "first");
+}
+
+/// Whatever is a link at which instant: a tool that writes is never led out, and what it says
+/// it wrote is inside (issue 4, item 2).
+#[test]
+fn a_hundred_thousand_flips_lead_nowhere() {
+    const FLIPS: usize = 100_000;
+    let ground = ground();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let at = |name: &str| ground.inside.join(name);
+            std::fs::create_dir(at("flip")).unwrap();
+            symlink(&ground.outside, at("flop")).unwrap();
+            let folder = rustix::fs::open(&ground.inside, OFlags::PATH, Mode::empty()).unwrap();
+            for _ in 0..FLIPS {
+                let flags = rustix::fs::RenameFlags::EXCHANGE;
+                rustix::fs::renameat_with(&folder, "flip", &folder, "flop", flags).unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        for root in &ground.roots {
+            scope.spawn(|| {
+                let mut written = 0_u64;
+                while !done.load(Ordering::Relaxed) {
+                    for path in ["flip/new", "flip/deep/er/new", "flop/new", "flip/file"] {
+                        let write =
+                            root.place(path, true, |place| place.replace(b"x", place.present()?.as_ref()));
+                        written += u64::from(write.is_ok());
+                        // Whatever it was, it is not what lies outside.
+                        assert_ne!(read(root, path).ok().as_deref(), Some("out"), "{path}");
+                    }
+                }
+                assert!(written > 0);
+            });
+        }
+    });
+    assert_eq!(std::fs::read_dir(&ground.outside).unwrap().count(), 1);
+    assert_eq!(std::fs::read_to_string(ground.outside.join("file")).unwrap(), "out");
+}
+
+#[test]
+fn what_gives_authority_or_is_hidden_is_not_written_by_whatever_name() {
+    let ground = ground();
+    let [kernel, walking] = ground.roots;
+    symlink(".claude", ground.inside.join("innocent")).unwrap();
+    std::fs::create_dir(ground.inside.join(".claude")).unwrap();
+    let hidden = ground.inside.canonicalize().unwrap().join("a/b");
+    for root in [kernel, walking].map(|root| root.hiding(vec![hidden.clone()])) {
+        for path in [".claude/agents/x.md", "innocent/x.md", "innocent/new/x.md", "sub/midturn.toml", ".git"]
+        {
+            let refused = root.place(path, true, |place| place.replace(b"x", None));
+            assert!(matches!(refused, Err(PathError::Protected(..))), "{path}: {refused:?}");
+        }
+        for path in ["a/b/file", "a/link/file", "far"] {
+            assert!(matches!(read(&root, path), Err(PathError::Hidden(_))), "{path}");
+            let refused = root.place(path, true, |place| place.replace(b"x", None));
+            assert!(matches!(refused, Err(PathError::Hidden(_))), "{path}: {refused:?}");
+        }
+        assert_eq!(root.meant("innocent/x.md").as_deref(), Some(".claude/x.md"), "what rules look at");
+        assert_eq!(root.meant("out/file"), None);
+        assert_eq!(root.meant("./new/../a").as_deref(), Some("a"));
+    }
+    assert_eq!(std::fs::read_dir(ground.inside.join(".claude")).unwrap().count(), 0);
 }

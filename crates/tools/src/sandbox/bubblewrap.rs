@@ -8,7 +8,8 @@ use super::layout::Step;
 /// Where bubblewrap is.
 pub(crate) fn find() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    let mut found = std::env::split_paths(&path).filter(|f| f.is_absolute()).map(|folder| folder.join("bwrap"));
+    let mut found =
+        std::env::split_paths(&path).filter(|f| f.is_absolute()).map(|folder| folder.join("bwrap"));
     found.find(|file| file.is_file())
 }
 

@@ -156,7 +156,8 @@ impl Group {
             })
         };
         let happened = |count: Option<u64>| count.is_some_and(|count| count > 0);
-        if happened(count("memory.events", "oom_kill ").or_else(|| count("memory.oom_control", "oom_kill "))) {
+        if happened(count("memory.events", "oom_kill ").or_else(|| count("memory.oom_control", "oom_kill ")))
+        {
             Some(Exceeded::Memory(self.limits.memory))
         } else if happened(count("pids.events", "max ")) {
             Some(Exceeded::Processes(self.limits.processes))
@@ -212,7 +213,8 @@ fn v1(mounts: &str, own: &str) -> Option<Places> {
             let mut parts = line.splitn(3, ':').skip(1);
             parts.next()?.split(',').any(|c| c == controller).then(|| parts.next())?
         })?;
-        let mounted = |kind: &str, options: &str| kind == "cgroup" && options.split(',').any(|o| o == controller);
+        let mounted =
+            |kind: &str, options: &str| kind == "cgroup" && options.split(',').any(|o| o == controller);
         folder(mounts, mounted, path)
     };
     Some(Places::V1 { pids: place("pids")?, memory: place("memory")? })
@@ -265,15 +267,13 @@ fn gives_limits(group: &Path) -> bool {
 
 fn has_limits(group: &Path) -> bool {
     let limit = |file| fs::read_to_string(group.join(file)).is_ok_and(|limit| limit.trim() != "max");
-    ["memory.max", "memory.high", "memory.swap.max", "pids.max", "cpu.max", "cpuset.cpus"].iter().any(|file| {
-        match *file {
-            "cpu.max" => {
-                fs::read_to_string(group.join(file)).is_ok_and(|limit| !limit.starts_with("max"))
-            }
+    ["memory.max", "memory.high", "memory.swap.max", "pids.max", "cpu.max", "cpuset.cpus"].iter().any(
+        |file| match *file {
+            "cpu.max" => fs::read_to_string(group.join(file)).is_ok_and(|limit| !limit.starts_with("max")),
             "cpuset.cpus" => fs::read_to_string(group.join(file)).is_ok_and(|cpus| !cpus.trim().is_empty()),
             file => limit(file),
-        }
-    })
+        },
+    )
 }
 
 fn is_writable(file: &Path) -> bool {

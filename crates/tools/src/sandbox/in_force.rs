@@ -60,7 +60,8 @@ impl fmt::Display for InForce {
             Tier::Landlock => "Landlock",
             Tier::None => "no sandbox",
         })?;
-        let spaces = [("user", self.user_namespace), ("process", self.pid_namespace), ("mount", self.mount_namespace)];
+        let spaces =
+            [("user", self.user_namespace), ("process", self.pid_namespace), ("mount", self.mount_namespace)];
         let spaces: Vec<_> = spaces.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
         if !spaces.is_empty() {
             write!(f, ", own {} namespaces", spaces.join(", "))?;

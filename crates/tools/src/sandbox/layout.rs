@@ -14,6 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Confinement;
+use super::powerless::Powerless;
 use super::rights::Grant;
 use super::stand_in::stands_at;
 
@@ -171,11 +172,14 @@ impl Places {
             places: writable.iter().map(|(_, path)| (path.clone(), Kind::Writable)).collect(),
             missing: BTreeSet::new(),
         };
+        let us = Powerless::new()?;
         let protected = confinement.read_only.iter().map(|path| (path, Kind::ReadOnly));
         let hidden = confinement.hidden.iter().map(|path| (path, Kind::Hidden));
         let private = confinement.private.iter().map(|path| (path, Kind::Private));
         for (path, kind) in private.chain(protected).chain(hidden) {
             match locate(path, &writable)? {
+                // Nor can it be covered by somebody who can't go there.
+                Found::There(path) if !us.can_reach(&path) => {}
                 Found::There(path) => all.add(path, kind),
                 Found::Missing(path) => _ = all.missing.insert(path),
                 Found::Nowhere => {}
@@ -183,7 +187,9 @@ impl Places {
         }
         let outside = |path: &&PathBuf| !writable.iter().any(|(_, writable)| path.starts_with(writable));
         for socket in sockets.iter().filter(outside).filter(|path| path.exists()) {
-            if let Ok(socket) = socket.canonicalize() {
+            if let Ok(socket) = socket.canonicalize()
+                && us.can_reach(&socket)
+            {
                 all.add(socket, Kind::Hidden);
             }
         }
@@ -212,8 +218,11 @@ impl Places {
 /// Looks for a place. Below a writable one no link may lead to it: who can replace the link
 /// has a protected place without protection.
 fn locate(path: &Path, writable: &[(&Path, PathBuf)]) -> io::Result<Found> {
-    let above = writable.iter().flat_map(|(given, canonical)| [(*given, canonical), (canonical.as_path(), canonical)]);
-    let nearest = above.filter(|(name, _)| path.starts_with(name)).max_by_key(|(name, _)| name.as_os_str().len());
+    let above = writable
+        .iter()
+        .flat_map(|(given, canonical)| [(*given, canonical), (canonical.as_path(), canonical)]);
+    let nearest =
+        above.filter(|(name, _)| path.starts_with(name)).max_by_key(|(name, _)| name.as_os_str().len());
     let Some((name, base)) = nearest else { return named(locate_outside(path, writable), path) };
     let mut at = base.clone();
     for part in path.strip_prefix(name).unwrap_or(Path::new("")).components() {

@@ -39,7 +39,10 @@ pub(crate) fn become_command(words: &[CString], environment: &[CString]) -> io::
     command.args(words).env_clear().stdin(Stdio::null());
     for entry in environment.iter().map(|entry| entry.as_bytes()) {
         let (name, value) = entry.split_at(entry.iter().position(|&b| b == b'=').unwrap_or(entry.len()));
-        command.env(OsStr::from_bytes(name), OsString::from(OsStr::from_bytes(value.get(1..).unwrap_or_default())));
+        command.env(
+            OsStr::from_bytes(name),
+            OsString::from(OsStr::from_bytes(value.get(1..).unwrap_or_default())),
+        );
     }
     command.exec()
 }

@@ -13,6 +13,7 @@ mod in_force;
 mod layout;
 pub(crate) mod lock;
 pub(crate) mod orders;
+mod powerless;
 mod prepare;
 mod probe;
 mod rights;
@@ -142,7 +143,11 @@ impl Sandbox {
     ///
     /// # Errors
     /// As before.
-    pub async fn probe_at_best(wanted: &Wanted, program: &Path, best: Supervision) -> Result<Self, NoSandbox> {
+    pub async fn probe_at_best(
+        wanted: &Wanted,
+        program: &Path,
+        best: Supervision,
+    ) -> Result<Self, NoSandbox> {
         probe::best(wanted, program, best).await
     }
 

@@ -109,10 +109,8 @@ fn inside(layout: &Layout) -> Vec<PathBuf> {
 /// Files by which programs of this machine are spoken to.
 fn sockets() -> Vec<PathBuf> {
     let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    let mut paths: Vec<PathBuf> = table
-        .lines()
-        .filter_map(|line| line.find(" /").map(|at| PathBuf::from(&line[at + 1..])))
-        .collect();
+    let mut paths: Vec<PathBuf> =
+        table.lines().filter_map(|line| line.find(" /").map(|at| PathBuf::from(&line[at + 1..]))).collect();
     paths.sort();
     paths.dedup();
     paths
@@ -122,8 +120,8 @@ fn threads_of_ours() -> u64 {
     use std::os::unix::fs::MetadataExt as _;
     let us = rustix::process::geteuid().as_raw();
     let pids = crate::process::table::pids().unwrap_or_default();
-    let ours = pids.into_iter().filter(|pid| {
-        std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == us)
-    });
+    let ours = pids
+        .into_iter()
+        .filter(|pid| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == us));
     ours.filter_map(Process::threads).sum()
 }

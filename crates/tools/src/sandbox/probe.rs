@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 use super::cgroup::Groups;
 use super::rights::Abilities;
 use super::seccomp::{Sockets, filters};
-use super::{Confinement, Engine, InForce, Inner, LimitsBy, NetworkState, NoSandbox, Sandbox, Tier, Wanted, bubblewrap};
+use super::{
+    Confinement, Engine, InForce, Inner, LimitsBy, NetworkState, NoSandbox, Sandbox, Tier, Wanted, bubblewrap,
+};
 use crate::process::{Command, Status, Supervision, Supervisor};
 
 /// A sandbox in which `true` takes longer is none.
@@ -17,8 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 const GET_BUBBLEWRAP: &str = "install bubblewrap (`apt install bubblewrap`, `dnf install bubblewrap`, …)";
 
-const GET_NAMESPACES: &str =
-    "allow user namespaces (`sysctl kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu, \
+const GET_NAMESPACES: &str = "allow user namespaces (`sysctl kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu, \
      `sysctl user.max_user_namespaces=10000` elsewhere)";
 
 const GET_CGROUP: &str = "limits hold for each process, not for all of a command together: for that, start midturn in \
@@ -87,8 +88,13 @@ fn engines(tier: Option<Tier>, best: Supervision, refused: &mut Vec<String>) -> 
     }
     if matches!(tier, None | Some(Tier::Landlock)) {
         let root = rustix::process::geteuid().is_root();
-        let kinds = [(Supervision::UserNamespace, true), (Supervision::Namespace, root), (Supervision::Subreaper, true)];
-        let kinds = kinds.iter().filter(|(kind, can)| *can && (best != Supervision::Subreaper || *kind == best));
+        let kinds = [
+            (Supervision::UserNamespace, true),
+            (Supervision::Namespace, root),
+            (Supervision::Subreaper, true),
+        ];
+        let kinds =
+            kinds.iter().filter(|(kind, can)| *can && (best != Supervision::Subreaper || *kind == best));
         engines.extend(kinds.map(|(kind, _)| Engine::Landlock(*kind)));
     }
     if tier == Some(Tier::None) {
@@ -199,7 +205,8 @@ fn notes(
 
 /// Runs `true` in it.
 async fn works(sandbox: &Sandbox, program: &Path) -> Result<(), String> {
-    let temporary = tempfile::tempdir().map_err(|error| format!("no temporary folder can be made: {error}"))?;
+    let temporary =
+        tempfile::tempdir().map_err(|error| format!("no temporary folder can be made: {error}"))?;
     let confinement = Confinement { temporary: temporary.path().to_owned(), ..Confinement::default() };
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
     let command = Command {
@@ -219,7 +226,11 @@ async fn works(sandbox: &Sandbox, program: &Path) -> Result<(), String> {
     let ended = supervisor.run(&command, &CancellationToken::new(), &mut hear).await;
     match ended {
         Ok(ended) if ended.status == Status::Exited(0) => Ok(()),
-        Ok(ended) => Err(format!("`true` ended as {:?} in it: {}", ended.status, String::from_utf8_lossy(&said).trim())),
+        Ok(ended) => Err(format!(
+            "`true` ended as {:?} in it: {}",
+            ended.status,
+            String::from_utf8_lossy(&said).trim()
+        )),
         Err(error) => Err(error.to_string()),
     }
 }

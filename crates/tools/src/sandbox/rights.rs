@@ -90,7 +90,8 @@ impl Rights {
     }
 
     fn grant(&mut self, places: &BTreeMap<PathBuf, Grant>, path: &Path, grant: Grant) -> io::Result<()> {
-        let below: Vec<_> = places.iter().filter(|(place, _)| *place != path && place.starts_with(path)).collect();
+        let below: Vec<_> =
+            places.iter().filter(|(place, _)| *place != path && place.starts_with(path)).collect();
         if below.iter().any(|(_, less)| **less < grant) {
             return self.grant_below(places, path, grant);
         }
@@ -114,11 +115,19 @@ impl Rights {
     }
 
     /// Each entry for itself; nothing can be made in the folder then, and it can't be listed.
-    fn grant_below(&mut self, places: &BTreeMap<PathBuf, Grant>, path: &Path, grant: Grant) -> io::Result<()> {
+    fn grant_below(
+        &mut self,
+        places: &BTreeMap<PathBuf, Grant>,
+        path: &Path,
+        grant: Grant,
+    ) -> io::Result<()> {
         for (count, entry) in fs::read_dir(path)?.enumerate() {
             let entry = entry?;
             if count == ENTRIES_MAX {
-                return Err(io::Error::other(format!("{} has too many entries to go through", path.display())));
+                return Err(io::Error::other(format!(
+                    "{} has too many entries to go through",
+                    path.display()
+                )));
             }
             // What a link leads to has rights of its own.
             if !entry.file_type()?.is_symlink() {

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use nix::libc;
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen as Width, SeccompCmpOp as Is, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch, sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Width, SeccompCmpOp as Is, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 
 /// Which sockets can be made.
@@ -175,7 +175,8 @@ fn refused() -> Made<Rules> {
 }
 
 fn no_socket_but(sockets: Sockets) -> Made<Rules> {
-    let network: &[i32] = if sockets.network { &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] } else { &[] };
+    let network: &[i32] =
+        if sockets.network { &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] } else { &[] };
     let unix: &[i32] = if sockets.unix { &[libc::AF_UNIX] } else { &[] };
     let allowed = network.iter().chain(unix).map(|family| u64::from(family.cast_unsigned()));
     let others: Vec<_> = allowed.map(|family| condition(0, Is::Ne, family)).collect::<Made<_>>()?;

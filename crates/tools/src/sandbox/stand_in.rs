@@ -93,8 +93,8 @@ mod tests {
     fn a_stand_in_stays_as_long_as_somebody_needs_it() {
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let path = folder.path().canonicalize().unwrap().join(".claude");
-        let first = StandIns::put(&[path.clone()]).unwrap();
-        let second = StandIns::put(&[path.clone()]).unwrap();
+        let first = StandIns::put(std::slice::from_ref(&path)).unwrap();
+        let second = StandIns::put(std::slice::from_ref(&path)).unwrap();
         drop(first);
         assert!(path.is_dir() && stands_at(&path));
         drop(second);

@@ -1,14 +1,17 @@
 //! Makes a view of the file system of its own, where bubblewrap isn't there to do it: in the
 //! supervisor, once it is process 1 of new namespaces with a `/proc` of its own.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use nix::mount::{MsFlags, mount};
-use rustix::fs::{Mode, OFlags, StatVfsMountFlags as Has, statvfs};
+use rustix::fs::{CWD, FileType};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, mount_remount, move_mount, open_tree};
 
 use super::layout::Step;
 use super::orders::View;
@@ -29,41 +32,45 @@ const LINKS: [(&str, &str); 5] = [
 /// # Errors
 /// The first step that fails. Nothing may be run in what is made then.
 pub(crate) fn make(view: &View) -> io::Result<()> {
-    // All of them first: some will be covered.
+    // All of them first: some will be covered, and none is read-only unless so told.
     let sources: Vec<Option<OwnedFd>> = view.steps.iter().map(source).collect::<io::Result<_>>()?;
-    let devices: Vec<_> = DEVICES.iter().map(|name| Ok((*name, hold(&device(name))?))).collect::<io::Result<_>>()?;
-    let null = hold(Path::new("/dev/null"))?;
+    let devices: Vec<_> =
+        DEVICES.iter().map(|name| Ok((*name, copy(&device(name))?))).collect::<io::Result<_>>()?;
+    // `/proc` too: what root may write in there it may write without any privilege.
+    read_only(|_| true)?;
     make_devices(&devices)?;
-    // What root may write in there it may write without any privilege.
-    read_only(Path::new("/proc"))?;
     for (step, source) in view.steps.iter().zip(&sources) {
-        carry_out(step, source.as_ref(), &null)?;
+        carry_out(step, source.as_ref())?;
     }
     std::env::set_current_dir(&view.folder)
 }
 
-fn carry_out(step: &Step, source: Option<&OwnedFd>, null: &OwnedFd) -> io::Result<()> {
+fn carry_out(step: &Step, source: Option<&OwnedFd>) -> io::Result<()> {
     match (step, source) {
         (Step::Bind { at, writable, .. }, Some(source)) => {
-            let is_folder = is_folder(source)?;
-            place(at, is_folder)?;
-            bind(source, at)?;
-            if *writable { Ok(()) } else { read_only(at) }
+            place(at, is_folder(source)?)?;
+            put(source, at)?;
+            if *writable { Ok(()) } else { read_only(|path| path.starts_with(at)) }
         }
-        (Step::Bind { .. }, None) => Err(io::ErrorKind::NotFound.into()),
+        (Step::Nothing { at }, Some(source)) => {
+            place(at, false)?;
+            put(source, at)
+        }
+        (Step::Bind { .. } | Step::Nothing { .. }, None) => Err(io::ErrorKind::NotFound.into()),
         (Step::Fresh { at }, _) => {
             place(at, true)?;
             empty(at)
         }
-        (Step::Nothing { at }, _) => bind(null, at),
-        (Step::Seal { at }, _) => read_only(at),
+        // Not what is mounted below it.
+        (Step::Seal { at }, _) => read_only(|path| path == at),
     }
 }
 
 fn source(step: &Step) -> io::Result<Option<OwnedFd>> {
     match step {
-        Step::Bind { from, .. } => hold(from).map(Some),
-        Step::Fresh { .. } | Step::Nothing { .. } | Step::Seal { .. } => Ok(None),
+        Step::Bind { from, .. } => copy(from).map(Some),
+        Step::Nothing { .. } => copy(Path::new("/dev/null")).map(Some),
+        Step::Fresh { .. } | Step::Seal { .. } => Ok(None),
     }
 }
 
@@ -71,17 +78,24 @@ fn device(name: &str) -> PathBuf {
     Path::new("/dev").join(name)
 }
 
-fn hold(path: &Path) -> io::Result<OwnedFd> {
-    let held = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-    held.map_err(|errno| io::Error::new(io::Error::from(errno).kind(), format!("{}: {errno}", path.display())))
+/// What is mounted there once more, nowhere as yet.
+fn copy(path: &Path) -> io::Result<OwnedFd> {
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    open_tree(CWD, path, flags).map_err(|errno| told(path, errno))
+}
+
+fn put(copy: &OwnedFd, at: &Path) -> io::Result<()> {
+    let whole = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    move_mount(copy, "", CWD, at, whole).map_err(|errno| told(at, errno))
 }
 
 fn is_folder(held: &OwnedFd) -> io::Result<bool> {
-    Ok(rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(held)?.st_mode).is_dir())
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(held)?.st_mode).is_dir())
 }
 
 /// A place to mount on is made only in what is ours and empty: elsewhere it is there already,
-/// or the system's own view of a file system that can't be written refuses.
+/// or the view, which can't be written, refuses.
 fn place(at: &Path, is_folder: bool) -> io::Result<()> {
     if at.exists() {
         return Ok(());
@@ -93,48 +107,91 @@ fn place(at: &Path, is_folder: bool) -> io::Result<()> {
     File::create(at).map(drop)
 }
 
-fn bind(source: &OwnedFd, at: &Path) -> io::Result<()> {
-    let from = format!("/proc/self/fd/{}", source.as_raw_fd());
-    let nothing: Option<&str> = None;
-    Ok(mount(Some(&*from), at, nothing, MsFlags::MS_BIND | MsFlags::MS_REC, nothing)?)
-}
-
 fn empty(at: &Path) -> io::Result<()> {
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    Ok(mount(Some("tmpfs"), at, Some("tmpfs"), flags, Some("mode=0755"))?)
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", at, "tmpfs", flags, c"mode=0755").map_err(|errno| told(at, errno))
 }
 
-/// The flags that it has are kept: some can't be taken off in a user namespace.
-fn read_only(at: &Path) -> io::Result<()> {
-    let has = statvfs(at)?.f_flag;
-    let kept = [
-        (Has::NOSUID, MsFlags::MS_NOSUID),
-        (Has::NODEV, MsFlags::MS_NODEV),
-        (Has::NOEXEC, MsFlags::MS_NOEXEC),
-        (Has::NOATIME, MsFlags::MS_NOATIME),
-        (Has::NODIRATIME, MsFlags::MS_NODIRATIME),
-        (Has::RELATIME, MsFlags::MS_RELATIME),
-    ];
-    let kept = kept.iter().filter(|(flag, _)| has.contains(*flag)).fold(MsFlags::empty(), |all, (_, f)| all | *f);
-    let nothing: Option<&str> = None;
-    let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY | kept;
-    Ok(mount(nothing, at, nothing, flags, nothing)?)
+/// Makes mounts read-only. What can't be reached, because something is mounted above it, can't
+/// be written either.
+fn read_only(is_meant: impl Fn(&Path) -> bool) -> io::Result<()> {
+    let mounts = fs::read("/proc/self/mountinfo")?;
+    for (path, options) in mounts.split(|&b| b == b'\n').filter_map(mounted) {
+        if !is_meant(&path) || options.split(',').any(|option| option == "ro") {
+            continue;
+        }
+        match mount_remount(&path, flags(&options) | MountFlags::BIND | MountFlags::RDONLY, c"") {
+            Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::INVAL) => {}
+            Err(errno) => return Err(told(&path, errno)),
+        }
+    }
+    Ok(())
+}
+
+/// The flags that a mount has are kept: some can't be taken off in a user namespace.
+fn flags(options: &str) -> MountFlags {
+    let flag = |option: &str| match option {
+        "nosuid" => MountFlags::NOSUID,
+        "nodev" => MountFlags::NODEV,
+        "noexec" => MountFlags::NOEXEC,
+        "noatime" => MountFlags::NOATIME,
+        "nodiratime" => MountFlags::NODIRATIME,
+        "relatime" => MountFlags::RELATIME,
+        _ => MountFlags::empty(),
+    };
+    options.split(',').map(flag).fold(MountFlags::empty(), MountFlags::union)
+}
+
+/// A line is `ID PARENT DEVICE ROOT AT OPTIONS …`, with blanks and the like in a path as `\040`.
+fn mounted(line: &[u8]) -> Option<(PathBuf, String)> {
+    let mut parts = line.split(|&b| b == b' ').skip(4);
+    let (path, options) = (parts.next()?, parts.next()?);
+    Some((OsString::from_vec(plain(path)).into(), String::from_utf8_lossy(options).into_owned()))
+}
+
+fn plain(mut path: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(path.len());
+    while let Some((&first, after)) = path.split_first() {
+        let digits = after.get(..3).filter(|_| first == b'\\').and_then(|d| std::str::from_utf8(d).ok());
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        plain.push(code.unwrap_or(first));
+        path = if code.is_some() { &after[3..] } else { after };
+    }
+    plain
 }
 
 /// No disks, no terminals of others.
 fn make_devices(devices: &[(&str, OwnedFd)]) -> io::Result<()> {
-    let flags = MsFlags::MS_NOSUID;
-    mount(Some("tmpfs"), "/dev", Some("tmpfs"), flags, Some("mode=0755"))?;
+    let dev = Path::new("/dev");
+    mount("tmpfs", dev, "tmpfs", MountFlags::NOSUID, c"mode=0755").map_err(|errno| told(dev, errno))?;
     for (name, held) in devices {
         File::create(device(name))?;
-        bind(held, &device(name))?;
+        put(held, &device(name))?;
     }
     for (to, name) in LINKS {
         symlink(to, device(name))?;
     }
     fs::create_dir(device("shm"))?;
     fs::create_dir(device("pts"))?;
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
-    let options = Some("newinstance,ptmxmode=0666,mode=620");
-    Ok(mount(Some("devpts"), "/dev/pts", Some("devpts"), flags, options)?)
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    let options = c"newinstance,ptmxmode=0666,mode=620";
+    mount("devpts", device("pts"), "devpts", flags, options).map_err(|errno| told(&device("pts"), errno))
+}
+
+fn told(path: &Path, errno: Errno) -> io::Error {
+    io::Error::new(io::Error::from(errno).kind(), format!("{}: {errno}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_read_with_its_blanks_and_keeps_its_flags() {
+        let line = b"31 25 0:27 / /a\\040b\\134c rw,nosuid,relatime shared:9 - ext4 /dev/x rw";
+        let (path, options) = mounted(line).unwrap();
+        assert_eq!((path.to_str(), &*options), (Some("/a b\\c"), "rw,nosuid,relatime"));
+        assert_eq!(flags(&options), MountFlags::NOSUID | MountFlags::RELATIME);
+        assert_eq!(mounted(b""), None);
+    }
 }

@@ -18,8 +18,8 @@ use crate::capture::{Capture, Decoder};
 use crate::confined::Confined;
 use crate::ground::Ground;
 use crate::process::{Cause, Command, Ended, Status};
-use crate::sandbox::Exceeded;
 use crate::protect::guard::Before;
+use crate::sandbox::Exceeded;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -80,7 +80,8 @@ impl Bash {
     async fn look_after(&self, before: Option<Before>) -> Vec<String> {
         let Some(before) = before else { return Vec::new() };
         let ground = self.ground.clone();
-        let after = move || ground.confined.as_ref().map(|confined| confined.after(&before)).unwrap_or_default();
+        let after =
+            move || ground.confined.as_ref().map(|confined| confined.after(&before)).unwrap_or_default();
         let notes = spawn_blocking(after).await;
         notes.unwrap_or_else(|error| vec![format!("what it planted was not looked for: {error}")])
     }
@@ -210,8 +211,10 @@ mod tests {
 
     #[test]
     fn a_result_says_what_the_output_does_not() {
-        let itself = |status, left_running| Ended { status, cause: Cause::Itself, left_running, exceeded: None };
-        let late = Ended { status: Status::Signalled(15), cause: Cause::TimedOut, left_running: 0, exceeded: None };
+        let itself =
+            |status, left_running| Ended { status, cause: Cause::Itself, left_running, exceeded: None };
+        let late =
+            Ended { status: Status::Signalled(15), cause: Cause::TimedOut, left_running: 0, exceeded: None };
         let cut = Ended { cause: Cause::Cancelled, ..late };
         let rows = [
             ("a\n", itself(Status::Exited(0), 0), "a\n", false),
@@ -232,9 +235,24 @@ mod tests {
         let killed = |exceeded| Ended { exceeded: Some(exceeded), ..itself(Status::Exited(137), 0) };
         let many = Ended { exceeded: Some(Exceeded::Processes(512)), ..itself(Status::Exited(0), 0) };
         let rows = rows.into_iter().chain([
-            ("", killed(Exceeded::Memory(2 << 30)), "[exit status 137]\n[ended: it used more than 2 GiB of memory]", true),
-            ("", killed(Exceeded::Memory(3 << 20)), "[exit status 137]\n[ended: it used more than 3 MiB of memory]", true),
-            ("a", many, "a\n[it had 512 processes and threads, the most it may have; others could not be started]", false),
+            (
+                "",
+                killed(Exceeded::Memory(2 << 30)),
+                "[exit status 137]\n[ended: it used more than 2 GiB of memory]",
+                true,
+            ),
+            (
+                "",
+                killed(Exceeded::Memory(3 << 20)),
+                "[exit status 137]\n[ended: it used more than 3 MiB of memory]",
+                true,
+            ),
+            (
+                "a",
+                many,
+                "a\n[it had 512 processes and threads, the most it may have; others could not be started]",
+                false,
+            ),
         ]);
         for (output, ended, text, is_error) in rows {
             let expected = Output { text: text.to_owned(), is_error };

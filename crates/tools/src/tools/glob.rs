@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::search::{Lines, Pattern, files};
 use crate::arguments::spec;
-use crate::ground::{Ground, on_ground};
+use crate::ground::{Ground, search_ground};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -55,8 +55,8 @@ impl Tool for Glob {
     }
 
     async fn call(&self, call: ToolCall) -> Returned {
-        let cancel = call.cancel;
-        on_ground(&self.ground, &call.call, move |ground, asked| list(ground, asked, &cancel)).await.into()
+        let cancel = call.cancel.clone();
+        search_ground(&self.ground, &call, move |ground, asked| list(ground, asked, &cancel)).await.into()
     }
 }
 

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::read::shortened;
 use super::search::{Lines, Pattern, files};
 use crate::arguments::spec;
-use crate::ground::{Ground, on_ground};
+use crate::ground::{Ground, search_ground};
 
 /// The longest line that is searched, in bytes; a file with a longer one is passed over.
 const LINE_BYTES_MAX: usize = 16 << 20;
@@ -78,8 +78,8 @@ impl Tool for Grep {
     }
 
     async fn call(&self, call: ToolCall) -> Returned {
-        let cancel = call.cancel;
-        on_ground(&self.ground, &call.call, move |ground, asked| search(ground, asked, &cancel)).await.into()
+        let cancel = call.cancel.clone();
+        search_ground(&self.ground, &call, move |ground, asked| search(ground, asked, &cancel)).await.into()
     }
 }
 

@@ -5,10 +5,9 @@ use midturn_core::engine::ports::Changes;
 use midturn_core::rules::id::RunId;
 
 use super::git::{Git, GitError, parts};
-use super::relative;
 use super::snapshot::Scratch;
 use super::worktree::{State, Worktree};
-use crate::root::TEMPORARY;
+use super::{relative, stage};
 
 /// Commits what changed and says which files are different from the worktree's start.
 pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId) -> Changes {
@@ -41,7 +40,8 @@ impl RunEnd<'_> {
     async fn save(&self, notes: &mut Vec<String>) -> Result<(), GitError> {
         let status = self
             .git
-            .bytes(&["status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=dirty"]).await?;
+            .bytes(&["status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=dirty"])
+            .await?;
         let head = self.git.maybe(&["symbolic-ref", "--quiet", "HEAD"]).await?;
         if head.as_deref() != Some(&self.worktree.reference()) {
             return self.save_from_elsewhere(head, notes).await;
@@ -61,26 +61,21 @@ impl RunEnd<'_> {
     }
 
     async fn commit_all(&self) -> Result<(), GitError> {
-        self.add(&[]).await?;
+        stage::all(&self.git, &[]).await?;
         self.commit_index().await
     }
 
     /// One file that can't be read doesn't keep the others from being committed.
     async fn commit_the_rest(&self, error: GitError) -> Result<(), GitError> {
         // It fails again, for the same file; the error to report is the one that is there.
-        let _ = self.add(&["--ignore-errors"]).await;
+        let _ = stage::all(&self.git, &["--ignore-errors"]).await;
         self.commit_index().await?;
         Err(error)
     }
 
-    async fn add(&self, options: &[&str]) -> Result<(), GitError> {
-        let ours = format!(":(exclude,top,glob)**/{TEMPORARY}*");
-        let words = [&["add", "--all"], options, &["--", ":/", &ours]].concat();
-        self.git.bytes(&words).await.map(drop)
-    }
-
     async fn commit_index(&self) -> Result<(), GitError> {
-        if self.git.is(&["diff", "--cached", "--quiet"]).await? && !self.unfinished_merge() {
+        let words = ["diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"];
+        if self.git.is(&words).await? && !self.unfinished_merge() {
             return Ok(());
         }
         self.git.bytes(&["commit", "--quiet", "--no-verify", "-m", &self.message]).await.map(drop)
@@ -95,7 +90,8 @@ impl RunEnd<'_> {
         let common = &self.worktree.repository.layout.common;
         let reference = common.join(format!("{}.lock", self.worktree.reference()));
         let locks = [self.worktree.own.join("index.lock"), self.worktree.own.join("HEAD.lock"), reference];
-        locks.iter().fold(false, |removed, lock| std::fs::remove_file(lock).is_ok() || removed)
+        // Each of them, not only the first that is there.
+        locks.iter().filter(|lock| std::fs::remove_file(lock).is_ok()).count() > 0
     }
 
     /// The agent left its branch (another one, or none while it rebases). What there is then is
@@ -141,8 +137,7 @@ impl RunEnd<'_> {
         let git = self.git.clone().with("GIT_INDEX_FILE", scratch.index());
         let tree = async {
             git.bytes(&["read-tree", "HEAD"]).await?;
-            let ours = format!(":(exclude,top,glob)**/{TEMPORARY}*");
-            git.bytes(&["add", "--all", "--", ":/", &ours]).await?;
+            stage::all(&git, &[]).await?;
             git.text(&["write-tree"]).await
         };
         let tree = tree.await;

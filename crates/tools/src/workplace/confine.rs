@@ -181,6 +181,8 @@ impl Paths {
         if own != common {
             // The project folder is a worktree itself, or a submodule.
             self.writable.push(own.clone());
+            // Those are another work tree's.
+            self.read_only.extend(["HEAD", "index"].map(|name| common.join(name)));
             self.read_only.extend(OF_OWN.iter().map(|name| own.join(name)).chain([top.join(".git")]));
         }
     }
@@ -191,7 +193,8 @@ pub(super) fn hidden(home: Option<&Path>, ours: &[PathBuf], folder: &Path) -> Ve
     let of_home = home.into_iter().flat_map(|home| OF_HOME.iter().map(|name| home.join(name)));
     let of_system = OF_SYSTEM.iter().map(PathBuf::from);
     let others = of_home.chain(of_system).filter(|path| !folder.starts_with(path));
-    let mut hidden: Vec<_> = ours.iter().cloned().chain(others).filter_map(|path| path.canonicalize().ok()).collect();
+    let mut hidden: Vec<_> =
+        ours.iter().cloned().chain(others).filter_map(|path| path.canonicalize().ok()).collect();
     hidden.sort();
     hidden.dedup();
     hidden

@@ -6,10 +6,10 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Reach;
 use super::confine::{ALTERNATES, OF_OWN, Paths, SETTINGS, hidden};
 use super::keeper::Keeper;
 use super::layout::Layout;
+use super::place::Reach;
 use super::worktree::Worktree;
 use crate::confined::{Confined, is_there};
 use crate::process::Supervisor;
@@ -85,7 +85,12 @@ impl House {
     }
 
     /// What an agent in a worktree of its own is confined to.
-    pub(super) fn in_worktree(&self, agent: &str, worktree: &Worktree, reach: &Reach) -> io::Result<Confined> {
+    pub(super) fn in_worktree(
+        &self,
+        agent: &str,
+        worktree: &Worktree,
+        reach: &Reach,
+    ) -> io::Result<Confined> {
         let common = &worktree.repository.layout.common;
         // What is to be writable, or the other way round, has to be there.
         let reference = worktree.reference();
@@ -102,6 +107,13 @@ impl House {
             .keeps(&worktree.own, "config.worktree", "")?
             .keeps(&worktree.top, ".git", worktree.link())?;
         Ok(self.confined(agent, Paths::of_worktree(worktree), &worktree.top, guard, reach))
+    }
+
+    /// For commands that can do all that we can, as a person chose: they have a folder for temporary
+    /// files, and nobody looks after them.
+    pub(super) fn unconfined(&self, agent: &str, folder: &Path, reach: &Reach) -> Confined {
+        let guard = Guard::new(self.aside(agent), false);
+        self.confined(agent, Paths::default(), folder, guard, reach)
     }
 
     /// What an agent in the project folder is confined to.

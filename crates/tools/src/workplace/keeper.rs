@@ -67,7 +67,8 @@ impl Keeper {
             }
         };
         let ended = self.supervisor.run(&command, &enough, &mut take).await;
-        let complaint = spawn_blocking(move || taken(&complaints, complaint_max)).await.map_err(io::Error::other)?;
+        let complaint =
+            spawn_blocking(move || taken(&complaints, complaint_max)).await.map_err(io::Error::other)?;
         match ended {
             Ok(ended) if ended.cause == Cause::TimedOut => Ok(None),
             Ok(ended) => Ok(Some(Kept { status: ended.status, answer, complaint: complaint? })),

@@ -154,9 +154,11 @@ mod tests {
             ("local", "file:.git/config", "merge.own.driver\ny"),
             ("local", "file:.git/config", "diff.own.textconv\nz"),
         ];
-        let bytes: String = rows.iter().map(|(scope, origin, entry)| format!("{scope}\0{origin}\0{entry}\0")).collect();
+        let bytes: String =
+            rows.iter().map(|(scope, origin, entry)| format!("{scope}\0{origin}\0{entry}\0")).collect();
         let said = Said::read(bytes.as_bytes(), Path::new("/p"));
-        let settings: Vec<_> = said.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let settings: Vec<_> =
+            said.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let expected = [
             ("user.name", "A Person"),
             ("filter.a=b.smudge", ""),

@@ -10,8 +10,10 @@ mod house;
 mod keeper;
 mod layout;
 mod merge;
+mod place;
 mod record;
 mod snapshot;
+mod stage;
 mod worktree;
 
 use std::collections::HashMap;
@@ -24,6 +26,8 @@ use midturn_core::engine::ports::{Changes, Diff, Merge, ToolError, Toolbox, Work
 use midturn_core::rules::id::{AgentName, RunId, SessionId};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
+
+pub use self::place::{AgentPlace, Isolation, PlaceOf, Reach};
 
 use self::house::House;
 use self::layout::Layout;
@@ -38,44 +42,6 @@ use crate::process::Supervisor;
 use crate::root::{PathError, Root};
 use crate::sandbox::{Sandbox, Tier};
 use crate::toolbox::WorkTools;
-
-/// Whether an agent works apart from the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isolation {
-    /// In a worktree and on a branch of its own.
-    Worktree,
-    /// In the project folder itself.
-    None,
-}
-
-/// What an agent is given to work with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentPlace {
-    /// Whether it works apart.
-    pub isolation: Isolation,
-    /// The work tools it has, by name in any case; `None`: all of them.
-    pub tools: Option<Vec<String>>,
-}
-
-impl AgentPlace {
-    /// All work tools, in a place of this kind.
-    pub fn new(isolation: Isolation) -> Self {
-        Self { isolation, tools: None }
-    }
-}
-
-/// Says what an agent is given; asked once, when its first run starts.
-pub type PlaceOf = dyn Fn(&AgentName) -> AgentPlace + Send + Sync;
-
-/// What commands may touch besides what their agents need.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reach {
-    /// Folders that all agents may write in, as a cache that builds share.
-    pub writable: Vec<PathBuf>,
-    /// Files and folders that are kept from all agents: a token, a socket, a database. The state
-    /// folder, and where people keep keys, are hidden anyway.
-    pub hidden: Vec<PathBuf>,
-}
 
 /// The places of one session's agents in one project.
 pub struct GitWorkplace {
@@ -261,6 +227,7 @@ impl GitWorkplace {
     ) -> std::io::Result<Confined> {
         let house = self.house()?;
         match worktree {
+            _ if !self.is_kept() => Ok(house.unconfined(agent.as_str(), folder, &self.reach)),
             Some(worktree) => house.in_worktree(agent.as_str(), worktree, &self.reach),
             None => house.in_project(agent.as_str(), folder, layout, &self.reach),
         }
@@ -285,19 +252,23 @@ impl GitWorkplace {
         let look = || async {
             match Layout::of(&self.project, self.mark.as_ref()).await {
                 Ok(layout) => Ok(Ok(Arc::new(layout))),
-                Err(NoWorktree::NotPossible(why)) if self.sandbox.is_some() => Ok(Err(why)),
+                Err(NoWorktree::NotPossible(why)) if self.is_kept() => Ok(Err(why)),
                 Err(error) => Err(error),
             }
         };
         self.layout.get_or_try_init(look).await?.clone().map_err(NoWorktree::NotPossible)
     }
 
+    /// Whether there is a sandbox that holds anything.
+    fn is_kept(&self) -> bool {
+        self.sandbox.as_ref().is_some_and(|sandbox| sandbox.in_force().tier != Tier::None)
+    }
+
     async fn repository(&self) -> Result<Repository, NoWorktree> {
         let layout = self.layout().await?;
         let failed = |error: std::io::Error| self.no_state(&error);
         let house = self.house().map_err(failed)?;
-        let is_kept = |sandbox: &Sandbox| sandbox.in_force().tier != Tier::None;
-        let keeper = match self.sandbox.as_ref().is_some_and(is_kept) {
+        let keeper = match self.is_kept() {
             true => Some(house.keeper(&layout, &self.supervisor, &self.reach).map_err(failed)?),
             false => None,
         };
@@ -482,7 +453,9 @@ impl Workplace for GitWorkplace {
 
     async fn diff(&self, agent: &AgentName) -> Result<Diff, ToolError> {
         let worktree = self.known(agent).await?;
-        diff::diff(&worktree, worktree.state()).await.map_err(|error| ToolError(format!("no diff of {}: {error}", worktree.branch)))
+        diff::diff(&worktree, worktree.state())
+            .await
+            .map_err(|error| ToolError(format!("no diff of {}: {error}", worktree.branch)))
     }
 
     async fn merge(&self, agent: &AgentName) -> Result<Merge, ToolError> {

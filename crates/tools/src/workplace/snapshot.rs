@@ -9,9 +9,9 @@ use tokio::task::spawn_blocking;
 
 use super::git::{Git, GitError};
 use super::record::SCRATCH;
+use super::stage;
 use super::worktree::{Repository, Worktree};
 use crate::protect::file;
-use crate::root::TEMPORARY;
 
 /// The largest index that is copied, in bytes: that of a million files.
 const INDEX_MAX: u64 = 256 << 20;
@@ -79,13 +79,11 @@ impl Scratch {
 /// Puts all files into the index. A file that can't be read, or that is gone while it is being
 /// looked at, doesn't keep the others out.
 async fn add_all(git: &Git<'_>) -> Result<Option<String>, GitError> {
-    let ours = format!(":(exclude,top,glob)**/{TEMPORARY}*");
-    let words = ["add", "--all", "--ignore-errors", "--", ":/", &ours];
     let mut left_out = None;
     // A second look, for what changed during the first.
     for _ in 0..2 {
-        match git.bytes(&words).await {
-            Ok(_) => return Ok(None),
+        match stage::all(git, &["--ignore-errors"]).await {
+            Ok(()) => return Ok(None),
             Err(GitError::Failed { complaint, .. }) => left_out = Some(complaint),
             Err(error) => return Err(error),
         }

@@ -115,7 +115,8 @@ impl Worktree {
             Err(_) => State::Gone,
             Ok(about) if !about.is_dir() => State::Broken,
             Ok(_) => {
-                let links = [(self.top.join(".git"), self.link()), (self.own.join("gitdir"), self.link_back())];
+                let links =
+                    [(self.top.join(".git"), self.link()), (self.own.join("gitdir"), self.link_back())];
                 let said = |(path, says): &(PathBuf, Vec<u8>)| {
                     head_of(path, PATH_MAX).is_ok_and(|bytes| bytes.trim_ascii_end() == says.trim_ascii_end())
                 };

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "this is all test code")]
 
 pub(crate) mod project;
+pub(crate) mod sandboxed;
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;

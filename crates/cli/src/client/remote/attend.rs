@@ -90,6 +90,9 @@ impl Remote {
         let answers = self.console.answers();
         let wanted = Wanted { session: self.session.clone(), agent: None, after, answers };
         let (mut told, _reader) = follow(self.client.clone(), wanted);
+        if answers && after > 0 {
+            self.show_open().await;
+        }
         let over = self.until_over(&mut lines, &mut told).await.ok_or_else(|| self.lost())?;
         if over == Over::Interrupted {
             self.console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once");
@@ -99,6 +102,17 @@ impl Remote {
         }
         self.report().await;
         Ok(attending::end(&self.console, over, &self.watcher.last_word()))
+    }
+
+    /// Shows what a session that has lived a while asks already.
+    async fn show_open(&self) {
+        match self.requests().await {
+            Ok(open) => open.iter().for_each(|request| self.console.asked(request)),
+            Err(trouble) => {
+                let told = format!("error: what agents ask already is not known: {trouble}");
+                self.console.tell(Tone::Bad, told);
+            }
+        }
     }
 
     /// `None`: the other process is gone.

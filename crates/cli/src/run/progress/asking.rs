@@ -14,17 +14,20 @@ pub struct Asking {
 }
 
 impl Asking {
+    /// A request that was open before the first event that is followed: what a person can type.
+    pub fn knows(&mut self, agent: &AgentName, tool: &str) -> String {
+        let hint = hint(agent, !self.open.is_empty());
+        if self.open.len() < OPEN_MAX {
+            self.open.push((agent.clone(), CallId::new(tool)));
+        }
+        hint
+    }
+
     /// Follows an event. Of a request it says what a person can type, to be put behind its line.
     pub fn follow(&mut self, event: &Event) -> Option<String> {
         let agent = event.at.agent.as_ref()?;
         match &event.kind {
-            EventKind::ApprovalRequested { tool, .. } => {
-                let hint = hint(agent, !self.open.is_empty());
-                if self.open.len() < OPEN_MAX {
-                    self.open.push((agent.clone(), tool.clone()));
-                }
-                Some(hint)
-            }
+            EventKind::ApprovalRequested { tool, .. } => Some(self.knows(agent, tool.as_str())),
             EventKind::ApprovalResolved { tool, .. } => {
                 self.open.retain(|(name, call)| name != agent || call != tool);
                 None
@@ -64,6 +67,14 @@ mod tests {
     fn asks(asking: &mut Asking, agent: &str) -> String {
         let (tool, name, input, always) = (CallId::new("c"), "bash".into(), "x".into(), "bash(x)".into());
         follow(asking, agent, EventKind::ApprovalRequested { tool, name, input, always }).unwrap()
+    }
+
+    #[test]
+    fn what_was_asked_before_counts_among_the_others() {
+        let mut asking = Asking::default();
+        let early = AgentName::new("early").unwrap();
+        assert_eq!(asking.knows(&early, "c"), "    [/yes, /always, /no REASON]");
+        assert_eq!(asks(&mut asking, "b"), "    [/yes b, /always b, /no b REASON]");
     }
 
     #[test]

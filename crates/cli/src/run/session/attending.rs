@@ -42,6 +42,13 @@ pub(crate) struct Request {
     pub(crate) always: String,
 }
 
+impl Request {
+    /// As the event's line has it.
+    pub(crate) fn line(&self) -> String {
+        format!("{} asks: {}", self.agent, progress::asked(&self.name, &self.input))
+    }
+}
+
 /// What a stop did.
 pub(crate) struct Halted {
     /// Whether anything was stopped.

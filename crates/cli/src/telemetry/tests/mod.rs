@@ -1,5 +1,6 @@
 //! What a collector receives of a session.
 
+mod asked;
 mod collector;
 mod resumed;
 

@@ -167,7 +167,8 @@ impl Driver {
     }
 
     fn close(&self, tool: &CallId) -> Option<Answer> {
-        let is_it = |activity: &Activity| matches!(&activity.what, ActivityKind::Approval { id, .. } if id == tool);
+        let is_it =
+            |activity: &Activity| matches!(&activity.what, ActivityKind::Approval { id, .. } if id == tool);
         self.cell.state.lock().activity.retain(|activity| !is_it(activity));
         self.session.approvals.close(&self.cell.name, tool)
     }

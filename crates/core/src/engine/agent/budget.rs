@@ -117,9 +117,10 @@ impl Driver {
     /// where nobody has counted tokens.
     fn bound(&self, prompt: &Prompt) -> Bound {
         let Some(equipment) = &self.body.equipment else { return Bound { input: 0, output: None } };
-        let specs = equipment.specs.iter().map(|spec| {
-            spec.name.len() + spec.description.len() + spec.input_schema.to_string().len()
-        });
+        let specs = equipment
+            .specs
+            .iter()
+            .map(|spec| spec.name.len() + spec.description.len() + spec.input_schema.to_string().len());
         let around = self.cell.system.len() + specs.sum::<usize>();
         Bound { input: compaction::most(prompt, around as u64), output: equipment.model.max_output() }
     }
@@ -175,8 +176,7 @@ impl Driver {
     fn ends_by(&self) -> Option<(Micros, &'static str)> {
         let (own, shared) = (self.cell.settings.max_time, self.session.settings.session.max_time);
         let left = Span(own.0.saturating_sub(self.body.worked.0));
-        let own = (own != Span::ZERO)
-            .then(|| (self.began.after(left), Limit::Time.setting(Whose::Agent)));
+        let own = (own != Span::ZERO).then(|| (self.began.after(left), Limit::Time.setting(Whose::Agent)));
         let shared = (shared != Span::ZERO)
             .then(|| (self.session.began.after(shared), Limit::Time.setting(Whose::Session)));
         [own, shared].into_iter().flatten().min()

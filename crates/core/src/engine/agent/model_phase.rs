@@ -7,7 +7,7 @@ use super::budget::NotHeld;
 use super::stream::{Stream, without_secrets};
 use super::{Driver, Equipment, Inbound};
 use crate::engine::journal::Draft;
-use crate::engine::ports::{ErrorKind, ModelFailure, Phase, Request};
+use crate::engine::ports::{ErrorKind, ModelFailure, Phase, Request, StoreError};
 use crate::engine::session::ActivityKind;
 use crate::fail;
 use crate::rules::batch::PlannedCall;
@@ -108,17 +108,20 @@ impl Driver {
             Err(NotHeld::Cut) => return Attempt::Cut,
             Err(NotHeld::Limit(setting)) => return Attempt::Limit(setting),
         };
-        self.body.calls += 1;
-        let purpose = summary.map_or(Purpose::Turn, |_| Purpose::Summary);
-        let (call, messages) = (self.body.calls, summary.unwrap_or(&self.body.prompt).messages());
-        let started = EventKind::ModelStarted { call, messages, purpose };
-        let recorded = self.session.journal.record(Draft::event(self.place(), started)).await;
-        if let Err(error) = recorded {
-            self.gives_back(holding);
-            return Attempt::Failed(ModelFailure::new(ErrorKind::InvalidRequest, error.to_string()));
+        match self.starts_call(summary).await {
+            Ok(true) => {}
+            Ok(false) => {
+                self.gives_back(holding);
+                return Attempt::Cut;
+            }
+            Err(error) => {
+                self.gives_back(holding);
+                return Attempt::Failed(ModelFailure::new(ErrorKind::InvalidRequest, error.to_string()));
+            }
         }
+        let purpose = purpose_of(summary);
         let stream = Stream::new(self.session.clone(), self.place(), purpose);
-        self.begins(ActivityKind::Model(call));
+        self.begins(ActivityKind::Model(self.body.calls));
         let heard =
             without_secrets(self.listen(&stream, summary, holding.max_output()).await, &self.session.secrets);
         stream.ends();
@@ -144,6 +147,16 @@ impl Driver {
         }
     }
 
+    /// Tells that a call begins. `false`: it may not any more.
+    async fn starts_call(&mut self, summary: Option<&Prompt>) -> Result<bool, StoreError> {
+        let (call, messages) = (self.body.calls + 1, summary.unwrap_or(&self.body.prompt).messages());
+        let started = EventKind::ModelStarted { call, messages, purpose: purpose_of(summary) };
+        let draft = Draft::event(self.place(), started);
+        let starts = self.session.journal.record_under(&self.work, draft).await?;
+        self.body.calls += u64::from(starts);
+        Ok(starts)
+    }
+
     /// Waits for the model, and no longer than the deadline for one that ignores its token.
     async fn listen(
         &mut self,
@@ -154,13 +167,17 @@ impl Driver {
         let Some(Equipment { model, specs, .. }) = &mut self.body.equipment else {
             return Err(ModelFailure::new(ErrorKind::InvalidRequest, "the agent has no model"));
         };
+        // What came while its start was recorded: no request leaves.
+        if self.work.is_cancelled() {
+            return Err(ModelFailure::new(ErrorKind::Cancelled, "cut before it left"));
+        }
         let prompt = summary.unwrap_or(&self.body.prompt);
         let request = Request {
             agent_index: self.cell.index,
             call: self.body.calls,
             system: &self.cell.system,
             tools: specs,
-            purpose: summary.map_or(Purpose::Turn, |_| Purpose::Summary),
+            purpose: purpose_of(summary),
             compactions: self.body.prompt.compactions(),
             entries: prompt.entries(),
             messages: prompt.messages(),
@@ -320,6 +337,10 @@ impl Handover<'_> {
         }
         draft
     }
+}
+
+fn purpose_of(summary: Option<&Prompt>) -> Purpose {
+    summary.map_or(Purpose::Turn, |_| Purpose::Summary)
 }
 
 fn describe(failure: &ModelFailure) -> String {

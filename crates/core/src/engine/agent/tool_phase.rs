@@ -103,10 +103,10 @@ impl Driver {
             let (tool, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
             draft.tell(self.place(), EventKind::ToolStarted { tool, name, input, batch });
         }
-        let recorded = self.session.journal.record(draft).await;
-        if recorded.is_err() {
-            self.obey(recorded);
-            return;
+        match self.session.journal.record_under(&self.work, draft).await {
+            Ok(true) => {}
+            Ok(false) => return self.never_asked(),
+            Err(error) => return self.obey(Err(error)),
         }
         for (index, call) in admitted {
             // What came while that was recorded: it never runs, though it was told to start.
@@ -124,6 +124,12 @@ impl Driver {
             Some(Entry::Assistant(reply)) => reply.calls().nth(index),
             _ => None,
         }
+    }
+
+    /// What was to start, or to be asked about, was cut before anybody was told.
+    fn never_asked(&mut self) {
+        self.apply_cuts();
+        drop(self.bench.requests.take_resolved());
     }
 
     fn cut_at_its_start(&mut self, index: usize, cause: &Cause) {

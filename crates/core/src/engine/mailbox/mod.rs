@@ -3,6 +3,7 @@
 //!
 //! Senders push from any thread. The peek is one atomic load and never drains.
 
+mod halts;
 mod inner;
 mod left;
 mod room;
@@ -316,30 +317,9 @@ impl Mailbox {
         self.inner.lock().work.as_ref().and_then(|work| work.cause.clone())
     }
 
-    /// What ends the run, whatever else happens: a stop, or else a limit in time.
-    pub fn cause_for_good(&self) -> Option<Cause> {
-        self.inner.lock().cause_for_good()
-    }
-
-    /// The limit in time that ends the run, if one does.
-    pub fn timed_out(&self) -> Option<&'static str> {
-        self.inner.lock().timed_out
-    }
-
-    /// The run's time is up: nothing of it starts any more.
-    pub(crate) fn time_out(&self, limit: &'static str) {
-        self.inner.lock().time_out(limit);
-    }
-
     /// Who stopped the run, if anybody did.
     pub fn stop_order(&self) -> Option<Arc<StopOrder>> {
         self.inner.lock().stop.clone()
-    }
-
-    /// What has stopped the run and is not told yet. The run's end is told after it, and the
-    /// next run begins after it.
-    pub(crate) fn tellings(&self) -> Vec<CancellationToken> {
-        self.inner.lock().tellings.clone()
     }
 
     /// Starts the agent if it rests and may be started; `true`: its run is to be driven.
@@ -423,47 +403,6 @@ impl Mailbox {
             }
         }
         inner.standing
-    }
-
-    /// Stops the run, and takes back the start of the next one. Agents' mail goes back, a
-    /// person's stays (semantics.md, section 6).
-    pub fn stop(&self, order: StopOrder) -> Stopped {
-        let mut inner = self.inner.lock();
-        let mut stopped = inner.stop(order, false);
-        inner.is_being_told(&mut stopped);
-        self.publish(&inner);
-        stopped
-    }
-
-    /// Stops the run and has the next one start when it has ended.
-    pub fn supersede(&self, order: StopOrder) -> Stopped {
-        let mut inner = self.inner.lock();
-        let mut stopped = inner.stop(order, true);
-        inner.is_being_told(&mut stopped);
-        self.publish(&inner);
-        stopped
-    }
-
-    /// From now on every message is returned; what is pending goes back.
-    pub fn close(&self, order: StopOrder) -> Stopped {
-        let mut inner = self.inner.lock();
-        let mut stopped = inner.stop(order, false);
-        stopped.changed = !matches!(
-            inner.standing,
-            Standing::Resting(Rest::Closed) | Standing::Winding { then: Rest::Closed, .. }
-        );
-        inner.standing = match inner.standing {
-            Standing::Resting(_) => Standing::Resting(Rest::Closed),
-            Standing::Running | Standing::Winding { .. } => {
-                Standing::Winding { then: Rest::Closed, restart: false }
-            }
-        };
-        stopped.at_rest = matches!(inner.standing, Standing::Resting(_));
-        stopped.still_queued.clear();
-        stopped.returned.extend(inner.remove_where(|_| true));
-        inner.is_being_told(&mut stopped);
-        self.publish(&inner);
-        stopped
     }
 }
 

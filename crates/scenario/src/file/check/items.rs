@@ -176,10 +176,18 @@ fn action(known: &Known<'_>, raw: &RawItem, key: &str, target: &At<String>) -> R
 fn answer(known: &Known<'_>, raw: &RawItem, agent: AgentName, place: Place) -> Result<Act, Error> {
     let source = known.source;
     if let Some(by) = raw.by.as_ref().filter(|by| by.value != "user") {
-        return Err(source.fault(by.place, format!("an answer by `{}`", by.value), "`user`: only a person approves"));
+        return Err(source.fault(
+            by.place,
+            format!("an answer by `{}`", by.value),
+            "`user`: only a person approves",
+        ));
     }
     let (Some(tool), Some(decision)) = (&raw.tool, &raw.decision) else {
-        return Err(source.fault(place, "an answer to nothing", "`answer: AGENT` with `tool: CALL` and `decision`"));
+        return Err(source.fault(
+            place,
+            "an answer to nothing",
+            "`answer: AGENT` with `tool: CALL` and `decision`",
+        ));
     };
     known.call(&agent, &tool.value, tool.place)?;
     let rule = raw.rule.as_ref().map(|rule| approvals::rule(source, rule)).transpose()?;
@@ -230,7 +238,8 @@ fn required<'a, T>(
     value: Option<&'a At<T>>,
 ) -> Result<&'a At<T>, Error> {
     value.ok_or_else(|| {
-        let expected = "a message (`from`, `to`, `text`), or one of stop, supersede, resume, close, withdraw, answer";
+        let expected =
+            "a message (`from`, `to`, `text`), or one of stop, supersede, resume, close, withdraw, answer";
         known.source.fault(item.place, format!("an item without `{key}`"), expected)
     })
 }

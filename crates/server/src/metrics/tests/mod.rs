@@ -208,7 +208,12 @@ fn messages_are_counted_from_state_to_state() {
         ),
         (
             "a summary answers nobody",
-            vec![queued(0.0, "a", "user", "urgent"), injected(1.0, &["a"], "D"), summary(2.0), compacted(2.0)],
+            vec![
+                queued(0.0, "a", "user", "urgent"),
+                injected(1.0, &["a"], "D"),
+                summary(2.0),
+                compacted(2.0),
+            ],
             &[(answered, 0), ("/model/input_tokens", 100)],
         ),
         (

@@ -20,12 +20,7 @@ pub(super) fn start() -> nix::Result<()> {
 }
 
 fn told() -> rustix::io::Result<()> {
-    let kernel = socket_with(
-        AddressFamily::NETLINK,
-        SocketType::RAW,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
+    let kernel = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     send(&kernel, &request(), SendFlags::empty())?;
     let mut answer = [0; 64];
     let (length, _) = recv(&kernel, &mut answer[..], RecvFlags::empty())?;
@@ -40,7 +35,8 @@ fn told() -> rustix::io::Result<()> {
 /// The head (length, kind, flags, number, sender) and the interface (family, kind, number,
 /// flags, which flags).
 fn request() -> Vec<u8> {
-    let head = [&32u32.to_ne_bytes()[..], &NEW_LINK.to_ne_bytes(), &REQUEST_WITH_ANSWER.to_ne_bytes(), &[0; 8]];
+    let head =
+        [&32u32.to_ne_bytes()[..], &NEW_LINK.to_ne_bytes(), &REQUEST_WITH_ANSWER.to_ne_bytes(), &[0; 8]];
     let interface = [&[0; 4][..], &LOOPBACK.to_ne_bytes(), &UP.to_ne_bytes(), &UP.to_ne_bytes()];
     [head.concat(), interface.concat()].concat()
 }

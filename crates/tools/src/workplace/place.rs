@@ -1,0 +1,44 @@
+//! What is said of an agent's place before it is made: apart or not, with which tools, and what
+//! commands may touch besides what they need anyway.
+
+use std::path::PathBuf;
+
+use midturn_core::rules::id::AgentName;
+
+/// Whether an agent works apart from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// In a worktree and on a branch of its own.
+    Worktree,
+    /// In the project folder itself.
+    None,
+}
+
+/// What an agent is given to work with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentPlace {
+    /// Whether it works apart.
+    pub isolation: Isolation,
+    /// The work tools it has, by name in any case; `None`: all of them.
+    pub tools: Option<Vec<String>>,
+}
+
+impl AgentPlace {
+    /// All work tools, in a place of this kind.
+    pub fn new(isolation: Isolation) -> Self {
+        Self { isolation, tools: None }
+    }
+}
+
+/// Says what an agent is given; asked once, when its first run starts.
+pub type PlaceOf = dyn Fn(&AgentName) -> AgentPlace + Send + Sync;
+
+/// What commands may touch besides what their agents need.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Folders that all agents may write in, as a cache that builds share.
+    pub writable: Vec<PathBuf>,
+    /// Files and folders that are kept from all agents: a token, a socket, a database. The state
+    /// folder, and where people keep keys, are hidden anyway.
+    pub hidden: Vec<PathBuf>,
+}
