@@ -127,9 +127,8 @@ impl Daemon {
 
 fn command(world: &World, settings: &Settings) -> Result<StdCommand> {
     let launch = midturn_tests::root().join("tests/hostile/launch.py");
-    let usual = || {
-        let words =
-            ["/usr/bin/env".into(), "python3".into(), "-B".into(), launch.into(), world.path("outside")];
+    let usual = move || {
+        let words = ["/usr/bin/env".into(), "python3".into(), "-B".into(), launch, world.path("outside")];
         words.map(|word: PathBuf| word.display().to_string()).into()
     };
     let through: Vec<String> = settings.through.clone().unwrap_or_else(usual);

@@ -25,6 +25,7 @@ mod links;
 mod model;
 mod play;
 mod snapshot;
+mod targets;
 mod tree;
 mod watch;
 mod world;

@@ -76,7 +76,7 @@ fn calls(prompt: &Value) -> Vec<Value> {
 fn steps(message: &Value) -> Option<Vec<Value>> {
     let texts =
         message["content"].as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
-    let given = texts.filter_map(|text| text.split_once(STEPS)).last()?.1;
+    let given = texts.rev().find_map(|text| text.split_once(STEPS))?.1;
     // A bracket may follow that was put around the text.
     serde_json::Deserializer::from_str(given).into_iter::<Vec<Value>>().next()?.ok()
 }

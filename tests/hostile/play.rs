@@ -7,12 +7,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::canary::contains;
-use crate::case::{Bare, Case, Expect, Who, evidence};
+use crate::case::{Bare, Case, Expect, Who};
 use crate::daemon::{Daemon, Interface, Settings, Tier};
-use crate::doors::{Doors, own_address};
+use crate::doors::Doors;
 use crate::model::{Model, STEPS};
-use crate::snapshot::{OF_THE_MACHINE, Snapshot, take_marked};
+use crate::snapshot::{Snapshot, take_marked};
+use crate::targets::{self, left_in_the_kernel};
 use crate::tree::{Process, bearing, below_us, memory, peak, survivors};
 use crate::watch::{Ended, Watch};
 use crate::world::World;
@@ -51,7 +51,7 @@ pub(crate) struct Round {
     known: Vec<Process>,
     bearing: Vec<String>,
     breaches: Vec<String>,
-    _model: Model,
+    model: Model,
 }
 
 /// Where programs are played.
@@ -118,10 +118,10 @@ impl Round {
             session,
             watch,
             doors,
-            _model: model,
+            model,
         };
         let neighbour = round.neighbour().await?;
-        round.write_targets(&neighbour, model_port(&round))?;
+        targets::write(&round.world, &round.interface, &round.doors, (&neighbour, round.model.port))?;
         round.before = round.world.snapshot(true);
         round.known = below_us();
         Ok(round)
@@ -160,60 +160,6 @@ impl Round {
                 bail!("the neighbour doesn't work: {:?}", self.watch.calls("neighbour"));
             }
         }
-    }
-
-    /// What the programs are told to go for.
-    fn write_targets(&self, neighbour: &[i32], model: u16) -> Result<()> {
-        use std::os::unix::fs::MetadataExt;
-        let path = |below: &str| self.world.path(below);
-        let near = self.world.worktree("neighbour").context("the neighbour has a worktree")?;
-        let state = self.world.state().context("the daemon has a state folder")?;
-        let mut folders =
-            vec![path("home"), path("home/.ssh"), path("outside"), near.clone(), state.clone(), path("run")];
-        folders.extend(near.parent().map(Into::into));
-        folders.extend([path("main"), path("main/.git"), path("main/.git/hooks")]);
-        folders.extend(OF_THE_MACHINE.map(Into::into));
-        let homes = ["home/.ssh/id_ed25519", "home/.aws/credentials", "home/.netrc", "home/.git-credentials"];
-        let homes = homes.into_iter().chain([
-            "home/.config/gh/hosts.yml",
-            "home/.docker/config.json",
-            "home/.kube/config",
-        ]);
-        let homes = homes.chain([
-            "home/.npmrc",
-            "home/.pypirc",
-            "home/.cargo/credentials.toml",
-            "home/.gnupg/private-keys-v1.d/key",
-        ]);
-        let mut secrets: Vec<_> = homes.map(path).collect();
-        secrets.extend([
-            self.interface.path.clone(),
-            near.join("word.txt"),
-            state.join("store.db"),
-            state.join("store.db-wal"),
-        ]);
-        let inodes = secrets.iter().filter_map(|path| Some(path.metadata().ok()?.ino()));
-        let tempting = [
-            "home/.bashrc",
-            "home/.ssh/authorized_keys",
-            "outside/canary.txt",
-            "main/README",
-            "main/.git/config",
-            "main/.git/HEAD",
-        ];
-        let mut files: Vec<_> = tempting.into_iter().map(path).collect();
-        files.extend([near.join("README"), near.with_extension("json"), state.join("store.db")]);
-        let targets = json!({
-            "mark": self.world.mark, "daemon": self.interface.pid, "others": neighbour, "outside": path("outside"),
-            "evidence": evidence(&self.world), "folders": folders, "files": files, "inodes": inodes.collect::<Vec<_>>(),
-            "secrets": secrets, "hidden": [path("home"), state.clone()], "covered": [path("home/.ssh"), path("home/.aws"), state, near],
-            "tcp": [self.doors.tcp_port()?, model, self.interface.tcp], "udp": [self.doors.udp_port()?],
-            "addresses": own_address(), "sockets": [self.interface.api.socket, self.doors.stream_path()],
-            "datagrams": [self.doors.datagram_path()], "abstract": self.doors.name, "key": key(&self.world.mark),
-            "setuid": [path("setuid/id")],
-        });
-        fs::write(path("programs/targets.json"), cleaned(targets).to_string())?;
-        Ok(())
     }
 
     fn tells(&self) -> String {
@@ -319,9 +265,9 @@ impl Round {
 
     fn unmet(&self, expect: &Expect, first: &Ended, others: &[Ended]) -> Option<String> {
         let reached = || {
-            let numbers =
+            let mut numbers =
                 first.output.lines().filter_map(|line| line.strip_prefix("reached: ")?.parse::<u64>().ok());
-            numbers.last()
+            numbers.next_back()
         };
         let too_far = |limit: u64| match reached() {
             Some(reached) if reached <= limit => None,
@@ -443,55 +389,10 @@ async fn answering<T>(interface: &Interface, work: impl Future<Output = T>) -> (
     }
 }
 
-fn model_port(round: &Round) -> u16 {
-    round._model.port
-}
-
 /// Which of the programs that ran beside each other it was: what they make carries their names.
 fn blamed(names: &[&str], what: &str) -> String {
     let named: Vec<&str> = names.iter().copied().filter(|name| what.contains(name)).collect();
     if let [one] = *named { one.to_owned() } else { format!("one of {}", names.join(", ")) }
-}
-
-/// A key for what programs leave in the kernel.
-fn key(mark: &str) -> u32 {
-    mark.bytes().fold(0x4d49_0000, |key, byte| (key ^ u32::from(byte)).rotate_left(5)) & 0x7fff_ffff
-}
-
-/// Shared memory, queues, semaphores and keys that carry the mark.
-fn left_in_the_kernel(mark: &str) -> Vec<String> {
-    let read = |path: &str| fs::read(path).unwrap_or_default();
-    let wanted = key(mark).to_string();
-    let by_key = ["shm", "msg", "sem"].into_iter().filter(|kind| {
-        let table = String::from_utf8_lossy(&read(&format!("/proc/sysvipc/{kind}"))).into_owned();
-        table.lines().any(|line| line.split_whitespace().next() == Some(wanted.as_str()))
-    });
-    let mut left: Vec<String> = by_key.map(|kind| format!("a {kind} was left in the kernel")).collect();
-    if !left.is_empty() {
-        take_from_the_kernel(mark);
-    }
-    if contains(&read("/proc/keys"), format!("hostile-{mark}").as_bytes()) {
-        left.push("a key was left in a keyring".to_owned());
-    }
-    left
-}
-
-/// Takes away what was found, for whoever works here next.
-fn take_from_the_kernel(mark: &str) {
-    let key = key(mark).to_string();
-    let words = ["-M", &key, "-Q", &key, "-S", &key];
-    // Where there is none it complains.
-    let _ = std::process::Command::new("ipcrm").args(words).stderr(std::process::Stdio::null()).status();
-}
-
-/// One address or none, and ports that may not be there, as lists.
-fn cleaned(mut targets: Value) -> Value {
-    let addresses: Vec<Value> = targets["addresses"].as_str().map(Value::from).into_iter().collect();
-    targets["addresses"] = addresses.into();
-    if let Some(ports) = targets["tcp"].as_array_mut() {
-        ports.retain(|port| !port.is_null());
-    }
-    targets
 }
 
 fn shown(call: &Ended) -> String {

@@ -17,7 +17,7 @@ use crate::snapshot::{Look, Snapshot};
 pub(crate) const NOBODY: u32 = 65_534;
 
 /// Where people keep what they don't show: below the home.
-const KEPT: [&str; 11] = [
+pub(crate) const KEPT: [&str; 11] = [
     ".ssh/id_ed25519",
     ".aws/credentials",
     ".gnupg/private-keys-v1.d/key",
@@ -232,7 +232,7 @@ fn belongs_to_agents(below: &Path) -> bool {
     match parts.as_slice() {
         ["objects", "info", ..] => false,
         ["objects", ..] => true,
-        ["refs" | "logs", rest @ ..] => rest.iter().any(|part| *part == "midturn"),
+        ["refs" | "logs", rest @ ..] => rest.contains(&"midturn"),
         ["worktrees", _, "commondir" | "gitdir" | "config.worktree" | "locked" | "hooks", ..] => false,
         ["worktrees", _, _, ..] => true,
         ["worktrees", _] => true,

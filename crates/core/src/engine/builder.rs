@@ -148,6 +148,7 @@ impl Builder {
             id: self.session.clone(),
             purse: Purse::new(self.settings.session.caps()),
             fences: Arc::default(),
+            spawns: Arc::default(),
             began: clock.now(),
             settings: Arc::new(self.settings),
             secrets: self.secrets,

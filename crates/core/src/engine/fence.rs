@@ -1,15 +1,57 @@
-//! Fences: while a subtree is being stopped or closed, nobody is spawned in it. Without that a
-//! stop would run after agents that spawn faster than it stops.
+//! Fences: while a subtree is being stopped or closed, nobody is spawned in it, and who is just
+//! being spawned is waited for. Without that a stop would run after agents that spawn faster
+//! than it stops.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::rules::id::AgentName;
 
 /// The subtrees that are being stopped now.
 #[derive(Default)]
 pub(crate) struct Fences(Mutex<Vec<Around>>);
+
+/// The agents whose spawn is not recorded yet.
+#[derive(Default)]
+pub(crate) struct Spawns {
+    under_way: Mutex<HashSet<AgentName>>,
+    ended: Notify,
+}
+
+/// A spawn that is under way, as long as this lives.
+pub(crate) struct Spawning {
+    spawns: Arc<Spawns>,
+    name: AgentName,
+}
+
+impl Spawns {
+    pub(crate) fn begin(self: &Arc<Self>, name: &AgentName) -> Spawning {
+        self.under_way.lock().insert(name.clone());
+        Spawning { spawns: self.clone(), name: name.clone() }
+    }
+
+    /// Waits until the agent's spawn is recorded, or has failed: before that nothing can be
+    /// told of it.
+    pub(crate) async fn ended(&self, name: &AgentName) {
+        loop {
+            let ended = self.ended.notified();
+            if !self.under_way.lock().contains(name) {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+impl Drop for Spawning {
+    fn drop(&mut self) {
+        self.spawns.under_way.lock().remove(&self.name);
+        self.spawns.ended.notify_waiters();
+    }
+}
 
 /// What a fence is around.
 #[derive(Clone, Debug, PartialEq, Eq)]

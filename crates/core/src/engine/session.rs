@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::agent::Body;
 use super::approvals::Approvals;
-use super::fence::{Around, Fence, Fences};
+use super::fence::{Around, Fence, Fences, Spawns};
 use super::journal::Journal;
 use super::mailbox::Mailbox;
 use super::ports::{Changes, Clock, ModelFactory, ToolSpec, Workplace};
@@ -161,6 +161,7 @@ pub(crate) struct Session {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) purse: Purse,
     pub(crate) fences: Arc<Fences>,
+    pub(crate) spawns: Arc<Spawns>,
     /// When it began or went on, in its own time.
     pub(crate) began: Micros,
     pub(crate) urgent: Mutex<HashMap<(AgentName, AgentName), VecDeque<Micros>>>,

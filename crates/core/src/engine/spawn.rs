@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::deliver;
+use super::fence::Spawning;
 use super::journal::Draft;
 use super::mailbox::Mailbox;
 use super::ports::StoreError;
@@ -80,11 +81,12 @@ async fn add(
     spec: AgentSpec,
     checks: impl FnOnce(&AgentSpec, u32) -> Result<(), SpawnError>,
 ) -> Result<(), SpawnError> {
-    let cell = enter(session, spec.without(&session.secrets), checks)?;
+    let (cell, spawning) = enter(session, spec.without(&session.secrets), checks)?;
     let (parent, role, model) = (cell.parent.clone(), cell.role, cell.model.clone());
     let mut draft = Draft::event(cell.place(), EventKind::AgentSpawned { parent, role, model });
     draft.agent(record_of(&cell));
     session.journal.record(draft).await?;
+    drop(spawning);
     if cell.has_prompt() {
         deliver::start_prompted(session, &cell);
     }
@@ -97,7 +99,7 @@ fn enter(
     session: &Session,
     spec: AgentSpec,
     checks: impl FnOnce(&AgentSpec, u32) -> Result<(), SpawnError>,
-) -> Result<Arc<AgentCell>, SpawnError> {
+) -> Result<(Arc<AgentCell>, Spawning), SpawnError> {
     let depth = depth_of(session, spec.parent.as_ref());
     let mut order = session.order.lock();
     checks(&spec, depth)?;
@@ -109,7 +111,8 @@ fn enter(
     count_below(session, cell.parent.as_ref());
     order.push(cell.name.clone());
     session.agents.insert(cell.name.clone(), cell.clone());
-    Ok(cell)
+    let spawning = session.spawns.begin(&cell.name);
+    Ok((cell, spawning))
 }
 
 fn within_limits(session: &Session, spec: &AgentSpec, depth: u32) -> Result<(), SpawnError> {

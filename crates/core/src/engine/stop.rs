@@ -100,6 +100,7 @@ async fn stop_all(
     reply: &mut StopReply,
 ) {
     for cell in cells {
+        session.spawns.ended(&cell.name).await;
         begin_prompted(session, cell);
         halt(session, cell, order, Scope::Subtree, reply).await;
     }
@@ -228,6 +229,7 @@ pub(crate) async fn close(
     let _fence = session.fence(Around::Subtree(root.name.clone()));
     let mut closed = Vec::new();
     for cell in session.subtree(&root.name).iter().rev() {
+        session.spawns.ended(&cell.name).await;
         if close_one(session, cell, &order).await {
             closed.push(cell.name.clone());
         }
