@@ -1,6 +1,8 @@
 //! A stop is a fence (semantics.md, sections 5 and 6): behind it no call starts and no request
 //! leaves, in the whole subtree when asked, however many are being spawned meanwhile.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 

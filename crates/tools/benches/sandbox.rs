@@ -28,13 +28,20 @@ const KINDS: [(&str, Tier, Supervision); 4] = [
 enum Runner {
     Alone(Vec<String>),
     Supervised(Box<Supervisor>, Command),
+    /// Bubblewrap alone, as a supervisor would start it now; with or without a process 1 of its own.
+    Bubblewrap {
+        like: Box<Supervisor>,
+        folder: PathBuf,
+        as_first: bool,
+        words: Vec<String>,
+    },
 }
 
 impl Runner {
     async fn run(&self) -> Duration {
         let begin = Instant::now();
         match self {
-            Self::Alone(words) => {
+            Self::Alone(words) | Self::Bubblewrap { words, .. } => {
                 let mut process = tokio::process::Command::new(&words[0]);
                 process.args(&words[1..]).stdin(Stdio::null());
                 assert!(process.status().await.unwrap().success());
@@ -45,6 +52,15 @@ impl Runner {
             }
         }
         begin.elapsed()
+    }
+
+    /// Sockets that have to be hidden come and go.
+    async fn renew(&mut self) {
+        if let Self::Bubblewrap { like, folder, as_first, words } = self {
+            *words = bubblewraps_words(like, folder).await;
+            words.retain(|word| *as_first || word != "--as-pid-1");
+            words.push("true".into());
+        }
     }
 }
 
@@ -107,19 +123,22 @@ async fn main() {
         let wanted = Wanted { tier: Some(tier), ..Wanted::default() };
         let Ok(sandbox) = Sandbox::probe_at_best(&wanted, &program(), best).await else { continue };
         println!("{name}: {}", sandbox.in_force());
-        let supervisor = Supervisor::with_program(program()).sandbox(sandbox);
         if tier == Tier::Bubblewrap {
-            let mut words = bubblewraps_words(&supervisor, folder.path()).await;
-            words.push("true".into());
-            runners.push(("in bubblewrap alone, as process 1", Runner::Alone(words.clone())));
-            words.retain(|word| word != "--as-pid-1");
-            runners.push(("in bubblewrap alone", Runner::Alone(words)));
+            for (name, as_first) in
+                [("in bubblewrap alone, as process 1", true), ("in bubblewrap alone", false)]
+            {
+                let like = Box::new(Supervisor::with_program(program()).sandbox(sandbox.clone()));
+                let folder = folder.path().to_owned();
+                runners.push((name, Runner::Bubblewrap { like, folder, as_first, words: Vec::new() }));
+            }
         }
+        let supervisor = Supervisor::with_program(program()).sandbox(sandbox);
         runners.push((name, Runner::Supervised(Box::new(supervisor), command(folder.path(), "true"))));
     }
     let mut figures = vec![Vec::new(); runners.len()];
     for _ in 0..ROUNDS {
-        for (at, (_, runner)) in runners.iter().enumerate() {
+        for (at, (_, runner)) in runners.iter_mut().enumerate() {
+            runner.renew().await;
             let mut spans = Vec::new();
             for _ in 0..PER_ROUND {
                 spans.push(runner.run().await);

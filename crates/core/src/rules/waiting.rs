@@ -1,6 +1,6 @@
 //! Who waits for whom, and whether one more wait would never end (semantics.md, section 9).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub fn cycle(waits: &Waits, waiter: &AgentName, wait: &Wait) -> Option<Vec<Agent
         members = kept;
     }
     let closes = members.contains(waiter) && is_held(wait, &members);
-    closes.then(|| walk(&graph, &members, waiter, wait))
+    closes.then(|| walk(&graph, &members, waiter))
 }
 
 type Graph<'a> = Vec<(&'a AgentName, &'a Wait)>;
@@ -58,27 +58,26 @@ fn is_held(wait: &Wait, members: &BTreeSet<&AgentName>) -> bool {
     }
 }
 
-/// From the waiter along the waits to the first one that is met again.
-fn walk(
-    graph: &Graph<'_>,
-    members: &BTreeSet<&AgentName>,
-    waiter: &AgentName,
-    wait: &Wait,
-) -> Vec<AgentName> {
-    let mut path = vec![waiter.clone()];
-    let mut here = wait;
-    while let Some(next) = here.names.iter().find(|name| members.contains(name)) {
-        if path.contains(next) {
-            break;
-        }
-        path.push(next.clone());
-        let held = |(name, wait): &&(&AgentName, &Wait)| *name == next && is_held(wait, members);
-        match graph.iter().find(held) {
-            Some((_, wait)) => here = wait,
-            None => break,
+/// The shortest way from the waiter along the waits back to it. There is one: whoever can't
+/// reach the waiter would have waited for ever without it.
+fn walk(graph: &Graph<'_>, members: &BTreeSet<&AgentName>, waiter: &AgentName) -> Vec<AgentName> {
+    let next = |here: &AgentName| -> BTreeSet<&AgentName> {
+        let held = graph.iter().filter(|(name, wait)| *name == here && is_held(wait, members));
+        held.flat_map(|(_, wait)| &wait.names).filter(|name| members.contains(name)).collect()
+    };
+    let mut seen = BTreeSet::from([waiter]);
+    let mut paths = VecDeque::from([vec![waiter]]);
+    while let Some(path) = paths.pop_front() {
+        for other in path.last().map(|here| next(here)).unwrap_or_default() {
+            if other == waiter {
+                return path.into_iter().cloned().collect();
+            }
+            if seen.insert(other) {
+                paths.push_back(path.iter().copied().chain([other]).collect());
+            }
         }
     }
-    path
+    vec![waiter.clone()]
 }
 
 #[cfg(test)]

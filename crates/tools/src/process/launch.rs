@@ -16,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 
 use super::supervise::{SUPERVISE, Supervision};
 use super::{Command, Supervisor, wire};
@@ -50,9 +51,13 @@ pub(super) struct Holds {
 }
 
 impl Holds {
-    /// Nothing of the command is alive.
+    /// Nothing of the command is alive. The group is removed behind our back: the system may
+    /// take milliseconds, and what is empty harms nobody.
     pub(super) fn over(mut self) {
         self.supervisor = None;
+        if let Some(group) = self.group.take() {
+            spawn_blocking(move || drop(group));
+        }
     }
 }
 

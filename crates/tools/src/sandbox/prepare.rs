@@ -42,7 +42,8 @@ impl Sandbox {
             io::Error::other("it was not said what the command may touch, which is a fault of midturn's own")
         })?;
         let layout = Layout::new(confinement, &sockets())?;
-        orders.lock.no_privileges = true;
+        // Bubblewrap has taken them away already.
+        orders.lock.no_privileges = !matches!(self.inner.engine, Engine::Bubblewrap(_));
         let wrapper = match &self.inner.engine {
             Engine::Bubblewrap(program) => Some(Wrapper {
                 program: program.clone(),

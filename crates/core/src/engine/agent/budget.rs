@@ -161,10 +161,15 @@ impl Driver {
         self.cell.state.lock().cost = self.body.budget.spent().cost;
     }
 
-    /// Ends the run when its time, or the session's, is up. It lives as long as the run.
+    /// Ends the run when its time, or the session's, is up: at once if it is by now, so that no
+    /// request leaves. It lives as long as the run.
     pub(super) fn timer(&self) -> Option<AbortOnDropHandle<()>> {
         let (until, limit) = self.ends_by()?;
         let (session, cell) = (self.session.clone(), self.cell.clone());
+        if until <= session.clock.now() {
+            cell.mailbox.time_out(limit);
+            return None;
+        }
         let waits = async move {
             session.clock.until(until, Phase::Cut(cell.index)).await;
             cell.mailbox.time_out(limit);

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use super::budget::NotHeld;
 use super::stream::{Stream, without_secrets};
 use super::{Driver, Equipment, Inbound};
 use crate::engine::journal::Draft;
-use crate::engine::ports::{ErrorKind, ModelFailure, Phase, Request, StoreError};
-use crate::engine::session::ActivityKind;
+use crate::engine::ports::{Clock, ErrorKind, ModelFailure, Phase, Request, StoreError};
+use crate::engine::session::{ActivityKind, AgentCell};
 use crate::fail;
 use crate::rules::batch::PlannedCall;
 use crate::rules::boundary::{Moment, look};
@@ -185,18 +187,13 @@ impl Driver {
             cancel: &self.work,
             progress: stream,
         };
-        let clock = &self.session.clock;
-        let deadline = async {
-            self.work.cancelled().await;
-            let at = clock.now().after(self.cell.settings.abort_deadline);
-            clock.until(at, Phase::Deadline(self.cell.index)).await;
-        };
+        let ignored = ignores(&self.work, &self.cell, &*self.session.clock);
         // A summary's request holds nothing that is not answered.
         let mut held_back = Vec::new();
         let unsent = if summary.is_none() { &mut self.body.unsent } else { &mut held_back };
         let mut handed_over = Handover { unsent, unanswered: &mut self.body.unanswered };
         let mut reply = model.call(request);
-        tokio::pin!(deadline);
+        tokio::pin!(ignored);
         let result = loop {
             tokio::select! {
                 biased;
@@ -208,7 +205,7 @@ impl Driver {
                         break Err(ModelFailure::new(ErrorKind::InvalidRequest, error.to_string()));
                     }
                 }
-                () = &mut deadline => break Err(ModelFailure::new(ErrorKind::Cancelled, "it ignored its token")),
+                () = &mut ignored => break Err(ModelFailure::new(ErrorKind::Cancelled, "it ignored its token")),
             }
         };
         drop(reply);
@@ -320,6 +317,13 @@ impl Driver {
         use std::hash::{BuildHasher, RandomState};
         RandomState::new().hash_one(self.body.calls) % (most.0 + 1)
     }
+}
+
+/// Waits until the deadline for a model that ignores its token.
+async fn ignores(token: &CancellationToken, cell: &AgentCell, clock: &dyn Clock) {
+    token.cancelled().await;
+    let at = clock.now().after(cell.settings.abort_deadline);
+    clock.until(at, Phase::Deadline(cell.index)).await;
 }
 
 /// The messages that the request under way carries.
