@@ -28,7 +28,10 @@ pub(crate) fn lock(lock: &Lock, doors: &[OwnedFd]) -> Result<(), (Failed, io::Er
     if let Some(rights) = &lock.rights {
         rights.apply().map_err(|e| (Failed::Rights, io::Error::other(e)))?;
     }
-    super::seccomp::apply(&lock.filters).map_err(|e| (Failed::Filters, io::Error::other(e)))
+    lock.filter
+        .as_ref()
+        .map_or(Ok(()), super::seccomp::apply)
+        .map_err(|e| (Failed::Filters, io::Error::other(e)))
 }
 
 /// Becomes the command. Returns only when that fails.

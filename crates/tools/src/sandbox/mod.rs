@@ -116,7 +116,7 @@ struct Inner {
     wanted: Wanted,
     engine: Engine,
     abilities: Abilities,
-    filters: Vec<Filter>,
+    filter: Option<Filter>,
     groups: Option<Groups>,
     in_force: InForce,
 }

@@ -36,7 +36,7 @@ pub(crate) struct Lock {
     pub(crate) bounds: Bounds,
     pub(crate) no_privileges: bool,
     pub(crate) rights: Option<Rights>,
-    pub(crate) filters: Vec<Filter>,
+    pub(crate) filter: Option<Filter>,
 }
 
 /// Limits of one process.

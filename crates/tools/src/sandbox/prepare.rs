@@ -87,7 +87,7 @@ impl Sandbox {
             memory: alone.then_some(limits.memory),
             processes: if alone { self.processes() } else { None },
         };
-        Lock { bounds, no_privileges: false, rights: None, filters: self.inner.filters.clone() }
+        Lock { bounds, no_privileges: false, rights: None, filter: self.inner.filter.clone() }
     }
 
     /// The system counts a user's processes in a user namespace; where there is none of the

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cgroup::Groups;
 use super::rights::Abilities;
-use super::seccomp::{Sockets, filters};
+use super::seccomp::{Sockets, filter};
 use super::{
     Confinement, Engine, InForce, Inner, LimitsBy, NetworkState, NoSandbox, Sandbox, Tier, Wanted, bubblewrap,
 };
@@ -70,7 +70,7 @@ pub(super) fn off(wanted: &Wanted) -> Sandbox {
         wanted: wanted.clone(),
         engine: Engine::Nobody,
         abilities: Abilities::default(),
-        filters: Vec::new(),
+        filter: None,
         groups,
         in_force,
     };
@@ -121,14 +121,14 @@ fn build(wanted: &Wanted, engine: Engine) -> Result<Sandbox, String> {
     // Without namespaces the network of the machine is theirs, and the sockets of its services
     // can be kept from them only by letting them have none.
     let sockets = Sockets { network: wanted.network || !alone, unix: !alone || abilities.sockets };
-    let filters = match filters(sockets) {
-        Ok(filters) => filters,
-        Err(_) if matches!(engine, Engine::Bubblewrap(_)) => Vec::new(),
+    let filter = match filter(sockets) {
+        Ok(filter) => Some(filter),
+        Err(_) if matches!(engine, Engine::Bubblewrap(_)) => None,
         Err(error) => return Err(error),
     };
     let groups = Groups::find();
-    let in_force = in_force(wanted, &engine, abilities, !filters.is_empty(), groups.as_ref());
-    let inner = Inner { wanted: wanted.clone(), engine, abilities, filters, groups, in_force };
+    let in_force = in_force(wanted, &engine, abilities, filter.is_some(), groups.as_ref());
+    let inner = Inner { wanted: wanted.clone(), engine, abilities, filter, groups, in_force };
     Ok(Sandbox { inner: Arc::new(inner) })
 }
 
