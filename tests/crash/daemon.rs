@@ -68,7 +68,11 @@ impl Daemon {
         let mut command = world.command(midturn_tests::binary());
         let base = format!("providers.anthropic.base_url={}", settings.model_url);
         command.args(["serve", "--model", "anthropic/crash"]);
-        for set in [base.as_str(), "retry.base=5ms", "retry.cap=20ms", "retry.jitter=0"] {
+        // The file in which commands say what they really did.
+        let marker = format!("sandbox.writable={}", world.ground.marker.display());
+        // A namespace would hide some of the faults that are planted.
+        let tier = if settings.planted.is_some() { "sandbox.tier=none" } else { "sandbox.network=false" };
+        for set in [base.as_str(), &marker, tier, "retry.base=5ms", "retry.cap=20ms", "retry.jitter=0"] {
             command.args(["--set", set]);
         }
         command.env("ANTHROPIC_API_KEY", "no-key-at-all").env("RUST_BACKTRACE", "1");

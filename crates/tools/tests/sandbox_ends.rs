@@ -29,7 +29,7 @@ async fn a_tree_is_held_to_its_limits_and_the_result_says_which() {
         let ground = Ground::new();
         for (text, exceeded) in rows {
             // Where no cgroup counts, the system's own error is all there is.
-            if sandbox.in_force().limits == LimitsBy::PerProcess {
+            if sandbox.in_force().limits == LimitsBy::Looking {
                 continue;
             }
             let text = format!("timeout 5 bash -c {}", quoted(text));

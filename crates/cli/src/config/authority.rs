@@ -63,7 +63,7 @@ fn direction(key: &str) -> Direction {
         "approvals.mode" => Direction::Words(&MODES),
         "sandbox.tier" => Direction::Words(&TIERS),
         "sandbox.network" => Direction::Off,
-        "approvals.allow" | "sandbox.environment" => Direction::Fewer,
+        "approvals.allow" | "sandbox.environment" | "sandbox.writable" => Direction::Fewer,
         "approvals.deny" => Direction::More,
         "sandbox.processes" | "sandbox.memory" | "sandbox.file_size" | "sandbox.open_files" => {
             Direction::Down
@@ -168,6 +168,7 @@ mod tests {
             ("sandbox.network", json!(true), json!(false), taken),
             ("sandbox.environment", json!([]), json!(["AWS_PROFILE"]), left),
             ("sandbox.environment", json!([]), json!("AWS_PROFILE"), left),
+            ("sandbox.writable", json!([]), json!(["/"]), left),
             ("sandbox.environment", json!(["A", "B"]), json!(["B"]), taken),
             ("sandbox.memory", json!(1), json!(2), left),
             ("sandbox.memory", json!(2), json!(1), taken),

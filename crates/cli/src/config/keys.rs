@@ -315,6 +315,9 @@ pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
     if key.ends_with(".base_url") {
         check_url(value.as_str().unwrap_or_default())?;
     }
+    if key == "sandbox.writable" {
+        check_paths(value)?;
+    }
     let blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     if blank { Err("invalid value: an empty text".to_owned()) } else { Ok(()) }
 }
@@ -344,6 +347,15 @@ pub(super) fn nest<'a>(entries: impl IntoIterator<Item = (&'a str, &'a Value)>) 
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or(&text).to_owned()
+}
+
+/// A path that depends on where somebody stands would be another folder tomorrow.
+fn check_paths(value: &Value) -> Result<(), String> {
+    let Names(paths) = Names::deserialize(value).map_err(|error| without_place(&error))?;
+    match paths.iter().find(|path| !path.starts_with('/') && !path.starts_with("~/")) {
+        Some(path) => Err(format!("invalid value: `{path}`, expected a path that begins with / or ~/")),
+        None => Ok(()),
+    }
 }
 
 /// A base URL goes into error texts and `midturn config`, so it may hold nothing secret.

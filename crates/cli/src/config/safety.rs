@@ -82,13 +82,16 @@ pub struct Sandboxing {
     pub open_files: u32,
     /// Variables of the environment that commands get besides the usual ones.
     pub environment: Names,
+    /// Files and folders that all agents' commands may write in besides their own: whole paths,
+    /// or below the home folder by `~/`.
+    pub writable: Names,
 }
 
 impl Default for Sandboxing {
     fn default() -> Self {
         let TreeLimits { processes, memory, file_size, open_files } = TreeLimits::default();
-        let environment = Names::default();
-        Self { tier: None, network: false, processes, memory, file_size, open_files, environment }
+        let (environment, writable) = (Names::default(), Names::default());
+        Self { tier: None, network: false, processes, memory, file_size, open_files, environment, writable }
     }
 }
 

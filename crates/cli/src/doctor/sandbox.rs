@@ -63,11 +63,10 @@ fn in_force(safety: &Safety, config: &Config) -> Vec<Finding> {
         LimitsBy::CgroupV1 => {
             Finding::ok("limits", "held by cgroups (version 1) for a command and all it starts")
         }
-        LimitsBy::PerProcess => {
-            Finding::weak("limits", "held for each process by itself: a command's tree can take a multiple")
-                .mended_by(
-                    "a cgroup that you may write to: `systemd-run --user --scope -p Delegate=yes midturn …`",
-                )
+        LimitsBy::Looking => {
+            let how = "memory is looked at every 100 ms for a command and all it starts: for a moment it can have more";
+            let get = "a cgroup that you may write to: `systemd-run --user --scope -p Delegate=yes midturn …`";
+            Finding::weak("limits", how).mended_by(get)
         }
     });
     if safety.is_confined() && force.network == NetworkState::Open {

@@ -157,7 +157,8 @@ fn workplace(prepared: &Prepared, held: Held<'_>, id: &SessionId) -> GitWorkplac
         timeout_max: timeouts.command_max.duration(),
         ..Limits::default()
     };
-    let reach = Reach { hidden: held.hidden.to_vec(), ..Reach::default() };
+    let writable = config.general.sandbox.writable.0.iter().map(|path| below_home(path)).collect();
+    let reach = Reach { writable, hidden: held.hidden.to_vec() };
     let handed_on = &config.general.sandbox.environment.0;
     GitWorkplace::new(folder, state, id, move |agent| team.place_of(agent))
         .limits(limits)
@@ -165,4 +166,12 @@ fn workplace(prepared: &Prepared, held: Held<'_>, id: &SessionId) -> GitWorkplac
         .reach(reach)
         .environment(command_environment(std::env::vars_os(), handed_on))
         .supervisor(Supervisor::ourselves().grace(config.settings.abort_grace.duration()))
+}
+
+/// A path as it is written, `~/` followed.
+fn below_home(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
+        (Some(_), None) | (None, _) => path.into(),
+    }
 }

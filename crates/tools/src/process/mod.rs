@@ -233,6 +233,11 @@ impl Supervisor {
                 complaint.it_ran();
                 Ok(Some(Ended { status, cause, left_running, exceeded }))
             }
+            Report::Outgrown { status } => {
+                complaint.it_ran();
+                let limit = self.sandbox.as_ref().map(|sandbox| sandbox.wanted().limits.memory);
+                Ok(Some(Ended { status, cause, left_running: 0, exceeded: limit.map(Exceeded::Memory) }))
+            }
             Report::NotStarted { errno } => {
                 Err(RunError::NotExecuted(std::io::Error::from_raw_os_error(errno)))
             }

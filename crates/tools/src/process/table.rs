@@ -20,7 +20,7 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn read(pid: i32) -> Option<Self> {
-        Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(&line(pid)?)
     }
 
     /// Our own line, with the numbers that others know us by.
@@ -31,8 +31,7 @@ impl Process {
 
     /// How many threads it has.
     pub(crate) fn threads(pid: i32) -> Option<u64> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit_once(") ")?.1.split(' ').nth(17)?.parse().ok()
+        line(pid)?.rsplit_once(") ")?.1.split(' ').nth(17)?.parse().ok()
     }
 
     /// `PID (NAME) STATE PPID PGRP SESSION … STARTTIME …`; the name may hold blanks and brackets.
@@ -66,6 +65,12 @@ impl Process {
     }
 }
 
+/// A process may give itself a name that is no text, and is found all the same.
+fn line(pid: i32) -> Option<String> {
+    let line = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    Some(String::from_utf8_lossy(&line).into_owned())
+}
+
 /// Signals the process that is held.
 pub(crate) fn send(held: &OwnedFd, signal: Signal) -> io::Result<()> {
     let signal = rustix::process::Signal::from_named_raw(signal as i32).ok_or(io::ErrorKind::InvalidData)?;
@@ -97,6 +102,21 @@ mod tests {
         let process = Process::parse(line).unwrap();
         assert_eq!(process, Process { pid: 42, parent: 7, session: 40, state: b'S', started: 99887 });
         assert_eq!(Process::parse("42 (a"), None);
+    }
+
+    #[test]
+    fn a_process_whose_name_is_no_text_is_found() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfe"));
+        std::os::unix::fs::symlink("/usr/bin/cat", &program).unwrap();
+        let mut child =
+            std::process::Command::new(&program).stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let pid = child.id().cast_signed();
+        assert_eq!(Process::read(pid).map(|process| process.pid), Some(pid));
+        assert_eq!(Process::threads(pid), Some(1));
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 
     #[test]

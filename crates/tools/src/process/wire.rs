@@ -46,6 +46,8 @@ pub enum Status {
 pub(crate) enum Report {
     /// The command ran and is gone.
     Ended { status: Status, left_running: u32 },
+    /// As before; all of it was ended for having more memory than its limit.
+    Outgrown { status: Status },
     /// The command could not be executed: the system's error number.
     NotStarted { errno: i32 },
     /// This kind of supervision can't be had here; nothing was executed.
@@ -59,6 +61,8 @@ impl Report {
         let (tag, value, left) = match self {
             Self::Ended { status: Status::Exited(code), left_running } => (0u32, code, left_running),
             Self::Ended { status: Status::Signalled(signal), left_running } => (1, signal, left_running),
+            Self::Outgrown { status: Status::Exited(code) } => (5, code, 0),
+            Self::Outgrown { status: Status::Signalled(signal) } => (6, signal, 0),
             Self::NotStarted { errno } => (2, errno, 0),
             Self::Unavailable { errno } => (3, errno, 0),
             Self::NotLocked { failed, errno } => (4, errno, failed as u32),
@@ -80,6 +84,8 @@ impl Report {
             2 => Some(Self::NotStarted { errno: value }),
             3 => Some(Self::Unavailable { errno: value }),
             4 => Failed::from_number(left_running).map(|failed| Self::NotLocked { failed, errno: value }),
+            5 => Some(Self::Outgrown { status: Status::Exited(value) }),
+            6 => Some(Self::Outgrown { status: Status::Signalled(value) }),
             _ => None,
         }
     }
@@ -175,6 +181,8 @@ mod tests {
         for report in [
             Report::Ended { status: Status::Exited(3), left_running: 2 },
             Report::Ended { status: Status::Signalled(9), left_running: 0 },
+            Report::Outgrown { status: Status::Exited(1) },
+            Report::Outgrown { status: Status::Signalled(9) },
             Report::NotStarted { errno: 2 },
             Report::Unavailable { errno: 1 },
             Report::NotLocked { failed: Failed::Rights, errno: 1 },

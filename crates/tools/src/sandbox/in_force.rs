@@ -26,8 +26,9 @@ pub enum LimitsBy {
     CgroupV2,
     /// One in each of the two old hierarchies.
     CgroupV1,
-    /// Each process is held to them alone: a tree can take a multiple.
-    PerProcess,
+    /// The tree's memory by looking at it, ten times a second and more often when it is much;
+    /// processes and threads together with all others of the user that the system counts.
+    Looking,
 }
 
 /// The sandbox that is in force, for people and for programs. Shown on one line.
@@ -78,7 +79,7 @@ impl fmt::Display for InForce {
         })?;
         f.write_str(match self.limits {
             LimitsBy::CgroupV2 | LimitsBy::CgroupV1 => ", limits by cgroup",
-            LimitsBy::PerProcess => ", limits per process only",
+            LimitsBy::Looking => ", limits by looking every 100 ms",
         })?;
         match self.notes.len() {
             0 => Ok(()),

@@ -1,7 +1,8 @@
 //! What has to be there before one command can be started in a sandbox.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::cgroup::Group;
@@ -109,9 +110,13 @@ fn inside(layout: &Layout) -> Vec<PathBuf> {
 
 /// Files by which programs of this machine are spoken to.
 fn sockets() -> Vec<PathBuf> {
-    let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    let mut paths: Vec<PathBuf> =
-        table.lines().filter_map(|line| line.find(" /").map(|at| PathBuf::from(&line[at + 1..]))).collect();
+    // Bytes: one path that is no text would hide all others from us.
+    let table = std::fs::read("/proc/net/unix").unwrap_or_default();
+    let path = |line: &[u8]| {
+        let at = line.windows(2).position(|two| two == b" /")?;
+        Some(PathBuf::from(OsStr::from_bytes(&line[at + 1..])))
+    };
+    let mut paths: Vec<PathBuf> = table.split(|&byte| byte == b'\n').filter_map(path).collect();
     paths.sort();
     paths.dedup();
     paths

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cgroup::Groups;
 use super::rights::Abilities;
-use super::seccomp::{Sockets, filter};
+use super::seccomp::{Around, Sockets, filter};
 use super::{
     Confinement, Engine, InForce, Inner, LimitsBy, NetworkState, NoSandbox, Sandbox, Tier, Wanted, bubblewrap,
 };
@@ -22,8 +22,8 @@ const GET_BUBBLEWRAP: &str = "install bubblewrap (`apt install bubblewrap`, `dnf
 const GET_NAMESPACES: &str = "allow user namespaces (`sysctl kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu, \
      `sysctl user.max_user_namespaces=10000` elsewhere)";
 
-const GET_CGROUP: &str = "limits hold for each process, not for all of a command together: for that, start midturn in \
-     a cgroup of its own (`systemd-run --user --scope -p Delegate=yes midturn …`)";
+const GET_CGROUP: &str = "a command's memory is looked at every 100 ms, so for a moment it can have more than its limit; so \
+     that it can't, start midturn in a cgroup of its own (`systemd-run --user --scope -p Delegate=yes midturn …`)";
 
 pub(super) async fn best(wanted: &Wanted, program: &Path, best: Supervision) -> Result<Sandbox, NoSandbox> {
     let mut refused = Vec::new();
@@ -121,7 +121,8 @@ fn build(wanted: &Wanted, engine: Engine) -> Result<Sandbox, String> {
     // Without namespaces the network of the machine is theirs, and the sockets of its services
     // can be kept from them only by letting them have none.
     let sockets = Sockets { network: wanted.network || !alone, unix: !alone || abilities.sockets };
-    let filter = match filter(sockets) {
+    let around = if alone { Around::Machine } else { Around::Own };
+    let filter = match filter(sockets, around) {
         Ok(filter) => Some(filter),
         Err(_) if matches!(engine, Engine::Bubblewrap(_)) => None,
         Err(error) => return Err(error),
@@ -163,7 +164,7 @@ fn limits_by(groups: Option<&Groups>) -> LimitsBy {
     match groups {
         Some(groups) if groups.is_v2() => LimitsBy::CgroupV2,
         Some(_) => LimitsBy::CgroupV1,
-        None => LimitsBy::PerProcess,
+        None => LimitsBy::Looking,
     }
 }
 

@@ -23,6 +23,15 @@ pub(crate) struct Sockets {
     pub(crate) unix: bool,
 }
 
+/// Whose processes and kernel objects commands meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Around {
+    /// Their own: they are in namespaces.
+    Own,
+    /// All that the machine has.
+    Machine,
+}
+
 /// A compiled filter: an instruction in each number. It travels to the supervisor.
 pub(crate) type Filter = Vec<u64>;
 
@@ -92,6 +101,36 @@ const REFUSED: &[i64] = &[
 const ABSENT: &[i64] =
     &[libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
 
+/// What outlives whoever made it, and belongs to all processes of a user: shared memory, queues,
+/// semaphores. As on a system that was built without them; `/dev/shm` and `memfd` are others.
+const LASTING: &[i64] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// How another process is scheduled; the first argument says which, 0 is the caller.
+const OTHERS_SCHEDULING: &[i64] = &[
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+];
+
+/// As before; the first argument says whether a process, a group or all of a user is meant, the
+/// second says which, and the last number of these is the one for a user's.
+const OTHERS_PRIORITY: &[(i64, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+
 const NAMESPACES: &[i32] = &[
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWNS,
@@ -126,12 +165,12 @@ const X32: u32 = 0x4000_0000;
 ///
 /// # Errors
 /// When one for this machine's processor can't be made.
-pub(crate) fn filter(sockets: Sockets) -> Result<Filter, String> {
+pub(crate) fn filter(sockets: Sockets, around: Around) -> Result<Filter, String> {
     let failed = |error: &dyn std::fmt::Display| {
         format!("system calls can't be filtered on {}: {error}", std::env::consts::ARCH)
     };
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|e| failed(&e))?;
-    join(chains(sockets).map_err(|e| failed(&e))?, arch).map_err(|e| failed(&e))
+    join(chains(sockets, around).map_err(|e| failed(&e))?, arch).map_err(|e| failed(&e))
 }
 
 /// Applies a filter to this process and all it will start, for good.
@@ -140,12 +179,15 @@ pub(crate) fn apply(filter: &Filter) -> Result<(), seccompiler::Error> {
 }
 
 /// The rules by number, in chains of which each has one error.
-fn chains(sockets: Sockets) -> Made<Vec<(Rules, i32)>> {
-    let all = [
+fn chains(sockets: Sockets, around: Around) -> Made<Vec<(Rules, i32)>> {
+    let mut all = vec![
         (refused()?, libc::EPERM),
         (whole(ABSENT), libc::ENOSYS),
         (no_socket_but(sockets)?, libc::EAFNOSUPPORT),
     ];
+    if around == Around::Machine {
+        all.extend([(to_others()?, libc::EPERM), (whole(LASTING), libc::ENOSYS)]);
+    }
     let flat = all.into_iter().flat_map(|(rules, errno)| rules.into_iter().map(move |rule| (rule, errno)));
     let mut flat: Vec<_> = flat.collect();
     flat.sort_by_key(|((call, _), _)| *call);
@@ -216,6 +258,17 @@ fn refused() -> Made<Rules> {
     Ok(rules)
 }
 
+/// Processes of the same user are others' too; a command's own children are not told apart.
+fn to_others() -> Made<Rules> {
+    let scheduling =
+        OTHERS_SCHEDULING.iter().map(|&call| Ok((call, vec![rule([condition(0, Is::Ne, 0)?])?])));
+    let priority = OTHERS_PRIORITY.iter().map(|&(call, user)| {
+        let rules = vec![rule([condition(1, Is::Ne, 0)?])?, rule([condition(0, Is::Eq, user)?])?];
+        Ok((call, rules))
+    });
+    scheduling.chain(priority).collect()
+}
+
 fn no_socket_but(sockets: Sockets) -> Made<Rules> {
     let network: &[i32] =
         if sockets.network { &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] } else { &[] };
@@ -267,8 +320,13 @@ mod tests {
 
     #[test]
     fn every_call_gets_what_its_rule_says() {
-        for (network, unix) in [(false, false), (false, true), (true, false), (true, true)] {
-            let program = unpack(&filter(Sockets { network, unix }).unwrap());
+        for (network, unix, around) in [
+            (false, false, Around::Machine),
+            (false, true, Around::Own),
+            (true, false, Around::Own),
+            (true, true, Around::Machine),
+        ] {
+            let program = unpack(&filter(Sockets { network, unix }, around).unwrap());
             // The kernel takes no longer program.
             assert!(program.len() <= 4096);
             let answer =
@@ -301,7 +359,21 @@ mod tests {
             assert_eq!(answer(libc::SYS_ioctl, [0, libc::TCGETS, 0]), ALLOW);
             assert_eq!(answer(libc::SYS_prlimit64, [7, 0, 1 << 40]), errno(libc::EPERM));
             assert_eq!(answer(libc::SYS_prlimit64, [7, 0, 0]), ALLOW);
-            let ours = |call: i64| whole(REFUSED).contains_key(&call) || whole(ABSENT).contains_key(&call);
+            let shared = |errno_of: i32| if around == Around::Machine { errno(errno_of) } else { ALLOW };
+            for call in LASTING {
+                assert_eq!(answer(*call, [0; 3]), shared(libc::ENOSYS), "{call}");
+            }
+            for call in OTHERS_SCHEDULING {
+                assert_eq!(answer(*call, [7, 0, 0]), shared(libc::EPERM), "{call}");
+                assert_eq!(answer(*call, [0, 7, 7]), ALLOW, "{call}");
+            }
+            for (call, user) in OTHERS_PRIORITY {
+                for arguments in [[0, 7, 0], [*user - 1, 7, 0], [*user, 0, 0]] {
+                    assert_eq!(answer(*call, arguments), shared(libc::EPERM), "{call} {arguments:?}");
+                }
+                assert_eq!(answer(*call, [*user - 1, 0, 7]), ALLOW, "{call}");
+            }
+            let ours = |call: i64| [REFUSED, ABSENT, LASTING].iter().any(|calls| calls.contains(&call));
             for call in (0..600).filter(|call| !ours(*call) && *call != libc::SYS_socket) {
                 assert_eq!(answer(call, [0; 3]), ALLOW, "{call}");
             }

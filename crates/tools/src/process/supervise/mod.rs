@@ -8,6 +8,7 @@
 mod fork;
 mod loopback;
 mod namespace;
+mod scales;
 mod start;
 mod tree;
 mod watch;
@@ -125,8 +126,9 @@ fn supervise(supervision: Supervision, grace: Duration) -> io::Result<()> {
     let signals = watch::block_signals()?;
     match start::start(&request) {
         Ok(command) => {
+            let memory = request.orders.lock.bounds.memory;
             drop(request);
-            say(watch::Watch::new(tree, command, grace).until_none_is_left(&signals)?)
+            say(watch::Watch::new(tree, command, grace, memory).until_none_is_left(&signals)?)
         }
         Err(report) => say(report),
     }

@@ -47,7 +47,7 @@ impl Tree {
         }
     }
 
-    fn members(self) -> io::Result<Vec<Process>> {
+    pub(super) fn members(self) -> io::Result<Vec<Process>> {
         let us = std::process::id().cast_signed();
         match self {
             Self::Namespace => Ok(processes()?.into_iter().filter(|p| p.pid != us).collect()),

@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 use rustix::process::{WaitOptions, WaitStatus};
 
 use super::super::wire::{Report, Status};
+use super::scales::Scales;
 use super::tree::Tree;
 use crate::planted::{Fault, planted};
 
@@ -47,14 +48,29 @@ pub(super) struct Watch {
     phase: Phase,
     status: Option<Status>,
     left_running: u32,
+    /// Where no cgroup holds it.
+    scales: Option<Scales>,
+    /// Whether it was ended for its memory.
+    outgrown: bool,
     /// Whether there is nothing to be heard from us any more: only with a planted fault.
     deaf: bool,
 }
 
 impl Watch {
-    pub(super) fn new(tree: Tree, command: Pid, grace: Duration) -> Self {
+    /// With a limit on its memory, in bytes, where we are to look after that.
+    pub(super) fn new(tree: Tree, command: Pid, grace: Duration, memory: Option<u64>) -> Self {
         let tree = if planted(Fault::GroupKillOnly) { Tree::Group(command) } else { tree };
-        Self { tree, command, grace, phase: Phase::Running, status: None, left_running: 0, deaf: false }
+        Self {
+            tree,
+            command,
+            grace,
+            phase: Phase::Running,
+            status: None,
+            left_running: 0,
+            scales: memory.map(|limit| Scales::new(tree, limit)),
+            outgrown: false,
+            deaf: false,
+        }
     }
 
     /// Returns when no process of the tree is left, neither alive nor unreaped.
@@ -62,10 +78,18 @@ impl Watch {
         loop {
             let told = self.wait(signals)?;
             if self.reap()? || self.forgets_the_rest() {
-                let status = self.status.unwrap_or(Status::Signalled(Signal::SIGKILL as i32));
-                return Ok(Report::Ended { status, left_running: self.left_running });
+                return Ok(self.report());
             }
             self.advance(told)?;
+        }
+    }
+
+    fn report(&self) -> Report {
+        let status = self.status.unwrap_or(Status::Signalled(Signal::SIGKILL as i32));
+        if self.outgrown {
+            Report::Outgrown { status }
+        } else {
+            Report::Ended { status, left_running: self.left_running }
         }
     }
 
@@ -97,14 +121,15 @@ impl Watch {
     }
 
     fn timeout(&self) -> PollTimeout {
-        let rest = match self.phase {
-            Phase::Running => return PollTimeout::NONE,
-            // Up to the next whole millisecond, so that it is over when we wake.
-            Phase::Asked(until) => {
-                until.saturating_duration_since(Instant::now()) + Duration::from_micros(999)
-            }
-            Phase::Killed => LOOK_AGAIN,
+        let look = self.scales.as_ref().map(Scales::next);
+        let next = match self.phase {
+            Phase::Running => look,
+            Phase::Asked(until) => Some(look.map_or(until, |look| look.min(until))),
+            Phase::Killed => Some(Instant::now() + LOOK_AGAIN),
         };
+        let Some(next) = next else { return PollTimeout::NONE };
+        // Up to the next whole millisecond, so that it is over when we wake.
+        let rest = next.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
         PollTimeout::try_from(rest).unwrap_or(PollTimeout::MAX)
     }
 
@@ -132,6 +157,11 @@ impl Watch {
 
     fn advance(&mut self, told: bool) -> io::Result<()> {
         match self.phase {
+            Phase::Running | Phase::Asked(_) if self.scales.as_mut().is_some_and(Scales::tip) => {
+                self.outgrown = true;
+                self.phase = Phase::Killed;
+                self.tree.signal(Signal::SIGKILL)
+            }
             Phase::Running if told => self.ask(),
             Phase::Running if self.status.is_some() => {
                 self.left_running = self.tree.alive()?;
