@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use midturn_tools::process::Supervision;
 use midturn_tools::sandbox::{Sandbox, Tier, Wanted};
 use midturn_tools::workplace::GitWorkplace;
 use serde_json::json;
-use support::project::{Project, git, run};
+use support::project::{Project, content, differences, git, run};
 use support::{call, name, supervisor};
 
 /// The kinds there can be: the tier, and the best supervision.
@@ -320,6 +320,87 @@ async fn secrets_and_other_agents_are_out_of_sight() {
                     output.text
                 );
             }
+        }
+    }
+}
+
+/// What the lead does with git's own folder: `$PLANT` plants programs and settings in each that it
+/// can find.
+const MOVED: [&str; 13] = [
+    "mv .git g; cp -r g .git; $PLANT",
+    "mv .git g; mkdir -p sub; mv g sub/g; git init -q --bare fake; echo \"gitdir: $PWD/fake\" > .git; $PLANT",
+    "mv .git g; ln -s g .git; $PLANT",
+    "mkdir new; mv .git new/original; cp -r new/original/. new; mv new .git; $PLANT",
+    "mv .git g; $PLANT",
+    "mkdir -p .claude; mv .git .claude/g; $PLANT",
+    "mkdir -p .claude; mv .git .claude/g; cp -r .claude/g .git; ln -s .claude other; $PLANT",
+    "mv .git \"$TMPDIR/g\"; cp -r \"$TMPDIR/g\" .git; $PLANT",
+    "mkdir sub; mv .git sub/g; mkdir .git; $PLANT; chmod 000 .git sub/g; chmod 500 sub .",
+    "mkfifo pipe; mv .git g; mv pipe .git; $PLANT",
+    "mv .git/worktrees .git/g; cp -r .git/g .git/worktrees; $PLANT",
+    "mv .git/worktrees/w .git/worktrees/g; cp -r .git/worktrees/g .git/worktrees/w; $PLANT",
+    "mv .git/worktrees .git/g; ln -s g .git/worktrees; mv .git g; cp -r g .git; $PLANT",
+];
+
+/// What is planted: by each file's name, what a person's git would obey.
+const PLANT: &str = "for d in .git g sub/g .claude/g .git/original \"$TMPDIR/g\"; do [ -d $d ] || continue; \
+    mkdir -p $d/hooks $d/info $d/modules/m/hooks; echo x > $d/hooks/post-checkout; echo x > $d/commondir; \
+    echo x > $d/config.worktree; echo x >> $d/config; echo x > $d/info/attributes; echo x > $d/modules/m/config; \
+    echo x > $d/objects/info/alternates; \
+    for w in $d/worktrees/*; do [ -d $w ] && echo x > $w/commondir; echo x > $w/config.worktree; rm -f $w/gitdir; done; \
+    done; true";
+
+#[tokio::test]
+async fn gits_own_folder_comes_back_as_it_was_wherever_it_is_moved() {
+    for sandbox in sandboxes().await {
+        let place = Place::new();
+        place.project.git(&["config", "gc.auto", "0"]);
+        let workplace = place.workplace(&sandbox);
+        run(&workplace, "w", "true").await;
+        run(&workplace, "lead", "true").await;
+        let before = content(&place.path(".git"));
+        let id = |path: &str| place.path(path).symlink_metadata().map(|about| (about.dev(), about.ino()));
+        let known = [id(".git").unwrap(), id(".git/worktrees").unwrap()];
+        for command in MOVED {
+            let output = bash(&workplace, "lead", &command.replace("$PLANT", PLANT)).await;
+            let says = format!("{}: {command}: {}", sandbox.in_force(), output.text);
+            assert_eq!(known, [id(".git").unwrap(), id(".git/worktrees").unwrap()], "{says}");
+            let changed = differences(&before, &content(&place.path(".git")));
+            let of_rubbish = |path: &&PathBuf| path.components().any(|part| part.as_os_str() == "g");
+            let changed: Vec<_> = changed.iter().filter(|path| !of_rubbish(path)).collect();
+            assert!(changed.is_empty(), "{says}: {changed:?}");
+            assert!(output.is_error || sandbox.in_force().mount_namespace, "{says}");
+            let next = "chmod -R u+rwx . ; rm -rf .git/worktrees/g .git/g sub .claude other fake new g; git status";
+            let next = bash(&workplace, "lead", next).await;
+            assert!(!next.text.contains("not started"), "{says}: {}", next.text);
+            assert!(!place.path(".claude").exists(), "{says}: {}", next.text);
+        }
+        run(&workplace, "lead", "git commit -q --allow-empty -m after").await;
+        run(&workplace, "w", "git commit -q --allow-empty -m after").await;
+        place.project.git(&["fsck", "--strict"]);
+    }
+}
+
+#[tokio::test]
+async fn without_gits_own_folder_no_command_goes_on_with_another() {
+    let rows = ["mv .git g; cp -r g .git; rm -rf g", "rm -rf .git; git init -q", "rm -rf .git; ln -s . .git"];
+    for sandbox in sandboxes().await {
+        for command in rows {
+            let place = Place::new();
+            let workplace = place.workplace(&sandbox);
+            run(&workplace, "lead", "true").await;
+            let output = bash(&workplace, "lead", &format!("{command}; true")).await;
+            let claim = format!("{}: {command}: {}", sandbox.in_force(), output.text);
+            let next = bash(&workplace, "lead", "echo it ran").await;
+            let notes = workplace.run_ended(&name("lead"), 1).await.unwrap().notes.join("\n");
+            if sandbox.in_force().mount_namespace {
+                assert!(place.path(".git/hooks").is_dir() && next.text == "it ran\n", "{claim}: {}", next.text);
+                continue;
+            }
+            assert!(place.path(".git").symlink_metadata().is_err(), "{claim}");
+            assert!(output.is_error && output.text.contains("can't be put back: it was removed"), "{claim}");
+            assert!(next.is_error && next.text.contains("not started"), "{claim}: {}", next.text);
+            assert!(notes.contains("a person has to"), "{claim}: {notes}");
         }
     }
 }

@@ -6,6 +6,8 @@ mod support;
 
 use std::io::{BufRead as _, BufReader};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -264,36 +266,38 @@ async fn a_command_sees_one_mark_and_it_is_its_own_sessions() {
     assert!(output.lines().count() == 1 && output.ends_with(" command inner\n"), "{output}");
 }
 
-/// A project whose checkout waits until somebody writes to the pipe `go`, once it has said so
-/// through the pipe `there`.
-fn slow_project() -> Project {
+/// A project, and a git before the real one that waits before it makes a worktree until somebody
+/// writes to the pipe `go`, once it has said so through the pipe `there`. Nothing of the
+/// project itself could make our git wait: it obeys nothing of a repository's.
+fn slow_project() -> (Project, PathBuf) {
     let project = Project::new();
-    let pipes = project.state.path().join("pipes");
-    std::fs::create_dir(&pipes).unwrap();
+    let slow = project.state.path().join("slow");
+    std::fs::create_dir(&slow).unwrap();
     for pipe in ["there", "go"] {
-        assert!(std::process::Command::new("mkfifo").arg(pipes.join(pipe)).status().unwrap().success());
+        assert!(std::process::Command::new("mkfifo").arg(slow.join(pipe)).status().unwrap().success());
     }
-    project.write(".gitattributes", "*.slow filter=slow\n");
     project.write("a.slow", "slow\n");
     project.commit();
-    let pipes = pipes.display();
-    project.git(&[
-        "config",
-        "filter.slow.smudge",
-        &format!("echo there > {pipes}/there; cat {pipes}/go; cat"),
-    ]);
-    project
+    let real = std::env::var("PATH").unwrap();
+    let script = format!(
+        "#!/bin/sh\nPATH={real}\ncase \"$*\" in *'worktree add'*) echo there > {0}/there; cat {0}/go;; esac\nexec git \"$@\"\n",
+        slow.display()
+    );
+    std::fs::write(slow.join("git"), script).unwrap();
+    std::fs::set_permissions(slow.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    (project, slow)
 }
 
 #[tokio::test]
 async fn a_git_command_of_a_dead_daemon_is_let_finish_and_its_worktree_is_found() {
-    let project = slow_project();
-    let pipes = project.state.path().join("pipes");
+    let (project, pipes) = slow_project();
     let folders = format!("{}:{}", project.folder.path().display(), project.state.path().display());
     let mark = Mark::new();
     let session = SessionId::new(mark.text());
     let mut opener = ourselves("opener");
-    let opener = opener.env(FOLDERS, folders).env(SESSION, session.as_str()).stderr(Stdio::null());
+    let path = format!("{}:{}", pipes.display(), std::env::var("PATH").unwrap());
+    let opener = opener.env(FOLDERS, folders).env(SESSION, session.as_str()).env("PATH", path);
+    let opener = opener.stderr(Stdio::null());
     let mut opener = opener.spawn().unwrap();
     assert_eq!(std::fs::read_to_string(pipes.join("there")).unwrap(), "there\n");
     opener.kill().unwrap();
@@ -302,7 +306,6 @@ async fn a_git_command_of_a_dead_daemon_is_let_finish_and_its_worktree_is_found(
     assert_eq!(leftovers::end(&session).await.unwrap(), 0);
     go.await.unwrap();
     opener.wait().unwrap();
-    project.git(&["config", "--remove-section", "filter.slow"]);
     let workplace = GitWorkplace::new(project.folder.path(), project.state.path(), &session, |_| place());
     let workplace = workplace.supervisor(supervisor()).resumed(true);
     run(&workplace, "w", "test \"$(cat a.slow)\" = slow").await;
