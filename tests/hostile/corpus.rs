@@ -24,6 +24,7 @@ fn processes() -> Vec<Case> {
     vec![
         python("orphans", "orphans.py").bare(Bare::Holds).says("it left running"),
         shell("stubborn", "stubborn.sh").bare(Bare::Holds).timeout(1.0).says("Timed out"),
+        python("nameless", "nameless.py").bare(Bare::Holds).timeout(1.0).says("Timed out"),
         shell("stopped", "stopped.sh").bare(Bare::Holds).timeout(1.0).says("Timed out"),
         shell("holds-pipe", "holds_pipe.sh").bare(Bare::Holds).says("it left running"),
         python("relay", "relay.py").bare(Bare::Holds).timeout(1.5).says("Timed out"),
@@ -40,7 +41,8 @@ fn greed() -> Vec<Case> {
         hungry(python("threads", "threads.py")).expect(Expect::TreeReached(512)),
         python("memory", "memory.py 1").alone().expect(Expect::Reached(MEMORY)),
         python("memory-shared", "memory.py 1 shared").alone().expect(Expect::Reached(MEMORY)),
-        python("memory-of-many", "memory.py 8").alone().expect(Expect::TreeReached(MEMORY)),
+        python("memory-of-many", "memory.py 8").alone().expect(Expect::Reached(MEMORY)),
+        python("memory-without-a-head", "memory.py 1 shared headless").alone().expect(Expect::Reached(MEMORY)),
         hungry(python("disk", "disk.py")).expect(Expect::Reached(1 << 10)),
         hungry(python("open-files", "open_files.py")).expect(Expect::Reached(1 << 10)),
         hungry(bash("yes", "yes")).timeout(3.0).says("y\ny\n").says("Timed out"),

@@ -24,7 +24,9 @@ pub(crate) struct Process {
 }
 
 fn process(pid: i32) -> Option<Process> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Its name may be no text.
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
     let (head, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

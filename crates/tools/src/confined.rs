@@ -43,6 +43,11 @@ impl Confined {
     pub(crate) fn after(&self, before: &Before) -> Vec<String> {
         self.guard.after(before)
     }
+
+    /// What a person has to see to before another command runs. `None`: nothing.
+    pub(crate) fn missing(&self) -> Option<String> {
+        self.guard.missing()
+    }
 }
 
 /// Whether there is something that can be mounted on itself. A link can't: the guard sees to it.

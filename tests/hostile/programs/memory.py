@@ -1,12 +1,14 @@
-"""Takes memory and writes to all of it, 4 GiB at most, in $1 processes; with $2 `shared` such as could
-be shared with others."""
+"""Takes memory and writes to all of it, 4 GiB at most, in $1 processes; with `shared` such as could be
+shared with others; with `headless` in a thread whose process has lost its first one."""
 
 import mmap
+import ctypes
 import os
 import sys
+import threading
 import time
 
-from common import bounded, refused, say
+from common import bounded, libc, number, refused, say
 
 ALL = 4 << 30
 CHUNK = 32 << 20
@@ -18,8 +20,8 @@ def take(amount, told):
     held = []
     for _ in range(amount // CHUNK):
         chunk = mmap.mmap(-1, CHUNK, flags=KIND)
-        for at in range(0, CHUNK, mmap.PAGESIZE):
-            chunk[at] = 1
+        # All of it at once: whoever looks now and then has to look in time.
+        ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(chunk)), 1, CHUNK)
         held.append(chunk)
         told()
     return held
@@ -35,11 +37,20 @@ if processes == 1:
         reached += CHUNK >> 20
         say(f"reached: {reached}")
 
-    try:
-        take(ALL, told)
-    except (OSError, MemoryError) as error:
-        refused("more memory", error)
-    sys.exit(0)
+    def all_of_it():
+        try:
+            take(ALL, told)
+            # Until whoever looks has looked.
+            time.sleep(3)
+        except (OSError, MemoryError) as error:
+            refused("more memory", error)
+        os._exit(0)
+
+    if "headless" in sys.argv:
+        threading.Thread(target=all_of_it).start()
+        # This thread alone; the process is a corpse that works on.
+        libc.syscall(ctypes.c_long(number(60, 93)), 0)
+    all_of_it()
 
 counter, tell = os.pipe()
 children = {}

@@ -1,5 +1,5 @@
 //! Takes away what was planted: it is renamed into a folder of ours, or, where that is on
-//! another disk, to a name that nobody trusts. Nothing is followed, read or copied.
+//! another disk or its mode forbids it, to a name that nobody trusts. Nothing is followed, read or copied.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -44,7 +44,8 @@ impl Aside {
         match rustix::fs::renameat(&parent, name, CWD, &place) {
             Ok(()) => Ok(Some(place)),
             Err(Errno::NOENT) => Ok(None),
-            Err(Errno::XDEV) => {
+            // Another disk; or a folder in which nobody may write can't change the one it is in.
+            Err(Errno::XDEV | Errno::ACCESS) => {
                 let beside = format!("{TEMPORARY}aside-{}-{kept}", std::process::id());
                 rustix::fs::renameat_with(&parent, name, &parent, &beside, RenameFlags::NOREPLACE)?;
                 Ok(Some(path.with_file_name(beside)))

@@ -2,22 +2,30 @@
 //! so that this can be made read-only for it, and looks again after it. What came to be in
 //! between is put aside, and what has to have its content gets it back. With mounts the second
 //! half finds little to do; with Landlock alone a file can be replaced where its folder is
-//! writable.
+//! writable, and so can git's own folder as a whole.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags};
 
 use super::aside::{Aside, restore};
 use super::memory::Memory;
+use super::original::{Became, Original};
 use super::walk::{authorities, links, open_folder};
 use super::what;
 
 /// How many sentences one command gets; who plants more is told of the others' number.
 const NOTES_MAX: usize = 5;
+
+/// In git's common folder, where its own folders for worktrees are; and how many are looked at.
+const WORKTREES: &str = "worktrees";
+const WORKTREES_MAX: usize = 1_000;
 
 /// A folder, held open.
 #[derive(Debug)]
@@ -33,6 +41,8 @@ enum Watched {
     Authorities(Held),
     /// These names, in a folder of git's.
     Names(Held, &'static [&'static str]),
+    /// These names in git's own folders for worktrees that were there before, in this one of git's.
+    Worktrees(Held, &'static [&'static str]),
     /// Links, where git makes none and would follow them.
     Links(Held),
 }
@@ -67,6 +77,9 @@ pub(crate) struct Guard {
     aside: Aside,
     /// Whether the sandbox can mount what is there so that it can't be changed.
     mounts: bool,
+    originals: Arc<[Original]>,
+    /// Where a command could have moved them.
+    within: Vec<PathBuf>,
     watched: Vec<Watched>,
     kept: Vec<Kept>,
 }
@@ -74,7 +87,16 @@ pub(crate) struct Guard {
 impl Guard {
     /// Puts aside into a folder that no command can write in.
     pub(crate) fn new(aside: PathBuf, mounts: bool) -> Self {
-        Self { aside: Aside::new(aside), mounts, watched: Vec::new(), kept: Vec::new() }
+        let (originals, within) = (Arc::from([]), Vec::new());
+        Self { aside: Aside::new(aside), mounts, originals, within, watched: Vec::new(), kept: Vec::new() }
+    }
+
+    /// Sees to it that these folders stay where they are, though commands can write in the folders
+    /// `within`. What is looked for in one of them, from now on, is looked for wherever it is.
+    pub(crate) fn originals(mut self, originals: Arc<[Original]>, within: &[PathBuf]) -> Self {
+        self.within = within.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        self.originals = originals;
+        self
     }
 
     /// Looks for names with authority in this folder and below.
@@ -85,8 +107,28 @@ impl Guard {
 
     /// Looks for these names in this folder.
     pub(crate) fn names(mut self, folder: &Path, names: &'static [&'static str]) -> io::Result<Self> {
-        self.watched.push(Watched::Names(Held::open(folder)?, names));
+        let held = self.held(folder)?;
+        self.watched.push(Watched::Names(held, names));
         Ok(self)
+    }
+
+    /// Gives these files back in git's own folders for worktrees, in this folder of git's.
+    pub(crate) fn worktrees(mut self, folder: &Path, names: &'static [&'static str]) -> io::Result<Self> {
+        let held = self.held(folder)?;
+        self.watched.push(Watched::Worktrees(held, names));
+        Ok(self)
+    }
+
+    fn held(&self, folder: &Path) -> io::Result<Held> {
+        match self.originals.iter().find(|original| original.path() == folder) {
+            Some(original) => Ok(Held { folder: original.handle()?, path: folder.to_owned() }),
+            None => Held::open(folder),
+        }
+    }
+
+    /// What a person has to see to before a command may run. `None`: nothing.
+    pub(crate) fn missing(&self) -> Option<String> {
+        self.originals.iter().find(|original| !original.is_in_place()).map(Original::missing)
     }
 
     /// Looks for links in this folder and below.
@@ -109,8 +151,12 @@ impl Guard {
     /// Looks before a command.
     ///
     /// # Errors
-    /// A folder can't be read: then nobody knows what would have to be kept from the command.
+    /// A folder can't be read: then nobody knows what would have to be kept from the command. Or
+    /// one that has to stay where it is isn't there.
     pub(crate) fn before(&self) -> io::Result<Before> {
+        if let Some(missing) = self.missing() {
+            return Err(io::Error::other(missing));
+        }
         let mut before = Before::default();
         for (by, watched) in self.watched.iter().enumerate() {
             let held = watched.held();
@@ -127,6 +173,9 @@ impl Guard {
                 }
                 before.there.insert(held.path.join(path));
             }
+            for path in watched.files()? {
+                before.memories.push((by, Memory::of(held.folder.as_fd(), &path)?));
+            }
         }
         if self.mounts {
             before.to_mount.extend(self.kept.iter().map(|kept| kept.held.path.join(&kept.name)));
@@ -136,12 +185,17 @@ impl Guard {
 
     /// Looks after a command, when nothing of it is alive; what there is to say of it.
     pub(crate) fn after(&self, before: &Before) -> Vec<String> {
-        let mut notes: Vec<String> = self.kept.iter().filter_map(|kept| kept.restored(&self.aside)).collect();
+        // Before anything that they could have been moved into is put aside itself.
+        let (mut notes, lost) = self.put_back();
+        notes.extend(self.kept.iter().filter_map(|kept| kept.restored(&self.aside)));
         for watched in &self.watched {
             self.put_aside(watched, before, &mut notes);
         }
         for (by, memory) in &before.memories {
-            self.give_back(self.watched[*by].held(), memory, &mut notes);
+            let watched = &self.watched[*by];
+            if !lost.iter().any(|path| watched.held().path.starts_with(path)) && watched.still_has(memory.path()) {
+                self.give_back(watched.held(), memory, &mut notes);
+            }
         }
         let more = notes.len().saturating_sub(NOTES_MAX);
         notes.truncate(NOTES_MAX);
@@ -149,6 +203,25 @@ impl Guard {
             notes.push(format!("and {more} more of that kind"));
         }
         notes
+    }
+
+    /// What there is to say, and what could not be put back.
+    fn put_back(&self) -> (Vec<String>, Vec<&Path>) {
+        let (mut notes, mut lost) = (Vec::new(), Vec::new());
+        for original in self.originals.iter() {
+            if lost.iter().any(|path| original.path().starts_with(path)) {
+                continue;
+            }
+            match original.put_back(&self.aside, &self.within) {
+                Became::InPlace => {}
+                Became::PutBack(note) => notes.push(note),
+                Became::Lost(note) => {
+                    notes.push(format!("{note}. {}", original.missing()));
+                    lost.push(original.path());
+                }
+            }
+        }
+        (notes, lost)
     }
 
     fn put_aside(&self, watched: &Watched, before: &Before, notes: &mut Vec<String>) {
@@ -209,14 +282,37 @@ impl Guard {
 impl Watched {
     fn held(&self) -> &Held {
         match self {
-            Self::Authorities(held) | Self::Names(held, _) | Self::Links(held) => held,
+            Self::Authorities(held) | Self::Links(held) => held,
+            Self::Names(held, _) | Self::Worktrees(held, _) => held,
         }
+    }
+
+    /// Whether what is remembered belongs there yet: a worktree is removed by others too.
+    fn still_has(&self, path: &Path) -> bool {
+        let Self::Worktrees(held, _) = self else { return true };
+        path.parent().and_then(|folder| held.kind(folder)).is_some()
+    }
+
+    /// Files of which only these are looked at, whether they are there or not.
+    fn files(&self) -> io::Result<Vec<PathBuf>> {
+        let Self::Worktrees(held, names) = self else { return Ok(Vec::new()) };
+        let folder = open_folder(held.folder.as_fd(), Path::new(WORKTREES))?;
+        let mut files = Vec::new();
+        for entry in Dir::read_from(&folder)?.flatten().take(WORKTREES_MAX) {
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name != "." && name != ".." {
+                let own = Path::new(WORKTREES).join(name);
+                files.extend(names.iter().map(|name| own.join(name)));
+            }
+        }
+        Ok(files)
     }
 
     fn found(&self) -> io::Result<Vec<PathBuf>> {
         match self {
             Self::Authorities(held) => Ok(authorities(held.folder.as_fd())?),
             Self::Links(held) => Ok(links(held.folder.as_fd())?),
+            Self::Worktrees(..) => Ok(Vec::new()),
             Self::Names(held, names) => {
                 let is_there = |name: &&&str| held.kind(Path::new(name)).is_some();
                 Ok(names.iter().filter(is_there).map(PathBuf::from).collect())
@@ -228,7 +324,7 @@ impl Watched {
         let name = path.file_name().unwrap_or_default();
         match self {
             Self::Authorities(_) => what(name.as_encoded_bytes()).unwrap_or("it gives authority"),
-            Self::Names(..) => "git's own settings",
+            Self::Names(..) | Self::Worktrees(..) => "git's own settings",
             Self::Links(_) => "a link in git's own folder",
         }
     }

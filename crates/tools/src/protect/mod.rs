@@ -5,11 +5,13 @@
 //! anybody asking. Instructions (`AGENTS.md`, `CLAUDE.md`) are text for a model, and what a
 //! build runs (`Makefile`, `package.json`, `build.rs`) is the project itself: agents may write
 //! both, and whoever reads or builds them has to look. [`walk`] finds what has such a name,
-//! [`aside`] takes away what was not there before, [`guard`] does both after each command.
+//! [`aside`] takes away what was not there before, [`original`] brings back what was moved, [`guard`]
+//! does all of it after each command.
 
 pub(crate) mod aside;
 pub(crate) mod guard;
 mod memory;
+pub(crate) mod original;
 mod walk;
 
 use std::io::{self, Read as _};

@@ -40,11 +40,12 @@ pub(super) const OF_COMMON: [&str; 16] = [
 
 /// Of that, what nobody else makes or changes while a command runs: what came to be then was made
 /// by the command, and goes.
-pub(super) const SETTINGS: [&str; 10] = [
+pub(super) const SETTINGS: [&str; 11] = [
     "config",
     "config.worktree",
     "hooks",
     "info",
+    "modules",
     "branches",
     "remotes",
     "commondir",
@@ -58,6 +59,9 @@ pub(super) const ALTERNATES: [&str; 2] = ["objects/info/alternates", "objects/in
 
 /// The same in git's own folder for one worktree.
 pub(super) const OF_OWN: [&str; 4] = ["config.worktree", "commondir", "gitdir", "locked"];
+
+/// Of that, what nobody changes where it was there before a command.
+pub(super) const OF_OTHERS: [&str; 3] = ["config.worktree", "commondir", "gitdir"];
 
 /// What is kept from commands in a person's folder: keys, passwords, and what was typed.
 const OF_HOME: [&str; 44] = [

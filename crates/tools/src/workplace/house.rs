@@ -4,9 +4,9 @@
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::confine::{ALTERNATES, OF_OWN, Paths, SETTINGS, hidden};
+use super::confine::{ALTERNATES, OF_OTHERS, OF_OWN, Paths, SETTINGS, hidden};
 use super::keeper::Keeper;
 use super::layout::Layout;
 use super::place::Reach;
@@ -14,6 +14,7 @@ use super::worktree::Worktree;
 use crate::confined::{Confined, is_there};
 use crate::process::Supervisor;
 use crate::protect::guard::Guard;
+use crate::protect::original::Original;
 use crate::protect::{make_file, make_folders};
 use crate::sandbox::Confinement;
 
@@ -35,13 +36,15 @@ pub(super) struct House {
     session: String,
     /// Whether the sandbox gives commands a view of the file system of their own.
     mounts: bool,
+    /// Git's own folders that a command in the project folder could move.
+    originals: Arc<OnceLock<Arc<[Original]>>>,
 }
 
 impl House {
     /// Makes the state folder if need be, for this user only.
     pub(super) fn new(state: &Path, session: String, mounts: bool) -> io::Result<Self> {
         private(state)?;
-        Ok(Self { state: state.canonicalize()?, session, mounts })
+        Ok(Self { state: state.canonicalize()?, session, mounts, originals: Arc::default() })
     }
 
     pub(super) fn worktrees(&self) -> PathBuf {
@@ -124,17 +127,37 @@ impl House {
         layout: Option<&Layout>,
         reach: &Reach,
     ) -> io::Result<Confined> {
+        let paths = Paths::of_project(folder, layout);
         let mut guard = Guard::new(self.aside(agent), self.mounts).authorities(folder)?;
         if let Some(layout) = layout {
             for folder in ["hooks", "info", "worktrees", "refs/heads/midturn", "logs/refs/heads/midturn"] {
                 make_folders(&layout.common, Path::new(folder))?;
+            }
+            if !self.mounts {
+                let more = reach.writable.iter().cloned().chain([self.temporary(agent)]);
+                let within: Vec<_> = paths.writable.iter().cloned().chain(more).collect();
+                guard = guard.originals(self.originals(folder, layout)?, &within);
+                guard = guard.worktrees(&layout.common, &OF_OTHERS)?;
             }
             guard = guard.names(&layout.common, &SETTINGS)?;
             if layout.own != layout.common {
                 guard = guard.names(&layout.own, &OF_OWN)?;
             }
         }
-        Ok(self.confined(agent, Paths::of_project(folder, layout), folder, guard, reach))
+        Ok(self.confined(agent, paths, folder, guard, reach))
+    }
+
+    /// Held from when the first agent in the project folder has not yet run a command, for all.
+    fn originals(&self, project: &Path, layout: &Layout) -> io::Result<Arc<[Original]>> {
+        if let Some(originals) = self.originals.get() {
+            return Ok(originals.clone());
+        }
+        let Layout { common, own, .. } = layout;
+        let worktrees = common.join("worktrees");
+        let folders = [(project, common), (common, &worktrees), (common, own)];
+        let opened = folders.into_iter().map(|(top, path)| Original::open(top, path));
+        let opened = opened.filter_map(io::Result::transpose).collect::<io::Result<Vec<_>>>()?;
+        Ok(self.originals.get_or_init(|| opened.into()).clone())
     }
 
     fn confined(&self, agent: &str, paths: Paths, folder: &Path, guard: Guard, reach: &Reach) -> Confined {

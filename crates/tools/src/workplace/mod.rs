@@ -440,7 +440,9 @@ impl Workplace for GitWorkplace {
             Some(worktree) => commit::commit(worktree, agent.as_str(), run).await,
             None => Changes { files: edited, ..Changes::default() },
         };
-        changes.notes.splice(0..0, std::mem::take(&mut *opened.notes.lock()));
+        let missing = opened.ground.confined.as_ref().and_then(Confined::missing);
+        let before = std::mem::take(&mut *opened.notes.lock());
+        changes.notes.splice(0..0, before.into_iter().chain(missing));
         Ok(changes)
     }
     fn branch(&self, agent: &AgentName) -> Option<String> {
