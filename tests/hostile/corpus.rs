@@ -42,7 +42,9 @@ fn greed() -> Vec<Case> {
         python("memory", "memory.py 1").alone().expect(Expect::Reached(MEMORY)),
         python("memory-shared", "memory.py 1 shared").alone().expect(Expect::Reached(MEMORY)),
         python("memory-of-many", "memory.py 8").alone().expect(Expect::Reached(MEMORY)),
-        python("memory-without-a-head", "memory.py 1 shared headless").alone().expect(Expect::Reached(MEMORY)),
+        python("memory-without-a-head", "memory.py 1 shared headless")
+            .alone()
+            .expect(Expect::Reached(MEMORY)),
         hungry(python("disk", "disk.py")).expect(Expect::Reached(1 << 10)),
         hungry(python("open-files", "open_files.py")).expect(Expect::Reached(1 << 10)),
         hungry(bash("yes", "yes")).timeout(3.0).says("y\ny\n").says("Timed out"),

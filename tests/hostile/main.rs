@@ -1,8 +1,8 @@
 //! The corpus of hostile programs: each is run by an agent of the real daemon, in every tier that
 //! the machine offers, and afterwards the harness looks at the world instead of believing the
 //! program. Outside writes 0, survivors 0, secrets found 0, the daemon's growth under 32 MiB, and
-//! the interface answers meanwhile. What docs/security.md
-//! says doesn't hold is in a table (declared.rs).
+//! the interface answers meanwhile. What docs/security.md says
+//! doesn't hold is in a table (declared.rs).
 //!
 //! `MIDTURN_HOSTILE_TIERS=bubblewrap,landlock` makes it a failure when one of them is not there;
 //! `MIDTURN_HOSTILE_ONLY=name,…` runs these programs only; `MIDTURN_HOSTILE_SHOW=1` shows what

@@ -203,6 +203,14 @@ impl Session {
         false
     }
 
+    /// An agent's settings. Most have those of the agent that was spawned before them, and a
+    /// million agents one copy.
+    pub(crate) fn shared(&self, settings: Settings, before: Option<&AgentName>) -> Arc<Settings> {
+        let before = before.and_then(|name| self.agent(name.as_str()));
+        let known = before.map_or_else(|| self.settings.clone(), |cell| cell.settings.clone());
+        if *known == settings { known } else { Arc::new(settings) }
+    }
+
     /// From now on nobody is spawned in there: who is being spawned is in the order already, or
     /// will be refused.
     pub(crate) fn fence(&self, around: Around) -> Fence {

@@ -17,6 +17,7 @@ use super::session::{AgentCell, AgentState, Session};
 use super::templates::AgentSpec;
 use crate::rules::event::EventKind;
 use crate::rules::id::AgentName;
+use crate::rules::settings::Settings;
 
 /// Why an agent was not spawned. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -107,7 +108,8 @@ fn enter(
         return Err(SpawnError::NameTaken(spec.name));
     }
     let index = u32::try_from(order.len()).unwrap_or(u32::MAX);
-    let cell = Arc::new(cell_of(spec, index, depth));
+    let settings = session.shared(spec.settings.clone(), order.last());
+    let cell = Arc::new(cell_of(spec, settings, index, depth));
     count_below(session, cell.parent.as_ref());
     order.push(cell.name.clone());
     session.agents.insert(cell.name.clone(), cell.clone());
@@ -173,7 +175,7 @@ pub(super) fn depth_of(session: &Session, parent: Option<&AgentName>) -> u32 {
     }
 }
 
-fn cell_of(spec: AgentSpec, index: u32, depth: u32) -> AgentCell {
+fn cell_of(spec: AgentSpec, settings: Arc<Settings>, index: u32, depth: u32) -> AgentCell {
     let mailbox = if spec.model.is_some() { Mailbox::default() } else { Mailbox::of_a_name() };
     AgentCell {
         index,
@@ -183,7 +185,7 @@ fn cell_of(spec: AgentSpec, index: u32, depth: u32) -> AgentCell {
         depth,
         model: spec.model.map(Arc::from),
         system: spec.system.into(),
-        settings: Arc::new(spec.settings),
+        settings,
         memo: spec.memo,
         mailbox,
         answered: Notify::new(),

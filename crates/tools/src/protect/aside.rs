@@ -1,6 +1,7 @@
 //! Takes away what was planted: it is renamed into a folder of ours, or, where that is on
 //! another disk or its mode forbids it, to a name that nobody trusts. Nothing is followed, read or copied.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -40,13 +41,13 @@ impl Aside {
         };
         std::fs::create_dir_all(&self.folder)?;
         let shown: String = name.to_string_lossy().chars().take(NAME_MAX).collect();
-        let (place, kept) = self.free_place(&shown)?;
+        let place = self.free_place(&shown)?;
         match rustix::fs::renameat(&parent, name, CWD, &place) {
             Ok(()) => Ok(Some(place)),
             Err(Errno::NOENT) => Ok(None),
             // Another disk; or a folder in which nobody may write can't change the one it is in.
             Err(Errno::XDEV | Errno::ACCESS) => {
-                let beside = format!("{TEMPORARY}aside-{}-{kept}", std::process::id());
+                let beside = name_of_ours("aside");
                 rustix::fs::renameat_with(&parent, name, &parent, &beside, RenameFlags::NOREPLACE)?;
                 Ok(Some(path.with_file_name(beside)))
             }
@@ -54,8 +55,8 @@ impl Aside {
         }
     }
 
-    /// A name that is free, and its number.
-    fn free_place(&self, name: &str) -> io::Result<(PathBuf, usize)> {
+    /// A name that is free.
+    fn free_place(&self, name: &str) -> io::Result<PathBuf> {
         let mut taken: Vec<(usize, PathBuf)> = Vec::new();
         for entry in std::fs::read_dir(&self.folder)?.take(2 * KEPT_MAX) {
             let path = entry?.path();
@@ -68,8 +69,13 @@ impl Aside {
             remove(&oldest)?;
         }
         let number = taken.last().map_or(1, |(number, _)| number + 1);
-        Ok((self.folder.join(format!("{number}-{name}")), number))
+        Ok(self.folder.join(format!("{number}-{name}")))
     }
+}
+
+/// A name for what is ours where commands can write: one that they can't have taken before.
+pub(super) fn name_of_ours(what: &str) -> String {
+    format!("{TEMPORARY}{what}-{:016x}", RandomState::new().build_hasher().finish())
 }
 
 /// Nobody can write in the folder but we, so this is what was looked at; and what is in it is
@@ -85,10 +91,8 @@ pub(crate) fn restore(top: impl AsFd, path: &Path, content: &[u8]) -> io::Result
         return Err(io::Error::other("no file's name"));
     };
     let parent = open_folder(top.as_fd(), parent)?;
-    let temporary = format!("{TEMPORARY}restore-{}", std::process::id());
+    let temporary = name_of_ours("restore");
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // Left over, or planted; either way nobody's.
-    let _ = rustix::fs::unlinkat(&parent, &temporary, rustix::fs::AtFlags::empty());
     let file = rustix::fs::openat(&parent, &temporary, flags, Mode::from_raw_mode(0o644))?;
     io::Write::write_all(&mut std::fs::File::from(file), content)?;
     Ok(rustix::fs::renameat(&parent, &temporary, &parent, name)?)

@@ -10,13 +10,14 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags};
 
 use super::aside::{Aside, restore};
 use super::memory::Memory;
-use super::original::{Became, Original};
+use super::original::{Became, Original, Others, usable};
 use super::walk::{authorities, links, open_folder};
 use super::what;
 
@@ -56,8 +57,16 @@ struct Kept {
 }
 
 /// What was there before a command.
+#[derive(Debug)]
+pub(crate) struct Before(Arc<Seen>);
+
+/// What was there before the first of the commands that are under way in one folder: what one of
+/// them has planted so far is not what another one gives back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Together(Arc<Mutex<Weak<Seen>>>);
+
 #[derive(Debug, Default)]
-pub(crate) struct Before {
+struct Seen {
     there: BTreeSet<PathBuf>,
     to_mount: Vec<PathBuf>,
     /// What it held where nothing prevents a change, and by whom it is watched.
@@ -67,7 +76,7 @@ pub(crate) struct Before {
 impl Before {
     /// What is to be mounted so that the command can't write it.
     pub(crate) fn to_mount(&self) -> impl Iterator<Item = &PathBuf> {
-        self.to_mount.iter()
+        self.0.to_mount.iter()
     }
 }
 
@@ -77,8 +86,12 @@ pub(crate) struct Guard {
     aside: Aside,
     /// Whether the sandbox can mount what is there so that it can't be changed.
     mounts: bool,
-    originals: Arc<[Original]>,
-    /// Where a command could have moved them.
+    /// What has to be where it was for a command to run.
+    originals: Vec<Arc<Original>>,
+    /// What comes back if it can be found: others may have removed it.
+    others: Others,
+    together: Option<Together>,
+    /// Where a command could have moved either.
     within: Vec<PathBuf>,
     watched: Vec<Watched>,
     kept: Vec<Kept>,
@@ -87,15 +100,37 @@ pub(crate) struct Guard {
 impl Guard {
     /// Puts aside into a folder that no command can write in.
     pub(crate) fn new(aside: PathBuf, mounts: bool) -> Self {
-        let (originals, within) = (Arc::from([]), Vec::new());
-        Self { aside: Aside::new(aside), mounts, originals, within, watched: Vec::new(), kept: Vec::new() }
+        Self {
+            aside: Aside::new(aside),
+            mounts,
+            originals: Vec::new(),
+            others: Others::default(),
+            together: None,
+            within: Vec::new(),
+            watched: Vec::new(),
+            kept: Vec::new(),
+        }
     }
 
     /// Sees to it that these folders stay where they are, though commands can write in the folders
     /// `within`. What is looked for in one of them, from now on, is looked for wherever it is.
-    pub(crate) fn originals(mut self, originals: Arc<[Original]>, within: &[PathBuf]) -> Self {
-        self.within = within.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        self.originals = originals;
+    pub(crate) fn originals(mut self, originals: &[Arc<Original>], within: &[PathBuf]) -> Self {
+        // What isn't there yet is a folder of ours, and known by its real name.
+        self.within =
+            within.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
+        self.originals = originals.to_vec();
+        self
+    }
+
+    /// Looks as one with the other guards of the same folders, which were made as this one was.
+    pub(crate) fn together(mut self, together: &Together) -> Self {
+        self.together = Some(together.clone());
+        self
+    }
+
+    /// Puts these folders back too, those that are held later included.
+    pub(crate) fn others(mut self, others: &Others) -> Self {
+        self.others = others.clone();
         self
     }
 
@@ -128,7 +163,7 @@ impl Guard {
 
     /// What a person has to see to before a command may run. `None`: nothing.
     pub(crate) fn missing(&self) -> Option<String> {
-        self.originals.iter().find(|original| !original.is_in_place()).map(Original::missing)
+        self.originals.iter().find(|original| !original.is_in_place()).map(|original| original.missing())
     }
 
     /// Looks for links in this folder and below.
@@ -157,9 +192,21 @@ impl Guard {
         if let Some(missing) = self.missing() {
             return Err(io::Error::other(missing));
         }
-        let mut before = Before::default();
+        let Some(together) = &self.together else { return Ok(Before(Arc::new(self.seen()?))) };
+        let mut under_way = together.0.lock();
+        if let Some(seen) = under_way.upgrade() {
+            return Ok(Before(seen));
+        }
+        let seen = Arc::new(self.seen()?);
+        *under_way = Arc::downgrade(&seen);
+        Ok(Before(seen))
+    }
+
+    fn seen(&self) -> io::Result<Seen> {
+        let mut before = Seen::default();
         for (by, watched) in self.watched.iter().enumerate() {
             let held = watched.held();
+            usable(held.folder.as_fd())?;
             for path in watched.found()? {
                 match held.kind(&path) {
                     Some(FileType::Directory) if path.ends_with(".git") && !self.mounts => {
@@ -184,7 +231,7 @@ impl Guard {
     }
 
     /// Looks after a command, when nothing of it is alive; what there is to say of it.
-    pub(crate) fn after(&self, before: &Before) -> Vec<String> {
+    pub(crate) fn after(&self, Before(before): &Before) -> Vec<String> {
         // Before anything that they could have been moved into is put aside itself.
         let (mut notes, lost) = self.put_back();
         notes.extend(self.kept.iter().filter_map(|kept| kept.restored(&self.aside)));
@@ -193,7 +240,9 @@ impl Guard {
         }
         for (by, memory) in &before.memories {
             let watched = &self.watched[*by];
-            if !lost.iter().any(|path| watched.held().path.starts_with(path)) && watched.still_has(memory.path()) {
+            if !lost.iter().any(|path| watched.held().path.starts_with(path))
+                && watched.still_has(memory.path())
+            {
                 self.give_back(watched.held(), memory, &mut notes);
             }
         }
@@ -207,8 +256,8 @@ impl Guard {
 
     /// What there is to say, and what could not be put back.
     fn put_back(&self) -> (Vec<String>, Vec<&Path>) {
-        let (mut notes, mut lost) = (Vec::new(), Vec::new());
-        for original in self.originals.iter() {
+        let (mut notes, mut lost): (Vec<_>, Vec<&Path>) = (Vec::new(), Vec::new());
+        for original in &self.originals {
             if lost.iter().any(|path| original.path().starts_with(path)) {
                 continue;
             }
@@ -221,12 +270,19 @@ impl Guard {
                 }
             }
         }
+        if lost.is_empty() {
+            let others = self.others.all();
+            notes.extend(others.iter().filter_map(|other| match other.put_back(&self.aside, &self.within) {
+                Became::InPlace => None,
+                Became::PutBack(note) | Became::Lost(note) => Some(note),
+            }));
+        }
         (notes, lost)
     }
 
-    fn put_aside(&self, watched: &Watched, before: &Before, notes: &mut Vec<String>) {
+    fn put_aside(&self, watched: &Watched, before: &Seen, notes: &mut Vec<String>) {
         let held = watched.held();
-        let found = match watched.found() {
+        let found = match usable(held.folder.as_fd()).and_then(|()| watched.found()) {
             Ok(found) => found,
             Err(error) => {
                 notes.push(format!(
@@ -290,29 +346,23 @@ impl Watched {
     /// Whether what is remembered belongs there yet: a worktree is removed by others too.
     fn still_has(&self, path: &Path) -> bool {
         let Self::Worktrees(held, _) = self else { return true };
-        path.parent().and_then(|folder| held.kind(folder)).is_some()
+        path.parent().and_then(|folder| held.kind(folder)) == Some(FileType::Directory)
     }
 
     /// Files of which only these are looked at, whether they are there or not.
     fn files(&self) -> io::Result<Vec<PathBuf>> {
         let Self::Worktrees(held, names) = self else { return Ok(Vec::new()) };
-        let folder = open_folder(held.folder.as_fd(), Path::new(WORKTREES))?;
-        let mut files = Vec::new();
-        for entry in Dir::read_from(&folder)?.flatten().take(WORKTREES_MAX) {
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if name != "." && name != ".." {
-                let own = Path::new(WORKTREES).join(name);
-                files.extend(names.iter().map(|name| own.join(name)));
-            }
-        }
-        Ok(files)
+        Ok(held.worktrees()?.iter().flat_map(|own| names.iter().map(|name| own.join(name))).collect())
     }
 
     fn found(&self) -> io::Result<Vec<PathBuf>> {
         match self {
             Self::Authorities(held) => Ok(authorities(held.folder.as_fd())?),
             Self::Links(held) => Ok(links(held.folder.as_fd())?),
-            Self::Worktrees(..) => Ok(Vec::new()),
+            Self::Worktrees(held, _) => {
+                let is_no_folder = |path: &PathBuf| held.kind(path) != Some(FileType::Directory);
+                Ok(held.worktrees()?.into_iter().filter(is_no_folder).collect())
+            }
             Self::Names(held, names) => {
                 let is_there = |name: &&&str| held.kind(Path::new(name)).is_some();
                 Ok(names.iter().filter(is_there).map(PathBuf::from).collect())
@@ -342,6 +392,17 @@ impl Held {
         let parent = open_folder(self.folder.as_fd(), parent).ok()?;
         let stat = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(FileType::from_raw_mode(stat.st_mode))
+    }
+
+    /// What is where git's own folders for worktrees are.
+    fn worktrees(&self) -> io::Result<Vec<PathBuf>> {
+        let folder = open_folder(self.folder.as_fd(), Path::new(WORKTREES))?;
+        let entries = Dir::read_from(&folder)?.flatten().take(WORKTREES_MAX);
+        let named = |entry: DirEntry| {
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            (name != "." && name != "..").then(|| Path::new(WORKTREES).join(name))
+        };
+        Ok(entries.filter_map(named).collect())
     }
 
     /// Such a folder gives nobody anything; it may be one that stands in where another
@@ -442,5 +503,25 @@ mod tests {
         assert_eq!(guard.after(&before).len(), 2);
         assert!(!path("top/sub/.vscode/tasks.json").exists() && path("top/sub/.vscode").is_dir());
         assert!(path("git/hooks").is_dir() && !path("git/hooks").is_symlink());
+    }
+
+    #[test]
+    fn what_one_command_planted_so_far_is_not_what_another_gives_back() {
+        let (folder, guard) = guarded(false);
+        let path = |path: &str| folder.path().join(path);
+        let guard = guard.together(&Together::default());
+        let first = guard.before().unwrap();
+        std::fs::write(path("git/hooks/planted"), "").unwrap();
+        std::fs::write(path("top/midturn.toml"), "").unwrap();
+        let second = guard.before().unwrap();
+        assert_eq!(guard.after(&first).len(), 2);
+        drop(first);
+        assert_eq!(guard.after(&second), Vec::<String>::new());
+        assert!(!path("git/hooks/planted").exists() && !path("top/midturn.toml").exists());
+        drop(second);
+        std::fs::write(path("git/hooks/of-a-person"), "").unwrap();
+        let third = guard.before().unwrap();
+        assert_eq!(guard.after(&third), Vec::<String>::new());
+        assert!(path("git/hooks/of-a-person").exists());
     }
 }

@@ -13,8 +13,8 @@ use super::place::Reach;
 use super::worktree::Worktree;
 use crate::confined::{Confined, is_there};
 use crate::process::Supervisor;
-use crate::protect::guard::Guard;
-use crate::protect::original::Original;
+use crate::protect::guard::{Guard, Together};
+use crate::protect::original::{Original, Others};
 use crate::protect::{make_file, make_folders};
 use crate::sandbox::Confinement;
 
@@ -37,14 +37,19 @@ pub(super) struct House {
     /// Whether the sandbox gives commands a view of the file system of their own.
     mounts: bool,
     /// Git's own folders that a command in the project folder could move.
-    originals: Arc<OnceLock<Arc<[Original]>>>,
+    originals: Arc<OnceLock<Vec<Arc<Original>>>>,
+    /// Of them those for worktrees of agents.
+    others: Others,
+    /// Of all agents in the project folder.
+    together: Together,
 }
 
 impl House {
     /// Makes the state folder if need be, for this user only.
     pub(super) fn new(state: &Path, session: String, mounts: bool) -> io::Result<Self> {
         private(state)?;
-        Ok(Self { state: state.canonicalize()?, session, mounts, originals: Arc::default() })
+        let (originals, others, together) = (Arc::default(), Others::default(), Together::default());
+        Ok(Self { state: state.canonicalize()?, session, mounts, originals, others, together })
     }
 
     pub(super) fn worktrees(&self) -> PathBuf {
@@ -101,7 +106,15 @@ impl House {
         make_folders(common, branches)?;
         make_file(common, &Path::new("logs").join(&reference))?;
         make_file(&worktree.own, Path::new("config.worktree"))?;
-        let guard = Guard::new(self.aside(agent), self.mounts)
+        let mut guard = Guard::new(self.aside(agent), self.mounts);
+        if !self.mounts
+            && let Some(own) = Original::open(common, &worktree.own)?.map(Arc::new)
+        {
+            // No command of this agent's can move it, but one in the project folder can.
+            guard = guard.originals(std::slice::from_ref(&own), &[]);
+            self.others.add(own);
+        }
+        let guard = guard
             .authorities(&worktree.top)?
             .links(&worktree.own)?
             .names(common, &ALTERNATES)?
@@ -129,6 +142,9 @@ impl House {
     ) -> io::Result<Confined> {
         let paths = Paths::of_project(folder, layout);
         let mut guard = Guard::new(self.aside(agent), self.mounts).authorities(folder)?;
+        if !self.mounts {
+            guard = guard.together(&self.together);
+        }
         if let Some(layout) = layout {
             for folder in ["hooks", "info", "worktrees", "refs/heads/midturn", "logs/refs/heads/midturn"] {
                 make_folders(&layout.common, Path::new(folder))?;
@@ -136,7 +152,7 @@ impl House {
             if !self.mounts {
                 let more = reach.writable.iter().cloned().chain([self.temporary(agent)]);
                 let within: Vec<_> = paths.writable.iter().cloned().chain(more).collect();
-                guard = guard.originals(self.originals(folder, layout)?, &within);
+                guard = guard.originals(self.originals(folder, layout)?, &within).others(&self.others);
                 guard = guard.worktrees(&layout.common, &OF_OTHERS)?;
             }
             guard = guard.names(&layout.common, &SETTINGS)?;
@@ -148,16 +164,17 @@ impl House {
     }
 
     /// Held from when the first agent in the project folder has not yet run a command, for all.
-    fn originals(&self, project: &Path, layout: &Layout) -> io::Result<Arc<[Original]>> {
+    fn originals(&self, project: &Path, layout: &Layout) -> io::Result<&[Arc<Original>]> {
         if let Some(originals) = self.originals.get() {
-            return Ok(originals.clone());
+            return Ok(originals);
         }
         let Layout { common, own, .. } = layout;
         let worktrees = common.join("worktrees");
         let folders = [(project, common), (common, &worktrees), (common, own)];
         let opened = folders.into_iter().map(|(top, path)| Original::open(top, path));
-        let opened = opened.filter_map(io::Result::transpose).collect::<io::Result<Vec<_>>>()?;
-        Ok(self.originals.get_or_init(|| opened.into()).clone())
+        let opened = opened.filter_map(io::Result::transpose).map(|original| original.map(Arc::new));
+        let opened = opened.collect::<io::Result<Vec<_>>>()?;
+        Ok(self.originals.get_or_init(|| opened))
     }
 
     fn confined(&self, agent: &str, paths: Paths, folder: &Path, guard: Guard, reach: &Reach) -> Confined {

@@ -17,8 +17,9 @@ const PACE: Duration = Duration::from_millis(100);
 /// From half of the limit on.
 const CLOSE_PACE: Duration = Duration::from_millis(20);
 
-/// From a look that finds too much to the one that decides.
-const DOUBT: Duration = Duration::from_millis(10);
+/// While it grows so fast that it would soon be too much, and from a look that finds too much to
+/// the one that decides.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// A look that took long is followed by a pause this many times as long, up to [`LONGEST_PAUSE`]:
 /// looking takes a small part of one processor at most, whatever there is to be looked at.
@@ -44,12 +45,15 @@ pub(super) struct Scales {
     /// In bytes.
     limit: u64,
     next: Instant,
+    /// When it was looked last, and what there was, in bytes.
+    last: (Instant, u64),
     in_doubt: bool,
 }
 
 impl Scales {
     pub(super) fn new(tree: Tree, limit: u64) -> Self {
-        Self { tree, limit, next: Instant::now() + PACE, in_doubt: false }
+        let now = Instant::now();
+        Self { tree, limit, next: now + PACE, last: (now, 0), in_doubt: false }
     }
 
     /// When it wants to look again.
@@ -73,16 +77,27 @@ impl Scales {
         let tips =
             rough > self.limit && self.in_doubt && (rough / FAR > self.limit || all(exactly) > self.limit);
         self.in_doubt = rough > self.limit && !self.in_doubt;
-        self.next = began + self.pause(rough, began.elapsed());
+        self.next = Instant::now() + self.pause(rough, began - self.last.0, began.elapsed());
+        self.last = (began, rough);
         tips
     }
 
-    fn pause(&self, rough: u64, took: Duration) -> Duration {
+    /// `since` is how long ago the last look was, `took` how long this one.
+    fn pause(&self, rough: u64, since: Duration, took: Duration) -> Duration {
         if self.in_doubt {
-            return took + DOUBT;
+            return SHORTEST_PAUSE;
         }
         let pace = if rough > self.limit / 2 { CLOSE_PACE } else { PACE };
-        took + pace.max((took * REST).min(LONGEST_PAUSE))
+        let rest = (took * REST).min(LONGEST_PAUSE);
+        pace.min(self.half_of_the_time_left(rough, since)).max(SHORTEST_PAUSE).max(rest)
+    }
+
+    /// Half of the time after which it is too much, should it go on as since the last look.
+    fn half_of_the_time_left(&self, rough: u64, since: Duration) -> Duration {
+        let grown = u128::from(rough.saturating_sub(self.last.1)).max(1);
+        let left = u128::from(self.limit.saturating_sub(rough));
+        let half = since.as_micros().saturating_mul(left) / grown / 2;
+        Duration::from_micros(u64::try_from(half).unwrap_or(u64::MAX))
     }
 }
 
@@ -166,17 +181,31 @@ mod tests {
 
     #[test]
     fn a_look_that_took_long_is_followed_by_a_long_pause() {
+        let now = Instant::now();
         let scales =
-            |in_doubt| Scales { tree: Tree::Namespace, limit: 1_000, next: Instant::now(), in_doubt };
+            |in_doubt| Scales { tree: Tree::Namespace, limit: 1_000, next: now, last: (now, 500), in_doubt };
         let ms = Duration::from_millis;
         for (rough, took, in_doubt, expected) in [
-            (10, ms(1), false, ms(101)),
-            (501, ms(1), false, ms(21)),
-            (501, ms(10), false, ms(50)),
-            (10, ms(900), false, ms(1_900)),
-            (1_001, ms(900), true, ms(910)),
+            (500, ms(1), false, ms(100)),
+            (501, ms(1), false, ms(20)),
+            (501, ms(10), false, ms(40)),
+            (10, ms(200), false, ms(800)),
+            (10, ms(900), false, ms(1_000)),
+            (1_001, ms(900), true, ms(5)),
         ] {
-            assert_eq!(scales(in_doubt).pause(rough, took), expected, "{rough} {took:?}");
+            assert_eq!(scales(in_doubt).pause(rough, ms(100), took), expected, "{rough} {took:?}");
+        }
+    }
+
+    #[test]
+    fn what_grows_fast_is_looked_at_in_time() {
+        let now = Instant::now();
+        let scales =
+            Scales { tree: Tree::Namespace, limit: 1_000, next: now, last: (now, 100), in_doubt: false };
+        let ms = Duration::from_millis;
+        for (rough, expected) in [(0, 100), (110, 100), (400, 100), (500, 62), (501, 20), (900, 6), (999, 5)]
+        {
+            assert_eq!(scales.pause(rough, ms(100), ms(0)).as_millis(), expected, "{rough}");
         }
     }
 }
