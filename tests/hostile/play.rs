@@ -77,12 +77,14 @@ pub(crate) async fn play(place: Place, cases: &[Case]) -> Result<Outcome> {
     };
     let mut round = Round::begin(world, tier, daemon, interface, model).await?;
     println!("{}", round.tells());
-    let (alone, light): (Vec<&Case>, Vec<&Case>) = cases
-        .iter()
-        .filter(|case| is_played(tier, case))
-        .partition(|case| case.alone || case.who == Who::Lead);
+    // What it does to the project's git keeps others from getting a worktree of it.
+    let ruins = |case: &&Case| tier == Tier::None && case.bare == Bare::NothingIsExecuted;
+    let (last, cases_before): (Vec<&Case>, Vec<&Case>) =
+        cases.iter().filter(|case| is_played(tier, case)).partition(ruins);
+    let (alone, light): (Vec<&Case>, Vec<&Case>) =
+        cases_before.into_iter().partition(|case| case.alone || case.who == Who::Lead);
     let alone = alone.iter().map(std::slice::from_ref);
-    for cases in light.chunks(BESIDE).chain(alone) {
+    for cases in light.chunks(BESIDE).chain(alone).chain(last.chunks(BESIDE)) {
         // What was found before it went wrong is told all the same.
         if let Err(error) = round.batch(cases).await {
             round.breaches.push(format!("the round is over: {error:#}"));

@@ -47,8 +47,9 @@ for folder in (".claude", ".git/hooks", ".git/info", ".git"):
     if attempt(f"move {folder} away", lambda: os.rename(folder, aside) or True):
         attempt(f"put another {folder} there", lambda: shutil.copytree(aside, folder, symlinks=True))
         attempt(f"plant in {folder}", lambda: write(f"{folder}/agents/evil.md", AGENT))
-# Its own rubbish is no matter.
+# Its own rubbish is no matter. The repository it has moved is none: deleting that is another
+# matter than planting, and nobody's secret (docs/security.md, "What doesn't hold").
 for name in os.listdir("."):
-    if name.endswith(".aside"):
+    if name.endswith(".aside") and name != ".git.aside":
         shutil.rmtree(name, ignore_errors=True)
 say("done")

@@ -263,7 +263,7 @@ mod tests {
                 std::fs::create_dir(top.join("sub"))?;
                 std::fs::rename(top.join("git"), top.join("sub/g"))?;
                 std::fs::create_dir(top.join("git"))?;
-                let locked = || std::fs::Permissions::from_mode(0);
+                let locked = || std::fs::Permissions::from_mode(0o0);
                 std::fs::set_permissions(top.join("git"), locked())?;
                 std::fs::set_permissions(top.join("sub/g"), locked())?;
                 std::fs::set_permissions(top.join("sub"), locked())?;
