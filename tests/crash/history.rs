@@ -157,8 +157,12 @@ impl History {
             self.live(&mut daemon, &end).await?;
         }
         // Who outlives a daemon and its supervisors is what this fault leaves.
-        let wanted_dead = self.settings.planted.as_deref() == Some("no_leftovers");
-        let with_children = wanted_dead || self.dice.one_in(5);
+        let planted = self.settings.planted.as_deref();
+        let wanted_dead = planted == Some("no_leftovers");
+        // What these leave is seen only where a long command ran, its supervisor lives, and
+        // nobody comes after the daemon: rare enough without being left to chance as well.
+        let is_looked_for = matches!(planted, Some("supervisor_ignores_pipe" | "group_kill_only"));
+        let with_children = wanted_dead || (!is_looked_for && self.dice.one_in(5));
         let ended = daemon.kill(with_children).await?;
         self.ended(&end, &ended, wanted);
         if !self.model.quiet().await {
@@ -166,7 +170,7 @@ impl History {
         }
         self.model.prompts.lock().unwrap().next_life();
         // Now and then nobody comes after it: what it had started ends all the same.
-        if !with_children && self.dice.one_in(3) {
+        if is_looked_for || (!with_children && self.dice.one_in(3)) {
             let story = self.story.clone();
             let left = tokio::task::spawn_blocking(move || story.world.until_empty(AFTERLIFE)).await?;
             for process in left {
