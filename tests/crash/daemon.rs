@@ -2,28 +2,20 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::process::ExitStatus;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, ChildStderr, Command};
-use tokio::sync::watch;
-use tokio::time::timeout;
-use tokio_util::task::AbortOnDropHandle;
 
 use crate::api::Api;
+use crate::real::process::Process;
 use crate::world::{World, children};
 
 /// How long a start may take.
 const START: Duration = Duration::from_secs(20);
 /// How long a daemon that is told to end may take.
 const END: Duration = Duration::from_secs(20);
-/// How many lines of what a daemon says are kept.
-const LINES: usize = 400;
-
 /// What a daemon is started with besides what is the same for all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
@@ -39,10 +31,7 @@ pub(crate) struct Settings {
 
 /// A daemon.
 pub(crate) struct Daemon {
-    child: Child,
-    said: Arc<Mutex<Vec<String>>>,
-    published: watch::Receiver<Option<PathBuf>>,
-    listening: AbortOnDropHandle<()>,
+    process: Process,
 }
 
 /// How a daemon has ended.
@@ -84,19 +73,12 @@ impl Daemon {
             command.arg("--store").arg(store).env("XDG_STATE_HOME", world.path("elsewhere"));
             command.env_remove("XDG_RUNTIME_DIR");
         }
-        command.stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child =
-            Command::from(command).kill_on_drop(true).spawn().context("the daemon can't be started")?;
-        let stderr = child.stderr.take().context("the daemon has no standard error")?;
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let (tell, published) = watch::channel(None);
-        let listening = AbortOnDropHandle::new(tokio::spawn(listen(stderr, said.clone(), tell)));
-        Ok(Self { child, said, published, listening })
+        Process::start(command).map(|process| Self { process })
     }
 
     /// Waits until it answers; `None`: it ended before, or didn't in time.
     pub(crate) async fn ready(&mut self) -> Option<Api> {
-        let published = timeout(START, self.published.wait_for(Option::is_some)).await.ok()?.ok()?.clone()?;
+        let published = self.process.ready(START).await?;
         let text = std::fs::read(published).ok()?;
         Api::of(&serde_json::from_slice(&text).ok()?).ok()
     }
@@ -104,54 +86,30 @@ impl Daemon {
     /// Waits until it has ended by itself.
     pub(crate) async fn ended(&mut self) {
         // The status is asked for once more by `end`.
-        let _ = self.child.wait().await;
+        let _ = self.process.child.wait().await;
     }
 
     /// Kills it, if it lives, and with it the supervisors of its commands if asked.
     pub(crate) async fn kill(mut self, with_children: bool) -> Result<Ended> {
-        let below = self.child.id().filter(|_| with_children).map(children).unwrap_or_default();
-        self.child.start_kill().ok();
-        let status = self.child.wait().await?;
+        let below = self.process.child.id().filter(|_| with_children).map(children).unwrap_or_default();
+        self.process.child.start_kill().ok();
+        let status = self.process.child.wait().await?;
         for pid in below.into_iter().filter_map(Pid::from_raw) {
             // Most have ended with it.
             let _ = kill_process(pid, Signal::KILL);
         }
-        self.over(status).await
+        Ok(self.over(status).await)
     }
 
     /// Tells it to end, and waits. `None`: it doesn't.
     pub(crate) async fn terminate(mut self) -> Result<Option<Ended>> {
-        if let Some(pid) = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
-            kill_process(pid, Signal::TERM)?;
-        }
-        match timeout(END, self.child.wait()).await {
-            Ok(status) => self.over(status?).await.map(Some),
-            Err(_) => Ok(None),
+        match self.process.terminate(END).await? {
+            Some(status) => Ok(Some(self.over(status).await)),
+            None => Ok(None),
         }
     }
 
-    async fn over(self, status: ExitStatus) -> Result<Ended> {
-        // A process that it left could hold the other end.
-        let _ = timeout(Duration::from_millis(500), self.listening).await;
-        let said = self.said.lock().unwrap().clone();
-        Ok(Ended { status, said })
-    }
-}
-
-async fn listen(stderr: ChildStderr, said: Arc<Mutex<Vec<String>>>, tell: watch::Sender<Option<PathBuf>>) {
-    let mut lines = BufReader::new(stderr).lines();
-    let mut interface = None;
-    while let Ok(Some(line)) = lines.next_line().await {
-        if let Some((_, path)) = line.split_once("the interface: ") {
-            interface = Some(PathBuf::from(path.trim()));
-        }
-        // Only now is everything taken up that was left.
-        if line.trim() == "ready" {
-            tell.send_replace(interface.clone());
-        }
-        let mut said = said.lock().unwrap();
-        if said.len() < LINES {
-            said.push(line);
-        }
+    async fn over(self, status: ExitStatus) -> Ended {
+        Ended { status, said: self.process.last_words().await }
     }
 }

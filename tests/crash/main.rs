@@ -11,6 +11,9 @@
     reason = "a test program; what goes wrong in it is to be seen"
 )]
 
+#[path = "../real/mod.rs"]
+mod real;
+
 mod api;
 mod breach;
 mod checker;

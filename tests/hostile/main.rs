@@ -15,6 +15,9 @@
     reason = "a test program; what goes wrong in it is to be seen"
 )]
 
+#[path = "../real/mod.rs"]
+mod real;
+
 mod api;
 mod canary;
 mod case;

@@ -2,7 +2,7 @@
 //! a look at the world.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -102,7 +102,7 @@ impl Round {
         interface: Interface,
         model: Model,
     ) -> Result<Self> {
-        world.canaries.lock().unwrap().add("the interface's token", &interface.api.token);
+        world.canaries.lock().unwrap().add("the interface's token", &interface.api.door.token);
         let doors = Doors::open(&world)?;
         let begun = interface.api.post("/sessions", &json!({"task": format!("{STEPS}[]")})).await?;
         let session = begun["session"].as_str().context("a session has an id")?.to_owned();
@@ -191,7 +191,7 @@ impl Round {
     async fn batch(&mut self, cases: &[&Case]) -> Result<()> {
         let names: Vec<&str> = cases.iter().map(|case| case.name).collect();
         let had = memory(self.interface.pid);
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         let ran = async {
             let runs = cases.iter().map(|case| self.run(case));
             futures_util::future::join_all(runs).await
@@ -199,10 +199,10 @@ impl Round {
         let (ran, answers) = answering(&self.interface, ran).await;
         let grown = peak(self.interface.pid).saturating_sub(had);
         println!(
-            "  {}: {} KiB, {} answers, {:?}",
+            "  {}: {} KiB, {}, {:?}",
             names.join(", "),
             grown >> 10,
-            answers.as_ref().unwrap_or(&0),
+            answers.as_ref().map_or_else(|_| "no answer".to_owned(), |answers| slowest(answers)),
             began.elapsed()
         );
         let own = cases
@@ -368,11 +368,11 @@ fn is_played(tier: Tier, case: &Case) -> bool {
     tier != Tier::None || case.bare != Bare::NotRun
 }
 
-/// Asks the interface until the work is done: how often it answered.
-async fn answering<T>(interface: &Interface, work: impl Future<Output = T>) -> (T, Result<u64>) {
+/// Asks the interface until the work is done: how long each answer took.
+async fn answering<T>(interface: &Interface, work: impl Future<Output = T>) -> (T, Result<Vec<Duration>>) {
     let mut clock = tokio::time::interval(PACE);
     let mut work = std::pin::pin!(work);
-    let mut answers = Ok(0);
+    let mut answers = Ok(Vec::new());
     loop {
         tokio::select! {
             biased;
@@ -380,15 +380,24 @@ async fn answering<T>(interface: &Interface, work: impl Future<Output = T>) -> (
             _ = clock.tick() => {}
         }
         // The work goes on while the answer is awaited.
+        let began = Instant::now();
         let asked = interface.api.get("/health");
         tokio::select! {
             done = &mut work => return (done, answers),
-            answer = asked => answers = match (answers, answer) {
-                (Ok(count), Ok(_)) => Ok(count + 1),
-                (Ok(_), Err(error)) | (Err(error), _) => Err(error),
+            answer = asked => match (&mut answers, answer) {
+                (Ok(answers), Ok(_)) => answers.push(began.elapsed()),
+                (Ok(_), Err(error)) => answers = Err(error),
+                (Err(_), _) => {}
             },
         }
     }
+}
+
+/// How many answers there were, and how long the slowest took: for docs/performance.md, and no
+/// claim of a test.
+fn slowest(answers: &[Duration]) -> String {
+    let most = answers.iter().max().copied().unwrap_or_default();
+    format!("{} answers, the slowest after {} ms", answers.len(), most.as_millis())
 }
 
 /// Which of the programs that ran beside each other it was: what they make carries their names.

@@ -44,7 +44,7 @@ pub(crate) fn write(
         "tcp": ports,
         "udp": [doors.udp_port()?],
         "addresses": addresses,
-        "sockets": [interface.api.socket.clone(), doors.stream_path()],
+        "sockets": [interface.api.door.socket.clone(), doors.stream_path()],
         "datagrams": [doors.datagram_path()],
         "abstract": doors.name,
         "key": key(&world.mark),

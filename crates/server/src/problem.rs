@@ -131,6 +131,7 @@ impl From<AnswerError> for Refused {
                 Self::conflict("not_asked", detail)
             }
             AnswerError::Rule(error) => Self::bad_rule(&error),
+            AnswerError::TooManyRules => Self::conflict("too_many_rules", error.to_string()),
         }
     }
 }

@@ -5,12 +5,10 @@
 
 mod support;
 
-use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
 use std::time::Duration;
 
 use midturn_tools::process::{Cause, Ended, RunError, Status, Supervision, Supervisor};
-use support::{Mark, shell, supervisor, supervisors, until_dead};
+use support::{Mark, VICTIMS_MARK, shell, supervisor, supervisors, until_dead, victim_at_work};
 use tokio_util::sync::CancellationToken;
 
 /// Runs a command and cancels it when its output holds `when`.
@@ -213,7 +211,7 @@ async fn victim() {
         .into_iter()
         .find(|kind| kind.as_str() == word)
         .unwrap();
-    let mark = Mark::named(&std::env::var("MIDTURN_TEST_VICTIMS_MARK").unwrap());
+    let mark = Mark::named(&std::env::var(VICTIMS_MARK).unwrap());
     let command = shell("trap '' TERM; setsid sleep 300 & (sleep 300 &); echo ready; sleep 300", &mark);
     let mut print = |bytes: &[u8]| eprint!("{}", String::from_utf8_lossy(bytes));
     supervisor().at_best(kind).run(&command, &CancellationToken::new(), &mut print).await.unwrap();
@@ -223,16 +221,7 @@ async fn victim() {
 fn our_death_by_sigkill_ends_every_tree_of_ours() {
     for (kind, _) in supervisors() {
         let mark = Mark::new();
-        let mut victim = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "victim", "--nocapture"])
-            .env(PARENT, kind.as_str())
-            .env("MIDTURN_TEST_VICTIMS_MARK", mark.text())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(victim.stderr.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap() == "ready"), "{kind:?}");
+        let mut victim = victim_at_work(PARENT, kind.as_str(), &mark);
         let mut held = mark.hold();
         held.extend(mark.hold_supervisors());
         assert!(held.len() >= 4, "{kind:?}: {:?}", mark.alive());

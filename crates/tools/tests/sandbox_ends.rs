@@ -5,14 +5,12 @@
 
 mod support;
 
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Stdio;
 
 use midturn_tools::process::{Cause, RunError, Supervision, Supervisor};
 use midturn_tools::sandbox::{Confinement, Exceeded, LimitsBy, Sandbox, Tier, TreeLimits, Wanted};
 use support::sandboxed::{Ground, PROGRAM, run, sandboxes, says};
-use support::{Mark, supervisor, until_dead};
+use support::{Mark, VICTIMS_MARK, supervisor, until_dead, victim_at_work};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
@@ -91,7 +89,7 @@ async fn victim() {
     let Ok(number) = std::env::var(VICTIM) else { return };
     let sandbox = sandboxes(false, TreeLimits::default()).await.swap_remove(number.parse().unwrap());
     let ground = Ground::new();
-    let mark = Mark::named(&std::env::var("MIDTURN_TEST_VICTIMS_MARK").unwrap());
+    let mark = Mark::named(&std::env::var(VICTIMS_MARK).unwrap());
     let text = "trap '' TERM; setsid sleep 300 & (sleep 300 &); echo ready; sleep 300";
     let mut command = ground.command(text, ground.confinement());
     command.environment = mark.environment();
@@ -104,16 +102,7 @@ async fn victim() {
 async fn our_death_by_sigkill_ends_every_tree_in_every_sandbox() {
     for (number, sandbox) in sandboxes(false, TreeLimits::default()).await.iter().enumerate() {
         let mark = Mark::new();
-        let mut victim = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "victim", "--nocapture"])
-            .env(VICTIM, number.to_string())
-            .env("MIDTURN_TEST_VICTIMS_MARK", mark.text())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(victim.stderr.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap() == "ready"), "{}", sandbox.in_force());
+        let mut victim = victim_at_work(VICTIM, &number.to_string(), &mark);
         let mut held = mark.hold();
         held.extend(mark.hold_supervisors());
         assert!(held.len() >= 4, "{}: {:?}", sandbox.in_force(), mark.alive());

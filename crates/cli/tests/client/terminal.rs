@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use serde_json::Value;
 
@@ -29,12 +29,13 @@ impl Person {
         let child = command.spawn().unwrap();
         drop((command, terminal.slave));
         let keyboard = File::from(terminal.master);
-        let (shown, screen) = channel();
+        let (shown, screen) = sync_channel(1_024);
         let mut reader = keyboard.try_clone().unwrap();
         // It ends when nobody has the terminal's other side any more.
         std::thread::spawn(move || {
             let mut some = [0; 4_096];
             while let Ok(count @ 1..) = reader.read(&mut some) {
+                // Read on when nobody looks: a full terminal would hold the command.
                 let _ = shown.send(String::from_utf8_lossy(&some[..count]).into_owned());
             }
         });

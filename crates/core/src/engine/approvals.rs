@@ -45,7 +45,15 @@ pub enum AnswerError {
     /// The rule that came with it doesn't fit.
     #[error(transparent)]
     Rule(#[from] RuleError),
+    /// So many rules are allowed for the session that nobody knows them any more.
+    #[error(
+        "{GRANTED_MAX} rules are allowed for this session already: answer once, or put a wider rule into `approvals.allow`"
+    )]
+    TooManyRules,
 }
+
+/// How many rules a person can allow for a session.
+const GRANTED_MAX: usize = 1_000;
 
 /// The policy of a session, and where its requests stand.
 #[derive(Default)]
@@ -135,7 +143,7 @@ impl Approvals {
         if !rule.allows(&request.asked()) {
             return Err(RuleError::OtherCall(rule.text().to_owned()).into());
         }
-        self.granted.lock().push(rule.clone());
+        self.grant(rule)?;
         let others =
             open.iter_mut().filter(|request| request.answer.is_none() && rule.allows(&request.asked()));
         Ok(others
@@ -144,6 +152,18 @@ impl Approvals {
                 request.approval.agent.clone()
             })
             .collect())
+    }
+
+    fn grant(&self, rule: &Rule) -> Result<(), AnswerError> {
+        let mut granted = self.granted.lock();
+        if granted.iter().any(|known| known.covers(rule)) {
+            return Ok(());
+        }
+        if granted.len() >= GRANTED_MAX {
+            return Err(AnswerError::TooManyRules);
+        }
+        granted.push(rule.clone());
+        Ok(())
     }
 
     /// Closes a request. `None`: it has no answer yet, and will get none.
@@ -166,5 +186,41 @@ impl Request {
 
     fn is(&self, agent: &AgentName, tool: &CallId) -> bool {
         self.approval.agent == *agent && self.approval.tool == *tool
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(approvals: &Approvals, n: usize) -> String {
+        let (tool, command) = (format!("c{n}"), format!("make {n}"));
+        let call = Asked { name: "bash", subject: Some(&command), effect: Effect::Runs };
+        let approval = Approval {
+            agent: AgentName::new("worker").unwrap(),
+            tool: CallId::new(&*tool),
+            name: "bash".into(),
+            input: Value::Null,
+            always: Rule::always(&call),
+            since: Micros(0),
+        };
+        approvals.ask(approval, &call);
+        tool
+    }
+
+    fn always(approvals: &Approvals, n: usize, rule: &str) -> Result<Vec<AgentName>, AnswerError> {
+        let tool = asked(approvals, n);
+        approvals.answer("worker", &tool, Answer::Session(Rule::parse(rule).unwrap()))
+    }
+
+    #[test]
+    fn rules_for_a_session_are_kept_once_and_not_without_end() {
+        let approvals = Approvals::default();
+        for n in 0..GRANTED_MAX {
+            assert!(always(&approvals, n, &format!("bash(make {n})")).is_ok());
+        }
+        assert!(always(&approvals, 0, "bash(make 0)").is_ok(), "what is known is no more than it was");
+        assert_eq!(always(&approvals, GRANTED_MAX, "bash(make *)"), Err(AnswerError::TooManyRules));
+        assert_eq!(approvals.granted.lock().len(), GRANTED_MAX);
     }
 }

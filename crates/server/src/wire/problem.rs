@@ -71,7 +71,7 @@ pub(crate) enum Unchanged {
     /// `slow_body`.
     #[response(status = 408, content_type = "application/problem+json")]
     Slow(#[to_schema] Problem),
-    /// `duplicate_id`, `stale_run`, `too_late`, `not_asked`, `not_live`, `already_live`, `no_branch`, `git_failed`, and what the process says.
+    /// `duplicate_id`, `stale_run`, `too_late`, `not_asked`, `too_many_rules`, `not_live`, `already_live`, `no_branch`, `git_failed`, and what the process says.
     #[response(status = 409, content_type = "application/problem+json")]
     Conflict(#[to_schema] Problem),
     /// `body_too_large`.

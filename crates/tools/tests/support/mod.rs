@@ -6,6 +6,7 @@ pub(crate) mod project;
 pub(crate) mod sandboxed;
 
 use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -282,4 +283,25 @@ async fn call_with(
 
 fn used(tool: &str, input: Value) -> ToolUse {
     ToolUse { id: CallId::new("c"), name: tool.into(), input }
+}
+
+/// The variable that names a victim's mark.
+pub(crate) const VICTIMS_MARK: &str = "MIDTURN_TEST_VICTIMS_MARK";
+
+/// This very test program again, as the daemon that will be killed: its test `victim`, which is
+/// told what to do by a variable, runs a command with the mark. The command has begun.
+pub(crate) fn victim_at_work(variable: &str, value: &str, mark: &Mark) -> std::process::Child {
+    let mut victim = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "victim", "--nocapture"])
+        .env(variable, value)
+        .env(VICTIMS_MARK, mark.text())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(victim.stderr.take().unwrap());
+    assert!((&mut said).lines().any(|line| line.unwrap() == "ready"), "{variable}={value} began nothing");
+    // Kept open: whoever can't say any more would end too early.
+    victim.stderr = Some(said.into_inner());
+    victim
 }

@@ -117,12 +117,8 @@ impl Driver {
     /// where nobody has counted tokens.
     fn bound(&self, prompt: &Prompt) -> Bound {
         let Some(equipment) = &self.body.equipment else { return Bound { input: 0, output: None } };
-        let specs = equipment
-            .specs
-            .iter()
-            .map(|spec| spec.name.len() + spec.description.len() + spec.input_schema.to_string().len());
-        let around = self.cell.system.len() + specs.sum::<usize>();
-        Bound { input: compaction::most(prompt, around as u64), output: equipment.model.max_output() }
+        let around = self.cell.system.len() as u64 + equipment.spec_bytes;
+        Bound { input: compaction::most(prompt, around), output: equipment.model.max_output() }
     }
 
     fn prices(&self) -> Prices {

@@ -70,6 +70,8 @@ struct Equipment {
     model: Box<dyn Model>,
     toolbox: Arc<dyn Toolbox>,
     specs: Vec<Arc<ToolSpec>>,
+    /// How many bytes the specs have in a request, about.
+    spec_bytes: u64,
 }
 
 impl Body {
@@ -261,7 +263,8 @@ impl Driver {
             (Ok(toolbox), Ok(model)) => {
                 let mut specs = tools::specs(&self.session);
                 specs.extend(toolbox.specs());
-                self.body.equipment = Some(Equipment { model, toolbox, specs });
+                let spec_bytes = specs.iter().map(|spec| bytes_of(spec)).sum();
+                self.body.equipment = Some(Equipment { model, toolbox, specs, spec_bytes });
             }
             (Err(error), _) => self.run.failed(&self.session.secrets.redacted(error.to_string())),
             (_, Err(error)) => self.run.failed(&self.session.secrets.redacted(error.to_string())),
@@ -339,6 +342,10 @@ impl Driver {
         };
         draft.tell(self.place(), kind);
     }
+}
+
+fn bytes_of(spec: &ToolSpec) -> u64 {
+    (spec.name.len() + spec.description.len() + spec.input_schema.to_string().len()) as u64
 }
 
 fn keys(mail: &[Arc<Mail>]) -> Arc<[MessageKey]> {

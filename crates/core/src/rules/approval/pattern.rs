@@ -139,7 +139,7 @@ impl Rule {
     }
 
     /// Whether it plainly says at least what the other one says.
-    pub(super) fn covers(&self, other: &Self) -> bool {
+    pub(crate) fn covers(&self, other: &Self) -> bool {
         let same_tool = self.tool.is_none() || self.tool == other.tool;
         same_tool
             && match (&self.subject, &other.subject) {
