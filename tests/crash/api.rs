@@ -32,6 +32,11 @@ impl Answer {
         }
     }
 
+    /// Whether it says that the process ends.
+    pub(crate) fn ends(&self) -> bool {
+        matches!(self, Self::Said(503, _)) && self.code() == Some("shutting_down")
+    }
+
     /// The stable word of a refusal.
     pub(crate) fn code(&self) -> Option<&str> {
         match self {

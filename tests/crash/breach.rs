@@ -28,6 +28,10 @@ pub(crate) enum Promise {
     EndsAreTold,
     /// Whoever was told to work comes to an end (invariant 5).
     WorkGoesOn,
+    /// What was answered to an order has happened, after a crash too.
+    OrdersStand,
+    /// Nothing begins behind a shutdown, and no mail goes back because of it.
+    ShutdownIsAFence,
     /// One process holds a store.
     OneHolder,
     /// The daemon runs until it is killed, and answers.

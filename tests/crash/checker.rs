@@ -9,13 +9,15 @@ use serde_json::Value;
 use crate::api::Answer;
 use crate::breach::Breaches;
 use crate::breach::Promise::{
-    EndsAreTold, InOrder, NothingDoubled, NothingLost, OneHistory, StaysUp, TrueReceipts, TrueResults,
+    EndsAreTold, InOrder, NothingDoubled, NothingLost, OneHistory, ShutdownIsAFence, StaysUp, TrueReceipts,
+    TrueResults,
 };
 use crate::ledger::{CallLog, Ledger};
 use crate::life::{Life, Story};
 use crate::mail::{Letter, Mail, Withdrawal};
 use crate::model::Model;
 use crate::prompts::Prompts;
+use crate::world::World;
 
 /// Asks for every receipt while somebody answers.
 pub(crate) async fn receipts(life: &Life) {
@@ -38,20 +40,45 @@ pub(crate) fn whole(story: &Story, model: &Model, session: &str) -> Result<()> {
     let (ledger, mail) = (story.ledger.lock().unwrap(), story.mail.lock().unwrap());
     let prompts = model.prompts.lock().unwrap();
     let look = Look { ledger: &ledger, mail: &mail, prompts: &prompts, breaches: &story.breaches };
-    look.log_is_what_was_told(&log(story, session)?);
+    look.log_is_what_was_told(&log(&story.world, session)?);
     for letter in &mail.letters {
         look.letter(letter);
     }
     look.all_mail_has_come_to_something();
     look.mail_is_in_order();
     look.ends_are_told();
+    look.costs_are_named();
     look.results(&story.world.markers()?);
     Ok(())
 }
 
+/// A daemon was told to end after this event, when no person's stop was on its way: nothing begins
+/// behind its stops, no mail goes back because of them, and no stop is of another kind.
+pub(crate) fn is_a_fence(story: &Story, session: &str, after: u64) -> Result<()> {
+    let log = log(&story.world, session)?;
+    let mut stopped = false;
+    for event in log.iter().filter(|event| event["seq"].as_u64() > Some(after)) {
+        let kind = event["type"].as_str().unwrap_or_default();
+        let broken = match kind {
+            "stop_requested" if event["reason"] == "shutdown" => {
+                stopped = true;
+                false
+            }
+            "stop_requested" => event["reason"] == "stop",
+            "run_started" | "model_started" | "tool_started" | "agent_spawned" => stopped,
+            "message_returned" => stopped && event["reason"] == "stopped",
+            _ => false,
+        };
+        if broken {
+            story.breaches.add(ShutdownIsAFence, format!("behind a shutdown: {event}"));
+        }
+    }
+    Ok(())
+}
+
 /// What `midturn log` shows, when no daemon is there.
-fn log(story: &Story, session: &str) -> Result<Vec<Value>> {
-    let mut command = story.world.command(midturn_tests::binary());
+pub(crate) fn log(world: &World, session: &str) -> Result<Vec<Value>> {
+    let mut command = world.command(midturn_tests::binary());
     let shown = command.args(["log", session, "--json"]).output()?;
     let told = String::from_utf8_lossy(&shown.stderr);
     ensure!(shown.status.success(), "midturn log: {}: {told}", shown.status);
@@ -117,8 +144,9 @@ impl Look<'_> {
         }
         match (state, there) {
             (Some("answered"), 1) | (None, 0) => {}
-            // The run that was to answer it has failed.
+            // The run that was to answer it has failed, or was the last.
             (Some("sent"), 1) if self.has_failed(to) => {}
+            (Some("injected" | "sent"), _) if self.is_closed(to) => {}
             (Some("returned"), 0) => self.returned(letter, to, receipt),
             (Some("answered"), _) => tell(NothingLost, "it is said to be answered and was never sent"),
             (Some("returned"), _) => tell(TrueReceipts, "it is said to be returned and was sent"),
@@ -141,7 +169,7 @@ impl Look<'_> {
 
     fn returned(&self, letter: &Letter, to: &str, receipt: Option<&Value>) {
         let reason = receipt.and_then(|receipt| receipt["reason"].as_str()).unwrap_or_default();
-        let is_closed = self.ledger.agents.get(to).is_some_and(|agent| agent.is_closed);
+        let is_closed = self.is_closed(to);
         if !letter.may_return(reason, is_closed) {
             let what = format!("message {} to {to} was returned as {reason}, for no reason", letter.id);
             self.breaches.add(NothingLost, what);
@@ -151,6 +179,11 @@ impl Look<'_> {
                 format!("message {} was given back to its sender and is returned as {reason}", letter.id);
             self.breaches.add(TrueReceipts, what);
         }
+    }
+
+    /// Whoever is closed asks no model any more.
+    fn is_closed(&self, agent: &str) -> bool {
+        self.ledger.agents.get(agent).is_some_and(|agent| agent.is_closed)
     }
 
     fn has_failed(&self, agent: &str) -> bool {
@@ -173,7 +206,8 @@ impl Look<'_> {
             }
             let Some(token) = id.strip_prefix("l-").map(|call| format!("«{call}»")) else { continue };
             let there = self.times_in_prompt(to, &token);
-            if there != usize::from(log.injected.is_some()) {
+            let is_unsent = there == 0 && self.is_closed(to);
+            if there != usize::from(log.injected.is_some()) && !is_unsent {
                 let promise = if there > 1 { NothingDoubled } else { NothingLost };
                 let what = format!("message {id} of {} is {there} times in {to}'s prompt: {log:?}", log.from);
                 self.breaches.add(promise, what);
@@ -208,18 +242,47 @@ impl Look<'_> {
 
     /// Every end of a subagent's run is mail for its parent, once, and nothing else is.
     fn ends_are_told(&self) {
-        let mut owed = BTreeSet::new();
+        let (mut owed, mut ended) = (BTreeSet::new(), BTreeSet::new());
         for (name, agent) in &self.ledger.agents {
             let Some(parent) = &agent.parent else { continue };
-            owed.extend(agent.ends.iter().map(|(run, _)| (parent.clone(), format!("{name}#{run}"))));
+            owed.extend(agent.owed().map(|run| (parent.clone(), format!("{name}#{run}"))));
+            ended.extend(agent.ends.iter().map(|(run, _)| (parent.clone(), format!("{name}#{run}"))));
         }
         let reports = self.ledger.mail.iter().filter(|(_, log)| log.from == "coordinator");
         let told: BTreeSet<_> = reports.map(|(key, _)| key.clone()).collect();
         for (parent, id) in owed.difference(&told) {
             self.breaches.add(EndsAreTold, format!("{parent} never learned of {id}"));
         }
-        for (parent, id) in told.difference(&owed) {
+        for (parent, id) in told.difference(&ended) {
             self.breaches.add(EndsAreTold, format!("{parent} was told of {id}, which never was"));
+        }
+    }
+
+    /// A call that was cut or skipped for a message is named by the injection that follows, unless
+    /// the run ends first: who has cost something is read, after a crash too (E3, E4).
+    fn costs_are_named(&self) {
+        let mut cut: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for event in &self.ledger.events {
+            let (Some(agent), Some(kind)) = (event["agent"].as_str(), event["type"].as_str()) else {
+                continue;
+            };
+            let calls = cut.entry(agent).or_default();
+            match kind {
+                "tool_finished" if is_for_mail(event) => calls.extend(event["tool"].as_str()),
+                "message_injected" => {
+                    let named = [&event["skipped"], &event["interrupted"]];
+                    let named = named.into_iter().filter_map(Value::as_array).flatten();
+                    named.filter_map(Value::as_str).for_each(|call| _ = calls.remove(call));
+                }
+                "model_started" if !calls.is_empty() => {
+                    let what =
+                        format!("{agent} goes on and no message is said to have cost it {calls:?}: {event}");
+                    self.breaches.add(TrueReceipts, what);
+                    calls.clear();
+                }
+                "run_finished" => calls.clear(),
+                _ => {}
+            }
         }
     }
 
@@ -248,6 +311,9 @@ impl Look<'_> {
         let Some(status) = call.status.as_deref() else { return tell("it has no result".to_owned()) };
         let results = self.prompts.of(&call.agent).map(|sent| sent.results()).unwrap_or_default();
         let Some(result) = results.get(id) else {
+            if self.is_closed(&call.agent) {
+                return;
+            }
             return tell(format!("its result ({status}) was never sent"));
         };
         let text = result["content"].as_str().unwrap_or_default();
@@ -268,6 +334,14 @@ impl Look<'_> {
             tell(format!("it began {begun} times and ended {ended} times, and its model reads {result}"));
         }
     }
+}
+
+/// Whether a call was cut or skipped for a message.
+fn is_for_mail(event: &Value) -> bool {
+    let status = event["status"].as_str();
+    let output = event["output"].as_str().unwrap_or_default();
+    let first = output.lines().next().unwrap_or_default();
+    matches!(status, Some("interrupted" | "skipped")) && first.contains(": message received from ")
 }
 
 /// A message that an agent has read.

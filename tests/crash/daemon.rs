@@ -103,10 +103,15 @@ impl Daemon {
 
     /// Tells it to end, and waits. `None`: it doesn't.
     pub(crate) async fn terminate(mut self) -> Result<Option<Ended>> {
-        match self.process.terminate(END).await? {
+        match self.told_to_end().await? {
             Some(status) => Ok(Some(self.over(status).await)),
             None => Ok(None),
         }
+    }
+
+    /// Tells it to end, and waits. `None`: it doesn't.
+    pub(crate) async fn told_to_end(&mut self) -> Result<Option<ExitStatus>> {
+        self.process.terminate(END).await
     }
 
     async fn over(self, status: ExitStatus) -> Ended {

@@ -3,8 +3,8 @@
 
 use crate::breach::Promise;
 use crate::breach::Promise::{
-    EndsAreTold, InOrder, NoSurvivors, NothingDoubled, NothingLost, OneHistory, OneHolder, PromptsGrow,
-    TrueReceipts, TrueResults, ValidPrompts, WorkGoesOn,
+    EndsAreTold, InOrder, NoSurvivors, NothingDoubled, NothingLost, OneHistory, OneHolder, OrdersStand,
+    PromptsGrow, ShutdownIsAFence, StaysUp, TrueReceipts, TrueResults, ValidPrompts, WorkGoesOn,
 };
 
 /// A fault, by the word of `_MIDTURN_PLANTED`, and the promises that it may be found to break.
@@ -44,6 +44,10 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("runs_begin_anew", &[OneHistory]),
     fault("open_runs_are_left", &[WorkGoesOn, OneHistory, NothingLost, TrueResults]),
     fault("time_begins_anew", &[OneHistory]),
+    fault("closes_are_forgotten", &[OrdersStand]),
+    fault("committed_is_forgotten", &[TrueReceipts]),
+    // A shutdown that is none.
+    fault("shutdown_accepts", &[ShutdownIsAFence, StaysUp]),
     // No fence.
     fault("no_fence", &[OneHolder]),
     // Processes.

@@ -1,7 +1,10 @@
 //! One history: a session that goes through many lives of its daemon, each ended by SIGKILL or
 //! at a fail point, and then is let come to its end and looked at as a whole.
 
+mod last;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::api::{Answer, Api};
-use crate::breach::Promise::{NoSurvivors, OneHolder, StaysUp, WorkGoesOn};
+use crate::breach::Promise::{NoSurvivors, OneHolder, OrdersStand, StaysUp, WorkGoesOn};
 use crate::breach::{Breach, Breaches};
 use crate::checker;
 use crate::daemon::{Daemon, Ended, Settings};
@@ -72,6 +75,17 @@ enum End {
     Living(Duration),
     /// When an event of a type has come.
     Event(&'static str),
+    /// So long after it answered it is told to end, while people go on sending.
+    Told(Duration),
+}
+
+/// What has ended a life so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lived {
+    /// It is over, or about to be.
+    ItsTime,
+    /// It was told to end, and has.
+    Told,
 }
 
 /// The types of event that a life can end at.
@@ -109,6 +123,9 @@ pub(crate) async fn play(plan: &Plan, wanted: &Mutex<BTreeSet<&'static str>>) ->
         ledger: Mutex::new(Ledger::default()),
         mail: Mutex::new(Mail::default()),
         told: watch::Sender::new(0),
+        closed: Mutex::default(),
+        only_sends: AtomicBool::new(false),
+        stopping: AtomicU32::new(0),
     });
     let mut history = History { story, model, settings, dice, session: None, report: Report::default() };
     for _ in 0..plan.lives {
@@ -137,7 +154,8 @@ impl History {
                 }
             }
             10 => End::Starting(Duration::from_millis(dice.below(120))),
-            11..15 => End::Event(dice.pick(&EVENTS)),
+            11 | 12 => End::Told(Duration::from_millis(dice.below(LIFE))),
+            13..16 => End::Event(dice.pick(&EVENTS)),
             _ => End::Living(Duration::from_millis(dice.below(LIFE))),
         }
     }
@@ -147,14 +165,20 @@ impl History {
         let end = self.end_of_life(wanted);
         let fail_point = match &end {
             End::Point(name, pass) => Some(format!("{name}:{pass}")),
-            End::Starting(_) | End::Living(_) | End::Event(_) => None,
+            End::Starting(_) | End::Living(_) | End::Event(_) | End::Told(_) => None,
         };
         let settings = Settings { fail_point, ..self.settings.clone() };
         let mut daemon = Daemon::start(&self.story.world, &settings)?;
         if let End::Starting(after) = end {
             let _ = timeout_at(Instant::now() + after, daemon.ended()).await;
-        } else {
-            self.live(&mut daemon, &end).await?;
+        } else if self.live(&mut daemon, &end).await? == Lived::Told {
+            daemon.kill(false).await?;
+            self.report.killed += 1;
+            if !self.model.quiet().await {
+                bail!("the model server still reads what a daemon sent");
+            }
+            self.model.prompts.lock().unwrap().next_life();
+            return Ok(());
         }
         // Who outlives a daemon and its supervisors is what this fault leaves.
         let planted = self.settings.planted.as_deref();
@@ -197,21 +221,23 @@ impl History {
     }
 
     /// From when it answers until its time is up.
-    async fn live(&mut self, daemon: &mut Daemon, end: &End) -> Result<()> {
+    async fn live(&mut self, daemon: &mut Daemon, end: &End) -> Result<Lived> {
+        self.story.only_sends.store(false, Ordering::SeqCst);
         let Some(api) = daemon.ready().await else { return self.never_ready(end) };
         let life = tokio::select! {
             life = self.session(api) => life?,
             () = daemon.ended() => None,
         };
-        let Some(life) = life else { return Ok(()) };
+        let Some(life) = life else { return Ok(Lived::ItsTime) };
         let _reading = spawn(&life, async move |life: Life| life.read().await);
+        life.writes_to_the_limited().await;
         let people: Vec<_> = (0..2).map(|_| self.dice.split()).collect();
         let _acting: Vec<_> = people
             .into_iter()
             .map(|dice| spawn(&life, async move |life: Life| life.act(dice).await))
             .collect();
         let time = match end {
-            End::Living(time) | End::Starting(time) => *time,
+            End::Living(time) | End::Starting(time) | End::Told(time) => *time,
             End::Point(..) | End::Event(_) => Duration::from_millis(LIFE),
         };
         let deadline = Instant::now() + time;
@@ -219,13 +245,43 @@ impl History {
             () = daemon.ended() => {}
             () = self.until_event(end, deadline) => {}
         }
-        Ok(())
+        if !matches!(end, End::Told(_)) {
+            return Ok(Lived::ItsTime);
+        }
+        self.is_told_to_end(daemon, &life).await?;
+        Ok(Lived::Told)
     }
 
     /// A fail point may have ended it; anything else is a breach that its end tells of.
-    fn never_ready(&self, end: &End) -> Result<()> {
+    fn never_ready(&self, end: &End) -> Result<Lived> {
         if !matches!(end, End::Point(..)) {
             self.story.breaches.add(StaysUp, "it never answered after its start");
+        }
+        Ok(Lived::ItsTime)
+    }
+
+    /// Waits until no person's stop is on its way and none comes any more.
+    async fn until_people_only_send(&self) {
+        self.story.only_sends.store(true, Ordering::SeqCst);
+        let deadline = Instant::now() + ASKED_AGAIN;
+        let mut clock = tokio::time::interval(Duration::from_millis(5));
+        while self.story.stopping.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
+            clock.tick().await;
+        }
+    }
+
+    /// Tells a daemon to end, while people go on sending.
+    async fn is_told_to_end(&mut self, daemon: &mut Daemon, life: &Life) -> Result<()> {
+        self.until_people_only_send().await;
+        let last = life.get("").await.ok().and_then(|session| session["last_seq"].as_u64());
+        let ended = daemon.told_to_end().await?;
+        match ended {
+            Some(status) if status.success() => {}
+            Some(status) => self.story.breaches.add(StaysUp, format!("told to end, it ended with {status}")),
+            None => self.story.breaches.add(StaysUp, "told to end, it goes on"),
+        }
+        if let (Some(last), Some(_)) = (last, ended) {
+            checker::is_a_fence(&self.story, &life.session, last)?;
         }
         Ok(())
     }
@@ -259,7 +315,15 @@ impl History {
         if !self.goes_on(&life).await? {
             return Ok(None);
         }
+        let closed = self.story.closed.lock().unwrap().clone();
         let Some(agents) = life.get("/agents").await.ok() else { return Ok(None) };
+        for agent in agents["agents"].as_array().into_iter().flatten() {
+            if closed.contains(agent["name"].as_str().unwrap_or_default())
+                && !matches!(agent["state"].as_str(), Some("closed" | "ending"))
+            {
+                self.story.breaches.add(OrdersStand, format!("it was closed, and now it is {agent}"));
+            }
+        }
         for name in &CREW[1..] {
             let known = agents["agents"].as_array().into_iter().flatten().any(|agent| agent["name"] == *name);
             let spawn = json!({"name": name, "prompt": format!("{PERSON} Begin, {name}.")});
@@ -327,118 +391,6 @@ impl History {
         true
     }
 
-    /// Everything may come to its end now; then all of it is looked at.
-    async fn last_life(&mut self) -> Result<()> {
-        let mut daemon = Daemon::start(&self.story.world, &self.settings)?;
-        let Some(api) = daemon.ready().await else {
-            self.story.breaches.add(StaysUp, "the last daemon never answered");
-            return Ok(());
-        };
-        self.is_the_only_one(&api).await?;
-        let Some(life) = self.session(api).await? else {
-            let ended = daemon.kill(false).await?;
-            self.story.breaches.add(StaysUp, format!("the last daemon is gone: {}", ended.said.join("\n")));
-            return Ok(());
-        };
-        let reading = spawn(&life, async move |life: Life| life.read().await);
-        self.finish(&life).await;
-        checker::receipts(&life).await;
-        let ended = daemon.terminate().await?;
-        match ended {
-            Some(ended) if ended.status.success() => {}
-            Some(ended) => {
-                let what = format!("told to end, it ended with {}: {}", ended.status, ended.said.join("\n"));
-                self.story.breaches.add(StaysUp, what);
-            }
-            None => self.story.breaches.add(StaysUp, "told to end, it goes on"),
-        }
-        // The stream ends with the daemon: what was told is read to its end.
-        if timeout_at(Instant::now() + AFTERLIFE, reading).await.is_err() {
-            bail!("the event stream goes on after its daemon");
-        }
-        for process in self.story.world.processes(None) {
-            let what = format!("all is over and {} is alive: {}", process.pid, process.what);
-            self.story.breaches.add(NoSurvivors, what);
-        }
-        checker::whole(&self.story, &self.model, &life.session)
-    }
-
-    /// A second daemon for the same store is refused.
-    async fn is_the_only_one(&self, first: &Api) -> Result<()> {
-        let settings = Settings { elsewhere: self.story.world.store(), ..self.settings.clone() };
-        let mut second = Daemon::start(&self.story.world, &settings)?;
-        if second.ready().await.is_some() {
-            self.story.breaches.add(OneHolder, "a second daemon holds the store beside the first");
-        }
-        second.kill(false).await?;
-        if first.get("/health").await.ok().is_none() {
-            self.story.breaches.add(OneHolder, "the first daemon is gone since a second one was started");
-        }
-        Ok(())
-    }
-
-    /// Has every agent say its last word, those that come meanwhile too. Who has got other work
-    /// after it is asked again.
-    async fn finish(&self, life: &Life) {
-        let deadline = Instant::now() + LAST_LIFE;
-        let mut told = self.story.told.subscribe();
-        let mut asked: BTreeMap<String, Instant> = BTreeMap::new();
-        let mut last = Value::Null;
-        while Instant::now() < deadline {
-            last = match life.get("/agents").await {
-                Answer::Said(200, agents) => agents,
-                answer => {
-                    return self.story.breaches.add(StaysUp, format!("the last daemon says {answer:?}"));
-                }
-            };
-            let agents = last["agents"].as_array().into_iter().flatten();
-            let named = agents.filter_map(|agent| Some((agent["name"].as_str()?, rests(agent))));
-            let late = |name: &str, rests: bool| match asked.get(name) {
-                Some(at) => !rests && at.elapsed() > ASKED_AGAIN,
-                None => true,
-            };
-            let late: Vec<String> =
-                named.filter(|(name, rests)| late(name, *rests)).map(|(name, _)| name.to_owned()).collect();
-            if late.is_empty() && all_rest(&last) && self.hears_nothing_more(life).await {
-                return;
-            }
-            for name in late {
-                self.asks_to_finish(life, &name).await;
-                asked.insert(name, Instant::now());
-            }
-            let soon = deadline.min(Instant::now() + Duration::from_millis(100));
-            let _ = timeout_at(soon, told.changed()).await;
-        }
-        self.story.breaches.add(WorkGoesOn, format!("told to finish, they did not: {last}"));
-    }
-
-    /// Everybody rests: waits until all that was told of it is read, and a moment longer for
-    /// what should have been told and was not. `false`: somebody works again.
-    async fn hears_nothing_more(&self, life: &Life) -> bool {
-        let deadline = Instant::now() + ASKED_AGAIN;
-        let mut told = self.story.told.subscribe();
-        while Instant::now() < deadline {
-            let last = life.get("").await.ok().and_then(|session| session["last_seq"].as_u64());
-            let ledger_rests = {
-                let ledger = self.story.ledger.lock().unwrap();
-                Some(ledger.last()) == last && ledger.is_at_rest()
-            };
-            if ledger_rests {
-                return true;
-            }
-            let soon = deadline.min(Instant::now() + Duration::from_millis(100));
-            let _ = timeout_at(soon, told.changed()).await;
-        }
-        life.get("/agents").await.ok().is_some_and(|agents| all_rest(&agents))
-    }
-
-    /// A long command is not waited for; whoever is stopped is woken.
-    async fn asks_to_finish(&self, life: &Life, name: &str) {
-        let (words, urgent) = (format!("{PERSON} {FINISH}"), json!({"urgent": true}));
-        let letter = self.story.mail.lock().unwrap().write(name, "messages", &words, urgent);
-        life.send_once_more(&letter).await;
-    }
-
     fn over(self) -> Result<Report> {
         let mut report = self.report;
         report.breaches = self.story.breaches.all();
@@ -455,14 +407,6 @@ impl History {
         }
         Ok(report)
     }
-}
-
-fn rests(agent: &Value) -> bool {
-    matches!(agent["state"].as_str(), Some("idle" | "closed")) && agent["pending"] == 0
-}
-
-fn all_rest(agents: &Value) -> bool {
-    agents["agents"].as_array().is_some_and(|agents| agents.iter().all(rests))
 }
 
 /// Has somebody do something beside the others, until they are told to stop.

@@ -1,11 +1,11 @@
 //! The events of one session as they were told, life after life: are they one history without
 //! gaps, and does it tell of whole runs, calls and messages?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::breach::Promise::{NothingDoubled, OneHistory, TrueResults};
+use crate::breach::Promise::{NothingDoubled, OneHistory, OrdersStand, TrueResults};
 use crate::breach::{Breaches, Promise};
 
 /// What the events say of one agent.
@@ -13,13 +13,18 @@ use crate::breach::{Breaches, Promise};
 pub(crate) struct AgentLog {
     pub(crate) parent: Option<String>,
     /// Its last run, and whether that is open.
-    run: u64,
+    pub(crate) run: u64,
     is_open: bool,
     /// Its model calls, and whether the last one is open.
     calls: u64,
     is_calling: bool,
     /// Its runs that have ended, with their outcomes.
     pub(crate) ends: Vec<(u64, String)>,
+    /// Its turns, by run, and how many it may have (0: any number), once somebody has said so.
+    pub(crate) turns: BTreeSet<(u64, u64)>,
+    pub(crate) max_turns: Option<u64>,
+    /// Those of them that a shutdown has stopped: they go on, and nobody has to be told of them.
+    pub(crate) shut: BTreeSet<u64>,
     pub(crate) is_closed: bool,
 }
 
@@ -68,8 +73,7 @@ impl Ledger {
         };
         let rests = |(name, agent): (&String, &AgentLog)| {
             let parent = agent.parent.as_deref();
-            !agent.is_open
-                && agent.ends.iter().all(|(run, _)| parent.is_none_or(|parent| is_told(name, parent, *run)))
+            !agent.is_open && agent.owed().all(|run| parent.is_none_or(|parent| is_told(name, parent, run)))
         };
         self.agents.iter().all(rests)
             && self.mail.values().all(|log| log.injected.is_some() || log.returned.is_some())
@@ -121,7 +125,8 @@ impl Ledger {
     fn agent(&mut self, kind: &str, event: &Value) -> Result<(), (Promise, String)> {
         let Some(name) = event["agent"].as_str() else { return Ok(()) };
         let agent = self.agents.entry(name.to_owned()).or_default();
-        agent.follows(kind, event).map_err(|what| (OneHistory, what))
+        agent.follows(kind, event).map_err(|what| (OneHistory, what))?;
+        agent.within_limits(kind, event).map_err(|what| (OrdersStand, what))
     }
 
     fn named(&mut self, event: &Value) {
@@ -194,6 +199,11 @@ impl Ledger {
 }
 
 impl AgentLog {
+    /// The runs of whose end the parent has to be told.
+    pub(crate) fn owed(&self) -> impl Iterator<Item = u64> {
+        self.ends.iter().map(|(run, _)| *run).filter(|run| !self.shut.contains(run))
+    }
+
     fn follows(&mut self, kind: &str, event: &Value) -> Result<(), String> {
         let run = event["run"].as_u64().unwrap_or_default();
         match kind {
@@ -209,7 +219,9 @@ impl AgentLog {
                     (last, is_open) => Err(format!("run {last} (open: {is_open}) is followed by this one")),
                 };
             }
+            "limit_raised" => self.max_turns = event["limits"]["max_turns"].as_u64().or(self.max_turns),
             "agent_closed" => self.is_closed = true,
+            "stop_requested" if event["reason"] == "shutdown" => _ = self.shut.insert(run),
             _ => {}
         }
         // Mail and a stop may find an agent that was woken and has not begun (docs/decisions/0012).
@@ -220,6 +232,18 @@ impl AgentLog {
             return Err(format!("the agent is at run {}", self.run));
         }
         self.in_a_run(kind, event)
+    }
+
+    /// A limit that a person has set holds, after a crash too.
+    fn within_limits(&mut self, kind: &str, event: &Value) -> Result<(), String> {
+        if kind != "model_started" {
+            return Ok(());
+        }
+        self.turns.insert((self.run, event["turn"].as_u64().unwrap_or_default()));
+        match self.max_turns {
+            Some(most @ 1..) if self.turns.len() as u64 > most => Err(format!("it may take {most} turns")),
+            _ => Ok(()),
+        }
     }
 
     fn in_a_run(&mut self, kind: &str, event: &Value) -> Result<(), String> {

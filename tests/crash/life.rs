@@ -1,6 +1,8 @@
 //! What happens in one life of a daemon, from when it answers to its end: a reader of events,
 //! and people who send, correct, withdraw, stop and look, at times that the dice choose.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,6 +19,14 @@ use crate::mail::{Letter, Mail, Withdrawal};
 use crate::rule::{CREW, PERSON, SPAWN};
 use crate::world::World;
 
+/// The route of seed 000's request.
+const SOFT: &str = "soft_interrupt";
+
+/// The same message as seed 000 has it.
+fn softly(body: &Value) -> Value {
+    json!({"id": body["id"], "content": body["text"], "urgent": body["urgency"] == "next_boundary"})
+}
+
 /// What everybody in one history knows.
 pub(crate) struct Story {
     pub(crate) world: World,
@@ -25,6 +35,11 @@ pub(crate) struct Story {
     pub(crate) mail: Mutex<Mail>,
     /// The number of the last event, for those who wait for one.
     pub(crate) told: watch::Sender<u64>,
+    /// The agents that were said to be closed.
+    pub(crate) closed: Mutex<BTreeSet<String>>,
+    /// From now on people only send, and how many of their stops are on their way.
+    pub(crate) only_sends: AtomicBool,
+    pub(crate) stopping: AtomicU32,
 }
 
 /// A live daemon that carries the history's session.
@@ -47,7 +62,7 @@ impl Life {
     pub(crate) async fn post(&self, below: &str, body: Value) -> Answer {
         let answer = self.api.post(&self.path(below), &body).await;
         match &answer {
-            Answer::Said(500.., said) => {
+            Answer::Said(500.., said) if !answer.ends() => {
                 self.story.breaches.add(StaysUp, format!("POST {below} was answered {said}"));
             }
             Answer::Silent => self.story.breaches.add(StaysUp, format!("no answer to POST {below}")),
@@ -103,8 +118,13 @@ impl Life {
 
     /// `false`: the daemon is gone.
     async fn one_act(&self, dice: &mut Dice) -> bool {
-        let answer = match dice.below(100) {
-            0..52 => self.send_new(dice).await,
+        let most = if self.story.only_sends.load(Ordering::SeqCst) { 48 } else { 100 };
+        let answer = match dice.below(most) {
+            0..46 => self.send_new(dice).await,
+            46..48 => self.interrupt_softly(dice).await,
+            48 => self.close(dice).await,
+            49 => self.limit(dice).await,
+            50..52 => self.send_for_a_run(dice).await,
             52..62 => self.send_again(dice).await,
             62..66 => self.send_otherwise(dice).await,
             66..74 => self.withdraw(dice).await,
@@ -122,6 +142,8 @@ impl Life {
             0 => json!({"urgency": "follow_up"}),
             1 => json!({"urgency": "after_tools"}),
             2 => json!({"urgency": "next_boundary"}),
+            // Some have cut a call when their time is up.
+            3 | 4 if dice.one_in(4) => json!({"urgent": true, "expires_after": "60ms"}),
             3 | 4 => json!({"urgent": true}),
             _ => json!({}),
         };
@@ -130,14 +152,90 @@ impl Life {
             1 | 2 => self.some_id(dice).into_iter().for_each(|id| extra["supersedes"] = id.into()),
             _ => {}
         }
-        let to = dice.pick(&CREW);
+        let to = self.somebody(dice);
         let spawn = to == "lead" && dice.one_in(8);
         let words = match spawn {
             true => format!("{PERSON} do it {SPAWN}b{}.", dice.below(4)),
             false => format!("{PERSON} do it."),
         };
-        let letter = self.story.mail.lock().unwrap().write(to, "messages", &words, extra);
+        let letter = self.story.mail.lock().unwrap().write(&to, "messages", &words, extra);
         self.send(&letter).await
+    }
+
+    /// Mostly one of those that there are from the start, who are never closed.
+    fn somebody(&self, dice: &mut Dice) -> String {
+        let guests = self.guests();
+        if guests.is_empty() || !dice.one_in(8) { dice.pick(&CREW).to_owned() } else { dice.pick(&guests) }
+    }
+
+    /// Those that the lead has spawned.
+    fn guests(&self) -> Vec<String> {
+        let ledger = self.story.ledger.lock().unwrap();
+        ledger.agents.keys().filter(|name| !CREW.contains(&name.as_str())).cloned().collect()
+    }
+
+    /// As seed 000 has it; sent again it is an ordinary message.
+    async fn interrupt_softly(&self, dice: &mut Dice) -> Answer {
+        let urgency = if dice.one_in(2) { "next_boundary" } else { "after_tools" };
+        let (words, extra) = (format!("{PERSON} do it."), json!({"urgency": urgency}));
+        let letter = self.story.mail.lock().unwrap().write("lead", SOFT, &words, extra);
+        self.send(&letter).await
+    }
+
+    /// For the run that is under way, or the next.
+    async fn send_for_a_run(&self, dice: &mut Dice) -> Answer {
+        let to = self.somebody(dice);
+        let run = self.story.ledger.lock().unwrap().agents.get(&to).map_or(0, |agent| agent.run);
+        let extra = json!({"only_run": run + dice.below(2)});
+        let words = format!("{PERSON} do it now or never.");
+        let letter = self.story.mail.lock().unwrap().write(&to, "messages", &words, extra);
+        self.send(&letter).await
+    }
+
+    /// Somebody whom the lead has spawned.
+    async fn close(&self, dice: &mut Dice) -> Answer {
+        let guests = self.guests();
+        if guests.is_empty() {
+            return self.send_new(dice).await;
+        }
+        let name = dice.pick(&guests);
+        let answer = self.post(&format!("/agents/{name}/close"), json!({})).await;
+        if matches!(answer, Answer::Said(200, _)) {
+            self.story.closed.lock().unwrap().insert(name);
+        }
+        answer
+    }
+
+    /// Somebody whom the lead has spawned may take a few turns more, and no others.
+    async fn limit(&self, dice: &mut Dice) -> Answer {
+        let guests = self.guests();
+        if guests.is_empty() {
+            return self.send_new(dice).await;
+        }
+        let name = dice.pick(&guests);
+        let turns = self.story.ledger.lock().unwrap().agents[&name].turns.len() as u64;
+        self.set_max_turns(&name, turns + 1 + dice.below(2)).await
+    }
+
+    /// 0 is any number.
+    pub(crate) async fn set_max_turns(&self, name: &str, turns: u64) -> Answer {
+        self.post(&format!("/agents/{name}/limits"), json!({"max_turns": turns})).await
+    }
+
+    /// Those who may take so many turns and no more.
+    pub(crate) fn limited(&self) -> Vec<String> {
+        let ledger = self.story.ledger.lock().unwrap();
+        let limited = ledger.agents.iter().filter(|(_, agent)| agent.max_turns.is_some_and(|most| most > 0));
+        limited.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Who has come to a limit is asked in every life.
+    pub(crate) async fn writes_to_the_limited(&self) {
+        for name in self.limited() {
+            let words = format!("{PERSON} do more.");
+            let letter = self.story.mail.lock().unwrap().write(&name, "messages", &words, json!({}));
+            self.send(&letter).await;
+        }
     }
 
     async fn send_to_all(&self) -> Answer {
@@ -164,8 +262,11 @@ impl Life {
 
     async fn send_by(&self, letter: &Letter, route: &str) -> Answer {
         let asked = self.story.mail.lock().unwrap().now();
-        let below = format!("/agents/{}/{route}", letter.to);
-        let answer = self.api.post(&self.path(&below), &letter.body).await;
+        let (below, body) = match route {
+            SOFT => (format!("/{SOFT}"), softly(&letter.body)),
+            _ => (format!("/agents/{}/{route}", letter.to), letter.body.clone()),
+        };
+        let answer = self.api.post(&self.path(&below), &body).await;
         self.story.mail.lock().unwrap().answered(&letter.id, asked, &answer, &self.story.breaches);
         answer
     }
@@ -220,7 +321,14 @@ impl Life {
 
     async fn stop(&self, dice: &mut Dice) -> Answer {
         let scope = if dice.one_in(4) { "subtree" } else { "agent" };
-        self.post(&format!("/agents/{}/stop", dice.pick(&CREW)), json!({"scope": scope})).await
+        let below = format!("/agents/{}/stop", dice.pick(&CREW));
+        self.story.stopping.fetch_add(1, Ordering::SeqCst);
+        let answer = match self.story.only_sends.load(Ordering::SeqCst) {
+            true => self.send_new(dice).await,
+            false => self.post(&below, json!({"scope": scope})).await,
+        };
+        self.story.stopping.fetch_sub(1, Ordering::SeqCst);
+        answer
     }
 
     async fn look(&self, dice: &mut Dice) -> Answer {

@@ -50,7 +50,7 @@ impl Letter {
         match reason {
             "withdrawn" => self.withdrawal != Withdrawal::Never,
             "superseded" => self.may_be_replaced,
-            "expired" => self.body.get("expires_after").is_some(),
+            "expired" => ["expires_after", "only_run"].iter().any(|bound| self.body.get(bound).is_some()),
             "closed" => receiver_is_closed,
             _ => false,
         }
@@ -117,14 +117,19 @@ impl Mail {
         let now = self.now();
         match answer {
             Answer::Said(202, said) => {
-                self.with(id, |letter| letter.accepted = letter.accepted.or(Some(now)));
+                self.with(id, |letter| {
+                    letter.accepted = letter.accepted.or(Some(now));
+                    // The run that it was for may have come since.
+                    letter.refused = None;
+                });
                 match said["deliveries"].as_array() {
                     Some(deliveries) => deliveries.iter().for_each(|one| self.seen(asked, one, breaches)),
                     None => self.seen(asked, said, breaches),
                 }
             }
-            // Too many requests: it may be sent again.
+            // Too many requests, or the process ends: it may be sent again.
             Answer::Said(429, _) | Answer::Lost(_) => {}
+            answer if answer.ends() => {}
             Answer::Said(500.., said) => breaches.add(StaysUp, format!("message {id} was answered {said}")),
             Answer::Said(_, said) => {
                 let code = answer.code().unwrap_or("no code").to_owned();

@@ -23,6 +23,7 @@ mod faults;
 mod history;
 mod ledger;
 mod life;
+mod load;
 mod mail;
 mod model;
 mod prompts;

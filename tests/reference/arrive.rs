@@ -1,45 +1,63 @@
-//! Step (1) of a round: expiries, then the items of the file, then what agents caused; and the rules of a send.
+//! Step (1) of a round: the take-up, expiries and limits in time, then the items of the file, then what agents caused.
 
 use super::model::*;
 use super::result::*;
+use super::send::Send;
 use super::simulate::World;
 use super::state::*;
-
-/// A send, resolved to one receiver.
-pub struct Send<'m> {
-    pub from: Sender,
-    pub to: usize,
-    pub id: &'m str,
-    pub message: &'m Message,
-}
-
-/// The window of the limit on urgent messages between two agents.
-const RATE_WINDOW: Micros = 60_000_000;
 
 impl World<'_> {
     /// Expiries, then arrivals in file order, then in the order they were caused.
     pub fn step_arrivals(&mut self) {
+        self.take_session_up();
+        if self.process.is_down() {
+            return;
+        }
         self.expire();
+        if !self.reading.time_limit_after_arrivals {
+            self.time_limits();
+        }
         // What is due is settled before anything arrives: an `after` that this very step triggers waits a round.
-        let due: Vec<usize> = (0..self.items.len())
+        let mut due: Vec<usize> = (0..self.items.len())
             .filter(|i| !self.items[*i].sent && self.items[*i].due.is_some_and(|d| d <= self.now))
             .collect();
+        // Behind a take-up what would have arrived meanwhile comes first, in order.
+        due.sort_by_key(|i| (self.items[*i].due, self.items[*i].round));
         let caused = std::mem::take(&mut self.caused);
-        for i in due {
-            self.items[i].sent = true;
+        for (n, i) in due.iter().enumerate() {
+            self.items[*i].sent = true;
             self.changed = true;
-            self.item_arrives(i);
+            self.item_arrives(*i);
+            if self.process.is_down() {
+                self.hold(&due[n + 1..]);
+                let ends = caused.into_iter().filter(|c| matches!(c, Caused::Report { .. }));
+                let lost_with_calls = std::mem::take(&mut self.caused);
+                self.caused = ends.chain(lost_with_calls).collect();
+                return;
+            }
         }
         for what in caused {
             self.changed = true;
             self.caused_arrives(what);
         }
+        if self.reading.time_limit_after_arrivals {
+            self.time_limits();
+        }
     }
 
-    fn expire(&mut self) {
+    /// What stood behind a crash waits for the take-up, before what falls due later.
+    fn hold(&mut self, behind: &[usize]) {
+        for i in behind {
+            self.items[*i].round = 0;
+        }
+    }
+
+    /// Returns what expires in this instant.
+    pub fn expire(&mut self) {
         for agent in 0..self.agents.len() {
             let now = self.now;
             self.return_where(agent, "expired", |m| !m.committed && m.expires_at.is_some_and(|e| e <= now));
+            self.reconsider(agent);
         }
     }
 
@@ -52,11 +70,15 @@ impl World<'_> {
                     self.send(&Send { from, to, id: &item.id, message: m });
                 }
             }
-            Act::Stop { agent, by, subtree } => self.stop_arrives(*by, *agent, *subtree),
+            Act::Stop { agent, by, subtree } => self.stop_arrives(*by, *agent, *subtree, None),
             Act::Supersede { agent, text } => self.supersede_arrives(*agent, &item.id, text),
-            Act::Resume { agent } => self.resume_arrives(*agent),
-            Act::Close { agent, by } => self.close_arrives(*by, *agent),
+            Act::Resume { agent: Some(agent) } => self.resume_arrives(*agent),
+            Act::Resume { agent: None } => self.resume_all(),
+            Act::Close { agent, by } => self.close_arrives(*by, *agent, None),
             Act::Withdraw { message, by } => self.withdraw_arrives(message, *by),
+            Act::Raise { agent, limits } => self.raise_arrives(*agent, *limits),
+            Act::Crash { down } => self.crash_arrives(*down),
+            Act::Shutdown { down } => self.shutdown_arrives(*down),
         }
     }
 
@@ -73,16 +95,21 @@ impl World<'_> {
                     self.fail_call(call);
                 }
             }
-            Caused::Spawn { by, agent } => self.spawn_arrives(by, agent),
+            Caused::Spawn { by, agent, prompt, call } => self.spawn_arrives(by, agent, prompt, call),
+            Caused::Stop { target, call, .. } | Caused::Close { target, call, .. }
+                if self.agents[target].life == Life::Unspawned =>
+            {
+                self.fail_call(call);
+            }
             Caused::Stop { by, target, subtree, call } => {
                 let targets = if subtree { self.subtree(target) } else { vec![target] };
                 self.note_targets(call, &targets);
-                self.stop_arrives(Some(by), target, subtree);
+                self.stop_arrives(Some(by), target, subtree, Some(call));
             }
             Caused::Close { by, target, call } => {
                 let targets = self.subtree(target);
                 self.note_targets(call, &targets);
-                self.close_arrives(Some(by), target);
+                self.close_arrives(Some(by), target, Some(call));
             }
             Caused::Report { to, mail } => self.report_arrives(to, mail),
         }
@@ -102,164 +129,85 @@ impl World<'_> {
         }
     }
 
-    /// The urgency a message has at its receiver.
-    fn urgency(&self, send: &Send) -> Urgency {
-        let settings = &self.agents[send.to].settings;
-        match send.message.wish {
-            Wish::Full(u) => u,
-            Wish::Plain(true) => Urgency::Urgent,
-            Wish::Plain(false) | Wish::Default => {
-                if self.sc.agents[send.to].lead {
-                    settings.to_lead
-                } else if self.is_above(send.from, send.to) {
-                    settings.from_above
-                } else {
-                    settings.from_others
-                }
-            }
-        }
-    }
-
-    /// Why a send is refused, if it is.
-    fn refusal(&self, send: &Send, urgency: Urgency) -> Option<&'static str> {
-        let to = &self.agents[send.to];
-        if to.life == Life::Unspawned {
-            return Some("unknown");
-        }
-        if send.from == Sender::Agent(send.to) {
-            return Some("self");
-        }
-        if send.message.only_run.is_some_and(|n| n != self.run_it_would_reach(send.to)) {
-            return Some("stale_run");
-        }
-        if let (Urgency::Urgent, Sender::Agent(from)) = (urgency, send.from) {
-            if !self.is_above(send.from, send.to) && !to.settings.urgent_from_peers {
-                return Some("urgent_not_allowed");
-            }
-            let recent = self
-                .urgent_log
-                .iter()
-                .filter(|(f, t, at)| *f == from && *t == send.to && at + RATE_WINDOW > self.now)
-                .count();
-            if recent >= to.settings.urgent_per_minute {
-                return Some("urgent_rate");
-            }
-        }
-        let queued = to.mailbox.iter().filter(|m| m.record.is_some()).count();
-        let returned_at_once = self.returned_at_once(send).is_some();
-        // What it supersedes makes room for it.
-        let frees = send.message.supersedes.as_ref().is_some_and(|old| {
-            to.mailbox.iter().any(|m| m.id == *old && m.from == send.from && !m.committed)
-        });
-        if !returned_at_once && !frees && queued >= to.settings.mailbox_messages {
-            return Some("mailbox_full");
-        }
-        None
-    }
-
-    /// The run that mail accepted now would reach: the current one, or the next when idle or when it is stopping.
-    fn run_it_would_reach(&self, to: usize) -> u32 {
-        let agent = &self.agents[to];
-        match &agent.run {
-            Some(run) if run.stop.is_none() => run.id,
-            _ => agent.runs + 1,
-        }
-    }
-
-    /// Why accepted mail is returned at once, if it is.
-    fn returned_at_once(&self, send: &Send) -> Option<&'static str> {
-        let to = &self.agents[send.to];
-        if to.life == Life::Closed {
-            return Some("closed");
-        }
-        let stopped = match &to.run {
-            Some(run) => run.stop.as_ref().is_some_and(|s| s.mode == StopMode::Stopped),
-            None => to.last == Some(Outcome::Stopped),
-        };
-        (stopped && !self.is_above(send.from, send.to)).then_some("stopped")
-    }
-
-    /// Sends one message to one receiver; whether it was accepted.
-    pub fn send(&mut self, send: &Send) -> bool {
-        let urgency = self.urgency(send);
-        let record = self.found.messages.len();
-        let refused = self.refusal(send, urgency);
-        let returned = self.returned_at_once(send);
-        let fate = match (refused, returned) {
-            (Some(reason), _) => Fate::Refused { reason, at: self.now },
-            (None, Some(reason)) => Fate::Returned { reason, at: self.now },
-            (None, None) => Fate::Queued,
-        };
-        self.found.messages.push(MessageResult {
-            id: send.id.to_string(),
-            to: send.to,
-            text: send.message.text.clone(),
-            urgency,
-            sent: self.now,
-            fate,
-        });
-        if refused.is_some() {
-            self.emit(send.to, "message_refused", send.id);
-            return false;
-        }
-        if let (Urgency::Urgent, Sender::Agent(from)) = (urgency, send.from) {
-            self.urgent_log.push((from, send.to, self.now));
-        }
-        self.emit(send.to, "message_queued", send.id);
-        if returned.is_some() {
-            self.emit(send.to, "message_returned", send.id);
-            return true;
-        }
-        if let Some(old) = &send.message.supersedes {
-            self.return_where(send.to, "superseded", |m| m.id == *old && m.from == send.from && !m.committed);
-        }
-        self.queue(
-            send.to,
-            Mail {
-                id: send.id.to_string(),
-                from: send.from,
-                urgency,
-                text: send.message.text.clone(),
-                expires_at: send.message.expires_after.map(|e| self.now + e),
-                only_run: send.message.only_run,
-                committed: false,
-                wakes: false,
-                record: Some(record),
-            },
-        );
-        true
-    }
-
     /// Puts accepted mail into the mailbox, with what its arrival does at once.
     pub fn queue(&mut self, to: usize, mut mail: Mail) {
         self.changed = true;
-        let coordinators = mail.record.is_none();
-        let agent = &self.agents[to];
-        mail.wakes = match &agent.run {
-            // A running agent looks by itself; mail that a failed run leaves behind wakes nobody.
-            Some(run) if run.stop.is_none() => false,
-            Some(run) => !coordinators || run.stop.as_ref().is_some_and(|s| s.mode == StopMode::Superseded),
-            None => !(coordinators && agent.last == Some(Outcome::Stopped)),
+        self.uids += 1;
+        mail.uid = self.uids;
+        let above = self.is_above(mail.from, to);
+        let state = &self.agents[to];
+        mail.wakes = match &state.run {
+            // A running agent looks by itself.
+            Some(run) if run.stop.is_none() && !matches!(run.step, Step::Start) => false,
+            Some(run) if run.stop.is_some() => above,
+            // "Woken by any message"; one that was stopped by a person or an ancestor.
+            _ => !state.stopped || above,
         };
-        if mail.urgency == Urgency::Urgent && self.cancel_token(to, mail.from) {
+        if mail.urgency == Urgency::Urgent && self.cancel_token(to, mail.from, mail.uid) {
             mail.committed = true;
         }
-        let wakes = mail.wakes;
         self.agents[to].mailbox.push(mail);
-        self.wake(to, wakes);
+        self.wake(to);
     }
 
-    /// Begins the run of an idle agent that was woken.
-    pub fn wake(&mut self, agent: usize, wakes: bool) {
+    /// Whether somebody asks for the run that is to begin.
+    pub fn asked(&self, agent: usize) -> bool {
+        let state = &self.agents[agent];
+        state.prompt || state.resume || state.mailbox.iter().any(|m| m.wakes)
+    }
+
+    /// Begins the run of a resting agent that somebody asks for, unless something forbids it.
+    pub fn wake(&mut self, agent: usize) {
         let state = &self.agents[agent];
         let drives = state.life == Life::Open && self.sc.agents[agent].model.is_some();
-        if wakes && drives && state.run.is_none() {
+        if !drives || state.run.is_some() || !self.process.is_up() {
+            return;
+        }
+        if self.limited(agent) {
+            self.met("limit");
+            return;
+        }
+        let state = &mut self.agents[agent];
+        if state.resume && !state.unanswered && state.mailbox.is_empty() && !state.prompt {
+            // Nothing to go on with: it only becomes one that anybody may wake.
+            state.resume = false;
+            state.stopped = false;
+            self.changed = true;
+            self.met("resume_without_work");
+        }
+        if self.asked(agent) {
             self.begin_run(agent);
         }
     }
 
+    /// After mail has gone: a run that nobody asks for any more does not begin, and mail that waited for a stopped
+    /// agent's next run is returned.
+    pub fn reconsider(&mut self, agent: usize) {
+        if self.asked(agent) {
+            return;
+        }
+        let state = &mut self.agents[agent];
+        let waiting = |run: &Run| matches!(run.step, Step::Start) && run.stop.is_none();
+        if state.run.as_ref().is_some_and(waiting) {
+            let record = state.run.take().map(|run| run.record);
+            state.runs -= 1;
+            if let Some(record) = record {
+                self.found.runs[record].run = 0;
+            }
+        }
+        let state = &self.agents[agent];
+        let stopped = match &state.run {
+            Some(run) => run.stop.as_ref().is_some_and(Stop::ordered),
+            None => state.stopped && !state.shut_down,
+        };
+        let theirs = |m: &Mail| matches!(m.from, Sender::Agent(_));
+        if stopped && state.mailbox.iter().any(theirs) {
+            self.return_where(agent, "stopped", theirs);
+        }
+    }
+
     /// An urgent message cancels the token of what runs now; whether it did.
-    fn cancel_token(&mut self, to: usize, from: Sender) -> bool {
+    fn cancel_token(&mut self, to: usize, from: Sender, uid: u64) -> bool {
         let name = self.sender_name(from);
         let always = self.reading.urgent_ends_wait_always;
         let agent = &mut self.agents[to];
@@ -272,24 +220,32 @@ impl World<'_> {
                 *cut = true;
                 true
             }
-            Step::Model { .. } => false,
             // The wait's end is looked at in step (3), where the pending message ends it.
             Step::Pause { .. } => cuts || always,
-            Step::Tools(turn) if turn.cut.is_none() => {
-                turn.cut = Some(name);
+            Step::Tools(turn) if turn.cut.is_none() && !turn.lost() => {
+                turn.cut = Some((name, uid));
                 true
             }
-            Step::Tools(_) | Step::Start => false,
+            Step::Model { .. } | Step::Tools(_) | Step::Start | Step::LostModel(_) => false,
         }
     }
 
-    fn report_arrives(&mut self, to: usize, mail: Mail) {
+    /// The coordinator's own mail has room of its own and is returned by a close alone.
+    pub fn report_arrives(&mut self, to: usize, mail: Mail) {
         if self.agents[to].life == Life::Open {
+            let id = mail.id.clone();
             self.queue(to, mail);
+            self.emit(to, "message_queued", &id);
         }
     }
 
-    fn spawn_arrives(&mut self, by: usize, agent: usize) {
+    fn spawn_arrives(&mut self, by: usize, agent: usize, prompt: String, call: CallRef) {
+        // A stop is a fence: one whose run was stopped spawns no more (decision 0021).
+        let stopped = self.agents[by].run.as_ref().is_none_or(|r| r.stop.is_some());
+        if !self.process.is_up() || stopped {
+            self.fail_call(call);
+            return;
+        }
         if self.agents[by].life != Life::Open || self.agents[agent].life != Life::Unspawned {
             return;
         }
@@ -298,9 +254,9 @@ impl World<'_> {
         state.life = Life::Open;
         state.parent = Some(by);
         state.depth = depth;
-        state.prompt = true;
         self.order.push(agent);
         self.emit(agent, "agent_spawned", "");
+        self.prompt(agent, prompt);
     }
 
     /// Takes the mail that `which` picks out of a mailbox and returns it to its senders.
@@ -308,7 +264,11 @@ impl World<'_> {
         let mailbox = std::mem::take(&mut self.agents[agent].mailbox);
         let (gone, kept): (Vec<Mail>, Vec<Mail>) = mailbox.into_iter().partition(|m| which(m));
         self.agents[agent].mailbox = kept;
+        let back = matches!(reason, "withdrawn" | "expired");
         for mail in gone {
+            if back && mail.wakes {
+                self.met("taken_back");
+            }
             if let Some(record) = mail.record {
                 self.found.messages[record].fate = Fate::Returned { reason, at: self.now };
             }

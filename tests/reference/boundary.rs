@@ -15,13 +15,14 @@ impl World<'_> {
     }
 
     fn pass(&mut self, agent: usize) {
+        let up = self.process.is_up();
         let Some(run) = self.agents[agent].run.as_mut() else {
-            self.start_run_if_due(agent);
             return;
         };
         match &mut run.step {
-            Step::Start => self.start_run(agent),
-            Step::Model { end: None, .. } => {}
+            // Nobody is woken behind the fence of a shutdown.
+            Step::Start if up || run.stop.is_some() => self.start_run(agent),
+            Step::Start | Step::Model { end: None, .. } => {}
             Step::Model { end: Some(end), entry, .. } => {
                 let (end, entry) = (end.clone(), entry.clone());
                 self.after_model(agent, end, entry);
@@ -31,20 +32,11 @@ impl World<'_> {
                 self.after_pause(agent, until);
             }
             Step::Tools(_) => self.pass_tools(agent),
+            Step::LostModel(record) => {
+                let record = *record;
+                self.after_lost_model(agent, record);
+            }
         }
-    }
-
-    /// Starts an idle agent's run when its prompt, or mail that was still queued, is due.
-    fn start_run_if_due(&mut self, agent: usize) {
-        let state = &mut self.agents[agent];
-        if state.life != Life::Open || self.sc.agents[agent].model.is_none() {
-            return;
-        }
-        if !state.prompt && !state.resume && !state.mailbox.iter().any(|m| m.wakes) {
-            return;
-        }
-        self.begin_run(agent);
-        self.start_run(agent);
     }
 
     /// A run is "from the message that starts an idle agent working": it is there once that message has arrived.
@@ -52,14 +44,13 @@ impl World<'_> {
         let found_run = self.found.runs.len();
         let now = self.now;
         let state = &mut self.agents[agent];
-        state.resumed = state.resume;
-        state.resume = false;
         state.runs += 1;
         state.run = Some(Run {
             id: state.runs,
             turn: 0,
             starved: 0,
             attempt: 0,
+            began: now,
             turn_began: now,
             stop: None,
             step: Step::Start,
@@ -77,39 +68,57 @@ impl World<'_> {
         });
     }
 
-    /// A run passes its first boundary; a stop that came before ends it there.
+    /// A run passes its first boundary; a stop that came before ends it there, with its prompt in the conversation.
     fn start_run(&mut self, agent: usize) {
+        let now = self.now;
         let state = &mut self.agents[agent];
-        let stopped = state.run.as_ref().is_some_and(|run| run.stop.is_some());
-        if !stopped && state.mailbox.is_empty() && !state.prompt && !state.resumed {
-            // What woke it was taken back before it began: there is no run.
-            let record = state.run.take().map(|run| run.record);
-            state.runs -= 1;
-            if let Some(record) = record {
-                self.found.runs[record].run = 0;
-            }
-            return;
-        }
+        state.unanswered |= state.prompt;
         state.prompt = false;
-        state.resumed = false;
-        self.emit(agent, "run_started", "");
-        if self.agents[agent].run.as_ref().is_some_and(|run| run.stop.is_some()) {
-            self.end_run(agent, Outcome::Stopped, None);
+        state.stopped = false;
+        state.end_read = false;
+        let Some(run) = state.run.as_mut() else { return };
+        run.began = now;
+        if run.stop.is_none() {
+            // Who asked has what they asked for; what is asked for behind a stop is the next run.
+            state.resume = false;
+            state.mailbox.iter_mut().for_each(|mail| mail.wakes = false);
+        }
+        let (id, stopped) = (run.id, run.stop.is_some());
+        self.found.runs[run.record].started = now;
+        self.emit(agent, "run_started", &id.to_string());
+        if stopped {
+            self.end_stopped(agent);
             return;
         }
         self.inject(agent, Point::Start, &[], &[]);
         self.next_turn(agent);
     }
 
+    /// The next run of one whose run has just ended passes its first boundary in the same step.
+    pub fn start_at_once(&mut self, agent: usize) {
+        self.start_run(agent);
+    }
+
+    /// Ends a run that a stop, a limit in time or a shutdown has cut.
+    pub fn end_stopped(&mut self, agent: usize) {
+        let stop = self.agents[agent].run.as_ref().and_then(|r| r.stop.as_ref());
+        match stop.map(|s| s.kind) {
+            Some(StopKind::Limit(limit)) => self.end_run(agent, Outcome::Limit, Some(limit.to_string())),
+            _ => self.end_run(agent, Outcome::Stopped, None),
+        }
+    }
+
     /// Begins the next turn, or ends the run at the limit.
     pub fn next_turn(&mut self, agent: usize) {
-        if self.at_turn_limit(agent) {
-            self.end_run(agent, Outcome::Limit, Some("max_turns".to_string()));
+        if let Some(limit) = self.at_limit(agent) {
+            self.reach(agent, limit);
+            self.end_run(agent, Outcome::Limit, Some(limit.to_string()));
             return;
         }
         let now = self.now;
+        self.session.turns += 1;
         let state = &mut self.agents[agent];
-        state.turns += 1;
+        state.spent.turns += 1;
         if let Some(run) = state.run.as_mut() {
             run.turn += 1;
             run.attempt = 0;
@@ -118,12 +127,21 @@ impl World<'_> {
         self.start_model(agent);
     }
 
-    /// Whether no further turn may begin.
-    pub fn at_turn_limit(&self, agent: usize) -> bool {
-        let state = &self.agents[agent];
-        let in_run = state.run.as_ref().map_or(0, |r| r.turn);
-        let turns = if self.reading.max_turns_per_run { in_run } else { state.turns };
-        turns >= state.settings.max_turns
+    /// "Nothing of a lost call goes on; a wait for a retry is over as if cut."
+    fn after_lost_model(&mut self, agent: usize, record: Option<usize>) {
+        let stopped = self.stop_requested(agent);
+        if let Some(record) = record {
+            let reason = if stopped { None } else { Some("error") };
+            self.found.calls[record].cut = Some(Cut { at: self.now, said: None, reason });
+            let call = self.found.calls[record].call;
+            self.emit(agent, "model_interrupted", &call.to_string());
+        }
+        self.changed = true;
+        if stopped {
+            self.end_stopped(agent);
+        } else {
+            self.inject_and_go_on(agent, Point::Stream);
+        }
     }
 
     fn start_model(&mut self, agent: usize) {
@@ -143,7 +161,15 @@ impl World<'_> {
         let result = &mut self.found.runs[run.record];
         result.turns = turn;
         result.model_calls += 1;
-        self.found.calls.push(ModelCall { agent, call, run: id, turn, started: now, cut: None });
+        self.found.calls.push(ModelCall {
+            agent,
+            call,
+            run: id,
+            turn,
+            started: now,
+            cut: None,
+            inputs: None,
+        });
         self.emit(agent, "model_started", &call.to_string());
     }
 
@@ -155,13 +181,24 @@ impl World<'_> {
         let entry = entry.unwrap_or_default();
         match end {
             ModelEnd::Reply => {
+                let state = &mut self.agents[agent];
                 if let Some(text) = &entry.text {
-                    self.agents[agent].last_text.clone_from(text);
+                    state.last_text.clone_from(text);
+                }
+                match entry.usage {
+                    Some((input, output)) => state.spent.tokens += input + output,
+                    None => state.spent.unsure = true,
                 }
                 self.after_reply(agent, &entry);
             }
-            _ if self.stop_requested(agent) => self.end_run(agent, Outcome::Stopped, None),
-            ModelEnd::Cut => self.inject_and_go_on(agent, Point::Stream),
+            _ if self.stop_requested(agent) => {
+                self.agents[agent].spent.unsure = true;
+                self.end_stopped(agent);
+            }
+            ModelEnd::Cut => {
+                self.agents[agent].spent.unsure = true;
+                self.inject_and_go_on(agent, Point::Stream);
+            }
             ModelEnd::Exhausted => self.end_run(agent, Outcome::Failed, Some("script exhausted".to_string())),
             ModelEnd::Error(error) => self.after_error(agent, error, entry.retry_after),
         }
@@ -169,6 +206,7 @@ impl World<'_> {
 
     fn after_error(&mut self, agent: usize, error: ModelError, retry_after: Option<Micros>) {
         let now = self.now;
+        self.agents[agent].spent.unsure = true;
         let s = self.agents[agent].settings.clone();
         let (attempt, began) = match &self.agents[agent].run {
             Some(run) => (run.attempt, run.turn_began),
@@ -191,7 +229,7 @@ impl World<'_> {
 
     fn after_pause(&mut self, agent: usize, until: Micros) {
         if self.stop_requested(agent) {
-            self.end_run(agent, Outcome::Stopped, None);
+            self.end_stopped(agent);
             return;
         }
         let s = &self.agents[agent].settings;
@@ -204,7 +242,7 @@ impl World<'_> {
     }
 
     fn inject_and_go_on(&mut self, agent: usize, point: Point) {
-        if !(self.reading.limit_before_injection && self.at_turn_limit(agent)) {
+        if !(self.reading.limit_before_injection && self.at_limit(agent).is_some()) {
             self.inject(agent, point, &[], &[]);
         }
         self.next_turn(agent);
@@ -216,10 +254,6 @@ impl World<'_> {
             self.begin_tools(agent, &entry.tools);
             return;
         }
-        if self.stop_requested(agent) {
-            self.end_run(agent, Outcome::Stopped, None);
-            return;
-        }
         let mail = !self.agents[agent].mailbox.is_empty();
         let empty = entry.text.as_deref().unwrap_or("").is_empty();
         let at_limit = entry.stop_reason.as_deref() == Some("max_tokens");
@@ -228,6 +262,13 @@ impl World<'_> {
             (true, false) => Some("empty reply"),
             _ => None,
         };
+        if bad.is_none() || self.reading.bad_reply_answers {
+            self.agents[agent].unanswered = false;
+        }
+        if self.stop_requested(agent) {
+            self.end_stopped(agent);
+            return;
+        }
         match bad {
             Some(reason) if self.reading.empty_reply_beats_mail || !mail => {
                 self.end_run(agent, Outcome::Failed, Some(reason.to_string()));
@@ -258,8 +299,12 @@ impl World<'_> {
         if taken.is_empty() {
             return;
         }
-        let blocks: Option<Vec<String>> = taken.iter().map(|m| self.injected_text(m, point)).collect();
-        let text = blocks.filter(|_| point != Point::Wait).map(|b| b.join("\n\n"));
+        self.agents[agent].unanswered = true;
+        for mail in &taken {
+            self.note_read(mail);
+        }
+        let blocks: Vec<String> = taken.iter().map(|m| self.injected_text(m, point)).collect();
+        let text = (point != Point::Wait).then(|| blocks.join("\n\n"));
         let Some(run) = &self.agents[agent].run else {
             return;
         };
@@ -287,68 +332,21 @@ impl World<'_> {
         }
     }
 
-    fn injected_text(&self, mail: &Mail, point: Point) -> Option<String> {
+    /// A parent that has the end of a child's last run in its conversation has read it.
+    fn note_read(&mut self, mail: &Mail) {
+        if let Sender::Report { about, run, .. } = mail.from {
+            let state = &mut self.agents[about];
+            state.end_read |= state.runs == run;
+        }
+    }
+
+    fn injected_text(&self, mail: &Mail, point: Point) -> String {
         match mail.from {
-            Sender::User => Some(texts::persons(&mail.text, point)),
-            Sender::Agent(i) => {
-                Some(texts::agents(self.name(i), &mail.text, mail.urgency == Urgency::Urgent))
-            }
-            Sender::Report { about, outcome } => texts::report(self.name(about), outcome, &mail.text),
-        }
-    }
-
-    /// Ends the run, sorts what is left in the mailbox, and starts the next run where one is waiting.
-    pub fn end_run(&mut self, agent: usize, outcome: Outcome, error: Option<String>) {
-        let state = &mut self.agents[agent];
-        let Some(run) = state.run.take() else { return };
-        state.last = Some(outcome);
-        let failed = matches!(outcome, Outcome::Failed | Outcome::Limit);
-        if failed {
-            // Kept mail waits for the next run; it doesn't start one.
-            for mail in &mut state.mailbox {
-                mail.wakes = false;
+            Sender::User => texts::persons(&mail.text, point),
+            Sender::Agent(i) => texts::agents(self.name(i), &mail.text, mail.urgency == Urgency::Urgent),
+            Sender::Report { about, outcome, then, .. } => {
+                texts::report(self.name(about), outcome, then, &mail.text)
             }
         }
-        let returns = failed && state.settings.return_on_error;
-        let last_text = state.last_text.clone();
-        let result = &mut self.found.runs[run.record];
-        result.outcome = outcome;
-        result.ended = Some(self.now);
-        result.error = error;
-        result.turns = run.turn;
-        if returns {
-            self.return_where(agent, "error", |m| m.record.is_some());
-        }
-        self.return_where(agent, "expired", |m| m.only_run.is_some_and(|n| n <= run.id));
-        self.emit(agent, "run_finished", "");
-        self.report_end(agent, outcome, run.stop.as_ref(), &last_text);
-        if outcome == Outcome::Stopped {
-            self.start_run_if_due(agent);
-        }
-    }
-
-    /// A subagent's end is mail for its parent, unless the parent itself stopped it.
-    fn report_end(&mut self, agent: usize, outcome: Outcome, stop: Option<&Stop>, text: &str) {
-        let Some(parent) = self.agents[agent].parent else {
-            return;
-        };
-        if let Some(stop) = stop {
-            let superseded = stop.mode == StopMode::Superseded && !self.reading.superseded_run_reports;
-            if stop.by == Some(parent) || superseded {
-                return;
-            }
-        }
-        let mail = Mail {
-            id: String::new(),
-            from: Sender::Report { about: agent, outcome },
-            urgency: Urgency::AfterTools,
-            text: text.to_string(),
-            expires_at: None,
-            only_run: None,
-            committed: false,
-            wakes: false,
-            record: None,
-        };
-        self.caused.push(Caused::Report { to: parent, mail });
     }
 }

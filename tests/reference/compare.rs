@@ -32,6 +32,7 @@ pub fn compare(sc: &Scenario, found: &Findings, events: &[Value]) -> Vec<Differe
     d.tools();
     d.messages();
     d.injections();
+    d.session();
     d.out.sort();
     d.out
 }
@@ -42,6 +43,17 @@ fn ms(us: Micros) -> String {
 
 fn maybe(us: Option<Micros>) -> String {
     us.map_or("never".to_string(), ms)
+}
+
+/// Whether a text is the reference's, with any words for what it leaves open.
+pub fn fits(want: &str, got: &str) -> bool {
+    let Some((head, rest)) = want.split_once(UNSAID) else {
+        return want == got;
+    };
+    let Some(tail) = got.strip_prefix(head) else {
+        return false;
+    };
+    (0..=tail.len()).filter(|i| tail.is_char_boundary(*i)).any(|i| fits(rest, &tail[i..]))
 }
 
 impl Diffs<'_> {
@@ -120,15 +132,79 @@ impl Diffs<'_> {
         self.same(at, subject, "start", &ms(c.started), &ms(got.started));
         let place = format!("{}/{}", c.run, c.turn);
         self.same(at, subject, "run/turn", &place, &format!("{}/{}", got.run, got.turn));
-        let cut_at = c.cut.map(|(at, _)| at);
-        let got_cut = got.cut.map(|(at, _)| at);
-        let shown = cut_at.or(got_cut).unwrap_or(at);
-        self.same(shown, subject, "cut", &maybe(cut_at), &maybe(got_cut));
-        if let (Some((at, words)), Some((_, Some(got)))) = (c.cut, got.cut) {
-            // Whether a word that is out at the very instant of the cut counts is not said.
-            if words.abs_diff(got) > 1 {
-                self.same(at, subject, "partial_tokens", &words.to_string(), &got.to_string());
+        self.cut(at, subject, c, got);
+        // Calls that the provider runs itself are not among the reference's.
+        let known = |id: &String| c.inputs.iter().flatten().any(|(w, _)| w == id);
+        let seen: Option<Vec<_>> =
+            got.inputs.as_ref().map(|seen| seen.iter().filter(|(id, _)| known(id)).collect());
+        let want: Option<Vec<_>> = c.inputs.as_ref().map(|want| want.iter().collect());
+        self.same(at, subject, "inputs", &format!("{want:?}"), &format!("{seen:?}"));
+    }
+
+    fn cut(&mut self, at: Micros, subject: &str, c: &ModelCall, got: &SeenCall) {
+        let (want_at, got_at) = (c.cut.as_ref().map(|c| c.at), got.cut.as_ref().map(|c| c.at));
+        let shown = want_at.or(got_at).unwrap_or(at);
+        self.same(shown, subject, "cut", &maybe(want_at), &maybe(got_at));
+        let (Some(want), Some(got)) = (&c.cut, &got.cut) else {
+            return;
+        };
+        if let Some((words, text)) = &want.said {
+            let seen = got.words.unwrap_or(u64::MAX);
+            self.same(shown, subject, "partial_tokens", &words.to_string(), &seen.to_string());
+            if let Some(seen) = &got.text {
+                self.same(shown, subject, "partial text", &format!("{text:?}"), &format!("{seen:?}"));
             }
+        }
+        if let Some(reason) = want.reason {
+            self.same(shown, subject, "reason", reason, &got.reason);
+        }
+    }
+
+    /// What concerns the session, and the fields that name what was done to an agent.
+    fn session(&mut self) {
+        let list = |times: &[Micros]| times.iter().map(|t| ms(*t)).collect::<Vec<_>>().join(" ");
+        let at = self.found.resumed.first().or(self.seen.resumed.first()).copied().unwrap_or(0);
+        let (want, got) = (list(&self.found.resumed), list(&self.seen.resumed));
+        self.same(at, "session", "resumed", &want, &got);
+        let name = |agent: &Option<usize>| agent.map_or(String::new(), |a| self.sc.agents[a].name.clone());
+        let want: Vec<(Micros, String)> = self.found.raised.iter().map(|(t, a)| (*t, name(a))).collect();
+        let at = want.first().or(self.seen.raised.first()).map_or(0, |(t, _)| *t);
+        let (want, got) = (format!("{want:?}"), format!("{:?}", self.seen.raised));
+        self.same(at, "session", "raised", &want, &got);
+        for (agent, prompt) in &self.found.prompts {
+            let name = self.name(*agent);
+            let got = self.seen.prompts.get(&name).cloned().unwrap_or_default();
+            self.same(0, &format!("agent {name}"), "prompt", prompt, &got);
+        }
+        self.stops();
+    }
+
+    fn stops(&mut self) {
+        let mut known = BTreeSet::new();
+        for stop in &self.found.stops {
+            let key = (self.name(stop.agent), u64::from(stop.run));
+            let subject = format!("stop of {}/{}", key.0, key.1);
+            // A run that never began is none.
+            let began = self.found.runs.iter().any(|r| r.agent == stop.agent && r.run == stop.run);
+            if !known.insert(key.clone()) || !began {
+                continue;
+            }
+            let Some(got) = self.seen.stops.get(&key) else {
+                self.only(stop.at, &subject, "reference", stop.reason);
+                continue;
+            };
+            self.same(stop.at, &subject, "at", &ms(stop.at), &ms(got.at));
+            self.same(stop.at, &subject, "reason", stop.reason, got.reason.as_deref().unwrap_or("none"));
+            if stop.reason == "stop" {
+                self.same(stop.at, &subject, "by", &stop.by, &got.by);
+                let queued = |ids: &[String]| ids.join(" ");
+                let (want, seen) = (queued(&stop.still_queued), queued(&got.still_queued));
+                self.same(stop.at, &subject, "still_queued", &want, &seen);
+            }
+        }
+        for (key, got) in self.seen.stops.iter().filter(|(k, _)| !known.contains(*k)) {
+            let reason = got.reason.clone().unwrap_or_default();
+            self.only(got.at, &format!("stop of {}/{}", key.0, key.1), "engine", &reason);
         }
     }
 
@@ -166,7 +242,14 @@ impl Diffs<'_> {
             self.same(at, subject, "is_error", &want.to_string(), &is_error.to_string());
         }
         if let (Some(want), Some(output)) = (&t.text, &got.output) {
-            self.same(at, subject, "text", &format!("{want:?}"), &format!("{output:?}"));
+            self.same_text(at, subject, want, output);
+        }
+    }
+
+    /// A text of which the pages may leave parts open.
+    fn same_text(&mut self, at: Micros, subject: &str, want: &str, got: &str) {
+        if !fits(want, got) {
+            self.say(at, format!("{subject}: text: reference {want:?}, engine {got:?}"));
         }
     }
 
@@ -197,7 +280,12 @@ impl Diffs<'_> {
         if let Some(urgency) = &got.urgency {
             self.same(m.sent, subject, "urgency", m.urgency.word(), urgency);
         }
-        let (want, seen) = (format!("{fate} at {}", ms(at)), format!("{} at {}", got.fate, ms(got.at)));
+        // Where several reasons hold, which one is named is not said; `limit` may say which.
+        let seen =
+            got.fate.split_once(": limit").map_or(got.fate.clone(), |(word, _)| format!("{word}: limit"));
+        let other = m.reasons.iter().any(|reason| format!("refused: {reason}") == seen);
+        let fate = if other { seen.clone() } else { fate };
+        let (want, seen) = (format!("{fate} at {}", ms(at)), format!("{seen} at {}", ms(got.at)));
         self.same(at.min(got.at), subject, "fate", &want, &seen);
     }
 
@@ -230,7 +318,7 @@ impl Diffs<'_> {
         self.same(at, subject, "skipped", &w.skipped.join(" "), &g.skipped.join(" "));
         self.same(at, subject, "interrupted", &w.interrupted.join(" "), &g.interrupted.join(" "));
         if let Some(text) = &w.text {
-            self.same(at, subject, "text", &format!("{text:?}"), &format!("{:?}", g.text));
+            self.same_text(at, subject, text, &g.text);
         }
     }
 }

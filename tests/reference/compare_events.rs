@@ -60,7 +60,27 @@ pub struct SeenCall {
     pub run: u64,
     pub turn: u64,
     pub started: Micros,
-    pub cut: Option<(Micros, Option<u64>)>,
+    pub cut: Option<SeenCut>,
+    /// The calls of a whole reply that nobody else runs, with their inputs where the event has them.
+    pub inputs: Option<Vec<(String, Value)>>,
+}
+
+/// A cut reply as the events tell it.
+#[derive(Clone, Debug, Default)]
+pub struct SeenCut {
+    pub at: Micros,
+    pub words: Option<u64>,
+    pub text: Option<String>,
+    pub reason: String,
+}
+
+/// The first request to stop a run as the events tell it.
+#[derive(Clone, Debug, Default)]
+pub struct SeenStop {
+    pub at: Micros,
+    pub reason: Option<String>,
+    pub by: String,
+    pub still_queued: Vec<String>,
 }
 
 /// Everything the comparer looks at.
@@ -71,6 +91,11 @@ pub struct Seen {
     pub messages: BTreeMap<(String, String), SeenMessage>,
     pub runs: BTreeMap<(String, u64), SeenRun>,
     pub calls: BTreeMap<(String, u64), SeenCall>,
+    pub stops: BTreeMap<(String, u64), SeenStop>,
+    pub resumed: Vec<Micros>,
+    pub raised: Vec<(Micros, String)>,
+    /// The prompts in `agent_spawned`, where they are.
+    pub prompts: BTreeMap<String, String>,
     /// The call of each agent that streams now.
     current: BTreeMap<String, u64>,
     /// The engine's id of a message to the reference's, by receiver.
@@ -97,6 +122,14 @@ fn list(event: &Value, key: &str) -> Vec<String> {
     items.iter().filter_map(Value::as_str).map(str::to_string).collect()
 }
 
+/// The calls of a `model_finished`, with their inputs.
+fn inputs(event: &Value) -> Vec<(String, Value)> {
+    let empty = Vec::new();
+    let calls = event.get("tools").and_then(Value::as_array).unwrap_or(&empty);
+    let input = |call: &Value| call.get("input").cloned().unwrap_or(Value::Null);
+    calls.iter().map(|call| (text(call, "id"), input(call))).collect()
+}
+
 /// Reads the events. The findings are needed only to know which messages are people's and agents'.
 pub fn read(sc: &Scenario, found: &Findings, events: &[Value]) -> Seen {
     let mut seen = Seen::default();
@@ -107,7 +140,15 @@ pub fn read(sc: &Scenario, found: &Findings, events: &[Value]) -> Seen {
     for event in events {
         match text(event, "type").as_str() {
             "run_started" | "run_finished" => seen.run(event),
-            "model_started" | "model_interrupted" => seen.model(event),
+            "model_started" | "model_interrupted" | "model_finished" => seen.model(event),
+            "stop_requested" => seen.stop(event),
+            "session_resumed" => seen.resumed.push(instant(event)),
+            "limit_raised" => seen.raised.push((instant(event), text(event, "agent"))),
+            "agent_spawned" => {
+                if let Some(prompt) = event.get("prompt").and_then(Value::as_str) {
+                    seen.prompts.insert(text(event, "agent"), prompt.to_string());
+                }
+            }
             "tool_started" | "tool_finished" => seen.tool(event),
             "message_queued" => {
                 let key = (text(event, "agent"), text(event, "text"));
@@ -154,14 +195,39 @@ impl Seen {
                     turn: number(event, "turn"),
                     started: instant(event),
                     cut: None,
+                    inputs: None,
                 },
             );
-        } else if let Some(call) = self.current.get(&agent) {
-            let words = event.get("partial_tokens").and_then(Value::as_u64);
-            if let Some(seen) = self.calls.get_mut(&(agent, *call)) {
-                seen.cut = Some((instant(event), words));
-            }
+            return;
         }
+        let Some(call) = self.current.get(&agent) else {
+            return;
+        };
+        let Some(seen) = self.calls.get_mut(&(agent, *call)) else {
+            return;
+        };
+        if text(event, "type") == "model_finished" {
+            seen.inputs = Some(inputs(event));
+        } else {
+            seen.cut = Some(SeenCut {
+                at: instant(event),
+                words: event.get("partial_tokens").and_then(Value::as_u64),
+                text: event.get("text").and_then(Value::as_str).map(str::to_string),
+                reason: text(event, "reason"),
+            });
+        }
+    }
+
+    fn stop(&mut self, event: &Value) {
+        let key = (text(event, "agent"), number(event, "run"));
+        let queued = list(event, "still_queued");
+        let still_queued = queued.iter().filter_map(|id| self.id_of(&key.0, id)).collect();
+        self.stops.entry(key).or_insert(SeenStop {
+            at: instant(event),
+            reason: event.get("reason").and_then(Value::as_str).map(str::to_string),
+            by: text(event, "by"),
+            still_queued,
+        });
     }
 
     fn tool(&mut self, event: &Value) {

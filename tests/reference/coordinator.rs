@@ -54,10 +54,14 @@ impl World<'_> {
         // A name is taken from the call on, not from the arrival: two calls of one instant can't both have it.
         let taken = self.caused.iter().any(|c| matches!(c, Caused::Spawn { agent: a, .. } if *a == agent));
         let caller = &self.agents[at.agent];
-        if taken || caller.depth + 1 > caller.settings.max_depth {
+        let coming = self.caused.iter().filter(|c| matches!(c, Caused::Spawn { .. })).count();
+        let open = self.agents.iter().filter(|a| a.life == Life::Open).count() + coming;
+        let full = open >= caller.settings.max_agents;
+        if taken || full || caller.depth + 1 > caller.settings.max_depth || !self.session.reached.is_empty() {
             return false;
         }
-        self.caused.push(Caused::Spawn { by: at.agent, agent });
+        let prompt = text(input, "prompt").unwrap_or("").to_string();
+        self.caused.push(Caused::Spawn { by: at.agent, agent, prompt, call: at });
         true
     }
 
@@ -65,7 +69,8 @@ impl World<'_> {
         let to = match text(input, "to") {
             Some("all") => To::All,
             Some("parent") if self.agents[at.agent].parent.is_some() => To::Parent,
-            Some(name) => match self.named(name) {
+            // Whether somebody is there under that name is looked at when the message arrives.
+            Some(name) => match self.sc.agent(name) {
                 Some(i) if i != at.agent => To::Agent(i),
                 _ => return false,
             },
@@ -76,22 +81,16 @@ impl World<'_> {
             (None, Some(Value::Bool(urgent))) => Wish::Plain(*urgent),
             _ => Wish::Default,
         };
-        let message = Message {
-            from: Some(at.agent),
-            to,
-            text: text(input, "text").unwrap_or("").to_string(),
-            wish,
-            expires_after: text(input, "expires_after").and_then(parse_duration),
-            supersedes: text(input, "supersedes").map(str::to_string),
-            only_run: None,
-        };
+        let mut message = Message::new(Some(at.agent), to, text(input, "text").unwrap_or(""), wish);
+        message.expires_after = text(input, "expires_after").and_then(parse_duration);
+        message.supersedes = text(input, "supersedes").map(str::to_string);
         let id = text(input, "id").unwrap_or(&call.id).to_string();
         self.caused.push(Caused::Message { from: at.agent, call: at, id, message });
         true
     }
 
     fn halt(&mut self, at: CallRef, call: &Call, input: &Value) -> (Duty, bool) {
-        let target = text(input, "name").and_then(|n| self.named(n));
+        let target = text(input, "name").and_then(|n| self.sc.agent(n));
         // Only a person or an ancestor may stop an agent.
         let Some(target) = target.filter(|t| self.is_ancestor(at.agent, *t)) else {
             return (Duty::Instant, true);
@@ -102,7 +101,7 @@ impl World<'_> {
         } else {
             Caused::Close { by, target, call: at }
         });
-        (Duty::Halt { targets: Vec::new() }, false)
+        (Duty::Halt { targets: Vec::new(), reports: Vec::new() }, false)
     }
 
     fn wait(&mut self, at: CallRef, input: &Value) -> (Duty, bool) {
@@ -129,9 +128,11 @@ impl World<'_> {
                 continue;
             };
             for job in &turn.jobs {
-                // A wait that is being cut waits for nobody any more.
-                if let Phase::Running { duty: Duty::Wait { names, all, .. }, abort: None, .. } = &job.phase {
-                    set.push((other, names.clone(), *all));
+                if let Phase::Running { duty: Duty::Wait { names, all, .. }, abort, .. } = &job.phase {
+                    let cut = abort.is_some() && self.reading.cut_wait_closes_no_cycle;
+                    if !cut {
+                        set.push((other, names.clone(), *all));
+                    }
                 }
             }
         }
@@ -161,9 +162,11 @@ impl World<'_> {
         cancelled: bool,
     ) -> bool {
         let about = |m: &Mail| match m.from {
-            Sender::Report { about, .. } => Some(about),
+            Sender::Report { about, then: Then::Rests, .. } => Some(about),
             _ => None,
         };
+        // The report on a run that the next one follows ends no wait.
+        let ends_none = |m: &Mail| matches!(m.from, Sender::Report { then, .. } if then != Then::Rests);
         let mailbox = &self.agents[agent].mailbox;
         let answered: Vec<usize> = names
             .iter()
@@ -173,20 +176,17 @@ impl World<'_> {
         let complete = if all { answered.len() == names.len() } else { !answered.is_empty() };
         let other_mail = mailbox
             .iter()
-            .any(|m| m.urgency >= Urgency::AfterTools && !about(m).is_some_and(|a| names.contains(&a)));
+            .filter(|m| m.urgency >= Urgency::AfterTools && !ends_none(m))
+            .any(|m| !about(m).is_some_and(|a| names.contains(&a)));
         let own_end = complete || until <= self.now;
         // A cancelled wait ends only by itself; the mail that cancelled it isn't a reason to return early.
         if !own_end && (cancelled || !other_mail) {
             return false;
         }
         if own_end || self.reading.early_wait_takes_answers {
-            self.inject_where(
-                agent,
-                Point::Wait,
-                &[],
-                &[],
-                |m| matches!(m.from, Sender::Report { about, .. } if answered.contains(&about)),
-            );
+            self.inject_where(agent, Point::Wait, &[], &[], |m| {
+                about(m).is_some_and(|a| answered.contains(&a))
+            });
         }
         true
     }

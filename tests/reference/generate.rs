@@ -4,6 +4,7 @@
 //! The same level and seed give the same scenario for ever as long as this file is not changed; a scenario that found
 //! something is kept as YAML, not as a seed.
 
+use super::kinds::Kinds;
 use super::model::*;
 
 /// A small generator of numbers (SplitMix64): the scenarios must not change with a dependency.
@@ -68,8 +69,13 @@ pub struct Gen {
     pub sends: u32,
 }
 
-/// The scenario of a level (1 to 3) and a seed.
+/// The scenario of a level (1 to 3) and a seed; of level 4 with all kinds that are on by default.
 pub fn generate(level: u32, seed: u64) -> Scenario {
+    generate_with(level, seed, &Kinds::new("").made)
+}
+
+/// The same, with these kinds in level 4.
+pub fn generate_with(level: u32, seed: u64, kinds: &[&'static str]) -> Scenario {
     let mut rng = Rng::new(seed.wrapping_mul(8).wrapping_add(u64::from(level)));
     let theme = match rng.below(20) {
         0..=2 => Theme::Starve,
@@ -85,6 +91,13 @@ pub fn generate(level: u32, seed: u64) -> Scenario {
     g.agents();
     g.models();
     g.items();
+    if level >= 4 && !kinds.is_empty() {
+        for _ in 0..1 + g.rng.below(2) {
+            let kind = g.rng.pick(kinds);
+            g.add_kind(kind);
+        }
+        g.check_references();
+    }
     g.sc
 }
 
@@ -93,6 +106,27 @@ impl Gen {
     pub fn grid(&mut self, steps: u64) -> Micros {
         let at = self.rng.below(steps) * GRID;
         if at > 0 && self.rng.chance(3) { at + 1 - 2 * self.rng.below(2) } else { at }
+    }
+
+    /// A `supersedes` or a `withdraw` names what stands before it in the file; what lost that is without.
+    fn check_references(&mut self) {
+        let mut seen: Vec<String> = Vec::new();
+        let mut items = std::mem::take(&mut self.sc.items);
+        items.retain_mut(|item| {
+            let known = |id: &String| seen.contains(id);
+            let keep = match &mut item.act {
+                Act::Withdraw { message, .. } => known(message),
+                Act::Message(m) => {
+                    m.supersedes = m.supersedes.take().filter(known);
+                    m.if_queued &= m.supersedes.is_some();
+                    true
+                }
+                _ => true,
+            };
+            seen.push(item.id.clone());
+            keep
+        });
+        self.sc.items = items;
     }
 
     fn settings(&mut self) {
@@ -144,7 +178,7 @@ impl Gen {
             s.return_on_error = Some(true);
         }
         if rng.chance(6) {
-            s.max_turns = Some(1 + rng.below(4) as u32);
+            s.limits.turns = Some(1 + rng.below(4));
         }
         if rng.chance(10) {
             s.retry_attempts = Some(1 + rng.below(3) as u32);
@@ -189,9 +223,10 @@ impl Gen {
         }
         for i in 2..self.sc.agents.len() {
             let parent_works = self.sc.agents[i].parent.is_some_and(|p| self.sc.agents[p].model.is_some());
+            let has_children = self.sc.agents.iter().any(|a| a.parent == Some(i));
             let parent_there = self.sc.agents[i].parent.is_some_and(|p| !self.sc.agents[p].spawned);
             let agent = &mut self.sc.agents[i];
-            if agent.model.is_some() && parent_works && parent_there && self.rng.chance(30) {
+            if agent.model.is_some() && !has_children && parent_works && parent_there && self.rng.chance(30) {
                 agent.spawned = true;
                 agent.prompt = None;
             }
@@ -287,7 +322,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_scenario() {
-        for level in 1..=3 {
+        for level in 1..=4 {
             assert_eq!(generate(level, 7), generate(level, 7));
             assert_ne!(generate(level, 7), generate(level, 8));
         }
@@ -295,9 +330,10 @@ mod tests {
 
     #[test]
     fn every_scenario_comes_to_an_end() {
-        for level in 1..=3 {
+        let all = Kinds::new("all").made;
+        for level in 1..=4 {
             for seed in 0..500 {
-                let found = simulate(&generate(level, seed), &Reading::default());
+                let found = simulate(&generate_with(level, seed, &all), &Reading::default());
                 assert_eq!(found.broken, None, "level {level} seed {seed}");
             }
         }

@@ -172,15 +172,9 @@ impl Gen {
         for n in 0..5 + self.rng.below(6) {
             at += GRID * self.rng.pick(&[0, 1, 1, 1, 2]);
             let urgency = if self.rng.chance(75) { Urgency::NextBoundary } else { Urgency::Urgent };
-            let message = Message {
-                from: if self.rng.chance(50) { None } else { Some(0) },
-                to: To::Agent(1),
-                text: format!("note m{n}"),
-                wish: Wish::Full(urgency),
-                expires_after: None,
-                supersedes: None,
-                only_run: None,
-            };
+            let from = if self.rng.chance(50) { None } else { Some(0) };
+            let text = format!("note m{n}");
+            let message = Message::new(from, To::Agent(1), &text, Wish::Full(urgency));
             let act = match self.rng.chance(10) {
                 true if self.level >= 2 => Act::Stop { agent: 1, by: None, subtree: false },
                 _ => Act::Message(message),
@@ -195,7 +189,7 @@ impl Gen {
     }
 
     /// Someone to act on: mostly one that works.
-    fn target(&mut self) -> usize {
+    pub fn target(&mut self) -> usize {
         let working: Vec<usize> =
             (0..self.sc.agents.len()).filter(|i| self.sc.agents[*i].model.is_some()).collect();
         if self.rng.chance(90) {
@@ -217,15 +211,7 @@ impl Gen {
             _ => {}
         }
         let wish = if burst { Wish::Full(Urgency::NextBoundary) } else { self.wish() };
-        let mut message = Message {
-            from,
-            to: To::Agent(to),
-            text,
-            wish,
-            expires_after: None,
-            supersedes: None,
-            only_run: None,
-        };
+        let mut message = Message::new(from, To::Agent(to), &text, wish);
         if self.level >= 2 {
             self.message_extras(&mut message, to);
         }
@@ -254,7 +240,7 @@ impl Gen {
     }
 
     /// The messages so far of a sender, with their receivers.
-    fn messages_by(&self, from: Option<usize>, to: Option<usize>) -> Vec<(String, To)> {
+    pub fn messages_by(&self, from: Option<usize>, to: Option<usize>) -> Vec<(String, To)> {
         let of_item = |item: &Item| match &item.act {
             Act::Message(m) if m.from == from && to.is_none_or(|t| m.to == To::Agent(t)) => {
                 Some((item.id.clone(), m.to))
@@ -278,7 +264,7 @@ impl Gen {
                 let n = self.sc.items.len();
                 Act::Supersede { agent, text: format!("instead a{n}") }
             }
-            10..=12 => Act::Resume { agent },
+            10..=12 => Act::Resume { agent: Some(agent) },
             13..=14 => Act::Close { agent, by: self.by(agent) },
             15..=18 => {
                 let senders: Vec<Option<usize>> =
@@ -297,9 +283,9 @@ impl Gen {
             Act::Message(Message { to: To::Agent(a), .. })
             | Act::Stop { agent: a, .. }
             | Act::Supersede { agent: a, .. }
-            | Act::Resume { agent: a }
+            | Act::Resume { agent: Some(a) }
             | Act::Close { agent: a, .. } => Some(*a),
-            Act::Message(_) | Act::Withdraw { .. } => None,
+            _ => None,
         };
         let plus = match self.rng.below(4) {
             0 | 1 => None,
@@ -321,7 +307,7 @@ impl Gen {
     }
 
     /// An event of an agent that may happen.
-    fn event(&mut self, agent: usize) -> (String, String) {
+    pub fn event(&mut self, agent: usize) -> (String, String) {
         let ids: Vec<String> = self.sc.agents[agent]
             .model
             .iter()

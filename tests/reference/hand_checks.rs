@@ -33,15 +33,7 @@ pub fn call(id: &str, name: &str, takes_ms: u64) -> Call {
 /// A message at an instant.
 pub fn message(id: &str, at_ms: u64, from: Option<usize>, to: usize, wish: Wish) -> Item {
     let text = format!("text of {id}");
-    let m = Message {
-        from,
-        to: To::Agent(to),
-        text,
-        wish,
-        expires_after: None,
-        supersedes: None,
-        only_run: None,
-    };
+    let m = Message::new(from, To::Agent(to), &text, wish);
     Item { id: id.into(), when: When::At(at_ms * MS), act: Act::Message(m) }
 }
 
@@ -81,7 +73,8 @@ pub fn run(found: &Findings, id: u32) -> (Outcome, u64) {
     (r.outcome, r.ended.unwrap_or(u64::MAX) / MS)
 }
 
-fn fate(found: &Findings, id: &str, to: usize) -> Fate {
+/// What became of a message at one receiver.
+pub fn fate(found: &Findings, id: &str, to: usize) -> Fate {
     found.message(id, to).map(|m| m.fate.clone()).unwrap_or_else(|| panic!("no message {id}"))
 }
 
@@ -120,7 +113,8 @@ fn urgent_cuts_tools_and_streams_but_not_what_ends_then() {
     assert_eq!(text, want);
     assert_eq!(place(&f, "u1", 1), (Point::C, 1, 1, 1250));
     assert_eq!(place(&f, "u2", 1), (Point::Stream, 1, 2, 1750));
-    assert_eq!(f.calls[1].cut, Some((1750 * MS, 2)));
+    let cut = f.calls[1].cut.clone().expect("a cut");
+    assert_eq!((cut.at, cut.said), (1750 * MS, Some((2, "one two".to_string()))));
     // The same message at the instant of the call's end: it has ended, the rest is skipped.
     sc.items[0] = message("u1", 2000, None, 1, URGENT);
     sc.items.truncate(1);

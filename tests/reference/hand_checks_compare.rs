@@ -9,6 +9,24 @@ use super::simulate::simulate;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
+/// Stops, take-ups, limits and spawns, as an engine that agrees would print them.
+fn told_of_the_session(sc: &Scenario, f: &Findings, out: &mut Vec<Value>) {
+    let name = |i: usize| sc.agents[i].name.clone();
+    let t = |us: Micros| us as f64 / 1e6;
+    for s in &f.stops {
+        let queued: Vec<String> = s.still_queued.iter().map(|m| format!("engine-{m}")).collect();
+        out.push(json!({"type": "stop_requested", "t": t(s.at), "agent": name(s.agent), "run": s.run,
+            "reason": s.reason, "by": s.by, "still_queued": queued}));
+    }
+    out.extend(f.resumed.iter().map(|at| json!({"type": "session_resumed", "t": t(*at)})));
+    for (at, agent) in &f.raised {
+        out.push(json!({"type": "limit_raised", "t": t(*at), "agent": agent.map(name)}));
+    }
+    for (agent, prompt) in &f.prompts {
+        out.push(json!({"type": "agent_spawned", "t": 0.0, "agent": name(*agent), "prompt": prompt}));
+    }
+}
+
 /// What an engine that agrees would print.
 fn as_events(sc: &Scenario, f: &Findings) -> Vec<Value> {
     let name = |i: usize| sc.agents[i].name.clone();
@@ -24,10 +42,17 @@ fn as_events(sc: &Scenario, f: &Findings) -> Vec<Value> {
     for c in &f.calls {
         let (agent, run, turn) = (name(c.agent), c.run, c.turn);
         out.push(json!({"type": "model_started", "t": t(c.started), "agent": agent, "run": run, "turn": turn, "call": c.call}));
-        if let Some((at, words)) = c.cut {
+        if let Some(cut) = &c.cut {
+            let (words, text) = cut.said.clone().unwrap_or_default();
             out.push(
-                json!({"type": "model_interrupted", "t": t(at), "agent": agent, "partial_tokens": words}),
+                json!({"type": "model_interrupted", "t": t(cut.at), "agent": agent, "partial_tokens": words,
+                "text": text, "reason": cut.reason}),
             );
+        }
+        if let Some(inputs) = &c.inputs {
+            let tools: Vec<Value> =
+                inputs.iter().map(|(id, input)| json!({"id": id, "input": input})).collect();
+            out.push(json!({"type": "model_finished", "t": t(c.started), "agent": agent, "tools": tools}));
         }
     }
     for c in &f.tools {
@@ -52,6 +77,7 @@ fn as_events(sc: &Scenario, f: &Findings) -> Vec<Value> {
             out.push(json!({"type": "message_returned", "t": t(at), "agent": agent, "message": id, "reason": reason}));
         }
     }
+    told_of_the_session(sc, f, &mut out);
     for i in &f.injections {
         let mut ids: Vec<String> = i.messages.iter().map(|m| format!("engine-{m}")).collect();
         ids.extend((0..i.reports).map(|n| format!("report-{n}")));

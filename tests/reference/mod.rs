@@ -14,11 +14,17 @@ pub mod compare_events;
 pub mod coordinator;
 pub mod ends;
 pub mod generate;
+pub mod generate_kinds;
 pub mod generate_parts;
 pub mod halt;
+pub mod kinds;
+pub mod limits;
 pub mod model;
+pub mod process;
 pub mod reading;
 pub mod result;
+pub mod run_end;
+pub mod send;
 pub mod shrink;
 pub mod simulate;
 pub mod state;
@@ -33,4 +39,12 @@ mod hand_checks_agents;
 #[cfg(test)]
 mod hand_checks_compare;
 #[cfg(test)]
+mod hand_checks_halts;
+#[cfg(test)]
 mod hand_checks_invariants;
+#[cfg(test)]
+mod hand_checks_limits;
+#[cfg(test)]
+mod hand_checks_mail;
+#[cfg(test)]
+mod hand_checks_process;

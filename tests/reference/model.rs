@@ -44,6 +44,34 @@ pub enum Wish {
     Full(Urgency),
 }
 
+/// Limits over a life (semantics.md section 7); `None` is "not written".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub turns: Option<u64>,
+    pub tokens: Option<u64>,
+    pub time: Option<Micros>,
+}
+
+impl Limits {
+    /// These where they are written, else the others.
+    pub fn or(self, other: Limits) -> Limits {
+        Limits {
+            turns: self.turns.or(other.turns),
+            tokens: self.tokens.or(other.tokens),
+            time: self.time.or(other.time),
+        }
+    }
+}
+
+/// An event that something waits for: `{agent, EVENT: ID, plus}`; the first such event counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    pub agent: usize,
+    pub event: String,
+    pub of: String,
+    pub plus: Micros,
+}
+
 /// Settings of the file or of one agent; `None` is "not written".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -60,7 +88,11 @@ pub struct Settings {
     pub urgent_from_peers: Option<bool>,
     pub urgent_per_minute: Option<usize>,
     pub max_depth: Option<u32>,
-    pub max_turns: Option<u32>,
+    pub max_agents: Option<usize>,
+    /// The agent's own limits; the file's are every agent's.
+    pub limits: Limits,
+    /// The session's limits; only the file's count.
+    pub session: Limits,
     pub retry_attempts: Option<u32>,
     pub retry_time: Option<Micros>,
     pub retry_base: Option<Micros>,
@@ -102,6 +134,8 @@ pub struct Call {
     pub name: String,
     pub input: Option<Value>,
     pub takes: Micros,
+    /// It runs until this event instead of for `takes`.
+    pub ends_after: Option<Anchor>,
     pub result: String,
     pub error: Option<String>,
     pub output: Vec<(Micros, String)>,
@@ -120,6 +154,7 @@ impl Call {
             name: name.to_string(),
             input: None,
             takes,
+            ends_after: None,
             result: String::new(),
             error: None,
             output: Vec::new(),
@@ -170,11 +205,16 @@ impl Call {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entry {
     pub text: Option<String>,
+    pub thinking: Option<String>,
     pub takes: Micros,
+    /// It runs until this event instead of for `takes`.
+    pub ends_after: Option<Anchor>,
     pub tools: Vec<Call>,
     pub error: Option<ModelError>,
     pub retry_after: Option<Micros>,
     pub stop_reason: Option<String>,
+    /// Tokens in and out.
+    pub usage: Option<(u64, u64)>,
 }
 
 /// One agent of the file.
@@ -216,18 +256,64 @@ pub struct Message {
     pub wish: Wish,
     pub expires_after: Option<Micros>,
     pub supersedes: Option<String>,
+    pub if_queued: bool,
     pub only_run: Option<u32>,
+}
+
+impl Message {
+    /// A message without extras.
+    pub fn new(from: Option<usize>, to: To, text: &str, wish: Wish) -> Message {
+        Message {
+            from,
+            to,
+            text: text.to_string(),
+            wish,
+            expires_after: None,
+            supersedes: None,
+            if_queued: false,
+            only_run: None,
+        }
+    }
 }
 
 /// What an item does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     Message(Message),
-    Stop { agent: usize, by: Option<usize>, subtree: bool },
-    Supersede { agent: usize, text: String },
-    Resume { agent: usize },
-    Close { agent: usize, by: Option<usize> },
-    Withdraw { message: String, by: Option<usize> },
+    Stop {
+        agent: usize,
+        by: Option<usize>,
+        subtree: bool,
+    },
+    Supersede {
+        agent: usize,
+        text: String,
+    },
+    /// `None` is all agents.
+    Resume {
+        agent: Option<usize>,
+    },
+    Close {
+        agent: usize,
+        by: Option<usize>,
+    },
+    Withdraw {
+        message: String,
+        by: Option<usize>,
+    },
+    /// `None` is the session.
+    Raise {
+        agent: Option<usize>,
+        limits: Limits,
+    },
+    /// The process ends; its session is taken up again so much later.
+    Crash {
+        down: Micros,
+    },
+    /// The same after a shutdown.
+    Shutdown {
+        down: Micros,
+    },
 }
 
 /// One item of `messages`.

@@ -1,6 +1,8 @@
 //! What the reference finds: every tool's end, every message's fate, every run's outcome.
 
 use super::model::Micros;
+use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// A tool call's outcome (semantics.md section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +106,7 @@ pub struct Injection {
     pub messages: Vec<String>,
     /// How many of the coordinator's own messages went with them.
     pub reports: usize,
-    /// `None` where a report's text is not given by the pages.
+    /// The text, with `UNSAID` in the places that the pages leave open.
     pub text: Option<String>,
     pub skipped: Vec<String>,
     pub interrupted: Vec<String>,
@@ -126,6 +128,9 @@ pub enum Fate {
     },
 }
 
+/// Stands for words that the pages don't give, in a text that is compared.
+pub const UNSAID: char = '\u{1}';
+
 /// One message for one receiver.
 #[derive(Clone, Debug)]
 pub struct MessageResult {
@@ -135,6 +140,8 @@ pub struct MessageResult {
     pub urgency: super::model::Urgency,
     pub sent: Micros,
     pub fate: Fate,
+    /// All reasons for which it could be refused: their order is not said.
+    pub reasons: Vec<&'static str>,
 }
 
 /// One model call, a retry's attempts each for itself.
@@ -145,8 +152,31 @@ pub struct ModelCall {
     pub run: u32,
     pub turn: u32,
     pub started: Micros,
-    /// When it was cut and how many words were out; a cut is by mail or by a stop.
-    pub cut: Option<(Micros, u64)>,
+    pub cut: Option<Cut>,
+    /// Inputs of the calls that a whole reply asked for, in order.
+    pub inputs: Option<Vec<(String, Value)>>,
+}
+
+/// How a model call was cut.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cut {
+    pub at: Micros,
+    /// How many words were out and the text up to there; `None` after a crash.
+    pub said: Option<(u64, String)>,
+    /// `None` where the pages give none.
+    pub reason: Option<&'static str>,
+}
+
+/// The first request to stop a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopRequest {
+    pub agent: usize,
+    pub run: u32,
+    pub at: Micros,
+    pub reason: &'static str,
+    pub by: String,
+    /// The person's messages that stay.
+    pub still_queued: Vec<String>,
 }
 
 /// One run.
@@ -170,6 +200,19 @@ pub struct Findings {
     pub tools: Vec<ToolResult>,
     pub injections: Vec<Injection>,
     pub messages: Vec<MessageResult>,
+    pub stops: Vec<StopRequest>,
+    /// When the session was taken up again.
+    pub resumed: Vec<Micros>,
+    /// Raised limits that were taken: when, and of whom.
+    pub raised: Vec<(Micros, Option<usize>)>,
+    /// The prompts of agents that were spawned.
+    pub prompts: Vec<(usize, String)>,
+    /// Rules that the scenario came upon (`kinds.rs`).
+    pub met: BTreeSet<&'static str>,
+    /// Why the file is an error: an `ends_after` that never comes, a `raise` below what is spent.
+    pub invalid: Option<String>,
+    /// Why the pages don't determine what happens.
+    pub undetermined: Option<String>,
     /// Why the simulation itself gave up, if it did.
     pub broken: Option<String>,
 }

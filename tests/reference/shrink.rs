@@ -89,6 +89,8 @@ fn candidates(sc: &Scenario) -> Vec<Scenario> {
             if entry.text.is_some() {
                 out.push(with_model(sc, a, |m| m[e].text.clone_from(&text)));
             }
+            out.push(with_model(sc, a, |m| m[e].thinking = None));
+            out.push(with_model(sc, a, |m| m[e].ends_after = None));
             for c in 0..entry.tools.len() {
                 out.extend(plainer_calls(sc, a, e, c));
             }
@@ -106,7 +108,7 @@ fn with_model(sc: &Scenario, agent: usize, change: impl FnOnce(&mut Vec<Entry>))
 }
 
 fn plainer_calls(sc: &Scenario, a: usize, e: usize, c: usize) -> Vec<Scenario> {
-    let changes: [fn(&mut Call); 7] = [
+    let changes: [fn(&mut Call); 8] = [
         |c| c.output.clear(),
         |c| c.result.clear(),
         |c| c.error = None,
@@ -114,14 +116,19 @@ fn plainer_calls(sc: &Scenario, a: usize, e: usize, c: usize) -> Vec<Scenario> {
         |c| c.abort_takes = 0,
         |c| c.abortable = true,
         |c| c.safe = None,
+        |c| c.ends_after = None,
     ];
     changes.iter().map(|change| with_model(sc, a, |m| change(&mut m[e].tools[c]))).collect()
 }
 
 fn plainer_item(sc: &Scenario, i: usize) -> Vec<Scenario> {
-    let changes: [fn(&mut Message); 4] = [
+    let changes: [fn(&mut Message); 5] = [
         |m| m.expires_after = None,
-        |m| m.supersedes = None,
+        |m| {
+            m.supersedes = None;
+            m.if_queued = false;
+        },
+        |m| m.if_queued = false,
         |m| m.only_run = None,
         |m| {
             if let Some(line) = m.text.lines().next() {
@@ -140,7 +147,7 @@ fn plainer_item(sc: &Scenario, i: usize) -> Vec<Scenario> {
 }
 
 fn plainer_settings(sc: &Scenario) -> Vec<Scenario> {
-    let changes: [fn(&mut Settings); 17] = [
+    let changes: [fn(&mut Settings); 22] = [
         |s| s.to_lead = None,
         |s| s.from_above = None,
         |s| s.from_others = None,
@@ -154,7 +161,12 @@ fn plainer_settings(sc: &Scenario) -> Vec<Scenario> {
         |s| s.urgent_from_peers = None,
         |s| s.urgent_per_minute = None,
         |s| s.max_depth = None,
-        |s| s.max_turns = None,
+        |s| s.max_agents = None,
+        |s| s.limits.turns = None,
+        |s| s.limits.tokens = None,
+        |s| s.limits.time = None,
+        |s| s.session.turns = None,
+        |s| s.session.time = None,
         |s| s.retry_attempts = None,
         |s| s.retry_base = None,
         |s| s.retry_cap = None,
@@ -171,8 +183,10 @@ fn without_last_agent(sc: &Scenario) -> Option<Scenario> {
         let acts = match &item.act {
             Act::Message(m) => m.from == Some(last) || m.to == To::Agent(last),
             Act::Stop { agent, by, .. } | Act::Close { agent, by } => *agent == last || *by == Some(last),
-            Act::Supersede { agent, .. } | Act::Resume { agent } => *agent == last,
+            Act::Supersede { agent, .. } => *agent == last,
+            Act::Resume { agent } | Act::Raise { agent, .. } => *agent == Some(last),
             Act::Withdraw { by, .. } => *by == Some(last),
+            Act::Crash { .. } | Act::Shutdown { .. } => false,
         };
         waits || acts
     });
@@ -181,7 +195,11 @@ fn without_last_agent(sc: &Scenario) -> Option<Scenario> {
         .flat_map(|e| &e.tools)
         .filter_map(|c| c.input.as_ref())
         .any(|input| input.to_string().contains(&format!("\"{name}\"")));
-    (!in_item && !in_call).then(|| with(sc, |s| drop(s.agents.pop())))
+    let entries = sc.agents.iter().flat_map(|a| a.model.iter().flatten());
+    let anchored = entries
+        .flat_map(|e| e.ends_after.iter().chain(e.tools.iter().flat_map(|c| &c.ends_after)))
+        .any(|anchor| anchor.agent == last);
+    (!in_item && !in_call && !anchored).then(|| with(sc, |s| drop(s.agents.pop())))
 }
 
 #[cfg(test)]

@@ -2,22 +2,37 @@
 
 use super::model::*;
 use super::result::*;
+use std::collections::BTreeSet;
 
 /// Who a mail is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     User,
     Agent(usize),
-    /// The coordinator's own mail: the end of a subagent.
+    /// The coordinator's own mail: the end of a subagent's run.
     Report {
         about: usize,
+        run: u32,
         outcome: Outcome,
+        then: Then,
     },
+}
+
+/// What follows a run that is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    Rests,
+    /// It was stopped and the next run follows at once.
+    GoesOn,
+    /// It was superseded and the next run follows at once.
+    Superseded,
 }
 
 /// A message in a mailbox.
 #[derive(Clone, Debug)]
 pub struct Mail {
+    /// Counts all mail of the session, for who committed what.
+    pub uid: u64,
     pub id: String,
     pub from: Sender,
     pub urgency: Urgency,
@@ -26,7 +41,9 @@ pub struct Mail {
     pub only_run: Option<u32>,
     /// It has cancelled a token or caused a skip: it can't be withdrawn, superseded or expire.
     pub committed: bool,
-    /// It wakes the idle agent (or the stopped one, once its run has ended).
+    /// A result that it cost is recorded: it is committed after a crash too.
+    pub cost: bool,
+    /// It asks for the run that is to begin: it wakes the idle agent, or the stopped one once its run has ended.
     pub wakes: bool,
     /// Index in `Findings::messages`; the coordinator's own mail has none.
     pub record: Option<usize>,
@@ -44,16 +61,28 @@ pub enum Duty {
         all: bool,
         until: Micros,
     },
-    /// `stop_agent` or `close_agent`: ends when these runs have.
+    /// `stop_agent` or `close_agent`: ends when these runs have. The reports are its result, or mail if it has none.
     Halt {
         targets: Vec<(usize, u32)>,
+        reports: Vec<(usize, Mail)>,
     },
+}
+
+/// What cost a call its own end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Nothing: it ran to its end.
+    Own,
+    Mail,
+    Stop,
+    Crash,
 }
 
 /// An abort in progress.
 #[derive(Clone, Debug)]
 pub struct Abort {
     pub status: Status,
+    pub cause: Cause,
     pub by: String,
     pub begun: Micros,
     pub ends: Micros,
@@ -64,8 +93,17 @@ pub struct Abort {
 #[derive(Clone, Debug)]
 pub enum Phase {
     Waiting,
-    Running { started: Micros, round: u64, duty: Duty, failed: bool, returned: bool, abort: Option<Abort> },
-    Done(Status),
+    Running {
+        started: Micros,
+        round: u64,
+        duty: Duty,
+        failed: bool,
+        returned: bool,
+        abort: Option<Abort>,
+    },
+    /// A crash took it; recorded when the agent goes on. With its start, when it had started.
+    Lost(Option<Micros>),
+    Done(Status, Cause),
 }
 
 /// One call of the turn.
@@ -78,7 +116,7 @@ pub struct Job {
 impl Job {
     /// Whether it has its result.
     pub fn done(&self) -> bool {
-        matches!(self.phase, Phase::Done(_))
+        matches!(self.phase, Phase::Done(..))
     }
 
     /// Whether it occupies its segment: started, without a result, and no continuation returned.
@@ -106,10 +144,17 @@ pub struct Turn {
     pub jobs: Vec<Job>,
     pub segments: Vec<Segment>,
     pub at: usize,
-    /// The sender whose urgent message cancelled the turn's running token.
-    pub cut: Option<String>,
+    /// The sender whose urgent message cancelled the turn's running token, and the message.
+    pub cut: Option<(String, u64)>,
     /// The progress guard takes next_boundary as after_tools here.
     pub protected: bool,
+}
+
+impl Turn {
+    /// Whether a crash took calls of it.
+    pub fn lost(&self) -> bool {
+        self.jobs.iter().any(|j| matches!(j.phase, Phase::Lost(_)))
+    }
 }
 
 /// How a model call ended.
@@ -134,26 +179,46 @@ pub enum Step {
         end: Option<ModelEnd>,
         record: usize,
     },
-    /// Between two attempts; `urgent` once an urgent message has ended it.
+    /// Between two attempts.
     Pause {
         until: Micros,
     },
     Tools(Turn),
+    /// A crash took the model call, or the wait between two attempts: it is over as if cut. The index in
+    /// `Findings::calls` of a call that was under way.
+    LostModel(Option<usize>),
 }
 
-/// What a stop does with mail that comes while the last calls end.
+/// What ends a run from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopMode {
-    Stopped,
-    Superseded,
+pub enum StopKind {
+    Stop,
+    Supersede,
+    Close,
+    Shutdown,
+    /// A limit in time, by its name.
+    Limit(&'static str),
 }
 
-/// A stop of the current run.
+/// A stop of the current run, or a limit in time that ends it.
 #[derive(Clone, Debug)]
 pub struct Stop {
+    /// The agent whose stop it is; none for a person, a limit and a shutdown.
     pub by: Option<usize>,
+    /// NAME in the texts.
     pub name: String,
-    pub mode: StopMode,
+    pub kind: StopKind,
+    /// The call of `by` whose result the report will be.
+    pub call: Option<CallRef>,
+    /// The reason of a reply that it cuts; none where the pages give none.
+    pub reason: Option<&'static str>,
+}
+
+impl Stop {
+    /// Whether somebody stopped it, rather than a limit or a shutdown.
+    pub fn ordered(&self) -> bool {
+        !matches!(self.kind, StopKind::Limit(_) | StopKind::Shutdown)
+    }
 }
 
 /// The current run.
@@ -163,6 +228,7 @@ pub struct Run {
     pub turn: u32,
     pub starved: u32,
     pub attempt: u32,
+    pub began: Micros,
     pub turn_began: Micros,
     pub stop: Option<Stop>,
     pub step: Step,
@@ -188,15 +254,36 @@ pub struct AgentState {
     pub last: Option<Outcome>,
     pub run: Option<Run>,
     pub runs: u32,
+    /// Its prompt asks for the first run.
     pub prompt: bool,
+    /// `resume`, or a raised limit, asks for the next run.
     pub resume: bool,
-    /// The run that is about to start was asked for by `resume`.
-    pub resumed: bool,
+    /// It was stopped: only who may wake it does.
+    pub stopped: bool,
+    /// A shutdown stopped its last run, which the take-up resumes.
+    pub shut_down: bool,
+    /// The conversation ends with something that the model has not answered.
+    pub unanswered: bool,
+    /// Its parent has read the end of its last run.
+    pub end_read: bool,
     pub next_entry: usize,
     pub calls: u32,
-    pub turns: u32,
+    pub spent: Spent,
+    /// The limits of its own that are reached.
+    pub reached: BTreeSet<&'static str>,
     pub last_text: String,
     pub settings: Effective,
+}
+
+/// What was used of limits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spent {
+    pub turns: u64,
+    pub tokens: u64,
+    /// A call whose tokens the pages don't give is among them.
+    pub unsure: bool,
+    /// The time of the runs that have ended.
+    pub time: Micros,
 }
 
 /// The settings of one agent with the defaults filled in.
@@ -215,7 +302,8 @@ pub struct Effective {
     pub urgent_from_peers: bool,
     pub urgent_per_minute: usize,
     pub max_depth: u32,
-    pub max_turns: u32,
+    pub max_agents: usize,
+    pub limits: Limits,
     pub retry_attempts: u32,
     pub retry_time: Micros,
     pub retry_base: Micros,
@@ -244,7 +332,8 @@ impl Effective {
             urgent_from_peers: pick!(urgent_from_peers, false),
             urgent_per_minute: pick!(urgent_per_minute, 6),
             max_depth: pick!(max_depth, 4),
-            max_turns: pick!(max_turns, u32::MAX),
+            max_agents: pick!(max_agents, 64),
+            limits: own.limits.or(file.limits),
             retry_attempts: pick!(retry_attempts, 5),
             retry_time: pick!(retry_time, 300_000_000),
             retry_base: pick!(retry_base, 500_000),
@@ -257,7 +346,7 @@ impl Effective {
 #[derive(Clone, Debug)]
 pub enum Caused {
     Message { from: usize, call: CallRef, id: String, message: Message },
-    Spawn { by: usize, agent: usize },
+    Spawn { by: usize, agent: usize, prompt: String, call: CallRef },
     Stop { by: usize, target: usize, subtree: bool, call: CallRef },
     Close { by: usize, target: usize, call: CallRef },
     Report { to: usize, mail: Mail },

@@ -1,7 +1,8 @@
 //! The texts a model sees (semantics.md section 4).
 
 use super::model::{Call, Micros};
-use super::result::{Outcome, Point, Status};
+use super::result::{Outcome, Point, Status, UNSAID};
+use super::state::Then;
 
 /// Seconds with one decimal, cut off.
 pub fn seconds(us: Micros) -> String {
@@ -58,13 +59,41 @@ fn with_output(head: String, call: &Call, elapsed: Micros) -> String {
     if lines.is_empty() { head } else { format!("{head}\nOutput so far:\n{}", lines.join("\n")) }
 }
 
-/// How many words of a reply are out: the n-th of k at takes · n / k.
-pub fn words_out(text: &str, elapsed: Micros, takes: Micros) -> u64 {
-    let k = text.split_whitespace().count() as u64;
-    if takes == 0 {
-        return k;
+/// How many words of a reply are out, the n-th of k at takes · n / k, and its text up to the end of the last of
+/// them, white space kept. The words of its thinking come before those of its text.
+pub fn said(thinking: &str, text: &str, elapsed: Micros, takes: Micros) -> (u64, String) {
+    let thought = thinking.split_whitespace().count() as u64;
+    let k = thought + text.split_whitespace().count() as u64;
+    let out = if takes == 0 { k } else { (1..=k).filter(|n| takes * n <= elapsed * k).count() as u64 };
+    (out, up_to_word(text, out.saturating_sub(thought)))
+}
+
+/// A text up to the end of its n-th word.
+pub fn up_to_word(text: &str, n: u64) -> String {
+    let (mut words, mut inside) = (0, false);
+    for (at, c) in text.char_indices() {
+        if inside && c.is_whitespace() && words == n {
+            return text[..at].to_string();
+        }
+        if !inside && !c.is_whitespace() {
+            if words == n {
+                return String::new();
+            }
+            words += 1;
+        }
+        inside = !c.is_whitespace();
     }
-    (1..=k).filter(|n| takes * n / k <= elapsed).count() as u64
+    text.trim_end().to_string()
+}
+
+/// The result of a call that a crash took.
+pub fn lost(started: bool) -> String {
+    if started {
+        "[Unknown: the process ended while this ran. It may have taken effect in part or in full.]"
+            .to_string()
+    } else {
+        "[Skipped: the process ended before this ran]".to_string()
+    }
 }
 
 /// Every line after the first indented, so that an unindented bracket is always the coordinator's.
@@ -86,10 +115,15 @@ pub fn agents(name: &str, text: &str, urgent: bool) -> String {
     format!("[{kind} from {name}: {}]", indented(text))
 }
 
-/// A subagent's end; `None` where the pages don't give the text.
-pub fn report(name: &str, outcome: Outcome, text: &str) -> Option<String> {
-    match outcome {
-        Outcome::Finished => Some(format!("[{name} finished: {}]", indented(text))),
-        _ => None,
+/// A subagent's end, with `UNSAID` for what the pages don't give.
+pub fn report(name: &str, outcome: Outcome, then: Then, text: &str) -> String {
+    match (outcome, then) {
+        (Outcome::Finished, _) => format!("[{name} finished: {}]", indented(text)),
+        (Outcome::Stopped, Then::Rests) => format!("[{name} was stopped: {UNSAID}]"),
+        (Outcome::Stopped, Then::GoesOn) => format!("[{name} was stopped and goes on: {UNSAID}]"),
+        (Outcome::Stopped, Then::Superseded) => {
+            format!("[{name} was superseded by the user and goes on: {UNSAID}]")
+        }
+        _ => format!("[{name} failed: {UNSAID}]"),
     }
 }

@@ -38,6 +38,7 @@ impl World<'_> {
         let segments = segments(&calls, &self.agents[agent].settings);
         let all: Vec<usize> = (0..calls.len()).collect();
         let jobs = calls.into_iter().map(|call| Job { call, phase: Phase::Waiting }).collect();
+        self.agents[agent].unanswered = true;
         let Some(run) = self.agents[agent].run.as_mut() else {
             return;
         };
@@ -84,20 +85,25 @@ impl World<'_> {
         let Some(first) = acting.first() else { return };
         let name = self.sender_name(self.agents[agent].mailbox[*first].from);
         for i in acting {
-            self.agents[agent].mailbox[*i].committed = true;
+            let mail = &mut self.agents[agent].mailbox[*i];
+            mail.committed = true;
+            mail.cost = true;
         }
         self.skip_waiting(agent, jobs, &name, false);
     }
 
     /// Goes on with the turn's tools as far as this instant allows.
     pub fn pass_tools(&mut self, agent: usize) {
+        self.record_lost(agent);
         let stop = self.agents[agent].run.as_ref().and_then(|r| r.stop.clone());
         if let Some(stop) = stop {
+            // A call keeps the first cause: what an urgent message cut before the stop was skipped by it.
+            self.skip_cut_waiters(agent);
             let jobs = self.turn(agent).map_or(0, |t| t.jobs.len());
             let all: Vec<usize> = (0..jobs).collect();
             self.skip_waiting(agent, &all, &stop.name, true);
             if self.turn(agent).is_some_and(|t| t.jobs.iter().all(Job::done)) {
-                self.end_run(agent, Outcome::Stopped, None);
+                self.end_stopped(agent);
             }
             return;
         }
@@ -122,9 +128,33 @@ impl World<'_> {
     /// Calls of the running segment that wait for a slot when its token is cancelled never start.
     fn skip_cut_waiters(&mut self, agent: usize) {
         let Some(turn) = self.turn(agent) else { return };
-        let Some(by) = turn.cut.clone() else { return };
+        let Some((by, uid)) = turn.cut.clone() else { return };
         let current = turn.segments[turn.at].jobs.clone();
+        if current.iter().any(|j| turn.jobs[*j].waiting()) {
+            self.note_cost(agent, |m| m.uid == uid);
+        }
         self.skip_waiting(agent, &current, &by, false);
+    }
+
+    /// Mail of which a result is recorded that it cost is committed after a crash too.
+    pub fn note_cost(&mut self, agent: usize, which: impl Fn(&Mail) -> bool) {
+        for mail in self.agents[agent].mailbox.iter_mut().filter(|m| which(m)) {
+            mail.cost = true;
+        }
+    }
+
+    /// Gives the calls that a crash took their results.
+    fn record_lost(&mut self, agent: usize) {
+        let jobs = self.turn(agent).map_or(0, |t| t.jobs.len());
+        for job in 0..jobs {
+            let Some(turn) = self.turn(agent) else { return };
+            let Phase::Lost(started) = turn.jobs[job].phase else {
+                continue;
+            };
+            // "Started, lost in a crash" and "never started, crash".
+            let status = if started.is_some() { Status::Unknown } else { Status::Skipped };
+            self.finish_job(agent, job, status, Cause::Crash, None);
+        }
     }
 
     /// The look at C before the next segment; whether that segment may start.
@@ -187,25 +217,19 @@ impl World<'_> {
 
     /// All results are in (or only continuations are out): inject at A, C or D and go on.
     fn finish_turn(&mut self, agent: usize) {
-        let unknown_counts = self.reading.unknown_is_interrupted;
         let Some(turn) = self.turn(agent) else { return };
         if !turn.jobs.iter().all(Job::done) {
             return;
         }
-        let with = |wanted: &[Status]| -> Vec<String> {
-            turn.jobs
-                .iter()
-                .filter(|j| matches!(&j.phase, Phase::Done(s) if wanted.contains(s)))
-                .map(|j| j.call.id.clone())
-                .collect()
+        // What mail skipped and what it cut; what a crash took counts for nothing.
+        let cost = |skipped: bool| -> Vec<String> {
+            let of_mail = |j: &&Job| match &j.phase {
+                Phase::Done(status, Cause::Mail) => (*status == Status::Skipped) == skipped,
+                _ => false,
+            };
+            turn.jobs.iter().filter(of_mail).map(|j| j.call.id.clone()).collect()
         };
-        let skipped = with(&[Status::Skipped]);
-        let cut = if unknown_counts {
-            vec![Status::Interrupted, Status::Unknown]
-        } else {
-            vec![Status::Interrupted]
-        };
-        let interrupted = with(&cut);
+        let (skipped, interrupted) = (cost(true), cost(false));
         let point = if skipped.len() == turn.jobs.len() {
             Point::A
         } else if !skipped.is_empty() || !interrupted.is_empty() {
@@ -213,7 +237,7 @@ impl World<'_> {
         } else {
             Point::D
         };
-        let limited = self.reading.limit_before_injection && self.at_turn_limit(agent);
+        let limited = self.reading.limit_before_injection && self.at_limit(agent).is_some();
         if !limited {
             self.inject(agent, point, &skipped, &interrupted);
         }

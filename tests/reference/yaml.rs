@@ -76,7 +76,7 @@ fn write_agent(out: &mut String, sc: &Scenario, agent: &Agent) {
     }
     line(out, "    model:");
     for entry in model {
-        let mut fields = entry_fields(entry);
+        let mut fields = entry_fields(sc, entry);
         if fields.is_empty() {
             // An entry needs at least one key to be a mapping.
             fields.push("takes: 0".to_string());
@@ -88,19 +88,24 @@ fn write_agent(out: &mut String, sc: &Scenario, agent: &Agent) {
         if !entry.tools.is_empty() {
             line(out, "        tools:");
             for call in &entry.tools {
-                line(out, &format!("          - {{{}}}", call_fields(call).join(", ")));
+                line(out, &format!("          - {{{}}}", call_fields(sc, call).join(", ")));
             }
         }
     }
 }
 
-fn entry_fields(entry: &Entry) -> Vec<String> {
+fn entry_fields(sc: &Scenario, entry: &Entry) -> Vec<String> {
     let mut f = Vec::new();
     if let Some(text) = &entry.text {
         f.push(format!("text: {}", quote(text)));
     }
-    if entry.takes > 0 || f.is_empty() {
-        f.push(format!("takes: {}", duration(entry.takes)));
+    if let Some(thinking) = &entry.thinking {
+        f.push(format!("thinking: {}", quote(thinking)));
+    }
+    match &entry.ends_after {
+        Some(anchor) => f.push(format!("ends_after: {}", anchor_field(sc, anchor))),
+        None if entry.takes > 0 || f.is_empty() => f.push(format!("takes: {}", duration(entry.takes))),
+        None => {}
     }
     if let Some(error) = entry.error {
         f.push(format!("error: {}", error.word()));
@@ -111,16 +116,21 @@ fn entry_fields(entry: &Entry) -> Vec<String> {
     if let Some(reason) = &entry.stop_reason {
         f.push(format!("stop_reason: {reason}"));
     }
+    if let Some((input, output)) = entry.usage {
+        f.push(format!("usage: {{input: {input}, output: {output}}}"));
+    }
     f
 }
 
-fn call_fields(call: &Call) -> Vec<String> {
+fn call_fields(sc: &Scenario, call: &Call) -> Vec<String> {
     let mut f = vec![format!("id: {}", call.id), format!("name: {}", call.name)];
     if let Some(input) = &call.input {
         f.push(format!("input: {}", flow(input)));
     }
-    if call.takes > 0 {
-        f.push(format!("takes: {}", duration(call.takes)));
+    match &call.ends_after {
+        Some(anchor) => f.push(format!("ends_after: {}", anchor_field(sc, anchor))),
+        None if call.takes > 0 => f.push(format!("takes: {}", duration(call.takes))),
+        None => {}
     }
     if !call.result.is_empty() {
         f.push(format!("result: {}", quote(&call.result)));
@@ -183,7 +193,13 @@ fn item_fields(sc: &Scenario, item: &Item) -> Vec<String> {
             f.push(format!("supersede: {}", name(*agent)));
             f.push(format!("text: {}", quote(text)));
         }
-        Act::Resume { agent } => f.push(format!("resume: {}", name(*agent))),
+        Act::Resume { agent } => f.push(format!("resume: {}", agent.map_or("all".to_string(), name))),
+        Act::Raise { agent, limits } => {
+            f.push(format!("raise: {}", agent.map_or("session".to_string(), name)));
+            f.push(format!("limits: {{{}}}", written(&limits_fields(limits)).join(", ")));
+        }
+        Act::Crash { down } => f.push(format!("crash: {}", duration(*down))),
+        Act::Shutdown { down } => f.push(format!("shutdown: {}", duration(*down))),
         Act::Close { agent, by } => {
             f.push(format!("by: {}", who(*by)));
             f.push(format!("close: {}", name(*agent)));
@@ -204,6 +220,11 @@ fn when_field(sc: &Scenario, when: &When) -> String {
             format!("after: {{agent: {}, {event}: {of}{plus}}}", sc.agents[*agent].name)
         }
     }
+}
+
+fn anchor_field(sc: &Scenario, anchor: &Anchor) -> String {
+    let plus = if anchor.plus > 0 { format!(", plus: {}", duration(anchor.plus)) } else { String::new() };
+    format!("{{agent: {}, {}: {}{plus}}}", sc.agents[anchor.agent].name, anchor.event, anchor.of)
 }
 
 fn message_fields(sc: &Scenario, m: &Message) -> Vec<String> {
@@ -228,6 +249,9 @@ fn message_fields(sc: &Scenario, m: &Message) -> Vec<String> {
     }
     if let Some(old) = &m.supersedes {
         f.push(format!("supersedes: {old}"));
+    }
+    if m.if_queued {
+        f.push("if_queued: true".to_string());
     }
     if let Some(run) = m.only_run {
         f.push(format!("only_run: {run}"));
@@ -256,9 +280,14 @@ fn settings_fields(s: &Settings) -> Vec<String> {
         ("urgent_from_peers", shown(s.urgent_from_peers)),
         ("urgent_per_minute", shown(s.urgent_per_minute)),
         ("max_depth", shown(s.max_depth)),
-        ("max_turns", shown(s.max_turns)),
+        ("max_agents", shown(s.max_agents)),
     ];
     f.extend(written(&values));
+    f.extend(written(&limits_fields(&s.limits)));
+    let session = written(&limits_fields(&s.session));
+    if !session.is_empty() {
+        f.push(format!("session: {{{}}}", session.join(", ")));
+    }
     let retry = [
         ("attempts", shown(s.retry_attempts)),
         ("time", s.retry_time.map(duration)),
@@ -270,6 +299,14 @@ fn settings_fields(s: &Settings) -> Vec<String> {
         f.push(format!("retry: {{{}}}", retry.join(", ")));
     }
     f
+}
+
+fn limits_fields(limits: &Limits) -> [(&'static str, Option<String>); 3] {
+    [
+        ("max_turns", shown(limits.turns)),
+        ("max_tokens", shown(limits.tokens)),
+        ("max_time", limits.time.map(duration)),
+    ]
 }
 
 fn shown(value: Option<impl ToString>) -> Option<String> {

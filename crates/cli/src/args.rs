@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use client::{
-    AgentArgs, ApprovalsArgs, ApproveArgs, ClientArgs, DenyArgs, Level, MeantArgs, PsArgs, SendArgs,
-    StatsArgs, StopArgs, WaitState, WatchArgs, WideClientArgs, WithdrawArgs,
+    AgentArgs, ApprovalsArgs, ApproveArgs, ClientArgs, DenyArgs, Level, LimitArgs, LimitsArgs, MeantArgs,
+    PsArgs, SendArgs, StatsArgs, StopArgs, WaitState, WatchArgs, WideClientArgs, WithdrawArgs,
 };
 pub use doctor::DoctorArgs;
 pub use history::{ExportArgs, LogArgs, SessionsArgs};
@@ -68,6 +68,9 @@ pub enum Command {
     /// Stop what an agent does; it can be sent on afterwards
     #[command(after_help = client::STOP_HELP)]
     Stop(StopArgs),
+    /// Set how much an agent, or all of them together, may use; one that had used it up goes on
+    #[command(after_help = client::LIMIT_HELP)]
+    Limit(LimitArgs),
     /// List what agents ask a person to allow
     #[command(after_help = client::APPROVALS_HELP)]
     Approvals(ApprovalsArgs),

@@ -64,6 +64,7 @@ fn dispatch(command: Command, env: &Env) -> Result<End, Failure> {
         Command::Send(args) => client::send(&args, env),
         Command::Withdraw(args) => client::withdraw(&args, env),
         Command::Stop(args) => client::stop(&args, env),
+        Command::Limit(args) => client::limit(&args, env),
         Command::Approvals(args) => client::approvals(&args, env),
         Command::Approve(args) => client::approve(&args, env),
         Command::Deny(args) => client::deny(&args, env),

@@ -6,6 +6,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::{Debug, Write};
 use std::panic::PanicHookInfo;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -17,7 +18,21 @@ use crate::secrets;
 pub fn start() {
     // It fails only where somebody listens already, and then somebody is told.
     let _ = tracing::subscriber::set_global_default(StandardError);
-    std::panic::set_hook(Box::new(|info| eprintln!("{}", last_words(info))));
+    std::panic::set_hook(Box::new(|info| write(&last_words(info))));
+}
+
+/// A line on standard error, unless whoever reads it takes nothing: the threads that complain
+/// are those that agents work on. The lock of the standard library's stream is left alone,
+/// since whoever shows progress may hold it while it waits.
+fn write(line: &str) {
+    let end = rustix::stdio::stderr();
+    let mut is_ready = [PollFd::new(&end, PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    if matches!(poll(&mut is_ready, Some(&now)), Ok(1..)) {
+        let line: String = format!("{line}\n");
+        // What can't be said can't be said.
+        let _ = rustix::io::write(end, line.as_bytes());
+    }
 }
 
 /// What the standard library says of a panic.
@@ -51,7 +66,7 @@ impl Subscriber for StandardError {
         let mut line = Line::default();
         event.record(&mut line);
         let text: String = progress::harmless(&format!("{}{}", line.message, line.fields)).collect();
-        eprintln!("midturn: {}", secrets::clean(&text));
+        write(&format!("midturn: {}", secrets::clean(&text)));
     }
 
     fn enter(&self, _: &Id) {}

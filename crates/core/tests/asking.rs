@@ -188,7 +188,7 @@ impl Watched {
 
     /// Results come once, for calls that had none, and say what became of them.
     fn reads_results(&mut self) -> Result<(), TestCaseError> {
-        for result in self.turn.news() {
+        for result in self.turn.news(&Default::default()) {
             let call: usize = result.id.as_str()[1..].parse().unwrap();
             prop_assert!(self.results[call].is_none(), "a second result of c{call}");
             let text = &*result.text;

@@ -12,7 +12,7 @@ use midturn_core::engine::{AgentSpec, Coordinator, Templates, ToolSet};
 use midturn_core::rules::conversation::{Block, Reply, ToolUse};
 use midturn_core::rules::event::{Event, EventKind, Scope};
 use midturn_core::rules::id::{AgentName, CallId};
-use midturn_core::rules::mail::{Rest, Sender, Standing};
+use midturn_core::rules::mail::{Sender, Standing};
 use midturn_core::rules::settings::Settings;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -122,8 +122,8 @@ fn behind(coordinator: &Coordinator, log: &Log, told: usize) -> (Vec<Event>, Vec
     let began = events[told..].iter().filter(|event| starts_something(event)).filter(is_below);
     let began = began.cloned().collect();
     let below = coordinator.agents().into_iter().filter(|agent| agent.name != name("lead"));
-    let restless =
-        below.filter(|agent| !matches!(agent.standing, Standing::Resting(Rest::Stopped | Rest::Closed)));
+    // Who had not begun when the process ends begins at the next start, and rests till then.
+    let restless = below.filter(|agent| !matches!(agent.standing, Standing::Resting(_)));
     (began, restless.map(|agent| agent.name).collect())
 }
 

@@ -4,13 +4,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use midturn_core::engine::ports::{Observer, RealClock};
 use midturn_core::engine::scripted::{ScriptedCall, ScriptedModels, ScriptedReply, Scripts, SimulatedTools};
 use midturn_core::engine::{AgentSpec, Coordinator, Mailbox, Message, Pushed, StopOrder};
 use midturn_core::rules::batch::PlannedCall;
 use midturn_core::rules::boundary::{Committed, Inbox};
-use midturn_core::rules::conversation::{InterruptReason, ToolStatus};
+use midturn_core::rules::conversation::ToolStatus;
+use midturn_core::rules::event::Halt;
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::mail::{
@@ -61,7 +63,7 @@ fn a_new_token_does_not_erase_a_newer_cancel() {
 fn a_stop_wins_over_a_token_that_is_armed_after_it() {
     let mailbox = running();
     let run = mailbox.run_token();
-    mailbox.stop(StopOrder { by: Sender::User, reason: InterruptReason::UserCancelled, run: None });
+    mailbox.stop(StopOrder { by: Sender::User, halt: Halt::Stop, run: None });
     let work = run.child_token();
     mailbox.arm(work.clone(), true);
     assert!(work.is_cancelled());
@@ -87,12 +89,12 @@ fn mail_sits_on_no_idle_agent_when_what_woke_it_is_taken_back() {
     let from = Sender::Agent(name("lead"));
     assert_eq!(mailbox.push(mail("a", "lead", Urgency::FollowUp), Relation::Ancestor), Pushed::Wake);
     assert!(mailbox.take_back(&from, &MessageId::new("a")).is_ok());
-    assert!(!mailbox.begins(false), "nothing is left to start for");
+    assert!(!mailbox.begins(), "nothing is left to start for");
     assert_eq!((mailbox.standing(), mailbox.run()), (Standing::Resting(Rest::Idle), 0));
     assert_eq!(mailbox.push(mail("b", "lead", Urgency::FollowUp), Relation::Ancestor), Pushed::Wake);
     mailbox.push(mail("c", "lead", Urgency::FollowUp), Relation::Ancestor);
     assert!(mailbox.take_back(&from, &MessageId::new("b")).is_ok());
-    assert!(mailbox.begins(false), "the second one asks for the run as the first did");
+    assert!(mailbox.begins(), "the second one asks for the run as the first did");
     assert_eq!(mailbox.run(), 1);
 }
 
@@ -166,7 +168,7 @@ fn a_stopped_agents_mail_goes_back_and_a_persons_stays() {
     let mut person = (*mail("p", "peer", Urgency::FollowUp)).clone();
     person.from = Sender::User;
     mailbox.push(Arc::new(person), Relation::Person);
-    let order = StopOrder { by: Sender::User, reason: InterruptReason::UserCancelled, run: None };
+    let order = StopOrder { by: Sender::User, halt: Halt::Stop, run: None };
     let stopped = mailbox.stop(order.clone());
     assert_eq!((stopped.returned.len(), stopped.still_queued), (1, vec![MessageId::new("p")]));
     assert!(!mailbox.stop(order).changed, "stopping twice changes nothing");
@@ -287,24 +289,13 @@ async fn the_results_of_a_cut_turn_stand_in_one_message_with_the_mail_after_them
         .into(),
     )]);
     let (coordinator, log) = team(scripts).await;
-    let started = Arc::new(tokio::sync::Notify::new());
     coordinator.spawn_agent(worker(Some("go"))).await.unwrap();
-    let waiting = started.clone();
-    let watch = {
-        let log = log.clone();
-        tokio::spawn(async move {
-            loop {
-                let seen = log.0.lock().iter().any(|e| matches!(e.kind, EventKind::ToolStarted { .. }));
-                if seen {
-                    waiting.notify_one();
-                    return;
-                }
-                tokio::task::yield_now().await;
-            }
-        })
+    let begun = async {
+        while !log.0.lock().iter().any(|e| matches!(e.kind, EventKind::ToolStarted { .. })) {
+            tokio::task::yield_now().await;
+        }
     };
-    started.notified().await;
-    watch.await.unwrap();
+    tokio::time::timeout(Duration::from_secs(60), begun).await.unwrap();
     let mut receipt = coordinator.send_message("worker", "stop that", true).await.unwrap();
     let state = receipt.reached(|state| matches!(state, ReceiptState::Answered { .. })).await;
     let injection = state.injection().unwrap().clone();

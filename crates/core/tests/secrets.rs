@@ -39,6 +39,7 @@ impl Observer for Outside {
             LiveKind::TextDelta { text } => (0, text),
             LiveKind::ThinkingDelta { text } => (1, text),
             LiveKind::ToolOutput { text, .. } => (2, text),
+            LiveKind::CallDelta { .. } => return,
         };
         assert!(!text.is_empty(), "nothing is told of nothing");
         self.live.lock()[at].push_str(text);

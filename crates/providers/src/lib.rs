@@ -26,6 +26,7 @@ pub mod sse;
 mod text;
 mod transcript;
 
+pub use anthropic::ANTHROPIC_MAX_TOKENS;
 pub use config::{Config, Endpoint, Provider, Secret};
 pub use decode::{Silent, decode};
 pub use factory::Providers;

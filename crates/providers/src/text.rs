@@ -74,6 +74,11 @@ impl Text {
         }
     }
 
+    /// How many bytes have come.
+    pub(crate) fn len(&self) -> u64 {
+        self.whole.len() as u64
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.whole
     }

@@ -158,6 +158,19 @@ impl Source {
         self.fault(place, format!("the unknown {what} `{}`", short(word)), one_of(word, known))
     }
 
+    /// Where a key of a map stands, from where the map begins; there, if it can't be found.
+    pub fn key_after(&self, map: Place, key: &str) -> Place {
+        let lines = self.text.lines().enumerate().skip(map.line - 1);
+        let found = lines.into_iter().find_map(|(index, line)| {
+            let skipped = if index + 1 == map.line { map.column - 1 } else { 0 };
+            let rest: String = line.chars().skip(skipped).collect();
+            let at = rest.find(&format!("{key}:"))?;
+            let column = skipped + rest[..at].chars().count() + 1;
+            Some(Place { line: index + 1, column, len: key.chars().count() })
+        });
+        found.unwrap_or(map)
+    }
+
     /// What stands at a place, in words.
     pub fn describe(&self, place: Place) -> String {
         let line = self.text.lines().nth(place.line - 1).unwrap_or_default();

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+pub use midturn_core::engine::scripted::Anchor;
 use midturn_core::engine::scripted::ScriptedReply;
 use midturn_core::rules::approval::{Policy, Rule};
 use midturn_core::rules::conversation::ToolStatus;
 use midturn_core::rules::event::{Outcome, Scope};
 use midturn_core::rules::id::{AgentName, CallId, MessageId, RunId, TurnId};
 use midturn_core::rules::mail::{Point, ReturnReason, Role, Sender, Urgency};
-use midturn_core::rules::settings::SettingsPatch;
+use midturn_core::rules::settings::{LimitsPatch, SettingsPatch};
 use midturn_core::rules::time::{Micros, Span};
 
 use crate::error::{Place, Source};
@@ -118,17 +119,6 @@ pub enum When {
     After(Anchor, Span),
 }
 
-/// The event that an item follows: the first that fits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Anchor {
-    /// Whose event.
-    pub agent: AgentName,
-    /// Its type.
-    pub event: &'static str,
-    /// The id of its call, tool or message, or a number; `None` is any.
-    pub id: Option<String>,
-}
-
 /// What an item does.
 #[derive(Clone, Debug)]
 pub enum Act {
@@ -152,10 +142,10 @@ pub enum Act {
         /// The new run's message.
         text: String,
     },
-    /// Wakes a stopped agent.
+    /// Starts an agent that rests with work unfinished.
     Resume {
-        /// Which.
-        agent: AgentName,
+        /// Which; `None` is all of them.
+        agent: Option<AgentName>,
         /// Who wakes it.
         by: Sender,
     },
@@ -182,6 +172,30 @@ pub enum Act {
         /// The answer.
         says: Says,
     },
+    /// Raises or lowers limits, as a person.
+    Raise {
+        /// Whose; `None` are the session's.
+        whose: Option<AgentName>,
+        /// What they are from then on.
+        limits: LimitsPatch,
+    },
+    /// The process ends as it stands.
+    Crash {
+        /// The session is taken up so much later.
+        back_after: Span,
+    },
+    /// The process ends in good order.
+    ShutDown {
+        /// The session is taken up so much later than all has ended.
+        back_after: Span,
+    },
+}
+
+impl Act {
+    /// Whether it ends the process.
+    pub fn ends_process(&self) -> bool {
+        matches!(self, Self::Crash { .. } | Self::ShutDown { .. })
+    }
 }
 
 /// A person's answer in a scenario.
@@ -210,6 +224,8 @@ pub struct Send {
     pub expires_after: Option<Span>,
     /// The sender's earlier message that it replaces.
     pub supersedes: Option<MessageId>,
+    /// With `supersedes`: it is refused if that one is not queued any more.
+    pub if_queued: bool,
     /// The only run it may be injected in.
     pub only_run: Option<RunId>,
 }

@@ -77,7 +77,7 @@ fn scenario() -> impl Strategy<Value = Value> {
 fn invariants_1_to_8_hold_whatever_is_summarised_cut_or_parked() {
     let mut runner = TestRunner::deterministic();
     let [mut compacted, mut cut, mut parked] = [0, 0, 0];
-    for case in 0..120 {
+    for case in 0..160 {
         let scenario = scenario().new_tree(&mut runner).unwrap().current();
         let text = scenario.to_string();
         let failures = check_text("random", &text).unwrap();

@@ -115,6 +115,10 @@ fn what_the_reader_refuses_by_shape_the_schema_refuses_too() {
         "{midturn: 1, agents: [{name: x, model: [{tools: [{id: a}]}]}]}",
         "{midturn: 1, agents: [], messages: [{at: 1s, urgency: soon}]}",
         "{midturn: 1, agents: [], settings: {retry: {tries: 1}}}",
+        "{midturn: 1, agents: [], settings: {compact_at: 500}}",
+        "{midturn: 1, agents: [], settings: {retry: {attempts: 0}}}",
+        "{midturn: 1, agents: [], messages: [{at: 1s, crash: 5}]}",
+        "{midturn: 1, agents: [], messages: [{after: {agent: x, text_delta: any}, stop: x}]}",
         "{midturn: 1, agents: [], expect: [{agent: x, tools: {a: done}}]}",
     ] {
         let value = yaml(wrong);

@@ -1,7 +1,7 @@
 //! What all requests share: the process, its tokens, what is bounded, and the tasks that
-//! outlive a client who hangs up.
+//! outlive a request. What is asked for happens whole in the engine and in the process,
+//! whether or not the client is still there.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use midturn_core::rules::id::{AgentName, SessionId};
@@ -52,15 +52,6 @@ impl App {
             streams: Arc::new(Semaphore::new(bounds.streams)),
             waits: Arc::new(Semaphore::new(bounds.waits)),
         }
-    }
-
-    /// Does something to its end, whether or not the client is still there then: a change is
-    /// done whole or not at all.
-    pub(crate) async fn whole<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T, Refused>> + Send + 'static,
-    ) -> Result<T, Refused> {
-        self.tasks.spawn(work).await.map_err(|error| Refused::internal(&error))?
     }
 
     /// The session of that id, or the last one that lives for `current`.

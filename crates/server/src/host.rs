@@ -57,6 +57,9 @@ pub enum HostError {
         /// The sentence.
         text: String,
     },
+    /// The process ends: 503, and worth another try after the next start.
+    #[error("{0}")]
+    ShuttingDown(String),
     /// It should have been done and could not: 503.
     #[error("{0}")]
     Failed(String),
@@ -96,12 +99,12 @@ pub trait Host: Send + Sync {
     /// The session of that id, if it lives.
     fn find(&self, id: &str) -> Option<Live>;
 
-    /// Begins a session.
-    async fn begin(&self, session: NewSession) -> Result<Entered, HostError>;
+    /// Begins a session: whole, whether or not the asker still waits for it.
+    async fn begin(self: Arc<Self>, session: NewSession) -> Result<Entered, HostError>;
 
     /// Takes a stored session up and starts what was under way. `attended`: somebody is about
-    /// to follow it who answers what agents ask.
-    async fn resume(&self, session: &SessionId, attended: bool) -> Result<Entered, HostError>;
+    /// to follow it who answers what agents ask. Whole, as above.
+    async fn resume(self: Arc<Self>, session: SessionId, attended: bool) -> Result<Entered, HostError>;
 
     /// Adds an agent to a session that lives.
     async fn spawn(&self, session: &SessionId, agent: NewAgent) -> Result<(), HostError>;

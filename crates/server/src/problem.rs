@@ -5,7 +5,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use midturn_core::engine::ports::StoreError;
-use midturn_core::engine::{AnswerError, StopError};
+use midturn_core::engine::{AnswerError, RaiseError, StopError};
 use midturn_core::rules::approval::RuleError;
 use midturn_core::rules::mail::Refusal;
 
@@ -55,6 +55,12 @@ impl Refused {
         Self { retry_after: Some(seconds), ..refused }
     }
 
+    /// The process ends; worth another try when the next one is there.
+    pub(crate) fn shutting_down(detail: impl Into<String>) -> Self {
+        let refused = Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", detail);
+        Self { retry_after: Some(1), ..refused }
+    }
+
     /// A fault of ours.
     pub(crate) fn internal(error: &dyn std::error::Error) -> Self {
         tracing::error!(%error, "a request failed inside");
@@ -99,13 +105,18 @@ impl From<Refusal> for Refused {
             | Refusal::Empty
             | Refusal::TooLarge { .. }
             | Refusal::BadName(_)
+            | Refusal::NothingToReplace
             | Refusal::NoParent(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Refusal::UrgentNotAllowed => StatusCode::FORBIDDEN,
             Refusal::UrgentRate(_) | Refusal::MailboxFull(_) => StatusCode::TOO_MANY_REQUESTS,
-            Refusal::StaleRun { .. } | Refusal::DuplicateId(_) => StatusCode::CONFLICT,
-            Refusal::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::StaleRun { .. }
+            | Refusal::DuplicateId(_)
+            | Refusal::TooLate(_)
+            | Refusal::Limit { .. } => StatusCode::CONFLICT,
+            Refusal::Store(_) | Refusal::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
         };
-        let retry_after = (status == StatusCode::TOO_MANY_REQUESTS).then_some(1);
+        let is_worth_a_try = status == StatusCode::TOO_MANY_REQUESTS || refusal == Refusal::ShuttingDown;
+        let retry_after = is_worth_a_try.then_some(1);
         Self { retry_after, ..Self::new(status, refusal.code(), refusal.to_string()) }
     }
 }
@@ -119,6 +130,21 @@ impl From<StopError> for Refused {
             }
             StopError::StaleRun { .. } => Self::conflict("stale_run", error.to_string()),
             StopError::Refused(refusal) => refusal.into(),
+            StopError::Limit { .. } => Self::conflict("limit", error.to_string()),
+            StopError::ShuttingDown => Refusal::ShuttingDown.into(),
+            StopError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<RaiseError> for Refused {
+    fn from(error: RaiseError) -> Self {
+        match error {
+            RaiseError::UnknownAgent(_) => Self::not_found("unknown_agent", error.to_string()),
+            RaiseError::Nothing => Self::bad_request(error.to_string()),
+            RaiseError::BelowSpent(_) => Self::conflict("below_spent", error.to_string()),
+            RaiseError::ShuttingDown => Refusal::ShuttingDown.into(),
+            RaiseError::Store(error) => error.into(),
         }
     }
 }
@@ -129,6 +155,9 @@ impl From<AnswerError> for Refused {
             AnswerError::NotAsked { .. } => {
                 let detail = format!("{error}; `GET …/approvals` lists what is asked");
                 Self::conflict("not_asked", detail)
+            }
+            AnswerError::Ambiguous { .. } => {
+                Self::conflict("ambiguous", format!("{error}; `GET …/approvals` lists what is asked"))
             }
             AnswerError::Rule(error) => Self::bad_rule(&error),
             AnswerError::TooManyRules => Self::conflict("too_many_rules", error.to_string()),
@@ -148,6 +177,7 @@ impl From<HostError> for Refused {
             HostError::NotFound(text) => Self::not_found("not_found", text),
             HostError::Invalid(text) => Self::bad_request(text),
             HostError::Conflict { code, text } => Self::conflict(code, text),
+            HostError::ShuttingDown(text) => Self::shutting_down(text),
             HostError::Failed(text) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "failed", text),
         }
     }

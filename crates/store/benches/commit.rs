@@ -294,6 +294,7 @@ fn line(n: u32) -> Line {
             is_error: false,
             text: TEXT.repeat(4).into(),
             messages: Arc::default(),
+            cost: Default::default(),
         });
     }
     let input = serde_json::json!({"command": "cargo test -p parser -- empty_file"});

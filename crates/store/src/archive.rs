@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use midturn_core::engine::ports::archive::{ChatMessage, SessionSummary, StoredEvent};
+use midturn_core::engine::ports::archive::{ChatMessage, KeptMail, SessionSummary, StoredEvent};
 use midturn_core::engine::ports::{
     Archive, Commit, SessionJournal, SessionRecord, Store, StoreError, TakenUp, Transaction,
 };
@@ -40,8 +41,17 @@ impl SqlArchive {
         &self.name
     }
 
+    /// How long a store that fails is waited for: 30 s unless this says otherwise. Then all that
+    /// wait for it are told, and their sessions have to be taken up again.
+    pub fn be_patient(&self, patience: Duration) {
+        if let Some(writer) = &self.writer {
+            writer.queue.be_patient(patience);
+        }
+    }
+
     /// Writes what was submitted, closes all connections and gives the lock back. Whatever is
-    /// submitted from now on is refused. Waits until that is done.
+    /// submitted from now on is refused. Waits until that is done; a store that fails isn't
+    /// waited for any longer.
     pub async fn close(&self) {
         self.pool.close().await;
         if let Some(writer) = &self.writer {
@@ -66,7 +76,8 @@ impl SqlArchive {
     }
 
     fn bound(&self, lane: Lane) -> Result<Arc<dyn Store>, StoreError> {
-        Ok(Arc::new(BoundStore { writer: self.writer()?.clone(), lane: Arc::new(lane) }))
+        let (writer, pool) = (self.writer()?.clone(), self.pool.clone());
+        Ok(Arc::new(BoundStore { writer, pool, lane: Arc::new(lane) }))
     }
 }
 
@@ -74,12 +85,23 @@ impl SqlArchive {
 #[derive(Debug)]
 struct BoundStore {
     writer: Arc<Writer>,
+    pool: Pool,
     lane: Arc<Lane>,
 }
 
+#[async_trait]
 impl Store for BoundStore {
     fn submit(&self, transaction: Arc<Transaction>) -> Commit {
         self.writer.queue.submit(&self.lane, transaction, now())
+    }
+
+    fn trouble(&self) -> Option<Arc<str>> {
+        self.writer.queue.trouble()
+    }
+
+    async fn known(&self, from: &Sender, id: &MessageId) -> Result<Vec<KeptMail>, StoreError> {
+        let mut snapshot = self.pool.snapshot().await?;
+        Ok(read::known(&mut snapshot, &self.lane.session, from, id).await?)
     }
 }
 

@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use midturn_core::engine::ports::store::{Accepted, AgentRecord, ReceiptMove, Row, RunEnd};
+use midturn_core::engine::ports::store::{Accepted, AgentRecord, ReceiptMove, Row, RunEnd, Told};
 use midturn_core::engine::ports::{StoreError, Transaction};
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::{AgentName, RunId};
 use midturn_core::rules::mail::ReceiptState;
+use midturn_core::rules::progress::Progress;
 use tokio::sync::oneshot;
 
 use crate::cell::Cell;
-use crate::lane::{Lane, Progress};
+use crate::lane::Lane;
 use crate::statements::Into;
 use crate::{line, words};
 
@@ -41,6 +42,14 @@ pub(crate) struct Batch {
     agents: HashMap<Of, Touched>,
 }
 
+/// A row that only this group writes: it is there exactly if the whole group is.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    pub(crate) table: Into,
+    /// The values of the table's key.
+    pub(crate) key: Vec<Cell>,
+}
+
 #[derive(Debug)]
 struct Touched {
     lane: Arc<Lane>,
@@ -61,6 +70,15 @@ impl Batch {
         Ok(batch)
     }
 
+    /// What tells whether the rows are written. `None`: writing them twice changes nothing.
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        let keys = [(Into::Events, 2), (Into::ChatMessages, 3), (Into::Agents, 2)];
+        keys.into_iter().find_map(|(table, columns)| {
+            let key = self.rows.get(&table)?.get(..columns)?.to_vec();
+            Some(Mark { table, key })
+        })
+    }
+
     /// The values for a statement, row after row.
     pub(crate) fn take(&mut self, into: Into) -> Vec<Cell> {
         self.rows.remove(&into).unwrap_or_default()
@@ -75,7 +93,7 @@ impl Batch {
 
     fn add(&mut self, write: &Write) -> Encoded<()> {
         let transaction = &*write.transaction;
-        let told = Told::of(&transaction.events, &transaction.accepted);
+        let told = Told::of(transaction);
         for agent in &transaction.agents {
             self.agent(&write.lane, agent)?;
         }
@@ -276,41 +294,4 @@ impl Batch {
 
 fn name(name: &AgentName) -> Cell {
     Cell::word(name.as_str())
-}
-
-/// Which event of a transaction tells of what.
-struct Told<'a> {
-    mail: HashMap<(&'a AgentName, &'a str, String), u64>,
-    ends: HashMap<(&'a AgentName, RunId), u64>,
-    last: u64,
-}
-
-impl<'a> Told<'a> {
-    fn of(events: &'a [Event], accepted: &[Accepted]) -> Self {
-        let last = events.last().map(|event| event.seq).unwrap_or_default();
-        let mut told = Self { mail: HashMap::with_capacity(accepted.len()), ends: HashMap::new(), last };
-        for event in events {
-            let Some(agent) = &event.at.agent else { continue };
-            match &event.kind {
-                EventKind::MessageQueued { message, from, .. } => {
-                    told.mail.insert((agent, message.as_str(), from.clone()), event.seq);
-                }
-                EventKind::RunFinished { .. } => {
-                    told.ends.insert((agent, event.at.run.unwrap_or_default()), event.seq);
-                }
-                _ => {}
-            }
-        }
-        told
-    }
-
-    fn of_mail(&self, accepted: &Accepted) -> u64 {
-        let mail = &*accepted.mail;
-        let key = (&mail.to, mail.id.as_str(), mail.from.to_string());
-        self.mail.get(&key).copied().unwrap_or(self.last)
-    }
-
-    fn of_end(&self, end: &RunEnd) -> u64 {
-        self.ends.get(&(&end.agent, end.run)).copied().unwrap_or(self.last)
-    }
 }

@@ -10,10 +10,11 @@ use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqlitePool, SqliteRow};
 use sqlx::{Arguments, AssertSqlSafe, Connection as _, Postgres, Row as _, Sqlite, Transaction};
 
+use crate::batch::Mark;
 use crate::cell::{Cell, Kind};
 use crate::error::{Problem, Unreadable};
 use crate::nul::{show, show_json};
-use crate::statements::{Dialect, in_dialect};
+use crate::statements::{Dialect, Into, in_dialect};
 
 /// A connection of one's own.
 #[derive(Debug)]
@@ -132,10 +133,11 @@ impl Connection {
     }
 
     /// Begins a transaction that writes, and gives the epochs of these sessions, which nobody
-    /// raises until it ends.
+    /// raises until it ends. `alone`: whoever else writes to them has ended, too.
     pub(crate) async fn begin_fenced(
         &mut self,
         sessions: &[Arc<str>],
+        alone: bool,
     ) -> Result<Vec<(String, u64)>, Problem> {
         let epoch = |row: Row<'_>| Ok((row.raw(0)?, row.unsigned(1)?));
         match self {
@@ -148,10 +150,24 @@ impl Connection {
             Self::Postgres(_) => {
                 self.begin().await?;
                 let ids = Cell::Owned(serde_json::to_string(sessions)?);
-                let query = "SELECT id, epoch FROM sessions WHERE id IN (SELECT json_array_elements_text(CAST(? AS json))) ORDER BY id FOR SHARE";
-                self.rows(query, vec![ids], epoch).await
+                let shared = "SELECT id, epoch FROM sessions WHERE id IN (SELECT json_array_elements_text(CAST(? AS json))) ORDER BY id FOR SHARE";
+                let own = "SELECT id, epoch FROM sessions WHERE id IN (SELECT json_array_elements_text(CAST(? AS json))) ORDER BY id FOR UPDATE";
+                self.rows(if alone { own } else { shared }, vec![ids], epoch).await
             }
         }
+    }
+
+    /// Whether the row is there that this mark names.
+    pub(crate) async fn has(&mut self, mark: &Mark) -> Result<bool, Problem> {
+        let query = match mark.table {
+            Into::Events => "SELECT count(*) FROM events WHERE session = ? AND seq = ?",
+            Into::ChatMessages => {
+                "SELECT count(*) FROM chat_messages WHERE session = ? AND agent = ? AND seq = ?"
+            }
+            _ => "SELECT count(*) FROM agents WHERE session = ? AND name = ?",
+        };
+        let found = self.rows(query, mark.key.clone(), |row| row.int(0)).await?;
+        Ok(found.first().is_some_and(|count| *count > 0))
     }
 
     /// Runs statements one after the other. SQLite gets them all at once: what a driver costs

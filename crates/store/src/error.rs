@@ -140,6 +140,8 @@ pub(crate) enum Trouble {
     Data,
     /// Nobody answers.
     Unreachable,
+    /// The disk, or the system below it, failed.
+    Io,
     Other,
 }
 
@@ -151,6 +153,7 @@ impl Trouble {
             | sqlx::Error::Tls(_)
             | sqlx::Error::PoolTimedOut
             | sqlx::Error::PoolClosed => Self::Unreachable,
+            sqlx::Error::WorkerCrashed => Self::Io,
             _ => Self::Other,
         }
     }
@@ -171,6 +174,7 @@ impl Trouble {
         match code & 0xff {
             3 | 8 | 14 | 23 => Self::NotWritable,
             5 | 6 => Self::Locked,
+            10 => Self::Io,
             11 | 26 => Self::Damaged,
             13 => Self::Full,
             18 | 19 | 20 | 25 => Self::Data,
@@ -184,9 +188,11 @@ impl Trouble {
             "53" => Self::Full,
             "25" => Self::NotWritable,
             "XX" => Self::Damaged,
-            "55" => Self::Locked,
+            // Two that waited for each other, too: one of them is asked to try again.
+            "40" | "55" => Self::Locked,
             "22" | "23" | "54" => Self::Data,
             "08" | "57" => Self::Unreachable,
+            "58" => Self::Io,
             _ => Self::Other,
         }
     }
@@ -202,25 +208,58 @@ impl Problem {
         }
     }
 
+    /// Whether it may pass by itself or by what a person does, so that it is worth waiting.
+    pub(crate) fn may_pass(&self) -> bool {
+        let Self::Sql(error) = self else { return false };
+        match Trouble::of(error) {
+            Trouble::Full | Trouble::NotWritable | Trouble::Locked | Trouble::Unreachable | Trouble::Io => {
+                true
+            }
+            Trouble::Damaged | Trouble::Data | Trouble::Other => false,
+        }
+    }
+
+    /// Whether the connection can be believed after it.
+    pub(crate) fn spares_the_connection(&self) -> bool {
+        match self {
+            Self::Sql(error) => {
+                matches!(Trouble::of(error), Trouble::Full | Trouble::Locked | Trouble::Data)
+            }
+            Self::Unreadable(_) | Self::Json(_) => true,
+        }
+    }
+
     /// The sentence for whoever wanted to write or read.
     pub(crate) fn told(&self) -> StoreError {
+        let then = if self.is_of_the_session() { ", then resume the session" } else { "" };
+        StoreError::Failed(format!("{}{then} ({self})", self.advice()))
+    }
+
+    /// The sentence while it is waited for.
+    pub(crate) fn waited_for(&self) -> String {
+        format!("it is being waited for, so try again in a moment: {} ({self})", self.advice())
+    }
+
+    /// Whether the session goes on once somebody has done something about it.
+    fn is_of_the_session(&self) -> bool {
+        let Self::Sql(error) = self else { return false };
+        !matches!(Trouble::of(error), Trouble::Damaged | Trouble::Data)
+    }
+
+    fn advice(&self) -> &'static str {
         let Self::Sql(error) = self else {
-            return StoreError::Failed(format!(
-                "it holds or was given what can't be read ({self}): it is damaged, or another program changed it (docs/store.md, \"When it is damaged\")"
-            ));
+            return "it holds or was given what can't be read: it is damaged, or another program changed it (docs/store.md, \"When it is damaged\")";
         };
-        let advice = match Trouble::of(error) {
-            Trouble::Full => "its disk is full; make room, then resume the session",
-            Trouble::NotWritable => {
-                "it can't be written; make its folder and files writable, then resume the session"
-            }
+        match Trouble::of(error) {
+            Trouble::Full => "its disk is full; make room",
+            Trouble::NotWritable => "it can't be written; make its folder and files writable",
             Trouble::Damaged => "it is damaged; see docs/store.md, \"When it is damaged\"",
-            Trouble::Locked => "another program keeps it locked; end that program, then resume the session",
+            Trouble::Locked => "another program keeps it locked; end that program",
             Trouble::Data => "it refuses what it was given, which is a bug of midturn; please report it",
-            Trouble::Unreachable => "its server doesn't answer; when it does again, resume the session",
-            Trouble::Other => "look at its disk or server, then resume the session",
-        };
-        StoreError::Failed(format!("{advice} ({error})"))
+            Trouble::Unreachable => "its server doesn't answer; see that it runs and can be reached",
+            Trouble::Io => "its disk fails; look at it",
+            Trouble::Other => "look at its disk or server",
+        }
     }
 }
 

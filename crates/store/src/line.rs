@@ -110,6 +110,8 @@ struct ResultMeta<'a> {
     is_error: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     messages: Vec<Key<'a>>,
+    #[serde(default, borrow, skip_serializing_if = "Vec::is_empty")]
+    cost: Vec<Key<'a>>,
     #[serde(flatten, skip_serializing_if = "Option::is_none", skip_deserializing)]
     cut: Option<CutMeta>,
 }
@@ -225,6 +227,7 @@ fn result_of(result: &ToolResult, run: RunId) -> Result<Filled, serde_json::Erro
         status: result.status,
         is_error: result.is_error,
         messages: keys(&result.messages),
+        cost: keys(&result.cost),
         cut: partial.then(|| CutMeta {
             partial: true,
             interrupted: true,
@@ -349,5 +352,6 @@ fn restore_result(found: Found) -> Result<Line, Unreadable> {
         is_error: metadata.is_error,
         text: found.content.into(),
         messages: restore_keys(metadata.messages)?,
+        cost: restore_keys(metadata.cost)?,
     }))
 }

@@ -12,7 +12,7 @@ use crate::db::{Row, Snapshot};
 use crate::error::{Problem, Unreadable};
 use crate::words;
 
-pub(crate) use journal::journal;
+pub(crate) use journal::{journal, known};
 
 fn id(session: &SessionId) -> Cell {
     Cell::text(session.as_str())

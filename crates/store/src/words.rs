@@ -7,6 +7,7 @@ use midturn_core::rules::mail::{End, MailKind, Sender};
 use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::error::Unreadable;
 
@@ -47,6 +48,8 @@ pub(crate) fn mail_kind(kind: &MailKind) -> &'static str {
         MailKind::End(End::Failed) => "failed",
         MailKind::End(End::Limit) => "limit",
         MailKind::End(End::Stopped) => "stopped",
+        MailKind::End(End::StoppedGoesOn) => "stopped_goes_on",
+        MailKind::End(End::Superseded) => "superseded",
     }
 }
 
@@ -58,6 +61,8 @@ pub(crate) fn to_mail_kind(word: &str) -> Result<MailKind, Unreadable> {
         "failed" => Ok(MailKind::End(End::Failed)),
         "limit" => Ok(MailKind::End(End::Limit)),
         "stopped" => Ok(MailKind::End(End::Stopped)),
+        "stopped_goes_on" => Ok(MailKind::End(End::StoppedGoesOn)),
+        "superseded" => Ok(MailKind::End(End::Superseded)),
         other => Err(Unreadable(format!("`{other}` is no kind of message"))),
     }
 }
@@ -75,10 +80,23 @@ pub(crate) fn to_variant<T: DeserializeOwned>(word: String) -> Result<T, Unreada
     serde_json::from_value(serde_json::Value::String(word)).map_err(Unreadable::of)
 }
 
-/// The settings of JSON.
+/// The settings of JSON that any version wrote: what it knew and we don't is left out, what we
+/// know and it didn't is as it is by default. A value that can't be read is an error: a limit
+/// must not be lost.
 pub(crate) fn to_settings(json: &str) -> Result<Settings, Unreadable> {
-    let patch: SettingsPatch = serde_json::from_str(json).map_err(Unreadable::of)?;
     let mut settings = Settings::default();
+    let mut kept: Value = serde_json::from_str(json).map_err(Unreadable::of)?;
+    let known = serde_json::to_value(&settings).map_err(Unreadable::of)?;
+    leave_out_unknown(&mut kept, &known);
+    let patch: SettingsPatch = serde_json::from_value(kept).map_err(Unreadable::of)?;
     settings.patch(&patch);
     Ok(settings)
+}
+
+fn leave_out_unknown(kept: &mut Value, known: &Value) {
+    let (Value::Object(kept), Value::Object(known)) = (kept, known) else { return };
+    kept.retain(|key, _| known.contains_key(key));
+    for (key, value) in kept {
+        leave_out_unknown(value, &known[key]);
+    }
 }

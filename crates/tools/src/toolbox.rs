@@ -9,8 +9,18 @@ use midturn_core::rules::conversation::ToolUse;
 use crate::ground::Ground;
 use crate::tools::{bash::Bash, edit::Edit, glob::Glob, grep::Grep, read::Read, write::Write};
 
-/// The names of all work tools, in the order in which they are offered.
-pub const WORK_TOOLS: [&str; 6] = ["bash", "edit", "glob", "grep", "read", "write"];
+/// What makes a tool on its ground.
+type Make = fn(Arc<Ground>) -> Arc<dyn Tool>;
+
+/// All work tools by name. There is no other way to make one, so no name gives another's tool.
+const WORK_TOOLS: [(&str, Make); 6] = [
+    ("bash", |ground| Arc::new(Bash::new(ground))),
+    ("edit", |ground| Arc::new(Edit::new(ground))),
+    ("glob", |ground| Arc::new(Glob::new(ground))),
+    ("grep", |ground| Arc::new(Grep::new(ground))),
+    ("read", |ground| Arc::new(Read::new(ground))),
+    ("write", |ground| Arc::new(Write::new(ground))),
+];
 
 /// The work tools of one agent.
 pub struct WorkTools {
@@ -20,21 +30,11 @@ pub struct WorkTools {
 impl WorkTools {
     /// All of them, or of them those that `only` names, in any case.
     pub(crate) fn new(ground: &Arc<Ground>, only: Option<&[String]>) -> Self {
-        let wanted =
-            |name: &&str| only.is_none_or(|only| only.iter().any(|word| word.eq_ignore_ascii_case(name)));
-        let tools = WORK_TOOLS.into_iter().filter(wanted).map(|name| (name, tool(name, ground.clone())));
+        let wanted = |(name, _): &(&str, Make)| {
+            only.is_none_or(|only| only.iter().any(|word| word.eq_ignore_ascii_case(name)))
+        };
+        let tools = WORK_TOOLS.into_iter().filter(wanted).map(|(name, make)| (name, make(ground.clone())));
         Self { tools: tools.collect() }
-    }
-}
-
-fn tool(name: &str, ground: Arc<Ground>) -> Arc<dyn Tool> {
-    match name {
-        "edit" => Arc::new(Edit::new(ground)),
-        "glob" => Arc::new(Glob::new(ground)),
-        "grep" => Arc::new(Grep::new(ground)),
-        "read" => Arc::new(Read::new(ground)),
-        "write" => Arc::new(Write::new(ground)),
-        _ => Arc::new(Bash::new(ground)),
     }
 }
 

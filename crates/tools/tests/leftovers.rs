@@ -19,7 +19,7 @@ use midturn_tools::workplace::GitWorkplace;
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 use support::project::{Project, run};
-use support::{Mark, is_dead, name, shell, supervisor, supervisors, until_dead};
+use support::{Mark, again, is_dead, name, shell, supervisor, supervisors, until_dead};
 use tokio_util::sync::CancellationToken;
 
 const KIND: &str = "MIDTURN_TEST_KIND";
@@ -28,10 +28,8 @@ const COMMAND: &str = "MIDTURN_TEST_COMMAND";
 const ENDS: &str = "MIDTURN_TEST_ENDS";
 const FOLDERS: &str = "MIDTURN_TEST_FOLDERS";
 
-/// Not a test but the daemon of those below: runs a command until it is killed.
-#[tokio::test]
-async fn daemon() {
-    let Ok(word) = std::env::var(KIND) else { return };
+/// A daemon: runs a command until it is killed.
+async fn daemon(word: &str) {
     let var = |name: &str| std::env::var(name).unwrap();
     let kind = [Supervision::Namespace, Supervision::UserNamespace, Supervision::Subreaper]
         .into_iter()
@@ -47,25 +45,39 @@ async fn daemon() {
     std::future::pending().await
 }
 
-/// Not a test either: opens an agent's worktree.
-#[tokio::test]
-async fn opener() {
-    let Ok(folders) = std::env::var(FOLDERS) else { return };
+/// A daemon that opens an agent's worktree.
+async fn opener(folders: &str) {
     let (project, state) = folders.split_once(':').unwrap();
     let session = SessionId::new(std::env::var(SESSION).unwrap());
     GitWorkplace::new(project, state, &session, |_| place()).open(&name("w")).await.unwrap();
 }
 
-/// Not a test either: another daemon, which is not above those it looks at.
-#[tokio::test]
-async fn ender() {
-    let Ok(session) = std::env::var(ENDS) else { return };
-    eprintln!("ended {}", leftovers::end(&SessionId::new(session)).await.unwrap());
+/// Another daemon, which is not above those it looks at.
+async fn ender(session: &str) {
+    eprintln!("ended {}", leftovers::end(&[SessionId::new(session)]).await.unwrap());
+}
+
+/// The test of which the other processes are this one again ([`support::again`]).
+const PLAYED: &str = "what_outlived_daemon_and_supervisor_is_ended";
+
+/// What this process is in place of that test; `false` in the test's own.
+async fn is_played() -> bool {
+    let var = |name| std::env::var(name).ok();
+    if let Some(word) = var(KIND) {
+        daemon(&word).await;
+    } else if let Some(folders) = var(FOLDERS) {
+        opener(&folders).await;
+    } else if let Some(session) = var(ENDS) {
+        ender(&session).await;
+    } else {
+        return false;
+    }
+    true
 }
 
 /// How many processes another daemon ends.
 fn ended_by_another(session: &SessionId) -> usize {
-    let output = ourselves("ender").env(ENDS, session.as_str()).stderr(Stdio::piped()).output().unwrap();
+    let output = ourselves().env(ENDS, session.as_str()).stderr(Stdio::piped()).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     said.lines().find_map(|line| line.strip_prefix("ended ")?.parse().ok()).unwrap()
 }
@@ -74,9 +86,9 @@ fn place() -> midturn_tools::workplace::AgentPlace {
     midturn_tools::workplace::AgentPlace::new(midturn_tools::workplace::Isolation::Worktree)
 }
 
-fn ourselves(test: &str) -> std::process::Command {
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture"]).stdout(Stdio::null());
+fn ourselves() -> std::process::Command {
+    let mut command = again(PLAYED);
+    command.stdout(Stdio::null());
     command
 }
 
@@ -91,7 +103,7 @@ struct Daemon {
 impl Daemon {
     fn start(kind: Supervision, command: &str, ready: usize) -> Self {
         let mark = Mark::new();
-        let mut child = ourselves("daemon")
+        let mut child = ourselves()
             .env(KIND, kind.as_str())
             .env(SESSION, mark.text())
             .env(COMMAND, command)
@@ -161,16 +173,19 @@ const TREES: [(&str, &str); 4] = [
 
 #[tokio::test]
 async fn what_outlived_daemon_and_supervisor_is_ended() {
+    if is_played().await {
+        return;
+    }
     for (claim, command) in TREES {
         let mut daemon = Daemon::start(Supervision::Subreaper, command, 3);
         daemon.signal_supervisors(Signal::KILL);
         until_dead(&daemon.supervisors);
         daemon.kill();
         assert!(!daemon.mark.alive().is_empty(), "{claim}");
-        let ended = leftovers::end(&daemon.session()).await.unwrap();
+        let ended = leftovers::end(&[daemon.session()]).await.unwrap();
         assert!(ended >= 1, "{claim}");
         assert!(daemon.all_dead() && daemon.mark.alive().is_empty(), "{claim}: {:?}", daemon.mark.alive());
-        assert_eq!(leftovers::end(&daemon.session()).await.unwrap(), 0, "{claim}: nothing is left");
+        assert_eq!(leftovers::end(&[daemon.session()]).await.unwrap(), 0, "{claim}: nothing is left");
     }
 }
 
@@ -181,7 +196,7 @@ async fn supervisors_that_do_not_end_their_trees_are_ended_with_them() {
             let mut daemon = Daemon::start(kind, command, 3);
             daemon.signal_supervisors(Signal::STOP);
             daemon.kill();
-            let ended = leftovers::end(&daemon.session()).await.unwrap();
+            let ended = leftovers::end(&[daemon.session()]).await.unwrap();
             assert!(ended >= 2, "{kind:?}: {claim}: {ended}");
             assert!(daemon.all_dead() && daemon.mark.alive().is_empty(), "{kind:?}: {claim}");
         }
@@ -210,7 +225,7 @@ async fn a_process_without_the_mark_is_found_by_its_parent_or_its_session() {
         daemon.signal_supervisors(Signal::KILL);
         until_dead(&daemon.supervisors);
         daemon.kill();
-        leftovers::end(&daemon.session()).await.unwrap();
+        leftovers::end(&[daemon.session()]).await.unwrap();
         assert!(held.iter().all(is_dead) && daemon.all_dead(), "{claim}");
     }
 }
@@ -242,7 +257,7 @@ async fn our_own_commands_go_on_while_a_dead_daemons_of_the_same_session_are_end
         let ending = async {
             ready.cancelled().await;
             let held = ours.hold();
-            let ended = leftovers::end(&dead.session()).await.unwrap();
+            let ended = leftovers::end(&[dead.session()]).await.unwrap();
             let alive = !held.is_empty() && !held.iter().any(is_dead);
             cancel.cancel();
             (ended, alive)
@@ -294,7 +309,7 @@ async fn a_git_command_of_a_dead_daemon_is_let_finish_and_its_worktree_is_found(
     let folders = format!("{}:{}", project.folder.path().display(), project.state.path().display());
     let mark = Mark::new();
     let session = SessionId::new(mark.text());
-    let mut opener = ourselves("opener");
+    let mut opener = ourselves();
     let path = format!("{}:{}", pipes.display(), std::env::var("PATH").unwrap());
     let opener = opener.env(FOLDERS, folders).env(SESSION, session.as_str()).env("PATH", path);
     let opener = opener.stderr(Stdio::null());
@@ -303,7 +318,7 @@ async fn a_git_command_of_a_dead_daemon_is_let_finish_and_its_worktree_is_found(
     opener.kill().unwrap();
     // Whenever this comes, while the end waits or before: git goes on.
     let go = tokio::task::spawn_blocking(move || std::fs::write(pipes.join("go"), "").unwrap());
-    assert_eq!(leftovers::end(&session).await.unwrap(), 0);
+    assert_eq!(leftovers::end(std::slice::from_ref(&session)).await.unwrap(), 0);
     go.await.unwrap();
     opener.wait().unwrap();
     let workplace = GitWorkplace::new(project.folder.path(), project.state.path(), &session, |_| place());

@@ -11,17 +11,17 @@ use std::process::{Child, Stdio};
 use midturn_core::rules::id::SessionId;
 use midturn_tools::leftovers;
 use rustix::process::{Signal, pidfd_send_signal};
-use support::{Mark, is_dead, shell, supervisor, until_dead};
+use support::{Mark, again, is_dead, shell, supervisor, until_dead};
 use tokio_util::sync::CancellationToken;
 
 const MARK: &str = "MIDTURN_TEST_VICTIMS_MARK";
 const ACT: &str = "MIDTURN_TEST_ACT";
 const TREE: &str = "setsid sh -c 'echo ready; sleep 300; :' & wait";
 
-/// Not a test but the process that a fault is planted in.
-#[tokio::test]
-async fn victim() {
-    let Ok(mark) = std::env::var(MARK) else { return };
+/// What a test does in the process that a fault is planted in; `false` in the test's own.
+#[tokio::main(flavor = "current_thread")]
+async fn is_victim() -> bool {
+    let Ok(mark) = std::env::var(MARK) else { return false };
     let (session, mark) = (SessionId::new(&*mark), Mark::named(&mark));
     match std::env::var(ACT).unwrap().as_str() {
         "abort" => {
@@ -35,13 +35,14 @@ async fn victim() {
             let _ = supervisor().of_session(&session).run(&shell(TREE, &mark), &never, &mut print).await;
             std::future::pending().await
         }
-        _ => eprintln!("ended {}", leftovers::end(&session).await.unwrap()),
+        _ => eprintln!("ended {}", leftovers::end(&[session]).await.unwrap()),
     }
+    true
 }
 
 fn start(fault: &str, act: &str, mark: &Mark) -> Child {
-    std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "victim", "--nocapture"])
+    let test = std::thread::current().name().unwrap().to_owned();
+    again(&test)
         .env("_MIDTURN_PLANTED", fault)
         .env(MARK, mark.text())
         .env(ACT, act)
@@ -65,6 +66,9 @@ fn clean(mark: &Mark) {
 
 #[test]
 fn a_group_kill_lets_what_made_a_session_survive() {
+    if is_victim() {
+        return;
+    }
     for (fault, survives) in [("group_kill_only", true), ("another_crates", false)] {
         let mark = Mark::new();
         assert!(start(fault, "abort", &mark).wait().unwrap().success());
@@ -75,6 +79,9 @@ fn a_group_kill_lets_what_made_a_session_survive() {
 
 #[test]
 fn a_supervisor_that_ignores_the_pipe_keeps_its_tree_when_the_daemon_dies() {
+    if is_victim() {
+        return;
+    }
     let mark = Mark::new();
     let mut victim = start("supervisor_ignores_pipe", "run", &mark);
     until_ready(&mut victim);

@@ -203,10 +203,9 @@ async fn a_command_sees_its_own_processes_in_proc_and_no_control_socket() {
 
 const PARENT: &str = "MIDTURN_TEST_PARENT";
 
-/// Not a test but the victim of the one below: runs a command until it is killed.
-#[tokio::test]
-async fn victim() {
-    let Ok(word) = std::env::var(PARENT) else { return };
+/// What the test below does in the process that is to be killed: it runs a command until then.
+#[tokio::main(flavor = "current_thread")]
+async fn victim(word: &str) {
     let kind = [Supervision::Namespace, Supervision::UserNamespace, Supervision::Subreaper]
         .into_iter()
         .find(|kind| kind.as_str() == word)
@@ -219,6 +218,9 @@ async fn victim() {
 
 #[test]
 fn our_death_by_sigkill_ends_every_tree_of_ours() {
+    if let Ok(word) = std::env::var(PARENT) {
+        return victim(&word);
+    }
     for (kind, _) in supervisors() {
         let mark = Mark::new();
         let mut victim = victim_at_work(PARENT, kind.as_str(), &mark);

@@ -10,11 +10,14 @@ use std::path::Path;
 use midturn_tools::process::{Cause, RunError, Supervision, Supervisor};
 use midturn_tools::sandbox::{Confinement, Exceeded, LimitsBy, Sandbox, Tier, TreeLimits, Wanted};
 use support::sandboxed::{Ground, PROGRAM, run, sandboxes, says};
-use support::{Mark, VICTIMS_MARK, supervisor, until_dead, victim_at_work};
+use support::{Mark, VICTIMS_MARK, has_python, supervisor, until_dead, victim_at_work};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
 async fn a_tree_is_held_to_its_limits_and_the_result_says_which() {
+    if !has_python() {
+        return;
+    }
     let limits = TreeLimits { processes: 40, memory: 192 << 20, file_size: 1 << 20, open_files: 64 };
     let rows = [
         ("python3 -c 'x = bytearray(400 << 20); print(len(x))'", Exceeded::Memory(limits.memory)),
@@ -83,10 +86,8 @@ async fn nothing_is_left_alive_and_no_group_stays() {
 
 const VICTIM: &str = "MIDTURN_TEST_SANDBOXED";
 
-/// Not a test but the victim of the one below: runs a command until it is killed.
-#[tokio::test]
-async fn victim() {
-    let Ok(number) = std::env::var(VICTIM) else { return };
+/// What the test below does in the process that is to be killed: it runs a command until then.
+async fn victim(number: &str) {
     let sandbox = sandboxes(false, TreeLimits::default()).await.swap_remove(number.parse().unwrap());
     let ground = Ground::new();
     let mark = Mark::named(&std::env::var(VICTIMS_MARK).unwrap());
@@ -100,6 +101,9 @@ async fn victim() {
 
 #[tokio::test]
 async fn our_death_by_sigkill_ends_every_tree_in_every_sandbox() {
+    if let Ok(number) = std::env::var(VICTIM) {
+        return victim(&number).await;
+    }
     for (number, sandbox) in sandboxes(false, TreeLimits::default()).await.iter().enumerate() {
         let mark = Mark::new();
         let mut victim = victim_at_work(VICTIM, &number.to_string(), &mark);

@@ -44,6 +44,20 @@ async fn arguments_that_do_not_fit_say_what_was_wrong_and_where() {
     }
 }
 
+/// A20: a name that there is no tool of is nobody's, least of all bash's.
+#[tokio::test]
+async fn a_name_gives_the_tool_of_that_name_and_no_other() {
+    let tools = tools().await;
+    let offered: Vec<_> = tools.toolbox.specs().iter().map(|spec| spec.name.to_string()).collect();
+    assert_eq!(offered, ["bash", "edit", "glob", "grep", "read", "write"]);
+    for name in &offered {
+        assert_eq!(tools.offered_as(name).as_ref(), Some(name));
+    }
+    for unknown in ["Bash", "bas", "", "sh", "spawn_agent"] {
+        assert_eq!(tools.offered_as(unknown), None, "{unknown}");
+    }
+}
+
 #[tokio::test]
 async fn readers_are_safe_and_edits_name_their_file_however_it_is_written() {
     let tools = tools().await;

@@ -2,7 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::limits::Money;
 use midturn_core::rules::mail::Urgency;
+use midturn_core::rules::settings::LimitsPatch;
 use midturn_core::rules::time::Span;
 
 use super::PlaceArgs;
@@ -43,6 +45,14 @@ a stopped agent on.
 Examples:
   midturn stop worker
   midturn stop lead --subtree";
+
+pub(super) const LIMIT_HELP: &str = "\
+What is not named stays as it is; 0 is no limit. None can be set below what is spent: that is said, with
+exit status 1. It is recorded, and holds when the session is resumed.
+
+Examples:
+  midturn limit worker --max-turns 60
+  midturn limit --max-cost 5 --max-time 2h        (all agents of the session together)";
 
 pub(super) const APPROVALS_HELP: &str = "\
 What is asked about, and what isn't, is configured under `approvals`; while nobody is attached who could
@@ -229,6 +239,46 @@ pub struct StopArgs {
     pub client: ClientArgs,
 }
 
+/// `midturn limit`.
+#[derive(Debug, Args)]
+pub struct LimitArgs {
+    /// The agent; without one it is the limit of all of them together
+    #[arg(value_name = "AGENT", value_parser = name)]
+    pub agent: Option<AgentName>,
+    /// What is set
+    #[command(flatten)]
+    pub limits: LimitsArgs,
+    /// Whom to ask
+    #[command(flatten)]
+    pub client: ClientArgs,
+}
+
+/// The limits that `midturn limit` sets, one at least.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub struct LimitsArgs {
+    /// How many turns in all
+    #[arg(long, value_name = "N")]
+    pub max_turns: Option<u64>,
+    /// How many tokens, read and written, in all
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<u64>,
+    /// What the model calls may cost in all, in US dollars: 2.50
+    #[arg(long, value_name = "DOLLARS")]
+    pub max_cost: Option<Money>,
+    /// How long an agent may be at work, or the session may last: 90s, 30m, 2h
+    #[arg(long, value_name = "TIME")]
+    pub max_time: Option<Span>,
+}
+
+impl LimitsArgs {
+    /// The same, as events and the interface have it.
+    pub fn patch(&self) -> LimitsPatch {
+        let &Self { max_turns, max_tokens, max_cost, max_time } = self;
+        LimitsPatch { max_turns, max_tokens, max_cost, max_time }
+    }
+}
+
 /// `midturn withdraw`.
 #[derive(Debug, Args)]
 pub struct WithdrawArgs {
@@ -340,6 +390,10 @@ mod tests {
             ("send Worker hi", "no agent's name"),
             ("send parent hi", "reserved"),
             ("stop all", "reserved"),
+            ("limit worker", "--max-turns"),
+            ("limit worker --max-turns -1", "unexpected argument"),
+            ("limit --max-cost free", "no amount of dollars"),
+            ("limit --max-time 5", "write 250ms"),
             ("send w hi --urgent --urgency urgent", "cannot be used with"),
             ("send w hi --urgency soon", "after_tools"),
             ("send w hi --wait read", "injected"),

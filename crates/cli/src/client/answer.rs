@@ -26,7 +26,9 @@ impl Elsewhere<'_> {
     pub(super) async fn give(&self, request: &Request, said: &Said) -> Result<Value, Trouble> {
         let (agent, tool) = (request.agent.as_str(), request.tool.as_str());
         let path = Path::of(&["sessions", self.session, "agents", agent, "approvals", tool]);
-        self.client.post(&path, &word(said)).await
+        let mut word = word(said);
+        word["since"] = json!(request.since);
+        self.client.post(&path, &word).await
     }
 }
 
@@ -43,8 +45,8 @@ impl Asked for Elsewhere<'_> {
 
 impl From<Approval> for Request {
     fn from(approval: Approval) -> Self {
-        let Approval { agent, tool, name, input, always, .. } = approval;
-        Self { agent, tool, name, input, always }
+        let Approval { agent, tool, name, input, always, since, .. } = approval;
+        Self { agent, tool, name, input, always, since }
     }
 }
 

@@ -104,7 +104,7 @@ async fn all(asking: &Asking, only: Option<&str>) -> Result<Vec<Open>, Trouble> 
 /// All that a person needs to decide.
 fn block(open: &Open, now: f64) -> String {
     let Open { session, approval, .. } = open;
-    let since = duration(now - session.began_at - approval.since);
+    let since = duration(now - session.began_at - approval.since.0 as f64 / 1e6);
     let mut text = format!(
         "{} asks in {} for {since}, call {}: {}\n",
         approval.agent,

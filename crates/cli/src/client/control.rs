@@ -1,10 +1,11 @@
-//! `midturn withdraw` and `midturn stop`.
+//! `midturn withdraw`, `midturn stop` and `midturn limit`.
 
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::settings::LimitsPatch;
 use serde_json::json;
 
 use super::http::Trouble;
-use super::wire::{Stopped, Withdrawn};
+use super::wire::{Agent, AgentState, Stopped, Withdrawn};
 use super::{Answer, Asking};
 
 /// Takes a message back.
@@ -26,6 +27,34 @@ pub(super) async fn stop(asking: &Asking, agent: &AgentName, subtree: bool) -> R
     Ok(Answer::good(value, told(agent, &stopped)))
 }
 
+/// Sets limits of an agent, or of all of them together.
+pub(super) async fn limit(
+    asking: &Asking,
+    agent: Option<&AgentName>,
+    limits: &LimitsPatch,
+) -> Result<Answer, Trouble> {
+    let path = match agent {
+        Some(agent) => asking.path(&["agents", agent.as_str(), "limits"]),
+        None => asking.path(&["limits"]),
+    };
+    let value = asking.client.post(&path, &json!(limits)).await?;
+    let text = match agent {
+        Some(_) => set(&asking.client.read(&value)?, limits),
+        None => format!("all together: {}\n", limits.words()),
+    };
+    Ok(Answer::good(value, text))
+}
+
+/// What was set, and what that leaves the agent to do.
+fn set(agent: &Agent, limits: &LimitsPatch) -> String {
+    let then = match (&agent.limit, agent.state) {
+        (Some(limit), _) => format!("; it rests at {limit}, until that is raised"),
+        (None, AgentState::Running | AgentState::Ending) => "; it is at work".to_owned(),
+        (None, _) => String::new(),
+    };
+    format!("{}: {}{then}\n", agent.name, limits.words())
+}
+
 fn told(agent: &AgentName, stopped: &Stopped) -> String {
     let mut text = match (stopped.stopped.as_slice(), &stopped.note) {
         ([], Some(note)) => format!("{agent}: {note}\n"),
@@ -44,6 +73,21 @@ fn told(agent: &AgentName, stopped: &Stopped) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_says_what_was_set_and_whether_another_holds_the_agent() {
+        let agent = json!({"name": "a", "role": "subagent", "state": "running"});
+        let held = json!({"name": "a", "role": "subagent", "state": "idle", "limit": "session.max_cost"});
+        let idle = json!({"name": "a", "role": "subagent", "state": "idle"});
+        let limits = serde_json::from_value(json!({"max_turns": 60, "max_cost": "2.5"})).unwrap();
+        for (agent, expected) in [
+            (agent, "a: max_turns 60, max_cost 2.50; it is at work\n"),
+            (held, "a: max_turns 60, max_cost 2.50; it rests at session.max_cost, until that is raised\n"),
+            (idle, "a: max_turns 60, max_cost 2.50\n"),
+        ] {
+            assert_eq!(set(&serde_json::from_value(agent).unwrap(), &limits), expected);
+        }
+    }
 
     #[test]
     fn a_stop_says_who_was_stopped_and_what_stays_queued() {

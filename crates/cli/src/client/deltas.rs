@@ -12,7 +12,7 @@ const REMEMBERED: usize = 1 << 20;
 
 /// What was said so far and is not recorded yet.
 #[derive(Debug, Default)]
-pub(super) struct Deltas {
+pub(crate) struct Deltas {
     agents: BTreeMap<AgentName, BTreeMap<What, Said>>,
 }
 
@@ -35,19 +35,21 @@ struct Said {
 
 impl Deltas {
     /// The stream was taken up again.
-    pub(super) fn rejoined(&mut self) {
+    pub(crate) fn rejoined(&mut self) {
         for said in self.agents.values_mut().flat_map(BTreeMap::values_mut) {
             said.rejoined = true;
         }
     }
 
     /// What of a delta was not told before.
-    pub(super) fn rest(&mut self, mut event: LiveEvent) -> Option<LiveEvent> {
+    pub(crate) fn rest(&mut self, mut event: LiveEvent) -> Option<LiveEvent> {
         let Some(agent) = event.at.agent.clone() else { return Some(event) };
         let (what, text) = match &mut event.kind {
             LiveKind::TextDelta { text } => (What::Text, text),
             LiveKind::ThinkingDelta { text } => (What::Thinking, text),
             LiveKind::ToolOutput { tool, text } => (What::Output(tool.clone()), text),
+            // It says how far a call has come: told again it is no harm.
+            LiveKind::CallDelta { .. } => return Some(event),
         };
         let said = self.agents.entry(agent).or_default().entry(what).or_default();
         if std::mem::take(&mut said.rejoined) {
@@ -69,7 +71,7 @@ impl Deltas {
     }
 
     /// What is recorded as a whole needs no remembering.
-    pub(super) fn recorded(&mut self, event: &Event) {
+    pub(crate) fn recorded(&mut self, event: &Event) {
         let Some(name) = &event.at.agent else { return };
         match &event.kind {
             EventKind::ModelStarted { .. }

@@ -8,9 +8,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use midturn_core::rules::event::{Event, LiveEvent, LiveKind, Place};
-use midturn_core::rules::id::{AgentName, CallId};
-use midturn_core::rules::time::Micros;
+use midturn_core::rules::event::{Event, LiveEvent};
+use midturn_core::rules::id::AgentName;
 use midturn_providers::sse::{Decoder, TooLarge};
 use serde::Deserialize;
 use tokio::sync::mpsc;
@@ -210,12 +209,12 @@ impl Reader {
 }
 
 /// What a frame's data say.
-fn read(data: String) -> Told {
+pub(crate) fn read(data: String) -> Told {
     if let Ok(event) = serde_json::from_str::<Event>(&data) {
         return Told::Event(data, Box::new(event));
     }
-    match serde_json::from_str::<Delta>(&data) {
-        Ok(delta) => Told::Live(delta.into()),
+    match serde_json::from_str::<LiveEvent>(&data) {
+        Ok(delta) => Told::Live(delta),
         Err(_) => {
             let seq = serde_json::from_str::<Number>(&data).ok().filter(|number| number.n.is_none());
             Told::Other(data, seq.map(|number| number.seq))
@@ -230,42 +229,11 @@ struct Number {
     n: Option<u64>,
 }
 
-/// A live event as it is read.
-#[derive(Deserialize)]
-struct Delta {
-    v: u32,
-    seq: u64,
-    n: u64,
-    t: Micros,
-    #[serde(flatten)]
-    at: Place,
-    #[serde(flatten)]
-    kind: DeltaKind,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum DeltaKind {
-    TextDelta { text: String },
-    ThinkingDelta { text: String },
-    ToolOutput { tool: CallId, text: String },
-}
-
-impl From<Delta> for LiveEvent {
-    fn from(delta: Delta) -> Self {
-        let Delta { v, seq, n, t, at, kind } = delta;
-        let kind = match kind {
-            DeltaKind::TextDelta { text } => LiveKind::TextDelta { text },
-            DeltaKind::ThinkingDelta { text } => LiveKind::ThinkingDelta { text },
-            DeltaKind::ToolOutput { tool, text } => LiveKind::ToolOutput { tool, text },
-        };
-        Self { v, seq, n, t, at, kind }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use midturn_core::rules::event::EventKind;
+    use midturn_core::rules::event::{EventKind, LiveKind};
+    use midturn_core::rules::id::CallId;
+    use midturn_core::rules::time::Micros;
 
     use super::*;
 

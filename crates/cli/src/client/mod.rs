@@ -1,5 +1,5 @@
-//! The commands that ask a running Midturn: `ps`, `send`, `withdraw`, `stop`, `approvals`,
-//! `approve`, `deny`, `watch`, `diff`, `merge`, `stats`; and a run whose session lives in another process.
+//! The commands that ask a running Midturn: `ps`, `send`, `withdraw`, `stop`, `limit`,
+//! `approvals`, `approve`, `deny`, `watch`, `diff`, `merge`, `stats`; and a run whose session lives in another process.
 //!
 //! They ask through the interface of docs/protocol.md, as every other program would, and put
 //! the answer in words. They open no store and decide nothing about messages.
@@ -8,7 +8,7 @@ mod answer;
 mod approvals;
 mod branch;
 mod control;
-mod deltas;
+pub(crate) mod deltas;
 pub mod events;
 pub mod http;
 mod ps;
@@ -27,8 +27,8 @@ use std::io::IsTerminal;
 use serde_json::Value;
 
 use crate::args::{
-    AgentArgs, ApprovalsArgs, ApproveArgs, ClientArgs, DenyArgs, MeantArgs, PsArgs, SendArgs, StatsArgs,
-    StopArgs, WatchArgs, WithdrawArgs,
+    AgentArgs, ApprovalsArgs, ApproveArgs, ClientArgs, DenyArgs, LimitArgs, MeantArgs, PsArgs, SendArgs,
+    StatsArgs, StopArgs, WatchArgs, WithdrawArgs,
 };
 use crate::commands;
 use crate::env::Env;
@@ -127,6 +127,15 @@ pub fn withdraw(args: &WithdrawArgs, env: &Env) -> Result<End, Failure> {
 /// [`Failure::Failed`]: nobody answers, or there is no such agent.
 pub fn stop(args: &StopArgs, env: &Env) -> Result<End, Failure> {
     ask(&args.client, env, async |asking| control::stop(asking, &args.agent, args.subtree).await)
+}
+
+/// `midturn limit`.
+///
+/// # Errors
+/// [`Failure::Failed`]: nobody answers, there is no such agent, or more is spent already.
+pub fn limit(args: &LimitArgs, env: &Env) -> Result<End, Failure> {
+    let limits = args.limits.patch();
+    ask(&args.client, env, async |asking| control::limit(asking, args.agent.as_ref(), &limits).await)
 }
 
 /// `midturn approvals`.

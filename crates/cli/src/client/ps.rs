@@ -77,7 +77,7 @@ fn row(agent: &Agent, depth: usize, now: f64) -> Vec<String> {
     ]
 }
 
-/// What it is; of one that rests, how its last run ended.
+/// What it is; of one that rests, how its last run ended, or the limit that holds it.
 fn state(agent: &Agent) -> String {
     let end = agent.last_end.as_ref().map(|end| match end.outcome {
         Outcome::Finished => "finished",
@@ -85,9 +85,11 @@ fn state(agent: &Agent) -> String {
         Outcome::Failed => "failed",
         Outcome::Limit => "limit",
     });
-    match (agent.state, end) {
-        (AgentState::Idle, Some(end)) => format!("idle ({end})"),
-        (state, _) => state.as_str().to_owned(),
+    match (agent.state, &agent.limit, end) {
+        (AgentState::Closed, ..) => agent.state.as_str().to_owned(),
+        (state, Some(limit), _) => format!("{} (limit: {limit})", state.as_str()),
+        (AgentState::Idle, None, Some(end)) => format!("idle ({end})"),
+        (state, None, _) => state.as_str().to_owned(),
     }
 }
 
@@ -145,17 +147,20 @@ mod tests {
                 {"what": "tool", "tool": "r1", "name": "read", "since": 170.5}]},
             {"name": "c", "role": "subagent", "parent": "a", "state": "running", "run": 1, "turn": 1, "tokens": 0,
              "activity": [{"what": "model", "call": 7, "since": 51.0}]},
+            {"name": "e", "role": "subagent", "parent": "lead", "state": "idle", "run": 1, "turn": 9, "tokens": 0, "limit": "max_turns",
+             "last_end": {"run": 1, "outcome": "limit", "text": "limit reached: max_turns"}},
             {"name": "d", "role": "subagent", "parent": "lead", "state": "running", "run": 1, "turn": 1, "tokens": 0, "activity": [
                 {"what": "tool", "tool": "e", "name": "read", "since": 101.0},
                 {"what": "approval", "tool": "x", "name": "bash", "since": 111.0}]},
         ]));
         let expected = "\
-AGENT  STATE            RUN  TURN  NOW                        MAIL  TOKENS  BRANCH
-lead   running            1     4  wait_agents 1 min 11 s            12.3k
-  a    idle (finished)    1     2                                      900  midturn/x/a
-    c  running            1     1  model (call 7) 2 min 00 s             0
-  b    running            2     1  read 1.0 s +1                 3       5
-  d    running            1     1  asks: bash 1 min 00 s +1              0
+AGENT  STATE                    RUN  TURN  NOW                        MAIL  TOKENS  BRANCH
+lead   running                    1     4  wait_agents 1 min 11 s            12.3k
+  a    idle (finished)            1     2                                      900  midturn/x/a
+    c  running                    1     1  model (call 7) 2 min 00 s             0
+  b    running                    2     1  read 1.0 s +1                 3       5
+  e    idle (limit: max_turns)    1     9                                        0
+  d    running                    1     1  asks: bash 1 min 00 s +1              0
 ";
         assert_eq!(rows(&agents, 171.5), expected);
     }

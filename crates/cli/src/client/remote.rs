@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::http::{Client, Path, Trouble};
-use super::wire::{AgentState, Agents, Resumed, Session, Sessions};
+use super::wire::{AgentState, Agents, Resumed, Session, Sessions, Started};
 use crate::args::LayerArgs;
 use crate::commands;
 use crate::failure::{End, Failure};
@@ -60,14 +60,19 @@ pub async fn remote_resume(asked: &str, project: &Project, attended: Attended) -
     let client = holder(project).await?;
     let before = find(&client, asked).await?;
     let id = &before.session;
-    let working = take_up(&client, id, attended.console.answers()).await?;
+    let Taken { working, notes } = take_up(&client, id, attended.console.answers()).await?;
+    for note in notes {
+        attended.console.tell(Tone::Plain, note).await;
+    }
     if working.is_empty() && !(before.live && before.running > 0) {
-        let text = format!("session {id} has nothing to go on with: all its agents were done");
-        attended.console.tell(Tone::Plain, text);
+        let text = format!(
+            "session {id} has nothing to go on with: no agent of it was stopped or failed, and none is at work"
+        );
+        attended.console.tell(Tone::Plain, text).await;
         return Ok(End::Finished);
     }
     let names = if working.is_empty() { "it was not stopped".to_owned() } else { working.join(", ") };
-    attended.console.tell(Tone::Plain, format!("session {id} goes on: {names}"));
+    attended.console.tell(Tone::Plain, format!("session {id} goes on: {names}")).await;
     let session: Session = client.read(&client.get(&Path::of(&["sessions", id])).await?)?;
     let remote = Remote::new(client, project, &session, attended)?;
     remote.steer(before.last_seq, input::lines()).await
@@ -100,26 +105,38 @@ async fn find(client: &Client, asked: &str) -> Result<Session, Failure> {
     Ok(sessions.swap_remove(at))
 }
 
-/// Takes a session up; of one that lives already the stopped agents are sent on. Names those
-/// that work by that.
-async fn take_up(client: &Client, id: &str, answers: bool) -> Result<Vec<String>, Trouble> {
+/// What taking a session up did.
+#[derive(Default)]
+struct Taken {
+    /// The agents that work by that.
+    working: Vec<String>,
+    /// What became of the others that were stopped.
+    notes: Vec<String>,
+}
+
+/// Takes a session up; of one that lives already the stopped agents are sent on.
+async fn take_up(client: &Client, id: &str, answers: bool) -> Result<Taken, Trouble> {
     let how = if answers { json!({"answers": true}) } else { json!({}) };
     match client.post_patiently(&Path::of(&["sessions", id, "resume"]), &how).await {
-        Ok(answer) => Ok(client.read::<Resumed>(&answer)?.resumed),
+        Ok(answer) => {
+            let working = client.read::<Resumed>(&answer)?.resumed;
+            Ok(Taken { working, notes: Vec::new() })
+        }
         Err(trouble) if trouble.code() == Some("already_live") => send_on(client, id).await,
         Err(trouble) => Err(trouble),
     }
 }
 
-async fn send_on(client: &Client, id: &str) -> Result<Vec<String>, Trouble> {
+async fn send_on(client: &Client, id: &str) -> Result<Taken, Trouble> {
     let all: Agents = client.read(&client.get(&Path::of(&["sessions", id, "agents"])).await?)?;
-    let mut working = Vec::new();
+    let mut taken = Taken::default();
     for agent in all.agents.iter().filter(|agent| agent.state == AgentState::Stopped) {
         let path = Path::of(&["sessions", id, "agents", agent.name.as_str(), "resume"]);
-        let answer = client.post(&path, &json!({})).await?;
-        if answer["started"] == true {
-            working.push(agent.name.to_string());
+        match client.read(&client.post(&path, &json!({})).await?)? {
+            Started { started: true, .. } => taken.working.push(agent.name.to_string()),
+            Started { note: Some(note), .. } => taken.notes.push(format!("{}: {note}", agent.name)),
+            Started { note: None, .. } => {}
         }
     }
-    Ok(working)
+    Ok(taken)
 }

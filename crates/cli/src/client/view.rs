@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use midturn_core::rules::event::{Event, EventKind, LiveEvent, LiveKind};
 use midturn_core::rules::id::AgentName;
 
-use crate::run::progress::{self, Asking, Tone};
+use crate::run::progress::{self, Asking, Shown, Tone};
 use crate::run::session::attending::Request;
 
 /// A line without an end is shown in parts of about so many characters.
@@ -41,8 +41,13 @@ impl View {
 
     /// The line of what is asked already when the first event comes.
     pub(super) fn asked(&mut self, request: &Request) -> Line {
-        let hint = self.asking.knows(&request.agent, &request.tool);
+        let hint = self.asking.knows(&request.agent, &request.tool, request.since);
         (Tone::Asks, request.line() + if self.answers { &hint } else { "" })
+    }
+
+    /// What is asked, as far as it was shown.
+    pub(super) fn asking(&self) -> Vec<Shown> {
+        self.asking.shown()
     }
 
     /// The lines for an event, before them the rest of what was being said.
@@ -87,6 +92,7 @@ impl View {
                 speaker.thinking.push_str(text);
                 complete(name, &mut speaker.thinking, THINKS)
             }
+            LiveKind::CallDelta { .. } => Vec::new(),
             LiveKind::ToolOutput { text, .. } => {
                 speaker.output.push_str(text);
                 complete(name, &mut speaker.output, PRINTS)

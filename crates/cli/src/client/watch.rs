@@ -14,7 +14,7 @@ use super::view::{Line, View};
 use super::wire::Session;
 use crate::failure::{End, Failure};
 use crate::run::input::{self, Typed};
-use crate::run::progress::{self, Tone};
+use crate::run::progress::{self, Shown, Tone};
 use crate::run::session::attending::{self, Asked, Request};
 use crate::run::steering;
 use crate::secrets;
@@ -106,7 +106,7 @@ impl Screen {
                 line = typed.recv(), if is_open => {
                     is_open = line.is_some();
                     let said = match line {
-                        Some(line) => obey(place, line).await,
+                        Some(line) => obey(place, line, &self.view.asking()).await,
                         None => None,
                     };
                     if self.write(&self.written(said.into_iter().collect()))? == Reader::Gone {
@@ -173,11 +173,11 @@ enum Reader {
 }
 
 /// Does what a line says: here only agents' questions are answered.
-async fn obey(place: &Elsewhere<'_>, line: Typed) -> Option<Line> {
+async fn obey(place: &Elsewhere<'_>, line: Typed, shown: &[Shown]) -> Option<Line> {
     // Who watches needs no list of agents: a name that doesn't ask is told so.
     let done = match line.and_then(|line| steering::parse(&line, |_| true)) {
         Ok(steering::Line::Blank) => return None,
-        Ok(steering::Line::Answer(word)) => attending::answer(place, &word, |_| true).await,
+        Ok(steering::Line::Answer(word)) => attending::answer(place, &word, shown, |_| true).await,
         Ok(_) => {
             Err("here /yes, /always and /no answer what agents ask; `midturn send` writes to them".to_owned())
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::{Point, ReturnReason, Role};
+use midturn_core::rules::time::Micros;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -74,6 +75,9 @@ pub struct Agent {
     /// The turn of it.
     #[serde(default)]
     pub turn: u32,
+    /// The limit that keeps it from being woken.
+    #[serde(default)]
+    pub limit: Option<String>,
     /// How many messages wait for it.
     #[serde(default)]
     pub pending: u64,
@@ -178,9 +182,9 @@ pub struct Approval {
     /// The rule that "always" stands for.
     #[serde(default)]
     pub always: String,
-    /// Since when: seconds since the session began.
+    /// Since when: in the session's time.
     #[serde(default)]
-    pub since: f64,
+    pub since: Micros,
 }
 
 /// The process's health.
@@ -336,4 +340,14 @@ pub enum MergeResult {
 pub struct Resumed {
     /// The agents that work now.
     pub resumed: Vec<String>,
+}
+
+/// The answer of an agent's resume.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Started {
+    /// Whether a run starts.
+    pub started: bool,
+    /// Why none does.
+    #[serde(default)]
+    pub note: Option<String>,
 }

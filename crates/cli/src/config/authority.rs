@@ -3,8 +3,13 @@
 
 use midturn_core::rules::limits::Money;
 use midturn_core::rules::time::Span;
+use midturn_providers::ANTHROPIC_MAX_TOKENS;
 use serde::Deserialize;
 use serde_json::Value;
+
+use super::keys;
+use Direction::{Down, DownFrom, DownFromNone, Fewer, Free, More, Off, Persons, WhereKeysGo, Words};
+use Unit::{Dollars, Number, Time};
 
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,53 +40,144 @@ enum Direction {
     Free,
     /// Of these words each is stricter than the one before it.
     Words(&'static [&'static str]),
-    /// A smaller number is stricter.
-    Down,
+    /// A smaller amount is stricter.
+    Down(Unit),
     /// So it is, and 0 is no limit at all.
-    DownFromNone,
+    DownFromNone(Unit),
+    /// So it is, and where nothing is said it is this many.
+    DownFrom(u32),
     /// `true` is looser.
     Off,
     /// More entries are looser.
     Fewer,
     /// More entries are stricter.
     More,
-    /// Only a person can know it.
-    Persons,
+    /// Only a person can know it; the text says why.
+    Persons(&'static str),
     /// The person's keys go there.
     WhereKeysGo,
 }
 
+/// What an amount is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Number,
+    Time,
+    Dollars,
+}
+
 /// From the loosest to the strictest.
-const MODES: [&str; 4] = ["auto", "accept-edits", "ask", "plan"];
+const MODES: &[&str] = &["auto", "accept-edits", "ask", "plan"];
 
 /// As [`MODES`]. Without a word the best kind there is has to work, whichever that is.
-const TIERS: [&str; 4] = ["none", "landlock", "", "bubblewrap"];
+const TIERS: &[&str] = &["none", "landlock", "", "bubblewrap"];
 
-/// The table.
-fn direction(key: &str) -> Direction {
-    match key {
-        "approvals.mode" => Direction::Words(&MODES),
-        "sandbox.tier" => Direction::Words(&TIERS),
-        "sandbox.network" => Direction::Off,
-        "approvals.allow" | "sandbox.environment" | "sandbox.writable" => Direction::Fewer,
-        "approvals.deny" => Direction::More,
-        "sandbox.processes" | "sandbox.memory" | "sandbox.file_size" | "sandbox.open_files" => {
-            Direction::Down
-        }
-        "max_depth" | "max_agents" | "max_spawns" => Direction::Down,
-        "max_turns" | "max_tokens" | "max_cost" | "max_time" => Direction::DownFromNone,
-        "session.max_turns" | "session.max_tokens" | "session.max_cost" | "session.max_time" => {
-            Direction::DownFromNone
-        }
-        _ if key.starts_with("providers.") && key.ends_with(".base_url") => Direction::WhereKeysGo,
-        _ if key.starts_with("models.") && !key.ends_with(".context_tokens") => Direction::Persons,
-        _ => Direction::Free,
+const PRICE: &str = "only a person knows what they pay";
+const MAIL: &str = "how agents are reached and interrupted is yours to say";
+const RETRIES: &str = "how often your provider is asked is yours to say";
+const EFFORT: &str = "how much a model may think for you is yours to say";
+const UNLISTED: &str = "nobody has said yet that a project may set it";
+
+/// The table: every key of the configuration, where `*` is a name that somebody chose. A key that
+/// isn't in it fails a test, and until then a project's file may not set it.
+const TABLE: &[(&str, Direction)] = &[
+    ("abort_deadline", Down(Time)),
+    ("abort_grace", Down(Time)),
+    ("agents.isolation", Words(&["none", "worktree"])),
+    // Models and tools are chosen among those that the person has keys for and that the sandbox,
+    // the rules and the limits hold.
+    ("agents.model", Free),
+    ("agents.tools", Free),
+    ("aliases.*", Free),
+    ("approvals.allow", Fewer),
+    ("approvals.deny", More),
+    ("approvals.mode", Words(MODES)),
+    ("approvals.patience", Down(Time)),
+    // A compaction is a call like any other: it counts against the limits.
+    ("compact_at", Free),
+    ("compact_keep_turns", Free),
+    ("concurrency", Words(&["all", "safe"])),
+    ("context_tokens", Free),
+    ("default_urgency.from_above", Persons(MAIL)),
+    ("default_urgency.from_others", Persons(MAIL)),
+    ("default_urgency.to_lead", Persons(MAIL)),
+    ("keep_edits_together", Persons(MAIL)),
+    ("mailbox_bytes", Down(Number)),
+    ("mailbox_messages", Down(Number)),
+    ("max_agents", Down(Number)),
+    ("max_cost", DownFromNone(Dollars)),
+    ("max_depth", Down(Number)),
+    ("max_event_bytes", Down(Number)),
+    ("max_parallel_tools", Down(Number)),
+    ("max_spawns", Down(Number)),
+    ("max_time", DownFromNone(Time)),
+    ("max_tokens", DownFromNone(Number)),
+    ("max_turns", DownFromNone(Number)),
+    ("message_bytes", Down(Number)),
+    ("model", Free),
+    ("models.*.cached", Persons(PRICE)),
+    ("models.*.context_tokens", Free),
+    ("models.*.input", Persons(PRICE)),
+    ("models.*.output", Persons(PRICE)),
+    ("on_error", Persons(MAIL)),
+    ("progress_guard", Persons(MAIL)),
+    ("providers.anthropic.base_url", WhereKeysGo),
+    ("providers.anthropic.max_concurrent", Down(Number)),
+    ("providers.anthropic.max_output_tokens", DownFrom(ANTHROPIC_MAX_TOKENS)),
+    ("providers.anthropic.thinking_budget", DownFrom(0)),
+    ("providers.openai.base_url", WhereKeysGo),
+    ("providers.openai.max_concurrent", Down(Number)),
+    ("providers.openai.max_output_tokens", DownFrom(u32::MAX)),
+    ("providers.openai.reasoning_effort", Persons(EFFORT)),
+    ("providers.openai-chat.base_url", WhereKeysGo),
+    ("providers.openai-chat.max_concurrent", Down(Number)),
+    ("providers.openai-chat.max_output_tokens", DownFrom(u32::MAX)),
+    ("providers.openai-chat.reasoning_effort", Persons(EFFORT)),
+    ("retry.attempts", Down(Number)),
+    ("retry.base", Persons(RETRIES)),
+    ("retry.cap", Persons(RETRIES)),
+    ("retry.jitter", Persons(RETRIES)),
+    ("retry.time", Down(Time)),
+    ("sandbox.environment", Fewer),
+    ("sandbox.file_size", Down(Number)),
+    ("sandbox.memory", Down(Number)),
+    ("sandbox.network", Off),
+    ("sandbox.open_files", Down(Number)),
+    ("sandbox.processes", Down(Number)),
+    ("sandbox.tier", Words(TIERS)),
+    ("sandbox.writable", Fewer),
+    ("session.max_cost", DownFromNone(Dollars)),
+    ("session.max_time", DownFromNone(Time)),
+    ("session.max_tokens", DownFromNone(Number)),
+    ("session.max_turns", DownFromNone(Number)),
+    ("store.patience", Down(Time)),
+    ("timeouts.command", Down(Time)),
+    ("timeouts.command_max", Down(Time)),
+    ("timeouts.connect", Down(Time)),
+    ("timeouts.idle", Down(Time)),
+    ("urgent_cuts_stream", Persons(MAIL)),
+    ("urgent_from_peers", Off),
+    ("urgent_per_minute", Down(Number)),
+];
+
+/// The key as the table has it.
+fn in_table(key: &str) -> String {
+    match keys::free(key).as_deref() {
+        Some([table, _]) => format!("{table}.*"),
+        Some([table, _, fact]) => format!("{table}.*.{fact}"),
+        _ => key.to_owned(),
     }
+}
+
+fn direction(key: &str) -> Direction {
+    let key = in_table(key);
+    let listed = TABLE.iter().find(|(listed, _)| *listed == key);
+    listed.map_or(Persons(UNLISTED), |(_, direction)| *direction)
 }
 
 /// Whether the values of all layers hold together.
 pub(super) fn adds_up(key: &str) -> bool {
-    direction(key) == Direction::More
+    direction(key) == More
 }
 
 /// What becomes of what a project's file says, where `now` is what holds before it.
@@ -89,31 +185,36 @@ pub(super) fn ruling(key: &str, now: &Value, said: &Value) -> Ruling {
     let left = |why: &str| Ruling::Left(why.to_owned());
     let looser = |is_looser: bool| {
         if is_looser {
-            Ruling::Left(format!("`{}` holds, which is stricter", shown(now)))
+            Ruling::Left(format!("`{}` holds, which is stricter", shown(key, now)))
         } else {
             Ruling::Taken
         }
     };
     match direction(key) {
-        Direction::Free => Ruling::Taken,
-        Direction::More => Ruling::Added,
-        Direction::Words(words) => looser(rank(words, said) < rank(words, now)),
-        Direction::Off => looser(said == true && now != true),
-        Direction::Down => looser(said.as_u64() > now.as_u64()),
-        Direction::DownFromNone => looser(bound(key, said) > bound(key, now)),
-        Direction::Fewer if items(said).iter().all(|item| items(now).contains(item)) => Ruling::Taken,
-        Direction::Fewer => left("only a person can allow that"),
-        Direction::Persons | Direction::WhereKeysGo if said == now => Ruling::Taken,
-        Direction::Persons => left("only a person knows what they pay"),
-        Direction::WhereKeysGo => Ruling::Refused(
+        Free => Ruling::Taken,
+        More => Ruling::Added,
+        Words(words) => looser(rank(words, said) < rank(words, now)),
+        Off => looser(said == true && now != true),
+        Down(unit) => looser(amount(unit, said) > amount(unit, now)),
+        DownFromNone(unit) => looser(bound(unit, said) > bound(unit, now)),
+        DownFrom(unset) => {
+            let many = |value| amount(Number, value).unwrap_or(unset.into());
+            looser(many(said) > many(now))
+        }
+        Fewer if items(said).iter().all(|item| items(now).contains(item)) => Ruling::Taken,
+        Fewer => left("only a person can allow that"),
+        Persons(_) | WhereKeysGo if said == now => Ruling::Taken,
+        Persons(why) => left(why),
+        WhereKeysGo => Ruling::Refused(
             "your key would go there with every request, and only you can want that".to_owned(),
         ),
     }
 }
 
-fn shown(value: &Value) -> String {
+fn shown(key: &str, value: &Value) -> String {
     match value {
-        Value::Null => "the best there is".to_owned(),
+        Value::Null if key == "sandbox.tier" => "the best there is".to_owned(),
+        Value::Null => "what is built in".to_owned(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
@@ -124,14 +225,18 @@ fn rank(words: &[&str], value: &Value) -> Option<usize> {
     words.iter().position(|known| *known == word)
 }
 
-/// How much it is, in the key's own unit; 0 is no limit.
-fn bound(key: &str, value: &Value) -> u64 {
-    let amount = match key.rsplit('.').next() {
-        Some("max_cost") => Money::deserialize(value).ok().map(Money::picos),
-        Some("max_time") => Span::deserialize(value).ok().map(|span| span.0),
-        _ => value.as_u64(),
-    };
-    amount.filter(|amount| *amount > 0).unwrap_or(u64::MAX)
+/// How much it is.
+fn amount(unit: Unit, value: &Value) -> Option<u64> {
+    match unit {
+        Number => value.as_u64(),
+        Time => Span::deserialize(value).ok().map(|span| span.0),
+        Dollars => Money::deserialize(value).ok().map(Money::picos),
+    }
+}
+
+/// How much it is; 0 is no limit.
+fn bound(unit: Unit, value: &Value) -> u64 {
+    amount(unit, value).filter(|amount| *amount > 0).unwrap_or(u64::MAX)
 }
 
 /// The entries of a list; a text alone is a list of one, or with commas of several.
@@ -145,14 +250,32 @@ pub(super) fn items(value: &Value) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::json;
 
     use super::*;
+    use crate::config::safety::FACTS;
+
+    type Row = (&'static str, serde_json::Value, serde_json::Value, &'static str);
+
+    /// What becomes of what a project says of keys that stand so.
+    fn hold(rows: impl IntoIterator<Item = Row>) {
+        for (key, now, said, expected) in rows {
+            let got = match ruling(key, &now, &said) {
+                Ruling::Taken => "taken",
+                Ruling::Added => "added",
+                Ruling::Left(_) => "left",
+                Ruling::Refused(_) => "refused",
+            };
+            assert_eq!(got, expected, "{key}: {now} then {said}");
+        }
+    }
 
     #[test]
     fn a_project_tightens_and_never_loosens() {
         let (taken, left) = ("taken", "left");
-        for (key, now, said, expected) in [
+        hold([
             ("approvals.mode", json!("auto"), json!("plan"), taken),
             ("approvals.mode", json!("auto"), json!("auto"), taken),
             ("approvals.mode", json!("ask"), json!("accept-edits"), left),
@@ -172,6 +295,15 @@ mod tests {
             ("sandbox.environment", json!(["A", "B"]), json!(["B"]), taken),
             ("sandbox.memory", json!(1), json!(2), left),
             ("sandbox.memory", json!(2), json!(1), taken),
+            ("store.patience", json!("30s"), json!("1m"), left),
+            ("store.patience", json!("30s"), json!("0"), taken),
+        ]);
+    }
+
+    #[test]
+    fn a_project_lowers_limits_and_never_raises_them() {
+        let (taken, left) = ("taken", "left");
+        hold([
             ("max_agents", json!(64), json!(65), left),
             ("max_turns", json!(0), json!(5), taken),
             ("max_turns", json!(5), json!(0), left),
@@ -186,15 +318,38 @@ mod tests {
             ("models.a/b.context_tokens", json!(null), json!(5), taken),
             ("providers.openai-chat.base_url", json!("https://a"), json!("https://b"), "refused"),
             ("providers.openai-chat.base_url", json!("https://a"), json!("https://a"), taken),
-            ("retry.attempts", json!(5), json!(50), taken),
-        ] {
-            let got = match ruling(key, &now, &said) {
-                Ruling::Taken => taken,
-                Ruling::Added => "added",
-                Ruling::Left(_) => left,
-                Ruling::Refused(_) => "refused",
-            };
-            assert_eq!(got, expected, "{key}: {now} then {said}");
-        }
+            ("retry.attempts", json!(5), json!(100_000), left),
+            ("retry.attempts", json!(5), json!(2), taken),
+            ("retry.time", json!("5m"), json!("10m"), left),
+            ("retry.time", json!("5m"), json!("1m"), taken),
+            ("agents.isolation", json!("worktree"), json!("none"), left),
+            ("agents.isolation", json!("none"), json!("worktree"), taken),
+            ("concurrency", json!("safe"), json!("all"), left),
+            ("urgent_from_peers", json!(false), json!(true), left),
+            ("urgent_cuts_stream", json!(true), json!(false), left),
+            ("abort_deadline", json!("2s"), json!("1h"), left),
+            ("timeouts.command_max", json!("10m"), json!("10h"), left),
+            ("providers.anthropic.max_output_tokens", json!(null), json!(64_000), left),
+            ("providers.anthropic.max_output_tokens", json!(null), json!(77), taken),
+            ("providers.anthropic.thinking_budget", json!(null), json!(1_024), left),
+            ("providers.openai.max_output_tokens", json!(null), json!(77), taken),
+            ("providers.openai.reasoning_effort", json!(null), json!("high"), left),
+            ("agents.tools", json!(null), json!(["read"]), taken),
+            ("aliases.sonnet", json!("a/b"), json!("c/d"), taken),
+            ("a.key.of.tomorrow", json!(1), json!(2), left),
+        ]);
+    }
+
+    /// A20: a key that nobody thought of here gives a project nothing, and this test says so.
+    #[test]
+    fn every_key_of_the_configuration_is_in_the_table_and_nothing_else() {
+        let free = ["aliases.*".to_owned()].into_iter();
+        let free = free.chain(FACTS.map(|fact| format!("models.*.{fact}")));
+        // The table `models` is empty by default; the aliases that are built in are names.
+        let known = keys::defaults().into_keys().filter(|key| key != "models");
+        let known: BTreeSet<String> = known.map(|key| in_table(&key)).chain(free).collect();
+        let listed: BTreeSet<String> = TABLE.iter().map(|(key, _)| (*key).to_owned()).collect();
+        assert_eq!(listed.len(), TABLE.len(), "a key is in the table once");
+        assert_eq!(listed, known);
     }
 }

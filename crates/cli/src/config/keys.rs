@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use midturn_core::rules::settings::{Settings, SettingsPatch};
+use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
 use midturn_core::rules::time::Span;
 use midturn_providers::Provider;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,8 @@ pub struct General {
     pub sandbox: Sandboxing,
     /// How the providers are reached.
     pub providers: Providers,
+    /// What the sessions are kept in.
+    pub store: Storing,
     /// How long providers and commands are waited for.
     pub timeouts: Timeouts,
     /// The largest event of a reply's stream, in bytes.
@@ -50,6 +52,7 @@ impl Default for General {
             models: BTreeMap::new(),
             sandbox: Sandboxing::default(),
             providers: Providers::default(),
+            store: Storing::default(),
             timeouts: Timeouts::default(),
             max_event_bytes: 128 << 20,
         }
@@ -140,6 +143,20 @@ impl Default for OpenAiProvider {
     }
 }
 
+/// What the sessions are kept in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Storing {
+    /// How long a store that fails is waited for.
+    pub patience: Span,
+}
+
+impl Default for Storing {
+    fn default() -> Self {
+        Self { patience: Span::secs(30) }
+    }
+}
+
 /// How long providers and commands are waited for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -202,7 +219,7 @@ impl<'de> Deserialize<'de> for Names {
 const FREE: [&str; 2] = ["aliases", "models"];
 
 /// The names that are fields of [`General`]; all others are settings.
-const GENERAL: [&str; 9] = [
+const GENERAL: [&str; 10] = [
     "model",
     "aliases",
     "agents",
@@ -210,9 +227,15 @@ const GENERAL: [&str; 9] = [
     "models",
     "providers",
     "sandbox",
+    "store",
     "timeouts",
     "max_event_bytes",
 ];
+
+/// Whether this version knows the key.
+pub(super) fn is_known(key: &str) -> bool {
+    named(key, defaults().keys()) != Named::Unknown
+}
 
 /// The segments of a key in a table whose keys are free. What is free may have dots, as
 /// models' names do: `models.openai/gpt-4.1.input` has three segments.
@@ -287,30 +310,17 @@ pub(super) fn bad_item(key: &str, value: &Value) -> Option<(usize, String)> {
 
 /// Whether the value is one that the key takes. The error says what it takes.
 pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
-    read_types(&nest([(key, value)])).map_err(|error| without_place(&error))?;
+    let (_, patch) = read_types(&nest([(key, value)])).map_err(|error| without_place(&error))?;
+    within_bounds(&patch)?;
     if value.is_null() {
         return Err("a value is missing".to_owned());
     }
     let at_least_one = matches!(
         key.rsplit('.').next().unwrap_or(key),
-        "attempts"
-            | "mailbox_bytes"
-            | "mailbox_messages"
-            | "max_agents"
-            | "max_concurrent"
-            | "max_event_bytes"
-            | "max_output_tokens"
-            | "max_parallel_tools"
-            | "memory"
-            | "message_bytes"
-            | "open_files"
-            | "processes"
+        "max_concurrent" | "max_event_bytes" | "max_output_tokens" | "memory" | "open_files" | "processes"
     );
     if at_least_one && value.as_u64() == Some(0) {
         return Err("invalid value: 0, expected 1 or more".to_owned());
-    }
-    if key == "compact_at" && !value.as_u64().is_some_and(|percent| (1..=100).contains(&percent)) {
-        return Err("invalid value: expected 1 to 100".to_owned());
     }
     if key.ends_with(".base_url") {
         check_url(value.as_str().unwrap_or_default())?;
@@ -320,6 +330,13 @@ pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
     }
     let blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     if blank { Err("invalid value: an empty text".to_owned()) } else { Ok(()) }
+}
+
+/// The settings have their bounds where they are defined.
+fn within_bounds(patch: &SettingsPatch) -> Result<(), String> {
+    let mut settings = Settings::default();
+    settings.patch(patch);
+    settings.check().map_err(|out| format!("invalid value: {}, expected {}", out.value, out.bounds))
 }
 
 /// Reads both structs out of nested values. Keys are known by now, so each goes to one of them.
@@ -386,8 +403,21 @@ mod tests {
         );
         let (general, patch) = read_types(&all).unwrap();
         let mut settings = Settings { max_turns: 99, ..Settings::default() };
-        midturn_core::rules::settings::Patched::patch(&mut settings, &patch);
+        settings.patch(&patch);
         assert_eq!((general, settings), (General::default(), Settings::default()));
+    }
+
+    /// A22: the table is the settings' own.
+    #[test]
+    fn every_setting_that_has_bounds_is_refused_beyond_them() {
+        for (key, bounds) in Settings::bounds() {
+            let beyond = [bounds.least.checked_sub(1), bounds.most.checked_add(1)];
+            for value in beyond.into_iter().flatten() {
+                let expected = format!("invalid value: {value}, expected {bounds}");
+                assert_eq!(check(&key, &Value::from(value)), Err(expected), "{key}");
+            }
+            assert_eq!(check(&key, &Value::from(bounds.least)), Ok(()), "{key}");
+        }
     }
 
     #[test]

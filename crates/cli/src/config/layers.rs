@@ -228,7 +228,7 @@ fn file_key(leaf: &Leaf) -> String {
     without_settings(&leaf.key.join(".")).to_owned()
 }
 
-fn without_settings(key: &str) -> &str {
+pub(super) fn without_settings(key: &str) -> &str {
     key.strip_prefix("settings.").unwrap_or(key)
 }
 

@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use authority::Whose;
 pub use keys::{
-    AgentDefaults, AnthropicProvider, General, Isolation, Names, OpenAiProvider, Providers, Timeouts,
+    AgentDefaults, AnthropicProvider, General, Isolation, Names, OpenAiProvider, Providers, Storing, Timeouts,
 };
 pub use safety::{Approvals, Kind, ModelFacts, Rules, Sandboxing, Usd};
 pub use show::{Keys, shown, shown_as_json};
@@ -34,6 +34,12 @@ use crate::failure::Failure;
 
 /// The name of the file, in the project and in the person's configuration folder.
 pub const FILE_NAME: &str = "midturn.toml";
+
+/// Whether a `KEY=VALUE` that an earlier version took still names a key.
+pub fn is_known(said: &str) -> bool {
+    let key = said.split('=').next().unwrap_or_default().trim();
+    keys::is_known(layers::without_settings(key))
+}
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,18 +23,18 @@ const USERS: &str = "xdg/midturn/midturn.toml";
 #[test]
 fn a_stronger_layer_wins_and_is_named() {
     let (user, root, near) = (
-        (USERS, "max_parallel_tools = 1\n"),
-        ("midturn.toml", "\nmax_parallel_tools = 2\n"),
-        ("work/midturn.toml", "max_parallel_tools = 3"),
+        (USERS, "max_parallel_tools = 4\n"),
+        ("midturn.toml", "\nmax_parallel_tools = 3\n"),
+        ("work/midturn.toml", "max_parallel_tools = 2"),
     );
-    let env = [("MIDTURN_MAX_PARALLEL_TOOLS", "4")];
+    let env = [("MIDTURN_MAX_PARALLEL_TOOLS", "5")];
     for (files, env, set, tools, origin) in [
         (&[][..], &[][..], &[][..], 8, "default"),
-        (&[user], &[], &[], 1, "xdg/midturn/midturn.toml:1"),
-        (&[user, root], &[], &[], 2, "midturn.toml:2"),
-        (&[user, root, near], &[], &[], 3, "work/midturn.toml:1"),
-        (&[user, root, near], &env, &[], 4, "environment MIDTURN_MAX_PARALLEL_TOOLS"),
-        (&[user, root, near], &env, &["max_parallel_tools=5"], 5, "flag --set"),
+        (&[user], &[], &[], 4, "xdg/midturn/midturn.toml:1"),
+        (&[user, root], &[], &[], 3, "midturn.toml:2"),
+        (&[user, root, near], &[], &[], 2, "work/midturn.toml:1"),
+        (&[user, root, near], &env, &[], 5, "environment MIDTURN_MAX_PARALLEL_TOOLS"),
+        (&[user, root, near], &env, &["max_parallel_tools=6"], 6, "flag --set"),
     ] {
         let config = load(files, env, set).unwrap();
         assert_eq!(config.settings.max_parallel_tools, tools);
@@ -82,6 +82,9 @@ const LOOSENED: &[(&str, &str, &str, &str, &str)] = &[
     ("max_cost = 2.5", "max_cost = 0", "max_cost", "2.5", "`2.5` holds"),
     ("", "session.max_time = '1h'", "session.max_time", "\"1h\"", ""),
     ("", "models.'a/b'.input = 0", "models.a/b.input", "null", "only a person knows what they pay"),
+    ("", "retry.attempts = 100000", "retry.attempts", "5", "`5` holds, which is stricter"),
+    ("", "agents.isolation = 'none'", "agents.isolation", "\"worktree\"", "`worktree` holds"),
+    ("", "progress_guard = 9", "progress_guard", "2", "how agents are reached and interrupted is yours"),
     ("", "models.'a/b'.context_tokens = 5", "models.a/b.context_tokens", "5", ""),
     ("providers.openai.base_url = 'http://a'", "", "providers.openai.base_url", "\"http://a\"", ""),
     (
@@ -167,7 +170,7 @@ fn rules_know_where_they_are_written_and_deny_adds_up() {
 fn tables_are_laid_key_by_key() {
     let files = [
         (USERS, "[retry]\nattempts = 2\ncap = \"1s\""),
-        ("midturn.toml", "retry.cap = \"2s\"\n[settings]\nmax_turns = 9"),
+        ("midturn.toml", "retry.time = \"2s\"\n[settings]\nmax_turns = 9"),
     ];
     let config = load(
         &files,
@@ -177,8 +180,8 @@ fn tables_are_laid_key_by_key() {
     .unwrap();
     let retry = &config.settings.retry;
     assert_eq!(
-        (retry.attempts, retry.cap.to_string(), retry.base.to_string()),
-        (2, "2s".into(), "10ms".into())
+        (retry.attempts, retry.cap.to_string(), retry.time.to_string(), retry.base.to_string()),
+        (2, "1s".into(), "2s".into(), "10ms".into())
     );
     assert_eq!(config.settings.max_turns, 9);
     assert_eq!(config.general.aliases["fast"], "openai/x");

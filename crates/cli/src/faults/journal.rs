@@ -8,7 +8,7 @@ use midturn_core::engine::ports::archive::{AgentJournal, KeptMail};
 use midturn_core::engine::ports::store::{Row, RunEnd};
 use midturn_core::engine::ports::tool::Changes;
 use midturn_core::rules::conversation::{Block, Reply, ToolResult, ToolStatus};
-use midturn_core::rules::event::{EventKind, Outcome};
+use midturn_core::rules::event::{EventKind, Halt, Outcome};
 use midturn_core::rules::id::CallId;
 use midturn_core::rules::mail::ReceiptState;
 use midturn_core::rules::record::{Fold, Line};
@@ -55,6 +55,12 @@ fn of_agent(fault: Fault, agent: &mut AgentJournal, last_seq: u64) {
         Fault::LostCallsRunAgain => forget_turn(agent),
         Fault::LastRowIsDropped => drop(agent.rows.pop()),
         Fault::RunsBeginAnew => begin_anew(agent),
+        Fault::ClosesAreForgotten => {
+            agent.closed = false;
+            agent.tail.retain(|event| !is_close(&event.kind));
+        }
+        Fault::LimitsAreForgotten => agent.limits = None,
+        Fault::CommittedIsForgotten => agent.rows.iter_mut().for_each(|row| uncommitted(&mut row.line)),
         Fault::OpenRunsAreLeft => leave(agent, last_seq),
         // Faults of what is written, or of the whole session.
         _ => {}
@@ -63,6 +69,16 @@ fn of_agent(fault: Fault, agent: &mut AgentJournal, last_seq: u64) {
 
 fn is_queued(kept: &KeptMail) -> bool {
     kept.state == ReceiptState::Queued
+}
+
+fn is_close(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::StopRequested { reason: Halt::Close, .. })
+}
+
+fn uncommitted(line: &mut Line) {
+    if let Line::Result(result) = line {
+        result.cost = Arc::default();
+    }
 }
 
 fn clear_on_error(journal: &mut SessionJournal) {
@@ -120,6 +136,7 @@ fn complete(agent: &mut AgentJournal) {
             is_error: false,
             text: "at work".into(),
             messages: Arc::default(),
+            cost: Default::default(),
         };
         agent.rows.push(Row { line: Line::Result(result), ..last.clone() });
     }

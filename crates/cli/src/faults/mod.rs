@@ -10,8 +10,10 @@ mod writes;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use midturn_core::engine::Coordinator;
 use midturn_core::engine::ports::archive::{
     ChatMessage, SessionJournal, SessionRecord, SessionSummary, StoredEvent, TakenUp,
 };
@@ -69,12 +71,20 @@ pub enum Fault {
     OpenRunsAreLeft,
     /// The session's time begins at zero.
     TimeBeginsAnew,
+    /// Nobody remembers who was closed.
+    ClosesAreForgotten,
+    /// Nobody remembers which messages a result was cut or skipped for.
+    CommittedIsForgotten,
+    /// Nobody remembers what limits were set.
+    LimitsAreForgotten,
+    /// The end of the process stops everybody as a person would, and goes on accepting meanwhile.
+    ShutdownAccepts,
     /// A second process may hold the store.
     NoFence,
 }
 
 /// All of them, by their words.
-const FAULTS: [(&str, Fault); 22] = [
+const FAULTS: [(&str, Fault); 26] = [
     ("ack_before_durable", Fault::AckBeforeDurable),
     ("drain_before_save", Fault::DrainBeforeSave),
     ("tool_started_is_late", Fault::ToolStartedIsLate),
@@ -96,8 +106,15 @@ const FAULTS: [(&str, Fault); 22] = [
     ("runs_begin_anew", Fault::RunsBeginAnew),
     ("open_runs_are_left", Fault::OpenRunsAreLeft),
     ("time_begins_anew", Fault::TimeBeginsAnew),
+    ("closes_are_forgotten", Fault::ClosesAreForgotten),
+    ("committed_is_forgotten", Fault::CommittedIsForgotten),
+    ("limits_are_forgotten", Fault::LimitsAreForgotten),
+    ("shutdown_accepts", Fault::ShutdownAccepts),
     ("no_fence", Fault::NoFence),
 ];
+
+/// How long a shutdown that accepts does so at most.
+const ACCEPTS: Duration = Duration::from_millis(400);
 
 /// The fault that is planted, if it is one of the store's.
 pub fn planted() -> Option<Fault> {
@@ -113,6 +130,14 @@ pub fn before_opening(store: &Path) {
         lock.push(".lock");
         // The first to open it finds none.
         std::fs::remove_file(lock).ok();
+    }
+}
+
+/// What happens to a session before it is shut down: it is stopped, and let accept more.
+pub async fn before_the_end(coordinator: &Coordinator) {
+    if planted() == Some(Fault::ShutdownAccepts) {
+        coordinator.stop_all(Sender::User).await.ok();
+        tokio::time::timeout(ACCEPTS, coordinator.quiet()).await.ok();
     }
 }
 

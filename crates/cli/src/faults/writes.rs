@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use midturn_core::engine::ports::archive::KeptMail;
 use midturn_core::engine::ports::store::{Commit, Row, Transaction};
 use midturn_core::engine::ports::{Store, StoreError};
 use midturn_core::rules::event::{Event, EventKind};
-use midturn_core::rules::id::{AgentName, CallId};
-use midturn_core::rules::mail::ReceiptState;
+use midturn_core::rules::id::{AgentName, CallId, MessageId};
+use midturn_core::rules::mail::{ReceiptState, Sender};
 use midturn_core::rules::record::Line;
 use parking_lot::Mutex;
 
@@ -37,7 +39,16 @@ impl Writes {
     }
 }
 
+#[async_trait]
 impl Store for Writes {
+    fn trouble(&self) -> Option<Arc<str>> {
+        self.store.trouble()
+    }
+
+    async fn known(&self, from: &Sender, id: &MessageId) -> Result<Vec<KeptMail>, StoreError> {
+        self.store.known(from, id).await
+    }
+
     fn submit(&self, transaction: Arc<Transaction>) -> Commit {
         let mut held = self.held.lock();
         if self.fault == Fault::AckBeforeDurable {

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::safety::Safety;
 use crate::args::LayerArgs;
+use crate::config;
 use crate::failure::Failure;
 use crate::run::models::Earlier;
 use crate::run::prepare::Prepared;
@@ -76,13 +77,17 @@ pub fn machine() -> String {
 }
 
 /// What it takes to prepare a session again: its folder, its model, and its settings with
-/// more laid over them.
+/// more laid over them. A setting that this version no longer has says nothing to it.
 ///
 /// # Errors
 /// [`Failure::Failed`]: what was kept with it can't be read.
 pub fn layer(record: &SessionRecord, more: &[String]) -> Result<LayerArgs, Failure> {
     let Memo { model, set, .. } = Memo::of(record)?;
-    let set = [set.as_slice(), more].concat();
+    let (known, gone): (Vec<_>, Vec<_>) = set.into_iter().partition(|said| config::is_known(said));
+    if !gone.is_empty() {
+        tracing::warn!(session = %record.id, settings = %gone.join(", "), "settings that are no more are left out");
+    }
+    let set = [known.as_slice(), more].concat();
     Ok(LayerArgs { model, set, cwd: Some(record.folder.clone().into()) })
 }
 
@@ -137,7 +142,7 @@ pub async fn coordinator(
         builder = builder.observer(observer);
     }
     if let Some(scenario) = &models.scenario {
-        builder = builder.scenario(scenario.display().to_string());
+        builder = builder.scenario(scenario.display().to_string()).observer(models.anchors.clone());
     }
     if let Some(journal) = journal {
         for agent in &journal.agents {
@@ -173,5 +178,25 @@ fn below_home(path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
         (Some(_), None) | (None, _) => path.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A17: what an earlier version was told and this one doesn't know is left out.
+    #[test]
+    fn a_session_goes_on_without_the_settings_that_are_no_more() {
+        let memo = serde_json::json!({"lead": "lead", "model": null, "set": ["max_turns=9", "patience.depth=3", "aliases.a=x/y"]});
+        let record = SessionRecord {
+            id: SessionId::new("s"),
+            began_at: 0,
+            folder: "/".into(),
+            title: String::new(),
+            memo,
+        };
+        let layer = layer(&record, &["max_depth=1".to_owned()]).unwrap();
+        assert_eq!(layer.set, ["max_turns=9", "aliases.a=x/y", "max_depth=1"]);
     }
 }

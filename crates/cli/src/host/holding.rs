@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use midturn_core::rules::time::Span;
 use midturn_store::{OpenError, OpenMode, SqlArchive};
 
 use crate::failure::Failure;
@@ -30,12 +31,21 @@ pub struct Holding {
     _project: Option<File>,
 }
 
-/// Opens the project's store for writing, and makes it if it is not there.
+#[cfg(test)]
+impl Holding {
+    /// A store that nobody else knows.
+    pub(super) fn of(store: SqlArchive) -> Self {
+        Self { store, hidden: Vec::new(), _project: None }
+    }
+}
+
+/// Opens the project's store for writing, and makes it if it is not there. When it fails it is
+/// waited for as long as `patience` says.
 ///
 /// # Errors
 /// [`Failure::Failed`]: it is damaged, newer, read-only, full or not to be reached; the
 /// sentence says what to do. Nothing was changed.
-pub async fn open(project: &Project) -> Result<Opened, Failure> {
+pub async fn open(project: &Project, patience: Span) -> Result<Opened, Failure> {
     project.prepare()?;
     #[cfg(feature = "crash-tests")]
     if let StoreAt::File(path) = project.store() {
@@ -49,7 +59,10 @@ pub async fn open(project: &Project) -> Result<Opened, Failure> {
         },
     };
     match opened {
-        Ok(store) => Ok(Opened::Ours(Holding { store, hidden: project.hidden()?, _project: lock })),
+        Ok(store) => {
+            store.be_patient(patience.duration());
+            Ok(Opened::Ours(Holding { store, hidden: project.hidden()?, _project: lock }))
+        }
         Err(held @ OpenError::Held { .. }) => Ok(Opened::Theirs(held.to_string())),
         Err(error) => Err(Failure::failed(error.to_string())),
     }

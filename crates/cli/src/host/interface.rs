@@ -59,8 +59,8 @@ impl Answering {
     }
 
     /// Takes the interface down and lets the store go: nobody finds this process any more,
-    /// streams end, requests under way are answered.
-    pub async fn end(self) {
+    /// streams end, requests under way are answered. `in_a_hurry`: somebody waits for its end.
+    pub async fn end(self, in_a_hurry: bool) {
         if let Err(failure) = self.project.retract(&self.published) {
             tracing::warn!(%failure, "the file that says where this process answers is left behind");
         }
@@ -68,7 +68,7 @@ impl Answering {
         if let Err(error) = self.serving.await {
             tracing::error!(%error, "the interface ended badly");
         }
-        self.carrier.close().await;
+        self.carrier.close(in_a_hurry).await;
     }
 }
 

@@ -7,6 +7,7 @@
 pub mod carry;
 pub mod holding;
 mod interface;
+mod living;
 mod resume;
 pub mod safety;
 mod serve;

@@ -23,8 +23,9 @@ use crate::{client, commands, history};
 pub fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
     let folder = commands::work_folder(&args.layer)?;
     let project = Project::of(&folder, &args.store, env)?;
+    let patience = commands::load(&args.layer, &folder, env)?.general.store.patience;
     let set = args.safety.over(&args.layer).set;
-    attended(args.json, env, async |attended| match holding::open(&project).await? {
+    attended(args.json, env, async |attended| match holding::open(&project, patience).await? {
         Opened::Theirs(who) if !set.is_empty() => Err(Failure::usage(format!(
             "another process goes on with the session, and as it was begun: leave --mode, --no-sandbox and --set out, \
              or end that process first ({who})"
@@ -46,22 +47,24 @@ async fn go_on(
     attended: Attended,
 ) -> Result<End, Failure> {
     let answering = Answering::start(project, carrier.clone(), None).await?;
-    let taken = carrier.take_up(id, set, (&attended.console).into()).await;
+    let taken = carrier.go_on_with(id, set, (&attended.console).into()).await;
     let end = match taken {
         Ok(Some((begun, working))) if !working.is_empty() => {
-            attended.tell_notes(&begun.safety.notes());
+            attended.tell_notes(&begun.safety.notes()).await;
             let names: Vec<&str> = working.iter().map(|name| name.as_str()).collect();
-            attended.console.tell(Tone::Plain, format!("session {id} goes on: {}", names.join(", ")));
+            attended.console.tell(Tone::Plain, format!("session {id} goes on: {}", names.join(", "))).await;
             Ok(attended.steer(&carrier, begun).await)
         }
         Ok(Some(_)) => {
-            let text = format!("session {id} has nothing to go on with: all its agents were done");
-            attended.console.tell(Tone::Plain, text);
+            let text = format!(
+                "session {id} has nothing to go on with: no agent of it was stopped or failed, and none is at work"
+            );
+            attended.console.tell(Tone::Plain, text).await;
             Ok(End::Finished)
         }
         Ok(None) => Err(Failure::usage(format!("there is no session {id}; `midturn sessions` lists them"))),
         Err(error) => Err(error.into()),
     };
-    answering.end().await;
+    attended.leave(&carrier, answering).await;
     end
 }

@@ -4,16 +4,19 @@
 use std::sync::Arc;
 
 use midturn_core::engine::ports::archive::SessionSummary;
+use midturn_core::rules::id::SessionId;
 
 use super::carry::{self, Memo};
 use super::holding::{self, Opened};
 use super::safety::Safety;
+use super::sessions::end_leftovers;
 use super::{Answering, Carrier, Company};
 use crate::args::{LayerArgs, ServeArgs};
 use crate::commands;
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::project::{Project, StoreAt};
+use crate::run::console::Console;
 use crate::run::progress::Tone;
 use crate::run::{Attended, attended, prepare};
 
@@ -29,10 +32,10 @@ pub fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::of(&folder, &args.store, env)?;
     attended(false, env, async |attended| {
         let safety = Safety::of(&config, None).await?;
-        match holding::open(&project).await? {
+        match holding::open(&project, config.general.store.patience).await? {
             Opened::Theirs(who) => Err(Failure::failed(format!("{who}; `midturn ps` asks it"))),
             Opened::Ours(holding) => {
-                attended.tell_notes(&[prepare::notes(&config)?, safety.notes()].concat());
+                attended.tell_notes(&[prepare::notes(&config)?, safety.notes()].concat()).await;
                 let carrier = Carrier::new(holding, env, &layer).serving(safety, args.safety.set());
                 answer(args, &project, Arc::new(carrier), attended).await
             }
@@ -46,20 +49,54 @@ async fn answer(
     carrier: Arc<Carrier>,
     attended: Attended,
 ) -> Result<End, Failure> {
-    let answering = Answering::start(project, carrier.clone(), args.listen).await?;
     let console = &attended.console;
-    console.tell(Tone::Plain, format!("serving sessions kept in {}", project.store()));
-    console.tell(Tone::Plain, format!("the interface: {}", project.state().join("interface.json").display()));
+    // Before anybody can ask for anything: no agent begins beside what is still running.
+    end_what_was_left(&carrier, project, console).await?;
+    let answering = Answering::start(project, carrier.clone(), args.listen).await?;
+    console.tell(Tone::Plain, format!("serving sessions kept in {}", project.store())).await;
+    let place = project.state().join("interface.json");
+    console.tell(Tone::Plain, format!("the interface: {}", place.display())).await;
     if let Some(tcp) = answering.tcp() {
-        console.tell(Tone::Plain, format!("on loopback: http://{tcp}"));
+        console.tell(Tone::Plain, format!("on loopback: http://{tcp}")).await;
     }
-    take_up_what_was_left(&carrier, project, &attended).await?;
-    console.tell(Tone::Plain, "ready");
-    attended.interrupted.cancelled().await;
-    console.tell(Tone::Cut, "stopping all agents; their sessions can be resumed");
-    carrier.shutdown().await;
-    answering.end().await;
+    tokio::select! {
+        biased;
+        () = attended.interrupted.cancelled() => {}
+        ended = carries(&carrier, project, &attended) => return ended,
+    }
+    // Nothing is waited for before the agents are told, and no agent for another.
+    let told = console.tell(Tone::Cut, "stopping all agents; their sessions can be resumed");
+    tokio::join!(carrier.shutdown(), told);
+    attended.leave(&carrier, answering).await;
     Ok(End::Finished)
+}
+
+/// Whatever the sessions that are kept here left running, those included that nobody goes on with.
+async fn end_what_was_left(carrier: &Carrier, project: &Project, console: &Console) -> Result<(), Failure> {
+    let sessions = carrier.sessions().await?.into_iter();
+    let ours = sessions
+        .filter(|summary| Memo::of(&summary.record).is_ok_and(|memo| is_ours(summary, &memo, project)));
+    let ours: Vec<SessionId> = ours.map(|summary| summary.record.id).collect();
+    if ours.is_empty() {
+        return Ok(());
+    }
+    match end_leftovers(&ours).await {
+        Ok(0) => console.tell(Tone::Plain, "no process of an earlier daemon is left").await,
+        Ok(1) => console.tell(Tone::Plain, "ended 1 process that an earlier daemon left").await,
+        Ok(ended) => {
+            console.tell(Tone::Plain, format!("ended {ended} processes that an earlier daemon left")).await;
+        }
+        // Each session looks again before it goes on, and those of others do.
+        Err(error) => console.tell(Tone::Bad, error.to_string()).await,
+    }
+    Ok(())
+}
+
+/// Goes on with what was left, and then waits for who comes.
+async fn carries(carrier: &Carrier, project: &Project, attended: &Attended) -> Result<End, Failure> {
+    take_up_what_was_left(carrier, project, attended).await?;
+    attended.console.tell(Tone::Plain, "ready").await;
+    std::future::pending().await
 }
 
 /// A session that can't be taken up is told and left as it is: the others go on.
@@ -74,11 +111,12 @@ async fn take_up_what_was_left(
         match carrier.take_up(id, &[], Company::default()).await {
             Ok(Some((_, working))) => {
                 let names: Vec<&str> = working.iter().map(|name| name.as_str()).collect();
-                attended.console.tell(Tone::Plain, format!("session {id} goes on: {}", names.join(", ")));
+                let told = format!("session {id} goes on: {}", names.join(", "));
+                attended.console.tell(Tone::Plain, told).await;
             }
             Ok(None) => {}
             Err(error) => {
-                attended.console.tell(Tone::Bad, format!("session {id} can't go on: {error}"));
+                attended.console.tell(Tone::Bad, format!("session {id} can't go on: {error}")).await;
             }
         }
     }

@@ -9,6 +9,7 @@ use midturn_core::engine::ports::{Archive, Observer, SessionJournal, Store};
 use midturn_core::engine::{Attached, SpawnError, Templates};
 use midturn_core::fail;
 use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_server::feed::Follower;
 use midturn_server::{Entered, Feed, Host, HostError, Live, Metrics, NewAgent, NewSession};
 use midturn_store::SqlArchive;
 use midturn_tools::leftovers;
@@ -17,6 +18,7 @@ use parking_lot::Mutex;
 
 use super::carry::{self, Held};
 use super::holding::Holding;
+use super::living::Living;
 use super::safety::Safety;
 use crate::args::LayerArgs;
 use crate::config::Config;
@@ -29,10 +31,6 @@ use crate::run::session_id;
 use crate::run::team::Team;
 use crate::run::watcher::LeadWatcher;
 use crate::telemetry::Telemetry;
-
-/// How many sessions live at once. When one more comes, of those that rest the one that came
-/// first is let go: it is stored, and `resume` brings it back.
-const LIVE_MAX: usize = 64;
 
 /// A session, and what its process needs besides to follow it.
 #[derive(Clone)]
@@ -53,15 +51,15 @@ pub struct Begun {
 /// Who is there from a session's first event on.
 #[derive(Default)]
 pub struct Company {
-    /// Who is told of it.
-    observers: Vec<Arc<dyn Observer>>,
+    /// Who shows what is told of it.
+    console: Option<Arc<Console>>,
     /// Whether somebody answers what agents ask.
     answers: bool,
 }
 
 impl From<&Arc<Console>> for Company {
     fn from(console: &Arc<Console>) -> Self {
-        Self { observers: vec![console.clone()], answers: console.answers() }
+        Self { console: Some(console.clone()), answers: console.answers() }
     }
 }
 
@@ -81,7 +79,7 @@ pub struct Carrier {
     again: Vec<String>,
     /// The sandbox that was tried last.
     tried: Mutex<Option<Sandbox>>,
-    sessions: Mutex<Vec<Begun>>,
+    sessions: Living,
     /// Sessions begin and are taken up one at a time, so that none is taken up twice.
     turn: tokio::sync::Mutex<()>,
     served: bool,
@@ -103,7 +101,7 @@ impl Carrier {
             safety: None,
             again: Vec::new(),
             tried: Mutex::default(),
-            sessions: Mutex::default(),
+            sessions: Living::default(),
             turn: tokio::sync::Mutex::default(),
             served: false,
         }
@@ -144,8 +142,9 @@ impl Carrier {
         company: Company,
     ) -> Result<Begun, HostError> {
         let _turn = self.turn.lock().await;
+        self.sessions.must_go_on()?;
         let safety = self.safety_of(&prepared.config).await?;
-        self.make_room()?;
+        self.sessions.make_room().await?;
         let record = carry::record(session_id::new(), task, &prepared, self.served);
         let store = self.archive.begin(record.clone()).await.map_err(failed)?;
         fail::point("session_archived");
@@ -153,12 +152,33 @@ impl Carrier {
         let begun = self.enter(&prepared, safety, stored, company).await?;
         let Prepared { models, team, .. } = prepared;
         let spec = team.lead(&models.lead, &models.name, task);
-        begun.live.coordinator.spawn_agent(spec).await.map_err(failed)?;
+        if let Err(error) = begun.live.coordinator.spawn_agent(spec).await {
+            self.sessions.give_up(&begun).await;
+            return Err(self.sessions.must_go_on().err().unwrap_or_else(|| failed(error).into()));
+        }
+        self.sessions.show(begun.live.record.id.as_str());
         Ok(begun)
     }
 
+    /// As [`Carrier::take_up`], because somebody asked for it: who rests with work unfinished
+    /// (stopped, or failed) is resumed too. Names all who work now.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn go_on_with(
+        &self,
+        id: &SessionId,
+        set: &[String],
+        company: Company,
+    ) -> Result<Option<(Begun, Vec<AgentName>)>, HostError> {
+        let Some((begun, mut working)) = self.take_up(id, set, company).await? else { return Ok(None) };
+        let resumed = begun.live.coordinator.resume_all().await.map_err(failed)?;
+        working.extend(resumed);
+        Ok(Some((begun, working)))
+    }
+
     /// Takes a stored session up, with these settings over its own, and starts what was under
-    /// way. `None`: there is none of that id.
+    /// way; one that lives here already is left as it is. `None`: there is none of that id.
     ///
     /// # Errors
     /// [`HostError::Invalid`]: its folder or its configuration is not sound any more, or there is no
@@ -170,47 +190,63 @@ impl Carrier {
         company: Company,
     ) -> Result<Option<(Begun, Vec<AgentName>)>, HostError> {
         let _turn = self.turn.lock().await;
-        if let Some(begun) = self.begun(id.as_str()) {
+        self.sessions.must_go_on()?;
+        let lives = self.begun(id.as_str());
+        let broken = lives.as_ref().is_some_and(|begun| begun.live.coordinator.broken().is_some());
+        if let Some(begun) = lives.filter(|_| !broken) {
             let attached = company.answers.then(|| Arc::new(begun.live.coordinator.attach()));
-            let resumed = resume_stopped(&begun);
-            return Ok(Some((Begun { attached, ..begun }, resumed)));
+            return Ok(Some((Begun { attached, ..begun }, Vec::new())));
         }
         let Some(looked) = self.archive.journal(id).await.map_err(failed)? else { return Ok(None) };
         // What can be wrong is found before anybody else's writes are fenced off.
         let layer = carry::layer(&looked.record, &[&self.again, set].concat())?;
         let prepared = prepare::prepare(&layer, &self.env, &carry::earlier(&looked))?;
         let safety = self.safety_of(&prepared.config).await?;
-        end_leftovers(id).await?;
-        self.make_room()?;
+        self.let_go_if_broken(id).await;
+        end_leftovers(std::slice::from_ref(id)).await?;
+        self.sessions.make_room().await?;
         let Some(taken) = self.archive.take_up(id).await.map_err(failed)? else { return Ok(None) };
         fail::point("taken_up");
         let TakenUp { store, journal, epoch, .. } = taken;
         let stored = Stored { record: journal.record.clone(), epoch, store, journal: Some(journal) };
         let begun = self.enter(&prepared, safety, stored, company).await?;
+        self.sessions.show(begun.live.record.id.as_str());
         let working = begun.live.coordinator.go_on().await;
         Ok(Some((begun, working)))
     }
 
-    /// Makes what a stored session lives by. None of its agents works yet.
+    /// A session whose store failed for too long records nothing any more: what is left of it ends
+    /// before it is taken up again.
+    async fn let_go_if_broken(&self, id: &SessionId) {
+        if let Some(begun) = self.begun(id.as_str()) {
+            self.sessions.give_up(&begun).await;
+        }
+    }
+
+    /// Makes what a stored session lives by. None of its agents works yet, and nobody finds it.
     async fn enter(
         &self,
         prepared: &Prepared,
         safety: Safety,
         stored: Stored,
         company: Company,
-    ) -> Result<Begun, Failure> {
+    ) -> Result<Begun, HostError> {
         let Stored { record, epoch, store, journal } = stored;
         let lead = prepared.models.lead.clone();
         let feed = Arc::new(Feed::resumed(journal.as_ref().map_or(0, |journal| journal.last_seq)));
         let watcher = Arc::new(LeadWatcher::new(lead.clone()));
         let (figures, spans) = self.counted(&record.id, journal.as_ref());
         let own: [Arc<dyn Observer>; 3] = [feed.clone(), watcher.clone(), figures];
-        let observers = own.into_iter().chain(company.observers).chain(spans).collect();
+        let observers = own.into_iter().chain(spans).collect();
+        if let Some(console) = company.console {
+            console.follow(Follower::new(feed.clone(), self.archive.clone(), record.id.clone()));
+        }
         let coordinator =
-            carry::coordinator(prepared, self.held(&safety), &record.id, store, observers, journal).await?;
+            carry::coordinator(prepared, self.held(&safety), &record.id, store, observers, journal);
+        let coordinator = coordinator.await.inspect_err(|_| feed.end())?;
         let live = Live { record, epoch, lead: Some(lead.clone()), coordinator, feed };
         let begun = Begun { live, lead, watcher, safety, attached: None, team: prepared.team.clone() };
-        self.sessions.lock().push(begun.clone());
+        self.sessions.enter(&begun).await?;
         let attached = company.answers.then(|| Arc::new(begun.live.coordinator.attach()));
         Ok(Begun { attached, ..begun })
     }
@@ -245,27 +281,26 @@ impl Carrier {
 
     /// A session that lives here.
     pub fn begun(&self, id: &str) -> Option<Begun> {
-        self.sessions.lock().iter().find(|begun| begun.live.record.id.as_str() == id).cloned()
+        self.sessions.find(id)
     }
 
     /// All that live here, in the order in which they began.
     pub fn all(&self) -> Vec<Begun> {
-        self.sessions.lock().clone()
+        self.sessions.all()
     }
 
-    /// Stops all agents of all sessions and waits until their calls have ended: every session
-    /// can be resumed.
+    /// Stops all agents of all sessions, all at once, and waits until their calls have ended:
+    /// every session can be resumed, and none begins any more. Whoever reads events gets the
+    /// last of them, and the end.
     pub async fn shutdown(&self) {
-        for begun in self.all() {
-            begun.live.coordinator.shutdown().await;
-        }
+        self.sessions.shutdown().await;
     }
 
     /// Lets the store go. Nothing is recorded from now on.
-    pub async fn close(&self) {
+    pub async fn close(&self, in_a_hurry: bool) {
         self.holding.store.close().await;
         if let Some(telemetry) = &self.telemetry {
-            telemetry.shutdown();
+            telemetry.shutdown(in_a_hurry);
         }
     }
 
@@ -274,20 +309,6 @@ impl Carrier {
         for begun in self.all() {
             begun.live.coordinator.quiet().await;
         }
-    }
-
-    fn make_room(&self) -> Result<(), HostError> {
-        let mut sessions = self.sessions.lock();
-        if sessions.len() < LIVE_MAX {
-            return Ok(());
-        }
-        let resting = sessions.iter().position(|begun| !begun.live.coordinator.is_busy());
-        let at = resting.ok_or_else(|| HostError::Conflict {
-            code: "max_sessions",
-            text: format!("{LIVE_MAX} sessions are at work here already: wait for one to end, or stop one"),
-        })?;
-        sessions.remove(at);
-        Ok(())
     }
 }
 
@@ -313,24 +334,23 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::failed(error.to_string())
 }
 
-/// A session that lives is resumed by resuming its stopped agents.
-fn resume_stopped(begun: &Begun) -> Vec<AgentName> {
-    let coordinator = &begun.live.coordinator;
-    let names = coordinator.agents().into_iter().map(|agent| agent.name);
-    names.filter(|name| coordinator.resume(name.as_str()).unwrap_or(false)).collect()
-}
-
-/// What a dead process left running of this session is ended before anything else runs.
-async fn end_leftovers(id: &SessionId) -> Result<(), Failure> {
-    let ended = leftovers::end(id).await.map_err(|error| {
-        Failure::failed(format!(
-            "commands of session {id} may still be running, so it doesn't go on: {error}"
-        ))
+/// What dead processes left running of these sessions is ended before any of them goes on: how
+/// many processes that were.
+///
+/// # Errors
+/// [`Failure::Failed`]: some may still be running.
+pub(super) async fn end_leftovers(sessions: &[SessionId]) -> Result<usize, Failure> {
+    let ended = leftovers::end(sessions).await.map_err(|error| {
+        let of = match sessions {
+            [one] => format!("session {one}"),
+            all => format!("{} sessions", all.len()),
+        };
+        Failure::failed(format!("commands of {of} may still be running, so none goes on: {error}"))
     })?;
     if ended > 0 {
-        tracing::warn!(session = %id, ended, "processes that a dead coordinator left were ended");
+        tracing::warn!(?sessions, ended, "processes that a dead coordinator left were ended");
     }
-    Ok(())
+    Ok(ended)
 }
 
 impl From<Failure> for HostError {
@@ -346,7 +366,9 @@ impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         match error {
             HostError::Invalid(text) | HostError::NotFound(text) => Self::Usage(text),
-            HostError::Conflict { text, .. } | HostError::Failed(text) => Self::Failed(text),
+            HostError::Conflict { text, .. } | HostError::ShuttingDown(text) | HostError::Failed(text) => {
+                Self::Failed(text)
+            }
         }
     }
 }
@@ -361,17 +383,20 @@ impl Host for Carrier {
         self.begun(id).map(|begun| begun.live)
     }
 
-    async fn begin(&self, session: NewSession) -> Result<Entered, HostError> {
+    async fn begin(self: Arc<Self>, session: NewSession) -> Result<Entered, HostError> {
         let company = Company { answers: session.attended, ..Company::default() };
         let layer = over(&self.layer, session.folder, session.model, session.set);
         let task = prepare::task(&session.task)?;
         let prepared = prepare::prepare(&layer, &self.env, &Earlier::default())?;
-        Ok(entered(self.begin_with(task, prepared, company).await?, Vec::new()))
+        let task = task.to_owned();
+        let begins = async move { self.begin_with(&task, prepared, company).await };
+        Ok(entered(whole(begins).await?, Vec::new()))
     }
 
-    async fn resume(&self, session: &SessionId, attended: bool) -> Result<Entered, HostError> {
+    async fn resume(self: Arc<Self>, session: SessionId, attended: bool) -> Result<Entered, HostError> {
         let company = Company { answers: attended, ..Company::default() };
-        let taken = self.take_up(session, &[], company).await?;
+        let id = session.clone();
+        let taken = whole(async move { self.go_on_with(&id, &[], company).await }).await?;
         let nobody = || HostError::NotFound(format!("there is no session `{session}` in this store"));
         let (begun, working) = taken.ok_or_else(nobody)?;
         Ok(entered(begun, working))
@@ -393,7 +418,7 @@ impl Host for Carrier {
     }
 
     fn safety(&self) -> String {
-        let sessions = self.sessions.lock();
+        let sessions = self.sessions.all();
         let all: Vec<(&str, String)> =
             sessions.iter().map(|begun| (begun.live.record.id.as_str(), begun.safety.to_string())).collect();
         match (all.first(), &self.safety) {
@@ -407,6 +432,15 @@ impl Host for Carrier {
             }
         }
     }
+}
+
+/// Does something to its end, whether or not the asker still waits for it then: a session that
+/// is half begun would be nobody's.
+async fn whole<T: Send + 'static>(
+    work: impl Future<Output = Result<T, HostError>> + Send + 'static,
+) -> Result<T, HostError> {
+    let done = tokio::spawn(work).await;
+    done.unwrap_or_else(|error| Err(HostError::Failed(format!("it failed inside: {error}"))))
 }
 
 fn entered(begun: Begun, working: Vec<AgentName>) -> Entered {
@@ -438,9 +472,15 @@ async fn spawn(begun: &Begun, agent: NewAgent) -> Result<(), HostError> {
             SpawnError::TooDeep(_) => HostError::Conflict { code: "max_depth", text },
             SpawnError::TooMany(_) => HostError::Conflict { code: "max_agents", text },
             SpawnError::TooManyBelow { .. } => HostError::Conflict { code: "max_spawns", text },
+            SpawnError::Limit(_) => HostError::Conflict { code: "limit", text },
+            SpawnError::ShuttingDown => HostError::ShuttingDown(text),
             SpawnError::Stopped => HostError::Conflict { code: "stopped", text },
+            SpawnError::Settings(_) => HostError::Invalid(text),
             SpawnError::UnknownParent(_) => HostError::NotFound(text),
             SpawnError::Store(_) => HostError::Failed(text),
         }
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,65 +1,83 @@
 //! What the person and the programs around us read: progress on standard error, and on
-//! standard output the answer or, with `--json`, the events. One thread writes, in order;
-//! the queue to it is bounded, so a reader that is slow slows the run and nothing is lost.
+//! standard output the answer or, with `--json`, the events.
+//!
+//! A task reads the session's events by number, as every event stream does, and one thread
+//! writes, in order; the queue between them is bounded. Whoever stops reading holds up that
+//! task and nothing else: what it misses it reads in the store. After Ctrl-C nobody waits long
+//! for a reader that takes nothing, and what is left out then is left out to the end.
 
-use std::io::{BufWriter, IsTerminal, Write};
-use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
+mod writer;
 
-use midturn_core::engine::ports::Observer;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Duration;
+
 use midturn_core::rules::event::{Event, LiveEvent};
+use midturn_server::feed::{Follower, News};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::progress::{self, Asking, Tone};
+use super::progress::{self, Asking, Shown, Tone};
 use super::session::attending::Request;
+use crate::client::deltas::Deltas;
+use crate::client::events::{Told, read};
 use crate::env::Env;
 use crate::secrets;
+use writer::{Piece, Writer};
 
-/// How many lines may wait for the writer.
-const QUEUE: usize = 1_024;
+/// How many pieces may wait for the writer.
+const QUEUE: usize = 64;
 
-/// What is written where.
-enum Piece {
-    /// A line of standard output.
-    Out(String),
-    /// A line of standard error.
-    Told(Tone, String),
-}
+/// After Ctrl-C, how long a reader may take nothing before it is given up.
+const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Who writes. The observer of a coordinator, and what the command itself has to say.
+/// Who writes: what is told of a session, and what the command itself has to say.
 pub struct Console {
     events: bool,
     /// Whether somebody reads it who can type an answer.
     answers: bool,
-    asking: Mutex<Asking>,
-    queue: Mutex<Option<SyncSender<Piece>>>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    /// What is asked, as far as it was written.
+    asking: Arc<Mutex<Asking>>,
+    queue: Mutex<Option<mpsc::Sender<Piece>>>,
+    /// Told when the writer has ended.
+    written: Mutex<Option<oneshot::Receiver<()>>>,
+    /// The last event that was put into the queue; closed when nothing more is told.
+    heard: Mutex<Option<watch::Receiver<u64>>>,
     broken: CancellationToken,
+    interrupted: CancellationToken,
+    /// The reader takes nothing and the process ends: nothing more is written.
+    given_up: CancellationToken,
 }
 
 impl Console {
-    /// Starts the writer. `events` puts the events on standard output.
-    pub fn start(events: bool, env: &Env) -> Self {
-        let (queue, lines) = sync_channel(QUEUE);
+    /// Starts the writer. `events` puts the events on standard output; from the moment on when
+    /// `interrupted` is cancelled the process is to end.
+    pub fn start(events: bool, env: &Env, interrupted: CancellationToken) -> Self {
+        let (queue, pieces) = mpsc::channel(QUEUE);
+        let (ended, written) = oneshot::channel();
         let is_read = std::io::stderr().is_terminal();
+        let answers = is_read && std::io::stdin().is_terminal();
+        let (broken, asking) = (CancellationToken::new(), Arc::<Mutex<Asking>>::default());
         let colours = is_read && !env.is_set("NO_COLOR");
-        let broken = CancellationToken::new();
+        let writer = Writer { pieces, asking: asking.clone(), colours, answers };
         let told = broken.clone();
-        let writer = std::thread::spawn(move || {
-            if write_all(&lines, colours).is_err() {
-                told.cancel();
-                // Whoever still sends must not wait for ever: what comes is dropped, the run is being stopped.
-                lines.iter().for_each(drop);
-            }
+        // Nobody can join a thread that waits for whoever reads: it may end with the process.
+        std::thread::spawn(move || {
+            writer.run(&told);
+            // Nobody waits any more, if this fails.
+            let _ = ended.send(());
         });
         Self {
             events,
-            answers: is_read && std::io::stdin().is_terminal(),
-            asking: Mutex::default(),
+            answers,
+            asking,
             queue: Mutex::new(Some(queue)),
-            writer: Mutex::new(Some(writer)),
+            written: Mutex::new(Some(written)),
+            heard: Mutex::default(),
             broken,
+            interrupted,
+            given_up: CancellationToken::new(),
         }
     }
 
@@ -80,91 +98,136 @@ impl Console {
     }
 
     /// A line for the person.
-    pub fn tell(&self, tone: Tone, line: impl Into<String>) {
-        self.put(Piece::Told(tone, secrets::clean(&line.into()).into_owned()));
+    pub async fn tell(&self, tone: Tone, line: impl Into<String>) {
+        self.put(Piece::Told(tone, secrets::clean(&line.into()).into_owned())).await;
     }
 
     /// What is asked already when the first event comes.
-    pub(crate) fn asked(&self, request: &Request) {
-        let hint = lock(&self.asking).knows(&request.agent, &request.tool);
-        self.tell(Tone::Asks, request.line() + if self.answers { &hint } else { "" });
+    pub(crate) async fn asked(&self, request: &Request) {
+        self.put(Piece::Asked(Box::new(request.clone()))).await;
+    }
+
+    /// What is asked, as far as whoever reads this knows.
+    pub(crate) fn asking(&self) -> Vec<Shown> {
+        self.asking.lock().shown()
     }
 
     /// The answer, unless the events are on standard output.
-    pub fn answer(&self, text: &str) {
+    pub async fn answer(&self, text: &str) {
         if self.events {
             return;
         }
         let is_terminal = std::io::stdout().is_terminal();
         let text = if is_terminal { progress::harmless(text).collect() } else { text.to_owned() };
-        self.put(Piece::Out(secrets::clean(&text).into_owned()));
+        self.put(Piece::Out(secrets::clean(&text).into_owned())).await;
     }
 
-    /// Writes what is queued and ends the writer.
-    pub fn finish(&self) {
-        drop(lock(&self.queue).take());
-        if let Some(writer) = lock(&self.writer).take() {
-            // A writer that panicked has told so on standard error; there is nothing left to write.
-            let _ = writer.join();
+    /// An event, as it came.
+    pub(crate) async fn event(&self, raw: String, event: Box<Event>) {
+        self.put(Piece::Event(self.events.then_some(raw), event)).await;
+    }
+
+    /// A part of what is recorded later.
+    pub(crate) async fn live(&self, event: &LiveEvent) {
+        if !self.events {
+            return;
         }
-    }
-
-    fn put(&self, piece: Piece) {
-        // The lock is held while waiting for room: that keeps events in order.
-        if let Some(queue) = lock(&self.queue).as_ref() {
-            // The writer takes to its end, so this fails only if it panicked.
-            let _ = queue.send(piece);
-        }
-    }
-
-    fn put_json(&self, event: &impl serde::Serialize) {
         match serde_json::to_string(event) {
-            Ok(line) => self.put(Piece::Out(line)),
-            Err(error) => self.tell(Tone::Bad, format!("an event could not be written: {error}")),
-        }
-    }
-}
-
-impl Observer for Console {
-    fn event(&self, event: &Event) {
-        if self.events {
-            self.put_json(event);
-        }
-        let hint = lock(&self.asking).follow(event).filter(|_| self.answers).unwrap_or_default();
-        if let Some((tone, line)) = progress::line(event) {
-            self.tell(tone, line + &hint);
+            Ok(line) => self.put(Piece::Out(line)).await,
+            Err(error) => self.tell(Tone::Bad, format!("a delta could not be written: {error}")).await,
         }
     }
 
-    fn live(&self, event: &LiveEvent) {
-        if self.events {
-            self.put_json(event);
-        }
+    /// Starts to show what is told of a session, to its end.
+    pub fn follow(self: &Arc<Self>, follower: Follower) {
+        let (heard, reading) = watch::channel(follower.seq());
+        *self.heard.lock() = Some(reading);
+        // It ends with its feed, or with the runtime.
+        tokio::spawn(self.clone().read(follower, heard));
     }
-}
 
-/// A poisoned lock means that a thread panicked while it held plain data: the data is fine.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Writes until nobody can send any more. Fails when standard output does; progress that
-/// nobody can read is no reason to stop.
-fn write_all(lines: &Receiver<Piece>, colours: bool) -> std::io::Result<()> {
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    while let Ok(first) = lines.recv() {
-        let mut next = Some(first);
-        while let Some(piece) = next {
-            match piece {
-                Piece::Out(line) => writeln!(out, "{line}")?,
-                Piece::Told(tone, line) => {
-                    let line = if colours { progress::coloured(tone, &line) } else { line };
-                    let _ = writeln!(std::io::stderr(), "{line}");
+    async fn read(self: Arc<Self>, mut follower: Follower, heard: watch::Sender<u64>) {
+        let mut deltas = Deltas::default();
+        loop {
+            match follower.next().await {
+                Ok(Some(news)) => self.hear(news, &mut deltas).await,
+                Ok(None) => return,
+                Err(error) => {
+                    let told =
+                        format!("error: the events can't be read any more: {error}; `midturn log` has them");
+                    return self.tell(Tone::Bad, told).await;
                 }
             }
-            next = lines.try_recv().ok();
+            heard.send_replace(follower.seq());
         }
-        out.flush()?;
     }
-    out.flush()
+
+    async fn hear(&self, news: News, deltas: &mut Deltas) {
+        let json = match news {
+            News::Rejoined => return deltas.rejoined(),
+            News::Delta(_) if !self.events => return,
+            News::Delta(json) | News::Event(json) => String::from_utf8_lossy(&json).into_owned(),
+        };
+        match read(json) {
+            Told::Event(raw, event) => {
+                deltas.recorded(&event);
+                self.event(raw, event).await;
+            }
+            Told::Live(delta) => {
+                if let Some(rest) = deltas.rest(delta) {
+                    self.live(&rest).await;
+                }
+            }
+            // Whatever this process tells, it knows.
+            Told::Other(..) | Told::Ended(_) => {}
+        }
+    }
+
+    /// Waits until all events up to this number are on their way to whoever reads.
+    pub async fn heard(&self, seq: u64) {
+        let Some(mut reading) = self.heard.lock().clone() else { return };
+        tokio::select! {
+            biased;
+            // An error means that nothing more is told.
+            _ = reading.wait_for(|heard| *heard >= seq) => {}
+            () = self.gives_up() => self.given_up.cancel(),
+        }
+    }
+
+    /// Waits until all of a session that has ended is on its way to whoever reads.
+    pub async fn heard_all(&self) {
+        self.heard(u64::MAX).await;
+    }
+
+    /// Waits until everything is written. `false`: whoever reads takes nothing, and the process
+    /// is to end.
+    pub async fn finish(&self) -> bool {
+        drop(self.queue.lock().take());
+        let Some(written) = self.written.lock().take() else { return true };
+        tokio::select! {
+            biased;
+            // A writer that panicked has told so on standard error; there is nothing left to write.
+            _ = written => true,
+            () = self.gives_up() => false,
+        }
+    }
+
+    async fn put(&self, piece: Piece) {
+        let Some(queue) = self.queue.lock().clone() else { return };
+        if self.given_up.is_cancelled() {
+            return;
+        }
+        tokio::select! {
+            biased;
+            // The writer takes to its end, so this fails only if it panicked.
+            _ = queue.send(piece) => {}
+            () = self.gives_up() => self.given_up.cancel(),
+        }
+    }
+
+    /// Waits until whoever reads has had time enough.
+    async fn gives_up(&self) {
+        self.interrupted.cancelled().await;
+        tokio::time::sleep(PATIENCE).await;
+    }
 }

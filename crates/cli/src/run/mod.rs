@@ -49,9 +49,10 @@ pub fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
     let task = prepare::task(&args.task)?;
     let prepared = prepare::prepare(&args.safety.over(&args.layer), env, &Earlier::default())?;
     let project = Project::of(&prepared.folder, &args.store, env)?;
-    attended(args.json, env, async |attended| match holding::open(&project).await? {
+    let patience = prepared.config.general.store.patience;
+    attended(args.json, env, async |attended| match holding::open(&project, patience).await? {
         Opened::Theirs(_) => {
-            attended.tell_notes(&[prepared.notes.clone(), vec![GUEST.to_owned()]].concat());
+            attended.tell_notes(&[prepared.notes.clone(), vec![GUEST.to_owned()]].concat()).await;
             client::remote_run(task, &prepared.layer, &project, attended).await
         }
         Opened::Ours(holding) => {
@@ -71,13 +72,13 @@ async fn begin(
     attended: Attended,
 ) -> Result<End, Failure> {
     let safety = carrier.safety_of(&prepared.config).await?;
-    attended.tell_notes(&[safety.notes(), prepared.notes.clone()].concat());
+    attended.tell_notes(&[safety.notes(), prepared.notes.clone()].concat()).await;
     let answering = Answering::start(project, carrier.clone(), None).await?;
     let end = match carrier.begin_with(task, prepared, (&attended.console).into()).await {
         Ok(begun) => Ok(attended.steer(&carrier, begun).await),
         Err(error) => Err(error.into()),
     };
-    answering.end().await;
+    attended.leave(&carrier, answering).await;
     end
 }
 
@@ -104,11 +105,18 @@ where
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
-    let console = Arc::new(Console::start(json, env));
-    let ended = runtime.block_on(command(Attended { console: console.clone(), interrupted }));
+    let console = Arc::new(Console::start(json, env, interrupted.clone()));
+    let (ended, written) = runtime.block_on(async {
+        let ended = command(Attended { console: console.clone(), interrupted }).await;
+        (ended, console.finish().await)
+    });
     // Whatever still holds a thread (a blocked read, say) must not hold the end.
     runtime.shutdown_background();
-    console.finish();
+    if !written {
+        // Nobody reads: whatever more is said would wait for that, too.
+        let end = ended.unwrap_or_else(|failure| failure.end());
+        std::process::exit(i32::from(end.status()));
+    }
     match ended {
         Ok(_) if console.is_broken() => {
             Err(Failure::failed("standard output can't be written; the run was stopped"))
@@ -119,8 +127,10 @@ where
 
 impl Attended {
     /// What a person has to know before agents begin.
-    pub fn tell_notes(&self, notes: &[String]) {
-        notes.iter().for_each(|note| self.console.tell(Tone::Quiet, format!("note: {note}")));
+    pub async fn tell_notes(&self, notes: &[String]) {
+        for note in notes {
+            self.console.tell(Tone::Quiet, format!("note: {note}")).await;
+        }
     }
 
     /// Steers a session of this process to its end, and waits for those that others have
@@ -131,12 +141,20 @@ impl Attended {
             lead: begun.lead,
             watcher: begun.watcher,
             console: self.console.clone(),
+            feed: begun.live.feed,
             attached: begun.attached,
         };
-        let end = session.steer(input::lines(), self.interrupted.clone()).await;
+        let end = session.steer(carrier, input::lines(), self.interrupted.clone()).await;
         self.wait_for_guests(carrier).await;
-        carrier.shutdown().await;
         end
+    }
+
+    /// Stops what is at work, lets the person read what is still to be read, and takes the
+    /// interface down: until then it answers.
+    pub async fn leave(&self, carrier: &Carrier, answering: Answering) {
+        carrier.shutdown().await;
+        self.console.heard_all().await;
+        answering.end(self.interrupted.is_cancelled()).await;
     }
 
     async fn wait_for_guests(&self, carrier: &Carrier) {
@@ -144,12 +162,10 @@ impl Attended {
         if working == 0 || self.interrupted.is_cancelled() {
             return;
         }
-        self.console.tell(
-            Tone::Plain,
-            format!(
-                "{working} more at work that others have begun here; waiting for them, Ctrl-C stops them"
-            ),
+        let told = format!(
+            "{working} more at work that others have begun here; waiting for them, Ctrl-C stops them"
         );
+        self.console.tell(Tone::Plain, told).await;
         tokio::select! {
             () = self.interrupted.cancelled() => {}
             () = carrier.quiet() => {}

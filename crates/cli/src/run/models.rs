@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use midturn_core::engine::ports::{Clock, ModelFactory, ModelFailure, RealClock};
-use midturn_core::engine::scripted::{ScriptedModels, Scripts};
+use midturn_core::engine::scripted::{Anchors, ScriptedModels, Scripts};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Role;
 use midturn_core::rules::time::Micros;
@@ -49,6 +49,8 @@ pub struct Models {
     pub providers: Option<Arc<Providers>>,
     /// The scenario file, where they are scripted.
     pub scenario: Option<PathBuf>,
+    /// Tells scripts of the events that they wait for; an observer of the session.
+    pub anchors: Arc<Anchors>,
 }
 
 impl Models {
@@ -81,6 +83,7 @@ fn real(name: &str, config: &Config, env: &Env) -> Result<Models, Failure> {
         factory: providers.clone(),
         providers: Some(providers),
         scenario: None,
+        anchors: Arc::default(),
     })
 }
 
@@ -103,8 +106,10 @@ fn scripted(name: &str, path: &Path, clock: &Arc<dyn Clock>, earlier: &Earlier) 
             Some((agent.name, rest))
         })
         .collect();
-    let factory = Arc::new(ScriptedModels::new(clock.clone(), scripts));
-    Ok(Models { lead, name: name.to_owned(), factory, providers: None, scenario: Some(path.to_owned()) })
+    let anchors = Arc::default();
+    let factory = Arc::new(ScriptedModels::new(clock.clone(), scripts).anchored(&anchors));
+    let (name, scenario) = (name.to_owned(), Some(path.to_owned()));
+    Ok(Models { lead, name, factory, providers: None, scenario, anchors })
 }
 
 /// How the providers are reached: the configuration, and the keys from the environment.

@@ -11,7 +11,7 @@ use midturn_core::rules::event::{Event, EventKind, Outcome};
 use midturn_core::rules::mail::Point;
 use serde_json::Value;
 
-pub use asking::Asking;
+pub use asking::{Asking, Shown};
 
 /// How many characters of a text are shown.
 const SHOWN: usize = 100;
@@ -77,7 +77,10 @@ fn told(kind: &EventKind) -> Option<(Tone, String)> {
         EventKind::MessageInjected { point, skipped, interrupted, .. } => {
             injection(*point, skipped.len(), interrupted.len())
         }
-        EventKind::StopRequested { by, .. } => Some((Tone::Cut, format!("stop asked for by {by}"))),
+        EventKind::StopRequested { by, reason, .. } => {
+            Some((Tone::Cut, format!("{} asked for by {by}", reason.as_str())))
+        }
+        EventKind::LimitRaised { by, limits } => Some((Tone::Plain, format!("{by} set {}", limits.words()))),
         EventKind::ApprovalRequested { name, input, .. } => Some((Tone::Asks, asked(name, input))),
         EventKind::ApprovalResolved { decision, by, reason, .. } => {
             Some(resolved(*decision, by, reason.as_deref()))
@@ -86,6 +89,7 @@ fn told(kind: &EventKind) -> Option<(Tone, String)> {
             Some(run_end(*outcome, error.as_deref(), *turns))
         }
         EventKind::SessionStarted { .. }
+        | EventKind::SessionResumed { .. }
         | EventKind::AgentSpawned { parent: None, .. }
         | EventKind::RunStarted { .. }
         | EventKind::ModelStarted { purpose: Purpose::Turn, .. }

@@ -5,11 +5,12 @@ pub(crate) mod attending;
 
 use std::sync::Arc;
 
-use midturn_core::engine::{ActivityKind, AgentStatus, Attached, Coordinator};
+use midturn_core::engine::{ActivityKind, AgentStatus, Attached, Coordinator, Meant};
 use midturn_core::rules::approval::{self, Rule};
 use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::{Rest, Sender, Standing};
+use midturn_server::Feed;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +20,7 @@ use super::progress::{self, Tone};
 use super::steering::Said;
 use super::watcher::LeadWatcher;
 use crate::failure::End;
+use crate::host::Carrier;
 use attending::{Asked, Halted, Over, Request, Steered, obey};
 
 /// A run under way.
@@ -31,21 +33,32 @@ pub struct Session {
     pub(crate) watcher: Arc<LeadWatcher>,
     /// What the person reads.
     pub(crate) console: Arc<Console>,
+    /// What is told of it.
+    pub(crate) feed: Arc<Feed>,
     /// That the person is there who answers what agents ask, if so.
     pub(crate) attached: Option<Arc<Attached>>,
 }
 
 impl Session {
     /// Steers the run by what is typed until it is over; then stops what is left and reports.
-    pub async fn steer(mut self, mut lines: mpsc::Receiver<Typed>, interrupted: CancellationToken) -> End {
+    pub async fn steer(
+        mut self,
+        carrier: &Carrier,
+        mut lines: mpsc::Receiver<Typed>,
+        interrupted: CancellationToken,
+    ) -> End {
         let over = self.until_over(&mut lines, &interrupted).await;
         self.attached = None;
         if over == Over::Interrupted {
-            self.console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once");
+            // Nothing is waited for before the agents are told, and no agent for another.
+            let told = self.console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once");
+            tokio::join!(carrier.shutdown(), told);
+        } else {
+            self.coordinator.shutdown().await;
         }
-        self.coordinator.shutdown().await;
-        self.report();
-        attending::end(&self.console, over, &self.watcher.last_word())
+        self.console.heard(self.feed.last()).await;
+        self.report().await;
+        attending::end(&self.console, over, &self.watcher.last_word()).await
     }
 
     async fn until_over(&self, lines: &mut mpsc::Receiver<Typed>, interrupted: &CancellationToken) -> Over {
@@ -70,10 +83,10 @@ impl Session {
     }
 
     /// What a person wants to know at the end: what became of whose changes.
-    fn report(&self) {
+    async fn report(&self) {
         for status in self.coordinator.agents() {
             for line in changes(&status) {
-                self.console.tell(Tone::Plain, line);
+                self.console.tell(Tone::Plain, line).await;
             }
         }
     }
@@ -89,6 +102,7 @@ impl Asked for Session {
                 name: approval.name.to_string(),
                 input: approval.input,
                 always: approval.always.text().to_owned(),
+                since: approval.since,
             })
             .collect())
     }
@@ -100,7 +114,8 @@ impl Asked for Session {
             Said::Always(rule) => approval::Answer::Session(self.rule(request, rule.as_deref())?),
             Said::No(reason) => approval::Answer::No(reason.clone()),
         };
-        self.coordinator.answer(agent, tool, answer).map_err(|error| error.to_string())
+        let meant = Meant::Since(request.since);
+        self.coordinator.answer(agent, tool, meant, answer).map_err(|error| error.to_string())
     }
 }
 
@@ -133,7 +148,7 @@ impl Session {
             return Rule::parse(given).map_err(|error| error.to_string());
         }
         let is_it = |open: &midturn_core::engine::Approval| {
-            open.agent == request.agent && open.tool.as_str() == request.tool
+            open.agent == request.agent && open.tool.as_str() == request.tool && open.since == request.since
         };
         let open = self.coordinator.approvals().into_iter().find(is_it);
         open.map(|open| open.always).ok_or_else(|| "it is not asked about any more".to_owned())
@@ -149,14 +164,16 @@ pub(crate) fn listed(status: &AgentStatus) -> String {
         Standing::Resting(Rest::Stopped) => "stopped",
         Standing::Resting(Rest::Closed) => "closed",
     };
+    let limit = status.limit.map(|limit| format!(" at its limit {limit}")).unwrap_or_default();
     let AgentStatus { name, run, turn, pending, .. } = status;
     let mail = if *pending == 0 { String::new() } else { format!(", {pending} unread") };
     let model = status.model.as_deref().map(|model| format!(", {model}")).unwrap_or_default();
     let asks = status.activity.iter().find_map(|activity| match &activity.what {
         ActivityKind::Approval { name, .. } => Some(format!(", asks for a word on {name}")),
+        ActivityKind::Budget => Some(", waits for what others hold of the session's budget".to_owned()),
         ActivityKind::Model(_) | ActivityKind::Tool { .. } => None,
     });
-    format!("{name}: {standing}, run {run}, turn {turn}{mail}{model}{}", asks.unwrap_or_default())
+    format!("{name}: {standing}{limit}, run {run}, turn {turn}{mail}{model}{}", asks.unwrap_or_default())
 }
 
 /// What an agent changed, and what a person has to know of it.

@@ -275,7 +275,7 @@ mod tests {
     }
 
     fn spawned(team: &Team, agent: &str) {
-        let kind = EventKind::AgentSpawned { parent: None, role: Role::Subagent, model: None };
+        let kind = EventKind::AgentSpawned { parent: None, role: Role::Subagent, model: None, prompt: None };
         team.event(&Event { v: VERSION, seq: 1, t: Micros(0), at: Place::of(&name(agent), 0, 0), kind });
     }
 

@@ -161,6 +161,7 @@ pub(super) fn cut_reason(reason: InterruptReason) -> &'static str {
         InterruptReason::MessageInterrupt => "message_interrupt",
         InterruptReason::StoppedByParent => "stopped_by_parent",
         InterruptReason::Shutdown => "shutdown",
+        InterruptReason::Limit => "limit",
         InterruptReason::Error => "error",
     }
 }

@@ -34,6 +34,9 @@ use crate::env::Env;
 /// How long the end of the process waits for the last spans to be delivered.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
+/// The same after a signal: whoever sent it waits for the process.
+const LAST_WORD: Duration = Duration::from_millis(200);
+
 /// Sends traces of all sessions of this process.
 pub struct Telemetry {
     provider: SdkTracerProvider,
@@ -88,10 +91,12 @@ impl Telemetry {
         Arc::new(SessionSpans::resumed(journal, self.tracer.clone(), self.texts))
     }
 
-    /// Delivers what is still to be sent, for at most 5 s, and blocks its thread meanwhile.
-    /// What ends after it is not sent. Calling it twice changes nothing.
-    pub fn shutdown(&self) {
-        match self.provider.shutdown_with_timeout(LAST_WORDS) {
+    /// Delivers what is still to be sent, for at most 5 s (0.2 s of a process that somebody
+    /// waits for), and blocks its thread meanwhile. What ends after it is not sent. Calling it
+    /// twice changes nothing.
+    pub fn shutdown(&self, in_a_hurry: bool) {
+        let time = if in_a_hurry { LAST_WORD } else { LAST_WORDS };
+        match self.provider.shutdown_with_timeout(time) {
             Ok(()) | Err(OTelSdkError::AlreadyShutdown) => {}
             Err(error) => tracing::warn!(%error, "not all traces were delivered"),
         }

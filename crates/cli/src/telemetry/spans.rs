@@ -120,6 +120,8 @@ impl Telling<'_> {
                 self.state.agents.remove(self.agent);
             }
             EventKind::SessionStarted { .. }
+            | EventKind::SessionResumed { .. }
+            | EventKind::LimitRaised { .. }
             | EventKind::MessageRefused { .. }
             | EventKind::PlanUpdated { .. } => {}
         }

@@ -7,7 +7,7 @@ use super::words::{Row, answers, check};
 
 fn request(session: &str, agent: &str, tool: &str, command: &str) -> Value {
     json!({"session": session, "agent": agent, "tool": tool, "name": "bash", "input": {"command": command},
-        "truncated": false, "always": format!("bash({command})"), "since": 1e12})
+        "truncated": false, "always": format!("bash({command})"), "since": 2.5})
 }
 
 fn open(all: &[Value]) -> Vec<Answer> {
@@ -16,7 +16,7 @@ fn open(all: &[Value]) -> Vec<Answer> {
 
 /// Two sessions that live, in which three requests are open, and one that is only stored.
 fn asking(more: Option<(&'static str, Answer)>) -> Answers {
-    let session = |id: &str, live: bool| json!({"session": id, "live": live, "began_at": 1.0});
+    let session = |id: &str, live: bool| json!({"session": id, "live": live, "began_at": 1e11});
     let mut all = answers([
         (
             "GET /sessions",
@@ -65,7 +65,7 @@ fn what_is_asked_is_listed_for_all_sessions_that_live() {
             requests: &["GET /sessions/s%2D1", LOOKS[2]],
             status: 0,
             out: "{\"approvals\":[{\"agent\":\"lead\",\"always\":\"bash(rm -r x)\",\"input\":{\"command\":\"rm -r x\"},\
-                  \"name\":\"bash\",\"session\":\"s-1\",\"since\":1000000000000.0,\"tool\":\"c1\",\"truncated\":false}]}\n",
+                  \"name\":\"bash\",\"session\":\"s-1\",\"since\":2.5,\"tool\":\"c1\",\"truncated\":false}]}\n",
             told: "",
         },
         Row {
@@ -77,6 +77,13 @@ fn what_is_asked_is_listed_for_all_sessions_that_live() {
             told: "",
         },
     ]);
+}
+
+/// A word for the first request of `s-1`, and for that one alone.
+macro_rules! word {
+    ($said:literal) => {
+        concat!("POST /sessions/s%2D1/agents/lead/approvals/c1 {", $said, ",\"since\":2.5}")
+    };
 }
 
 #[test]
@@ -93,7 +100,7 @@ fn a_word_goes_to_the_request_that_is_meant_and_says_what_it_did() {
         row(
             "approve lead --session s-1",
             taken(),
-            &[ONE, LOOKS[2], r#"POST /sessions/s%2D1/agents/lead/approvals/c1 {"decision":"once"}"#],
+            &[ONE, LOOKS[2], word!(r#""decision":"once""#)],
             "allowed: lead: bash: rm -r x\n",
         ),
         row(
@@ -103,40 +110,32 @@ fn a_word_goes_to_the_request_that_is_meant_and_says_what_it_did() {
                 LOOKS[0],
                 LOOKS[1],
                 LOOKS[2],
-                r#"POST /sessions/s%2D2/agents/lead/approvals/c2 {"decision":"once"}"#,
+                r#"POST /sessions/s%2D2/agents/lead/approvals/c2 {"decision":"once","since":2.5}"#,
             ],
             "allowed: lead: bash: make check\n",
         ),
         row(
             "approve lead --session s-1 --always",
             taken(),
-            &[ONE, LOOKS[2], r#"POST /sessions/s%2D1/agents/lead/approvals/c1 {"decision":"session"}"#],
+            &[ONE, LOOKS[2], word!(r#""decision":"session""#)],
             "allowed, and from now on in this session bash(rm -r x): lead: bash: rm -r x\n",
         ),
         row(
             "approve lead --session s-1 --always bash(rm+*)",
             taken(),
-            &[
-                ONE,
-                LOOKS[2],
-                r#"POST /sessions/s%2D1/agents/lead/approvals/c1 {"decision":"session","rule":"bash(rm *)"}"#,
-            ],
+            &[ONE, LOOKS[2], word!(r#""decision":"session","rule":"bash(rm *)""#)],
             "allowed, and from now on in this session bash(rm *): lead: bash: rm -r x\n",
         ),
         row(
             "deny lead c1 --session s-1 --reason not+that",
             taken(),
-            &[
-                ONE,
-                LOOKS[2],
-                r#"POST /sessions/s%2D1/agents/lead/approvals/c1 {"decision":"denied","reason":"not that"}"#,
-            ],
+            &[ONE, LOOKS[2], word!(r#""decision":"denied","reason":"not that""#)],
             "denied (not that): lead: bash: rm -r x\n",
         ),
         row(
             "deny lead --session s-1 --json",
             taken(),
-            &[ONE, LOOKS[2], r#"POST /sessions/s%2D1/agents/lead/approvals/c1 {"decision":"denied"}"#],
+            &[ONE, LOOKS[2], word!(r#""decision":"denied""#)],
             "{\"decision\":\"once\"}\n",
         ),
     ]);
@@ -175,7 +174,7 @@ fn a_word_that_is_not_waited_for_or_not_clear_answers_nothing() {
             &[
                 "GET /sessions/s%2D1",
                 LOOKS[2],
-                r#"POST /sessions/s%2D1/agents/lead/approvals/c1 {"decision":"once"}"#,
+                r#"POST /sessions/s%2D1/agents/lead/approvals/c1 {"decision":"once","since":2.5}"#,
             ],
             "midturn: `lead` doesn't ask about the call `c1`, or not any more\n",
         ),

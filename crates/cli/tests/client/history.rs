@@ -67,3 +67,27 @@ fn what_a_process_holds_can_be_read_while_it_runs() {
     std::fs::write(place.path("repo/go"), "go").unwrap();
     run.end();
 }
+
+/// E7, E8: nobody takes a damaged store for an empty one, or begins to work with it.
+#[test]
+fn every_command_refuses_a_damaged_store() {
+    let place = Place::new();
+    let path = place.path("kept/store.db");
+    let store = path.to_str().unwrap();
+    Running::start(&place, SCENARIO, &["--store", store]).end();
+    let commands = [&["sessions"][..], &["log", "last"], &["resume", "last"], &["serve"]];
+    let all_refuse = |why: &str| {
+        for command in commands {
+            let (status, out, told) = say(&place, &[command, &["--store", store]].concat());
+            assert_eq!((status, out.as_str()), (Some(1), ""), "{command:?}: {told}");
+            assert!(told.contains("is damaged") && told.contains(why), "{command:?}: {told}");
+            assert!(!told.contains("ready"), "{command:?}: {told}");
+        }
+    };
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() - 1_000]).unwrap();
+    all_refuse("Nothing was changed");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(place.path("kept/store.db-wal"), "frames").unwrap();
+    all_refuse("the file itself is gone");
+}

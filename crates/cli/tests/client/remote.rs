@@ -8,29 +8,37 @@ use serde_json::Value;
 use super::common::{Ended, Place, Running};
 
 /// `midturn serve`, killed at the end of the test.
-pub(crate) struct Serving(Child);
+pub(crate) struct Serving {
+    process: Child,
+    /// What it told until it could be reached.
+    told: Vec<String>,
+}
 
 impl Serving {
     pub(crate) fn start(place: &Place) -> Self {
-        let mut child = place.midturn("repo", &["serve"]).stderr(Stdio::piped()).spawn().unwrap();
-        let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
-        assert!(told.any(|line| line.unwrap().starts_with("the interface: ")), "it tells where it is found");
+        let mut process = place.midturn("repo", &["serve"]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut told: Vec<String> = Vec::new();
+        while !told.last().is_some_and(|line| line.starts_with("the interface: ")) {
+            let Some(line) = lines.next() else { panic!("it doesn't tell where it is found: {told:?}") };
+            told.push(line);
+        }
         // Whoever reads no more must not stop it.
-        std::thread::spawn(move || told.for_each(drop));
-        Self(child)
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { process, told }
     }
 
     fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
         // It may be dead already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
@@ -255,4 +263,32 @@ fn when_the_holder_is_killed_it_is_said_how_to_go_on() {
     assert_eq!((&session["state"], &session["live"]), (&"resumable".into(), &false.into()));
     let id = session["session"].as_str().unwrap();
     assert!(told.contains(&format!("`midturn resume {id}` goes on with it")), "{told}");
+}
+
+/// E9: what an earlier daemon left running is gone before the next one can be reached, also where
+/// its session doesn't go on by itself; and that is said.
+#[test]
+fn nobody_reaches_a_daemon_before_what_an_earlier_one_left_is_ended() {
+    let place = Place::new();
+    let run = Running::start(&place, &lead("      - text: Done.\n"), &[]).end();
+    assert_eq!(run.status, Some(0), "{}", run.told);
+    let session = run.events[0]["session"].as_str().unwrap();
+    // This process, had it begun with the machine: nobody who is alive.
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap();
+    let mark = format!("{} 1 1 {} command {session}", std::process::id(), namespace.display());
+    // In a POSIX session of its own: that of a marked process goes with it.
+    let left = || {
+        let mut command = std::process::Command::new("setsid");
+        command.args(["sleep", "600"]).env("_MIDTURN_TREE", &mark).spawn().unwrap()
+    };
+    for told in ["ended 1 process that an earlier daemon left", "no process of an earlier daemon is left"] {
+        let mut left = told.starts_with("ended").then(left);
+        let daemon = Serving::start(&place);
+        if let Some(left) = &mut left {
+            let ended = left.try_wait().unwrap();
+            left.kill().unwrap();
+            assert!(ended.is_some(), "{:?}", daemon.told);
+        }
+        assert!(daemon.told.iter().any(|line| line == told), "{:?}", daemon.told);
+    }
 }

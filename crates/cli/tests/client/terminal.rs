@@ -5,11 +5,15 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::common::{Place, Running};
 use super::remote::{Serving, bash, lead};
+
+/// How long something is waited for that has to come; it comes at once.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A command at a terminal of its own, and the person there.
 struct Person {
@@ -45,7 +49,7 @@ impl Person {
     /// Reads on until this is on the screen, and all before it.
     fn sees(&mut self, text: &str) {
         while !self.seen.contains(text) {
-            match self.screen.recv() {
+            match self.screen.recv_timeout(PATIENCE) {
                 Ok(more) => self.seen.push_str(&more),
                 Err(_) => panic!("`{text}` never came:\n{}", self.seen),
             }
@@ -157,7 +161,10 @@ fn who_watches_at_a_terminal_answers_for_a_run_that_has_none() {
     run.until("tool_started", &[("tool", "b1")]);
     let mut watcher = Person::start(place.midturn("repo", &["watch"]), true);
     watcher.sees("watching ");
-    while followers(&place) == 0 {}
+    let until = Instant::now() + PATIENCE;
+    while followers(&place) == 0 {
+        assert!(Instant::now() < until, "nobody follows");
+    }
     std::fs::write(place.path("repo/go"), "go").unwrap();
     watcher.sees(ASKS);
     for (line, told) in [

@@ -69,7 +69,7 @@ fn ours() -> Case {
     Case::measured("mailbox, by name", move |n| {
         let send = |i: usize| {
             let pushed = coordinator.with_mailbox(&names[i], |mailbox| {
-                mailbox.has_room(&mail.to, mail.text.len(), &settings).unwrap();
+                mailbox.has_room(&mail.from, &mail.to, mail.text.len(), &settings).unwrap();
                 mailbox.push(black_box(mail.clone()), Relation::Person)
             });
             assert!(black_box(pushed).is_some());

@@ -280,6 +280,7 @@ fn result(call: &ToolUse) -> ToolResult {
         is_error: false,
         text: "x".repeat(RESULT).into(),
         messages: Arc::default(),
+        cost: Default::default(),
     }
 }
 

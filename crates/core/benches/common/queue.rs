@@ -45,7 +45,7 @@ fn ours() -> Case {
     assert!(mailbox.start());
     let (mail, settings) = (mail(Urgency::AfterTools), Settings::default());
     Case::plain("the mailbox", move || {
-        let room = mailbox.has_room(&mail.to, mail.text.len(), &settings);
+        let room = mailbox.has_room(&mail.from, &mail.to, mail.text.len(), &settings);
         assert!(room.is_ok());
         mailbox.push(black_box(mail.clone()), Relation::Person);
         let taken = mailbox.take(Urgency::FollowUp);

@@ -4,6 +4,7 @@
 //! answer comes through [`Coordinator::answer`](super::Coordinator::answer) alone, from
 //! whoever holds the coordinator, and no tool of a model leads there.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,7 +13,7 @@ use serde_json::Value;
 
 use crate::rules::approval::{Answer, Asked, Effect, Policy, Rule, RuleError, Verdict};
 use crate::rules::id::{AgentName, CallId};
-use crate::rules::time::Micros;
+use crate::rules::time::{Micros, Span};
 
 /// A request that waits for a person.
 #[derive(Clone, Debug)]
@@ -27,8 +28,18 @@ pub struct Approval {
     pub input: Value,
     /// The rule that an answer "always" stands for unless it brings its own.
     pub always: Rule,
-    /// When it was asked, in the session's time.
+    /// When it was asked, in the session's time. A model may use a call's id again: no two
+    /// requests about calls of one agent and one id have the same instant.
     pub since: Micros,
+}
+
+/// Which of the requests about calls of one agent and one id is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meant {
+    /// The one that was asked at this instant.
+    Since(Micros),
+    /// The only one that is open.
+    Only,
 }
 
 /// Why an answer was not taken.
@@ -37,6 +48,16 @@ pub enum AnswerError {
     /// Nothing is asked (any more): it was answered, withdrawn, or its time was up.
     #[error("`{agent}` doesn't ask about the call `{tool}`, or not any more")]
     NotAsked {
+        /// The agent that was named.
+        agent: String,
+        /// The call that was named.
+        tool: String,
+    },
+    /// Several calls of that id are asked about, and it was not said which is meant.
+    #[error(
+        "`{agent}` asks about several calls `{tool}`: say since when the one that is meant is asked about"
+    )]
+    Ambiguous {
         /// The agent that was named.
         agent: String,
         /// The call that was named.
@@ -60,9 +81,16 @@ const GRANTED_MAX: usize = 1_000;
 pub(crate) struct Approvals {
     policy: Policy,
     granted: Mutex<Vec<Rule>>,
-    /// In the order in which they were asked; bounded by agents times parallel calls.
-    open: Mutex<Vec<Request>>,
+    requests: Mutex<Requests>,
     attached: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Requests {
+    /// In the order in which they were asked; bounded by agents times parallel calls.
+    open: Vec<Request>,
+    /// The last one of each agent that was closed.
+    closed: BTreeMap<AgentName, (CallId, Micros)>,
 }
 
 struct Request {
@@ -104,19 +132,26 @@ impl Approvals {
         self.attached.load(Ordering::Acquire) > 0
     }
 
-    /// Opens a request.
-    pub(crate) fn ask(&self, approval: Approval, call: &Asked<'_>) {
+    /// Opens a request. Gives the instant that tells it from all others about such a call.
+    pub(crate) fn ask(&self, mut approval: Approval, call: &Asked<'_>) -> Micros {
         let (subject, effect) = (call.subject.map(Arc::from), call.effect);
-        self.open.lock().push(Request { approval, subject, effect, answer: None });
+        let mut requests = self.requests.lock();
+        let same = requests.open.iter().filter(|request| request.is(&approval.agent, &approval.tool));
+        let closed = requests.closed.get(&approval.agent).filter(|(tool, _)| *tool == approval.tool);
+        let last = same.map(|request| request.approval.since).chain(closed.map(|(_, since)| *since)).max();
+        if let Some(last) = last {
+            approval.since = approval.since.max(last.after(Span(1)));
+        }
+        let since = approval.since;
+        requests.open.push(Request { approval, subject, effect, answer: None });
+        since
     }
 
     /// The requests without an answer, in the order in which they were asked.
     pub(crate) fn open(&self) -> Vec<Approval> {
-        let open = self.open.lock();
-        open.iter()
-            .filter(|request| request.answer.is_none())
-            .map(|request| request.approval.clone())
-            .collect()
+        let requests = self.requests.lock();
+        let open = requests.open.iter();
+        open.filter(|request| request.answer.is_none()).map(|request| request.approval.clone()).collect()
     }
 
     /// Takes a person's answer. Names the agents that find one now: what is allowed for the
@@ -125,17 +160,35 @@ impl Approvals {
         &self,
         agent: &str,
         tool: &str,
+        meant: Meant,
         answer: Answer,
     ) -> Result<Vec<AgentName>, AnswerError> {
-        let mut open = self.open.lock();
+        let open = &mut self.requests.lock().open;
         let is_it = |request: &&mut Request| {
             let approval = &request.approval;
-            approval.agent.as_str() == agent && approval.tool.as_str() == tool && request.answer.is_none()
+            let is_meant = match meant {
+                Meant::Since(since) => approval.since == since,
+                Meant::Only => true,
+            };
+            is_meant
+                && approval.agent.as_str() == agent
+                && approval.tool.as_str() == tool
+                && request.answer.is_none()
         };
-        let request = open.iter_mut().find(is_it).ok_or_else(|| AnswerError::NotAsked {
-            agent: agent.chars().take(80).collect(),
-            tool: tool.chars().take(80).collect(),
-        })?;
+        let named =
+            || -> (String, String) { (agent.chars().take(80).collect(), tool.chars().take(80).collect()) };
+        let mut fitting = open.iter_mut().filter(is_it);
+        let request = match (fitting.next(), fitting.next()) {
+            (Some(request), None) => request,
+            (None, _) => {
+                let (agent, tool) = named();
+                return Err(AnswerError::NotAsked { agent, tool });
+            }
+            (Some(_), Some(_)) => {
+                let (agent, tool) = named();
+                return Err(AnswerError::Ambiguous { agent, tool });
+            }
+        };
         let Answer::Session(rule) = &answer else {
             request.answer = Some(answer);
             return Ok(vec![request.approval.agent.clone()]);
@@ -167,15 +220,18 @@ impl Approvals {
     }
 
     /// Closes a request. `None`: it has no answer yet, and will get none.
-    pub(crate) fn close(&self, agent: &AgentName, tool: &CallId) -> Option<Answer> {
-        let mut open = self.open.lock();
-        let at = open.iter().position(|request| request.is(agent, tool))?;
-        open.remove(at).answer
+    pub(crate) fn close(&self, agent: &AgentName, tool: &CallId, since: Micros) -> Option<Answer> {
+        let mut requests = self.requests.lock();
+        let is_it = |request: &Request| request.is(agent, tool) && request.approval.since == since;
+        let at = requests.open.iter().position(is_it)?;
+        requests.closed.insert(agent.clone(), (tool.clone(), since));
+        requests.open.remove(at).answer
     }
 
     /// Whether a request has its answer.
-    pub(crate) fn is_answered(&self, agent: &AgentName, tool: &CallId) -> bool {
-        self.open.lock().iter().any(|request| request.is(agent, tool) && request.answer.is_some())
+    pub(crate) fn is_answered(&self, agent: &AgentName, tool: &CallId, since: Micros) -> bool {
+        let is_it = |request: &Request| request.is(agent, tool) && request.approval.since == since;
+        self.requests.lock().open.iter().any(|request| is_it(request) && request.answer.is_some())
     }
 }
 
@@ -194,23 +250,28 @@ mod tests {
     use super::*;
 
     fn asked(approvals: &Approvals, n: usize) -> String {
-        let (tool, command) = (format!("c{n}"), format!("make {n}"));
-        let call = Asked { name: "bash", subject: Some(&command), effect: Effect::Runs };
+        let tool = format!("c{n}");
+        asked_about(approvals, &tool, &format!("make {n}"));
+        tool
+    }
+
+    /// All are asked in one instant.
+    fn asked_about(approvals: &Approvals, tool: &str, command: &str) -> Micros {
+        let call = Asked { name: "bash", subject: Some(command), effect: Effect::Runs };
         let approval = Approval {
             agent: AgentName::new("worker").unwrap(),
-            tool: CallId::new(&*tool),
+            tool: CallId::new(tool),
             name: "bash".into(),
             input: Value::Null,
             always: Rule::always(&call),
             since: Micros(0),
         };
-        approvals.ask(approval, &call);
-        tool
+        approvals.ask(approval, &call)
     }
 
     fn always(approvals: &Approvals, n: usize, rule: &str) -> Result<Vec<AgentName>, AnswerError> {
         let tool = asked(approvals, n);
-        approvals.answer("worker", &tool, Answer::Session(Rule::parse(rule).unwrap()))
+        approvals.answer("worker", &tool, Meant::Only, Answer::Session(Rule::parse(rule).unwrap()))
     }
 
     #[test]
@@ -222,5 +283,31 @@ mod tests {
         assert!(always(&approvals, 0, "bash(make 0)").is_ok(), "what is known is no more than it was");
         assert_eq!(always(&approvals, GRANTED_MAX, "bash(make *)"), Err(AnswerError::TooManyRules));
         assert_eq!(approvals.granted.lock().len(), GRANTED_MAX);
+    }
+
+    /// A24: a model that uses an id again never gets the answer to an earlier request.
+    #[test]
+    fn an_answer_is_for_the_request_it_names_and_for_no_other_of_that_id() {
+        let approvals = Approvals::default();
+        let (worker, call) = (AgentName::new("worker").unwrap(), CallId::new("c1"));
+        let since = asked_about(&approvals, "c1", "cargo test");
+        assert!(approvals.close(&worker, &call, since).is_none());
+        // Withdrawn, and asked again in the same instant: the first answer comes late.
+        let again = asked_about(&approvals, "c1", "rm -r x");
+        let late = approvals.answer("worker", "c1", Meant::Since(since), Answer::Once);
+        assert!(matches!(late, Err(AnswerError::NotAsked { .. })), "{late:?}");
+        assert!(!approvals.is_answered(&worker, &call, again));
+        // Of several at once the one is answered that is meant, and without a word which, none.
+        let third = asked_about(&approvals, "c1", "ls");
+        assert_ne!(third, again);
+        let unclear = approvals.answer("worker", "c1", Meant::Only, Answer::Once);
+        assert!(matches!(unclear, Err(AnswerError::Ambiguous { .. })), "{unclear:?}");
+        assert!(approvals.answer("worker", "c1", Meant::Since(third), Answer::Once).is_ok());
+        assert_eq!(
+            (approvals.is_answered(&worker, &call, third), approvals.is_answered(&worker, &call, again)),
+            (true, false)
+        );
+        assert!(approvals.close(&worker, &call, again).is_none());
+        assert!(matches!(approvals.close(&worker, &call, third), Some(Answer::Once)));
     }
 }

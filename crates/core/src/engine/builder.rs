@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::approvals::Approvals;
@@ -22,7 +23,18 @@ use crate::rules::approval::Policy;
 use crate::rules::event::{EventKind, Place};
 use crate::rules::id::{AgentName, SessionId};
 use crate::rules::secrets::Secrets;
-use crate::rules::settings::Settings;
+use crate::rules::settings::{OutOfBounds, Settings};
+
+/// Why a session does not begin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// Nothing could run with its settings.
+    #[error(transparent)]
+    Settings(#[from] OutOfBounds),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
 
 /// What a coordinator is made of. Models and a workplace are needed, the rest has defaults.
 pub struct Builder {
@@ -141,15 +153,19 @@ impl Builder {
     }
 
     /// Begins the session, or goes on with it.
-    pub async fn start(self) -> Result<Coordinator, StoreError> {
+    ///
+    /// # Errors
+    /// [`StartError::Settings`]: a setting is out of its bounds. [`StartError::Store`]: the begin
+    /// can't be recorded.
+    pub async fn start(self) -> Result<Coordinator, StartError> {
+        self.settings.check()?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(RealClock::start()));
         let last_seq = self.journal.as_ref().map_or(0, |journal| journal.last_seq);
         let session = Arc::new(Session {
             id: self.session.clone(),
-            purse: Purse::new(self.settings.session.caps()),
+            purse: Purse::new(self.settings.session.caps(), clock.now()),
             fences: Arc::default(),
             spawns: Arc::default(),
-            began: clock.now(),
             settings: Arc::new(self.settings),
             secrets: self.secrets,
             journal: Journal::new(clock.clone(), self.store, self.observers, last_seq),
@@ -164,6 +180,7 @@ impl Builder {
             approvals: Arc::new(Approvals::new(self.approvals)),
             urgent: Mutex::default(),
             tasks: TaskTracker::new(),
+            shutting_down: CancellationToken::new(),
             expiries: AtomicU64::new(0),
             busy: AtomicUsize::new(0),
             rested: Notify::new(),
@@ -171,7 +188,11 @@ impl Builder {
             spawn_spec: OnceLock::new(),
         });
         match self.journal {
-            Some(journal) => recovery::restore(&session, journal),
+            Some(journal) => {
+                recovery::restore(&session, journal);
+                let resumed = EventKind::SessionResumed { version: env!("CARGO_PKG_VERSION").into() };
+                session.journal.record(Draft::event(Place::default(), resumed)).await?;
+            }
             None => {
                 let started = EventKind::SessionStarted {
                     session: self.session,

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use super::approvals::{AnswerError, Approval, Attached};
+use super::approvals::{AnswerError, Approval, Attached, Meant};
 use super::builder::Builder;
-use super::deliver;
+use super::deliver::{self, NotTaken};
+use super::limits::{self, RaiseError};
 use super::mailbox::Mailbox;
-use super::ports::{Changes, Diff, Merge, ModelFactory, ToolError, Workplace};
+use super::ports::{Changes, Diff, Merge, ModelFactory, StoreError, ToolError, Workplace};
 use super::receipts::Receipt;
 use super::recovery;
+use super::resume::{self, Resumed};
 use super::send::{self, Delivery, Message};
 use super::session::{Activity, AgentCell, LastEnd, Session};
 use super::spawn::{self, SpawnError};
@@ -20,6 +22,7 @@ use crate::rules::event::{PlanStep, Scope};
 use crate::rules::id::{AgentName, MessageId, RunId, SessionId, TurnId};
 use crate::rules::limits::{Money, Spent};
 use crate::rules::mail::{Refusal, ReturnReason, Role, Sender, Standing};
+use crate::rules::settings::LimitsPatch;
 use crate::rules::time::Micros;
 
 /// A session of agents, and everything that can be done to them.
@@ -45,6 +48,8 @@ pub struct AgentStatus {
     pub run: u64,
     /// The turn of that run.
     pub turn: TurnId,
+    /// The limit that keeps it from being woken until a person raises it.
+    pub limit: Option<&'static str>,
     /// How many messages wait for it.
     pub pending: usize,
     /// How its last run ended.
@@ -72,6 +77,12 @@ impl Coordinator {
     /// The session's id.
     pub fn session_id(&self) -> &SessionId {
         &self.session.id
+    }
+
+    /// Why this session records nothing any more: its store failed, and was waited for in vain, or
+    /// another process has taken it over. It can be taken up again from its store.
+    pub fn broken(&self) -> Option<StoreError> {
+        self.session.journal.broken().cloned()
     }
 
     /// Adds an agent. With a prompt its first run starts at once.
@@ -109,7 +120,8 @@ impl Coordinator {
     /// Takes back what is queued and has not acted, from every receiver of the message.
     /// Returns how many mailboxes gave it back; 0 is too late.
     pub async fn withdraw(&self, from: &Sender, id: &MessageId) -> Result<usize, Refusal> {
-        withdraw(&self.session, from, id).await
+        let (session, from, id) = (self.session.clone(), from.clone(), id.clone());
+        self.session.whole(async move { withdraw(&session, &from, &id).await }).await
     }
 
     /// The receipts of a message, one for each receiver.
@@ -125,6 +137,12 @@ impl Coordinator {
     /// Ends the current run of an agent, and with [`Scope::Subtree`] of all below it.
     pub async fn stop(&self, name: &str, by: Sender, scope: Scope) -> Result<StopReply, StopError> {
         stop::stop(&self.session, name, by, scope, None).await
+    }
+
+    /// Ends the current runs of all agents, as if each was stopped. The session goes on: for the
+    /// end of the process there is [`Coordinator::shutdown`].
+    pub async fn stop_all(&self, by: Sender) -> Result<StopReply, StopError> {
+        stop::stop_all(&self.session, by).await
     }
 
     /// As [`Coordinator::stop`], if `run` is the agent's current run (or its last, when it is
@@ -145,9 +163,25 @@ impl Coordinator {
         stop::supersede(&self.session, message).await
     }
 
-    /// Starts a stopped agent's next run. `false`: it is not stopped, or has nothing to go on with.
-    pub fn resume(&self, name: &str) -> Result<bool, StopError> {
-        stop::resume(&self.session, name)
+    /// Starts the next run of an agent that was stopped, or whose last run failed (semantics.md,
+    /// section 6). At a limit it is refused until that is raised.
+    pub async fn resume(&self, name: &str) -> Result<Resumed, StopError> {
+        resume::resume(&self.session, name).await
+    }
+
+    /// Resumes all who rest with work unfinished, in spawn order, and names those whose runs
+    /// start: no failed one whose end its parent has read, and nobody at a limit.
+    pub async fn resume_all(&self) -> Result<Vec<AgentName>, StopError> {
+        resume::resume_all(&self.session).await
+    }
+
+    /// A person sets limits of an agent, or of the session, higher or lower, but never below what
+    /// is spent; 0 is no limit. Whom a limit had kept goes on (semantics.md, section 7).
+    ///
+    /// # Errors
+    /// [`RaiseError`]; nothing was changed.
+    pub async fn raise(&self, whose: Option<&str>, limits: LimitsPatch) -> Result<(), RaiseError> {
+        limits::raise(&self.session, whose, limits).await
     }
 
     /// Closes an agent and all below it, leaves first; names those it closed.
@@ -160,13 +194,14 @@ impl Coordinator {
         self.session.approvals.open()
     }
 
-    /// A person's answer to a request. No message and no tool leads here.
+    /// A person's answer to the request that is meant. No message and no tool leads here.
     ///
     /// # Errors
-    /// [`AnswerError`]: nothing is asked (any more), or the answer's rule is for other calls.
-    pub fn answer(&self, agent: &str, tool: &str, answer: Answer) -> Result<(), AnswerError> {
+    /// [`AnswerError`]: nothing is asked (any more), the answer's rule is for other calls, or it
+    /// is not clear which request is meant.
+    pub fn answer(&self, agent: &str, tool: &str, meant: Meant, answer: Answer) -> Result<(), AnswerError> {
         let answer = answer.without(&self.session.secrets);
-        for name in self.session.approvals.answer(agent, tool, answer)? {
+        for name in self.session.approvals.answer(agent, tool, meant, answer)? {
             if let Some(cell) = self.session.agent(name.as_str()) {
                 cell.answered.notify_one();
             }
@@ -178,6 +213,11 @@ impl Coordinator {
     /// nobody there a call that would be asked about is denied, with that reason.
     pub fn attach(&self) -> Attached {
         self.session.approvals.attach()
+    }
+
+    /// Whether somebody is attached who can answer.
+    pub fn is_attended(&self) -> bool {
+        self.session.approvals.is_attended()
     }
 
     /// All agents, in the session's order.
@@ -199,11 +239,13 @@ impl Coordinator {
     }
 
     /// Merges an agent's branch into what the project folder has checked out; nothing is forced.
+    /// It happens whole, whether or not the asker still waits for it.
     ///
     /// # Errors
     /// The agent has no branch of its own, or git fails.
     pub async fn merge(&self, agent: &AgentName) -> Result<Merge, ToolError> {
-        self.session.workplace.merge(agent).await
+        let (workplace, agent) = (self.session.workplace.clone(), agent.clone());
+        self.session.whole(async move { workplace.merge(&agent).await }).await
     }
 
     /// What all agents together have used.
@@ -233,7 +275,9 @@ impl Coordinator {
         self.session.quiet().await;
     }
 
-    /// Stops all agents and waits until their calls have ended.
+    /// Stops all agents because the process ends, and waits until their calls have ended, no
+    /// longer than the abort deadline. It is final: from its first moment on nothing is accepted
+    /// and nobody is woken, until the session is taken up again (semantics.md, section 9).
     pub async fn shutdown(&self) -> StopReply {
         stop::shut_down(&self.session).await
     }
@@ -250,11 +294,12 @@ fn status(session: &Session, cell: &AgentCell) -> AgentStatus {
         standing: cell.mailbox.standing(),
         run: cell.mailbox.run(),
         turn: state.turn,
+        limit: cell.mailbox.limit(),
         pending: cell.mailbox.ids().len(),
         last_end: state.last_end.clone(),
         activity: state.activity.clone(),
         tokens: state.tokens,
-        cost: state.cost,
+        cost: state.budget.spent().cost,
         branch,
         changes: state.changes.clone(),
         plan: state.plan.clone(),
@@ -275,8 +320,11 @@ pub(crate) async fn withdraw(
     let mut returned = 0;
     for name in receivers {
         let Some(cell) = session.agent(name.as_str()) else { continue };
-        let taken = deliver::take_back(session, &cell, from, id, ReturnReason::Withdrawn).await;
-        returned += usize::from(taken.is_ok());
+        match deliver::take_back(session, &cell, from, id, ReturnReason::Withdrawn).await {
+            Ok(()) => returned += 1,
+            Err(NotTaken::TooLate(_)) => {}
+            Err(NotTaken::Store(error)) => return Err(Refusal::Store(error.to_string())),
+        }
     }
     Ok(returned)
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::agent;
 use super::journal::Draft;
-use super::mailbox::{Pushed, TakeBack};
+use super::mailbox::{Pushed, Queued, TakeBack, TakenBack};
 use super::ports::store::Accepted;
 use super::ports::{Phase, StoreError};
 use super::receipts::Asked;
@@ -22,20 +22,38 @@ use crate::rules::time::Micros;
 /// Room in an agent's mailbox, kept for one message until it has arrived or never will.
 pub(crate) struct Room {
     of: Arc<AgentCell>,
+    from: Sender,
     bytes: usize,
+    /// How often the run that comes next is asked for by this message before it is there.
+    on_its_way: u32,
 }
 
 impl Room {
-    /// Keeps room for a message of so many bytes.
-    pub(crate) fn reserve(of: &Arc<AgentCell>, bytes: usize) -> Result<Self, Refusal> {
-        of.mailbox.reserve(&of.name, bytes, &of.settings)?;
-        Ok(Self { of: of.clone(), bytes })
+    /// Keeps room for a message of so many bytes, and takes the one out that it replaces, if that
+    /// can still be taken back.
+    pub(crate) fn reserve(
+        of: &Arc<AgentCell>,
+        from: &Sender,
+        bytes: usize,
+        replaces: Option<&MessageId>,
+    ) -> Result<(Self, Option<Queued>), Refusal> {
+        let replaced = of.mailbox.reserve(from, &of.name, bytes, replaces, &of.settings)?;
+        let on_its_way = u32::from(replaced.is_some());
+        Ok((Self { of: of.clone(), from: from.clone(), bytes, on_its_way }, replaced))
+    }
+
+    /// The message also starts the run that follows one it has superseded.
+    pub(crate) fn supersedes(&mut self) {
+        self.on_its_way += 1;
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.of.mailbox.release(self.bytes);
+        self.of.mailbox.release(&self.from, self.bytes);
+        for _ in 0..self.on_its_way {
+            self.of.mailbox.replaced();
+        }
     }
 }
 
@@ -86,7 +104,7 @@ async fn came_back(session: &Session, to: &AgentCell, mail: &Arc<Mail>, reason: 
 /// Returns a message at its instant, if it is then still queued. The timer goes when the
 /// message does.
 pub(crate) fn expire(session: &Arc<Session>, to: &Arc<AgentCell>, mail: Arc<Mail>, at: Micros) {
-    let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
+    let key = mail.key();
     let receipt = session.journal.receipts.of(&key).into_iter().find(|receipt| receipt.to == to.name);
     let Some(mut receipt) = receipt else { return };
     let (session, to) = (session.clone(), to.clone());
@@ -97,8 +115,11 @@ pub(crate) fn expire(session: &Arc<Session>, to: &Arc<AgentCell>, mail: Arc<Mail
             () = session.clock.until(at, Phase::Expiry(number)) => {}
             _ = receipt.reached(|state| *state != ReceiptState::Queued) => return,
         }
+        let taken = take_back(&session, &to, &mail.from, &mail.id, ReturnReason::Expired).await;
         // Too late is no error: it acted or was injected in this very instant.
-        take_back(&session, &to, &mail.from, &mail.id, ReturnReason::Expired).await.ok();
+        if let Err(NotTaken::Store(error)) = taken {
+            tracing::error!(%error, "an expired message is not recorded");
+        }
     });
 }
 
@@ -113,55 +134,72 @@ pub(crate) fn start_driver(session: &Arc<Session>, cell: &Arc<AgentCell>) {
     });
 }
 
-/// Has an agent with a prompt start its first run when it passes its boundary, unless mail
-/// has woken it before, or it was closed.
-pub(crate) fn start_prompted(session: &Arc<Session>, cell: &Arc<AgentCell>) {
-    let working = session.at_work();
-    let (session, cell) = (session.clone(), cell.clone());
-    session.clone().tasks.spawn(async move {
-        session.clock.turn(Phase::Boundary(cell.index)).await;
-        if cell.mailbox.start_idle() {
-            agent::drive(&session, &cell).await;
-        }
-        drop(working);
-    });
-}
-
-/// Returns a message that is queued and not committed.
+/// Returns a message that is queued and not committed, and what waited for the run that only
+/// this message asked for.
 pub(crate) async fn take_back(
     session: &Session,
     to: &AgentCell,
     from: &Sender,
     id: &MessageId,
     reason: ReturnReason,
-) -> Result<(), TakeBack> {
-    let mail = to.mailbox.take_back(from, id)?;
+) -> Result<(), NotTaken> {
+    let TakenBack { queued, stranded } = to.mailbox.take_back(from, id)?;
+    session.rested.notify_waiters();
+    let place = to.place();
     let mut draft = Draft::default();
-    draft.returns(std::slice::from_ref(&mail), reason, &to.place());
+    draft.returns(std::slice::from_ref(&queued.mail), reason, &place);
+    let waited: Vec<Arc<Mail>> = stranded.iter().map(|queued| queued.mail.clone()).collect();
+    draft.returns(&waited, ReturnReason::Stopped, &place);
     if let Err(error) = session.journal.record(draft).await {
-        tracing::error!(%error, "a returned message is not recorded");
-        to.mailbox.restore(vec![mail]);
+        to.mailbox.restore(std::iter::once(queued).chain(stranded).collect());
+        return Err(error.into());
     }
     Ok(())
 }
 
+/// Why a message was not taken back.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotTaken {
+    #[error(transparent)]
+    TooLate(#[from] TakeBack),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 /// What a parent is told of a run's end.
+#[derive(Clone, Debug)]
 pub(crate) struct Report {
     pub(crate) run: RunId,
     pub(crate) end: End,
     pub(crate) text: Arc<str>,
 }
 
+impl Report {
+    /// What the message is known by that tells of it.
+    pub(crate) fn key(&self, about: &AgentName) -> MessageKey {
+        MessageKey { from: Sender::Coordinator(about.clone()), id: report_id(about, self.run) }
+    }
+}
+
+/// An agent whose last run's end is on its way to the parent, as long as this lives.
+struct Reporting(Arc<AgentCell>);
+
+impl Drop for Reporting {
+    fn drop(&mut self) {
+        self.0.state.lock().reporting = false;
+    }
+}
+
 /// Has the parent told of a run's end, in its order among all that arrives. The report is
 /// work too: who waits for quiet waits for it.
 pub(crate) fn report(session: &Arc<Session>, about: &Arc<AgentCell>, parent: &AgentName, report: Report) {
     about.state.lock().reporting = true;
-    let working = session.at_work();
+    let (working, reporting) = (session.at_work(), Reporting(about.clone()));
     let (session, about, parent) = (session.clone(), about.clone(), parent.clone());
     session.clone().tasks.spawn(async move {
         session.clock.turn(Phase::Caused).await;
         end_of(&session, &about.name, &parent, report).await;
-        about.state.lock().reporting = false;
+        drop(reporting);
         drop(working);
     });
 }
@@ -186,7 +224,7 @@ async fn end_of(session: &Arc<Session>, about: &AgentName, parent: &AgentName, r
     });
     let urgency = Some(Urgency::AfterTools);
     let accepted = Accepted { mail: mail.clone(), address: parent.as_str().into(), urgency };
-    let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
+    let key = mail.key();
     session.journal.receipts.open(&key, parent, Asked::of(&accepted));
     let mut draft = Draft::default();
     draft.accepts(accepted, to.place());

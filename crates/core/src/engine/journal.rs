@@ -2,7 +2,8 @@
 //! the [`Store`], moves its receipts, and is only then told to the observers.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -13,6 +14,7 @@ use super::ports::store::{Accepted, AgentRecord, Commit, IN_FLIGHT, ReceiptMove,
 use super::ports::{Clock, Observer, Store, StoreError, Transaction};
 use super::receipts::Receipts;
 use crate::fail;
+use crate::rules::conversation::MessageKey;
 use crate::rules::event::{Event, EventKind, LiveEvent, LiveKind, Place, VERSION};
 use crate::rules::id::{AgentName, RunId, TurnId};
 use crate::rules::mail::{Mail, ReceiptState, ReturnReason};
@@ -120,7 +122,7 @@ impl Draft {
 pub(crate) struct Journal {
     clock: Arc<dyn Clock>,
     store: Arc<dyn Store>,
-    observers: Vec<Arc<dyn Observer>>,
+    observers: Vec<Watched>,
     pub(crate) receipts: Receipts,
     /// A store has room for so many transactions of a session at once.
     room: Semaphore,
@@ -159,7 +161,7 @@ impl Journal {
         Self {
             clock,
             store,
-            observers,
+            observers: observers.into_iter().map(Watched::new).collect(),
             receipts: Receipts::default(),
             room: Semaphore::new(IN_FLIGHT),
             queue: Mutex::new(Queue { next_seq: last_seq + 1, tickets: 0, waiting: VecDeque::new() }),
@@ -168,6 +170,30 @@ impl Journal {
             live: AtomicU64::new(0),
             broken: OnceLock::new(),
         }
+    }
+
+    /// Why nothing is accepted just now: the store is being waited for.
+    pub(crate) fn trouble(&self) -> Option<Arc<str>> {
+        self.store.trouble()
+    }
+
+    /// The store's first error: nothing more is recorded under this epoch.
+    pub(crate) fn broken(&self) -> Option<&StoreError> {
+        self.broken.get()
+    }
+
+    /// Has the receipts know again what they may have forgotten of a message.
+    pub(crate) async fn recall(&self, key: &MessageKey) -> Result<(), StoreError> {
+        if !self.receipts.may_have_forgotten(key) {
+            return Ok(());
+        }
+        if let Some(trouble) = self.trouble() {
+            return Err(StoreError::Failed(trouble.to_string()));
+        }
+        for kept in self.store.known(&key.from, &key.id).await? {
+            self.receipts.restore(&kept.accepted, kept.state);
+        }
+        Ok(())
     }
 
     /// Makes the draft durable, then moves the receipts, then tells. After an error nothing
@@ -205,7 +231,7 @@ impl Journal {
         self.tell(ticket);
         fail::point("told");
         let took = self.clock.now().since(began);
-        self.observers.iter().for_each(|observer| observer.stored(took));
+        self.tell_all(|observer| observer.stored(took));
         Ok(true)
     }
 
@@ -251,7 +277,7 @@ impl Journal {
             self.receipts.accepted(&transaction.accepted);
             self.receipts.apply(&transaction.receipts);
             for event in &transaction.events {
-                self.observers.iter().for_each(|observer| observer.event(event));
+                self.tell_all(|observer| observer.event(event));
             }
             if let Some(Then(happens)) = then {
                 happens();
@@ -267,7 +293,11 @@ impl Journal {
 
     /// Tells that something came too late and was dropped.
     pub(crate) fn stale(&self) {
-        self.observers.iter().for_each(|observer| observer.stale());
+        self.tell_all(|observer| observer.stale());
+    }
+
+    fn tell_all(&self, tell: impl Fn(&dyn Observer)) {
+        self.observers.iter().for_each(|watched| watched.told(&tell));
     }
 
     /// Tells what is not recorded piece by piece.
@@ -283,8 +313,29 @@ impl Journal {
             at,
             kind,
         };
-        for observer in &self.observers {
-            observer.live(&event);
+        self.tell_all(|observer| observer.live(&event));
+    }
+}
+
+/// An observer, until it panics: what is recorded goes on being told to the others.
+struct Watched {
+    observer: Arc<dyn Observer>,
+    has_panicked: AtomicBool,
+}
+
+impl Watched {
+    fn new(observer: Arc<dyn Observer>) -> Self {
+        Self { observer, has_panicked: AtomicBool::new(false) }
+    }
+
+    fn told(&self, tell: impl Fn(&dyn Observer)) {
+        if self.has_panicked.load(Ordering::Relaxed) {
+            return;
+        }
+        let told = std::panic::catch_unwind(AssertUnwindSafe(|| tell(&*self.observer)));
+        if told.is_err() {
+            self.has_panicked.store(true, Ordering::Relaxed);
+            tracing::error!("an observer panicked and is told nothing any more");
         }
     }
 }

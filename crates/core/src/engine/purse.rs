@@ -5,26 +5,69 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::rules::limits::{Bound, Budget, Caps, Grant, Hold, Limit, Money, Prices, Spent};
+use crate::rules::limits::{
+    BelowSpent, Bound, Budget, Caps, Grant, Hold, Limit, Money, Prices, Spent, Whose,
+};
+use crate::rules::settings::LimitsPatch;
+use crate::rules::time::{Micros, Span};
 
 /// The session's budget.
 pub(crate) struct Purse {
     budget: Mutex<Budget>,
-    settled: Notify,
+    /// The limit that has ended a run, or left nothing for another turn.
+    reached: Mutex<Option<&'static str>>,
+    /// How long the session had lived before this process.
+    before: Mutex<Span>,
+    /// When this process began or took it up, in the session's time.
+    began: Micros,
+    /// Told when a request has ended, or a limit was set.
+    changed: Notify,
+    /// Told when a limit was set, and then only: who waits for a time must not be woken in its instant.
+    set: Notify,
 }
 
 impl Purse {
-    pub(crate) fn new(caps: Caps) -> Self {
-        Self { budget: Mutex::new(Budget::new(caps, Spent::default())), settled: Notify::new() }
+    pub(crate) fn new(caps: Caps, began: Micros) -> Self {
+        Self {
+            budget: Mutex::new(Budget::new(caps, Spent::default())),
+            reached: Mutex::default(),
+            before: Mutex::default(),
+            began,
+            changed: Notify::new(),
+            set: Notify::new(),
+        }
     }
 
     /// What was used before the session went on.
     pub(crate) fn restore(&self, spent: Spent) {
-        self.budget.lock().restore(spent);
+        self.budget.lock().restore(Spent { time: Span::ZERO, ..spent });
     }
 
-    pub(crate) fn begin_turn(&self) -> Result<(), Limit> {
-        self.budget.lock().begin_turn()
+    /// How long the session had lived before this process.
+    pub(crate) fn had_lived(&self, span: Span) {
+        *self.before.lock() = span;
+    }
+
+    /// When the session's time is up, in its own time.
+    pub(crate) fn ends_at(&self) -> Option<Micros> {
+        let most = self.budget.lock().time()?;
+        Some(self.began.after(Span(most.0.saturating_sub(self.before.lock().0))))
+    }
+
+    pub(crate) fn begin_turn(&self, now: Micros) -> Result<(), Limit> {
+        self.lives(now).begin_turn()
+    }
+
+    /// The limit that leaves nothing for another turn.
+    pub(crate) fn is_used_up(&self, now: Micros) -> Option<Limit> {
+        self.lives(now).reached()
+    }
+
+    fn lives(&self, now: Micros) -> parking_lot::MutexGuard<'_, Budget> {
+        let lived = Span(self.before.lock().0.saturating_add(now.since(self.began).0));
+        let mut budget = self.budget.lock();
+        budget.worked(lived);
+        budget
     }
 
     pub(crate) fn hold(&self, bound: Bound, prices: Prices) -> Grant {
@@ -33,12 +76,40 @@ impl Purse {
 
     pub(crate) fn settle(&self, hold: Hold, tokens: u64, cost: Money) {
         self.budget.lock().settle(hold, tokens, cost);
-        self.settled.notify_waiters();
+        self.changed.notify_waiters();
     }
 
-    /// Told when a request has ended after this call.
-    pub(crate) fn settled(&self) -> Notified<'_> {
-        self.settled.notified()
+    /// Sets limits.
+    pub(crate) fn set(&self, limits: &LimitsPatch, now: Micros) -> Result<(), BelowSpent> {
+        self.lives(now).set(limits, Whose::Session)?;
+        self.look_again();
+        Ok(())
+    }
+
+    /// Told when a request has ended, or a limit was set, after this call.
+    pub(crate) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
+    }
+
+    /// A limit was set: whoever waits because of one looks again.
+    pub(crate) fn look_again(&self) {
+        self.changed.notify_waiters();
+        self.set.notify_waiters();
+    }
+
+    /// Told when a limit was set after this call.
+    pub(crate) fn limits_set(&self) -> Notified<'_> {
+        self.set.notified()
+    }
+
+    /// The limit of the session that is reached.
+    pub(crate) fn reached(&self) -> Option<&'static str> {
+        *self.reached.lock()
+    }
+
+    /// Remembers a limit of the session that is reached, or that none is any more.
+    pub(crate) fn reaches(&self, limit: Option<&'static str>) {
+        *self.reached.lock() = limit;
     }
 
     pub(crate) fn spent(&self) -> Spent {

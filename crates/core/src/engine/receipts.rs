@@ -6,13 +6,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::ports::archive::REMEMBERED;
 use super::ports::store::{Accepted, ReceiptMove};
 use crate::rules::conversation::MessageKey;
 use crate::rules::id::{AgentName, MessageId};
 use crate::rules::mail::{ReceiptState, Refusal, Sender, Urgency};
-
-/// How many receipts that can't change any more are remembered, the oldest forgotten first.
-const REMEMBERED: usize = 16_384;
 
 /// What a sender holds of a message it sent.
 #[derive(Clone, Debug)]
@@ -93,7 +91,10 @@ pub(crate) struct Receipts {
 #[derive(Debug, Default)]
 struct Inner {
     sent: HashMap<MessageKey, Sent>,
+    /// Those that can't change any more, at most [`REMEMBERED`], the oldest forgotten first.
     settled: VecDeque<MessageKey>,
+    /// There may be more than are remembered.
+    forgets: bool,
     counter: u64,
 }
 
@@ -103,19 +104,6 @@ impl Receipts {
         let mut inner = self.inner.lock();
         inner.counter += 1;
         MessageId::new(format!("auto-{}", inner.counter))
-    }
-
-    /// The receipt of the same message, if it is accepted already.
-    pub(crate) fn known(
-        &self,
-        key: &MessageKey,
-        to: &AgentName,
-        asked: &Asked,
-    ) -> Result<Option<Receipt>, Refusal> {
-        let inner = self.inner.lock();
-        let sent = inner.same(key, asked)?;
-        let receiver = sent.and_then(|sent| sent.told().find(|receiver| receiver.name == *to));
-        Ok(receiver.map(|receiver| receiver.receipt(&key.id)))
     }
 
     /// Claims an id for a receiver. Of two who send the same at once one has the claim, and the
@@ -153,12 +141,22 @@ impl Receipts {
         }
     }
 
-    /// A receipt of a session that goes on.
+    /// Whether nothing is known of a message because it may have been forgotten.
+    pub(crate) fn may_have_forgotten(&self, key: &MessageKey) -> bool {
+        let inner = self.inner.lock();
+        inner.forgets && !inner.sent.contains_key(key)
+    }
+
+    /// A receipt of a session that goes on, or one that was forgotten.
     pub(crate) fn restore(&self, accepted: &Accepted, state: ReceiptState) {
         let mail = &accepted.mail;
         let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
         let receiver = Receiver { name: mail.to.clone(), state: watch::channel(state).0, accepting: None };
         let mut inner = self.inner.lock();
+        let known = inner.sent.get(&key).is_some_and(|sent| sent.has(&mail.to));
+        if known {
+            return;
+        }
         if inner.add(key.clone(), Asked::of(accepted), receiver) {
             inner.settled.push_back(key);
             inner.bound();
@@ -220,6 +218,10 @@ impl Sent {
 
     fn receipts(&self, id: &MessageId) -> Vec<Receipt> {
         self.told().map(|receiver| receiver.receipt(id)).collect()
+    }
+
+    fn has(&self, receiver: &AgentName) -> bool {
+        self.receivers.iter().any(|known| known.name == *receiver)
     }
 
     fn is_settled(&self) -> bool {
@@ -293,6 +295,8 @@ impl Inner {
     }
 
     fn bound(&mut self) {
+        // A session that goes on is given no more than so many.
+        self.forgets |= self.settled.len() >= REMEMBERED;
         while self.settled.len() > REMEMBERED {
             if let Some(key) = self.settled.pop_front() {
                 self.sent.remove(&key);

@@ -2,33 +2,40 @@
 //! started again (semantics.md, sections 4, 6 and 8). What a crash makes of an open turn is
 //! decided in `rules::recovery`.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::agent::{Body, Underway};
-use super::deliver::{self, Report};
-use super::mailbox::{Mailbox, Recovered, StopOrder};
+use super::agent::{Body, Underway, spent};
+use super::deliver::{self, NotTaken, Report};
+use super::journal::Draft;
+use super::mailbox::{Kept, Mailbox, Recovered, StopOrder};
 use super::ports::SessionJournal;
 use super::ports::archive::{AgentJournal, KeptMail};
 use super::ports::store::RunEnd;
+use super::resume::{self, Resumed};
 use super::session::{AgentCell, AgentState, LastEnd, Session};
-use super::{spawn, stop};
+use super::spawn;
 use crate::fail;
 use crate::rules::conversation::{InterruptReason, MessageKey};
-use crate::rules::event::{EventKind, Outcome};
+use crate::rules::event::{EventKind, Halt, Outcome};
 use crate::rules::id::AgentName;
-use crate::rules::mail::{Admission, End, Mail, ReceiptState, Relation, Rest, Sender, Standing, admission};
+use crate::rules::lifetime::SetLimits;
+use crate::rules::limits::{Budget, Spent, Whose, named_in};
+use crate::rules::mail::{
+    Admission, End, Mail, ReceiptState, Relation, Rest, ReturnReason, Sender, Standing, admission,
+};
 use crate::rules::record::Line;
 use crate::rules::recovery;
 
 /// An agent as it was left, until the session goes on.
 pub(crate) struct LeftAgent {
     cell: Arc<AgentCell>,
-    /// Its last run was stopped by a shutdown, so it is resumed.
-    shut_down: bool,
+    /// What it goes on for besides mail.
+    resumes: bool,
     /// The end of its last run, which its parent may not have been told.
     owed: Option<(AgentName, Report)>,
 }
@@ -45,42 +52,110 @@ pub(crate) fn restore(session: &Arc<Session>, journal: SessionJournal) {
         session.order.lock().push(cell.name.clone());
         session.agents.insert(cell.name.clone(), cell.clone());
         spawn::count_below(session, cell.parent.as_ref());
-        session.left.lock().push(left(cell, agent));
+    }
+    restore_limits(session, &journal);
+    let told = told_in_results(&journal);
+    for agent in &journal.agents {
+        let Some(cell) = session.agent(agent.record.name.as_str()) else { continue };
+        let left = left(session, cell, agent, &journal, &told);
+        session.left.lock().push(left);
     }
     fail::point("restored");
 }
 
-fn left(cell: Arc<AgentCell>, agent: &AgentJournal) -> LeftAgent {
-    let end = agent.last_end.as_ref().map(|(end, _)| end);
+/// The session's limits, and whether one of them is reached.
+fn restore_limits(session: &Session, journal: &SessionJournal) {
+    let now = session.clock.now();
+    session.purse.had_lived(journal.lived);
+    let raised_at = journal.limits.as_ref().map_or(0, |(_, seq)| *seq);
+    if let Some((limits, _)) = &journal.limits
+        && let Err(below) = session.purse.set(limits, now)
+    {
+        tracing::warn!(%below, "the session has spent more than the limit that was set");
+    }
+    let ended_by = |agent: &AgentJournal| {
+        let (end, seq) = agent.last_end.as_ref()?;
+        named_in(&end.text).filter(|limit| limit.starts_with("session.") && *seq > raised_at)
+    };
+    let used_up = || session.purse.is_used_up(now).map(|limit| limit.setting(Whose::Session));
+    let reached = journal.agents.iter().find_map(ended_by).or_else(used_up);
+    if reached.is_some() {
+        session.reaches(reached);
+    }
+}
+
+/// The reports that a recorded result has told.
+fn told_in_results(journal: &SessionJournal) -> HashSet<MessageKey> {
+    let rows = journal.agents.iter().flat_map(|agent| &agent.rows);
+    rows.filter_map(|row| match &row.line {
+        Line::Result(result) => Some(result.messages.iter().cloned()),
+        Line::Prompt(_)
+        | Line::Alone(..)
+        | Line::Reply(_)
+        | Line::Interrupted(_)
+        | Line::Beside(..)
+        | Line::Compacted(_)
+        | Line::Unused(_) => None,
+    })
+    .flatten()
+    .collect()
+}
+
+fn left(
+    session: &Session,
+    cell: Arc<AgentCell>,
+    agent: &AgentJournal,
+    journal: &SessionJournal,
+    told: &HashSet<MessageKey>,
+) -> LeftAgent {
+    let end = agent.last_end.as_ref();
     // Owed also when the next run has begun since: a report is told in its own time.
-    let owed = end.and_then(|end| {
-        let report = Report { run: end.run, end: End::of(end.outcome), text: end.text.clone() };
-        Some((end.owed_to.clone()?, report))
+    let owed = end.and_then(|(end, _)| {
+        let how = if end.restarts { End::followed(end.outcome, end.reason) } else { End::of(end.outcome) };
+        let report = Report { run: end.run, end: how, text: end.text.clone() };
+        let is_told = told.contains(&report.key(&cell.name));
+        Some((end.owed_to.clone().filter(|_| !is_told)?, report))
     });
-    let is_last = |end: &&RunEnd| end.run == agent.run;
-    let shut_down = end.filter(is_last).is_some_and(|end| end.reason == Some(InterruptReason::Shutdown));
-    LeftAgent { cell, shut_down, owed }
+    let last = end.filter(|(end, _)| end.run == agent.run);
+    let shut_down = last.is_some_and(|(end, _)| end.reason == Some(InterruptReason::Shutdown));
+    // A limit was raised, and the process ended before the run that it had ended started again.
+    let raised = |limits: &SetLimits, seq: u64, limit: &str| {
+        limits.as_ref().is_some_and(|(limits, at)| *at > seq && limits.sets(limit))
+    };
+    let lifted = last.is_some_and(|(end, seq)| {
+        let limit = named_in(&end.text).filter(|_| end.outcome == Outcome::Limit);
+        limit.is_some_and(|limit| match limit.starts_with("session.") {
+            true => raised(&journal.limits, *seq, limit) && session.purse.reached().is_none(),
+            false => raised(&agent.limits, *seq, limit) && cell.mailbox.limit().is_none(),
+        })
+    });
+    LeftAgent { cell, resumes: shut_down || lifted, owed }
 }
 
 fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentCell {
     let record = &agent.record;
     let is_open = agent.run > agent.last_end.as_ref().map_or(0, |(end, _)| end.run);
-    let stopped_by = recovery::stopped_by(&agent.tail).filter(|_| is_open);
+    let stopped = recovery::stopped_by(&agent.tail).filter(|_| is_open);
     let own = || mail.iter().filter(|kept| kept.accepted.mail.to == record.name);
     let prices = session.models.prices(record.model.as_deref().unwrap_or_default());
-    let body = Body::recovered(agent, is_open, stopped_by.clone(), underway(own()), prices);
-    session.purse.restore(body.spent());
+    let by = stopped.as_ref().map(|(by, _)| by.clone());
+    let body = Body::recovered(agent, is_open, by.clone(), underway(own()));
+    let budget = budget_of(agent, spent(agent, prices));
+    session.purse.restore(budget.spent());
     let state = AgentState {
         prompt: record.prompt.clone().filter(|_| !has_had_its_prompt(agent)),
         run: agent.run,
         turn: recovery::turn(&agent.tail),
-        tokens: body.spent().tokens,
-        cost: body.spent().cost,
+        begun: agent.run,
+        unheard: by.is_some(),
+        tokens: budget.spent().tokens,
+        budget,
         last_end: agent.last_end.as_ref().map(|(end, _)| last_end(end)),
         plan: agent.plan.clone(),
         changes: agent.last_end.as_ref().map(|(end, _)| end.changes.clone()).unwrap_or_default(),
         ..AgentState::default()
     };
+    let limit = reached_by(agent, &state);
     let cell = AgentCell {
         name: record.name.clone(),
         index: record.index,
@@ -98,8 +173,34 @@ fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentC
         body: Mutex::new(Some(Box::new(body))),
     };
     let relation = |mail: &Mail| session.relation(&mail.from, &cell);
-    let mailbox = Mailbox::recovered(mailbox(agent, is_open, stopped_by, own(), relation));
+    let mailbox = Mailbox::recovered(mailbox(agent, is_open, stopped, own(), relation));
+    if let Some(limit) = limit {
+        mailbox.reaches(limit);
+    }
     AgentCell { mailbox, ..cell }
+}
+
+/// What the agent may use, by its settings and what was set since, and what it has used.
+fn budget_of(agent: &AgentJournal, spent: Spent) -> Budget {
+    let mut budget = Budget::new(agent.record.settings.caps(), spent);
+    if let Some((limits, _)) = &agent.limits
+        && let Err(below) = budget.set(limits, Whose::Agent)
+    {
+        tracing::warn!(agent = %agent.record.name, %below, "more is spent than the limit that was set");
+    }
+    budget
+}
+
+/// The limit of its own that keeps the agent from being woken.
+fn reached_by(agent: &AgentJournal, state: &AgentState) -> Option<&'static str> {
+    let raised_at = agent.limits.as_ref().map_or(0, |(_, seq)| *seq);
+    let ended_by = agent.last_end.as_ref().and_then(|(end, seq)| {
+        let limit = named_in(&end.text).filter(|_| end.outcome == Outcome::Limit)?;
+        (!limit.starts_with("session.") && *seq > raised_at).then_some(limit)
+    });
+    let used_up = || state.budget.reached().map(|limit| limit.setting(Whose::Agent));
+    let has_ended = agent.last_end.is_some();
+    ended_by.or_else(|| used_up().filter(|_| has_ended))
 }
 
 fn has_had_its_prompt(agent: &AgentJournal) -> bool {
@@ -126,29 +227,49 @@ fn underway<'a>(mail: impl Iterator<Item = &'a KeptMail>) -> Underway {
 fn mailbox<'a>(
     agent: &AgentJournal,
     is_open: bool,
-    stopped_by: Option<Sender>,
+    stopped: Option<(Sender, Halt)>,
     mail: impl Iterator<Item = &'a KeptMail>,
     relation: impl Fn(&Mail) -> Relation,
 ) -> Recovered {
     let asks = Asks::of(agent, is_open);
+    let committed = committed(agent, is_open);
     let queued = mail.filter(|kept| kept.state == ReceiptState::Queued);
-    let mail: Vec<(Arc<Mail>, bool)> = queued
+    let mail: Vec<Kept> = queued
         .map(|kept| {
-            let mail = &kept.accepted.mail;
-            (mail.clone(), asks.by(kept.seq, relation(mail)))
+            let mail = kept.accepted.mail.clone();
+            let wakes = asks.by(kept.seq, relation(&mail));
+            Kept { wakes, committed: committed.contains(&mail.key()), mail }
         })
         .collect();
-    let standing = match (is_open, &stopped_by) {
+    // What a shutdown stopped goes on, also when the process did not live to end it.
+    let resumed = matches!(stopped, Some((_, Halt::Shutdown)));
+    let standing = match (is_open, &stopped) {
         (false, _) => Standing::Resting(asks.rest),
         (true, None) => Standing::Running,
         (true, Some(_)) => {
-            let restart = mail.iter().any(|(_, wakes)| *wakes);
+            let restart = resumed || mail.iter().any(|kept| kept.wakes);
             Standing::Winding { then: asks.rest, restart }
         }
     };
-    let order = |by| StopOrder { by, reason: InterruptReason::UserCancelled, run: None };
+    let stop = stopped.map(|(by, halt)| StopOrder { by, halt, run: None });
     let drives = agent.record.model.is_some();
-    Recovered { drives, run: agent.run, standing, stop: stopped_by.map(order), mail }
+    Recovered { drives, run: agent.run, standing, stop, mail, resumed }
+}
+
+/// The messages that a result of the turn that was left says it was cut or skipped for.
+fn committed(agent: &AgentJournal, is_open: bool) -> HashSet<MessageKey> {
+    let of_the_run = agent.rows.iter().rev().take_while(|row| row.run == agent.run && is_open);
+    let results = of_the_run.filter_map(|row| match &row.line {
+        Line::Result(result) => Some(result.cost.iter().cloned()),
+        Line::Prompt(_)
+        | Line::Alone(..)
+        | Line::Reply(_)
+        | Line::Interrupted(_)
+        | Line::Beside(..)
+        | Line::Compacted(_)
+        | Line::Unused(_) => None,
+    });
+    results.flatten().collect()
 }
 
 /// Which queued messages ask for the agent's next run.
@@ -166,17 +287,22 @@ impl Asks {
         }
         if is_open {
             let stop = agent.tail.iter().rev().find(|e| matches!(e.kind, EventKind::StopRequested { .. }));
-            return match stop {
-                Some(stop) => Self { rest: Rest::Stopped, after: stop.seq },
+            return match stop.map(|stop| (&stop.kind, stop.seq)) {
+                Some((EventKind::StopRequested { reason: Halt::Close, .. }, _)) => {
+                    Self { rest: Rest::Closed, after: u64::MAX }
+                }
+                // A shutdown takes no start back.
+                Some((EventKind::StopRequested { reason: Halt::Shutdown, .. }, _)) => {
+                    Self { rest: Rest::Stopped, after: 0 }
+                }
+                Some((_, seq)) => Self { rest: Rest::Stopped, after: seq },
                 None => Self { rest: Rest::Idle, after: 0 },
             };
         }
         match &agent.last_end {
             None => Self { rest: Rest::Idle, after: 0 },
             Some((end, seq)) => {
-                let superseded = end.reason == Some(InterruptReason::Superseded);
-                let rest =
-                    if end.outcome == Outcome::Stopped && !superseded { Rest::Stopped } else { Rest::Idle };
+                let rest = if end.outcome == Outcome::Stopped { Rest::Stopped } else { Rest::Idle };
                 let all = end.restarts || end.outcome == Outcome::Finished;
                 Self { rest, after: if all { 0 } else { *seq } }
             }
@@ -184,29 +310,60 @@ impl Asks {
     }
 
     fn by(&self, seq: u64, relation: Relation) -> bool {
-        seq > self.after && admission(Standing::Resting(self.rest), relation) == Admission::Wake
+        seq > self.after && admission(Standing::Resting(self.rest), None, relation) == Admission::Wake
     }
 }
 
 /// Starts what was under way, once. Names the agents that work now.
 pub(crate) async fn go_on(session: &Arc<Session>) -> Vec<AgentName> {
     let left = std::mem::take(&mut *session.left.lock());
+    expire_first(session, &left).await;
+    return_strays(session, &left).await;
     let mut working = Vec::new();
     for agent in left {
         if let Some((parent, report)) = agent.owed {
             tell_if_owed(session, &agent.cell, &parent, report);
         }
-        for mail in agent.cell.mailbox.queued() {
-            if let Some(at) = mail.expires_at {
-                deliver::expire(session, &agent.cell, mail, at);
-            }
-        }
-        if starts(session, &agent.cell, agent.shut_down) {
+        if starts(session, &agent.cell, agent.resumes) {
             working.push(agent.cell.name.clone());
         }
     }
     fail::point("gone_on");
     working
+}
+
+/// What expired while no process lived is returned before all else.
+async fn expire_first(session: &Arc<Session>, left: &[LeftAgent]) {
+    let now = session.clock.now();
+    for agent in left {
+        for mail in agent.cell.mailbox.queued() {
+            let Some(at) = mail.expires_at else { continue };
+            if at > now {
+                deliver::expire(session, &agent.cell, mail, at);
+                continue;
+            }
+            let taken =
+                deliver::take_back(session, &agent.cell, &mail.from, &mail.id, ReturnReason::Expired).await;
+            // Too late is no error: it has cost a call, so it stays.
+            if let Err(NotTaken::Store(error)) = taken {
+                tracing::error!(%error, "an expired message is not recorded");
+            }
+        }
+    }
+}
+
+/// What was accepted by a closed or a stopped agent goes back at once, in a record of its own: the
+/// process may have ended between the two.
+async fn return_strays(session: &Arc<Session>, left: &[LeftAgent]) {
+    let mut draft = Draft::default();
+    for agent in left.iter().filter(|agent| !agent.resumes) {
+        if let Some((mail, reason)) = agent.cell.mailbox.take_strays() {
+            draft.returns(&mail, reason, &agent.cell.place());
+        }
+    }
+    if let Err(error) = session.journal.record(draft).await {
+        tracing::error!(%error, "returned messages are not recorded");
+    }
 }
 
 fn tell_if_owed(session: &Arc<Session>, cell: &Arc<AgentCell>, parent: &AgentName, report: Report) {
@@ -217,17 +374,20 @@ fn tell_if_owed(session: &Arc<Session>, cell: &Arc<AgentCell>, parent: &AgentNam
     }
 }
 
-fn starts(session: &Arc<Session>, cell: &Arc<AgentCell>, shut_down: bool) -> bool {
+fn starts(session: &Arc<Session>, cell: &Arc<AgentCell>, resumes: bool) -> bool {
     if cell.mailbox.is_running() {
         deliver::start_driver(session, cell);
         return true;
     }
     if cell.has_prompt() && !cell.is_closed() {
-        deliver::start_prompted(session, cell);
-        return true;
+        let starts = cell.mailbox.prompt();
+        if starts {
+            deliver::start_driver(session, cell);
+        }
+        return starts;
     }
-    if shut_down {
-        return stop::resume_stopped(session, cell);
+    if resumes {
+        return resume::go_on(session, cell) == Resumed::Starts;
     }
     let wakes = cell.mailbox.wake_if_asked();
     if wakes {

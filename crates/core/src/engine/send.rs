@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use super::deliver::{self, Room};
 use super::journal::Draft;
+use super::mailbox::{Queued, StopOrder};
 use super::ports::store::Accepted;
 use super::receipts::{Asked, Claim, Receipt};
 use super::session::{AgentCell, Session};
+use super::stop::{self, StopError};
 use crate::rules::conversation::MessageKey;
-use crate::rules::event::{EventKind, Place};
+use crate::rules::event::{EventKind, Halt, Place, Scope};
 use crate::rules::id::{AgentName, MessageId, RunId};
 use crate::rules::mail::{
-    Admission, Mail, MailKind, Refusal, ReturnReason, Sender, Urgency, admission, default_urgency,
-    may_be_urgent,
+    Admission, Mail, MailKind, Refusal, ReturnReason, Sender, Urgency, default_urgency, may_be_urgent,
 };
 use crate::rules::time::Span;
 
@@ -33,6 +34,8 @@ pub struct Message {
     pub expires_after: Option<Span>,
     /// An earlier message of the sender's to the same receiver that this one replaces.
     pub supersedes: Option<MessageId>,
+    /// With `supersedes`: where that is too late, the message is refused instead of accepted.
+    pub if_queued: bool,
     /// The only run it may be injected in.
     pub only_run: Option<RunId>,
     /// The run that the sender saw: if another one is current by now (the last one, when the
@@ -51,6 +54,7 @@ impl Message {
             id: None,
             expires_after: None,
             supersedes: None,
+            if_queued: false,
             only_run: None,
             expects_run: None,
         }
@@ -74,16 +78,41 @@ pub struct Delivery {
     pub too_late_to_supersede: bool,
 }
 
-/// Sends a message to whoever its address names: one delivery for each receiver.
+/// Sends a message to whoever its address names: one delivery for each receiver. Who sends may be
+/// gone before it is done (a call that is given up, a client that hangs up): all of it happens.
 pub(crate) async fn send(session: &Arc<Session>, message: Message) -> Vec<Delivery> {
-    let message = Message { text: session.secrets.redacted(message.text), ..message };
-    let id = message.id.clone().unwrap_or_else(|| session.journal.receipts.next_id());
+    let sending = session.clone();
+    session.whole(async move { send_to_all(&sending, message).await }).await
+}
+
+async fn send_to_all(session: &Arc<Session>, message: Message) -> Vec<Delivery> {
+    let sending = Sending::new(session, message);
     let mut deliveries = Vec::new();
-    for to in receivers(session, &message) {
-        let sending = Sending { session, message: &message, id: id.clone() };
+    for to in receivers(session, &sending.message) {
         deliveries.push(sending.to(to).await);
     }
     deliveries
+}
+
+/// Stops the run and starts the next one with a person's message: one step, recorded as one. On
+/// an idle agent it is a message. What would be refused as a message stops nothing.
+pub(crate) async fn supersede(
+    session: &Arc<Session>,
+    mut message: Message,
+    cell: Arc<AgentCell>,
+) -> Result<Delivery, StopError> {
+    let run = message.expects_run.take();
+    let sending = Sending::new(session, message);
+    let (name, place) = (cell.name.to_string(), cell.place());
+    match sending.superseding(&cell, run).await {
+        Ok((result, too_late)) => Ok(Delivery { to: name, result, too_late_to_supersede: too_late }),
+        Err(error) => {
+            if let StopError::Refused(refusal) = &error {
+                sending.tell_refusal(place, refusal).await;
+            }
+            Err(error)
+        }
+    }
 }
 
 /// The receivers that an address names; an error stands for one that can't be found.
@@ -113,17 +142,6 @@ fn asked(message: &Message) -> Asked {
     Asked { to, text, urgency: message.urgency }
 }
 
-/// The receipt of this very message, if it was accepted before.
-pub(crate) fn known(
-    session: &Session,
-    message: &Message,
-    to: &AgentCell,
-) -> Result<Option<Receipt>, Refusal> {
-    let Some(id) = message.id.clone() else { return Ok(None) };
-    let key = MessageKey { from: message.from.clone(), id };
-    session.journal.receipts.known(&key, &to.name, &asked(message))
-}
-
 /// An id that was claimed and is free again when this goes, unless its message is accepted by
 /// then: whoever waits for that claims it anew.
 struct Claimed {
@@ -140,11 +158,26 @@ impl Drop for Claimed {
 
 struct Sending<'a> {
     session: &'a Arc<Session>,
-    message: &'a Message,
+    message: Message,
     id: MessageId,
 }
 
-impl Sending<'_> {
+/// A message that nothing is wrong with.
+struct Checked {
+    mail: Arc<Mail>,
+    /// Kept for it, unless it goes back at once.
+    room: Option<Room>,
+    /// The one whose place it takes.
+    replaced: Option<Queued>,
+}
+
+impl<'a> Sending<'a> {
+    fn new(session: &'a Arc<Session>, message: Message) -> Self {
+        let message = Message { text: session.secrets.redacted(message.text), ..message };
+        let id = message.id.clone().unwrap_or_else(|| session.journal.receipts.next_id());
+        Self { session, message, id }
+    }
+
     async fn to(&self, to: Result<Arc<AgentCell>, Refusal>) -> Delivery {
         let (name, place) = match &to {
             Ok(cell) => (cell.name.to_string(), cell.place()),
@@ -165,6 +198,10 @@ impl Sending<'_> {
     }
 
     async fn tell_refusal(&self, place: Place, refusal: &Refusal) {
+        // It would be recorded late or never, and who sends is to hear it now.
+        if self.session.journal.trouble().is_some() {
+            return;
+        }
         let kind = EventKind::MessageRefused {
             message: self.id.clone(),
             from: self.message.from.to_string(),
@@ -176,27 +213,77 @@ impl Sending<'_> {
     }
 
     async fn to_agent(&self, to: &Arc<AgentCell>) -> (Result<Receipt, Refusal>, bool) {
-        let receipts = &self.session.journal.receipts;
-        let receipt = match receipts.claim(&self.key(), &to.name, &asked(self.message)).await {
-            Ok(Claim::New(receipt)) => receipt,
+        let (receipt, claimed) = match self.claim(to).await {
+            Ok(Claim::New(receipt)) => (receipt, self.claimed(to)),
             Ok(Claim::Earlier(receipt)) => return (Ok(receipt), false),
             Err(refusal) => return (Err(refusal), false),
         };
-        let claimed = Claimed { session: self.session.clone(), key: self.key(), to: to.name.clone() };
-        let (mail, room) = match self.checked(to) {
+        let checked = match self.checked(to) {
             Ok(checked) => checked,
             Err(refusal) => return (Err(refusal), false),
         };
-        let replaced = self.replaced();
-        let too_late = self.message.supersedes.is_some() && replaced.is_none();
-        let address = self.message.to.as_str().into();
-        let accepted = Accepted { mail, address, urgency: self.message.urgency };
-        let accepting = Accepting { claimed, to: to.clone(), accepted, room, replaced };
-        // Who sends may be gone before it is done (a call that is given up, a client that
-        // hangs up): what is durable is delivered all the same.
-        let done = self.session.tasks.spawn(accepting.run()).await;
-        let done = done.unwrap_or_else(|error| Err(Refusal::Store(error.to_string())));
+        let too_late = self.message.supersedes.is_some() && checked.replaced.is_none();
+        let done = self.accept(claimed, to, checked, Draft::default()).await;
         (done.map(|()| receipt), too_late)
+    }
+
+    /// As [`Sending::to_agent`], with the stop of the run in the same record.
+    async fn superseding(
+        &self,
+        to: &Arc<AgentCell>,
+        run: Option<RunId>,
+    ) -> Result<(Result<Receipt, Refusal>, bool), StopError> {
+        let receipt = match self.claim(to).await? {
+            Claim::New(receipt) => receipt,
+            // The same again: its run was superseded then, and is not a second time.
+            Claim::Earlier(receipt) => return Ok((Ok(receipt), false)),
+        };
+        let claimed = self.claimed(to);
+        let mut checked = self.checked(to)?;
+        let order = StopOrder { by: self.message.from.clone(), halt: Halt::Supersede, run };
+        let mut stopped = to.mailbox.supersede(order.clone());
+        if let (Some(current), Some(asked)) = (stopped.stale, run) {
+            return Err(StopError::StaleRun { asked, current });
+        }
+        let mut draft = Draft::default();
+        if stopped.changed {
+            if let Some(room) = &mut checked.room {
+                room.supersedes();
+            }
+            stop::told(&mut draft, to, &order, Scope::Agent, &stopped, ReturnReason::Superseded);
+        }
+        let too_late = self.message.supersedes.is_some() && checked.replaced.is_none();
+        let done = self.accept(claimed, to, checked, draft).await;
+        // Now the run may end for whoever reads the events.
+        stopped.telling = None;
+        Ok((done.map(|()| receipt), too_late))
+    }
+
+    /// Claims the message's id at a receiver. The process that ends accepts nothing, and neither does
+    /// one whose store is waited for: who sends hears that at once (semantics.md, section 7).
+    async fn claim(&self, to: &AgentCell) -> Result<Claim, Refusal> {
+        let journal = &self.session.journal;
+        if self.message.id.is_some() {
+            // An id of long ago is no new message.
+            journal.recall(&self.key()).await.map_err(|error| Refusal::Store(error.to_string()))?;
+        }
+        let claim = journal.receipts.claim(&self.key(), &to.name, &asked(&self.message)).await?;
+        let refusal = match claim {
+            Claim::New(_) if self.session.is_shutting_down() => Some(Refusal::ShuttingDown),
+            Claim::New(_) => journal.trouble().map(|why| Refusal::Store(why.to_string())),
+            Claim::Earlier(_) => None,
+        };
+        match refusal {
+            None => Ok(claim),
+            Some(refusal) => {
+                drop(self.claimed(to));
+                Err(refusal)
+            }
+        }
+    }
+
+    fn claimed(&self, to: &AgentCell) -> Claimed {
+        Claimed { session: self.session.clone(), key: self.key(), to: to.name.clone() }
     }
 
     fn key(&self) -> MessageKey {
@@ -205,8 +292,8 @@ impl Sending<'_> {
 
     /// Everything that can be wrong with a message, before anything is changed; and the room
     /// that is kept for it, if it needs any.
-    fn checked(&self, to: &Arc<AgentCell>) -> Result<(Arc<Mail>, Option<Room>), Refusal> {
-        let message = self.message;
+    fn checked(&self, to: &Arc<AgentCell>) -> Result<Checked, Refusal> {
+        let message = &self.message;
         if matches!(&message.from, Sender::Agent(name) if *name == to.name) {
             return Err(Refusal::ToSelf);
         }
@@ -214,8 +301,17 @@ impl Sending<'_> {
         self.right_run(to)?;
         let urgency = self.urgency(to)?;
         self.within_rate(to, urgency)?;
-        let needs_room = !self.frees_room(to) && !self.returns_at_once(to);
-        let room = needs_room.then(|| Room::reserve(to, message.text.len())).transpose()?;
+        self.still_replaces(to)?;
+        let relation = self.session.relation(&message.from, to);
+        let (room, replaced) = match to.mailbox.admits(relation) {
+            Admission::Return(_) => (None, None),
+            Admission::Refuse(limit) => return Err(Refusal::Limit { to: to.name.clone(), limit }),
+            Admission::Queue | Admission::Wake => {
+                let replaces = message.supersedes.as_ref();
+                let (room, replaced) = Room::reserve(to, &message.from, message.text.len(), replaces)?;
+                (Some(room), replaced)
+            }
+        };
         let mail = Mail {
             id: self.id.clone(),
             from: message.from.clone(),
@@ -226,7 +322,46 @@ impl Sending<'_> {
             only_run: message.only_run,
             expires_at: message.expires_after.map(|span| self.session.clock.now().after(span)),
         };
-        Ok((Arc::new(mail), room))
+        Ok(Checked { mail: Arc::new(mail), room, replaced })
+    }
+
+    /// With `if_queued` a message is for nothing but to take another one's place.
+    fn still_replaces(&self, to: &AgentCell) -> Result<(), Refusal> {
+        match (&self.message.supersedes, self.message.if_queued) {
+            (None, true) => Err(Refusal::NothingToReplace),
+            (Some(id), true) if !to.mailbox.can_take_back(&self.message.from, id) => {
+                Err(Refusal::TooLate(id.clone()))
+            }
+            (_, _) => Ok(()),
+        }
+    }
+
+    /// Makes the message durable and delivers it, with what else is to be recorded in that step.
+    async fn accept(
+        &self,
+        claimed: Claimed,
+        to: &Arc<AgentCell>,
+        checked: Checked,
+        mut draft: Draft,
+    ) -> Result<(), Refusal> {
+        let Checked { mail, room, replaced } = checked;
+        if let Some(old) = &replaced {
+            draft.returns(std::slice::from_ref(&old.mail), ReturnReason::Superseded, &to.place());
+        }
+        let address = self.message.to.as_str().into();
+        let accepted = Accepted { mail: mail.clone(), address, urgency: self.message.urgency };
+        draft.accepts(accepted, to.place());
+        let relation = self.session.relation(&mail.from, to);
+        let delivered = deliver::deliver(self.session, to, &mail, relation, draft, room).await;
+        drop(claimed);
+        if let Err(error) = delivered {
+            to.mailbox.restore(replaced.into_iter().collect());
+            return Err(Refusal::Store(error.to_string()));
+        }
+        if let (Sender::Agent(from), Urgency::Urgent) = (&mail.from, mail.urgency) {
+            self.session.count_urgent(from, &to.name);
+        }
+        Ok(())
     }
 
     fn urgency(&self, to: &AgentCell) -> Result<Urgency, Refusal> {
@@ -237,18 +372,6 @@ impl Sending<'_> {
             return Err(Refusal::UrgentNotAllowed);
         }
         Ok(urgency)
-    }
-
-    /// Whether the message takes the place of one that is queued.
-    fn frees_room(&self, to: &AgentCell) -> bool {
-        let from = &self.message.from;
-        self.message.supersedes.as_ref().is_some_and(|id| to.mailbox.can_take_back(from, id))
-    }
-
-    /// Whether the receiver's standing sends the message back, so that it needs no room.
-    fn returns_at_once(&self, to: &AgentCell) -> bool {
-        let relation = self.session.relation(&self.message.from, to);
-        matches!(admission(to.mailbox.standing(), relation), Admission::Return(_))
     }
 
     fn right_run(&self, to: &AgentCell) -> Result<(), Refusal> {
@@ -268,50 +391,6 @@ impl Sending<'_> {
             Sender::Agent(_) | Sender::User | Sender::Coordinator(_) => Ok(()),
         }
     }
-
-    /// The message that this one replaces, if it can still be taken back.
-    fn replaced(&self) -> Option<(Arc<AgentCell>, Arc<Mail>)> {
-        let id = self.message.supersedes.as_ref()?;
-        let key = MessageKey { from: self.message.from.clone(), id: id.clone() };
-        let receivers = self.session.journal.receipts.receivers(&key);
-        receivers.iter().filter_map(|name| self.session.agent(name.as_str())).find_map(|cell| {
-            let mail = cell.mailbox.take_back(&self.message.from, id).ok()?;
-            Some((cell, mail))
-        })
-    }
-}
-
-/// A message that has its receipt and is to be made durable and delivered.
-struct Accepting {
-    claimed: Claimed,
-    to: Arc<AgentCell>,
-    accepted: Accepted,
-    room: Option<Room>,
-    replaced: Option<(Arc<AgentCell>, Arc<Mail>)>,
-}
-
-impl Accepting {
-    async fn run(self) -> Result<(), Refusal> {
-        let Self { claimed, to, accepted, room, replaced } = self;
-        let session = &claimed.session;
-        let mail = accepted.mail.clone();
-        let mut draft = Draft::default();
-        if let Some((cell, old)) = &replaced {
-            draft.returns(std::slice::from_ref(old), ReturnReason::Superseded, &cell.place());
-        }
-        draft.accepts(accepted, to.place());
-        let relation = session.relation(&mail.from, &to);
-        if let Err(error) = deliver::deliver(session, &to, &mail, relation, draft, room).await {
-            if let Some((cell, old)) = replaced {
-                cell.mailbox.restore(vec![old]);
-            }
-            return Err(Refusal::Store(error.to_string()));
-        }
-        if let (Sender::Agent(from), Urgency::Urgent) = (&mail.from, mail.urgency) {
-            session.count_urgent(from, &to.name);
-        }
-        Ok(())
-    }
 }
 
 fn well_formed(text: &str, to: &AgentCell) -> Result<(), Refusal> {
@@ -321,10 +400,4 @@ fn well_formed(text: &str, to: &AgentCell) -> Result<(), Refusal> {
         bytes if bytes > limit => Err(Refusal::TooLarge { bytes, limit }),
         _ => Ok(()),
     }
-}
-
-/// Whether a person's message to this agent would be accepted, for what must not be half done.
-pub(crate) fn would_accept(text: &str, to: &AgentCell) -> Result<(), Refusal> {
-    well_formed(text, to)?;
-    to.mailbox.has_room(&to.name, text.len(), &to.settings)
 }

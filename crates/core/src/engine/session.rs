@@ -8,21 +8,24 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::agent::Body;
 use super::approvals::Approvals;
+use super::deliver::Report;
 use super::fence::{Around, Fence, Fences, Spawns};
 use super::journal::Journal;
-use super::mailbox::Mailbox;
+use super::mailbox::{Mailbox, Queued};
 use super::ports::{Changes, Clock, ModelFactory, ToolSpec, Workplace};
 use super::purse::Purse;
 use super::recovery::LeftAgent;
 use super::templates::Templates;
+use crate::rules::conversation::MessageKey;
 use crate::rules::event::{Outcome, Place, PlanStep};
 use crate::rules::id::{AgentName, CallId, RunId, SessionId, TurnId};
-use crate::rules::limits::Money;
-use crate::rules::mail::{Mail, Relation, Rest, Role, Sender, Standing};
+use crate::rules::limits::Budget;
+use crate::rules::mail::{Relation, Rest, Role, Sender, Standing};
 use crate::rules::secrets::Secrets;
 use crate::rules::settings::Settings;
 use crate::rules::time::{Micros, Span};
@@ -59,19 +62,42 @@ pub(crate) struct AgentState {
     pub(crate) turn: TurnId,
     /// What is under way, and since when.
     pub(crate) activity: Vec<Activity>,
+    /// The last run whose begin is recorded.
+    pub(crate) begun: RunId,
     /// Tokens read and written in all its runs.
     pub(crate) tokens: u64,
-    /// What its model calls have cost, as far as prices are known.
-    pub(crate) cost: Money,
+    /// What it may use, and what it has used. Here, so that a person can set it while it works.
+    pub(crate) budget: Budget,
     pub(crate) last_end: Option<LastEnd>,
     pub(crate) plan: Vec<PlanStep>,
     pub(crate) changes: Changes,
-    /// Mail that `wait_agents` took and whose result is not recorded yet.
-    pub(crate) claims: HashMap<CallId, Vec<Arc<Mail>>>,
+    /// What a call has taken to tell in its result, which is not recorded yet.
+    pub(crate) claims: HashMap<CallId, Claimed>,
     /// The report on the last run is on its way to the parent.
     pub(crate) reporting: bool,
+    /// The parent's call that stopped the run was lost with its process: it is told by mail.
+    pub(crate) unheard: bool,
     /// Who waits for the report on the stopped run instead of getting mail.
-    pub(crate) report_to: Option<tokio::sync::oneshot::Sender<String>>,
+    pub(crate) report_to: Option<tokio::sync::oneshot::Sender<Report>>,
+}
+
+/// What a call tells in its result instead of a message. If the result doesn't come, it is
+/// mail after all.
+pub(crate) enum Claimed {
+    /// Answers that `wait_agents` took out of the mailbox.
+    Answers(Vec<Queued>),
+    /// The report on a child that the call has stopped.
+    Report(AgentName, Report),
+}
+
+impl Claimed {
+    /// What the result carries.
+    pub(crate) fn keys(&self) -> Arc<[MessageKey]> {
+        match self {
+            Self::Answers(mail) => mail.iter().map(|queued| queued.mail.key()).collect(),
+            Self::Report(about, report) => [report.key(about)].into(),
+        }
+    }
 }
 
 /// Something that is under way.
@@ -88,6 +114,8 @@ pub struct Activity {
 pub enum ActivityKind {
     /// The reply to this model call.
     Model(u64),
+    /// What is left of the session's budget, which others hold.
+    Budget,
     /// The end of a tool call.
     Tool {
         /// The call.
@@ -123,7 +151,7 @@ impl AgentCell {
 
     /// Whether a run is under way or about to start, or its end is still to be told.
     pub(crate) fn is_at_work(&self) -> bool {
-        self.mailbox.is_running() || self.state.lock().reporting || (self.has_prompt() && !self.is_closed())
+        self.mailbox.is_running() || self.state.lock().reporting
     }
 
     /// Whether its mail is returned.
@@ -162,10 +190,10 @@ pub(crate) struct Session {
     pub(crate) purse: Purse,
     pub(crate) fences: Arc<Fences>,
     pub(crate) spawns: Arc<Spawns>,
-    /// When it began or went on, in its own time.
-    pub(crate) began: Micros,
     pub(crate) urgent: Mutex<HashMap<(AgentName, AgentName), VecDeque<Micros>>>,
     pub(crate) tasks: TaskTracker,
+    /// The process ends: from then on nothing is accepted, and nobody is woken.
+    pub(crate) shutting_down: CancellationToken,
     pub(crate) expiries: std::sync::atomic::AtomicU64,
     /// How many drivers are at work.
     pub(crate) busy: AtomicUsize,
@@ -178,6 +206,31 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// Does something to its end, whether or not the asker still waits for it then.
+    pub(crate) async fn whole<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+        match self.tasks.spawn(work).await {
+            Ok(done) => done,
+            // Nobody aborts it, so it panicked: that is the asker's to hear.
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
+    /// Whether the process ends.
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.shutting_down.is_cancelled()
+    }
+
+    /// A limit of the session is reached: it is every resting agent's.
+    pub(crate) fn reaches(&self, limit: Option<&'static str>) {
+        self.purse.reaches(limit);
+        for cell in self.agents.iter() {
+            cell.mailbox.session_reaches(limit);
+        }
+    }
+
     /// The agent of that name.
     pub(crate) fn agent(&self, name: &str) -> Option<Arc<AgentCell>> {
         self.agents.get(name).map(|cell| cell.clone())

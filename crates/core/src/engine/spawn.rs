@@ -15,9 +15,10 @@ use super::ports::StoreError;
 use super::ports::store::AgentRecord;
 use super::session::{AgentCell, AgentState, Session};
 use super::templates::AgentSpec;
-use crate::rules::event::EventKind;
+use crate::rules::event::{EventKind, Place};
 use crate::rules::id::AgentName;
-use crate::rules::settings::Settings;
+use crate::rules::limits::{Budget, Spent};
+use crate::rules::settings::{OutOfBounds, Settings};
 
 /// Why an agent was not spawned. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,28 +45,53 @@ pub enum SpawnError {
         /// Whose lineage is full.
         above: AgentName,
     },
+    /// Nothing could run with its settings.
+    #[error(transparent)]
+    Settings(#[from] OutOfBounds),
     /// Who spawns was stopped, or is being stopped.
     #[error("who asks for it, or an agent above it, is being stopped")]
     Stopped,
+    /// The session has reached a limit: an agent more could do nothing.
+    #[error("limit: the session has reached {0}; a person has to raise it first")]
+    Limit(&'static str),
+    /// The process ends.
+    #[error("Midturn is shutting down; try again after the next start")]
+    ShuttingDown,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 /// Adds an agent to a session, within its limits. `spawner` is the run of an agent that asks
-/// for it: once that is stopped, nothing is spawned any more.
+/// for it: once that is stopped, nothing is spawned any more. It happens whole, whether or not
+/// the asker still waits.
 pub(crate) async fn spawn(
     session: &Arc<Session>,
     spec: AgentSpec,
-    spawner: Option<&CancellationToken>,
+    spawner: Option<CancellationToken>,
+) -> Result<(), SpawnError> {
+    let spawning = session.clone();
+    session.whole(async move { spawn_within_limits(&spawning, spec, spawner).await }).await
+}
+
+async fn spawn_within_limits(
+    session: &Arc<Session>,
+    spec: AgentSpec,
+    spawner: Option<CancellationToken>,
 ) -> Result<(), SpawnError> {
     if let Some(parent) = spec.parent.as_ref().filter(|parent| session.agent(parent.as_str()).is_none()) {
         return Err(SpawnError::UnknownParent(parent.clone()));
     }
     let checks = |spec: &AgentSpec, depth| {
         let above = lineage(session, spec.parent.as_ref()).map(|cell| cell.name.clone());
-        if spawner.is_some_and(CancellationToken::is_cancelled) || session.fences.hold(above) {
+        if session.is_shutting_down() {
+            return Err(SpawnError::ShuttingDown);
+        }
+        if spawner.is_some_and(|run| run.is_cancelled()) || session.fences.hold(above) {
             return Err(SpawnError::Stopped);
+        }
+        if let Some(limit) = session.purse.reached() {
+            return Err(SpawnError::Limit(limit));
         }
         within_limits(session, spec, depth)
     };
@@ -74,7 +100,8 @@ pub(crate) async fn spawn(
 
 /// Adds an agent that a session begins with.
 pub(crate) async fn cast(session: &Arc<Session>, spec: AgentSpec) -> Result<(), SpawnError> {
-    add(session, spec, |_, _| Ok(())).await
+    let casting = session.clone();
+    session.whole(async move { add(&casting, spec, |_, _| Ok(())).await }).await
 }
 
 async fn add(
@@ -82,16 +109,29 @@ async fn add(
     spec: AgentSpec,
     checks: impl FnOnce(&AgentSpec, u32) -> Result<(), SpawnError>,
 ) -> Result<(), SpawnError> {
+    spec.settings.check()?;
     let (cell, spawning) = enter(session, spec.without(&session.secrets), checks)?;
     let (parent, role, model) = (cell.parent.clone(), cell.role, cell.model.clone());
-    let mut draft = Draft::event(cell.place(), EventKind::AgentSpawned { parent, role, model });
+    let prompt = cell.state.lock().prompt.clone();
+    let place = Place::of(&cell.name, 0, 0);
+    let mut draft = Draft::event(place, EventKind::AgentSpawned { parent, role, model, prompt });
     draft.agent(record_of(&cell));
-    session.journal.record(draft).await?;
+    if let Err(error) = session.journal.record(draft).await {
+        leave(session, &cell);
+        return Err(error.into());
+    }
     drop(spawning);
     if cell.has_prompt() {
-        deliver::start_prompted(session, &cell);
+        deliver::start_driver(session, &cell);
     }
     Ok(())
+}
+
+/// Takes an agent out again that could not be recorded.
+fn leave(session: &Session, cell: &AgentCell) {
+    let mut order = session.order.lock();
+    order.retain(|name| *name != cell.name);
+    session.agents.remove(&cell.name);
 }
 
 /// Gives the agent its name, if it is free, and its place in the session's order. Looking at
@@ -110,6 +150,10 @@ fn enter(
     let index = u32::try_from(order.len()).unwrap_or(u32::MAX);
     let settings = session.shared(spec.settings.clone(), order.last());
     let cell = Arc::new(cell_of(spec, settings, index, depth));
+    // The run of a prompt is there from now on: whoever stops the agent finds it.
+    if cell.has_prompt() {
+        cell.mailbox.prompt();
+    }
     count_below(session, cell.parent.as_ref());
     order.push(cell.name.clone());
     session.agents.insert(cell.name.clone(), cell.clone());
@@ -177,6 +221,7 @@ pub(super) fn depth_of(session: &Session, parent: Option<&AgentName>) -> u32 {
 
 fn cell_of(spec: AgentSpec, settings: Arc<Settings>, index: u32, depth: u32) -> AgentCell {
     let mailbox = if spec.model.is_some() { Mailbox::default() } else { Mailbox::of_a_name() };
+    let caps = settings.caps();
     AgentCell {
         index,
         name: spec.name,
@@ -190,7 +235,11 @@ fn cell_of(spec: AgentSpec, settings: Arc<Settings>, index: u32, depth: u32) -> 
         mailbox,
         answered: Notify::new(),
         below: AtomicU32::new(0),
-        state: Mutex::new(AgentState { prompt: spec.prompt.map(Arc::from), ..AgentState::default() }),
+        state: Mutex::new(AgentState {
+            prompt: spec.prompt.map(Arc::from),
+            budget: Budget::new(caps, Spent::default()),
+            ..AgentState::default()
+        }),
         body: Mutex::default(),
     }
 }

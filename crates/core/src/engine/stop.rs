@@ -1,15 +1,18 @@
-//! Stop, supersede, resume and close (semantics.md, section 6).
+//! Stop, supersede, close and shutdown (semantics.md, section 6).
+//!
+//! All of them cancel first, everybody who is meant and without a wait in between; then they
+//! record, all of it at once; then they wait where they do. Each is a task of the session: it
+//! happens whole, whether or not the asker still waits for the answer.
 
 use std::sync::Arc;
 
-use super::deliver::start_driver;
 use super::fence::Around;
 use super::journal::Draft;
 use super::mailbox::{StopOrder, Stopped};
+use super::ports::StoreError;
 use super::send::{self, Delivery, Message};
 use super::session::{AgentCell, Session};
-use crate::rules::conversation::InterruptReason;
-use crate::rules::event::{EventKind, Scope};
+use crate::rules::event::{EventKind, Halt, Scope};
 use crate::rules::id::{AgentName, MessageId, RunId};
 use crate::rules::mail::{Refusal, Rest, ReturnReason, Sender, Standing};
 
@@ -38,6 +41,20 @@ pub enum StopError {
     /// The message of a supersede was refused; nothing was stopped.
     #[error("nothing was stopped: {0}")]
     Refused(#[from] Refusal),
+    /// The agent has reached a limit, so it can't be resumed.
+    #[error("`{name}` has reached its limit {limit}; raise that first")]
+    Limit {
+        /// The agent.
+        name: AgentName,
+        /// The setting.
+        limit: &'static str,
+    },
+    /// The process ends: nobody is resumed any more.
+    #[error("Midturn is shutting down; try again after the next start")]
+    ShuttingDown,
+    /// It has acted, and could not be recorded: after a crash it may not have happened.
+    #[error("it has acted and is not recorded: {0}")]
+    Store(#[from] StoreError),
 }
 
 /// What a stop did. It says so when there was nothing to stop.
@@ -50,7 +67,7 @@ pub struct StopReply {
 }
 
 /// The agent, if `by` may stop it.
-fn allowed(session: &Session, name: &str, by: &Sender) -> Result<Arc<AgentCell>, StopError> {
+pub(super) fn allowed(session: &Session, name: &str, by: &Sender) -> Result<Arc<AgentCell>, StopError> {
     let cell = session.agent(name).ok_or_else(|| StopError::UnknownAgent(name.chars().take(80).collect()))?;
     match by {
         Sender::Agent(above) if !session.is_ancestor(above, &cell) => {
@@ -60,11 +77,11 @@ fn allowed(session: &Session, name: &str, by: &Sender) -> Result<Arc<AgentCell>,
     }
 }
 
-fn reason_of(by: &Sender) -> InterruptReason {
-    match by {
-        Sender::Agent(_) => InterruptReason::StoppedByParent,
-        Sender::User | Sender::Coordinator(_) => InterruptReason::UserCancelled,
-    }
+/// Agents that were cancelled together, and what each one's mailbox gave back.
+struct Halted {
+    order: StopOrder,
+    scope: Scope,
+    cells: Vec<(Arc<AgentCell>, Stopped)>,
 }
 
 /// Ends the current run of an agent, and of all below it if asked. With `run` only if that
@@ -77,145 +94,120 @@ pub(crate) async fn stop(
     run: Option<RunId>,
 ) -> Result<StopReply, StopError> {
     let root = allowed(session, name, &by)?;
-    let order = StopOrder { reason: reason_of(&by), by, run };
-    let mut reply = StopReply::default();
-    let _fence = (scope == Scope::Subtree).then(|| session.fence(Around::Subtree(root.name.clone())));
-    let stopped = halt(session, &root, &order, scope, &mut reply).await;
-    if let (Some(current), Some(asked)) = (stopped.stale, run) {
-        return Err(StopError::StaleRun { asked, current });
-    }
-    if scope == Scope::Subtree {
-        let below = session.subtree(&root.name).split_off(1);
-        stop_all(session, &below, &StopOrder { run: None, ..order }, &mut reply).await;
-    }
-    Ok(reply)
+    let order = StopOrder { halt: Halt::Stop, by, run };
+    let stopping = session.clone();
+    session
+        .whole(async move {
+            let _fence =
+                (scope == Scope::Subtree).then(|| stopping.fence(Around::Subtree(root.name.clone())));
+            let first = root.mailbox.stop(order.clone());
+            if let (Some(current), Some(asked)) = (first.stale, run) {
+                return Err(StopError::StaleRun { asked, current });
+            }
+            let below = match scope {
+                Scope::Agent => Vec::new(),
+                Scope::Subtree => stopping.subtree(&root.name).split_off(1),
+            };
+            let order = StopOrder { run: None, ..order };
+            let mut halted = Halted { order, scope, cells: vec![(root, first)] };
+            halted.cancel(below);
+            Ok(halted.record(&stopping).await?)
+        })
+        .await
 }
 
-/// Stops these agents, in this order. Prompts that have not begun are stopped too: nothing of
-/// theirs starts behind the stop.
-async fn stop_all(
-    session: &Arc<Session>,
-    cells: &[Arc<AgentCell>],
-    order: &StopOrder,
-    reply: &mut StopReply,
-) {
-    for cell in cells {
-        session.spawns.ended(&cell.name).await;
-        begin_prompted(session, cell);
-        halt(session, cell, order, Scope::Subtree, reply).await;
-    }
+/// Stops everybody, as a person does who stops each of them.
+pub(crate) async fn stop_all(session: &Arc<Session>, by: Sender) -> Result<StopReply, StopError> {
+    let order = StopOrder { by, halt: Halt::Stop, run: None };
+    let stopping = session.clone();
+    session
+        .whole(async move {
+            let _fence = stopping.fence(Around::All);
+            let mut halted = Halted { order, scope: Scope::Subtree, cells: Vec::new() };
+            halted.cancel(stopping.in_order());
+            Ok(halted.record(&stopping).await?)
+        })
+        .await
 }
 
-/// Stops everybody, because the process ends.
+/// Stops everybody, because the process ends. From its first moment on nothing is accepted and
+/// nobody is woken. It returns no mail, and what asks for a run asks again at the next start.
 pub(crate) async fn shut_down(session: &Arc<Session>) -> StopReply {
-    let _fence = session.fence(Around::All);
-    let order = StopOrder { by: Sender::User, reason: InterruptReason::Shutdown, run: None };
-    let mut reply = StopReply::default();
-    stop_all(session, &session.in_order(), &order, &mut reply).await;
-    session.quiet().await;
-    reply
+    session.shutting_down.cancel();
+    let order = StopOrder { by: Sender::User, halt: Halt::Shutdown, run: None };
+    let stopping = session.clone();
+    session
+        .whole(async move {
+            // It stays: nobody comes into a session that has ended.
+            std::mem::forget(stopping.fence(Around::All));
+            let mut halted = Halted { order, scope: Scope::Subtree, cells: Vec::new() };
+            halted.cancel(stopping.in_order());
+            let reply = halted.record(&stopping).await.unwrap_or_else(|error| {
+                tracing::error!(%error, "a shutdown is not recorded: what it ends is lost as in a crash");
+                StopReply::default()
+            });
+            stopping.quiet().await;
+            reply
+        })
+        .await
 }
 
-/// Makes a run of a prompt that has not begun, so that there is one to stop.
-fn begin_prompted(session: &Arc<Session>, cell: &Arc<AgentCell>) {
-    if cell.has_prompt() && cell.mailbox.start_idle() {
-        start_driver(session, cell);
+impl Halted {
+    /// Cancels these agents' runs, without a wait between two of them.
+    fn cancel(&mut self, cells: Vec<Arc<AgentCell>>) {
+        for cell in cells {
+            let stopped = cell.mailbox.stop(self.order.clone());
+            self.cells.push((cell, stopped));
+        }
+    }
+
+    /// Records what was cancelled, all of it at once.
+    async fn record(self, session: &Session) -> Result<StopReply, StoreError> {
+        let Self { order, scope, cells } = self;
+        let mut reply = StopReply::default();
+        let mut draft = Draft::default();
+        let mut tellings = Vec::new();
+        for (cell, mut stopped) in cells.into_iter().filter(|(_, stopped)| stopped.changed) {
+            // Nothing can be told of an agent before it is told that there is one.
+            session.spawns.ended(&cell.name).await;
+            told(&mut draft, &cell, &order, scope, &stopped, ReturnReason::Stopped);
+            tellings.push(stopped.telling.take());
+            reply.stopped.push(cell.name.clone());
+            reply.still_queued.append(&mut stopped.still_queued);
+        }
+        let recorded = session.journal.record(draft).await;
+        // Only now may the runs end for whoever reads the events.
+        drop(tellings);
+        recorded.map(|()| reply)
     }
 }
 
-async fn halt(
-    session: &Session,
+/// What is told of a stop: that it was asked for, and what goes back.
+pub(super) fn told(
+    draft: &mut Draft,
     cell: &AgentCell,
     order: &StopOrder,
     scope: Scope,
-    reply: &mut StopReply,
-) -> Stopped {
-    let mut stopped = cell.mailbox.stop(order.clone());
-    if stopped.changed {
-        tell(session, cell, order, scope, &mut stopped, ReturnReason::Stopped).await;
-        reply.stopped.push(cell.name.clone());
-        reply.still_queued.extend(stopped.still_queued.iter().cloned());
-    }
-    stopped
-}
-
-async fn tell(
-    session: &Session,
-    cell: &AgentCell,
-    order: &StopOrder,
-    scope: Scope,
-    stopped: &mut Stopped,
+    stopped: &Stopped,
     returned: ReturnReason,
 ) {
     let place = cell.place();
     let kind = EventKind::StopRequested {
         by: order.by.to_string(),
         scope,
+        reason: order.halt,
         still_queued: stopped.still_queued.clone(),
     };
-    let mut draft = Draft::event(place.clone(), kind);
+    draft.tell(place.clone(), kind);
     draft.returns(&stopped.returned, returned, &place);
-    record(session, draft).await;
-    // Now the run may end for whoever reads the events.
-    stopped.telling = None;
-}
-
-async fn record(session: &Session, draft: Draft) {
-    if let Err(error) = session.journal.record(draft).await {
-        tracing::error!(%error, "a stop is not recorded");
-    }
 }
 
 /// Stops the run and starts the next one with a person's message, as one action. On an idle
 /// agent it is a message.
-pub(crate) async fn supersede(session: &Arc<Session>, mut message: Message) -> Result<Delivery, StopError> {
+pub(crate) async fn supersede(session: &Arc<Session>, message: Message) -> Result<Delivery, StopError> {
     let cell = allowed(session, &message.to, &message.from)?;
-    message.text = session.secrets.redacted(message.text);
-    if let Some(receipt) = send::known(session, &message, &cell)? {
-        // The same again: its run was superseded then, and is not a second time.
-        let to = cell.name.to_string();
-        return Ok(Delivery { to, result: Ok(receipt), too_late_to_supersede: false });
-    }
-    send::would_accept(&message.text, &cell)?;
-    let run = message.expects_run.take();
-    let order = StopOrder { by: message.from.clone(), reason: InterruptReason::Superseded, run };
-    let mut stopped = cell.mailbox.supersede(order.clone());
-    if let (Some(current), Some(asked)) = (stopped.stale, run) {
-        return Err(StopError::StaleRun { asked, current });
-    }
-    if stopped.changed {
-        tell(session, &cell, &order, Scope::Agent, &mut stopped, ReturnReason::Superseded).await;
-    }
-    let refused = || StopError::UnknownAgent(cell.name.to_string());
-    send::send(session, message).await.pop().ok_or_else(refused)
-}
-
-/// Starts a stopped agent's next run with what is queued. With nothing to answer it only
-/// makes the agent one that anybody may wake. `true`: a run starts, now or when the stopped
-/// one has ended.
-pub(crate) fn resume(session: &Arc<Session>, name: &str) -> Result<bool, StopError> {
-    let cell = allowed(session, name, &Sender::User)?;
-    match cell.mailbox.standing() {
-        Standing::Winding { then: Rest::Stopped, .. } => {
-            cell.mailbox.resume();
-            Ok(true)
-        }
-        Standing::Resting(Rest::Stopped) => Ok(resume_stopped(session, &cell)),
-        Standing::Running | Standing::Winding { .. } | Standing::Resting(_) => Ok(false),
-    }
-}
-
-pub(crate) fn resume_stopped(session: &Arc<Session>, cell: &Arc<AgentCell>) -> bool {
-    let waits = cell.body.lock().as_ref().is_some_and(|body| body.prompt.awaits_reply());
-    if !waits && !cell.mailbox.has_pending_messages() {
-        cell.mailbox.unstop();
-        return false;
-    }
-    let starts = cell.mailbox.resume();
-    if starts {
-        start_driver(session, cell);
-    }
-    starts
+    let superseding = session.clone();
+    session.whole(async move { send::supersede(&superseding, message, cell).await }).await
 }
 
 /// Closes an agent and all below it, leaves first. From now on their mail is returned.
@@ -225,35 +217,49 @@ pub(crate) async fn close(
     by: Sender,
 ) -> Result<Vec<AgentName>, StopError> {
     let root = allowed(session, name, &by)?;
-    let order = StopOrder { reason: reason_of(&by), by, run: None };
-    let _fence = session.fence(Around::Subtree(root.name.clone()));
-    let mut closed = Vec::new();
-    for cell in session.subtree(&root.name).iter().rev() {
+    let order = StopOrder { halt: Halt::Close, by, run: None };
+    let closing = session.clone();
+    session
+        .whole(async move {
+            let _fence = closing.fence(Around::Subtree(root.name.clone()));
+            let cells = closing.subtree(&root.name).into_iter().rev();
+            let closed: Vec<(Arc<AgentCell>, Stopped)> =
+                cells.map(|cell| (cell.clone(), cell.mailbox.close(order.clone()))).collect();
+            Ok(record_closed(&closing, &order, closed).await?)
+        })
+        .await
+}
+
+/// Records which agents are closed, all of it at once. Those that were closed already are left out.
+async fn record_closed(
+    session: &Session,
+    order: &StopOrder,
+    cells: Vec<(Arc<AgentCell>, Stopped)>,
+) -> Result<Vec<AgentName>, StoreError> {
+    let mut draft = Draft::default();
+    let (mut names, mut tellings) = (Vec::new(), Vec::new());
+    for (cell, mut stopped) in cells.into_iter().filter(|(_, stopped)| stopped.changed) {
         session.spawns.ended(&cell.name).await;
-        if close_one(session, cell, &order).await {
-            closed.push(cell.name.clone());
+        if stopped.at_rest {
+            draft.returns(&stopped.returned, ReturnReason::Closed, &cell.place());
+            draft.tell(cell.place(), EventKind::AgentClosed {});
+        } else {
+            told(&mut draft, &cell, order, Scope::Subtree, &stopped, ReturnReason::Closed);
         }
+        tellings.push(stopped.telling.take());
+        names.push(cell.name.clone());
     }
-    Ok(closed)
+    let recorded = session.journal.record(draft).await;
+    drop(tellings);
+    recorded.map(|()| names)
 }
 
-/// `false`: it was closed already.
-async fn close_one(session: &Session, cell: &AgentCell, order: &StopOrder) -> bool {
-    let mut stopped = cell.mailbox.close(order.clone());
-    if stopped.changed && stopped.at_rest {
-        let mut draft = Draft::default();
-        draft.returns(&stopped.returned, ReturnReason::Closed, &cell.place());
-        record(session, draft).await;
-        tell_closed(session, cell, cell.mailbox.standing()).await;
-    } else if stopped.changed {
-        tell(session, cell, order, Scope::Subtree, &mut stopped, ReturnReason::Closed).await;
-    }
-    stopped.changed
-}
-
-/// Tells that an agent is closed, once it rests for good.
+/// Tells that an agent is closed whose run a close has ended, once it rests for good.
 pub(crate) async fn tell_closed(session: &Session, cell: &AgentCell, standing: Standing) {
-    if standing == Standing::Resting(Rest::Closed) {
-        record(session, Draft::event(cell.place(), EventKind::AgentClosed {})).await;
+    if standing == Standing::Resting(Rest::Closed)
+        && let Err(error) =
+            session.journal.record(Draft::event(cell.place(), EventKind::AgentClosed {})).await
+    {
+        tracing::error!(%error, agent = %cell.name, "that an agent is closed is not recorded");
     }
 }

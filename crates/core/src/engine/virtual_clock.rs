@@ -80,6 +80,15 @@ impl State {
 }
 
 impl VirtualClock {
+    /// Moves time on to a later instant in which nothing has happened yet. For whoever has
+    /// ended all that waited: a process that is not there.
+    pub fn pass(&self, to: Micros) {
+        let mut state = self.state.lock();
+        if to > state.now {
+            (state.now, state.round, state.position) = (to, 0, None);
+        }
+    }
+
     /// Moves time until nobody waits any more. To be called on a current-thread runtime that
     /// was started paused: its own clock only tells that everybody is blocked.
     pub async fn drive(&self) -> Result<(), Stuck> {

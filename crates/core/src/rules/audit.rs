@@ -89,6 +89,8 @@ impl Agent {
             EventKind::StopRequested { .. } if !self.running && run == self.run + 1 => {}
             EventKind::StopRequested { .. } => self.in_run(run)?,
             EventKind::SessionStarted { .. }
+            | EventKind::SessionResumed { .. }
+            | EventKind::LimitRaised { .. }
             | EventKind::AgentSpawned { .. }
             | EventKind::MessageQueued { .. }
             | EventKind::MessageRefused { .. }
@@ -131,7 +133,25 @@ impl Agent {
                     self.leaves(message)?;
                 }
             }
-            _ => {}
+            EventKind::SessionStarted { .. }
+            | EventKind::SessionResumed { .. }
+            | EventKind::LimitRaised { .. }
+            | EventKind::AgentSpawned { .. }
+            | EventKind::AgentClosed {}
+            | EventKind::RunStarted { .. }
+            | EventKind::RunFinished { .. }
+            | EventKind::StopRequested { .. }
+            | EventKind::ModelStarted { .. }
+            | EventKind::ModelFinished { .. }
+            | EventKind::ModelInterrupted { .. }
+            | EventKind::ModelRetry { .. }
+            | EventKind::ToolStarted { .. }
+            | EventKind::ToolFinished { .. }
+            | EventKind::ApprovalRequested { .. }
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::Compacted { .. }
+            | EventKind::PlanUpdated { .. }
+            | EventKind::MessageRefused { .. } => {}
         }
         Ok(())
     }
@@ -176,28 +196,33 @@ impl Agent {
                 self.stopped = true;
                 Ok(())
             }
-            EventKind::ToolStarted { tool, .. } => {
-                if self.stopped
-                    || self.closed_turn
-                    || !self.started.insert(tool.clone())
-                    || self.finished.contains(tool)
-                {
-                    return breach(
-                        4,
-                        format!("call {tool} starts though it was forbidden or has started before"),
-                    );
-                }
-                Ok(())
-            }
-            EventKind::ToolFinished { tool, .. } => {
-                if self.finished.insert(tool.clone()) {
-                    Ok(())
-                } else {
-                    breach(4, format!("call {tool} has a second result"))
-                }
-            }
-            _ => Ok(()),
+            EventKind::ToolStarted { tool, .. } => self.call_starts(tool),
+            EventKind::ToolFinished { tool, .. } if self.finished.insert(tool.clone()) => Ok(()),
+            EventKind::ToolFinished { tool, .. } => breach(4, format!("call {tool} has a second result")),
+            EventKind::SessionStarted { .. }
+            | EventKind::SessionResumed { .. }
+            | EventKind::LimitRaised { .. }
+            | EventKind::AgentSpawned { .. }
+            | EventKind::AgentClosed {}
+            | EventKind::RunStarted { .. }
+            | EventKind::RunFinished { .. }
+            | EventKind::ModelInterrupted { .. }
+            | EventKind::ModelRetry { .. }
+            | EventKind::ApprovalRequested { .. }
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::PlanUpdated { .. }
+            | EventKind::MessageQueued { .. }
+            | EventKind::MessageRefused { .. }
+            | EventKind::MessageReturned { .. } => Ok(()),
         }
+    }
+
+    fn call_starts(&mut self, tool: &CallId) -> Result<(), Breach> {
+        let is_new = !self.finished.contains(tool) && self.started.insert(tool.clone());
+        if is_new && !self.stopped && !self.closed_turn {
+            return Ok(());
+        }
+        breach(4, format!("call {tool} starts though it was forbidden or has started before"))
     }
 }
 
@@ -266,7 +291,12 @@ mod tests {
     }
 
     fn stopped() -> EventKind {
-        EventKind::StopRequested { by: "user".into(), scope: Default::default(), still_queued: Vec::new() }
+        EventKind::StopRequested {
+            by: "user".into(),
+            scope: Default::default(),
+            reason: Default::default(),
+            still_queued: Vec::new(),
+        }
     }
 
     #[test]

@@ -71,12 +71,13 @@ pub fn look(moment: Moment, guarded: bool, settings: &Settings, inbox: &dyn Inbo
     inbox.commit(least)
 }
 
-/// The point of an injection that closes a turn's tools (semantics.md, section 3).
-pub fn closing_point(any_started: bool, any_cut: bool) -> Point {
-    match (any_started, any_cut) {
-        (false, _) => Point::A,
-        (true, true) => Point::C,
-        (true, false) => Point::D,
+/// The point of an injection that closes a turn's tools: how many calls it had, and how many of
+/// them mail skipped and interrupted (semantics.md, section 3).
+pub fn closing_point(calls: usize, skipped: usize, interrupted: usize) -> Point {
+    match (skipped, interrupted) {
+        (0, 0) => Point::D,
+        (skipped, _) if skipped == calls => Point::A,
+        (_, _) => Point::C,
     }
 }
 

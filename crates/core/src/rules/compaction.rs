@@ -17,7 +17,7 @@ use super::wording;
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// What a model call is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// The reply of a turn.

@@ -212,7 +212,7 @@ pub struct Partial {
 }
 
 /// Why a stream or a call was cut (semantics.md, section 6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InterruptReason {
     /// A person stopped it.
@@ -225,7 +225,9 @@ pub enum InterruptReason {
     StoppedByParent,
     /// The process ends.
     Shutdown,
-    /// The stream failed.
+    /// A limit in time was reached.
+    Limit,
+    /// The stream failed, or its process ended.
     Error,
 }
 
@@ -245,6 +247,9 @@ pub struct ToolResult {
     /// The messages it carries (`wait_agents`).
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub messages: Arc<[MessageKey]>,
+    /// The messages that skipped it or cut it short: they are committed (semantics.md, section 3).
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub cost: Arc<[MessageKey]>,
 }
 
 /// What became of a call (semantics.md, section 4).

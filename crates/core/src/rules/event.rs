@@ -11,6 +11,7 @@ use super::compaction::Purpose;
 use super::conversation::{InterruptReason, ToolStatus, Usage};
 use super::id::{AgentName, CallId, MessageId, RunId, SessionId, TurnId};
 use super::mail::{Point, ReturnReason, Role, Urgency};
+use super::settings::LimitsPatch;
 use super::time::{Micros, Span};
 
 /// The version of the vocabulary.
@@ -34,7 +35,7 @@ pub struct Event {
 }
 
 /// Whom an event concerns and in which run and turn.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Place {
     /// The agent; none for events of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,6 +89,19 @@ impl<'de> Deserialize<'de> for Trigger {
     }
 }
 
+impl schemars::JsonSchema for Trigger {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Trigger".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let ids = generator.subschema_for::<Vec<MessageId>>();
+        schemars::json_schema!({"anyOf": [{"const": "prompt"}, ids]})
+    }
+}
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -127,7 +141,7 @@ pub enum PlanStatus {
 }
 
 /// How a thinking block ended (semantics.md, section 6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingState {
     /// Whole.
@@ -141,16 +155,19 @@ pub enum ThinkingState {
 }
 
 /// A call as `model_finished` names it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CallRef {
     /// The call.
     pub id: CallId,
     /// The tool.
     pub name: Arc<str>,
+    /// Its arguments; events of earlier versions have none.
+    #[serde(default)]
+    pub input: Value,
 }
 
 /// How large a prompt was before a compaction and is after it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sizes {
     /// Before.
     pub before: u64,
@@ -159,7 +176,7 @@ pub struct Sizes {
 }
 
 /// The kinds of event, each with its fields (scenarios.md, section 4).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are those of the table in scenarios.md, section 4")]
 pub enum EventKind {
@@ -170,10 +187,15 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         scenario: Option<Arc<str>>,
     },
+    SessionResumed {
+        version: Arc<str>,
+    },
     AgentSpawned {
         parent: Option<AgentName>,
         role: Role,
         model: Option<Arc<str>>,
+        #[serde(default)]
+        prompt: Option<Arc<str>>,
     },
     RunStarted {
         trigger: Trigger,
@@ -243,6 +265,8 @@ pub enum EventKind {
     StopRequested {
         by: String,
         scope: Scope,
+        #[serde(default)]
+        reason: Halt,
         still_queued: Vec<MessageId>,
     },
     PlanUpdated {
@@ -261,6 +285,10 @@ pub enum EventKind {
         by: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+    },
+    LimitRaised {
+        by: String,
+        limits: LimitsPatch,
     },
     Compacted {
         messages: Sizes,
@@ -281,6 +309,7 @@ impl EventKind {
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::SessionStarted { .. } => "session_started",
+            Self::SessionResumed { .. } => "session_resumed",
             Self::AgentSpawned { .. } => "agent_spawned",
             Self::RunStarted { .. } => "run_started",
             Self::ModelStarted { .. } => "model_started",
@@ -297,6 +326,7 @@ impl EventKind {
             Self::PlanUpdated { .. } => "plan_updated",
             Self::ApprovalRequested { .. } => "approval_requested",
             Self::ApprovalResolved { .. } => "approval_resolved",
+            Self::LimitRaised { .. } => "limit_raised",
             Self::Compacted { .. } => "compacted",
             Self::RunFinished { .. } => "run_finished",
             Self::AgentClosed {} => "agent_closed",
@@ -315,9 +345,36 @@ pub enum Scope {
     Subtree,
 }
 
+/// Why a run was asked to end (semantics.md, section 6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Halt {
+    /// Somebody stopped it. Events of earlier versions don't tell the four apart.
+    #[default]
+    Stop,
+    /// A person stopped it and started anew.
+    Supersede,
+    /// Its agent is closed.
+    Close,
+    /// The process ends.
+    Shutdown,
+}
+
+impl Halt {
+    /// The word of the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Supersede => "supersede",
+            Self::Close => "close",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
 /// What is only told while it happens and not recorded piece by piece: it carries the `seq`
 /// of the event before it and a counter of its own.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LiveEvent {
     /// The version of the vocabulary.
     pub v: u32,
@@ -336,11 +393,24 @@ pub struct LiveEvent {
 }
 
 /// The kinds of live event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are those of the table in scenarios.md, section 4")]
 pub enum LiveKind {
     TextDelta { text: String },
     ThinkingDelta { text: String },
+    CallDelta { tool: CallId, name: Arc<str>, bytes: u64 },
     ToolOutput { tool: CallId, text: String },
+}
+
+impl LiveKind {
+    /// The word in the field `type`.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::TextDelta { .. } => "text_delta",
+            Self::ThinkingDelta { .. } => "thinking_delta",
+            Self::CallDelta { .. } => "call_delta",
+            Self::ToolOutput { .. } => "tool_output",
+        }
+    }
 }

@@ -7,6 +7,8 @@
 mod money;
 
 use super::conversation::Usage;
+use super::settings::LimitsPatch;
+use super::time::Span;
 
 pub use self::money::{BadMoney, Money};
 
@@ -43,6 +45,8 @@ pub struct Caps {
     pub tokens: u64,
     /// What they cost.
     pub cost: Money,
+    /// How long is worked.
+    pub time: Span,
 }
 
 /// What has been used.
@@ -54,6 +58,8 @@ pub struct Spent {
     pub tokens: u64,
     /// What they cost.
     pub cost: Money,
+    /// How long was worked.
+    pub time: Span,
 }
 
 impl Spent {
@@ -90,6 +96,43 @@ impl Limit {
             (Whose::Session, Self::Time) => "session.max_time",
         }
     }
+}
+
+/// The limit that the end of a run names first, as [`reached`] writes it.
+pub fn named_in(text: &str) -> Option<&'static str> {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    let named = text.strip_prefix(REACHED)?;
+    let name = named.split(|c| !is_name(c)).next().unwrap_or_default();
+    setting(name.trim_end_matches('.'))
+}
+
+/// The limit of that name, an agent's or the session's.
+pub fn setting(name: &str) -> Option<&'static str> {
+    let all = [Limit::Turns, Limit::Tokens, Limit::Cost, Limit::Time];
+    let both =
+        all.into_iter().flat_map(|limit| [Whose::Agent, Whose::Session].map(|whose| limit.setting(whose)));
+    both.chain([CONTEXT]).find(|setting| *setting == name)
+}
+
+/// What a parent reads of a run that a limit has ended.
+pub fn reached(why: &str) -> String {
+    format!("{REACHED}{why}")
+}
+
+const REACHED: &str = "limit reached: ";
+
+/// The limit that a conversation reaches when no summary makes room: no person raises it, but
+/// `resume` tries once more.
+pub const CONTEXT: &str = "context_tokens";
+
+/// A limit can't be set below what is spent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{limit} can't be less than what is spent: {spent}; 0 is no limit")]
+pub struct BelowSpent {
+    /// The setting.
+    pub limit: &'static str,
+    /// What is spent, in the setting's unit.
+    pub spent: String,
 }
 
 /// Whose budget it is.
@@ -155,12 +198,49 @@ impl Budget {
     /// What was used before counts too.
     pub fn restore(&mut self, spent: Spent) {
         self.spent.turns = self.spent.turns.saturating_add(spent.turns);
+        self.spent.time = Span(self.spent.time.0.saturating_add(spent.time.0));
         self.spent.add(spent.tokens, spent.cost);
     }
 
     /// What is used.
     pub fn spent(&self) -> Spent {
         self.spent
+    }
+
+    /// So long was worked in all.
+    pub fn worked(&mut self, time: Span) {
+        self.spent.time = time;
+    }
+
+    /// How long may be worked in all; none is without end.
+    pub fn time(&self) -> Option<Span> {
+        (self.caps.time != Span::ZERO).then_some(self.caps.time)
+    }
+
+    /// Sets what the patch names; nothing, if one of them is less than what is spent.
+    ///
+    /// # Errors
+    /// [`BelowSpent`], with the first that is.
+    pub fn set(&mut self, patch: &LimitsPatch, whose: Whose) -> Result<(), BelowSpent> {
+        let Spent { turns, tokens, cost, time } = self.spent;
+        let below = |limit: Limit, spent: String| Err(BelowSpent { limit: limit.setting(whose), spent });
+        if patch.max_turns.is_some_and(|cap| cap != 0 && cap < turns) {
+            return below(Limit::Turns, turns.to_string());
+        }
+        if patch.max_tokens.is_some_and(|cap| cap != 0 && cap < tokens) {
+            return below(Limit::Tokens, tokens.to_string());
+        }
+        if patch.max_cost.is_some_and(|cap| cap != Money::ZERO && cap < cost) {
+            return below(Limit::Cost, cost.to_string());
+        }
+        if patch.max_time.is_some_and(|cap| cap != Span::ZERO && cap < time) {
+            return below(Limit::Time, time.to_string());
+        }
+        self.caps.turns = patch.max_turns.unwrap_or(self.caps.turns);
+        self.caps.tokens = patch.max_tokens.unwrap_or(self.caps.tokens);
+        self.caps.cost = patch.max_cost.unwrap_or(self.caps.cost);
+        self.caps.time = patch.max_time.unwrap_or(self.caps.time);
+        Ok(())
     }
 
     /// The limit that forbids another turn, if one does.
@@ -172,6 +252,8 @@ impl Budget {
             Some(Limit::Tokens)
         } else if over(self.spent.cost.picos(), self.caps.cost.picos()) {
             Some(Limit::Cost)
+        } else if over(self.spent.time.0, self.caps.time.0) {
+            Some(Limit::Time)
         } else {
             None
         }
@@ -200,7 +282,7 @@ impl Budget {
     }
 
     fn grant(&self, bound: Bound, prices: Prices) -> Grant {
-        if let Some(limit) = self.reached().filter(|limit| *limit != Limit::Turns) {
+        if let Some(limit) = self.reached().filter(|limit| !matches!(limit, Limit::Turns | Limit::Time)) {
             return Grant::Reached(limit);
         }
         if !self.is_capped() {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::conversation::{InterruptReason, MessageKey};
 use super::event::Outcome;
 use super::id::{AgentName, CallId, MessageId, RunId, TurnId};
 use super::settings::Settings;
@@ -105,16 +106,37 @@ pub enum End {
     Limit,
     /// It was stopped.
     Stopped,
+    /// It was stopped, and the next run follows at once.
+    StoppedGoesOn,
+    /// A person superseded it: the next run follows at once.
+    Superseded,
 }
 
 impl End {
-    /// What is told of a run with this outcome.
+    /// What is told of a run with this outcome that no other one follows at once.
     pub fn of(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Finished => Self::Finished,
             Outcome::Failed => Self::Failed,
             Outcome::Limit => Self::Limit,
             Outcome::Stopped => Self::Stopped,
+        }
+    }
+
+    /// What is told of a run that the next one follows at once, stopped for this reason.
+    pub fn followed(outcome: Outcome, reason: Option<InterruptReason>) -> Self {
+        match (outcome, reason) {
+            (Outcome::Stopped, Some(InterruptReason::Superseded)) => Self::Superseded,
+            (Outcome::Stopped, _) => Self::StoppedGoesOn,
+            (Outcome::Finished | Outcome::Failed | Outcome::Limit, _) => Self::of(outcome),
+        }
+    }
+
+    /// Whether the agent works on: then it is nobody's answer, and ends no wait.
+    pub fn goes_on(self) -> bool {
+        match self {
+            Self::StoppedGoesOn | Self::Superseded => true,
+            Self::Finished | Self::Failed | Self::Limit | Self::Stopped => false,
         }
     }
 }
@@ -141,6 +163,11 @@ pub struct Mail {
 }
 
 impl Mail {
+    /// What it is known by.
+    pub fn key(&self) -> MessageKey {
+        MessageKey { from: self.from.clone(), id: self.id.clone() }
+    }
+
     /// Whether the coordinator wrote it: such mail is never returned at a stop, and has room of its own.
     pub fn is_coordinators(&self) -> bool {
         matches!(self.from, Sender::Coordinator(_))
@@ -234,22 +261,29 @@ pub enum Admission {
     Wake,
     /// It was accepted and is returned at once.
     Return(ReturnReason),
+    /// It is not accepted: the limit that has to be raised before anybody wakes the agent.
+    Refuse(&'static str),
 }
 
 /// Who may write to whom in which state, and whom that wakes: semantics.md, sections 3 and 6.
-/// While a run is winding down, mail is accepted as by the agent it will then be.
-pub fn admission(standing: Standing, relation: Relation) -> Admission {
-    use Admission::{Queue, Return, Wake};
-    let rest = match standing {
-        Standing::Running => return Queue,
-        Standing::Winding { then, .. } | Standing::Resting(then) => then,
+/// While a run is winding down, mail is accepted as by the agent it will then be; once the next
+/// run is asked for, as by one that is at work. `limit` is one that the agent has reached.
+pub fn admission(standing: Standing, limit: Option<&'static str>, relation: Relation) -> Admission {
+    use Admission::{Queue, Refuse, Return, Wake};
+    let (rest, asked_for) = match standing {
+        Standing::Running => (Rest::Idle, true),
+        Standing::Winding { then, restart } => (then, restart),
+        Standing::Resting(rest) => (rest, false),
     };
-    match (rest, relation) {
-        (Rest::Closed, _) => Return(ReturnReason::Closed),
-        (Rest::Idle, _) => Wake,
-        (Rest::Stopped, Relation::Person | Relation::Ancestor) => Wake,
-        (Rest::Stopped, Relation::Coordinator) => Queue,
-        (Rest::Stopped, Relation::Other) => Return(ReturnReason::Stopped),
+    match (rest, relation, limit) {
+        (Rest::Closed, _, _) => Return(ReturnReason::Closed),
+        (Rest::Stopped, Relation::Other, _) if !asked_for => Return(ReturnReason::Stopped),
+        (_, Relation::Coordinator, Some(_)) => Queue,
+        (_, _, Some(limit)) => Refuse(limit),
+        _ if standing == Standing::Running => Queue,
+        (Rest::Idle, _, None) => Wake,
+        (Rest::Stopped, Relation::Person | Relation::Ancestor, None) => Wake,
+        (Rest::Stopped, Relation::Coordinator | Relation::Other, None) => Queue,
     }
 }
 
@@ -417,17 +451,36 @@ mod tests {
         use Admission::{Queue, Return, Wake};
         let stopping = Standing::Winding { then: Rest::Stopped, restart: false };
         for standing in [Standing::Resting(Rest::Stopped), stopping] {
-            assert_eq!(admission(standing, Relation::Person), Wake);
-            assert_eq!(admission(standing, Relation::Ancestor), Wake);
-            assert_eq!(admission(standing, Relation::Other), Return(ReturnReason::Stopped));
-            assert_eq!(admission(standing, Relation::Coordinator), Queue);
+            assert_eq!(admission(standing, None, Relation::Person), Wake);
+            assert_eq!(admission(standing, None, Relation::Ancestor), Wake);
+            assert_eq!(admission(standing, None, Relation::Other), Return(ReturnReason::Stopped));
+            assert_eq!(admission(standing, None, Relation::Coordinator), Queue);
         }
         let closing = Standing::Winding { then: Rest::Closed, restart: true };
         for standing in [Standing::Resting(Rest::Closed), closing] {
-            assert_eq!(admission(standing, Relation::Person), Return(ReturnReason::Closed));
+            assert_eq!(admission(standing, None, Relation::Person), Return(ReturnReason::Closed));
         }
-        assert_eq!(admission(Standing::Resting(Rest::Idle), Relation::Other), Wake);
-        let superseded = Standing::Winding { then: Rest::Idle, restart: true };
-        assert_eq!(admission(superseded, Relation::Other), Wake);
+        assert_eq!(admission(Standing::Resting(Rest::Idle), None, Relation::Other), Wake);
+    }
+
+    #[test]
+    fn a26_mail_waits_for_a_run_that_somebody_has_asked_for() {
+        use Admission::{Queue, Wake};
+        let asked_for = Standing::Winding { then: Rest::Stopped, restart: true };
+        assert_eq!(admission(asked_for, None, Relation::Other), Queue);
+        assert_eq!(admission(asked_for, None, Relation::Person), Wake);
+    }
+
+    #[test]
+    fn at_a_limit_mail_is_refused_but_what_goes_back_at_once_and_the_coordinators_own() {
+        use Admission::{Queue, Refuse, Return};
+        let at_limit = |standing, relation| admission(standing, Some("max_turns"), relation);
+        for standing in [Standing::Running, Standing::Resting(Rest::Idle), Standing::Resting(Rest::Stopped)] {
+            assert_eq!(at_limit(standing, Relation::Person), Refuse("max_turns"));
+            assert_eq!(at_limit(standing, Relation::Coordinator), Queue);
+        }
+        let returned = at_limit(Standing::Resting(Rest::Stopped), Relation::Other);
+        assert_eq!(returned, Return(ReturnReason::Stopped));
+        assert_eq!(at_limit(Standing::Resting(Rest::Closed), Relation::Person), Return(ReturnReason::Closed));
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::conversation::{Reply, ToolResult, ToolStatus};
-use super::event::{Event, EventKind};
+use super::event::{Event, EventKind, Halt};
 use super::id::{CallId, RunId, TurnId};
 use super::mail::Sender;
 use super::record::{Line, Open};
@@ -76,7 +76,15 @@ fn tools(open: &Open, tail: &[Event]) -> Left {
                 false => (ToolStatus::Skipped, wording::NEVER_RAN),
             };
             let (id, name) = (call.id.clone(), call.name.clone());
-            ToolResult { id, name, status, is_error: true, text: text.into(), messages: Arc::default() }
+            ToolResult {
+                id,
+                name,
+                status,
+                is_error: true,
+                text: text.into(),
+                messages: Arc::default(),
+                cost: Default::default(),
+            }
         });
         results.push(result);
     }
@@ -93,7 +101,23 @@ fn between(tail: &[Event]) -> Left {
             | EventKind::ModelInterrupted { .. }
             | EventKind::ModelRetry { .. }
             | EventKind::Compacted { .. } => left = Left::Between,
-            _ => {}
+            EventKind::SessionStarted { .. }
+            | EventKind::SessionResumed { .. }
+            | EventKind::AgentSpawned { .. }
+            | EventKind::RunStarted { .. }
+            | EventKind::ToolStarted { .. }
+            | EventKind::ToolFinished { .. }
+            | EventKind::MessageQueued { .. }
+            | EventKind::MessageRefused { .. }
+            | EventKind::MessageInjected { .. }
+            | EventKind::MessageReturned { .. }
+            | EventKind::StopRequested { .. }
+            | EventKind::PlanUpdated { .. }
+            | EventKind::ApprovalRequested { .. }
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::LimitRaised { .. }
+            | EventKind::RunFinished { .. }
+            | EventKind::AgentClosed {} => {}
         }
     }
     left
@@ -104,10 +128,31 @@ pub fn turn(tail: &[Event]) -> TurnId {
     tail.iter().filter_map(|event| event.at.turn).max().unwrap_or(0)
 }
 
-/// Who stopped the run, as far as its events tell.
-pub fn stopped_by(tail: &[Event]) -> Option<Sender> {
-    tail.iter().rev().find_map(|event| match &event.kind {
-        EventKind::StopRequested { by, .. } => Some(Sender::of_word(by)),
-        _ => None,
-    })
+/// Who stopped the run first, and why; a close that came later closes the agent.
+pub fn stopped_by(tail: &[Event]) -> Option<(Sender, Halt)> {
+    let stop = |event: &Event| match &event.kind {
+        EventKind::StopRequested { by, reason, .. } => Some((Sender::of_word(by), *reason)),
+        EventKind::SessionStarted { .. }
+        | EventKind::SessionResumed { .. }
+        | EventKind::AgentSpawned { .. }
+        | EventKind::RunStarted { .. }
+        | EventKind::ModelStarted { .. }
+        | EventKind::ModelFinished { .. }
+        | EventKind::ModelInterrupted { .. }
+        | EventKind::ModelRetry { .. }
+        | EventKind::ToolStarted { .. }
+        | EventKind::ToolFinished { .. }
+        | EventKind::MessageQueued { .. }
+        | EventKind::MessageRefused { .. }
+        | EventKind::MessageInjected { .. }
+        | EventKind::MessageReturned { .. }
+        | EventKind::PlanUpdated { .. }
+        | EventKind::ApprovalRequested { .. }
+        | EventKind::ApprovalResolved { .. }
+        | EventKind::LimitRaised { .. }
+        | EventKind::Compacted { .. }
+        | EventKind::RunFinished { .. }
+        | EventKind::AgentClosed {} => None,
+    };
+    tail.iter().find_map(stop)
 }

@@ -208,6 +208,11 @@ impl Run {
         self.timed_out = Some(limit);
     }
 
+    /// Whether the model is being called.
+    pub fn is_calling(&self) -> bool {
+        matches!(self.phase, Phase::Calling)
+    }
+
     /// Whether a stop was asked for.
     pub fn is_stopped(&self) -> bool {
         self.stopped_by.is_some()

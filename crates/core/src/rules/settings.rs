@@ -1,5 +1,7 @@
 //! Every setting that semantics.md names, its default, and how layers are laid over it.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +9,10 @@ use super::limits::{Caps, Money};
 use super::mail::Urgency;
 use super::time::Span;
 
-/// Defines a settings struct and the patch that a file may hold for it, from one list.
+/// Defines a settings struct and the patch that a file may hold for it, from one list: each
+/// with its type, its default, and behind `=>` the least (and the most) that it may be.
 macro_rules! settings {
-    ($(#[$doc:meta])* $name:ident / $patch:ident { $($(#[$fdoc:meta])* $field:ident : $ty:ty = $default:expr),* $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident / $patch:ident { $($(#[$fdoc:meta])* $field:ident : $ty:ty = $default:expr $(=> $least:literal $(to $most:literal)?)?),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Serialize)]
         pub struct $name { $($(#[$fdoc])* pub $field: $ty,)* }
@@ -24,7 +27,8 @@ macro_rules! settings {
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $patch {
-            $($(#[$fdoc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<<$ty as Patched>::Patch>,)*
+            $($(#[$fdoc])* #[serde(default, skip_serializing_if = "Option::is_none")] $(#[schemars(range(min = $least $(, max = $most)?))])?
+            pub $field: Option<<$ty as Patched>::Patch>,)*
         }
 
         impl Patched for $name {
@@ -33,7 +37,107 @@ macro_rules! settings {
                 $(if let Some(value) = &patch.$field { Patched::patch(&mut self.$field, value); })*
             }
         }
+
+        impl Bounded for $name {
+            fn check(&self, key: &str, _: Bounds) -> Result<(), OutOfBounds> {
+                $(self.$field.check(&below(key, stringify!($field)), bounds!($($least $(, $most)?)?))?;)*
+                Ok(())
+            }
+            fn bounds(key: &str, _: Bounds, table: &mut Vec<(String, Bounds)>) {
+                $(<$ty as Bounded>::bounds(&below(key, stringify!($field)), bounds!($($least $(, $most)?)?), table);)*
+            }
+        }
     };
+}
+
+macro_rules! bounds {
+    () => {
+        Bounds::NONE
+    };
+    ($least:literal) => {
+        Bounds { least: $least, most: u64::MAX }
+    };
+    ($least:literal, $most:literal) => {
+        Bounds { least: $least, most: $most }
+    };
+}
+
+/// The least and the most that a setting may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The least.
+    pub least: u64,
+    /// The most.
+    pub most: u64,
+}
+
+impl Bounds {
+    /// Whatever its type can be.
+    const NONE: Self = Self { least: 0, most: u64::MAX };
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.most {
+            u64::MAX => write!(f, "{} or more", self.least),
+            most => write!(f, "{} to {most}", self.least),
+        }
+    }
+}
+
+/// A setting that nothing could run with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the setting `{key}` is {value}, expected {bounds}")]
+pub struct OutOfBounds {
+    /// Its name, with those of the groups that it is in: `retry.attempts`.
+    pub key: String,
+    /// What it was to be.
+    pub value: u64,
+    /// What it may be.
+    pub bounds: Bounds,
+}
+
+/// What has bounds, or holds what has.
+trait Bounded {
+    /// Whether all of it is within its bounds.
+    fn check(&self, key: &str, bounds: Bounds) -> Result<(), OutOfBounds>;
+    /// Adds what is bounded to a table.
+    fn bounds(key: &str, bounds: Bounds, table: &mut Vec<(String, Bounds)>);
+}
+
+macro_rules! counted {
+    ($($ty:ty),*) => {$(
+        impl Bounded for $ty {
+            fn check(&self, key: &str, bounds: Bounds) -> Result<(), OutOfBounds> {
+                let value = u64::from(*self);
+                let fits = (bounds.least..=bounds.most).contains(&value);
+                if fits { Ok(()) } else { Err(OutOfBounds { key: key.to_owned(), value, bounds }) }
+            }
+            fn bounds(key: &str, bounds: Bounds, table: &mut Vec<(String, Bounds)>) {
+                if bounds != Bounds::NONE {
+                    table.push((key.to_owned(), bounds));
+                }
+            }
+        }
+    )*};
+}
+
+macro_rules! free {
+    ($($ty:ty),*) => {$(
+        impl Bounded for $ty {
+            fn check(&self, _: &str, _: Bounds) -> Result<(), OutOfBounds> {
+                Ok(())
+            }
+            fn bounds(_: &str, _: Bounds, _: &mut Vec<(String, Bounds)>) {}
+        }
+    )*};
+}
+
+counted!(u32, u64);
+free!(bool, Span, Money, Urgency, Concurrency, OnError, ProgressGuard);
+
+fn below(group: &str, field: &str) -> String {
+    if group.is_empty() { field.to_owned() } else { format!("{group}.{field}") }
 }
 
 /// A value that a layer can replace, whole or in part.
@@ -55,7 +159,7 @@ macro_rules! plain {
     )*};
 }
 
-plain!(bool, u32, u64, usize, Span, Money, Urgency, Concurrency, OnError, ProgressGuard);
+plain!(bool, u32, u64, Span, Money, Urgency, Concurrency, OnError, ProgressGuard);
 
 settings! {
     /// The settings of one agent (scenarios.md, section 1; semantics.md throughout).
@@ -69,17 +173,17 @@ settings! {
         /// Which calls may run at once: `safe` ones only, or `all`.
         concurrency: Concurrency = Concurrency::Safe,
         /// How many calls of a concurrent batch run at once.
-        max_parallel_tools: u32 = 8,
+        max_parallel_tools: u32 = 8 => 1,
         /// After how many starved turns mail no longer skips the next one; 0 or false is never.
         progress_guard: ProgressGuard = ProgressGuard(2),
         /// What becomes of queued mail when a run fails.
         on_error: OnError = OnError::Keep,
         /// How many messages a mailbox holds.
-        mailbox_messages: u32 = 1_024,
+        mailbox_messages: u32 = 1_024 => 1,
         /// How many bytes of text a mailbox holds.
-        mailbox_bytes: u64 = 8 << 20,
+        mailbox_bytes: u64 = 8 << 20 => 1,
         /// How many bytes one message may have.
-        message_bytes: u64 = 256 << 10,
+        message_bytes: u64 = 256 << 10 => 1,
         /// How long a process has between SIGTERM and SIGKILL.
         abort_grace: Span = Span::millis(100),
         /// How long a call that ignores its token is waited for.
@@ -91,7 +195,7 @@ settings! {
         /// How deep agents may be nested; the lead has 0.
         max_depth: u32 = 4,
         /// How many agents of a session may be open at once.
-        max_agents: u32 = 64,
+        max_agents: u32 = 64 => 1,
         /// How many turns an agent may take in all; 0 is no limit.
         max_turns: u32 = 0,
         /// How many tokens an agent may read and write in all; 0 is no limit.
@@ -106,8 +210,8 @@ settings! {
         session: SessionLimits = SessionLimits::default(),
         /// How many tokens the model's context holds; 0: nobody knows, and nothing is compacted.
         context_tokens: u64 = 0,
-        /// From how many percent of the context on a conversation is compacted; 1 to 100.
-        compact_at: u32 = 80,
+        /// From how many percent of the context on a conversation is compacted.
+        compact_at: u32 = 80 => 1 to 100,
         /// How many of the last turns a compaction keeps whole.
         compact_keep_turns: u32 = 2,
         /// How failed model calls are tried again.
@@ -117,14 +221,14 @@ settings! {
 
 settings! {
     /// The limits of all agents of a session together; 0 is none.
-    SessionLimits / SessionLimitsPatch {
+    SessionLimits / LimitsPatch {
         /// How many turns they may take.
         max_turns: u64 = 0,
         /// How many tokens they may read and write.
         max_tokens: u64 = 0,
         /// What their model calls may cost, in US dollars.
         max_cost: Money = Money::ZERO,
-        /// How long the session may last, from when it began or was last resumed.
+        /// How long the session may last, counted while a process carries it.
         max_time: Span = Span::ZERO,
     }
 }
@@ -145,7 +249,7 @@ settings! {
     /// Retries of model calls (semantics.md, section 7).
     Retry / RetryPatch {
         /// How many calls one turn may make.
-        attempts: u32 = 5,
+        attempts: u32 = 5 => 1,
         /// Within what time, from the first call's start to the last one's.
         time: Span = Span::secs(300),
         /// The first wait; each further one is twice as long.
@@ -158,16 +262,65 @@ settings! {
 }
 
 impl Settings {
+    /// Whether all settings are within their bounds; the first that isn't. Asked of every side
+    /// that settings come from.
+    ///
+    /// # Errors
+    /// [`OutOfBounds`]: which one, and what it may be.
+    pub fn check(&self) -> Result<(), OutOfBounds> {
+        Bounded::check(self, "", Bounds::NONE)
+    }
+
+    /// Every setting that has bounds, by its name in files, with them.
+    pub fn bounds() -> Vec<(String, Bounds)> {
+        let mut table = Vec::new();
+        <Self as Bounded>::bounds("", Bounds::NONE, &mut table);
+        table
+    }
+
     /// What one agent may use.
     pub fn caps(&self) -> Caps {
-        Caps { turns: self.max_turns.into(), tokens: self.max_tokens, cost: self.max_cost }
+        Caps {
+            turns: self.max_turns.into(),
+            tokens: self.max_tokens,
+            cost: self.max_cost,
+            time: self.max_time,
+        }
     }
 }
 
 impl SessionLimits {
     /// What all agents together may use.
     pub fn caps(&self) -> Caps {
-        Caps { turns: self.max_turns, tokens: self.max_tokens, cost: self.max_cost }
+        Caps { turns: self.max_turns, tokens: self.max_tokens, cost: self.max_cost, time: self.max_time }
+    }
+}
+
+impl LimitsPatch {
+    /// Whether it sets the limit of this name, an agent's or the session's.
+    pub fn sets(&self, setting: &str) -> bool {
+        match setting.trim_start_matches("session.") {
+            "max_turns" => self.max_turns.is_some(),
+            "max_tokens" => self.max_tokens.is_some(),
+            "max_cost" => self.max_cost.is_some(),
+            "max_time" => self.max_time.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether it sets nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What it sets, as `max_turns 20, max_cost 5`.
+    pub fn words(&self) -> String {
+        let Self { max_turns, max_tokens, max_cost, max_time } = self;
+        let turns = max_turns.map(|n| format!("max_turns {n}"));
+        let tokens = max_tokens.map(|n| format!("max_tokens {n}"));
+        let cost = max_cost.map(|cost| format!("max_cost {cost}"));
+        let time = max_time.map(|span| format!("max_time {span}"));
+        [turns, tokens, cost, time].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -249,6 +402,36 @@ mod tests {
         assert_eq!(settings.retry.attempts, 2);
         assert_eq!(settings.retry.cap, Span::secs(30));
         assert!(serde_json::from_str::<SettingsPatch>(r#"{"max_turn": 3}"#).is_err());
+    }
+
+    /// A22: one table for every side.
+    #[test]
+    fn every_setting_with_bounds_is_refused_just_beyond_them_and_taken_at_them() {
+        let table = Settings::bounds();
+        assert!(table.len() >= 7 && table.iter().any(|(key, _)| key == "retry.attempts"), "{table:?}");
+        assert_eq!(Settings::default().check(), Ok(()));
+        for (key, bounds) in table {
+            for (value, fits) in [
+                (bounds.least.checked_sub(1), false),
+                (Some(bounds.least), true),
+                (Some(bounds.most.min(u32::MAX.into())), true),
+                (bounds.most.checked_add(1), false),
+            ] {
+                let Some(value) = value else { continue };
+                let mut settings = Settings::default();
+                settings.patch(&patch_of(&key, value));
+                let checked = settings.check();
+                assert_eq!(checked.is_ok(), fits, "{key}: {value}");
+                if let Err(out) = checked {
+                    assert_eq!((out.key, out.value, out.bounds), (key.clone(), value, bounds));
+                }
+            }
+        }
+    }
+
+    fn patch_of(key: &str, value: u64) -> SettingsPatch {
+        let inner = |value: serde_json::Value, name: &str| serde_json::json!({name: value});
+        serde_json::from_value(key.rsplit('.').fold(value.into(), inner)).unwrap()
     }
 
     #[test]

@@ -25,8 +25,6 @@ pub struct Turn {
     starved: bool,
     /// The cause that ended the turn before its last call started.
     over: bool,
-    /// The process ended while the calls ran: mail is injected at D, and cost none of them.
-    crashed: bool,
     news: Vec<usize>,
 }
 
@@ -46,7 +44,16 @@ enum State {
     /// A person said yes: it starts next.
     Approved,
     Running(Running),
-    Ended(ToolResult),
+    Ended(Ended),
+}
+
+#[derive(Clone, Debug)]
+struct Ended {
+    result: ToolResult,
+    /// Whether it ever started.
+    started: bool,
+    /// Whether mail skipped it or cut it short.
+    by_mail: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -91,26 +98,22 @@ impl Turn {
                 call.batch = segment.batch;
             }
         }
-        Self {
-            calls,
-            segments,
-            current: None,
-            guarded,
-            starved: false,
-            over: false,
-            crashed: false,
-            news: Vec::new(),
-        }
+        Self { calls, segments, current: None, guarded, starved: false, over: false, news: Vec::new() }
     }
 
     /// A turn that the process did not live to close: every call has its result, and those
-    /// of the `lost` ones are news.
+    /// of the `lost` ones are news. What mail cost them says the record, and a crash costs them
+    /// nothing in anybody's name.
     pub fn recovered(results: Vec<ToolResult>, lost: &[CallId]) -> Self {
         let news = (0..results.len()).filter(|i| lost.contains(&results[*i].id)).collect();
         let ended = |result: ToolResult| Call {
             plan: PlannedCall::serial(result.id.clone(), result.name.clone()),
             batch: 0,
-            state: State::Ended(result),
+            state: State::Ended(Ended {
+                started: result.status != ToolStatus::Skipped,
+                by_mail: !result.cost.is_empty(),
+                result,
+            }),
         };
         Self {
             calls: results.into_iter().map(ended).collect(),
@@ -119,7 +122,6 @@ impl Turn {
             guarded: false,
             starved: false,
             over: true,
-            crashed: true,
             news,
         }
     }
@@ -244,7 +246,7 @@ impl Turn {
     /// The call may not start; `text` says by whose word.
     pub fn denied(&mut self, call: usize, text: String) {
         if matches!(self.calls[call].state, State::Waiting | State::Asking) {
-            self.end(call, ToolStatus::Failed, text, Arc::default());
+            self.end(call, ToolStatus::Failed, text, Arc::default(), None);
         }
     }
 
@@ -281,13 +283,14 @@ impl Turn {
             Some((cause, ran)) => {
                 let status = match cause {
                     Cause::Mail(_) => ToolStatus::Interrupted,
-                    Cause::Stop(_) | Cause::Limit(_) => ToolStatus::Stopped,
+                    Cause::Stop(_) | Cause::Shutdown | Cause::Limit(_) => ToolStatus::Stopped,
                 };
-                self.end(call, status, wording::cut(&cause, ran, &given.text), Arc::default());
+                let text = wording::cut(&cause, ran, &given.text);
+                self.end(call, status, text, Arc::default(), Some(&cause));
             }
             None => {
                 let status = if given.is_error { ToolStatus::Failed } else { ToolStatus::Completed };
-                self.end(call, status, given.text, given.messages);
+                self.end(call, status, given.text, given.messages, None);
             }
         }
     }
@@ -306,7 +309,7 @@ impl Turn {
             }
         }
         match cause {
-            Cause::Stop(_) | Cause::Limit(_) => self.skip_rest(cause),
+            Cause::Stop(_) | Cause::Shutdown | Cause::Limit(_) => self.skip_rest(cause),
             Cause::Mail(_) => {
                 for i in self.current_calls() {
                     self.skip(i, cause);
@@ -316,15 +319,42 @@ impl Turn {
         abort
     }
 
-    /// The calls that were told to abort and have not ended are waited for no longer.
-    pub fn give_up(&mut self, deadline: Span) -> Vec<usize> {
-        let stuck: Vec<usize> = (0..self.calls.len())
-            .filter(|i| matches!(&self.calls[*i].state, State::Running(r) if r.cut.is_some()))
-            .collect();
+    /// The calls that were told to abort and have not ended are waited for no longer. A shutdown
+    /// waits for none, also for those that can't be aborted.
+    pub fn give_up(&mut self, deadline: Span, shuts: bool) -> Vec<usize> {
+        let is_stuck = |call: &Call| match &call.state {
+            State::Running(running) => shuts || running.cut.is_some(),
+            State::Waiting | State::Asking | State::Approved | State::Ended(_) => false,
+        };
+        let stuck: Vec<usize> = (0..self.calls.len()).filter(|i| is_stuck(&self.calls[*i])).collect();
         for i in &stuck {
-            self.end(*i, ToolStatus::Unknown, wording::given_up(deadline), Arc::default());
+            let cause = self.cause_of(*i);
+            let text = wording::given_up(deadline);
+            self.end(*i, ToolStatus::Unknown, text, Arc::default(), cause.as_ref());
         }
         stuck
+    }
+
+    fn cause_of(&self, call: usize) -> Option<Cause> {
+        let State::Running(running) = &self.calls[call].state else { return None };
+        running.cut.as_ref().map(|(cause, _)| cause.clone())
+    }
+
+    /// Whoever drove the turn is gone, and nothing of its calls is known that is not told: they
+    /// end as after a crash.
+    pub fn lost(&mut self) {
+        self.over = true;
+        for i in 0..self.calls.len() {
+            match self.calls[i].state {
+                State::Waiting | State::Asking | State::Approved => {
+                    self.end(i, ToolStatus::Skipped, wording::NEVER_RAN.to_owned(), Arc::default(), None);
+                }
+                State::Running(_) => {
+                    self.end(i, ToolStatus::Unknown, wording::LOST.to_owned(), Arc::default(), None);
+                }
+                State::Ended(_) => {}
+            }
+        }
     }
 
     fn skip_rest(&mut self, cause: &Cause) {
@@ -340,26 +370,54 @@ impl Turn {
             State::Asking => wording::withdrawn(cause),
             State::Running(_) | State::Ended(_) => return,
         };
-        self.end(call, ToolStatus::Skipped, text, Arc::default());
+        self.end(call, ToolStatus::Skipped, text, Arc::default(), Some(cause));
     }
 
-    fn end(&mut self, call: usize, status: ToolStatus, text: String, messages: Arc<[MessageKey]>) {
+    fn end(
+        &mut self,
+        call: usize,
+        status: ToolStatus,
+        text: String,
+        messages: Arc<[MessageKey]>,
+        cause: Option<&Cause>,
+    ) {
         let entry = &mut self.calls[call];
-        entry.state = State::Ended(ToolResult {
+        let started = match entry.state {
+            State::Waiting | State::Asking | State::Approved => false,
+            // Given up before it began: it was only told to.
+            State::Running(_) | State::Ended(_) => true,
+        };
+        let result = ToolResult {
             id: entry.plan.id.clone(),
             name: entry.plan.name.clone(),
             status,
             is_error: status != ToolStatus::Completed,
             text: text.into(),
             messages,
-        });
+            cost: Arc::default(),
+        };
+        let by_mail = matches!(cause, Some(Cause::Mail(_)));
+        entry.state = State::Ended(Ended { result, started, by_mail });
         self.news.push(call);
     }
 
-    /// The results that have come since the last question, in the order they came.
-    pub fn news(&mut self) -> Vec<ToolResult> {
-        let news = std::mem::take(&mut self.news);
-        news.into_iter().filter_map(|i| self.result(i).cloned()).collect()
+    /// Whether a result is new that mail has cost.
+    pub fn has_cost_news(&self) -> bool {
+        self.news.iter().any(|i| matches!(&self.calls[*i].state, State::Ended(ended) if ended.by_mail))
+    }
+
+    /// The results that have come since the last question, in the order they came. `committed`
+    /// is the mail that has acted: those that it cost say so, for whoever goes on after a crash.
+    pub fn news(&mut self, committed: &Arc<[MessageKey]>) -> Vec<ToolResult> {
+        let mut told = Vec::new();
+        for i in std::mem::take(&mut self.news) {
+            let State::Ended(ended) = &mut self.calls[i].state else { continue };
+            if ended.by_mail {
+                ended.result.cost = committed.clone();
+            }
+            told.push(ended.result.clone());
+        }
+        told
     }
 
     /// Whether every call has its result.
@@ -373,43 +431,41 @@ impl Turn {
     }
 
     fn result(&self, call: usize) -> Option<&ToolResult> {
-        match &self.calls[call].state {
-            State::Ended(result) => Some(result),
-            State::Waiting | State::Asking | State::Approved | State::Running(_) => None,
-        }
+        self.ended_call(call).map(|ended| &ended.result)
+    }
+
+    fn ended_call(&self, call: usize) -> Option<&Ended> {
+        if let State::Ended(ended) = &self.calls[call].state { Some(ended) } else { None }
     }
 
     /// The point of the injection that closes the turn.
     pub fn point(&self) -> Point {
-        if self.crashed {
-            return Point::D;
-        }
-        closing_point(self.any_started(), !self.with(is_cut).is_empty())
+        let (skipped, interrupted) = (self.skipped().len(), self.interrupted().len());
+        closing_point(self.calls.len(), skipped, interrupted)
     }
 
     fn any_started(&self) -> bool {
         self.calls.iter().any(|call| match &call.state {
             State::Waiting | State::Asking | State::Approved => false,
             State::Running(_) => true,
-            State::Ended(result) => result.status != ToolStatus::Skipped,
+            State::Ended(ended) => ended.started,
         })
     }
 
-    /// The calls that were skipped.
+    /// The calls that mail skipped.
     pub fn skipped(&self) -> Arc<[CallId]> {
-        self.with(|status| status == ToolStatus::Skipped)
+        self.by_mail(|status| status == ToolStatus::Skipped)
     }
 
-    /// The calls that were interrupted, those that never stopped among them.
+    /// The calls that mail interrupted, those that never stopped among them.
     pub fn interrupted(&self) -> Arc<[CallId]> {
-        self.with(|status| matches!(status, ToolStatus::Interrupted | ToolStatus::Unknown))
+        self.by_mail(|status| matches!(status, ToolStatus::Interrupted | ToolStatus::Unknown))
     }
 
-    fn with(&self, wanted: impl Fn(ToolStatus) -> bool) -> Arc<[CallId]> {
-        // What a crash took was not skipped or interrupted for any message.
-        let told = if self.crashed { 0 } else { self.calls.len() };
-        let results = (0..told).filter_map(|i| self.result(i));
-        results.filter(|result| wanted(result.status)).map(|result| result.id.clone()).collect()
+    fn by_mail(&self, wanted: impl Fn(ToolStatus) -> bool) -> Arc<[CallId]> {
+        let ended = (0..self.calls.len()).filter_map(|i| self.ended_call(i));
+        let cost = ended.filter(|ended| ended.by_mail && wanted(ended.result.status));
+        cost.map(|ended| ended.result.id.clone()).collect()
     }
 
     /// How the turn bears on the progress guard.
@@ -439,12 +495,5 @@ impl Turn {
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
-    }
-}
-
-fn is_cut(status: ToolStatus) -> bool {
-    match status {
-        ToolStatus::Skipped | ToolStatus::Interrupted | ToolStatus::Unknown | ToolStatus::Stopped => true,
-        ToolStatus::Completed | ToolStatus::Failed => false,
     }
 }

@@ -179,6 +179,7 @@ mod tests {
             is_error: status != ToolStatus::Completed,
             text: text.into(),
             messages: Arc::default(),
+            cost: Default::default(),
         };
         Arc::new(Entry::ToolResults { results: ids.iter().map(result).collect(), mail: None })
     }

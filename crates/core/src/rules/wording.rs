@@ -10,6 +10,8 @@ pub enum Cause {
     Mail(Sender),
     /// A stop, by whom.
     Stop(Sender),
+    /// The process ends.
+    Shutdown,
     /// The time that a setting gives is up.
     Limit(&'static str),
 }
@@ -19,7 +21,18 @@ impl Cause {
     pub fn by(&self) -> String {
         match self {
             Self::Mail(sender) | Self::Stop(sender) => sender.to_string(),
+            Self::Shutdown => Sender::User.to_string(),
             Self::Limit(_) => COORDINATOR.to_owned(),
+        }
+    }
+
+    /// What cut or skipped a call, and the NAME that goes with it (semantics.md, section 4).
+    fn told(&self) -> Told {
+        match self {
+            Self::Mail(sender) => Told::Message(sender.spoken().to_owned()),
+            Self::Stop(by) => Told::Stopped(by.spoken().to_owned()),
+            Self::Shutdown => Told::Stopped("a shutdown".to_owned()),
+            Self::Limit(setting) => Told::Stopped(format!("the limit {setting}")),
         }
     }
 }
@@ -27,28 +40,27 @@ impl Cause {
 /// The coordinator's own word on the wire.
 pub const COORDINATOR: &str = "coordinator";
 
+/// The two ways in which a cause reads.
+enum Told {
+    Message(String),
+    Stopped(String),
+}
+
 /// The result of a call that never started.
 pub fn skipped(cause: &Cause) -> String {
-    match cause {
-        Cause::Mail(sender) => {
-            format!("[Skipped: message received from {} before this ran]", sender.spoken())
-        }
-        Cause::Stop(by) => format!("[Skipped: stopped by {}]", by.spoken()),
-        Cause::Limit(setting) => format!("[Skipped: stopped by the limit {setting}]"),
+    match cause.told() {
+        Told::Message(name) => format!("[Skipped: message received from {name} before this ran]"),
+        Told::Stopped(name) => format!("[Skipped: stopped by {name}]"),
     }
 }
 
 /// The result of a call that a person was being asked about: not answered is not denied.
 pub fn withdrawn(cause: &Cause) -> String {
-    match cause {
-        Cause::Mail(sender) => {
-            format!(
-                "[Skipped: not answered, message received from {} before this was approved]",
-                sender.spoken()
-            )
+    match cause.told() {
+        Told::Message(name) => {
+            format!("[Skipped: not answered, message received from {name} before this was approved]")
         }
-        Cause::Stop(by) => format!("[Skipped: not answered, stopped by {}]", by.spoken()),
-        Cause::Limit(setting) => format!("[Skipped: not answered, stopped by the limit {setting}]"),
+        Told::Stopped(name) => format!("[Skipped: not answered, stopped by {name}]"),
     }
 }
 
@@ -60,18 +72,12 @@ pub fn unanswered(patience: Span) -> String {
 /// The result of a call that was cut short after `ran`, with what it had said.
 pub fn cut(cause: &Cause, ran: Span, output: &str) -> String {
     let seconds = ran.tenths();
-    let head = match cause {
-        Cause::Mail(sender) => {
-            format!(
-                "[Interrupted after {seconds} s: message received from {}. It may have taken effect in part.]",
-                sender.spoken()
-            )
-        }
-        Cause::Stop(by) => {
-            format!("[Stopped by {} after {seconds} s. It may have taken effect in part.]", by.spoken())
-        }
-        Cause::Limit(setting) => {
-            format!("[Stopped by the limit {setting} after {seconds} s. It may have taken effect in part.]")
+    let head = match cause.told() {
+        Told::Message(name) => format!(
+            "[Interrupted after {seconds} s: message received from {name}. It may have taken effect in part.]"
+        ),
+        Told::Stopped(name) => {
+            format!("[Stopped by {name} after {seconds} s. It may have taken effect in part.]")
         }
     };
     if output.is_empty() { head } else { format!("{head}\nOutput so far:\n{output}") }
@@ -137,6 +143,8 @@ pub fn ended(name: &str, end: End, text: &str) -> String {
         End::Finished => format!("[{name} finished: {text}]"),
         End::Failed | End::Limit => format!("[{name} failed: {text}]"),
         End::Stopped => format!("[{name} was stopped: {text}]"),
+        End::StoppedGoesOn => format!("[{name} was stopped and goes on: {text}]"),
+        End::Superseded => format!("[{name} was superseded by the user and goes on: {text}]"),
     }
 }
 

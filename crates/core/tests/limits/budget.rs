@@ -45,6 +45,7 @@ fn caps() -> impl Strategy<Value = Caps> {
         turns,
         tokens,
         cost,
+        ..Caps::default()
     })
 }
 
@@ -68,6 +69,7 @@ fn at_most(flying: &[Flying], prices: Prices, spent: Spent) -> Spent {
         turns: spent.turns,
         tokens: spent.tokens + request.input + request.output,
         cost: spent.cost.plus(dearest.times(request.input)).plus(prices.output.times(request.output)),
+        ..spent
     })
 }
 

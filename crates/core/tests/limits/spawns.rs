@@ -139,7 +139,12 @@ fn reason(error: &SpawnError) -> &'static str {
         SpawnError::TooMany(_) => "agents",
         SpawnError::TooManyBelow { .. } => "spawns",
         SpawnError::UnknownParent(_) => "parent",
-        SpawnError::NameTaken(_) | SpawnError::Stopped | SpawnError::Store(_) => "other",
+        SpawnError::NameTaken(_)
+        | SpawnError::Settings(_)
+        | SpawnError::Stopped
+        | SpawnError::Limit(_)
+        | SpawnError::ShuttingDown
+        | SpawnError::Store(_) => "other",
     }
 }
 

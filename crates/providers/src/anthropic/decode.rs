@@ -172,12 +172,13 @@ impl Reading {
                 Building::Thinking { text, signature }
             }
             "redacted_thinking" => Building::Redacted(Opaque(raw.get().into())),
-            "tool_use" => Building::Call {
-                id: start.id.unwrap_or_else(|| format!("call_{}_{}", self.call, self.blocks.len())),
-                name: start.name.unwrap_or_default(),
-                json: Text::default(),
-                at_start: start.input.map_or_else(String::new, |input| input.get().to_owned()),
-            },
+            "tool_use" => {
+                let id = start.id.unwrap_or_else(|| format!("call_{}_{}", self.call, self.blocks.len()));
+                let name = start.name.unwrap_or_default();
+                progress.call(&id, &name, 0);
+                let at_start = start.input.map_or_else(String::new, |input| input.get().to_owned());
+                Building::Call { id, name, json: Text::default(), at_start }
+            }
             _ => Building::Provider {
                 fields: serde_json::from_str(raw.get()).map_err(|error| unreadable(&error))?,
                 raw: raw.get().into(),
@@ -206,9 +207,10 @@ impl Reading {
                 }
             }
             Building::Redacted(_) => {}
-            Building::Call { json, .. } => {
+            Building::Call { id, name, json, .. } => {
                 if let Some(piece) = &delta.partial_json {
                     json.push(piece, |_| {});
+                    progress.call(id, name, json.len());
                 }
             }
             Building::Provider { fields, json, changed, .. } => {

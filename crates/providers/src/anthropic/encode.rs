@@ -16,8 +16,8 @@ use crate::dialect::within;
 use crate::opaque::{Owner, owner};
 use crate::transcript::{Out, Script, Transcript, sendable};
 
-/// The limit when none is set: the API wants one.
-const MAX_TOKENS: u32 = 32_000;
+/// The most tokens of a reply when nothing is configured: Anthropic's API wants a limit.
+pub const ANTHROPIC_MAX_TOKENS: u32 = 32_000;
 
 /// What must at least be left for the answer beside the thinking.
 const BESIDE_THINKING: u32 = 4_096;
@@ -84,7 +84,7 @@ const CACHED: CacheJson = CacheJson { r#type: "ephemeral" };
 
 impl Options {
     pub(super) fn new(model: &str, endpoint: &Endpoint) -> Self {
-        let asked = endpoint.max_output_tokens.unwrap_or(MAX_TOKENS);
+        let asked = endpoint.max_output_tokens.unwrap_or(ANTHROPIC_MAX_TOKENS);
         let floor = endpoint.thinking_budget.map_or(0, |budget| budget.saturating_add(BESIDE_THINKING));
         Self {
             model: model.to_owned(),

@@ -11,6 +11,7 @@ use crate::dialect::{Assembler, Dialect};
 use crate::transcript::Kept;
 
 pub(crate) use decode::Reading;
+pub use encode::ANTHROPIC_MAX_TOKENS;
 
 /// One agent's conversation with a model of Anthropic's.
 pub(crate) struct Anthropic {

@@ -95,6 +95,13 @@ struct Call {
     arguments: Text,
 }
 
+impl Call {
+    /// Its id; one is made where none came. `at` is its place among the reply's calls.
+    fn id(&self, call: u64, at: usize) -> Cow<'_, str> {
+        if self.id.is_empty() { format!("call_{call}_{at}").into() } else { self.id.as_str().into() }
+    }
+}
+
 /// A reply while it comes.
 pub(crate) struct Reading {
     call: u64,
@@ -147,7 +154,7 @@ impl Reading {
         }
         for call in delta.tool_calls.into_iter().flatten() {
             self.end_thinking(progress);
-            self.call_delta(call);
+            self.call_delta(call, progress);
         }
     }
 
@@ -157,10 +164,11 @@ impl Reading {
         }
     }
 
-    fn call_delta(&mut self, delta: CallDelta<'_>) {
+    fn call_delta(&mut self, delta: CallDelta<'_>, progress: &dyn Progress) {
         let id = delta.id.unwrap_or_default();
         let function = delta.function.unwrap_or_default();
-        let Some(call) = self.call(delta.index, &id) else {
+        let at = self.call(delta.index, &id);
+        let Some(call) = self.calls.get_mut(at) else {
             return;
         };
         if call.id.is_empty() {
@@ -170,11 +178,14 @@ impl Reading {
             call.name = function.name.unwrap_or_default().into_owned();
         }
         call.arguments.push(&function.arguments.unwrap_or_default(), |_| {});
+        if !call.name.is_empty() {
+            progress.call(&call.id(self.call, at), &call.name, call.arguments.len());
+        }
     }
 
-    /// The call a delta belongs to: the last one of its index, unless the delta brings another
+    /// Where the call is that a delta belongs to: the last one of its index, unless the delta brings another
     /// id, which begins a call of its own.
-    fn call(&mut self, index: Option<u32>, id: &str) -> Option<&mut Call> {
+    fn call(&mut self, index: Option<u32>, id: &str) -> usize {
         let same_index = |call: &Call| index.is_none() || call.index == index;
         let same_id = |call: &Call| id.is_empty() || call.id.is_empty() || call.id == id;
         let known = match self.calls.iter().rposition(same_index) {
@@ -185,7 +196,7 @@ impl Reading {
         if known.is_none() {
             self.calls.push(Call { index, ..Call::default() });
         }
-        self.calls.get_mut(at)
+        at
     }
 }
 
@@ -217,7 +228,7 @@ impl Assembler for Reading {
             blocks.push(Block::Text(self.text.finish()));
         }
         for (n, call) in self.calls.into_iter().enumerate() {
-            let id = if call.id.is_empty() { format!("call_{}_{n}", self.call) } else { call.id };
+            let id = call.id(self.call, n).into_owned();
             blocks.extend(tool_use(id, call.name, &call.arguments.finish()));
         }
         let stop_reason = stop_with_calls(self.stop_reason.unwrap_or_default(), &blocks);

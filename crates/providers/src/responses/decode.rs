@@ -153,10 +153,16 @@ impl Reading {
         Self { call, items: Items::default(), usage: Usage::default(), stop_reason: None }
     }
 
-    fn added(&mut self, index: Option<u32>, raw: &RawValue) -> Result<(), ModelFailure> {
+    fn added(
+        &mut self,
+        index: Option<u32>,
+        raw: &RawValue,
+        progress: &dyn Progress,
+    ) -> Result<(), ModelFailure> {
         let item = Item::read(raw)?;
         let building = self.items.begun(item.mark(index));
         building.name = item.name.unwrap_or_default();
+        building.tell_call(self.call, progress);
         Ok(())
     }
 
@@ -218,12 +224,15 @@ impl Assembler for Reading {
             return Ok(Stage::Partial);
         };
         match (event.kind, event.item) {
-            (Kind::ItemAdded, Some(raw)) => self.added(event.output_index, raw)?,
+            (Kind::ItemAdded, Some(raw)) => self.added(event.output_index, raw, progress)?,
             (Kind::ItemDone, Some(raw)) => self.done(event.output_index, raw, progress)?,
             (Kind::Text, _) => self.delta(&event, |delta| progress.text(delta)),
             (Kind::Reasoning, _) => self.delta(&event, |delta| progress.thinking(delta)),
             (Kind::ReasoningPart, _) => self.part(&event, progress),
-            (Kind::Arguments, _) => self.delta(&event, |_| {}),
+            (Kind::Arguments, _) => {
+                self.delta(&event, |_| {});
+                self.items.of(event.mark()).tell_call(self.call, progress);
+            }
             (Kind::Ended, _) => {
                 let raw = event.response.map_or("{}", RawValue::get);
                 let response = serde_json::from_str(raw).map_err(|error| unreadable(&error))?;

@@ -4,6 +4,7 @@
 //! their ids from event to event: an index is believed first. llama.cpp and others send no
 //! index but ids: `item.id` or, for calls, `item.call_id`; a delta's `item_id` is one of them.
 
+use midturn_core::engine::ports::model::Progress;
 use midturn_core::rules::conversation::{Block, Thinking};
 
 use crate::dialect::tool_use;
@@ -46,6 +47,13 @@ impl Building {
     pub(super) fn call(&self, call: u64) -> String {
         let id = self.call_id.as_ref().or(self.id.as_ref());
         id.cloned().unwrap_or_else(|| format!("call_{call}_{}", self.place))
+    }
+
+    /// Tells how far a call has come, once it is known which tool it calls.
+    pub(super) fn tell_call(&self, call: u64, progress: &dyn Progress) {
+        if self.kind == "function_call" && !self.name.is_empty() {
+            progress.call(&self.call(call), &self.name, self.told.len());
+        }
     }
 
     fn ids(&self) -> impl Iterator<Item = &str> {

@@ -33,6 +33,7 @@ fn result(id: &str, text: &str, is_error: bool) -> ToolResult {
         is_error,
         text: text.into(),
         messages: Arc::default(),
+        cost: Default::default(),
     }
 }
 

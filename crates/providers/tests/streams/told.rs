@@ -34,6 +34,9 @@ impl Progress for Told {
     fn thinking_done(&self) {
         self.say("thought".to_owned());
     }
+    fn call(&self, id: &str, name: &str, bytes: u64) {
+        self.say(format!("call {id} {name} {bytes}"));
+    }
     fn tokens(&self, so_far: u64) {
         self.say(format!("tokens {so_far}"));
     }
@@ -94,4 +97,58 @@ fn a_reply_is_told_while_it_comes() {
         assert_eq!(told.0.into_inner().unwrap().join(","), expected);
         assert_eq!(reply.stop_reason, StopReason::EndTurn);
     }
+}
+
+/// What is told of calls, of a stream that is whole or is cut.
+fn calls(provider: Provider, stream: String) -> String {
+    let told = Told::default();
+    // Whether it is whole is not what this is about.
+    let _ = decode(provider, [stream], LIMIT, &told);
+    let told = told.0.into_inner().unwrap().into_iter();
+    told.filter_map(|told| Some(told.strip_prefix("call ")?.to_owned())).collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn a_call_of_anthropics_is_told_of_from_its_name_on() {
+    let stream = named(&[
+        A_START,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t1","name":"read","input":{}}}"#,
+        r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"t2","name":"bash","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"c\": \"l"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"p\":"}}"#,
+        r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"s\"}"}}"#,
+        // What the provider runs itself is no call of ours.
+        r#"{"type":"content_block_start","index":2,"content_block":{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"q\": "}}"#,
+    ]);
+    assert_eq!(calls(Provider::Anthropic, stream), "t1 read 0,t2 bash 0,t2 bash 8,t1 read 5,t2 bash 11");
+}
+
+#[test]
+fn a_call_of_chat_completions_is_told_of_once_its_name_is_there() {
+    let call = |delta: &str| format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{delta}]}}}}]}}"#);
+    let events = [
+        call(r#"{"index":0,"id":"a","function":{"arguments":""}}"#),
+        call(r#"{"index":0,"function":{"name":"read","arguments":""}}"#),
+        call(r#"{"index":1,"function":{"name":"bash","arguments":"{\"c\":"}}"#),
+        call(r#"{"index":0,"function":{"arguments":"{\"p\":1}"}}"#),
+        call(r#"{"index":1,"function":{"arguments":"2}"}}"#),
+    ];
+    let events: Vec<&str> = events.iter().map(String::as_str).collect();
+    // The second has no id: it is told by the one that it will have.
+    let expected = "a read 0,call_0_1 bash 5,a read 7,call_0_1 bash 7";
+    assert_eq!(calls(Provider::OpenAiChat, bare(&events)), expected);
+}
+
+#[test]
+fn a_call_of_responses_is_told_of_by_the_id_that_it_will_have() {
+    let events = [
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m","content":[]}}"#,
+        r#"{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","id":"fc","call_id":"c","name":"write","arguments":""}}"#,
+        r#"{"type":"response.function_call_arguments.delta","output_index":1,"item_id":"fc","delta":"{\"a\":"}"#,
+        r#"{"type":"response.function_call_arguments.delta","output_index":1,"item_id":"fc","delta":"1}"}"#,
+        // Nobody has said yet what this one calls.
+        r#"{"type":"response.function_call_arguments.delta","output_index":2,"delta":"{}"}"#,
+    ];
+    assert_eq!(calls(Provider::OpenAi, named(&events)), "c write 0,c write 5,c write 7");
 }

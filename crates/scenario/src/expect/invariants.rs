@@ -49,6 +49,10 @@ struct Calls {
 
 impl Results {
     fn see(&mut self, event: &Event) -> Result<(), String> {
+        if matches!(event.kind, EventKind::SessionResumed { .. }) {
+            // The process that asked is gone, and its requests with it.
+            self.0.values_mut().for_each(|calls| calls.requests.clear());
+        }
         let Some(agent) = &event.at.agent else { return Ok(()) };
         let calls = self.0.entry(agent.clone()).or_default();
         match &event.kind {

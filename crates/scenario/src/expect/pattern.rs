@@ -64,6 +64,9 @@ fn same(field: &str, expected: &Value, actual: &Value) -> bool {
             let micros = expected.parse::<Span>().map(|span| span.0 as f64);
             micros.is_ok_and(|micros| actual.as_f64().is_some_and(|actual| (actual * 1e6).round() == micros))
         }
+        (Value::String(expected), Value::String(actual)) if field == "wait" => {
+            expected.parse::<Span>() == actual.parse::<Span>()
+        }
         (Value::Array(expected), Value::Array(actual)) => {
             expected.len() == actual.len() && expected.iter().zip(actual).all(|(e, a)| same("", e, a))
         }

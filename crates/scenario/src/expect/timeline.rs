@@ -55,15 +55,14 @@ fn apart(purpose: Purpose) -> &'static str {
 /// Writing to a `String` can't fail, so the results say nothing.
 fn details(line: &mut String, kind: &EventKind) {
     let _ = match kind {
-        EventKind::SessionStarted { .. } | EventKind::AgentClosed {} => Ok(()),
-        EventKind::AgentSpawned { parent, .. } => match parent {
-            Some(parent) => write!(line, " by {parent}"),
-            None => Ok(()),
-        },
-        EventKind::RunStarted { trigger } => match trigger {
-            Trigger::Prompt => write!(line, " by its prompt"),
-            Trigger::Mail(ids) => write!(line, " by {ids:?}"),
-        },
+        EventKind::SessionStarted { .. }
+        | EventKind::SessionResumed { .. }
+        | EventKind::AgentSpawned { parent: None, .. }
+        | EventKind::AgentClosed {} => Ok(()),
+        EventKind::LimitRaised { by, limits } => write!(line, " by {by}: {}", limits.words()),
+        EventKind::AgentSpawned { parent: Some(parent), .. } => write!(line, " by {parent}"),
+        EventKind::RunStarted { trigger: Trigger::Prompt } => write!(line, " by its prompt"),
+        EventKind::RunStarted { trigger: Trigger::Mail(ids) } => write!(line, " by {ids:?}"),
         EventKind::ModelStarted { call, messages, purpose } => {
             write!(line, " call {call}{}, {messages} messages", apart(*purpose))
         }
@@ -93,8 +92,8 @@ fn details(line: &mut String, kind: &EventKind) {
             )
         }
         EventKind::MessageReturned { message, reason } => write!(line, " {message}: {reason:?}"),
-        EventKind::StopRequested { by, scope, still_queued } => {
-            write!(line, " by {by}, {scope:?}, still queued {still_queued:?}")
+        EventKind::StopRequested { by, scope, reason, still_queued } => {
+            write!(line, " by {by}, {}, {scope:?}, still queued {still_queued:?}", reason.as_str())
         }
         EventKind::PlanUpdated { steps } => write!(line, " {} steps", steps.len()),
         EventKind::ApprovalRequested { tool, name, always, .. } => {

@@ -126,8 +126,10 @@ impl<'a> Reader<'a> {
             EventKind::ApprovalRequested { .. } | EventKind::ApprovalResolved { .. } => {
                 return Err(ExportError::NotThereYet("a person was asked about calls"));
             }
+            EventKind::LimitRaised { .. } => return Err(ExportError::NotThereYet("a limit was raised")),
             EventKind::Compacted { .. }
             | EventKind::SessionStarted { .. }
+            | EventKind::SessionResumed { .. }
             | EventKind::MessageRefused { .. }
             | EventKind::PlanUpdated { .. } => {}
         }

@@ -255,6 +255,7 @@ impl Reader<'_> {
             InterruptReason::UserCancelled
             | InterruptReason::Superseded
             | InterruptReason::StoppedByParent
+            | InterruptReason::Limit
             | InterruptReason::Shutdown => self.stopping(agent).map(|stop| stop.at),
         };
         let actor = &mut self.actors[agent];

@@ -1,10 +1,11 @@
 //! Reads scenario files: bytes in, a checked [`Scenario`] or an
 //! error with its place out. Nothing here plays anything or touches a clock.
 
+mod after;
 mod check;
 mod raw;
 mod values;
-pub(crate) mod vocabulary;
+mod vocabulary;
 mod yaml;
 
 use std::io::Read as _;

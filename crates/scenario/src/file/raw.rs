@@ -10,10 +10,11 @@ use midturn_core::rules::conversation::{ToolStatus, Usage};
 use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::{Point, ReturnReason, Role, Urgency};
-use midturn_core::rules::settings::SettingsPatch;
+use midturn_core::rules::settings::{LimitsPatch, SettingsPatch};
 use midturn_core::rules::time::Span;
 
-use super::values::{At, EventId, Pairs, RawAbsent, RawWorkspace, Texts};
+use super::after::RawAfter;
+use super::values::{At, Pairs, RawAbsent, RawWorkspace, Texts};
 
 /// A scenario of Midturn: scripted models, timed messages and what must come of it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -126,12 +127,13 @@ pub(crate) struct RawReply {
     pub(crate) text: Option<String>,
     /// The thinking before it.
     pub(crate) thinking: Option<String>,
-    /// How long the call takes.
-    #[serde(default)]
-    pub(crate) takes: Span,
+    /// How long the call takes: 0 by default.
+    pub(crate) takes: Option<Span>,
+    /// Or the event after which it ends.
+    pub(crate) ends_after: Option<At<RawAfter>>,
     /// The tool calls it asks for, in order.
     pub(crate) tools: Option<Vec<RawCall>>,
-    /// The call fails so, after `takes`.
+    /// The call fails so, at its end.
     pub(crate) error: Option<RawError>,
     /// How long the failed call asks to wait.
     pub(crate) retry_after: Option<Span>,
@@ -180,9 +182,10 @@ pub(crate) struct RawCall {
     pub(crate) name: At<String>,
     /// The arguments.
     pub(crate) input: Option<Value>,
-    /// How long it runs.
-    #[serde(default)]
-    pub(crate) takes: Span,
+    /// How long it runs: 0 by default.
+    pub(crate) takes: Option<Span>,
+    /// Or the event after which it ends.
+    pub(crate) ends_after: Option<At<RawAfter>>,
     /// What it gives.
     pub(crate) result: Option<String>,
     /// It fails with this text.
@@ -204,7 +207,7 @@ pub(crate) struct RawCall {
 }
 
 /// A message or another action: `to` and `text`, or one of `stop`, `supersede`, `resume`,
-/// `close`, `withdraw` and `answer`.
+/// `close`, `withdraw`, `answer`, `raise`, `crash` and `shutdown`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Message")]
@@ -229,6 +232,8 @@ pub(crate) struct RawItem {
     pub(crate) expires_after: Option<At<Span>>,
     /// Message: the sender's own earlier message that it replaces.
     pub(crate) supersedes: Option<At<String>>,
+    /// Message: with `supersedes`: it is refused if that one is not queued any more.
+    pub(crate) if_queued: Option<At<bool>>,
     /// Message: the only run it may be injected in.
     pub(crate) only_run: Option<At<u64>>,
     /// Action: who does it, `user` by default.
@@ -239,7 +244,7 @@ pub(crate) struct RawItem {
     pub(crate) scope: Option<At<Scope>>,
     /// Action: stops an agent's run and starts a new one with `text`.
     pub(crate) supersede: Option<At<String>>,
-    /// Action: wakes a stopped agent.
+    /// Action: starts an agent that rests with work unfinished, or `all` of them.
     pub(crate) resume: Option<At<String>>,
     /// Action: closes an agent and all below it.
     pub(crate) close: Option<At<String>>,
@@ -253,57 +258,15 @@ pub(crate) struct RawItem {
     pub(crate) decision: Option<At<RawDecision>>,
     /// With `decision: session`: the rule, instead of the one that the request offers.
     pub(crate) rule: Option<At<String>>,
+    /// Action: raises or lowers limits of an agent, or of the `session`.
+    pub(crate) raise: Option<At<String>>,
+    /// Which limits, and what they are from then on; 0 is none.
+    pub(crate) limits: Option<At<LimitsPatch>>,
+    /// Action: the process ends, and its session is taken up so much later.
+    pub(crate) crash: Option<At<Span>>,
+    /// Action: the same after a shutdown, once all has ended.
+    pub(crate) shutdown: Option<At<Span>>,
 }
-
-macro_rules! after {
-    ($($event:ident),* $(,)?) => {
-        /// The event that a message or action follows: `agent`, one event type with an id (or
-        /// `any`), and `plus`.
-        #[derive(Debug, Deserialize, JsonSchema)]
-        #[serde(deny_unknown_fields)]
-        #[schemars(rename = "After")]
-        pub(crate) struct RawAfter {
-            /// Whose event.
-            pub(crate) agent: At<String>,
-            /// How long after it.
-            #[serde(default)]
-            pub(crate) plus: Span,
-            $(#[doc = concat!("After the first `", stringify!($event), "` of this id.")]
-            pub(crate) $event: Option<At<EventId>>,)*
-        }
-
-        impl RawAfter {
-            /// The event types that are named, with their ids.
-            pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, &At<EventId>)> {
-                [$((stringify!($event), &self.$event)),*]
-                    .into_iter()
-                    .filter_map(|(name, id)| id.as_ref().map(|id| (name, id)))
-            }
-        }
-    };
-}
-
-after!(
-    agent_spawned,
-    run_started,
-    model_started,
-    model_finished,
-    model_interrupted,
-    model_retry,
-    tool_started,
-    tool_finished,
-    message_queued,
-    message_refused,
-    message_injected,
-    message_returned,
-    stop_requested,
-    plan_updated,
-    approval_requested,
-    approval_resolved,
-    compacted,
-    run_finished,
-    agent_closed,
-);
 
 /// An expectation: exactly one of `agent`, `message`, `prompt`, `never`, `event` and `file`.
 #[derive(Debug, Deserialize, JsonSchema)]

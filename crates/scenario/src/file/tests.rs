@@ -4,24 +4,24 @@ use super::*;
 use crate::scenario::{Act, Claim, When};
 
 /// A whole file around some lines of a list or map of its own.
-fn with(rest: &str) -> String {
+pub(super) fn with(rest: &str) -> String {
     format!(
         "midturn: 1\nagents:\n  - {{name: lead, role: lead}}\n  - name: w\n    model:\n      - text: Hi.\n        tools:\n          - {{id: e1, name: edit}}\n{rest}"
     )
 }
 
-fn error(text: &str) -> Error {
+pub(super) fn error(text: &str) -> Error {
     match parse("bad.yaml".into(), text.as_bytes()) {
         Ok(_) => panic!("accepted:\n{text}"),
         Err(error) => error,
     }
 }
 
-fn message(item: &str) -> String {
+pub(super) fn message(item: &str) -> String {
     with(&format!("messages:\n  - {item}\n"))
 }
 
-fn expectation(item: &str) -> String {
+pub(super) fn expectation(item: &str) -> String {
     with(&format!("expect:\n  - {item}\n"))
 }
 
@@ -37,9 +37,9 @@ fn the_example_of_the_format_is_read_as_written() {
 }
 
 /// A row: the file, line and column, what the error finds, what it expects.
-type Row = (String, (usize, usize), &'static str, &'static str);
+pub(super) type Row = (String, (usize, usize), &'static str, &'static str);
 
-fn each_is_told(rows: Vec<Row>) {
+pub(super) fn each_is_told(rows: Vec<Row>) {
     let wrong: Vec<String> = rows.iter().filter_map(misread).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
@@ -88,10 +88,38 @@ fn bad_agents_are_told_with_line_and_column() {
         ("midturn: 1\nagents:\n  - {name: a, prompt: Go.}\n".into(), (3, 23), "name only", "`model`"),
         (with("settings: {max_turn: 3}\n"), (9, 12), "key `max_turn`", "`max_turns` perhaps"),
         (with("settings: {max_turns: many}\n"), (9, 23), "`many`", "a whole number"),
-        (with("settings: {max_parallel_tools: 0}\n"), (9, 11), "`max_parallel_tools: 0`", "1 or more"),
+        (with("settings: {max_parallel_tools: 0}\n"), (9, 12), "`max_parallel_tools: 0`", "1 or more"),
+        (
+            with("settings:\n  max_turns: 3\n  retry: {time: 1s, attempts: 0}\n"),
+            (11, 21),
+            "`retry.attempts: 0`",
+            "1 or more",
+        ),
+        (
+            "midturn: 1\nagents:\n  - {name: a, settings: {compact_at: 500}}\n".into(),
+            (3, 26),
+            "`compact_at: 500`",
+            "1 to 100",
+        ),
         (with("tools: real\n"), (9, 8), "without a workspace", "workspace"),
         (with("workspace: x\n"), (9, 12), "a workspace", "tools: real"),
     ]);
+}
+
+/// A22: the table is the settings' own.
+#[test]
+fn every_setting_that_has_bounds_is_refused_beyond_them() {
+    for (key, bounds) in midturn_core::rules::settings::Settings::bounds() {
+        let last = key.rsplit('.').next().unwrap();
+        for value in [bounds.least.checked_sub(1), bounds.most.checked_add(1)].into_iter().flatten() {
+            let written =
+                key.rsplit('.').fold(value.to_string(), |inner, name| format!("{{{name}: {inner}}}"));
+            let error = error(&with(&format!("settings: {written}\n")));
+            let column = format!("settings: {written}").find(last).unwrap() + 1;
+            assert_eq!(error.position(), Some((9, column)), "{error}");
+            assert!(error.to_string().ends_with(&format!("= expected {bounds}")), "{error}");
+        }
+    }
 }
 
 #[test]
@@ -256,10 +284,75 @@ fn bad_actions_and_anchors_are_told_with_line_and_column() {
         (
             message("{after: {agent: w, text_delta: any}, stop: w}"),
             (10, 24),
-            "key `text_delta`",
-            "tool_started",
+            "`text_delta`, which is live only",
+            "recorded",
         ),
         (message("{after: {agent: w, tool_started: e1, plus: 5x}, stop: w}"), (10, 48), "`5x`", "a duration"),
+    ]);
+}
+
+#[test]
+fn bad_ends_of_processes_and_raises_are_told_with_line_and_column() {
+    let real = |item: &str| with(&format!("tools: real\nworkspace: x\nmessages:\n  - {item}\n"));
+    each_is_told(vec![
+        (real("{at: 1s, crash: 2s}"), (12, 21), "`crash` with `tools: real`", "simulated"),
+        (real("{at: 1s, shutdown: 2s}"), (12, 24), "`shutdown` with `tools: real`", "simulated"),
+        (message("{at: 1s, crash: soon}"), (10, 21), "`soon`", "a duration"),
+        (message("{at: 1s, crash: 2s, by: lead}"), (10, 29), "`by` beside `crash`", "no `by`"),
+        (message("{at: 1s, crash: 2s, shutdown: 1s}"), (10, 35), "a second action, `shutdown`", "one action"),
+        (message("{at: 1s, raise: w}"), (10, 21), "a raise of nothing", "`limits`"),
+        (message("{at: 1s, raise: w, limits: {}}"), (10, 21), "a raise of nothing", "max_turns"),
+        (
+            message("{at: 1s, raise: w, limits: {max_turn: 3}}"),
+            (10, 33),
+            "key `max_turn`",
+            "`max_turns` perhaps",
+        ),
+        (message("{at: 1s, raise: x, limits: {max_turns: 3}}"), (10, 21), "agent `x`", "lead, w"),
+        (
+            message("{at: 1s, by: lead, raise: w, limits: {max_turns: 3}}"),
+            (10, 18),
+            "a raise by `lead`",
+            "a person",
+        ),
+        (
+            message("{at: 1s, stop: w, limits: {max_turns: 3}}"),
+            (10, 31),
+            "`limits` beside `stop`",
+            "with raise",
+        ),
+        (message("{at: 1s, resume: al}"), (10, 22), "agent `al`", "lead, w"),
+        (
+            message("{at: 1s, from: lead, to: w, text: x, if_queued: true}"),
+            (10, 53),
+            "`if_queued` without `supersedes`",
+            "`supersedes: MESSAGE`",
+        ),
+    ]);
+    for item in ["{at: 1s, raise: session, limits: {max_cost: 2.50}}", "{at: 1s, resume: all}"] {
+        assert!(parse("good.yaml".into(), message(item).as_bytes()).is_ok(), "{item}");
+    }
+}
+
+#[test]
+fn bad_ends_of_scripted_work_are_told_with_line_and_column() {
+    let reply = |keys: &str| format!("midturn: 1\nagents:\n  - name: w\n    model:\n      - {{{keys}}}\n");
+    let after = "ends_after: {agent: w, model_started: 1}";
+    each_is_told(vec![
+        (reply(&format!("takes: 1s, {after}")), (5, 33), "both `takes` and `ends_after`", "one of"),
+        (reply("ends_after: {agent: w}"), (5, 22), "no event type", "{agent, EVENT"),
+        (reply("ends_after: {model_started: 1}"), (5, 22), "no `agent`", "{agent, EVENT"),
+        (reply("ends_after: {agent: w, tool_finished: x}"), (5, 48), "call of w `x`", "none here"),
+        (reply("ends_after: {agent: w, run_finished: last}"), (5, 47), "`last`", "a number"),
+        (
+            format!(
+                "{}tools: real\nworkspace: x\n",
+                reply(&format!("tools: [{{id: x, name: edit, {after}}}]"))
+            ),
+            (5, 50),
+            "`ends_after` with `tools: real`",
+            "simulated",
+        ),
     ]);
 }
 

@@ -1,78 +1,195 @@
-//! The event types and their fields, as scenarios.md, section 4, lists them: what `after`,
-//! `event` and `never` may name. A misspelt field in `never` would hold for ever, so every
-//! name is checked against these lists. What is live only is no event of a replay.
+//! The event types and their fields: what `after`, `ends_after`, `event` and `never` may name.
+//!
+//! A misspelt field or value in `never` would hold for ever, so both are checked, against the
+//! schema of the engine's own type: a new event, or a new field of one, can't be forgotten
+//! here. What is live only is no event of a replay.
 
-/// The fields that every event may have.
-pub(crate) const COMMON: [&str; 7] = ["v", "seq", "t", "agent", "run", "turn", "type"];
+use std::sync::OnceLock;
 
-/// The types and the fields of their own.
-pub(crate) const TYPES: [(&str, &[&str]); 20] = [
-    ("session_started", &["session", "version", "virtual_time", "scenario"]),
-    ("agent_spawned", &["parent", "role", "model"]),
-    ("run_started", &["trigger"]),
-    ("model_started", &["call", "messages", "purpose"]),
-    ("model_finished", &["stop_reason", "usage", "text", "thinking", "tools", "purpose"]),
-    ("model_interrupted", &["reason", "text", "thinking", "partial_tokens"]),
-    ("model_retry", &["attempt", "error", "wait"]),
-    ("tool_started", &["tool", "name", "input", "batch"]),
-    ("tool_finished", &["tool", "name", "status", "is_error", "bytes", "output"]),
-    ("message_queued", &["message", "from", "urgency", "text"]),
-    ("message_refused", &["message", "from", "reason"]),
-    ("message_injected", &["messages", "point", "text", "skipped", "interrupted"]),
-    ("message_returned", &["message", "reason"]),
-    ("stop_requested", &["by", "scope", "still_queued"]),
-    ("plan_updated", &["steps"]),
-    ("approval_requested", &["tool", "name", "input", "always"]),
-    ("approval_resolved", &["tool", "decision", "by", "reason"]),
-    ("compacted", &["messages", "tokens"]),
-    ("run_finished", &["outcome", "error", "turns", "usage"]),
-    ("agent_closed", &[]),
-];
+use midturn_core::rules::event::{EventKind, LiveKind, Place};
+use midturn_core::rules::time::Span;
+use serde_json::{Value, json};
 
-/// The fields of a type's own; `None`: there is no such type.
-pub(crate) fn fields_of(event: &str) -> Option<&'static [&'static str]> {
-    TYPES.iter().find(|(name, _)| *name == event).map(|(_, fields)| *fields)
+use crate::error::one_of;
+
+/// The types and what each of their fields may be.
+struct Vocabulary {
+    /// What schemas refer to.
+    shared: Value,
+    types: Vec<(String, Value)>,
+    live: Vec<String>,
+}
+
+fn vocabulary() -> &'static Vocabulary {
+    static VOCABULARY: OnceLock<Vocabulary> = OnceLock::new();
+    VOCABULARY.get_or_init(|| {
+        let recorded = schemars::schema_for!(EventKind).to_value();
+        let live = schemars::schema_for!(LiveKind).to_value();
+        Vocabulary {
+            types: variants(&recorded),
+            live: variants(&live).into_iter().map(|(name, _)| name).collect(),
+            shared: recorded.get("$defs").cloned().unwrap_or_default(),
+        }
+    })
+}
+
+/// The variants of a tagged enum, each with its fields but for the tag.
+fn variants(schema: &Value) -> Vec<(String, Value)> {
+    let variants = schema["oneOf"].as_array().into_iter().flatten();
+    let variant = |variant: &Value| {
+        let mut fields = variant["properties"].as_object()?.clone();
+        let name = fields.remove("type")?["const"].as_str()?.to_owned();
+        Some((name, Value::Object(fields)))
+    };
+    variants.filter_map(variant).collect()
+}
+
+/// The fields that every event may have, and what they may be.
+fn common() -> &'static Value {
+    static COMMON: OnceLock<Value> = OnceLock::new();
+    COMMON.get_or_init(|| {
+        let mut fields = schemars::schema_for!(Place).to_value()["properties"].take();
+        // An instant may be written as a duration.
+        let instant = json!({"anyOf": [{"type": "number"}, {"$ref": "#/$defs/Duration"}]});
+        for (field, schema) in
+            [("v", json!({"type": "integer"})), ("seq", json!({"type": "integer"})), ("t", instant)]
+        {
+            fields[field] = schema;
+        }
+        fields
+    })
 }
 
 /// The names of all types.
 pub(crate) fn type_names() -> impl Iterator<Item = &'static str> {
-    TYPES.iter().map(|(name, _)| *name)
+    vocabulary().types.iter().map(|(name, _)| name.as_str())
+}
+
+/// The name of a type, if there is one of this name.
+pub(crate) fn type_of(event: &str) -> Option<&'static str> {
+    type_names().find(|name| *name == event)
+}
+
+/// Whether a type is told only while it happens.
+pub(crate) fn is_live(event: &str) -> bool {
+    vocabulary().live.iter().any(|name| name == event)
+}
+
+/// Whether an event of this type can be the session's, and no agent's.
+pub(crate) fn is_of_session(event: &str) -> bool {
+    matches!(event, "session_started" | "session_resumed" | "limit_raised")
+}
+
+/// The fields that an event of the type may have.
+pub(crate) fn fields_of(event: &str) -> impl Iterator<Item = &'static str> {
+    let own = vocabulary().types.iter().find(|(name, _)| name == event).map(|(_, fields)| fields);
+    own.into_iter()
+        .chain([common()])
+        .filter_map(Value::as_object)
+        .flat_map(|fields| fields.keys())
+        .map(String::as_str)
+}
+
+/// What the value of a field should be, if it is something that no such event ever has.
+pub(crate) fn misfit(event: &str, field: &str, value: &Value) -> Option<String> {
+    let own = vocabulary().types.iter().find(|(name, _)| name == event)?;
+    let schema = own.1.get(field).or_else(|| common().get(field))?;
+    expected(schema, value)
+}
+
+/// What the schema wants in the place of the value; `None`: it fits. Of an object that a file
+/// names, some fields are enough.
+fn expected(schema: &Value, value: &Value) -> Option<String> {
+    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        return match (name, value) {
+            ("Duration", Value::String(text)) => {
+                text.parse::<Span>().err().map(|_| "a duration such as 1.5s".to_owned())
+            }
+            _ => expected(&vocabulary().shared[name], value),
+        };
+    }
+    if let Some(choices) = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array()) {
+        let fits = choices.iter().any(|choice| expected(choice, value).is_none());
+        return (!fits).then(|| in_words(schema, value));
+    }
+    let is_word = |words: &Value| words.as_array().is_some_and(|words| words.contains(value));
+    match (&schema["const"], &schema["enum"]) {
+        (Value::Null, Value::Null) => {}
+        (only, words) => return (only != value && !is_word(words)).then(|| in_words(schema, value)),
+    }
+    if !of_type(&schema["type"], value) {
+        return Some(in_words(schema, value));
+    }
+    inner(schema, value)
+}
+
+/// What a part of the value should be.
+fn inner(schema: &Value, value: &Value) -> Option<String> {
+    match (value, schema["properties"].as_object()) {
+        (Value::Object(fields), Some(known)) => {
+            fields.iter().find_map(|(name, value)| match known.get(name) {
+                Some(schema) => expected(schema, value).map(|what| format!("{what} as `{name}`")),
+                None => Some(format!(
+                    "{} in the place of `{name}`",
+                    one_of(name, known.keys().map(String::as_str))
+                )),
+            })
+        }
+        (Value::Array(items), _) => items.iter().find_map(|item| expected(&schema["items"], item)),
+        _ => None,
+    }
+}
+
+fn of_type(types: &Value, value: &Value) -> bool {
+    let is = |name: &str| match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        _ => value.is_null(),
+    };
+    match types {
+        Value::String(name) => is(name),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).any(is),
+        // A schema without a type takes anything.
+        _ => true,
+    }
+}
+
+/// What a schema takes, for people.
+fn in_words(schema: &Value, value: &Value) -> String {
+    let mut words = Vec::new();
+    let mut kinds = Vec::new();
+    gather(schema, &mut words, &mut kinds);
+    if !words.is_empty() {
+        return one_of(value.as_str().unwrap_or_default(), words);
+    }
+    kinds.dedup();
+    if kinds.is_empty() { "another value".to_owned() } else { kinds.join(" or ") }
+}
+
+fn gather<'a>(schema: &'a Value, words: &mut Vec<&'a str>, kinds: &mut Vec<&'static str>) {
+    words.extend(schema["const"].as_str());
+    words.extend(schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str));
+    let types =
+        schema["type"].as_array().into_iter().flatten().chain([&schema["type"]]).filter_map(Value::as_str);
+    kinds.extend(types.map(|name| match name {
+        "object" => "a map",
+        "array" => "a list",
+        "string" => "a text",
+        "boolean" => "true or false",
+        "integer" => "a whole number",
+        "number" => "a number",
+        _ => "nothing",
+    }));
+    let shared = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+    let choices = schema["oneOf"].as_array().into_iter().chain(schema["anyOf"].as_array()).flatten();
+    for schema in choices.chain(shared.map(|name| &vocabulary().shared[name])) {
+        gather(schema, words, kinds);
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use midturn_core::rules::compaction::Purpose;
-    use midturn_core::rules::event::{Event, EventKind, Outcome, Place, Scope, VERSION};
-    use midturn_core::rules::time::Micros;
-
-    use super::*;
-
-    #[test]
-    fn the_lists_are_those_of_the_engines_events() {
-        let kinds = [
-            EventKind::AgentClosed {},
-            EventKind::RunFinished {
-                outcome: Outcome::Failed,
-                error: Some("x".into()),
-                turns: 1,
-                usage: Default::default(),
-            },
-            EventKind::StopRequested { by: "user".into(), scope: Scope::Agent, still_queued: vec![] },
-            EventKind::PlanUpdated { steps: vec![] },
-            EventKind::ModelStarted { call: 1, messages: 1, purpose: Purpose::Summary },
-        ];
-        for kind in kinds {
-            let name = kind.type_name();
-            let at = Place { agent: None, run: Some(1), turn: Some(1) };
-            let event = Event { v: VERSION, seq: 1, t: Micros(0), at, kind };
-            let json = serde_json::to_value(&event).unwrap();
-            let known = fields_of(name).unwrap();
-            for field in json.as_object().unwrap().keys() {
-                assert!(
-                    known.contains(&field.as_str()) || COMMON.contains(&field.as_str()),
-                    "{name}.{field}"
-                );
-            }
-        }
-    }
-}
+mod tests;

@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use midturn_core::engine::{Approval, Coordinator, Message};
+use midturn_core::engine::{Approval, Coordinator, Meant, Message, RaiseError};
 use midturn_core::rules::approval::Answer;
+use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Sender;
+use midturn_core::rules::settings::LimitsPatch;
+use midturn_core::rules::time::Span;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
+use crate::error::{Error, Source};
 use crate::scenario::{Act, Item, Says, Send};
 
 /// How many remarks are kept: they are for people who look for a mistake.
@@ -14,55 +19,73 @@ const REMARKS: usize = 100;
 
 /// What could not be done, and why.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Remarks(Arc<Mutex<Vec<String>>>);
+pub(super) struct Remarks(Arc<Mutex<Said>>);
+
+#[derive(Debug, Default)]
+struct Said {
+    remarks: Vec<String>,
+    /// The first thing that the file must not ask for.
+    refusal: Option<Error>,
+}
 
 impl Remarks {
     fn add(&self, remark: String) {
-        let mut remarks = self.0.lock();
-        if remarks.len() < REMARKS {
-            remarks.push(remark);
+        let mut said = self.0.lock();
+        if said.remarks.len() < REMARKS {
+            said.remarks.push(remark);
         }
     }
 
+    fn refuse(&self, error: Error) {
+        self.0.lock().refusal.get_or_insert(error);
+    }
+
     pub(super) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock())
+        std::mem::take(&mut self.0.lock().remarks)
+    }
+
+    /// What the file asks for and can't be, if there is such a thing.
+    pub(super) fn refusal(&self) -> Option<Error> {
+        self.0.lock().refusal.clone()
     }
 }
 
-/// An item on its way.
+/// What items act on.
+#[derive(Clone)]
 pub(super) struct Acting {
     pub(super) coordinator: Coordinator,
-    pub(super) item: Item,
     pub(super) remarks: Remarks,
+    pub(super) source: Source,
+    /// Told when the process is to end, and how much later its session is taken up.
+    pub(super) gone: watch::Sender<Option<Span>>,
 }
 
 impl Acting {
-    /// Does it. What the engine refuses by an event is left to that; the rest is remarked.
-    pub(super) async fn act(self) {
-        if let Err(why) = self.done().await {
-            let line = self.item.place.line;
+    /// Does what an item says. What the engine refuses by an event is left to that; the rest
+    /// is remarked.
+    pub(super) async fn act(&self, item: &Item) {
+        if let Err(why) = self.done(item).await {
+            let line = item.place.line;
             self.remarks.add(format!("the item in line {line} was not done: {why}"));
         }
     }
 
-    async fn done(&self) -> Result<(), String> {
+    async fn done(&self, item: &Item) -> Result<(), String> {
         let coordinator = &self.coordinator;
-        self.is_there(sender(&self.item.act))?;
-        match &self.item.act {
+        self.is_there(sender(&item.act))?;
+        match &item.act {
             Act::Send(send) => {
-                coordinator.broadcast(self.message(send)).await;
+                coordinator.broadcast(message(item, send)).await;
             }
             Act::Stop { agent, by, scope } => {
                 coordinator.stop(agent.as_str(), by.clone(), *scope).await.map_err(in_words)?;
             }
             Act::Supersede { agent, by, text } => {
                 let message =
-                    Message { id: self.item.id.clone(), ..Message::new(by.clone(), agent.as_str(), text) };
+                    Message { id: item.id.clone(), ..Message::new(by.clone(), agent.as_str(), text) };
                 coordinator.supersede(message).await.map_err(in_words)?;
             }
-            Act::Resume { agent, .. } => {
-                coordinator.resume(agent.as_str()).map_err(in_words)?;
-            }
+            Act::Resume { agent, .. } => self.resume(agent.as_ref()).await?,
             Act::Close { agent, by } => {
                 coordinator.close(agent.as_str(), by.clone()).await.map_err(in_words)?;
             }
@@ -71,10 +94,43 @@ impl Acting {
             }
             Act::Answer { agent, tool, says } => {
                 let answer = self.answer(agent.as_str(), tool.as_str(), says)?;
-                coordinator.answer(agent.as_str(), tool.as_str(), answer).map_err(in_words)?;
+                coordinator.answer(agent.as_str(), tool.as_str(), Meant::Only, answer).map_err(in_words)?;
+            }
+            Act::Raise { whose, limits } => self.raise(item, whose.as_ref(), limits).await?,
+            Act::Crash { back_after } => {
+                self.gone.send_replace(Some(*back_after));
+            }
+            Act::ShutDown { back_after } => {
+                coordinator.shutdown().await;
+                self.gone.send_replace(Some(*back_after));
             }
         }
         Ok(())
+    }
+
+    async fn resume(&self, agent: Option<&AgentName>) -> Result<(), String> {
+        match agent {
+            Some(name) => self.coordinator.resume(name.as_str()).await.map(drop).map_err(in_words),
+            None => self.coordinator.resume_all().await.map(drop).map_err(in_words),
+        }
+    }
+
+    /// What can't be set is a fault of the file: nobody knows beforehand what will be spent by then.
+    async fn raise(
+        &self,
+        item: &Item,
+        whose: Option<&AgentName>,
+        limits: &LimitsPatch,
+    ) -> Result<(), String> {
+        match self.coordinator.raise(whose.map(AgentName::as_str), limits.clone()).await {
+            Err(RaiseError::BelowSpent(below)) => {
+                let found = format!("a raise of {} below what is spent", below.limit);
+                let expected = format!("at least {}, or 0 for no limit", below.spent);
+                self.remarks.refuse(self.source.fault(item.place, &found, &expected));
+                Ok(())
+            }
+            set => set.map_err(in_words),
+        }
     }
 
     /// What is said, with the rule that the request offers where the file names none.
@@ -103,25 +159,26 @@ impl Acting {
             Sender::Agent(_) | Sender::User | Sender::Coordinator(_) => Ok(()),
         }
     }
+}
 
-    fn message(&self, send: &Send) -> Message {
-        Message {
-            from: send.from.clone(),
-            to: send.to.clone(),
-            text: send.text.clone(),
-            urgency: send.urgency,
-            id: self.item.id.clone(),
-            expires_after: send.expires_after,
-            supersedes: send.supersedes.clone(),
-            only_run: send.only_run,
-            expects_run: None,
-        }
+fn message(item: &Item, send: &Send) -> Message {
+    Message {
+        from: send.from.clone(),
+        to: send.to.clone(),
+        text: send.text.clone(),
+        urgency: send.urgency,
+        id: item.id.clone(),
+        expires_after: send.expires_after,
+        supersedes: send.supersedes.clone(),
+        if_queued: send.if_queued,
+        only_run: send.only_run,
+        expects_run: None,
     }
 }
 
 fn sender(act: &Act) -> &Sender {
     match act {
-        Act::Answer { .. } => &Sender::User,
+        Act::Answer { .. } | Act::Raise { .. } | Act::Crash { .. } | Act::ShutDown { .. } => &Sender::User,
         Act::Send(send) => &send.from,
         Act::Stop { by, .. }
         | Act::Supersede { by, .. }

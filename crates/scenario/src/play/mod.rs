@@ -4,8 +4,9 @@
 //! writes down what comes of it (scenarios.md, section 2).
 
 mod acts;
-mod anchors;
 mod audit;
+mod items;
+mod lives;
 mod real;
 mod stage;
 
@@ -13,20 +14,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use midturn_core::engine::ports::store::MemoryStore;
-use midturn_core::engine::ports::{Clock, ModelFactory, Phase, RealClock, Store, Workplace};
-use midturn_core::engine::scripted::{ScriptedModels, SimulatedTools};
-use midturn_core::engine::{Attached, Coordinator, Stuck, VirtualClock};
+use midturn_core::engine::ports::{Clock, ModelFactory, RealClock, Store, Workplace};
+use midturn_core::engine::scripted::{Anchors, ScriptedModels};
+use midturn_core::engine::{AgentStatus, Coordinator, VirtualClock};
 use midturn_core::rules::id::AgentName;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub use real::{RealWorkplace, RealWorkplaces};
 
-use crate::error::Error;
-use crate::expect::{NoWorktrees, Worktrees};
+use crate::error::{Error, Place};
+use crate::expect::Worktrees;
 use crate::record::{Record, Recorder};
-use crate::scenario::{Scenario, Tools, When};
-use anchors::Anchors;
+use crate::scenario::{Scenario, Tools};
 use audit::Audit;
+use items::Items;
 
 /// A scenario that was played.
 pub struct Played {
@@ -63,7 +65,7 @@ fn refused(scenario: &Scenario, why: impl Into<String>) -> Error {
     Error::Replay { path: scenario.source.path.to_string(), why: why.into() }
 }
 
-/// What is told of a play while it goes on.
+/// What is told of a play while it goes on, by one process after the other.
 struct Witnesses {
     recorder: Arc<Recorder>,
     anchors: Arc<Anchors>,
@@ -74,15 +76,12 @@ struct Witnesses {
 
 impl Witnesses {
     fn new(scenario: &Scenario, clock: &Arc<dyn Clock>) -> Self {
-        let asked = Arc::new(ScriptedModels::recording(clock.clone(), stage::scripts(scenario)));
+        let anchors = Arc::default();
+        let models = ScriptedModels::recording(clock.clone(), stage::scripts(scenario));
+        let asked = Arc::new(models.anchored(&anchors));
         let models: Arc<dyn ModelFactory> = asked.clone();
-        Self {
-            recorder: Arc::default(),
-            anchors: Arc::default(),
-            audit: Arc::new(Audit::of(models)),
-            asked,
-            remarks: acts::Remarks::default(),
-        }
+        let audit = Arc::new(Audit::of(models));
+        Self { recorder: Arc::default(), anchors, audit, asked, remarks: acts::Remarks::default() }
     }
 
     fn record(&self) -> Record {
@@ -102,7 +101,8 @@ fn play_simulated(scenario: &Scenario) -> Result<Played, Error> {
 
 /// Where a play is recorded, and on which clock.
 pub struct Keeps {
-    /// Keeps what is recorded.
+    /// Keeps what is recorded. Where the scenario ends a process, all that it was given counts
+    /// as recorded.
     pub store: Arc<dyn Store>,
     /// Moves the time of the play, and of a store that takes its time.
     pub clock: Arc<VirtualClock>,
@@ -113,84 +113,21 @@ pub struct Keeps {
 /// Plays a scenario with simulated tools to its end, and has it recorded.
 ///
 /// # Errors
-/// [`Error::Replay`] when it can't be played: an agent that can't be spawned.
+/// [`Error::Replay`] when it can't be played: an agent that can't be spawned. [`Error::File`]
+/// when it can't be played as the file has it: an `ends_after` that never comes, a `raise`
+/// below what is spent.
 pub fn play_kept(scenario: &Scenario, keeps: Keeps) -> Result<Played, Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    let runtime = runtime.map_err(|error| refused(scenario, format!("no runtime: {error}")))?;
-    let clock = keeps.clock.clone();
-    let time: Arc<dyn Clock> = clock.clone();
-    let witnesses = Witnesses::new(scenario, &time);
-    let workplace = Arc::new(SimulatedTools::new(time.clone(), stage::scripts(scenario)));
-    let driven = runtime.block_on(async {
-        // With a store that takes its time, the stage is set while the clock moves.
-        let setting = async {
-            let coordinator = stage::set(scenario, &witnesses, time.clone(), workplace, Some(keeps)).await?;
-            let attached = attached(scenario, &coordinator);
-            Ok::<_, Error>((start_items(scenario, &coordinator, &witnesses, &time), attached))
-        };
-        driven(&clock, setting, || refused(scenario, "the store never answered")).await
-    })?;
-    drop(runtime);
-    let stuck = driven.err().map(|stuck: Stuck| stuck.to_string());
-    Ok(Played { record: witnesses.record(), stuck, worktrees: Box::new(NoWorktrees) })
+    lives::played(scenario, &keeps)
 }
 
-/// Sets the stage and moves time until nothing can happen any more.
-async fn driven<T>(
-    clock: &VirtualClock,
-    setting: impl Future<Output = Result<T, Error>>,
-    lost: impl Fn() -> Error,
-) -> Result<Result<(), Stuck>, Error> {
-    tokio::pin!(setting);
-    let _while_it_lasts = tokio::select! {
-        biased;
-        set = &mut setting => set?,
-        moved = clock.drive() => match moved {
-            Ok(()) => return Err(lost()),
-            stuck => return Ok(stuck),
-        },
-    };
-    Ok(clock.drive().await)
-}
-
-/// Somebody who can answer, as long as it is kept.
-fn attached(scenario: &Scenario, coordinator: &Coordinator) -> Option<Attached> {
-    scenario.approvals.attached.then(|| coordinator.attach())
-}
-
-/// One task for each item. They are ended with the set that is returned.
-fn start_items(
-    scenario: &Scenario,
-    coordinator: &Coordinator,
-    witnesses: &Witnesses,
-    clock: &Arc<dyn Clock>,
-) -> JoinSet<()> {
-    let mut items = JoinSet::new();
-    for (item, index) in scenario.items.iter().zip(0..) {
-        let reached = match &item.when {
-            When::At(_) => None,
-            When::After(anchor, _) => Some(witnesses.anchors.watch(anchor)),
-        };
-        let act = acts::Acting {
-            coordinator: coordinator.clone(),
-            item: item.clone(),
-            remarks: witnesses.remarks.clone(),
-        };
-        let clock = clock.clone();
-        items.spawn(async move {
-            let at = match (&act.item.when, reached) {
-                (When::After(_, plus), Some(reached)) => match reached.await {
-                    Ok(event) => event.after(*plus),
-                    Err(_) => return,
-                },
-                (When::At(at), _) => *at,
-                (When::After(..), None) => return,
-            };
-            clock.until(at, Phase::Arrival(index)).await;
-            act.act().await;
-        });
-    }
-    items
+/// Scripted work that waits for an event: an error, where nothing can happen any more.
+fn never_comes(scenario: &Scenario, anchors: &Anchors) -> Option<Error> {
+    let (agent, after) = anchors.open().into_iter().next()?;
+    let of = after.anchor.agent.as_ref().map(|of| format!(" of {of}")).unwrap_or_default();
+    let id = after.anchor.id.as_deref().unwrap_or("any");
+    let found = format!("an event that never comes: `{}: {id}`{of}", after.anchor.event);
+    let place = Place { line: after.at.0, column: after.at.1, len: 1 };
+    Some(scenario.source.fault(place, found, format!("one that happens while {agent} waits for it")))
 }
 
 fn play_real(scenario: &Scenario, workplace: real::Opened) -> Result<Played, Error> {
@@ -199,41 +136,61 @@ fn play_real(scenario: &Scenario, workplace: real::Opened) -> Result<Played, Err
     let played = runtime.block_on(async {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
         let witnesses = Witnesses::new(scenario, &clock);
+        let items = Items::of(scenario, &witnesses.anchors);
         let tools: Arc<dyn Workplace> = workplace.tools();
-        let coordinator = stage::set(scenario, &witnesses, clock.clone(), tools, None).await?;
-        let _attached = attached(scenario, &coordinator);
-        let mut items = start_items(scenario, &coordinator, &witnesses, &clock);
-        until_nothing_happens(&coordinator, &witnesses.anchors, &mut items).await;
+        let builder = stage::builder(scenario, &witnesses, clock.clone(), tools);
+        let coordinator = stage::set(scenario, builder).await?;
+        let _attached = scenario.approvals.attached.then(|| coordinator.attach());
+        let acting = acts::Acting {
+            coordinator: coordinator.clone(),
+            remarks: witnesses.remarks.clone(),
+            source: scenario.source.clone(),
+            gone: watch::Sender::new(None),
+        };
+        let mut tasks = items.start(&clock, &acting);
+        until_nothing_happens(&coordinator, &witnesses.anchors, &items, &mut tasks).await;
+        let failed = never_comes(scenario, &witnesses.anchors).or_else(|| witnesses.remarks.refusal());
         coordinator.shutdown().await;
-        Ok::<_, Error>(witnesses.record())
+        failed.map_or_else(|| Ok(witnesses.record()), Err)
     });
     drop(runtime);
     Ok(Played { record: played?, stuck: None, worktrees: Box::new(workplace) })
 }
 
 /// Until nobody works and every item left waits for an event that nobody is left to cause.
-async fn until_nothing_happens(coordinator: &Coordinator, anchors: &Anchors, items: &mut JoinSet<()>) {
+async fn until_nothing_happens(
+    coordinator: &Coordinator,
+    anchors: &Anchors,
+    items: &Items,
+    tasks: &mut JoinSet<()>,
+) {
     loop {
-        if items.len() > anchors.waiting() {
-            items.join_next().await;
+        if tasks.len() > items.waiting() {
+            tasks.join_next().await;
             continue;
+        }
+        let began_to_wait = anchors.began_to_wait();
+        if is_quiet(coordinator, anchors) {
+            return;
         }
         tokio::select! {
             () = coordinator.quiet() => {}
-            Some(_) = items.join_next() => continue,
-        }
-        if items.len() <= anchors.waiting() && is_quiet(coordinator) {
-            return;
+            () = began_to_wait => {}
+            Some(_) = tasks.join_next() => {}
         }
     }
 }
 
-fn is_quiet(coordinator: &Coordinator) -> bool {
+/// Whether whoever works only waits for an event that nobody else can cause.
+fn is_quiet(coordinator: &Coordinator, anchors: &Anchors) -> bool {
     use midturn_core::rules::mail::Standing;
-    coordinator
-        .agents()
-        .iter()
-        .all(|agent| matches!(agent.standing, Standing::Resting(_)) || agent.model.is_none())
+    let open = anchors.open();
+    let is_still = |agent: &AgentStatus| {
+        matches!(agent.standing, Standing::Resting(_))
+            || agent.model.is_none()
+            || open.iter().any(|(waits, _)| *waits == agent.name)
+    };
+    coordinator.agents().iter().all(is_still)
 }
 
 impl Worktrees for real::Opened {

@@ -8,7 +8,7 @@ use midturn_core::engine::{AgentSpec, Builder, Coordinator, Templates};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::settings::{Patched, Settings};
 
-use super::{Keeps, Witnesses, refused};
+use super::{Witnesses, refused};
 use crate::error::Error;
 use crate::scenario::{Agent, Scenario, Start};
 
@@ -22,20 +22,14 @@ pub(super) fn scripts(scenario: &Scenario) -> Scripts {
     scripted.collect()
 }
 
-/// Starts the session and spawns whoever begins at once.
-pub(super) async fn set(
+/// What a session of the scenario is made of, but for its store.
+pub(super) fn builder(
     scenario: &Scenario,
     witnesses: &Witnesses,
     clock: Arc<dyn Clock>,
     workplace: Arc<dyn Workplace>,
-    keeps: Option<Keeps>,
-) -> Result<Coordinator, Error> {
-    let builder = announced(scenario, Coordinator::builder(witnesses.audit.clone(), workplace));
-    let builder = match keeps {
-        Some(keeps) => builder.store(keeps.store).virtual_time(keeps.virtual_time),
-        None => builder,
-    };
-    let coordinator = builder
+) -> Builder {
+    announced(scenario, Coordinator::builder(witnesses.audit.clone(), workplace))
         .settings(settings(scenario, None))
         .approvals(scenario.approvals.policy.clone())
         .clock(clock)
@@ -43,9 +37,11 @@ pub(super) async fn set(
         .observer(witnesses.recorder.clone())
         .observer(witnesses.anchors.clone())
         .scenario(scenario.source.path.clone())
-        .start()
-        .await
-        .map_err(|error| refused(scenario, error.to_string()))?;
+}
+
+/// Starts the session and spawns whoever begins at once.
+pub(super) async fn set(scenario: &Scenario, builder: Builder) -> Result<Coordinator, Error> {
+    let coordinator = started(scenario, builder).await?;
     for agent in in_spawn_order(scenario) {
         let spawned = coordinator.cast_agent(spec(scenario, agent)).await;
         spawned.map_err(|error| {
@@ -57,6 +53,17 @@ pub(super) async fn set(
         })?;
     }
     Ok(coordinator)
+}
+
+/// Goes on with the session where the process before it left it.
+pub(super) async fn take_up(scenario: &Scenario, builder: Builder) -> Result<Coordinator, Error> {
+    let coordinator = started(scenario, builder).await?;
+    coordinator.go_on().await;
+    Ok(coordinator)
+}
+
+async fn started(scenario: &Scenario, builder: Builder) -> Result<Coordinator, Error> {
+    builder.start().await.map_err(|error| refused(scenario, error.to_string()))
 }
 
 /// Tells where the agents that are still to be spawned will stand: others may be below them.

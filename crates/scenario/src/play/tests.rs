@@ -157,3 +157,37 @@ fn what_can_not_be_done_is_remarked() {
     }
     assert_eq!(remarks.len(), 3, "{remarks:?}");
 }
+
+/// What a file's play is refused with.
+fn refused(text: &str) -> String {
+    let scenario = file::parse("never.yaml".into(), text.as_bytes()).unwrap();
+    play(&scenario, None).err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn an_event_that_never_comes_is_told_with_its_line() {
+    let text = "midturn: 1\nagents:\n  - name: a\n    prompt: Go.\n    model:\n      - tools:\n          - {id: x, name: edit, ends_after: {agent: a, tool_finished: x}}\n";
+    let shown = refused(text);
+    assert!(
+        shown.starts_with("never.yaml:7:45: found an event that never comes: `tool_finished: x` of a"),
+        "{shown}"
+    );
+    // What a stop or a crash ends waits for nothing.
+    for ends in ["stop: a", "crash: 1s"] {
+        let text = format!("{text}      - text: Done.\nmessages:\n  - {{at: 1s, {ends}}}\n");
+        assert_eq!(refused(&text), "", "{ends}");
+    }
+}
+
+#[test]
+fn a_raise_below_what_is_spent_is_told_with_its_line() {
+    let text = "midturn: 1\nagents:\n  - name: a\n    prompt: Go.\n    model: [{text: Done., usage: {input: 90, output: 10}}]\nmessages:\n  - {at: 1s, raise: RAISED}\n";
+    for (raised, column) in [("a, limits: {max_tokens: 99}", 5), ("session, limits: {max_tokens: 99}", 5)] {
+        let shown = refused(&text.replace("RAISED", raised));
+        assert!(shown.starts_with(&format!("never.yaml:7:{column}: found a raise")), "{shown}");
+        assert!(shown.contains("100"), "it says what is spent: {shown}");
+    }
+    for raised in ["a, limits: {max_tokens: 100}", "session, limits: {max_tokens: 0}"] {
+        assert_eq!(refused(&text.replace("RAISED", raised)), "", "{raised}");
+    }
+}

@@ -90,8 +90,15 @@ pub(crate) fn recorded<'a>(transactions: impl Iterator<Item = &'a Transaction>) 
         title: "Do it".into(),
         memo: serde_json::Value::Null,
     };
-    let mut journal =
-        SessionJournal { record, last_seq: 0, last_t: Micros(0), agents: Vec::new(), mail: Vec::new() };
+    let mut journal = SessionJournal {
+        record,
+        last_seq: 0,
+        last_t: Micros(0),
+        lived: Default::default(),
+        limits: None,
+        agents: Vec::new(),
+        mail: Vec::new(),
+    };
     let mut events = Vec::new();
     for transaction in transactions {
         journal.agents.extend(transaction.agents.iter().cloned().map(|record| AgentJournal {
@@ -103,6 +110,8 @@ pub(crate) fn recorded<'a>(transactions: impl Iterator<Item = &'a Transaction>) 
             turns: 0,
             calls: 0,
             plan: Vec::new(),
+            worked: Default::default(),
+            limits: None,
             tail: Vec::new(),
         }));
         for row in &transaction.rows {
@@ -127,7 +136,8 @@ pub(crate) fn recorded<'a>(transactions: impl Iterator<Item = &'a Transaction>) 
     Recorded { journal, events }
 }
 
-/// All scenarios of the repository with simulated tools, by their paths.
+/// All scenarios of the repository with simulated tools in which no process ends (an export
+/// doesn't say that yet), by their paths.
 pub(crate) fn simulated() -> Vec<(PathBuf, Scenario)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut paths = Vec::new();
@@ -138,7 +148,8 @@ pub(crate) fn simulated() -> Vec<(PathBuf, Scenario)> {
         let scenario = file::load(&path).unwrap();
         (path.strip_prefix(&root).unwrap().to_owned(), scenario)
     });
-    read.filter(|(_, scenario)| scenario.tools == Tools::Simulated).collect()
+    let lives = |scenario: &Scenario| !scenario.items.iter().any(|item| item.act.ends_process());
+    read.filter(|(_, scenario)| scenario.tools == Tools::Simulated && lives(scenario)).collect()
 }
 
 fn below(folder: &Path, paths: &mut Vec<PathBuf>) {
@@ -163,7 +174,7 @@ pub(crate) fn is_unfinished(events: &[Event]) -> bool {
 /// asked, a conversation was compacted or was to be.
 pub(crate) fn is_beyond(events: &[Event]) -> bool {
     events.iter().any(|event| match &event.kind {
-        EventKind::ApprovalRequested { .. } => true,
+        EventKind::ApprovalRequested { .. } | EventKind::LimitRaised { .. } => true,
         EventKind::ModelStarted { purpose, .. } => !purpose.is_turn(),
         EventKind::ToolFinished { output, .. } => output.starts_with("[Denied: "),
         _ => false,

@@ -4,9 +4,11 @@
 //! but its place in it, so that a slow one costs nobody else anything. What the ring no
 //! longer has comes from the archive. It must not wait: the engine tells it under a lock.
 
+mod follower;
 pub(crate) mod frame;
 mod reader;
 mod seed;
+mod sent;
 mod so_far;
 
 use std::collections::VecDeque;
@@ -20,7 +22,9 @@ use tokio::sync::watch;
 
 use so_far::SoFar;
 
+pub use follower::{Follower, News};
 pub(crate) use reader::{Reader, Source, View};
+pub(crate) use sent::Sent;
 
 /// How much a feed keeps for clients that are behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +45,16 @@ impl Default for Kept {
 pub struct Feed {
     kept: Kept,
     ring: Mutex<Ring>,
+    end: watch::Sender<End>,
+}
+
+/// Where a feed ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct End {
     /// The place behind the newest item.
-    end: watch::Sender<u64>,
+    pub(crate) place: u64,
+    /// Nothing comes any more.
+    pub(crate) over: bool,
 }
 
 /// One frame, and whom it concerns.
@@ -84,8 +96,8 @@ pub(crate) enum Behind {
     Archived(u64),
     /// There are none: what was said so far, and the place from which to go on.
     CaughtUp(Vec<Item>, u64),
-    /// There never were so many; this is the last.
-    Ahead(u64),
+    /// So many were not told yet: the last event's number, and the place of what is told next.
+    Ahead(u64, u64),
 }
 
 /// What a feed has for a client that goes along.
@@ -118,7 +130,7 @@ impl Feed {
             whole_from: last + 1,
             so_far: SoFar::default(),
         };
-        Self { kept, ring: Mutex::new(ring), end: watch::Sender::new(0) }
+        Self { kept, ring: Mutex::new(ring), end: watch::Sender::default() }
     }
 
     /// The number of the last event that was told.
@@ -126,8 +138,23 @@ impl Feed {
         self.ring.lock().last
     }
 
-    /// Is told whenever there is something new.
-    pub(crate) fn moved(&self) -> watch::Receiver<u64> {
+    /// Whether anybody reads it.
+    pub fn is_read(&self) -> bool {
+        self.end.receiver_count() > 0
+    }
+
+    /// The session is let go: whoever reads gets all there is, and then the end.
+    pub fn end(&self) {
+        self.end.send_modify(|end| end.over = true);
+    }
+
+    /// What was sent to an agent and is not in its conversation yet.
+    pub(crate) fn sent(&self, agent: &AgentName) -> Sent {
+        self.ring.lock().so_far.sent(agent)
+    }
+
+    /// Is told whenever there is something new, and of the end.
+    pub(crate) fn moved(&self) -> watch::Receiver<End> {
         self.end.subscribe()
     }
 
@@ -135,7 +162,7 @@ impl Feed {
     pub(crate) fn behind(&self, after: u64, agent: Option<&AgentName>, limit: usize) -> Behind {
         let ring = self.ring.lock();
         if after > ring.last {
-            return Behind::Ahead(ring.last);
+            return Behind::Ahead(ring.last, ring.end());
         }
         if after == ring.last {
             let end = ring.end();
@@ -171,8 +198,8 @@ impl Feed {
         let end = ring.end();
         drop(ring);
         self.end.send_if_modified(|known| {
-            let is_newer = end > *known;
-            *known = end.max(*known);
+            let is_newer = end > known.place;
+            known.place = end.max(known.place);
             is_newer
         });
     }
@@ -215,7 +242,7 @@ impl Observer for Feed {
         let mut ring = self.ring.lock();
         ring.so_far.live(event);
         // Who joins later gets it with what was said so far.
-        if self.end.receiver_count() == 0 {
+        if !self.is_read() {
             return;
         }
         if let Some(frame) = so_far::frame_of(event) {

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
-use midturn_core::engine::ports::Archive;
 use midturn_core::engine::ports::archive::StoredEvent;
+use midturn_core::engine::ports::{Archive, StoreError};
 use midturn_core::rules::id::{AgentName, SessionId};
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::seed::SeedView;
-use super::{Along, Behind, Feed, Item, frame};
+use super::sent::Sent;
+use super::{Along, Behind, End, Feed, Item, frame};
 
 /// So many events at most are in a client's hands at once.
 const PAGE: usize = 32;
@@ -40,9 +41,9 @@ pub(crate) enum View {
 }
 
 impl View {
-    /// Seed 004's names, from the beginning.
-    pub(crate) fn seed() -> Self {
-        Self::Seed(Box::default())
+    /// Seed 004's names, of an agent to whom this is on its way.
+    pub(crate) fn seed(sent: Sent) -> Self {
+        Self::Seed(Box::new(SeedView::of(sent)))
     }
 
     fn frame(&mut self, item: &Item) -> Option<Bytes> {
@@ -79,35 +80,93 @@ impl Reader {
         after: Option<u64>,
         held: H,
     ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
-        let last = match &self.source {
+        let Self { source, archive, session, agent, view, shutdown } = self;
+        let last = match &source {
             Source::Live(feed) => feed.last(),
             Source::Stored(last) => *last,
         };
-        let moved = match &self.source {
-            Source::Live(feed) => Some(feed.moved()),
-            Source::Stored(_) => None,
-        };
-        let phase = Phase::Behind(after.unwrap_or(last));
-        let going = Going { reader: self, phase, moved, ready: VecDeque::new() };
-        stream::unfold((going, held), |(mut going, held)| async move {
-            let frame = going.next().await?;
-            Some((Ok(frame), (going, held)))
+        let going = Going::new(source, archive, session, shutdown).of(agent).after(after.unwrap_or(last));
+        stream::unfold((going, view, held), |(mut going, mut view, held)| async move {
+            let frame = loop {
+                match going.next().await? {
+                    Came::Item(item) => match view.frame(&item) {
+                        Some(frame) => break frame,
+                        None => continue,
+                    },
+                    Came::Quiet => break frame::comment(),
+                    Came::Lost(Lost::Place(last)) => break frame::resync(last),
+                    // Whoever comes back finds the archive well again, or hears what is wrong with it.
+                    Came::Lost(Lost::Archive(last, error)) => {
+                        tracing::warn!(%error, "an event stream ends: its past can't be read");
+                        break frame::resync(last);
+                    }
+                }
+            };
+            Some((Ok(frame), (going, view, held)))
         })
     }
 }
 
-struct Going {
-    reader: Reader,
+/// What comes next.
+pub(super) enum Came {
+    Item(Item),
+    /// Nothing did for a while.
+    Quiet,
+    /// Nothing more does, though there is more.
+    Lost(Lost),
+}
+
+/// Why a reader can't go on, and the number of the last event that was told.
+pub(super) enum Lost {
+    /// What comes next is not here any more, or never was.
+    Place(u64),
+    /// The archive can't be read.
+    Archive(u64, StoreError),
+}
+
+/// A reader on its way through a session's events.
+pub(super) struct Going {
+    source: Source,
+    archive: Arc<dyn Archive>,
+    session: SessionId,
+    agent: Option<AgentName>,
+    shutdown: CancellationToken,
     phase: Phase,
-    moved: Option<watch::Receiver<u64>>,
-    ready: VecDeque<Bytes>,
+    moved: Option<watch::Receiver<End>>,
+    ready: VecDeque<Came>,
 }
 
 impl Going {
-    async fn next(&mut self) -> Option<Bytes> {
+    /// A reader that goes along from now on.
+    pub(super) fn new(
+        source: Source,
+        archive: Arc<dyn Archive>,
+        session: SessionId,
+        shutdown: CancellationToken,
+    ) -> Self {
+        let moved = match &source {
+            Source::Live(feed) => Some(feed.moved()),
+            Source::Stored(_) => None,
+        };
+        let phase = Phase::Along(moved.as_ref().map_or(0, |moved| moved.borrow().place));
+        Self { source, archive, session, agent: None, shutdown, phase, moved, ready: VecDeque::new() }
+    }
+
+    /// Only what concerns this agent.
+    fn of(self, agent: Option<AgentName>) -> Self {
+        Self { agent, ..self }
+    }
+
+    /// What comes after the event of this number.
+    pub(super) fn after(self, seq: u64) -> Self {
+        Self { phase: Phase::Behind(seq), ..self }
+    }
+
+    /// `None`: nothing comes any more.
+    pub(super) async fn next(&mut self) -> Option<Came> {
         loop {
-            if let Some(frame) = self.ready.pop_front() {
-                return Some(frame);
+            if let Some(came) = self.ready.pop_front() {
+                return Some(came);
             }
             match self.phase {
                 Phase::Ended => return None,
@@ -117,36 +176,49 @@ impl Going {
         }
     }
 
-    fn take(&mut self, items: &[Item]) {
-        for item in items {
-            if item.concerns(self.reader.agent.as_ref()) {
-                self.ready.extend(self.reader.view.frame(item));
-            }
-        }
+    fn take(&mut self, items: Vec<Item>) {
+        let agent = self.agent.as_ref();
+        self.ready.extend(items.into_iter().filter(|item| item.concerns(agent)).map(Came::Item));
     }
 
-    fn resync(&mut self, last: u64) {
-        self.ready.push_back(frame::resync(last));
+    fn lost(&mut self, lost: Lost) {
+        self.ready.push_back(Came::Lost(lost));
         self.phase = Phase::Ended;
     }
 
     async fn catch_up(&mut self, after: u64) {
-        let feed = match &self.reader.source {
+        let feed = match &self.source {
             Source::Live(feed) => feed.clone(),
-            Source::Stored(last) if after > *last => return self.resync(*last),
+            Source::Stored(last) if after > *last => return self.lost(Lost::Place(*last)),
             Source::Stored(last) if after == *last => return self.phase = Phase::Ended,
             Source::Stored(last) => return self.read_archive(after, *last).await,
         };
-        match feed.behind(after, self.reader.agent.as_ref(), PAGE) {
-            Behind::Ahead(last) => self.resync(last),
+        match feed.behind(after, self.agent.as_ref(), PAGE) {
+            Behind::Ahead(last, place) => self.wait_to_be_told(after, last, place).await,
             Behind::Archived(last) => self.read_archive(after, last).await,
             Behind::Here(items) => {
                 self.phase = Phase::Behind(items.last().map_or(after, |item| item.seq));
-                self.take(&items);
+                self.take(items);
             }
             Behind::CaughtUp(said, place) => {
                 self.phase = Phase::Along(place);
-                self.take(&said);
+                self.take(said);
+            }
+        }
+    }
+
+    /// An event is durable a moment before it is told, and whoever read it in the archive (of a
+    /// session that was just being taken up, say) comes back with its number. What was never
+    /// recorded can't be waited for.
+    async fn wait_to_be_told(&mut self, after: u64, last: u64, place: u64) {
+        let recorded = self.archive.events(&self.session, None, after - 1, 1).await;
+        match recorded.map(|page| page.first().is_some_and(|event| event.seq == after)) {
+            Ok(true) => self.wait(place).await,
+            Ok(false) => self.lost(Lost::Place(last)),
+            Err(error) => {
+                // To be sent back to `last` would be to read events twice.
+                tracing::warn!(%error, "an event stream ends: it is not known whether its last event was recorded");
+                self.phase = Phase::Ended;
             }
         }
     }
@@ -154,58 +226,55 @@ impl Going {
     /// The next page from the archive, up to the number `last`: what is recorded and not told
     /// yet comes later, and comes once.
     async fn read_archive(&mut self, after: u64, last: u64) {
-        let reader = &self.reader;
         let limit = u32::try_from(PAGE).unwrap_or(u32::MAX);
-        let page = reader.archive.events(&reader.session, reader.agent.as_ref(), after, limit).await;
-        let page = match page {
+        let page = match self.archive.events(&self.session, self.agent.as_ref(), after, limit).await {
             Ok(page) => page,
-            Err(error) => {
-                tracing::warn!(%error, "an event stream ends: its past can't be read");
-                return self.resync(last);
-            }
+            Err(error) => return self.lost(Lost::Archive(last, error)),
         };
         let full = page.len() >= PAGE;
         let items: Vec<Item> = page.iter().filter(|event| event.seq <= last).map(item_of).collect();
-        match (items.last().map(|item| item.seq), &self.reader.agent) {
+        match (items.last().map(|item| item.seq), &self.agent) {
             // An archive that has less than was told can't give it: that is said, not hidden.
-            (_, None) if items.first().is_none_or(|first| first.seq != after + 1) => self.resync(last),
+            (_, None) if items.first().is_none_or(|first| first.seq != after + 1) => {
+                self.lost(Lost::Place(last));
+            }
             (Some(seq), agent) => {
                 let done = agent.is_some() && !full;
                 self.phase = Phase::Behind(if done { last } else { seq });
-                self.take(&items);
+                self.take(items);
             }
             (None, _) => self.phase = Phase::Behind(last),
         }
     }
 
     async fn go_along(&mut self, place: u64) {
-        let Source::Live(feed) = &self.reader.source else {
+        let Source::Live(feed) = &self.source else {
             return self.phase = Phase::Ended;
         };
         match feed.along(place, PAGE) {
-            Along::Lost(last) => self.resync(last),
+            Along::Lost(last) => self.lost(Lost::Place(last)),
             Along::Items(items, next) if !items.is_empty() => {
                 self.phase = Phase::Along(next);
-                self.take(&items);
+                self.take(items);
             }
             Along::Items(..) => self.wait(place).await,
         }
     }
 
-    /// Waits for something new; whoever ends the process lets its clients read to the end.
+    /// Waits for something behind this place; whoever ends the process lets its clients read to the end.
     async fn wait(&mut self, place: u64) {
         let Some(moved) = &mut self.moved else {
             return self.phase = Phase::Ended;
         };
-        let new = tokio::time::timeout(QUIET, moved.wait_for(|end| *end > place));
+        let new = tokio::time::timeout(QUIET, moved.wait_for(|end| end.place > place || end.over));
         tokio::select! {
             biased;
-            new = new => match new {
-                Ok(Ok(_)) => {}
-                Ok(Err(_)) => self.phase = Phase::Ended,
-                Err(_) => self.ready.push_back(frame::comment()),
+            new = new => match new.map(|new| new.map(|end| end.place > place)) {
+                Ok(Ok(true)) => {}
+                Ok(Ok(false) | Err(_)) => self.phase = Phase::Ended,
+                Err(_) => self.ready.push_back(Came::Quiet),
             },
-            () = self.reader.shutdown.cancelled() => self.phase = Phase::Ended,
+            () = self.shutdown.cancelled() => self.phase = Phase::Ended,
         }
     }
 }

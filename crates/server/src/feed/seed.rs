@@ -9,6 +9,7 @@ use midturn_core::rules::event::{Event, EventKind, Outcome};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::sent::Sent;
 use super::{Item, frame};
 
 /// What a client of one agent's stream was told so far.
@@ -22,6 +23,8 @@ pub(crate) struct SeedView {
     interrupted: bool,
     /// Who asked for a stop.
     stopped_by: Option<String>,
+    /// What is on its way to the agent.
+    sent: Sent,
 }
 
 /// As much of a delta as is needed here.
@@ -36,6 +39,16 @@ struct Delta {
 type Told = Vec<(&'static str, Value)>;
 
 impl SeedView {
+    /// The view of an agent to whom this is on its way.
+    pub(super) fn of(sent: Sent) -> Self {
+        Self { sent, ..Self::default() }
+    }
+
+    /// What was told of one run matters to no other.
+    fn forget(&mut self) {
+        *self = Self::of(std::mem::take(&mut self.sent));
+    }
+
     /// The frames of an item, as one piece of bytes.
     pub(super) fn frame(&mut self, item: &Item) -> Option<Bytes> {
         let json = frame::json(&item.frame);
@@ -47,8 +60,9 @@ impl SeedView {
         let event = event.inspect_err(|error| tracing::error!(%error, "a recorded event can't be read"));
         let event = event.ok()?;
         let run = event.at.run.unwrap_or_default();
-        let told = self.event(event.kind)?;
-        Some(frames(event.seq, run, told))
+        let told = self.event(&event.kind);
+        self.sent.recorded(&event.kind);
+        Some(frames(event.seq, run, told?))
     }
 
     fn delta(&mut self, delta: &Delta) -> Option<Bytes> {
@@ -62,10 +76,10 @@ impl SeedView {
 
     /// What an event is in seed 004's names. `Some` of nothing moves the client on silently:
     /// it has heard that text piece by piece.
-    fn event(&mut self, kind: EventKind) -> Option<Told> {
+    fn event(&mut self, kind: &EventKind) -> Option<Told> {
         match kind {
             EventKind::RunStarted { .. } => {
-                *self = Self::default();
+                self.forget();
                 None
             }
             EventKind::ModelStarted { purpose, .. } => {
@@ -76,8 +90,8 @@ impl SeedView {
                 self.said = 0;
                 None
             }
-            EventKind::ModelFinished { text, purpose: Purpose::Turn, .. } => Some(self.rest(&text)),
-            EventKind::ModelInterrupted { text, reason, .. } => Some(self.cut(&text, reason)),
+            EventKind::ModelFinished { text, purpose: Purpose::Turn, .. } => Some(self.rest(text)),
+            EventKind::ModelInterrupted { text, reason, .. } => Some(self.cut(text, *reason)),
             EventKind::ToolStarted { tool, name, input, .. } => {
                 Some(vec![("tool_call", json!({"id": tool, "name": name, "input": input}))])
             }
@@ -94,14 +108,16 @@ impl SeedView {
             EventKind::ApprovalResolved { tool, decision, by, .. } => {
                 Some(vec![("approval_resolved", json!({"id": tool, "decision": decision, "by": by}))])
             }
-            EventKind::MessageInjected { text, point, .. } => {
-                Some(vec![("soft_interrupt_injected", json!({"content": text, "point": point}))])
+            EventKind::MessageInjected { messages, text, point, .. } => {
+                let content = self.sent.content(messages, text);
+                let injected = json!({"messages": messages, "content": content, "point": point});
+                Some(vec![("soft_interrupt_injected", injected)])
             }
             EventKind::StopRequested { by, .. } => {
-                self.stopped_by = Some(by);
+                self.stopped_by = Some(by.clone());
                 None
             }
-            EventKind::RunFinished { outcome, error, .. } => Some(self.done(outcome, error.as_deref())),
+            EventKind::RunFinished { outcome, error, .. } => Some(self.done(*outcome, error.as_deref())),
             _ => None,
         }
     }
@@ -134,7 +150,7 @@ impl SeedView {
             told.push(("error", json!({"error": error.unwrap_or("it reached a limit")})));
         }
         told.push(("done", json!({"outcome": outcome})));
-        *self = Self::default();
+        self.forget();
         told
     }
 }
@@ -172,7 +188,7 @@ mod tests {
 
     fn event(view: &mut SeedView, kind: Value) -> Option<Vec<String>> {
         let kind = serde_json::from_value(kind).unwrap();
-        Some(view.event(kind)?.into_iter().map(|(name, data)| format!("{name} {data}")).collect())
+        Some(view.event(&kind)?.into_iter().map(|(name, data)| format!("{name} {data}")).collect())
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! it in one piece (scenarios.md, section 4).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use midturn_core::rules::event::{Event, EventKind, LiveEvent, LiveKind, Place, VERSION};
@@ -9,6 +10,7 @@ use midturn_core::rules::id::{AgentName, CallId};
 use midturn_core::rules::time::Micros;
 
 use super::frame;
+use super::sent::Sent;
 
 /// So much of one reply's text, and of one reply's thinking, is kept; the newest, in bytes.
 const TEXT: usize = 1024 * 1024;
@@ -20,6 +22,7 @@ const OUTPUT: usize = 64 * 1024;
 #[derive(Default)]
 pub(super) struct SoFar {
     agents: BTreeMap<AgentName, Said>,
+    sent: BTreeMap<AgentName, Sent>,
 }
 
 /// What one agent has said so far, and where it is.
@@ -30,6 +33,8 @@ struct Said {
     n: u64,
     text: String,
     thinking: String,
+    /// The calls of the reply: the tool, and how many bytes of its arguments have come.
+    calls: BTreeMap<CallId, (Arc<str>, u64)>,
     output: BTreeMap<CallId, String>,
 }
 
@@ -46,12 +51,25 @@ impl SoFar {
             LiveKind::ToolOutput { tool, text } => {
                 append(said.output.entry(tool.clone()).or_default(), text, OUTPUT);
             }
+            LiveKind::CallDelta { tool, name, bytes } => {
+                said.calls.insert(tool.clone(), (name.clone(), *bytes));
+            }
         }
     }
 
     /// Something was recorded: what it says as a whole is no longer kept here.
     pub(super) fn recorded(&mut self, event: &Event) {
         let Some(agent) = &event.at.agent else { return };
+        match &event.kind {
+            EventKind::MessageQueued { .. } => {
+                self.sent.entry(agent.clone()).or_default().recorded(&event.kind)
+            }
+            kind => {
+                if let Some(sent) = self.sent.get_mut(agent) {
+                    sent.recorded(kind);
+                }
+            }
+        }
         let Some(said) = self.agents.get_mut(agent) else { return };
         match &event.kind {
             EventKind::ModelStarted { .. }
@@ -60,6 +78,7 @@ impl SoFar {
             | EventKind::ModelRetry { .. } => {
                 said.text.clear();
                 said.thinking.clear();
+                said.calls.clear();
             }
             EventKind::ToolFinished { tool, .. } => {
                 said.output.remove(tool);
@@ -71,7 +90,12 @@ impl SoFar {
         }
     }
 
-    /// One frame for each text that is under way, of one agent or of all.
+    /// What was sent to an agent and is not in its conversation yet.
+    pub(super) fn sent(&self, agent: &AgentName) -> Sent {
+        self.sent.get(agent).cloned().unwrap_or_default()
+    }
+
+    /// One frame for each text and each call that is under way, of one agent or of all.
     pub(super) fn frames(&self, seq: u64, only: Option<&AgentName>) -> Vec<(AgentName, Bytes)> {
         let wanted = self.agents.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
         wanted
@@ -87,10 +111,15 @@ impl Said {
             true => LiveKind::TextDelta { text: text.clone() },
             false => LiveKind::ThinkingDelta { text: text.clone() },
         });
+        let calls = self.calls.iter().map(|(tool, (name, bytes))| LiveKind::CallDelta {
+            tool: tool.clone(),
+            name: name.clone(),
+            bytes: *bytes,
+        });
         let output = self.output.iter();
         let output =
             output.map(|(tool, text)| LiveKind::ToolOutput { tool: tool.clone(), text: text.clone() });
-        texts.chain(output).filter_map(|kind| self.frame(seq, kind)).collect()
+        texts.chain(calls).chain(output).filter_map(|kind| self.frame(seq, kind)).collect()
     }
 
     fn frame(&self, seq: u64, kind: LiveKind) -> Option<Bytes> {
@@ -100,15 +129,10 @@ impl Said {
 
 /// The frame of a live event; none if it is no JSON, which no event is.
 pub(super) fn frame_of(event: &LiveEvent) -> Option<Bytes> {
-    let name = match event.kind {
-        LiveKind::TextDelta { .. } => "text_delta",
-        LiveKind::ThinkingDelta { .. } => "thinking_delta",
-        LiveKind::ToolOutput { .. } => "tool_output",
-    };
     let json = serde_json::to_string(event);
     json.inspect_err(|error| tracing::error!(%error, "a live event is no JSON"))
         .ok()
-        .map(|json| frame::live(name, &json))
+        .map(|json| frame::live(event.kind.type_name(), &json))
 }
 
 /// Appends, and forgets the oldest of what is too much.
@@ -132,8 +156,9 @@ mod tests {
         let mut kept = String::new();
         append(&mut kept, "aé", 4);
         append(&mut kept, "bc", 4);
-        assert_eq!(kept, "ébc".chars().skip(usize::from("ébc".len() > 4)).collect::<String>());
+        assert_eq!(kept, "ébc");
+        // A byte too many, which takes a character of two with it.
         append(&mut kept, "d", 4);
-        assert!(kept.len() <= 4 && kept.ends_with("cd"), "{kept}");
+        assert_eq!(kept, "bcd");
     }
 }

@@ -174,6 +174,8 @@ fn count(figures: &Figures, kind: &EventKind) {
             figures.compactions.inc();
         }
         EventKind::SessionStarted { .. }
+        | EventKind::SessionResumed { .. }
+        | EventKind::LimitRaised { .. }
         | EventKind::ApprovalRequested { .. }
         | EventKind::AgentSpawned { .. }
         | EventKind::ToolStarted { .. }
@@ -239,7 +241,9 @@ impl Now<'_> {
             | EventKind::ToolFinished { .. }
             | EventKind::MessageRefused { .. }
             | EventKind::PlanUpdated { .. }
+            | EventKind::LimitRaised { .. }
             | EventKind::Compacted { .. }
+            | EventKind::SessionResumed { .. }
             | EventKind::SessionStarted { .. } => {}
         }
         0
@@ -269,6 +273,6 @@ fn is_stop(reason: InterruptReason) -> bool {
         | InterruptReason::Superseded
         | InterruptReason::StoppedByParent
         | InterruptReason::Shutdown => true,
-        InterruptReason::MessageInterrupt | InterruptReason::Error => false,
+        InterruptReason::MessageInterrupt | InterruptReason::Limit | InterruptReason::Error => false,
     }
 }

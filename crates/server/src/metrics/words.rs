@@ -25,12 +25,13 @@ pub(super) const STATUSES: [ToolStatus; 6] = [
 ];
 
 /// All reasons for which a reply is cut.
-pub(super) const CUTS: [InterruptReason; 6] = [
+pub(super) const CUTS: [InterruptReason; 7] = [
     InterruptReason::UserCancelled,
     InterruptReason::Superseded,
     InterruptReason::MessageInterrupt,
     InterruptReason::StoppedByParent,
     InterruptReason::Shutdown,
+    InterruptReason::Limit,
     InterruptReason::Error,
 ];
 
@@ -88,6 +89,7 @@ pub(super) fn cut(reason: InterruptReason) -> &'static str {
         InterruptReason::MessageInterrupt => "message_interrupt",
         InterruptReason::StoppedByParent => "stopped_by_parent",
         InterruptReason::Shutdown => "shutdown",
+        InterruptReason::Limit => "limit",
         InterruptReason::Error => "error",
     }
 }

@@ -58,8 +58,8 @@ pub(super) async fn spawn(
         agent: agent.agent.map(|definition| definition.0),
         parent: agent.parent.map(|parent| new_name("parent", &parent)).transpose()?,
     };
-    let (host, id, name) = (app.host.clone(), live.record.id.clone(), agent.name.clone());
-    app.whole(async move { Ok(host.spawn(&id, agent).await?) }).await?;
+    let name = agent.name.clone();
+    app.host.spawn(&live.record.id, agent).await?;
     Ok((StatusCode::CREATED, Json(of(&live, name.as_str())?)))
 }
 

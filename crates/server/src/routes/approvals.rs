@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use midturn_core::engine::Coordinator;
+use midturn_core::engine::{Coordinator, Meant};
 use midturn_core::rules::approval::{self, Rule};
 
 use super::{CallPath, SessionPath};
@@ -59,25 +59,31 @@ pub(super) async fn answer(
         return Err(unknown_agent(&path.agent));
     }
     let decision = answer.decision;
-    let word = word(&live.coordinator, &path, answer)?;
+    let meant = answer.since.map_or(Meant::Only, |since| Meant::Since(since.0));
+    let word = word(&live.coordinator, &path, meant, answer)?;
     let rule = match &word {
         approval::Answer::Session(rule) => Some(rule.text().to_owned()),
         approval::Answer::Once | approval::Answer::No(_) => None,
     };
-    live.coordinator.answer(&path.agent, &path.tool, word)?;
+    live.coordinator.answer(&path.agent, &path.tool, meant, word)?;
     Ok(Json(Answered { agent: path.agent, tool: path.tool, decision, rule }))
 }
 
 /// The answer as the coordinator takes it.
-fn word(coordinator: &Coordinator, path: &CallPath, answer: Answer) -> Result<approval::Answer, Refused> {
-    let Answer { decision, rule, reason } = answer;
+fn word(
+    coordinator: &Coordinator,
+    path: &CallPath,
+    meant: Meant,
+    answer: Answer,
+) -> Result<approval::Answer, Refused> {
+    let Answer { decision, rule, reason, since: _ } = answer;
     let only_with = |field: &str, with: &str| Refused::bad_request(format!("`{field}`: only with `{with}`"));
     match (decision, rule, reason) {
         (Decision::Once, None, None) => Ok(approval::Answer::Once),
         (Decision::Session, rule, None) => {
             let rule = match rule {
                 Some(rule) => Rule::parse(&rule.0).map_err(|error| Refused::bad_rule(&error))?,
-                None => always(coordinator, path)?,
+                None => always(coordinator, path, meant)?,
             };
             Ok(approval::Answer::Session(rule))
         }
@@ -92,10 +98,11 @@ fn word(coordinator: &Coordinator, path: &CallPath, answer: Answer) -> Result<ap
 }
 
 /// The rule that the request itself names.
-fn always(coordinator: &Coordinator, path: &CallPath) -> Result<Rule, Refused> {
+fn always(coordinator: &Coordinator, path: &CallPath, meant: Meant) -> Result<Rule, Refused> {
     let open = coordinator.approvals();
     let is_it = |open: &midturn_core::engine::Approval| {
-        open.agent.as_str() == path.agent && open.tool.as_str() == path.tool
+        let is_meant = matches!(meant, Meant::Only) || meant == Meant::Since(open.since);
+        is_meant && open.agent.as_str() == path.agent && open.tool.as_str() == path.tool
     };
     match open.into_iter().find(is_it) {
         Some(approval) => Ok(approval.always),

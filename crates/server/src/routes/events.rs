@@ -13,7 +13,7 @@ use super::agents::existing;
 use super::{AgentPath, SessionPath};
 use crate::app::{App, Named};
 use crate::extract::{Path, Query};
-use crate::feed::{Reader, Source, View};
+use crate::feed::{Reader, Sent, Source, View};
 use crate::metrics::Metrics;
 use crate::problem::Refused;
 use crate::security::Asker;
@@ -73,7 +73,11 @@ pub(super) async fn run(
     let named = app.named(&path.session)?;
     let after = after(&headers, query.after)?;
     let (_, agent) = existing(&app, &path).await?;
-    let reading = Reading { named, agent: Some(agent), view: View::seed(), after, attached: None };
+    let sent = match &named {
+        Named::Live(live) => live.feed.sent(&agent),
+        Named::Stored(_) => Sent::default(),
+    };
+    let reading = Reading { named, agent: Some(agent), view: View::seed(sent), after, attached: None };
     stream(&app, &peer, reading).await
 }
 

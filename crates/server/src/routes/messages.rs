@@ -48,7 +48,7 @@ pub(super) async fn send(
         agent_name(&path.agent)?;
     }
     let message = message.sent_by(from, &path.agent)?;
-    let mut deliveries = app.whole(async move { Ok(live.coordinator.broadcast(message).await) }).await?;
+    let mut deliveries = live.coordinator.broadcast(message).await;
     let answer = if to_all {
         Accepted::All(Deliveries { deliveries: deliveries.into_iter().map(Delivery::from).collect() })
     } else {
@@ -77,7 +77,7 @@ pub(super) async fn soft_interrupt(
         Refused::not_found("no_lead", "this session has no lead; write to one of its agents")
     })?;
     let message = message.sent_by(from, &lead);
-    let receipt = app.whole(async move { Ok(live.coordinator.send(message).await?) }).await?;
+    let receipt = live.coordinator.send(message).await?;
     Ok((StatusCode::ACCEPTED, Json(Receipt::from(&receipt))))
 }
 
@@ -145,7 +145,7 @@ pub(super) async fn withdraw(
 ) -> Result<Json<Withdrawn>, Refused> {
     let live = app.live(&path.session).await?;
     let id = message_id(&path.id)?;
-    let returned = app.whole(async move { Ok(live.coordinator.withdraw(&from, &id).await?) }).await?;
+    let returned = live.coordinator.withdraw(&from, &id).await?;
     if returned == 0 {
         let detail =
             format!("the message `{}` has acted or come back already; its receipt says which", path.id);

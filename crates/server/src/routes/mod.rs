@@ -111,6 +111,8 @@ fn described() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(work::stop))
         .routes(routes!(work::supersede))
         .routes(routes!(work::resume))
+        .routes(routes!(work::agent_limits))
+        .routes(routes!(work::session_limits))
         .routes(routes!(work::close))
         .routes(routes!(messages::send))
         .routes(routes!(messages::soft_interrupt))

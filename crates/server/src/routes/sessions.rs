@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::Attached;
 use midturn_core::rules::id::SessionId;
+use midturn_core::rules::mail::Sender;
 
 use super::SessionPath;
 use crate::app::{App, Named};
@@ -58,8 +59,7 @@ pub(super) async fn begin(
     if session.answers {
         asker.must_be_a_person()?;
     }
-    let host = app.host.clone();
-    let entered = app.whole(async move { Ok(host.begin(session.into()).await?) }).await?;
+    let entered = app.host.clone().begin(session.into()).await?;
     hold(&app, entered.attached);
     Ok((StatusCode::CREATED, Json(Session::from(&entered.live))))
 }
@@ -99,14 +99,15 @@ pub(super) async fn resume(
         asker.must_be_a_person()?;
     }
     let id: SessionId = match app.named(&path.session)? {
+        // Its store failed for too long: it is taken up again from what was recorded.
+        Named::Live(live) if live.coordinator.broken().is_some() => live.record.id,
         Named::Live(live) => {
             let detail = format!("the session `{}` lives already; write to its agents", live.record.id);
             return Err(Refused::conflict("already_live", detail));
         }
         Named::Stored(id) => app.summary(&id).await?.record.id,
     };
-    let host = app.host.clone();
-    let entered = app.whole(async move { Ok(host.resume(&id, answers).await?) }).await?;
+    let entered = app.host.clone().resume(id, answers).await?;
     hold(&app, entered.attached);
     Ok(Json(Resumed { resumed: entered.working.iter().map(ToString::to_string).collect() }))
 }
@@ -122,7 +123,7 @@ fn hold(app: &App, attached: Option<Arc<Attached>>) {
     });
 }
 
-/// Stops all agents of a session and waits until their calls have ended.
+/// Stops all agents of a session, as a person does who stops each of them.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{session}/shutdown",
@@ -136,6 +137,6 @@ pub(super) async fn shutdown(
     Change(Empty {}): Change<Empty>,
 ) -> Result<Json<Stopped>, Refused> {
     let live = app.live(&path.session).await?;
-    let reply = app.whole(async move { Ok(live.coordinator.shutdown().await) }).await?;
+    let reply = live.coordinator.stop_all(Sender::User).await?;
     Ok(Json(reply.into()))
 }

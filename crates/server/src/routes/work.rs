@@ -7,15 +7,17 @@ use axum::http::StatusCode;
 use midturn_core::engine::Message;
 use midturn_core::engine::ports::ToolError;
 
-use super::AgentPath;
+use super::{AgentPath, SessionPath};
 use crate::app::{App, agent_name, unknown_agent};
 use crate::extract::{Change, Json, Path};
 use crate::host::Live;
 use crate::problem::Refused;
 use crate::security::Asker;
+use crate::wire::agent::Agent;
 use crate::wire::message::{Receipt, accepted};
 use crate::wire::problem::{Unanswered, Unchanged};
-use crate::wire::work::{Closed, Diff, Empty, Merge, Started, Stop, Stopped, Supersede};
+use crate::wire::session::Session;
+use crate::wire::work::{Closed, Diff, Empty, Limits, Merge, Started, Stop, Stopped, Supersede};
 
 /// Ends the current run of an agent, and of all below it if asked.
 #[utoipa::path(
@@ -33,14 +35,12 @@ pub(super) async fn stop(
 ) -> Result<Json<Stopped>, Refused> {
     let live = app.live(&path.session).await?;
     let scope = stop.scope.unwrap_or_default().into();
-    let reply = app.whole(async move {
-        let name = path.agent.as_str();
-        Ok(match stop.stream_run_id {
-            Some(run) => live.coordinator.stop_run(name, by, scope, run.0).await?,
-            None => live.coordinator.stop(name, by, scope).await?,
-        })
-    });
-    Ok(Json(reply.await?.into()))
+    let name = path.agent.as_str();
+    let reply = match stop.stream_run_id {
+        Some(run) => live.coordinator.stop_run(name, by, scope, run.0).await?,
+        None => live.coordinator.stop(name, by, scope).await?,
+    };
+    Ok(Json(reply.into()))
 }
 
 /// Stops the run and starts the next one with a message, as one action.
@@ -62,7 +62,7 @@ pub(super) async fn supersede(
     let mut message = Message::new(from, path.agent, supersede.text.0);
     message.id = supersede.id.map(|id| id.0);
     message.expects_run = supersede.stream_run_id.map(|run| run.0);
-    let delivery = app.whole(async move { Ok(live.coordinator.supersede(message).await?) }).await?;
+    let delivery = live.coordinator.supersede(message).await?;
     let receipt = accepted(&delivery.result?, delivery.too_late_to_supersede);
     Ok((StatusCode::ACCEPTED, Json(receipt)))
 }
@@ -81,8 +81,49 @@ pub(super) async fn resume(
     Change(Empty {}): Change<Empty>,
 ) -> Result<Json<Started>, Refused> {
     let live = app.live(&path.session).await?;
-    let started = app.whole(async move { Ok(live.coordinator.resume(&path.agent)?) }).await?;
-    Ok(Json(Started { started }))
+    Ok(Json(live.coordinator.resume(&path.agent).await?.into()))
+}
+
+/// Sets limits of an agent, higher or lower, but not below what is spent. Whom one of them had
+/// kept goes on.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{session}/agents/{agent}/limits",
+    params(AgentPath),
+    request_body = Limits,
+    responses((status = 200, body = Agent), Unchanged)
+)]
+pub(super) async fn agent_limits(
+    State(app): State<Arc<App>>,
+    Path(path): Path<AgentPath>,
+    asker: Asker,
+    Change(limits): Change<Limits>,
+) -> Result<Json<Agent>, Refused> {
+    asker.must_be_a_person()?;
+    let live = app.live(&path.session).await?;
+    live.coordinator.raise(Some(&path.agent), limits.into()).await?;
+    let agent = live.coordinator.agent(&path.agent).ok_or_else(|| unknown_agent(&path.agent))?;
+    Ok(Json(agent.into()))
+}
+
+/// Sets limits of all agents of a session together.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{session}/limits",
+    params(SessionPath),
+    request_body = Limits,
+    responses((status = 200, body = Session), Unchanged)
+)]
+pub(super) async fn session_limits(
+    State(app): State<Arc<App>>,
+    Path(path): Path<SessionPath>,
+    asker: Asker,
+    Change(limits): Change<Limits>,
+) -> Result<Json<Session>, Refused> {
+    asker.must_be_a_person()?;
+    let live = app.live(&path.session).await?;
+    live.coordinator.raise(None, limits.into()).await?;
+    Ok(Json(Session::from(&live)))
 }
 
 /// Closes an agent and all below it, leaves first.
@@ -100,7 +141,7 @@ pub(super) async fn close(
     Change(Empty {}): Change<Empty>,
 ) -> Result<Json<Closed>, Refused> {
     let live = app.live(&path.session).await?;
-    let closed = app.whole(async move { Ok(live.coordinator.close(&path.agent, by).await?) }).await?;
+    let closed = live.coordinator.close(&path.agent, by).await?;
     Ok(Json(Closed { closed: closed.iter().map(ToString::to_string).collect() }))
 }
 
@@ -136,11 +177,8 @@ pub(super) async fn merge(
 ) -> Result<Json<Merge>, Refused> {
     let live = with_agent(&app, &path).await?;
     let name = agent_name(&path.agent)?;
-    let merge = app.whole(async move {
-        let merge = live.coordinator.merge(&name).await;
-        merge.map_err(|error| no_diff(&live, &path.agent, &error))
-    });
-    Ok(Json(merge.await?.into()))
+    let merge = live.coordinator.merge(&name).await;
+    Ok(Json(merge.map_err(|error| no_diff(&live, &path.agent, &error))?.into()))
 }
 
 /// Why there is neither diff nor merge: no branch, or git fails.

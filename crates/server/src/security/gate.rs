@@ -19,12 +19,13 @@ use crate::serve::Peer;
 pub(crate) struct Asker(pub(crate) Sender);
 
 impl Asker {
-    /// Refuses who is an agent: its word approves nothing (semantics.md, section 9).
+    /// Refuses who is an agent: its word approves nothing and raises no limit (semantics.md,
+    /// sections 7 and 9).
     pub(crate) fn must_be_a_person(&self) -> Result<(), Refused> {
         if self.0 == Sender::User {
             return Ok(());
         }
-        let detail = "only a person answers requests: this token is an agent's";
+        let detail = "only a person answers requests and sets limits: this token is an agent's";
         Err(Refused::new(StatusCode::FORBIDDEN, "not_allowed", detail))
     }
 }

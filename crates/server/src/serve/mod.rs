@@ -30,6 +30,9 @@ use stall::Stall;
 /// The largest head of a request, and what is written at once, in bytes.
 const BUFFER: usize = 32 * 1024;
 
+/// So long changes may take whose clients are gone, once the interface has ended.
+const LAST_TASKS: Duration = Duration::from_millis(50);
+
 /// What an interface does at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -55,7 +58,8 @@ impl Default for Bounds {
             waits: 128,
             head_time: Duration::from_secs(10),
             stall_time: Duration::from_secs(30),
-            grace: Duration::from_secs(5),
+            // A signal may take the agents' deadline for what they abort and one second in all.
+            grace: Duration::from_millis(250),
         }
     }
 }
@@ -101,8 +105,9 @@ impl Interface {
         })
     }
 
-    /// Answers until `shutdown` is cancelled. Then streams are told to their end, open requests
-    /// get [`Bounds::grace`], and every change that was begun is done before this returns.
+    /// Answers until `shutdown` is cancelled. Then streams are told to their end; open requests
+    /// and changes that were begun get [`Bounds::grace`], and are left where they are then, as
+    /// in a crash.
     pub async fn serve(
         self,
         host: Arc<dyn Host>,
@@ -127,7 +132,9 @@ impl Interface {
         acceptors.close();
         acceptors.wait().await;
         app.tasks.close();
-        app.tasks.wait().await;
+        if tokio::time::timeout(LAST_TASKS, app.tasks.wait()).await.is_err() {
+            tracing::warn!("the process ends while changes that were asked for are still being made");
+        }
     }
 }
 

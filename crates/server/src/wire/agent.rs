@@ -33,6 +33,10 @@ pub struct Agent {
     pub run: u64,
     /// The turn of that run.
     pub turn: u32,
+    /// The limit that it, or its session, has reached: nobody wakes it until a person raises it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "max_turns")]
+    pub limit: Option<&'static str>,
     /// How many messages wait in its mailbox.
     pub pending: u64,
     /// What is under way.
@@ -111,6 +115,8 @@ pub enum What {
     Tool,
     /// A tool call that a person is asked about.
     Approval,
+    /// What others hold of the session's budget.
+    Budget,
 }
 
 /// The end of a run.
@@ -171,6 +177,7 @@ impl From<AgentStatus> for Agent {
             state: status.standing.into(),
             run: status.run,
             turn: status.turn,
+            limit: status.limit,
             pending: status.pending as u64,
             activity: status.activity.into_iter().map(Activity::from).collect(),
             tokens: status.tokens,
@@ -202,6 +209,7 @@ impl Agent {
             state,
             run: journal.run,
             turn,
+            limit: None,
             pending,
             activity: Vec::new(),
             tokens: 0,
@@ -248,6 +256,9 @@ impl From<engine::Activity> for Activity {
         let (what, id, name) = match activity.what {
             ActivityKind::Model(call) => {
                 return Self { what: What::Model, call: Some(call), tool: None, name: None, since };
+            }
+            ActivityKind::Budget => {
+                return Self { what: What::Budget, call: None, tool: None, name: None, since };
             }
             ActivityKind::Tool { id, name } => (What::Tool, id, name),
             ActivityKind::Approval { id, name } => (What::Approval, id, name),

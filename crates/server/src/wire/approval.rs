@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::text::Text;
+use super::text::{Since, Text};
 
 /// The longest reason, in bytes: a sentence or two that a model reads.
 pub const REASON_MAX: usize = 16 * 1024;
@@ -111,6 +111,9 @@ pub struct Answer {
     pub rule: Option<Text>,
     /// With `denied`: why; the model reads it.
     pub reason: Option<Text>,
+    /// The request's `since`: only that request is answered. Without it the only one that is open
+    /// about a call of that id.
+    pub since: Option<Since>,
 }
 
 /// What a person says.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::problem::Problem;
-use super::text::{Duration, Id, Number, Text};
+use super::text::{AnyId, Duration, Id, Number, Text};
 use crate::problem::Refused;
 
 /// A message.
@@ -82,8 +82,8 @@ impl Message {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SoftInterrupt {
-    /// The sender's id for it.
-    pub id: Id,
+    /// The sender's id for it: a number, as the seed has it, or a text.
+    pub id: AnyId,
     /// What it says.
     pub content: Text,
     /// `false` is `after_tools`, `true` is `next_boundary`.
@@ -95,7 +95,7 @@ impl SoftInterrupt {
     /// The engine's message, from whoever the token says.
     pub(crate) fn sent_by(self, from: Sender, lead: &AgentName) -> engine::Message {
         let mut message = engine::Message::new(from, lead.as_str(), self.content.0);
-        message.id = Some(self.id.0);
+        message.id = Some(self.id.id());
         message.urgency =
             Some(if self.urgent { mail::Urgency::NextBoundary } else { mail::Urgency::AfterTools });
         message

@@ -71,7 +71,7 @@ pub(crate) enum Unchanged {
     /// `slow_body`.
     #[response(status = 408, content_type = "application/problem+json")]
     Slow(#[to_schema] Problem),
-    /// `duplicate_id`, `stale_run`, `too_late`, `not_asked`, `too_many_rules`, `not_live`, `already_live`, `no_branch`, `git_failed`, and what the process says.
+    /// `duplicate_id`, `stale_run`, `too_late`, `limit`, `below_spent`, `not_asked`, `ambiguous`, `too_many_rules`, `not_live`, `already_live`, `no_branch`, `git_failed`, and what the process says.
     #[response(status = 409, content_type = "application/problem+json")]
     Conflict(#[to_schema] Problem),
     /// `body_too_large`.
@@ -89,7 +89,7 @@ pub(crate) enum Unchanged {
     /// `too_many_requests`, `mailbox_full`, `urgent_rate`.
     #[response(status = 429, content_type = "application/problem+json")]
     TooMany(#[to_schema] Problem),
-    /// `store`, `failed`: it could not be done; the sentence says why.
+    /// `store`, `failed`: it could not be done; the sentence says why. `shutting_down`: the process ends.
     #[response(status = 503, content_type = "application/problem+json")]
     Unavailable(#[to_schema] Problem),
 }

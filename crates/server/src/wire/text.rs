@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 
 use midturn_core::rules::id::MessageId;
-use midturn_core::rules::time::Span;
-use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use midturn_core::rules::limits::Money;
+use midturn_core::rules::time::{Micros, Span};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, Unexpected, Visitor};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 /// The longest id of a message or a session, in bytes.
@@ -28,10 +31,40 @@ pub struct Id(pub MessageId);
 #[schema(value_type = String, pattern = r"^([0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h)|[0-9]{1,9}us|0)$", example = "1.5s")]
 pub struct Duration(pub Span);
 
+/// An amount of US dollars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(value_type = String, pattern = r"^[0-9]{1,7}(\.[0-9]{1,12})?$", example = "2.50")]
+pub struct Amount(pub Money);
+
 /// The number of a run, a call or an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
 #[schema(value_type = u64, maximum = 9_007_199_254_740_991_u64)]
 pub struct Number(pub u64);
+
+/// An instant: seconds since the session began, as it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(value_type = f64, minimum = 0)]
+pub struct Since(pub Micros);
+
+/// The id of a message as seed 000 has it, a number, or as everybody else does.
+#[derive(Clone, Debug, PartialEq, Eq, ToSchema)]
+#[serde(untagged)]
+pub enum AnyId {
+    /// A whole number; the message's id is its digits.
+    Number(Number),
+    /// A text.
+    Text(Id),
+}
+
+impl AnyId {
+    /// The id.
+    pub fn id(self) -> MessageId {
+        match self {
+            Self::Number(Number(number)) => MessageId::new(number.to_string()),
+            Self::Text(Id(id)) => id,
+        }
+    }
+}
 
 /// Whether a text can be an id.
 pub fn is_id(text: &str) -> bool {
@@ -59,7 +92,36 @@ impl<'de> Deserialize<'de> for Id {
     }
 }
 
+impl<'de> Deserialize<'de> for AnyId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            number @ Value::Number(_) => Number::deserialize(number).map(Self::Number),
+            other => Id::deserialize(other).map(Self::Text),
+        }
+        .map_err(D::Error::custom)
+    }
+}
+
 impl<'de> Deserialize<'de> for Duration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Since {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let seconds = f64::deserialize(deserializer)?;
+        // Microseconds that every JSON reader reads exactly.
+        if !(0.0..=NUMBER_MAX as f64 / 1e6).contains(&seconds) {
+            let says = &"a number of seconds since the session began";
+            return Err(D::Error::invalid_value(Unexpected::Float(seconds), says));
+        }
+        Ok(Self(Micros((seconds * 1e6).round() as u64)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<'de, str>::deserialize(deserializer)?;
         text.parse().map(Self).map_err(D::Error::custom)
@@ -113,6 +175,28 @@ mod tests {
             [(r#""fix-1 ä""#, true), (r#""""#, false), (r#""a\nb""#, false), (long.as_str(), false)]
         {
             assert_eq!(serde_json::from_str::<Id>(json).is_ok(), good, "{json}");
+        }
+    }
+
+    /// A25: seed 000 counts its messages.
+    #[test]
+    fn an_id_may_be_a_number_where_the_seed_has_one() {
+        for (json, id) in [("7", "7"), ("2.0", "2"), (r#""7""#, "7"), (r#""fix-1""#, "fix-1")] {
+            assert_eq!(serde_json::from_str::<AnyId>(json).unwrap().id().as_str(), id, "{json}");
+        }
+        for json in ["-1", "1.5", "true", "null", r#""""#, "[7]"] {
+            assert!(serde_json::from_str::<AnyId>(json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn instants_come_back_as_they_were_given() {
+        for micros in [0, 1, 40, 1_500_000, 12_345_678, 86_400_000_001, 31_536_000_000_007] {
+            let json = serde_json::to_string(&Micros(micros)).unwrap();
+            assert_eq!(serde_json::from_str::<Since>(&json).unwrap(), Since(Micros(micros)), "{json}");
+        }
+        for json in ["-0.5", "1e300", "\"1\"", "null"] {
+            assert!(serde_json::from_str::<Since>(json).is_err(), "{json}");
         }
     }
 

@@ -1,13 +1,14 @@
-//! What is done to agents: stop, supersede, resume, close; and what they did: diff, merge.
+//! What is done to agents: stop, supersede, resume, limits, close; and what they did: diff, merge.
 
-use midturn_core::engine::StopReply;
 use midturn_core::engine::ports;
+use midturn_core::engine::{Resumed, StopReply};
 use midturn_core::rules::event;
+use midturn_core::rules::settings::LimitsPatch;
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::text::{Id, NUMBER_MAX, Number, Text};
+use super::text::{Amount, Duration, Id, NUMBER_MAX, Number, Text};
 
 /// Nothing more to say.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
@@ -81,10 +82,53 @@ pub struct Supersede {
 }
 
 /// What a resume did.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Started {
-    /// Whether a run starts; otherwise it was not stopped, or has nothing to go on with.
+    /// Whether a run starts.
     pub started: bool,
+    /// Whether anybody may wake the agent again; if not, nothing was changed.
+    pub wakeable: bool,
+    /// Why no run starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub note: Option<&'static str>,
+}
+
+impl From<Resumed> for Started {
+    fn from(resumed: Resumed) -> Self {
+        let (started, note) = match resumed {
+            Resumed::Starts => (true, None),
+            Resumed::OnlyWakeable => (false, Some("no run starts; anybody may wake it again")),
+            Resumed::Nothing => (false, Some("it does not rest with work unfinished: nothing was changed")),
+        };
+        Self { started, wakeable: resumed != Resumed::Nothing, note }
+    }
+}
+
+/// Limits that are set: of an agent, or of all agents of a session together. What is not named
+/// stays as it is; 0 is no limit.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// How many turns in all.
+    pub max_turns: Option<Number>,
+    /// How many tokens, read and written, in all.
+    pub max_tokens: Option<Number>,
+    /// What the model calls may cost in all, in US dollars.
+    pub max_cost: Option<Amount>,
+    /// How long an agent may be at work in all; how long the session may last.
+    pub max_time: Option<Duration>,
+}
+
+impl From<Limits> for LimitsPatch {
+    fn from(limits: Limits) -> Self {
+        Self {
+            max_turns: limits.max_turns.map(|number| number.0),
+            max_tokens: limits.max_tokens.map(|number| number.0),
+            max_cost: limits.max_cost.map(|amount| amount.0),
+            max_time: limits.max_time.map(|duration| duration.0),
+        }
+    }
 }
 
 /// What a close did.
@@ -198,4 +242,26 @@ pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 pub(crate) fn parse_number(text: &str) -> Option<u64> {
     let digits = (1..=16).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten().filter(|number| *number <= NUMBER_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resume_says_which_of_three_it_was() {
+        for (resumed, started, wakeable, note) in [
+            (Resumed::Starts, true, true, None),
+            (Resumed::OnlyWakeable, false, true, Some("no run starts; anybody may wake it again")),
+            (
+                Resumed::Nothing,
+                false,
+                false,
+                Some("it does not rest with work unfinished: nothing was changed"),
+            ),
+        ] {
+            let answer = Started::from(resumed);
+            assert_eq!((answer.started, answer.wakeable, answer.note), (started, wakeable, note));
+        }
+    }
 }

@@ -9,7 +9,7 @@ use midturn_core::rules::mail::Sender;
 use midturn_server::{Bounds, Rate, Token, Tokens};
 use serde_json::{Value, json};
 
-use crate::support::client::Client;
+use crate::support::client::{Client, in_time};
 use crate::support::{Rig, name};
 
 const AT: &str = "/v1/sessions/asking";
@@ -29,23 +29,42 @@ fn scripts() -> Scripts {
 
 /// An interface with a session in which commands are asked about.
 async fn rig() -> (Rig, Token) {
+    rig_of(scripts()).await
+}
+
+/// The same, with other agents.
+async fn rig_of(scripts: Scripts) -> (Rig, Token) {
     let (person, agent) = (Token::random().unwrap(), Token::random().unwrap());
     let often = NonZeroU32::new(100_000).unwrap();
     let holders = [(person.clone(), Sender::User), (agent.clone(), Sender::Agent(name("worker")))];
     let tokens = Tokens::new(holders, Rate { per_second: often, burst: often });
-    let rig = Rig::of(Bounds::default(), scripts(), person, tokens).await;
+    let rig = Rig::of(Bounds::default(), scripts, person, tokens).await;
     rig.host.start_with("asking", Policy { mode: Mode::Ask, ..Policy::default() }).await;
     (rig, agent)
 }
 
 /// Reads on up to the event of this type.
 async fn until(events: &mut Client, kind: &str) -> Value {
-    loop {
-        let told = events.told().await.unwrap();
-        if told.name == kind {
-            return told.json();
+    let read = async {
+        loop {
+            let told = events.told().await.unwrap();
+            if told.name == kind {
+                return told.json();
+            }
         }
-    }
+    };
+    // A heartbeat now and then would keep a stream that says nothing else going for ever.
+    in_time(read).await
+}
+
+/// The other end of every event stream has gone, and the server has seen it.
+async fn until_nobody_reads(rig: &Rig) {
+    in_time(async {
+        while rig.get("/v1/stats").await.json()["sse_clients"] != 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }
 
 /// Somebody who answers follows the session, and the lead asks for `c1`.
@@ -98,6 +117,27 @@ async fn a_persons_word_is_done_and_told() {
         let next = if asks_again { "approval_requested" } else { "tool_finished" };
         assert_eq!(until(&mut events, next).await["tool"], "c2", "{body}");
     }
+}
+
+/// A24: a model that uses an id again never gets the answer that was meant for the call before.
+#[tokio::test]
+async fn an_answer_is_for_the_request_that_was_shown_and_not_for_the_next_of_that_id() {
+    let run =
+        |command: &str| ScriptedReply::calls(ScriptedCall::new("c1", "bash", json!({"command": command})));
+    let lead = vec![run("cargo test"), run("rm -r x"), ScriptedReply::says("done")];
+    let (rig, _) = rig_of([(name("lead"), lead.into()), (name("worker"), Vec::new().into())].into()).await;
+    let mut events = asked(&rig).await;
+    let listed = rig.get(&format!("{AT}/approvals")).await.json();
+    let shown = json!({"decision": "once", "since": listed["approvals"][0]["since"]}).to_string();
+    assert_eq!(rig.post(ANSWER, &shown).await.status, 200);
+    assert_eq!(until(&mut events, "approval_requested").await["input"]["command"], "rm -r x");
+    let late = rig.post(ANSWER, &shown).await;
+    assert_eq!((late.status, &late.json()["code"]), (409, &json!("not_asked")));
+    let session = shown.replace("once", "session");
+    assert_eq!(rig.post(ANSWER, &session).await.json()["code"], "not_asked");
+    // Who doesn't say which means the only one there is.
+    assert_eq!(rig.post(ANSWER, r#"{"decision": "denied"}"#).await.status, 200);
+    assert_eq!(until(&mut events, "approval_resolved").await["decision"], "denied");
 }
 
 #[tokio::test]
@@ -190,9 +230,7 @@ async fn who_only_reads_is_not_asked() {
 async fn who_has_left_is_not_asked_any_more() {
     let (rig, _) = rig().await;
     drop(rig.events(&format!("{EVENTS}?answers=true"), "").await);
-    while rig.get("/v1/stats").await.json()["sse_clients"] != 0 {
-        tokio::task::yield_now().await;
-    }
+    until_nobody_reads(&rig).await;
     denied(&rig).await;
 }
 
@@ -200,9 +238,7 @@ async fn who_has_left_is_not_asked_any_more() {
 async fn a_request_stays_open_when_who_was_asked_leaves() {
     let (rig, _) = rig().await;
     drop(asked(&rig).await);
-    while rig.get("/v1/stats").await.json()["sse_clients"] != 0 {
-        tokio::task::yield_now().await;
-    }
+    until_nobody_reads(&rig).await;
     assert_eq!(rig.post(ANSWER, r#"{"decision": "once"}"#).await.status, 200);
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use midturn_core::rules::mail::Sender;
 use midturn_server::{BindError, Bounds, Interface, Listen, Rate, Token, Tokens};
 
+use crate::support::client::in_time;
 use crate::support::{Rig, name, scripts};
 
 #[tokio::test]
@@ -53,20 +54,27 @@ async fn there_are_only_so_many_streams_and_waits_and_a_place_comes_back() {
     waits.write(format!("{head}\r\n").as_bytes()).await;
     let busy =
         async || rig.get("/v1/sessions/s1/messages/m1/wait?timeout=0").await.code() == "too_many_waits";
-    while !busy().await {}
+    in_time(async { while !busy().await {} }).await;
     drop(waits);
-    while busy().await {}
+    in_time(async { while busy().await {} }).await;
     drop(open);
     // The server sees the end of the stream when it next looks.
-    let mut head = rig.connect().await;
+    until_there_is_a_place(&rig).await;
+}
+
+/// Asks for a stream until there is one.
+async fn until_there_is_a_place(rig: &Rig) {
     let asked = format!("{}\r\n", rig.head("GET", "/v1/sessions/s1/events"));
-    loop {
-        head.write(asked.as_bytes()).await;
-        match head.read_head().await {
-            answer if answer.status == 200 => break,
-            _ => head = rig.connect().await,
+    in_time(async {
+        loop {
+            let mut client = rig.connect().await;
+            client.write(asked.as_bytes()).await;
+            if client.read_head().await.status == 200 {
+                break;
+            }
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -108,14 +116,7 @@ async fn who_never_ends_the_head_or_never_reads_loses_the_connection() {
         let body = format!(r#"{{"text": "{text}"}}"#);
         rig.post("/v1/sessions/s1/agents/worker/messages", &body).await;
     }
-    let mut next = rig.connect().await;
-    loop {
-        next.write(format!("{}\r\n", rig.head("GET", "/v1/sessions/s1/events")).as_bytes()).await;
-        match next.read_head().await {
-            answer if answer.status == 200 => break,
-            _ => next = rig.connect().await,
-        }
-    }
+    until_there_is_a_place(&rig).await;
     drop(stuck);
 }
 

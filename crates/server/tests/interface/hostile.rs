@@ -17,6 +17,7 @@ const HEALTH: &str = "/v1/health";
 const AGENT: &str = "/v1/sessions/s1/agents/worker";
 const MESSAGES: &str = "/v1/sessions/s1/agents/worker/messages";
 const STOP: &str = "/v1/sessions/s1/agents/worker/stop";
+const LIMITS: [&str; 2] = ["/v1/sessions/s1/agents/worker/limits", "/v1/sessions/s1/limits"];
 const EVENTS: &str = "/v1/sessions/s1/events";
 const GOOD: &str = r#"{"text": "hello"}"#;
 
@@ -174,6 +175,9 @@ impl Table {
             ("GET", MESSAGES),
             ("HEAD", STOP),
             ("GET", STOP),
+            ("GET", LIMITS[0]),
+            ("GET", LIMITS[1]),
+            ("PUT", LIMITS[0]),
             ("GET", "/v1/sessions/s1/shutdown"),
             ("GET", "/v1/sessions/s1/soft_interrupt"),
             ("DELETE", "/v1/sessions/s1"),
@@ -290,6 +294,27 @@ impl Table {
         self.post(STOP, "[null, null]", 422, "bad_request");
         self.post("/v1/sessions/s1/shutdown", "[]", 422, "bad_request");
         self.post(STOP, r#"{"stream_run_id": 3}"#, 409, "stale_run");
+        for path in LIMITS {
+            for body in [
+                "[]",
+                "{}",
+                r#"{"max_turns": null}"#,
+                r#"{"max_turns": -1}"#,
+                r#"{"max_turns": "7"}"#,
+                r#"{"max_tokens": 1.5}"#,
+                r#"{"max_tokens": 18446744073709551616}"#,
+                r#"{"max_cost": "-1"}"#,
+                r#"{"max_cost": "1e3"}"#,
+                r#"{"max_cost": 2.5}"#,
+                r#"{"max_cost": "99999999999999999999"}"#,
+                r#"{"max_time": "soon"}"#,
+                r#"{"max_time": 60}"#,
+                r#"{"max_turns": 5, "by": "lead"}"#,
+                r#"{"max_depth": 9}"#,
+            ] {
+                self.post(path, body, 422, "bad_request");
+            }
+        }
         self.post("/v1/sessions/s1/soft_interrupt", r#"{"id": "a", "content": ""}"#, 422, "empty");
         self.post("/v1/sessions/s1/soft_interrupt", r#"{"content": "a"}"#, 422, "bad_request");
         self.post("/v1/sessions", r#"{"task": "a", "folder": "../.."}"#, 422, "bad_request");
@@ -326,6 +351,8 @@ impl Table {
         for agent in ["nobody", "a%00b", "Worker", "user", "parent", "worker%20"] {
             self.post(&format!("/v1/sessions/s1/agents/{agent}/messages"), GOOD, 404, "unknown_agent");
             self.post(&format!("/v1/sessions/s1/agents/{agent}/stop"), "{}", 404, "unknown_agent");
+            let limits = format!("/v1/sessions/s1/agents/{agent}/limits");
+            self.post(&limits, r#"{"max_turns": 5}"#, 404, "unknown_agent");
         }
         for id in ["nobody", "a%00b", "%0a", "%ef%bf%bf"] {
             self.get(&format!("/v1/sessions/s1/messages/{id}"), 404, "unknown_message");

@@ -7,6 +7,7 @@ mod support;
 mod approvals;
 mod bounds;
 mod hostile;
+mod limits;
 mod messages;
 mod reads;
 mod streams;

@@ -113,8 +113,13 @@ async fn the_plain_and_the_full_form_of_urgency_reach_the_engine() {
 async fn seed_000_s_soft_interrupt_goes_to_the_lead() {
     let rig = Rig::start().await;
     let mut events = rig.events("/v1/sessions/s1/events?agent=lead", "").await;
-    for (id, urgent, urgency) in [("a", "false", "after_tools"), ("b", "true", "next_boundary")] {
-        let body = format!(r#"{{"id": "{id}", "content": "stop it", "urgent": {urgent}}}"#);
+    // A25: the seed counts its messages.
+    for (id, given, urgent, urgency) in [
+        ("a", "\"a\"", "false", "after_tools"),
+        ("b", "\"b\"", "true", "next_boundary"),
+        ("7", "7", "true", "next_boundary"),
+    ] {
+        let body = format!(r#"{{"id": {given}, "content": "stop it", "urgent": {urgent}}}"#);
         let sent = rig.post("/v1/sessions/current/soft_interrupt", &body).await;
         assert_eq!((sent.status, &sent.json()["to"]), (202, &json!("lead")));
         let queued = loop {

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use midturn_core::engine::ports::Observer;
+use midturn_core::engine::ports::{Archive, Observer};
 use midturn_core::rules::approval::Decision;
 use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{InterruptReason, ToolStatus, Usage};
 use midturn_core::rules::event::{
-    CallRef, Event, EventKind, LiveEvent, LiveKind, Outcome, Place, Scope, Trigger, VERSION,
+    CallRef, Event, EventKind, Halt, LiveEvent, LiveKind, Outcome, Place, Scope, Trigger, VERSION,
 };
-use midturn_core::rules::id::CallId;
+use midturn_core::rules::id::{CallId, MessageId, SessionId};
 use midturn_core::rules::mail::Point;
 use midturn_core::rules::time::Micros;
-use midturn_server::{Feed, Live, feed::Kept};
+use midturn_server::feed::{Follower, Kept, News};
+use midturn_server::{Feed, Live};
 use serde_json::{Value, json};
 
 use crate::support::archive;
@@ -218,13 +219,27 @@ async fn who_joins_a_reply_gets_what_was_said_so_far_in_one_piece() {
     assert_eq!(other.told().await.unwrap().id, Some(3));
 }
 
+#[tokio::test]
+async fn who_joins_while_a_call_comes_hears_how_far_each_has_come_once() {
+    let stage = Stage::new().await;
+    stage.tell("worker", model_started());
+    for (tool, bytes) in [("t1", 0), ("t1", 1_024), ("t2", 0), ("t1", 2_048)] {
+        stage.say(LiveKind::CallDelta { tool: CallId::new(tool), name: "write".into(), bytes });
+    }
+    let mut late = stage.rig.events(EVENTS, "").await;
+    let said: Vec<Value> = late.next(2).await.iter().map(Told::json).collect();
+    let told = said.iter().map(|said| json!([said["type"], said["name"], said["tool"], said["bytes"]]));
+    let last = [json!(["call_delta", "write", "t1", 2_048]), json!(["call_delta", "write", "t2", 0])];
+    assert_eq!(told.collect::<Vec<_>>(), last);
+}
+
 fn finished(text: &str) -> EventKind {
     EventKind::ModelFinished {
         stop_reason: "tool_use".into(),
         usage: Usage::default(),
         text: text.to_owned(),
         thinking: Vec::new(),
-        tools: vec![CallRef { id: CallId::new("t1"), name: "read".into() }],
+        tools: vec![CallRef { id: CallId::new("t1"), name: "read".into(), input: serde_json::Value::Null }],
         purpose: Purpose::Turn,
     }
 }
@@ -258,13 +273,18 @@ fn whole_run() -> Vec<EventKind> {
             output: "cut".to_owned(),
         },
         EventKind::MessageInjected {
-            messages: Vec::new(),
+            messages: vec![MessageId::new("m1")],
             point: Point::C,
             text: "[User feedback: no]".into(),
             skipped: Vec::new().into(),
             interrupted: Vec::new().into(),
         },
-        EventKind::StopRequested { by: "user".to_owned(), scope: Scope::Agent, still_queued: Vec::new() },
+        EventKind::StopRequested {
+            by: "user".to_owned(),
+            scope: Scope::Agent,
+            reason: Halt::Stop,
+            still_queued: Vec::new(),
+        },
         EventKind::ModelInterrupted {
             reason: InterruptReason::UserCancelled,
             text: "Then".to_owned(),
@@ -302,7 +322,7 @@ async fn the_stream_of_a_run_speaks_seed_004_s_names() {
         ),
         (
             "soft_interrupt_injected",
-            json!({"stream_run_id": 1, "content": "[User feedback: no]", "point": "C"}),
+            json!({"stream_run_id": 1, "messages": ["m1"], "content": "no", "point": "C"}),
         ),
         ("text", json!({"stream_run_id": 1, "text": "Then"})),
         ("interrupted", json!({"stream_run_id": 1, "reason": "user_cancelled"})),
@@ -354,7 +374,12 @@ async fn a_stop_while_tools_run_is_told_as_interrupted_with_its_reason() {
         let still_queued = Vec::new();
         stage.tell(
             "worker",
-            EventKind::StopRequested { by: by.to_owned(), scope: Scope::Agent, still_queued },
+            EventKind::StopRequested {
+                by: by.to_owned(),
+                scope: Scope::Agent,
+                reason: Halt::Stop,
+                still_queued,
+            },
         );
         let (outcome, usage) = (Outcome::Stopped, Usage::default());
         stage.tell("worker", EventKind::RunFinished { outcome, error: None, turns: 1, usage });
@@ -362,6 +387,103 @@ async fn a_stop_while_tools_run_is_told_as_interrupted_with_its_reason() {
         assert_eq!((told[0].name.as_str(), &told[0].json()["reason"]), ("interrupted", &json!(reason)));
         assert_eq!(told[1].name, "done");
     }
+}
+
+/// E6: an event is durable before it is told. Who has read it in the archive, of a session that was
+/// just being taken up, comes back with its number, and must not be sent back behind it.
+#[tokio::test]
+async fn who_has_what_is_recorded_and_not_told_yet_waits_for_what_follows() {
+    let stage = Stage::new().await;
+    stage.tell_many(5);
+    let next = |seq| Event {
+        v: VERSION,
+        seq,
+        t: Micros(seq),
+        at: Place::of(&name("lead"), 1, 1),
+        kind: model_started(),
+    };
+    let (sixth, seventh) = (next(6), next(7));
+    stage.kept.event(&sixth);
+    let mut client = stage.from(6).await;
+    stage.feed.event(&sixth);
+    stage.kept.event(&seventh);
+    stage.feed.event(&seventh);
+    assert_eq!(ids(&client.next(1).await), [7]);
+    assert_eq!(stage.from(8).await.all().await, [resync(7)], "what was never recorded is not waited for");
+}
+
+/// A11: whoever watches a session that is let go hears its end, and comes back by number.
+#[tokio::test]
+async fn when_a_session_is_let_go_its_readers_get_all_there_is_and_the_end() {
+    let stage = Stage::new().await;
+    assert!(!stage.feed.is_read());
+    let mut early = stage.rig.events(EVENTS, "").await;
+    assert!(stage.feed.is_read(), "a session that is watched is known to be");
+    stage.tell_many(40);
+    stage.feed.end();
+    assert_eq!(ids(&early.all().await), (1..=40).collect::<Vec<u64>>());
+    assert_eq!(ids(&stage.from(38).await.all().await), [39, 40], "who comes later, too");
+}
+
+fn json_of(news: &News) -> Option<Value> {
+    match news {
+        News::Event(json) | News::Delta(json) => Some(serde_json::from_slice(json).unwrap()),
+        News::Rejoined => None,
+    }
+}
+
+/// A1: who follows in the same process and is too slow for the ring misses no event: it reads them
+/// in the archive, and of what is being said it hears all in one piece.
+#[tokio::test]
+async fn a_follower_that_is_slow_hears_every_event_and_what_is_being_said_in_one_piece() {
+    let stage = Stage::keeping(Kept { items: 8, bytes: 1 << 20 }).await;
+    let archive: Arc<dyn Archive> = stage.rig.archive.clone();
+    let mut follower = Follower::new(stage.feed.clone(), archive, SessionId::new("s2"));
+    stage.tell("worker", model_started());
+    stage.say(text("Once "));
+    assert_eq!(json_of(&follower.next().await.unwrap().unwrap()).unwrap()["seq"], 1);
+    assert_eq!(json_of(&follower.next().await.unwrap().unwrap()).unwrap()["text"], "Once ");
+    // More than the ring keeps, of another agent: the worker is still speaking.
+    for _ in 0..100 {
+        stage.tell("lead", model_started());
+    }
+    stage.say(text("upon "));
+    stage.feed.end();
+    let mut heard = Vec::new();
+    while let Some(news) = follower.next().await.unwrap() {
+        heard.push(json_of(&news));
+    }
+    let seqs = heard
+        .iter()
+        .flatten()
+        .filter(|told| told.get("n").is_none())
+        .map(|told| told["seq"].as_u64().unwrap());
+    assert_eq!(seqs.collect::<Vec<_>>(), (2..=101).collect::<Vec<_>>());
+    let [None, Some(said)] = &heard[heard.len() - 2..] else { panic!("{heard:?}") };
+    assert_eq!(said["text"], "Once upon ");
+}
+
+/// A1: an archive that fails for a while is asked again; one that stays broken is said to be.
+#[tokio::test(start_paused = true)]
+async fn a_follower_waits_for_an_archive_that_fails() {
+    let stage = Stage::keeping(Kept { items: 4, bytes: 1 << 20 }).await;
+    let archive: Arc<dyn Archive> = stage.rig.archive.clone();
+    let mut follower = Follower::new(stage.feed.clone(), archive, SessionId::new("s2"));
+    stage.tell_many(20);
+    stage.rig.archive.broken.store(true, std::sync::atomic::Ordering::SeqCst);
+    {
+        let mut next = std::pin::pin!(follower.next());
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(5), next.as_mut()).await;
+        assert!(waited.is_err(), "it waits");
+        stage.rig.archive.broken.store(false, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(json_of(&next.await.unwrap().unwrap()).unwrap()["seq"], 1);
+    }
+    for seq in 2..=20 {
+        assert_eq!(json_of(&follower.next().await.unwrap().unwrap()).unwrap()["seq"], seq);
+    }
+    stage.tell_many(20);
+    stage.rig.archive.broken.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert!(follower.next().await.is_err());
 }
 
 #[tokio::test]

@@ -68,9 +68,10 @@ async fn a_stopped_agent_is_resumed_and_a_closed_one_is_not() {
     busy(&rig).await;
     rig.post("/v1/sessions/s1/agents/worker/stop", "{}").await;
     let resumed = rig.post("/v1/sessions/s1/agents/worker/resume", "{}").await.json();
-    assert_eq!(resumed["started"], true);
+    assert_eq!(resumed, json!({"started": true, "wakeable": true}));
     let again = rig.post("/v1/sessions/s1/agents/lead/resume", "{}").await.json();
-    assert_eq!(again["started"], false);
+    assert_eq!((&again["started"], &again["wakeable"]), (&json!(false), &json!(false)), "{again}");
+    assert!(again["note"].as_str().unwrap().contains("nothing was changed"), "{again}");
     let closed = rig.post("/v1/sessions/s1/agents/lead/close", "{}").await.json();
     assert_eq!(closed["closed"], json!(["worker", "lead"]));
     let late = rig.post("/v1/sessions/s1/agents/worker/messages", r#"{"text": "hello"}"#).await.json();
@@ -125,4 +126,29 @@ async fn a_session_is_begun_and_shut_down() {
     assert_eq!(stopped["stopped"], json!(["worker"]));
     let resumed = rig.post("/v1/sessions/s1/resume", "{}").await;
     assert_eq!((resumed.status, resumed.code().as_str()), (409, "already_live"));
+}
+
+/// A3: a shutdown is a fence. What would begin something is to be asked for again of the next process; what
+/// ends something is done.
+#[tokio::test]
+async fn from_the_first_moment_of_a_shutdown_on_nothing_begins_and_what_ends_is_done() {
+    let rig = Rig::start().await;
+    let worker = "/v1/sessions/s1/agents/worker";
+    assert_eq!(rig.post(&format!("{worker}/messages"), r#"{"text": "go", "id": "m1"}"#).await.status, 202);
+    let live = rig.host.live.lock()[0].clone();
+    live.coordinator.shutdown().await;
+    for (path, body) in [
+        (format!("{worker}/messages"), r#"{"text": "more"}"#),
+        (format!("{worker}/supersede"), r#"{"text": "instead"}"#),
+        (format!("{worker}/resume"), "{}"),
+        ("/v1/sessions/s1/agents".to_owned(), r#"{"name": "new", "prompt": "go"}"#),
+        ("/v1/sessions/s1/soft_interrupt".to_owned(), r#"{"id": 1, "content": "stop"}"#),
+    ] {
+        let refused = rig.post(&path, body).await;
+        assert_eq!((refused.status, &refused.json()["code"]), (503, &json!("shutting_down")), "{path}");
+        assert_eq!(refused.header("retry-after"), Some("1"), "{path}");
+    }
+    for path in ["stop", "close"] {
+        assert_eq!(rig.post(&format!("{worker}/{path}"), "{}").await.status, 200, "{path}");
+    }
 }

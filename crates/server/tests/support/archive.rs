@@ -66,6 +66,8 @@ impl Store for Kept {
                 turns: 0,
                 calls: 0,
                 plan: Vec::new(),
+                worked: Default::default(),
+                limits: None,
                 tail: Vec::new(),
             });
         }
@@ -94,8 +96,15 @@ impl Store for Kept {
 impl Memory {
     /// Begins a session, or one that is only stored.
     pub fn add(&self, record: SessionRecord) -> Arc<Kept> {
-        let journal =
-            SessionJournal { record, last_seq: 0, last_t: Micros(0), agents: Vec::new(), mail: Vec::new() };
+        let journal = SessionJournal {
+            record,
+            last_seq: 0,
+            last_t: Micros(0),
+            lived: Default::default(),
+            limits: None,
+            agents: Vec::new(),
+            mail: Vec::new(),
+        };
         let kept = Arc::new(Kept {
             journal: Mutex::new(journal),
             events: Mutex::default(),

@@ -1,6 +1,7 @@
 //! A client of HTTP/1.1 that writes what it is told, well-formed or not.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -44,6 +45,21 @@ impl Told {
     }
 }
 
+/// How long something is waited for that has to come; what a test waits for comes at once, and one
+/// for which it doesn't fails instead of hanging.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for it.
+///
+/// # Panics
+/// It doesn't come.
+pub async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, work).await {
+        Ok(done) => done,
+        Err(_) => panic!("what is waited for has not come within {PATIENCE:?}"),
+    }
+}
+
 /// A connection.
 pub struct Client {
     stream: BufReader<UnixStream>,
@@ -74,7 +90,7 @@ impl Client {
         let mut answer = self.read_head().await;
         if let Some(length) = answer.header("content-length") {
             let mut body = vec![0; length.parse().unwrap()];
-            self.stream.read_exact(&mut body).await.unwrap();
+            in_time(self.stream.read_exact(&mut body)).await.unwrap();
             answer.body = body;
         } else if answer.header("transfer-encoding").is_some() {
             while let Some(chunk) = self.chunk().await {
@@ -98,7 +114,7 @@ impl Client {
 
     async fn line(&mut self) -> String {
         let mut line = String::new();
-        let _ = self.stream.read_line(&mut line).await;
+        let _ = in_time(self.stream.read_line(&mut line)).await;
         line.trim_end().to_owned()
     }
 
@@ -108,7 +124,7 @@ impl Client {
             return None;
         }
         let mut chunk = vec![0; size + 2];
-        self.stream.read_exact(&mut chunk).await.ok()?;
+        in_time(self.stream.read_exact(&mut chunk)).await.ok()?;
         chunk.truncate(size);
         Some(chunk)
     }

@@ -82,7 +82,7 @@ impl Host for TestHost {
         self.live.lock().iter().find(|live| live.record.id.as_str() == id).cloned()
     }
 
-    async fn begin(&self, session: NewSession) -> Result<Entered, HostError> {
+    async fn begin(self: Arc<Self>, session: NewSession) -> Result<Entered, HostError> {
         if session.model.is_some() {
             return Err(HostError::Invalid("there is only the scripted model; leave `model` out".to_owned()));
         }
@@ -92,7 +92,7 @@ impl Host for TestHost {
         Ok(Entered { live, working: Vec::new(), attached })
     }
 
-    async fn resume(&self, session: &SessionId, _: bool) -> Result<Entered, HostError> {
+    async fn resume(self: Arc<Self>, session: SessionId, _: bool) -> Result<Entered, HostError> {
         let text = format!("`{session}` can't be taken up here: its models are gone");
         Err(HostError::Conflict { code: "not_resumable", text })
     }
@@ -107,7 +107,8 @@ impl Host for TestHost {
         let spec = AgentSpec { parent, prompt: agent.prompt, ..AgentSpec::new(agent.name, "scripted") };
         live.coordinator.spawn_agent(spec).await.map_err(|error| match error {
             SpawnError::Store(_) => HostError::Failed(error.to_string()),
-            SpawnError::UnknownParent(_) => HostError::Invalid(error.to_string()),
+            SpawnError::ShuttingDown => HostError::ShuttingDown(error.to_string()),
+            SpawnError::UnknownParent(_) | SpawnError::Settings(_) => HostError::Invalid(error.to_string()),
             _ => HostError::Conflict { code: "not_spawned", text: error.to_string() },
         })
     }

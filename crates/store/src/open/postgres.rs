@@ -18,6 +18,10 @@ use crate::writer::{Connects, Writer};
 /// How long a server may take to let us in.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// After so many milliseconds in which nothing comes from us in the middle of a transaction the
+/// server takes it back: what was lost on the way, and is tried anew, waits no longer for it.
+const IDLE: &str = "10000";
+
 /// How many may read at once.
 const READERS: u32 = 4;
 
@@ -34,7 +38,7 @@ pub async fn open_postgres(url: &str) -> Result<SqlArchive, OpenError> {
     })?;
     // What is told to be durable is, whatever the server's default.
     let options = options
-        .options([("synchronous_commit", "on")])
+        .options([("synchronous_commit", "on"), ("idle_in_transaction_session_timeout", IDLE)])
         .application_name("midturn")
         .statement_cache_capacity(STATEMENTS)
         .disable_statement_logging();

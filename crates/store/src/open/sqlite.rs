@@ -29,6 +29,9 @@ const APPLICATION: i64 = 0x4d69_6454;
 /// How long another program may keep the file locked.
 const BUSY: Duration = Duration::from_secs(10);
 
+/// So long the writer waits in silence: then it says so, and waits on as for any store that fails.
+const BUSY_WRITER: Duration = Duration::from_secs(2);
+
 /// How many rows a reading thread may be ahead of whoever takes them.
 const ROWS_AHEAD: usize = 1_024;
 
@@ -93,7 +96,10 @@ async fn to_write(way: SqliteWay) -> Result<SqlArchive, OpenError> {
 
 async fn to_read(way: SqliteWay) -> Result<SqlArchive, OpenError> {
     match way.path.metadata() {
-        Err(_) => return Err(OpenError::Missing(way.path)),
+        Err(_) => {
+            way.nothing_is_left()?;
+            return Err(OpenError::Missing(way.path));
+        }
         Ok(metadata) if metadata.len() == 0 => return Err(way.damaged("the file is empty")),
         Ok(_) => {}
     }
@@ -133,7 +139,7 @@ impl SqliteWay {
     }
 
     fn writing(&self, path: &Path) -> SqliteConnectOptions {
-        let options = self.options(path).synchronous(SqliteSynchronous::Full);
+        let options = self.options(path).busy_timeout(BUSY_WRITER).synchronous(SqliteSynchronous::Full);
         match self.max_pages {
             Some(pages) => options.pragma("max_page_count", pages.to_string()),
             None => options,
@@ -182,7 +188,28 @@ impl SqliteWay {
         if found > known {
             return Err(OpenError::Newer { store: self.path.display().to_string(), found, known });
         }
-        Ok(found)
+        match self.missing(connection).await {
+            Ok(None) => Ok(found),
+            Ok(Some(why)) => Err(self.damaged(&why)),
+            Err(problem) => Err(self.refused(&problem)),
+        }
+    }
+
+    /// What the file lacks at its end, if it was cut. SQLite itself takes a part of a page for a
+    /// whole one, and finds out when it reads it.
+    async fn missing(&self, connection: &mut Connection) -> Result<Option<String>, Problem> {
+        let pages = connection.number("PRAGMA page_count").await?;
+        let bytes = pages * connection.number("PRAGMA page_size").await?;
+        let there = self.path.metadata().map_or(0, |metadata| metadata.len());
+        if i64::try_from(there).unwrap_or(i64::MAX) >= bytes {
+            return Ok(None);
+        }
+        if self.has_log() {
+            // The rest may be in there: after a crash it is.
+            let said = connection.rows("PRAGMA quick_check(1)", Vec::new(), |row| row.raw(0)).await?;
+            return Ok(said.into_iter().next().filter(|said| said != "ok"));
+        }
+        Ok(Some(format!("the file was cut: it has {there} bytes and should have {bytes}")))
     }
 
     async fn migrate(&self, connection: &mut Connection, from: i64) -> Result<(), Problem> {
@@ -205,13 +232,24 @@ impl SqliteWay {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(not_writable(&self.path, &self.path, &error)),
         }
-        if self.beside("-wal").exists() {
-            return Err(self.damaged("the file itself is gone, and what belongs to it (-wal) is still there"));
-        }
+        self.nothing_is_left()?;
         let making = self.beside(".new");
         self.make_at(&making).await?;
         let named = std::fs::rename(&making, &self.path).and_then(|()| sync_folder(&self.path));
         named.map_err(|error| not_writable(&self.path, &making, &error))
+    }
+
+    /// Where there is no file there is nothing of it either: what is in its log belongs to it. A
+    /// log without anything in it is what a reader leaves behind.
+    fn nothing_is_left(&self) -> Result<(), OpenError> {
+        if self.has_log() {
+            return Err(self.damaged("the file itself is gone, and what belongs to it (-wal) is still there"));
+        }
+        Ok(())
+    }
+
+    fn has_log(&self) -> bool {
+        self.beside("-wal").metadata().is_ok_and(|metadata| metadata.len() > 0)
     }
 
     /// Makes a whole store under another name.
@@ -242,8 +280,7 @@ impl SqliteWay {
             Ok(()) => return Ok(self.reading(false)),
             Err(refused) => refused,
         };
-        let pending = self.beside("-wal").metadata().is_ok_and(|metadata| metadata.len() > 0);
-        if pending || !matches!(refused, OpenError::NotWritable { .. }) {
+        if self.has_log() || !matches!(refused, OpenError::NotWritable { .. }) {
             return Err(refused);
         }
         self.try_read(self.reading(true)).await?;
@@ -276,7 +313,7 @@ impl SqliteWay {
             Trouble::NotWritable => OpenError::NotWritable { path: self.path.clone(), why },
             Trouble::Damaged => self.damaged(&why),
             Trouble::Locked => OpenError::Held { path: self.path.clone(), pid: None },
-            Trouble::Data | Trouble::Unreachable | Trouble::Other => {
+            Trouble::Data | Trouble::Unreachable | Trouble::Io | Trouble::Other => {
                 OpenError::Failed { store: self.path.display().to_string(), why }
             }
         }

@@ -6,22 +6,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use midturn_core::engine::ports::archive::{AgentJournal, KeptMail, SessionJournal};
+use midturn_core::engine::ports::archive::{AgentJournal, KeptMail, REMEMBERED, SessionJournal};
 use midturn_core::engine::ports::store::{Accepted, AgentRecord, Row as ChatRow, RunEnd};
+use midturn_core::rules::event::Event;
 use midturn_core::rules::id::{AgentName, MessageId, SessionId};
-use midturn_core::rules::mail::Mail;
+use midturn_core::rules::lifetime::Lifetime;
+use midturn_core::rules::mail::{Mail, Sender};
+use midturn_core::rules::progress::Progress;
 use midturn_core::rules::time::Micros;
 
 use super::{id, name, receipt, record};
 use crate::cell::Cell;
 use crate::db::{Row, Snapshot};
 use crate::error::{Problem, Unreadable};
-use crate::lane::Progress;
 use crate::line::{self, Found};
 use crate::words;
-
-/// How many settled messages are given back: the newest. Older ones are asked for by id.
-const SETTLED: u32 = 16_384;
 
 type Agents = HashMap<AgentName, Progress>;
 
@@ -41,36 +40,51 @@ pub(crate) async fn journal(
         progress.entry(agent.clone()).or_default().lines = rows.len() as u64;
     }
     let mut ends = ends(snapshot, &of).await?;
+    let lifetime = lifetime(snapshot, &of, last_t).await?;
     let mut agents = Vec::new();
     for record in agent_records(snapshot, &of).await? {
         let stands = progress.entry(record.name.clone()).or_default();
         let rows = rows.remove(&record.name).unwrap_or_default();
         let last_end = ends.remove(&record.name);
         let tail = tail(snapshot, &of, &record.name, stands, last_end.as_ref()).await?;
-        agents.push(agent(record, rows, stands, last_end, tail));
+        let known = AgentJournal::of(record, rows, stands, last_end, tail);
+        let (worked, limits) = lifetime.of(&known.record.name);
+        agents.push(AgentJournal { worked, limits, ..known });
     }
     let mail = mail(snapshot, &of).await?;
-    Ok(Some((SessionJournal { record, last_seq, last_t, agents, mail }, progress)))
+    Ok(Some((
+        SessionJournal {
+            record,
+            last_seq,
+            last_t,
+            lived: lifetime.lived(),
+            limits: lifetime.limits(),
+            agents,
+            mail,
+        },
+        progress,
+    )))
 }
 
-fn agent(
-    record: AgentRecord,
-    rows: Vec<ChatRow>,
-    stands: &Progress,
-    last_end: Option<(RunEnd, u64)>,
-    tail: Vec<midturn_core::rules::event::Event>,
-) -> AgentJournal {
-    AgentJournal {
-        record,
-        rows,
-        run: stands.run,
-        last_end,
-        closed: stands.closed,
-        turns: stands.turns,
-        calls: stands.calls,
-        plan: stands.plan.clone(),
-        tail,
+/// How long the session lived and its agents worked, and the limits that were set.
+async fn lifetime(snapshot: &mut Snapshot, of: &Cell, last_t: Micros) -> Result<Lifetime, Problem> {
+    // `Lifetime::is_about`, in SQL. What the session's event before a take-up tells is when its
+    // process was last seen.
+    let query = "SELECT e.data, p.t FROM events e \
+        LEFT JOIN events p ON p.session = e.session AND p.seq = e.seq - 1 \
+        WHERE e.session = ? AND e.type IN ('session_resumed', 'run_started', 'run_finished', 'limit_raised') \
+        ORDER BY e.seq";
+    let read = |row: Row<'_>| {
+        let event: Event = serde_json::from_str(&row.raw(0)?).map_err(Unreadable::of)?;
+        Ok((event, row.unsigned_or_null(1)?))
+    };
+    let mut lifetime = Lifetime::default();
+    for (event, before) in snapshot.rows(query, vec![of.clone()], read).await? {
+        lifetime.reaches(Micros(before.unwrap_or_default()));
+        lifetime.note(&event);
     }
+    lifetime.reaches(last_t);
+    Ok(lifetime)
 }
 
 async fn last(snapshot: &mut Snapshot, of: &Cell) -> Result<(u64, Micros), Problem> {
@@ -204,9 +218,25 @@ async fn mail(snapshot: &mut Snapshot, of: &Cell) -> Result<Vec<KeptMail>, Probl
     let mut mail = snapshot.rows(columns, vec![of.clone()], kept).await?;
     let settled = "SELECT n, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, \
         expires_at, seq, receipt FROM messages WHERE session = ? AND settled = 1 ORDER BY n DESC LIMIT ?";
-    mail.extend(snapshot.rows(settled, vec![of.clone(), Cell::number(SETTLED)], kept).await?);
+    mail.extend(snapshot.rows(settled, vec![of.clone(), Cell::bound(REMEMBERED as u64)], kept).await?);
     mail.sort_unstable_by_key(|(n, _)| *n);
     Ok(mail.into_iter().map(|(_, kept)| kept).collect())
+}
+
+/// What was accepted under an id of a sender's, one for each receiver. Settled or not.
+pub(crate) async fn known(
+    snapshot: &mut Snapshot,
+    session: &Arc<str>,
+    from: &Sender,
+    id: &MessageId,
+) -> Result<Vec<KeptMail>, Problem> {
+    // In order without ORDER BY: that would lead SQLite through all messages of the session.
+    let query = "SELECT n, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, \
+        expires_at, seq, receipt FROM messages WHERE session = ? AND id = ? AND sender = ?";
+    let of = vec![Cell::Text(session.clone()), Cell::text(id.as_str()), Cell::Text(words::sender(from))];
+    let mut known = snapshot.rows(query, of, kept).await?;
+    known.sort_unstable_by_key(|(n, _)| *n);
+    Ok(known.into_iter().map(|(_, kept)| kept).collect())
 }
 
 fn kept(row: Row<'_>) -> Result<(i64, KeptMail), Unreadable> {

@@ -3,13 +3,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use midturn_core::engine::ports::{SessionRecord, StoreError};
 use midturn_core::fail;
 
-use super::Connects;
-use crate::batch::{Batch, Write};
+use super::patience::{ANSWER, Patience, SILENCE};
+use super::{Connects, Job, Queue};
+use crate::batch::{Batch, Mark, Write};
 use crate::cell::Cell;
 use crate::db::{Connection, Step};
 use crate::error::Problem;
@@ -24,13 +26,19 @@ pub(crate) struct Grouper {
     texts: Texts,
 }
 
+/// What is said while nothing is known.
+const SILENT: &str = "it is being waited for, so try again in a moment: it has not answered for 10 s";
+
 /// The epoch of each session, by its id as the tables have it.
 type Epochs = HashMap<String, u64>;
 
-/// A group, sorted by what its epochs say.
+/// A group on its way, however often that takes.
 #[derive(Debug, Default)]
-struct Sorted {
-    fresh: Vec<Write>,
+struct Group {
+    writes: Vec<Write>,
+    /// The commit was begun, and nobody said what became of it: if this row is there, the whole group is.
+    unsure: Option<Mark>,
+    /// Those whose epoch was over when the group was tried last.
     stale: Vec<Write>,
 }
 
@@ -40,71 +48,138 @@ impl Grouper {
         Self { connects, connection: Some(connection), texts }
     }
 
-    /// Makes the transactions durable and tells each what became of it.
-    pub(crate) async fn commit(&mut self, writes: Vec<Write>, stale: &AtomicU64) {
-        let writes = without_broken(writes);
-        if writes.is_empty() {
-            return;
+    /// Makes the transactions durable and tells each what became of it. A store that fails is
+    /// waited for; when that has lasted too long, all that wait are told.
+    pub(crate) async fn commit(&mut self, writes: Vec<Write>, queue: &Queue) {
+        let mut group = Group { writes: without_broken(writes), ..Group::default() };
+        let mut patience = Patience::new(queue.patience());
+        while !group.writes.is_empty() {
+            let tried = self.attempt(&mut group, queue).await;
+            queue.stale.fetch_add(group.stale.len() as u64, Ordering::Relaxed);
+            tell(std::mem::take(&mut group.stale), &Err(StoreError::Stale));
+            let Err(problem) = tried else {
+                self.is_well(queue);
+                return tell(group.writes, &Ok(()));
+            };
+            if problem.is_of_the_data() && group.writes.len() > 1 {
+                return self.commit_each(group.writes, queue).await;
+            }
+            if !problem.may_pass() {
+                return tell(group.writes, &Err(problem.told()));
+            }
+            if !patience.goes_on(&problem, queue).await {
+                let error = problem.told();
+                tell(group.writes, &Err(error.clone()));
+                return refuse(queue.give_up(true), &error);
+            }
         }
-        let mut sorted = Sorted::default();
-        let result = self.try_commit(writes, &mut sorted).await;
-        stale.fetch_add(sorted.stale.len() as u64, Ordering::Relaxed);
-        tell(sorted.stale, &Err(StoreError::Stale));
-        match result {
-            Ok(()) => tell(sorted.fresh, &Ok(())),
-            // One that is refused does no harm to the others.
-            Err(problem) if problem.is_of_the_data() && sorted.fresh.len() > 1 => {
-                for write in sorted.fresh {
-                    Box::pin(self.commit(vec![write], stale)).await;
+    }
+
+    /// One that is refused does no harm to the others. In this order.
+    async fn commit_each(&mut self, writes: Vec<Write>, queue: &Queue) {
+        for write in writes {
+            Box::pin(self.commit(vec![write], queue)).await;
+        }
+    }
+
+    /// The store answers.
+    pub(crate) fn is_well(&self, queue: &Queue) {
+        if queue.say_trouble(None) {
+            tracing::warn!("the store answers again");
+        }
+    }
+
+    /// Looks whether the store answers again, of which nothing is asked just now.
+    pub(crate) async fn probe(&mut self, queue: &Queue) {
+        let limit = self.limit(ANSWER);
+        let written = limited(limit, self.write_nothing()).await;
+        if self.after(written).await.is_ok() {
+            self.is_well(queue);
+        }
+    }
+
+    /// Writes what is there already: a disk that is full says so.
+    async fn write_nothing(&mut self) -> Result<(), Problem> {
+        self.begin(&[], false).await?;
+        let Some(connection) = &mut self.connection else { return Err(lost()) };
+        connection.write("UPDATE schema_version SET applied_at = applied_at", Vec::new()).await?;
+        connection.commit().await
+    }
+
+    /// Tries to write the group. After an error nothing of it counts, unless it is unsure.
+    async fn attempt(&mut self, group: &mut Group, queue: &Queue) -> Result<(), Problem> {
+        let limit = self.limit(ANSWER);
+        let tried = {
+            let works = limited(limit, self.try_commit(group));
+            tokio::pin!(works);
+            match tokio::time::timeout(SILENCE, &mut works).await {
+                Ok(tried) => tried,
+                Err(_) => {
+                    queue.say_trouble(Some(SILENT.into()));
+                    works.await
                 }
             }
-            Err(problem) => tell(sorted.fresh, &Err(problem.told())),
+        };
+        self.after(tried).await
+    }
+
+    /// How long the database may take. A file's own thread does what it was told, whoever waits.
+    fn limit(&self, limit: Duration) -> Option<Duration> {
+        match self.connects {
+            Connects::Sqlite(_) => None,
+            Connects::Postgres(_) => Some(limit),
         }
     }
 
-    /// After an error, whatever was not found stale is in `sorted.fresh` and nothing of it counts.
-    async fn try_commit(&mut self, writes: Vec<Write>, sorted: &mut Sorted) -> Result<(), Problem> {
-        sorted.fresh = writes;
-        let epochs = self.begin(&sessions_of(&sorted.fresh)).await?;
-        sorted.split(&epochs);
-        let written = self.write(sorted).await;
-        match written {
-            Ok(batch) => {
-                batch.settle();
-                Ok(())
-            }
-            Err(problem) => {
-                self.roll_back().await;
-                Err(problem)
-            }
+    /// After an error the transaction is taken back, or the connection that nobody can believe any more is given up.
+    async fn after<T>(&mut self, tried: Result<T, Problem>) -> Result<T, Problem> {
+        match &tried {
+            Ok(_) => {}
+            Err(problem) if problem.spares_the_connection() => self.roll_back().await,
+            Err(_) => self.connection = None,
         }
+        tried
     }
 
-    async fn write(&mut self, sorted: &mut Sorted) -> Result<Batch, Problem> {
+    async fn try_commit(&mut self, group: &mut Group) -> Result<(), Problem> {
+        let epochs = self.begin(&sessions_of(&group.writes), group.unsure.is_some()).await?;
         let Self { connection: Some(connection), texts, .. } = self else { return Err(lost()) };
-        let mut batch = Batch::of(&sorted.fresh)?;
+        if let Some(mark) = &group.unsure {
+            if connection.has(mark).await? {
+                Batch::of(&group.writes)?.settle();
+                connection.roll_back().await;
+                return Ok(());
+            }
+            group.unsure = None;
+        }
+        group.split(&epochs);
+        let mut batch = Batch::of(&group.writes)?;
+        let mark = batch.mark();
         let mut steps = Vec::new();
         for into in Into::GROUP {
             in_steps(&mut steps, texts, into, batch.take(into));
         }
         connection.execute_all(steps).await?;
         fail::point("store_written");
+        group.unsure = mark;
         connection.commit().await?;
         fail::point("store_committed");
-        Ok(batch)
+        batch.settle();
+        Ok(())
     }
 
     /// Begins, and gives the epochs of these sessions. A connection that was lost meanwhile is
     /// made anew once, as nothing is written yet.
-    async fn begin(&mut self, sessions: &[Arc<str>]) -> Result<Epochs, Problem> {
-        if let Some(connection) = &mut self.connection
-            && let Ok(epochs) = connection.begin_fenced(sessions).await
-        {
-            return Ok(epochs.into_iter().collect());
+    async fn begin(&mut self, sessions: &[Arc<str>], alone: bool) -> Result<Epochs, Problem> {
+        if let Some(connection) = &mut self.connection {
+            match connection.begin_fenced(sessions, alone).await {
+                Ok(epochs) => return Ok(epochs.into_iter().collect()),
+                Err(problem) if problem.spares_the_connection() => return Err(problem),
+                Err(_) => self.connection = None,
+            }
         }
-        self.connection = None;
         let mut connection = self.connects.connect().await?;
-        let epochs = connection.begin_fenced(sessions).await?;
+        let epochs = connection.begin_fenced(sessions, alone).await?;
         self.connection = Some(connection);
         Ok(epochs.into_iter().collect())
     }
@@ -115,17 +190,17 @@ impl Grouper {
         }
     }
 
-    /// Writes a new session, at epoch 1.
-    pub(crate) async fn begin_session(&mut self, record: SessionRecord) -> Result<(), StoreError> {
-        let values = vec![
-            Cell::text(record.id.as_str()),
-            Cell::number(1_u64),
-            Cell::number(record.began_at),
-            Cell::text(&record.folder),
-            Cell::text(&record.title),
-            Cell::json(&record.memo).map_err(Problem::from)?,
-        ];
-        match self.alone(Into::Sessions, values).await? {
+    /// Writes a new session, at epoch 1. Tried once: whoever asks can ask again.
+    pub(crate) async fn begin_session(
+        &mut self,
+        record: SessionRecord,
+        queue: &Queue,
+    ) -> Result<(), StoreError> {
+        let limit = self.limit(ANSWER);
+        let written = limited(limit, self.write_session(&record)).await;
+        let rows = self.after(written).await?;
+        self.is_well(queue);
+        match rows {
             0 => Err(StoreError::Failed(format!(
                 "there is a session `{}` already; resume it, or take another id",
                 record.id
@@ -134,17 +209,38 @@ impl Grouper {
         }
     }
 
-    /// Raises a session's epoch: whoever had it before is refused from now on.
-    pub(crate) async fn take_up(&mut self, session: Arc<str>) -> Result<Option<u64>, StoreError> {
-        let raised = self.raise(session).await;
-        if raised.is_err() {
-            self.roll_back().await;
-        }
-        Ok(raised?)
+    async fn write_session(&mut self, record: &SessionRecord) -> Result<u64, Problem> {
+        let values = vec![
+            Cell::text(record.id.as_str()),
+            Cell::number(1_u64),
+            Cell::number(record.began_at),
+            Cell::text(&record.folder),
+            Cell::text(&record.title),
+            Cell::json(&record.memo)?,
+        ];
+        self.begin(&[], false).await?;
+        let Self { connection: Some(connection), texts, .. } = self else { return Err(lost()) };
+        let into = Into::Sessions;
+        let rows = connection.execute(texts.text(into, 1), into.statement().kinds, values).await?;
+        connection.commit().await?;
+        Ok(rows)
+    }
+
+    /// Raises a session's epoch: whoever had it before is refused from now on. Tried once, as above.
+    pub(crate) async fn take_up(
+        &mut self,
+        session: Arc<str>,
+        queue: &Queue,
+    ) -> Result<Option<u64>, StoreError> {
+        let limit = self.limit(ANSWER);
+        let raised = limited(limit, self.raise(session)).await;
+        let epoch = self.after(raised).await?;
+        self.is_well(queue);
+        Ok(epoch)
     }
 
     async fn raise(&mut self, session: Arc<str>) -> Result<Option<u64>, Problem> {
-        self.begin(&[]).await?;
+        self.begin(&[], false).await?;
         let Some(connection) = &mut self.connection else { return Err(lost()) };
         let query = "UPDATE sessions SET epoch = epoch + 1 WHERE id = ? RETURNING epoch";
         let epochs = connection.rows(query, vec![Cell::Text(session)], |row| row.unsigned(0)).await?;
@@ -152,28 +248,23 @@ impl Grouper {
         Ok(epochs.first().copied())
     }
 
-    /// One row in a transaction of its own.
-    async fn alone(&mut self, into: Into, values: Vec<Cell>) -> Result<u64, Problem> {
-        self.begin(&[]).await?;
-        let written = self.write_alone(into, values).await;
-        if written.is_err() {
-            self.roll_back().await;
-        }
-        written
-    }
-
-    async fn write_alone(&mut self, into: Into, values: Vec<Cell>) -> Result<u64, Problem> {
-        let Self { connection: Some(connection), texts, .. } = self else { return Err(lost()) };
-        let rows = connection.execute(texts.text(into, 1), into.statement().kinds, values).await?;
-        connection.commit().await?;
-        Ok(rows)
-    }
-
     pub(crate) async fn close(self) {
         if let Some(connection) = self.connection {
             // All that was told to be durable is; what closing tidies up, the next open does too.
             let _ = connection.close().await;
         }
+    }
+}
+
+/// A server that says nothing has failed.
+async fn limited<T>(
+    limit: Option<Duration>,
+    work: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    let silent = |_| Err(Problem::Sql(sqlx::Error::PoolTimedOut));
+    match limit {
+        Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or_else(silent),
+        None => work.await,
     }
 }
 
@@ -202,6 +293,18 @@ fn tell(writes: Vec<Write>, result: &Result<(), StoreError>) {
     }
 }
 
+/// Tells those who wait that nothing comes of it.
+pub(super) fn refuse(jobs: Vec<Job>, error: &StoreError) {
+    for job in jobs {
+        // Whoever asked may be gone.
+        match job {
+            Job::Write(write) => tell(vec![write], &Err(error.clone())),
+            Job::Begin(_, told) => drop(told.send(Err(error.clone()))),
+            Job::TakeUp(_, told) => drop(told.send(Err(error.clone()))),
+        }
+    }
+}
+
 fn answer(write: Write, result: Result<(), StoreError>) {
     write.lane.in_flight.fetch_sub(1, Ordering::AcqRel);
     // Nobody has to wait for it.
@@ -216,11 +319,12 @@ fn sessions_of(writes: &[Write]) -> Vec<Arc<str>> {
     sessions
 }
 
-impl Sorted {
+impl Group {
+    /// Those whose epoch is over go.
     fn split(&mut self, epochs: &Epochs) {
         let fresh = |write: &Write| epochs.get(&*write.lane.session) == Some(&write.lane.epoch);
-        let (fresh, stale) = std::mem::take(&mut self.fresh).into_iter().partition(fresh);
-        (self.fresh, self.stale) = (fresh, stale);
+        let (fresh, stale) = std::mem::take(&mut self.writes).into_iter().partition(fresh);
+        (self.writes, self.stale) = (fresh, stale);
     }
 }
 

@@ -5,6 +5,7 @@
 //! busy or has ended. It decides about nothing but epochs.
 
 mod group;
+mod patience;
 mod queue;
 
 use std::path::PathBuf;
@@ -122,17 +123,32 @@ fn live(
 
 async fn serve(mut grouper: Grouper, queue: &Queue) {
     loop {
-        match queue.next().await {
-            Next::Group(writes) => grouper.commit(writes, &queue.stale).await,
+        let Some(next) = next(queue).await else {
+            grouper.probe(queue).await;
+            continue;
+        };
+        match next {
+            Next::Group(writes) => grouper.commit(writes, queue).await,
             // Whoever asked may be gone; the session is begun or taken up all the same.
             Next::Begin(record, told) => {
-                let _ = told.send(grouper.begin_session(record).await);
+                let begun = grouper.begin_session(record, queue).await;
+                let _ = told.send(begun);
             }
             Next::TakeUp(session, told) => {
-                let _ = told.send(grouper.take_up(session).await);
+                let taken = grouper.take_up(session, queue).await;
+                let _ = told.send(taken);
             }
             Next::End => return grouper.close().await,
         }
+    }
+}
+
+/// What comes next. `None`: nothing comes while the store is in trouble, so it is time to look
+/// whether it still is: mail is refused as long as nobody knows better.
+async fn next(queue: &Queue) -> Option<Next> {
+    match queue.trouble() {
+        None => Some(queue.next().await),
+        Some(_) => tokio::time::timeout(patience::PAUSE_MAX, queue.next()).await.ok(),
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use midturn_core::engine::ports::store::IN_FLIGHT;
 use midturn_core::engine::ports::{Commit, SessionRecord, StoreError, Transaction};
@@ -40,6 +41,9 @@ pub(crate) enum Next {
     End,
 }
 
+/// How long a store that fails is waited for, unless somebody says otherwise.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 #[derive(Debug, Default)]
 struct Waiting {
     jobs: VecDeque<Job>,
@@ -47,12 +51,30 @@ struct Waiting {
 }
 
 /// The queue between those who submit and the one who writes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     wake: Notify,
+    /// Somebody waits for an answer who wants to know at once whether the store is back.
+    hurry: Notify,
+    /// Why nothing can be written just now.
+    trouble: Mutex<Option<Arc<str>>>,
+    patience: Mutex<Duration>,
     /// How many writes were refused because their epoch was over.
     pub(crate) stale: AtomicU64,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            waiting: Mutex::default(),
+            wake: Notify::default(),
+            hurry: Notify::default(),
+            trouble: Mutex::default(),
+            patience: Mutex::new(PATIENCE),
+            stale: AtomicU64::default(),
+        }
+    }
 }
 
 fn closed() -> StoreError {
@@ -82,16 +104,63 @@ impl Queue {
         if waiting.closed {
             return Err(closed());
         }
+        let hurries = !matches!(job, Job::Write(_));
         waiting.jobs.push_back(job);
         drop(waiting);
         self.wake.notify_one();
+        if hurries && self.trouble().is_some() {
+            self.hurry.notify_one();
+        }
         Ok(())
     }
 
-    /// Nothing more comes in; what waits is still done.
+    /// Nothing more comes in; what waits is still done, if the store answers.
     pub(crate) fn close(&self) {
         self.waiting.lock().closed = true;
         self.wake.notify_one();
+        self.hurry.notify_one();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.waiting.lock().closed
+    }
+
+    /// Why nothing can be written just now.
+    pub(crate) fn trouble(&self) -> Option<Arc<str>> {
+        self.trouble.lock().clone()
+    }
+
+    /// Says so, or that it is over. Whether that is news.
+    pub(crate) fn say_trouble(&self, trouble: Option<Arc<str>>) -> bool {
+        let mut now = self.trouble.lock();
+        let news = now.is_some() != trouble.is_some();
+        *now = trouble;
+        news
+    }
+
+    /// How long a store that fails is waited for.
+    pub(crate) fn patience(&self) -> Duration {
+        *self.patience.lock()
+    }
+
+    pub(crate) fn be_patient(&self, patience: Duration) {
+        *self.patience.lock() = patience;
+    }
+
+    /// Waits until somebody wants to know at once whether the store is back.
+    pub(crate) async fn hurried(&self) {
+        self.hurry.notified().await;
+    }
+
+    /// Takes whoever waits for an answer, or everything.
+    pub(crate) fn give_up(&self, all: bool) -> Vec<Job> {
+        let mut waiting = self.waiting.lock();
+        let (out, stay) = std::mem::take(&mut waiting.jobs)
+            .into_iter()
+            .partition(|job| all || !matches!(job, Job::Write(_)));
+        waiting.jobs = stay;
+        drop(waiting);
+        Vec::from(out)
     }
 
     /// What comes next, in the order in which it came.

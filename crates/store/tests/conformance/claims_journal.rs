@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use midturn_core::engine::ports::Transaction;
 use midturn_core::rules::conversation::{InterruptReason, ToolStatus};
-use midturn_core::rules::event::{EventKind, PlanStatus, PlanStep, Scope};
-use midturn_core::rules::id::CallId;
+use midturn_core::rules::event::{EventKind, Halt, PlanStatus, PlanStep, Scope};
+use midturn_core::rules::id::{CallId, MessageId};
 use midturn_core::rules::mail::{End, MailKind, ReceiptState, ReturnReason, Sender, Urgency};
 use midturn_core::rules::time::Micros;
 
@@ -28,7 +28,12 @@ fn tool(id: &str) -> EventKind {
 }
 
 fn stop() -> EventKind {
-    EventKind::StopRequested { by: "user".into(), scope: Scope::Agent, still_queued: vec![] }
+    EventKind::StopRequested {
+        by: "user".into(),
+        scope: Scope::Agent,
+        reason: Halt::Stop,
+        still_queued: vec![],
+    }
 }
 
 pub(crate) async fn the_journal_knows_where_every_agent_was(given: Given<'_>) {
@@ -171,5 +176,12 @@ pub(crate) async fn old_settled_mail_is_left_out_and_the_rest_is_not(given: Give
     assert_eq!(kept.len(), expected.len());
     assert_eq!(kept, expected);
     let old = given.archive.receipts(&record.id, &Sender::User, &accepted[0].mail.id).await.unwrap();
-    assert_eq!(old, [(name("lead"), settled)], "an old one is asked for by its id");
+    assert_eq!(old, [(name("lead"), settled.clone())], "an old one is asked for by its id");
+    // A18: whoever goes on from the journal can tell an old message from a new one.
+    let known = store.known(&Sender::User, &accepted[0].mail.id).await.unwrap();
+    let known: Vec<_> = known.into_iter().map(|kept| (kept.accepted, kept.state)).collect();
+    assert_eq!(known, [(accepted[0].clone(), settled)]);
+    for (from, id) in [(Sender::User, "m"), (Sender::Agent(name("lead")), "m0")] {
+        assert!(store.known(&from, &MessageId::new(id)).await.unwrap().is_empty());
+    }
 }

@@ -70,6 +70,7 @@ fn lines(text: &str) -> Vec<Line> {
             is_error: status != ToolStatus::Completed,
             text: text.into(),
             messages,
+            cost: Default::default(),
         })
     };
     let input = json!({text: [text, 1e16, 0.1, -0.0, 5e-324, u64::MAX, i64::MIN, 0.30000000000000004, null]});

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::time::Duration;
 
 use midturn_core::engine::ports::{Archive, StoreError};
 use midturn_core::rules::id::SessionId;
@@ -13,8 +14,11 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
 use tempfile::TempDir;
 
+use super::claims_trouble::Faulty;
+use super::formats::{VERSION_1, version_1};
 use super::maker::*;
-use super::{Given, Place, SUITE};
+use super::needs::{Need, has_for_a_part};
+use super::{Given, Place, SUITE, TROUBLES};
 
 struct InFile(PathBuf);
 
@@ -31,6 +35,34 @@ async fn every_claim_of_the_suite_holds_of_sqlite() {
         let folder = tempfile::tempdir().unwrap();
         let place = InFile(folder.path().join("store.db"));
         (claim.holds)(Given::at(&place).await).await;
+    }
+}
+
+/// A file that may have so many pages, and another program that fills them.
+struct Filled(PathBuf);
+
+impl Place for Filled {
+    fn open(&self) -> Pin<Box<dyn Future<Output = SqlArchive> + '_>> {
+        let options = SqliteOptions { mode: OpenMode::Write, max_pages: Some(300) };
+        Box::pin(async move { open_sqlite(&self.0, options).await.unwrap() })
+    }
+}
+
+impl Faulty for Filled {
+    fn fail(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(change(&self.0, "CREATE TABLE filler (a); INSERT INTO filler VALUES (zeroblob(1600000))"))
+    }
+
+    fn mend(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(change(&self.0, "DROP TABLE filler"))
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_was_full_is_waited_for() {
+    for claim in TROUBLES {
+        let folder = tempfile::tempdir().unwrap();
+        claim.holds(&Filled(folder.path().join("store.db"))).await;
     }
 }
 
@@ -115,7 +147,7 @@ fn damaged(error: &OpenError) -> bool {
     matches!(error, OpenError::Damaged { .. })
 }
 
-const HARMS: [Harm; 6] = [
+const HARMS: [Harm; 7] = [
     (
         "garbage",
         |path| std::fs::write(path, "no database at all, but long enough".repeat(400)).unwrap(),
@@ -123,6 +155,7 @@ const HARMS: [Harm; 6] = [
     ),
     ("a garbled header", |path| garble(path, 20..60), damaged),
     ("a truncated file", |path| truncate(path, 5_000), damaged),
+    ("E8: a file that was cut by less than a page", |path| truncate(path, size(path) - 1_000), damaged),
     ("half a page", |path| truncate(path, 700), damaged),
     ("an empty file", |path| truncate(path, 0), damaged),
     (
@@ -139,6 +172,10 @@ const HARMS: [Harm; 6] = [
         },
     ),
 ];
+
+fn size(path: &Path) -> u64 {
+    path.metadata().unwrap().len()
+}
 
 fn truncate(path: &Path, length: u64) {
     std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(length).unwrap();
@@ -171,11 +208,30 @@ async fn a_file_that_is_gone_while_its_log_is_there_is_damage_and_no_new_store()
     log.push("-wal");
     std::fs::write(&log, "frames").unwrap();
     std::fs::remove_file(&path).unwrap();
-    let refused = open_sqlite(&path, OpenMode::Write).await.unwrap_err();
-    assert!(damaged(&refused), "{refused}");
-    let refused = open_sqlite(&path, OpenMode::ReadOnly).await.unwrap_err();
-    assert!(matches!(refused, OpenError::Missing(_)), "{refused}");
-    assert!(!path.exists());
+    for mode in [OpenMode::Write, OpenMode::ReadOnly] {
+        let refused = open_sqlite(&path, mode).await.unwrap_err();
+        assert!(damaged(&refused), "E7, {mode:?}: {refused}");
+        assert!(!path.exists());
+    }
+    // What a reader leaves behind has nothing in it (E8).
+    std::fs::write(&log, "").unwrap();
+    let missing = open_sqlite(&path, OpenMode::ReadOnly).await.unwrap_err();
+    assert!(matches!(missing, OpenError::Missing(_)), "{missing}");
+    let archive = open_sqlite(&path, OpenMode::Write).await.unwrap();
+    assert!(archive.sessions().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_store_of_version_1_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    std::fs::write(&path, "").unwrap();
+    change(&path, "PRAGMA application_id = 1298752596").await;
+    for statements in VERSION_1[0] {
+        change(&path, statements).await;
+    }
+    let place = InFile(path);
+    version_1(&Given::at(&place).await).await;
 }
 
 #[tokio::test]
@@ -217,6 +273,7 @@ async fn on_a_full_disk_nothing_of_the_write_is_visible_and_the_rest_stays() {
     let path = folder.path().join("store.db");
     let full = SqliteOptions { mode: OpenMode::Write, max_pages: Some(60) };
     let archive = open_sqlite(&path, full).await.unwrap();
+    archive.be_patient(Duration::ZERO);
     let store = archive.begin(session("s")).await.unwrap();
     let text = "x".repeat(20_000);
     let mut kept = 0;
@@ -241,6 +298,62 @@ async fn on_a_full_disk_nothing_of_the_write_is_visible_and_the_rest_stays() {
     let refused = open_sqlite(folder.path().join("new.db"), fuller).await.unwrap_err();
     assert!(matches!(refused, OpenError::DiskFull(_)), "{refused}");
     assert!(!folder.path().join("new.db").exists(), "no half store gets the name");
+}
+
+/// The commands of docs/store.md, "When it is damaged": putting it aside, a backup, saving what can be read.
+fn documented() -> [String; 3] {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/store.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, section) = page.split_once("## When it is damaged").unwrap();
+    let blocks = section.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap().to_owned());
+    blocks.collect::<Vec<_>>().try_into().unwrap()
+}
+
+fn in_shell(command: &str, folder: &Path) {
+    let status = std::process::Command::new("sh").args(["-c", command]).current_dir(folder).status();
+    assert!(status.unwrap().success(), "{command}");
+}
+
+/// A damaged store, looked at by a reader, with a backup beside it.
+async fn damaged_store() -> (TempDir, PathBuf) {
+    let (folder, path) = closed_store().await;
+    std::fs::copy(&path, path.with_file_name("backup.db")).unwrap();
+    let archive = open_sqlite(&path, OpenMode::Write).await.unwrap();
+    // What is cut off is of another session.
+    let other = archive.begin(session("other")).await.unwrap();
+    other.submit(rows(vec![said("lead", &"x".repeat(50_000))])).await.unwrap();
+    archive.close().await;
+    truncate(&path, size(&path) - 1_000);
+    let refused = open_sqlite(&path, OpenMode::ReadOnly).await.unwrap_err();
+    assert!(damaged(&refused), "{refused}");
+    (folder, path)
+}
+
+/// E8: what the page says to do about a damaged store works as it is written.
+#[tokio::test]
+async fn the_ways_out_of_damage_work_as_they_are_documented() {
+    let [aside, backup, save] = documented();
+    let (_folder, path) = damaged_store().await;
+    in_shell(&aside, path.parent().unwrap());
+    let archive = open_sqlite(&path, OpenMode::Write).await.unwrap();
+    assert!(archive.sessions().await.unwrap().is_empty(), "a new store begins");
+    archive.close().await;
+    let (_folder, path) = damaged_store().await;
+    in_shell(&aside, path.parent().unwrap());
+    in_shell(&backup, path.parent().unwrap());
+    let archive = open_sqlite(&path, OpenMode::Write).await.unwrap();
+    assert_eq!(lines(&archive).await, 1);
+    archive.close().await;
+    let shell = std::process::Command::new("sqlite3").arg("--version").output().is_ok();
+    if !has_for_a_part(Need::Sqlite3, shell) {
+        return;
+    }
+    let (_folder, path) = damaged_store().await;
+    in_shell(&aside, path.parent().unwrap());
+    in_shell(&save, path.parent().unwrap());
+    let archive = open_sqlite(&path, OpenMode::Write).await.unwrap();
+    assert_eq!(lines(&archive).await, 1);
+    archive.take_up(&SessionId::new("s")).await.unwrap().unwrap();
 }
 
 /// Root may write anywhere: this thread's files become somebody else's business. Threads that

@@ -5,15 +5,21 @@
 mod claims;
 mod claims_journal;
 mod claims_lines;
+mod claims_trouble;
 mod files;
+mod formats;
 mod maker;
+#[path = "../../../../tests/needs.rs"]
+mod needs;
 mod postgres;
+mod proxy;
 mod server;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use claims_trouble::Faulty;
 use midturn_core::engine::ports::Archive;
 use midturn_store::SqlArchive;
 
@@ -79,4 +85,34 @@ suite![
     claims_lines::every_kind_of_line_comes_back_byte_for_byte,
     claims_lines::any_line_comes_back_byte_for_byte,
     claims_lines::chat_messages_are_what_semantics_section_6_says,
+];
+
+type FaultyHolds<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// What holds of every store that fails for a while, one claim a line.
+pub(crate) struct TroubleClaim {
+    holds: for<'a> fn(&'a dyn Faulty) -> FaultyHolds<'a>,
+    name: &'static str,
+}
+
+impl TroubleClaim {
+    pub(crate) async fn holds(&self, place: &dyn Faulty) {
+        println!("{}", self.name);
+        (self.holds)(place).await;
+    }
+}
+
+macro_rules! troubles {
+    ($($claim:ident),* $(,)?) => {
+        pub(crate) const TROUBLES: &[TroubleClaim] = &[$(TroubleClaim {
+            name: stringify!($claim),
+            holds: |place| Box::pin(claims_trouble::$claim(place)),
+        }),*];
+    };
+}
+
+troubles![
+    a_store_that_fails_is_waited_for,
+    a_session_whose_store_failed_for_too_long_is_taken_up_again,
+    a_store_that_is_closed_is_not_waited_for,
 ];

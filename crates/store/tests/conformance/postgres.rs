@@ -4,13 +4,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use midturn_core::engine::ports::{Archive, Commit, StoreError};
+use midturn_core::engine::ports::{Archive, Commit, StoreError, Transaction};
 use midturn_store::{OpenError, SqlArchive, open_postgres};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
+use super::claims_trouble::Faulty;
+use super::formats::{VERSION_1, version_1};
 use super::maker::*;
-use super::server::Server;
-use super::{Given, Place, SUITE};
+use super::proxy::Proxy;
+use super::server::{Server, url};
+use super::{Given, Place, SUITE, TROUBLES};
 
 struct Database(String);
 
@@ -30,7 +33,7 @@ async fn database(server: &Server, name: &str) -> Database {
 
 #[tokio::test]
 async fn every_claim_of_the_suite_holds_of_postgres() {
-    let server = Server::start();
+    let Some(server) = Server::start() else { return };
     for (n, claim) in SUITE.iter().enumerate() {
         println!("{}", claim.name);
         let place = database(&server, &format!("claim{n}")).await;
@@ -41,9 +44,76 @@ async fn every_claim_of_the_suite_holds_of_postgres() {
     a_restarted_connection_is_made_anew(&database(&server, "restart").await).await;
     a_newer_database_is_refused(&database(&server, "newer").await).await;
     two_that_start_at_once_make_the_tables_once(&database(&server, "twice").await).await;
+    a_commit_is_written_once_wherever_the_line_is_cut(&server).await;
+    for (n, claim) in TROUBLES.iter().enumerate() {
+        let name = format!("trouble{n}");
+        database(&server, &name).await;
+        claim.holds(&Restarted { server: &server, name }).await;
+    }
+    let old = database(&server, "version1").await;
+    let mut other = PgConnection::connect(&old.0).await.unwrap();
+    for statements in VERSION_1[1] {
+        other.execute(sqlx::raw_sql(statements)).await.unwrap();
+    }
+    version_1(&Given::at(&old).await).await;
     let nobody = open_postgres(&server.url("no-such-database")).await.unwrap_err();
     assert!(matches!(nobody, OpenError::Unreachable { .. }), "{nobody}");
     drop(server);
+}
+
+/// A server that is stopped and started.
+struct Restarted<'a> {
+    server: &'a Server,
+    name: String,
+}
+
+impl Place for Restarted<'_> {
+    fn open(&self) -> Pin<Box<dyn Future<Output = SqlArchive> + '_>> {
+        Box::pin(async { open_postgres(&self.server.url(&self.name)).await.unwrap() })
+    }
+}
+
+impl Faulty for Restarted<'_> {
+    fn fail(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async { self.server.stop() })
+    }
+
+    fn mend(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async { self.server.start_again() })
+    }
+}
+
+/// A16: the answer to a commit is lost, or the way there; either way it counts once.
+async fn a_commit_is_written_once_wherever_the_line_is_cut(server: &Server) {
+    let proxy = Proxy::to(server.port()).await;
+    for (n, word) in [&b"COMMIT\0"[..], b"INSERT 0 ", b"BEGIN\0"].into_iter().enumerate() {
+        let name = format!("cut{n}");
+        database(server, &name).await;
+        let archive = open_postgres(&url(proxy.port(), &name)).await.unwrap();
+        let record = session("s");
+        let store = archive.begin(record.clone()).await.unwrap();
+        for kind in 0..3 {
+            // Rows, events and agents are each known again by another key.
+            proxy.cut_at(word);
+            store.submit(of_a_kind(kind)).await.unwrap();
+            assert!(proxy.was_cut(), "{word:?}");
+            store.submit(rows(vec![said("lead", &kind.to_string())])).await.unwrap();
+        }
+        let page = archive.conversation(&record.id, &super::maker::name("lead"), 0, 100).await.unwrap();
+        let said: Vec<_> = page.iter().map(|row| (row.seq, row.content.as_str())).collect();
+        assert_eq!(said, [(1, "row"), (2, "0"), (3, "1"), (4, "2")], "{word:?}");
+        let journal = archive.journal(&record.id).await.unwrap().unwrap();
+        assert_eq!((journal.last_seq, journal.agents.len()), (2, 1), "{word:?}");
+        archive.close().await;
+    }
+}
+
+fn of_a_kind(kind: u32) -> Arc<Transaction> {
+    match kind {
+        0 => rows(vec![said("lead", "row")]),
+        1 => events(vec![event(1, "lead", 1, 0, run_started()), event(2, "lead", 1, 1, model_started(1))]),
+        _ => Arc::new(Transaction { agents: vec![agent(0, "lead")], ..Transaction::default() }),
+    }
 }
 
 async fn a_takeover_by_another_process_is_final(place: &Database) {

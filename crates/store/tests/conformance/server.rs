@@ -8,17 +8,21 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, User, chown, geteuid};
+use parking_lot::Mutex;
 use tempfile::TempDir;
+
+use super::needs::{Need, has};
 
 /// A server that runs. It ends with this value, and with the tests.
 pub(crate) struct Server {
-    process: Child,
+    process: Mutex<Option<Child>>,
+    bin: PathBuf,
     port: u16,
-    _data: TempDir,
+    data: TempDir,
 }
 
-/// Where Debian has PostgreSQL, the newest version first; or what the PATH has.
-fn binaries() -> PathBuf {
+/// Where the server's programs are: where Debian has them, the newest version first, or on the PATH.
+fn binaries() -> Option<PathBuf> {
     let mut versions: Vec<(u32, PathBuf)> = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()
@@ -28,13 +32,12 @@ fn binaries() -> PathBuf {
         })
         .collect();
     versions.sort();
-    let of_path = std::env::var_os("PATH").unwrap_or_default();
-    let mut found = versions.into_iter().rev().map(|(_, bin)| bin).chain(std::env::split_paths(&of_path));
-    found.find(|bin| bin.join("initdb").exists() && bin.join("postgres").exists()).unwrap_or_else(|| {
-        panic!(
-            "there is no PostgreSQL server on this machine, and this test needs one: install it (Debian: apt-get install postgresql)"
-        )
-    })
+    let mut found = versions.into_iter().rev().map(|(_, bin)| bin).chain(on_the_path());
+    found.find(|bin| bin.join("initdb").exists() && bin.join("postgres").exists())
+}
+
+fn on_the_path() -> Vec<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect()
 }
 
 /// Whom a server may run as: it refuses to be root.
@@ -55,8 +58,18 @@ fn command(user: Option<&User>, program: &Path) -> Command {
 }
 
 impl Server {
-    pub(crate) fn start() -> Self {
-        let (bin, user) = (binaries(), user());
+    /// `None`: what it takes is not here, and the test does not run.
+    pub(crate) fn start() -> Option<Self> {
+        let bin = binaries();
+        let setpriv = on_the_path().iter().any(|folder| folder.join("setpriv").exists());
+        if !has(Need::Postgresql, bin.is_some()) || !has(Need::Setpriv, setpriv) {
+            return None;
+        }
+        Some(Self::of(&bin?))
+    }
+
+    fn of(bin: &Path) -> Self {
+        let user = user();
         let data = tempfile::Builder::new().prefix("midturn-pg").tempdir_in("/tmp").unwrap();
         std::fs::set_permissions(data.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
         if let Some(user) = &user {
@@ -68,13 +81,30 @@ impl Server {
             .arg(&folder)
             .current_dir("/")
             .output()
-            .expect("setpriv (util-linux) is there");
+            .unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut process = command(user.as_ref(), &bin.join("postgres"))
+        let server = Self { process: Mutex::default(), bin: bin.to_owned(), port, data };
+        server.start_again();
+        server
+    }
+
+    /// Starts it, over what it has.
+    pub(crate) fn start_again(&self) {
+        let mut process = command(user().as_ref(), &self.bin.join("postgres"))
             .arg("-D")
-            .arg(&folder)
-            .args(["-p", &port.to_string(), "-h", "127.0.0.1", "-k", "", "-F", "-c", "shared_buffers=16MB"])
+            .arg(self.data.path().join("data"))
+            .args([
+                "-p",
+                &self.port.to_string(),
+                "-h",
+                "127.0.0.1",
+                "-k",
+                "",
+                "-F",
+                "-c",
+                "shared_buffers=16MB",
+            ])
             .current_dir("/")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -82,13 +112,31 @@ impl Server {
             .spawn()
             .unwrap();
         wait_until_ready(&mut process);
-        Self { process, port, _data: data }
+        *self.process.lock() = Some(process);
+    }
+
+    /// Ends it at once, as a crash would.
+    pub(crate) fn stop(&self) {
+        let Some(mut process) = self.process.lock().take() else { return };
+        let id = Pid::from_raw(process.id().cast_signed());
+        // `setpriv` has become the server: SIGQUIT ends it and all its children at once.
+        kill(id, Signal::SIGQUIT).unwrap();
+        process.wait().unwrap();
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     /// The address of a database on it.
     pub(crate) fn url(&self, database: &str) -> String {
-        format!("postgres://midturn@127.0.0.1:{}/{database}?sslmode=disable", self.port)
+        url(self.port, database)
     }
+}
+
+/// The address of a database behind this port.
+pub(crate) fn url(port: u16, database: &str) -> String {
+    format!("postgres://midturn@127.0.0.1:{port}/{database}?sslmode=disable")
 }
 
 /// Reads what the server says until it says that it is ready; the rest is read and forgotten.
@@ -107,9 +155,6 @@ fn wait_until_ready(process: &mut Child) {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let id = Pid::from_raw(self.process.id().cast_signed());
-        // `setpriv` has become the server: SIGQUIT ends it and all its children at once.
-        kill(id, Signal::SIGQUIT).unwrap();
-        self.process.wait().unwrap();
+        self.stop();
     }
 }

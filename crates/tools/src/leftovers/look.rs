@@ -1,8 +1,9 @@
-//! One look at the system's table: who belongs to a dead daemon's session.
+//! One look at the system's table: who belongs to a dead daemon's sessions.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 
 use crate::mark::{Mark, Owner, Purpose};
 use crate::process::table::{Process, pids};
@@ -20,38 +21,56 @@ pub(super) struct Found {
     pub(super) purpose: Purpose,
 }
 
-/// Looks for one session's processes.
+/// How much a look has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// Nobody can have been overlooked.
+    Clear,
+    /// Somebody may have been.
+    Hazy,
+    /// Somebody was forked by a process like us and has executed nothing yet: its mark is to come.
+    Begins,
+}
+
+/// Looks for the processes of some sessions.
 pub(super) struct Look {
-    session: String,
+    sessions: HashSet<String>,
     us: Owner,
+    /// The program that gives out marks: ours.
+    program: PathBuf,
     /// Whom we descend from, and ourselves.
     above: HashSet<i32>,
-    /// Owners of the session's processes that are alive, and not us.
+    /// Owners of the sessions' processes that are alive, and not us.
     pub(super) live: HashSet<(i32, u64)>,
     /// Who was there the last time, with when it started, and what there was to be known of it.
     last: HashMap<i32, (u64, Carried)>,
 }
 
 impl Look {
-    pub(super) fn new(session: &str) -> io::Result<Self> {
+    pub(super) fn new(sessions: HashSet<String>) -> io::Result<Self> {
         let us = Owner::ourselves()?;
         let above = line_of(us.pid).collect();
-        Ok(Self { session: session.to_owned(), us, above, live: HashSet::new(), last: HashMap::new() })
+        let program = program_of("self")?;
+        Ok(Self { sessions, us, program, above, live: HashSet::new(), last: HashMap::new() })
     }
 
     /// Hands over who is there now, each at least once, those with a mark as soon as they are
-    /// seen: in a moment they may be gone. Whether nobody can have been overlooked.
+    /// seen: in a moment they may be gone.
     ///
     /// The table can't be read in one instant. A process that is gone when its line is read may
     /// have started another one behind our back, and one that is just executing a program shows
     /// no environment: then the sight is not clear. A chain of processes that go on forking has
     /// at each instant one that is listed, so a clear sight without it means that it has ended.
     /// The new ones are read first: they are the ones that may be gone soon.
-    pub(super) fn again(&mut self, take: &mut dyn FnMut(Found) -> io::Result<()>) -> io::Result<bool> {
+    ///
+    /// Who was forked a moment ago and has executed nothing yet shows its parent's environment,
+    /// which has no mark even if it is given one: such a child of a daemon can outlive it, and on a
+    /// busy machine for long. So it is looked at again until it has become something else.
+    pub(super) fn again(&mut self, take: &mut dyn FnMut(Found) -> io::Result<()>) -> io::Result<Sight> {
         let mut pids = pids()?;
         pids.sort_by_key(|pid| self.last.contains_key(pid));
         let (mut table, mut known, mut now) = (Vec::new(), Known::default(), HashMap::new());
-        let mut is_clear = true;
+        let (mut is_clear, mut one_begins) = (true, false);
         for pid in pids {
             let Some(process) = Process::read(pid) else {
                 is_clear = false;
@@ -60,10 +79,14 @@ impl Look {
             table.push(process);
             let before = self.last.remove(&pid).filter(|(started, _)| *started == process.started);
             let carried = match before.map(|(_, carried)| carried) {
-                // Nobody is given a mark later on.
+                // Nobody that has executed a program is given a mark later on.
                 Some(Carried::None) => Carried::None,
                 before => {
-                    let carried = mark_of(pid);
+                    let carried = match mark_of(pid) {
+                        Carried::None if !process.has_executed() => Carried::NoneYet,
+                        carried => carried,
+                    };
+                    one_begins |= matches!(carried, Carried::NoneYet) && self.may_be_marked(&process);
                     // One that shows nothing for the second time is no forking chain's.
                     is_clear &= !matches!(carried, Carried::Unclear) || before.is_some();
                     carried
@@ -79,13 +102,24 @@ impl Look {
         self.last = now;
         known.spare_our_own(self.us.pid, &table);
         known.all(&table).into_iter().try_for_each(take)?;
-        Ok(is_clear)
+        Ok(match (one_begins, is_clear) {
+            (true, _) => Sight::Begins,
+            (false, true) => Sight::Clear,
+            (false, false) => Sight::Hazy,
+        })
+    }
+
+    /// Whether a process that has executed nothing is one that a daemon starts, and not we.
+    fn may_be_marked(&self, process: &Process) -> bool {
+        let runs = program_of(&process.pid.to_string());
+        let runs_ours = runs.is_ok_and(|program| program == self.program);
+        runs_ours && process.is_alive() && line_of(process.pid).all(|above| above != self.us.pid)
     }
 
     /// Whether a process with this mark is one to end.
     fn judge(&mut self, known: &mut Known, pid: i32, mark: &Mark) -> bool {
         let owner = (mark.owner.pid, mark.owner.started);
-        let of_session = *mark.session == self.session;
+        let of_session = self.sessions.contains(&*mark.session);
         if !*known.dead.entry(owner).or_insert_with(|| mark.owner.is_dead(&self.us)) {
             known.spared.insert(pid);
             if of_session && owner != (self.us.pid, self.us.started) {
@@ -111,11 +145,20 @@ fn line_of(pid: i32) -> impl Iterator<Item = i32> {
     std::iter::successors(Some(pid), parent).take(LINE_MAX)
 }
 
+/// The program that a process runs; one that was replaced meanwhile is the same to us.
+fn program_of(process: &str) -> io::Result<PathBuf> {
+    let program = std::fs::read_link(format!("/proc/{process}/exe"))?;
+    let name = program.to_string_lossy();
+    Ok(name.strip_suffix(" (deleted)").map_or_else(|| program.clone(), PathBuf::from))
+}
+
 /// What an environment says.
 enum Carried {
     Mark(Mark),
     /// No mark, or one that is not for us to read.
     None,
+    /// No mark, in the environment of the process that forked it.
+    NoneYet,
     /// There is no environment, now at least.
     Unclear,
 }
@@ -144,7 +187,7 @@ fn environ_of(pid: i32) -> io::Result<Option<Vec<u8>>> {
 /// What the marks say.
 #[derive(Default)]
 struct Known {
-    /// Who carries the session's mark, from an owner that is dead.
+    /// Who carries a session's mark, from an owner that is dead.
     marked: HashMap<i32, Mark>,
     /// Who is not to be touched.
     spared: HashSet<i32>,
@@ -197,12 +240,23 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
+    use std::io::BufRead as _;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     /// Rows are `PID, PARENT, SESSION`.
     fn table(rows: &[(i32, i32, i32)]) -> Vec<Process> {
         rows.iter()
-            .map(|&(pid, parent, session)| Process { pid, parent, session, state: b'S', started: 1 })
+            .map(|&(pid, parent, session)| Process {
+                pid,
+                parent,
+                session,
+                state: b'S',
+                flags: 0,
+                started: 1,
+            })
             .collect()
     }
 
@@ -252,5 +306,52 @@ mod tests {
         for (claim, marked, spared, table, expected) in rows {
             assert_eq!(found(marked, spared, table), expected, "{claim}");
         }
+    }
+
+    /// Waits until somebody with this in their environment runs, and has executed a program.
+    fn until_executed(pid: i32, environ: &str) {
+        let until = Instant::now() + Duration::from_secs(60);
+        let seen = || std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        while !String::from_utf8_lossy(&seen()).contains(environ) {
+            assert!(Instant::now() < until, "{pid} never showed {environ}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// E9: a daemon's child that has executed nothing when its daemon dies is found all the same.
+    #[test]
+    fn who_gets_its_mark_after_the_first_look_is_found_by_a_later_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let go = folder.path().join("go");
+        assert!(Command::new("mkfifo").arg(&go).status().unwrap().success());
+        // One that is dead for sure: nobody has this number and this start.
+        let us = Owner::ourselves().unwrap();
+        let owner = Owner { started: us.started + 1, ..us.clone() };
+        let (name, value) = Mark { owner, purpose: Purpose::Command, session: "e9".into() }.entry();
+        let marked = format!("{}='{}'", name.display(), value.display());
+        let text = format!("(read x < \"$0\"; exec env {marked} sleep 600) & echo $!; kill -9 $$");
+        let mut said =
+            Command::new("/bin/bash").arg("-c").arg(&text).arg(&go).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        std::io::BufReader::new(said.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        said.wait().unwrap();
+        let child: i32 = line.trim().parse().unwrap();
+        let mut look = Look::new(["e9".to_owned()].into()).unwrap();
+        look.program = program_of(&child.to_string()).unwrap();
+        let found = |look: &mut Look| {
+            let mut pids = Vec::new();
+            let mut note = |found: Found| {
+                pids.push(found.process.pid);
+                Ok(())
+            };
+            let sight = look.again(&mut note).unwrap();
+            (sight, pids.contains(&child))
+        };
+        assert_eq!([found(&mut look), found(&mut look)], [(Sight::Begins, false); 2]);
+        std::fs::write(&go, "x\n").unwrap();
+        until_executed(child, "_MIDTURN_TREE=");
+        let (_, is_found) = found(&mut look);
+        Process::read(child).unwrap().signal(nix::sys::signal::Signal::SIGKILL).unwrap();
+        assert!(is_found);
     }
 }

@@ -6,6 +6,12 @@ use std::os::fd::OwnedFd;
 use nix::sys::signal::Signal;
 use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
+/// The kernel's `PF_EXITING`.
+const EXITING: u32 = 0x4;
+
+/// The kernel's `PF_FORKNOEXEC`.
+const FORKED_ONLY: u32 = 0x40;
+
 /// A line of the system's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
@@ -14,6 +20,8 @@ pub(crate) struct Process {
     /// The POSIX session; 0 when it was made outside of our PID namespace.
     pub(crate) session: i32,
     pub(crate) state: u8,
+    /// What the kernel notes of it; see [`Process::is_exiting`] and [`Process::has_executed`].
+    pub(crate) flags: u32,
     /// Together with the number it names a process for good, until the machine starts anew.
     pub(crate) started: u64,
 }
@@ -34,7 +42,7 @@ impl Process {
         line(pid)?.rsplit_once(") ")?.1.split(' ').nth(17)?.parse().ok()
     }
 
-    /// `PID (NAME) STATE PPID PGRP SESSION … STARTTIME …`; the name may hold blanks and brackets.
+    /// `PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS … STARTTIME …`; the name may hold blanks and brackets.
     fn parse(stat: &str) -> Option<Self> {
         let (head, tail) = stat.rsplit_once(") ")?;
         let pid = head.split_once(' ')?.0.parse().ok()?;
@@ -42,13 +50,24 @@ impl Process {
         let state = *fields.next()?.as_bytes().first()?;
         let parent = fields.next()?.parse().ok()?;
         let session = fields.nth(1)?.parse().ok()?;
-        let started = fields.nth(15)?.parse().ok()?;
-        Some(Self { pid, parent, session, state, started })
+        let flags = fields.nth(2)?.parse().ok()?;
+        let started = fields.nth(12)?.parse().ok()?;
+        Some(Self { pid, parent, session, state, flags, started })
     }
 
     /// Whether it is more than a line that waits for its parent.
     pub(crate) fn is_alive(&self) -> bool {
         self.state != b'Z' && self.state != b'X'
+    }
+
+    /// Whether it has begun to die: nothing brings it back, however long it takes.
+    pub(crate) fn is_exiting(&self) -> bool {
+        self.flags & EXITING != 0
+    }
+
+    /// Whether it runs a program of its own. Before that it shows its parent's environment.
+    pub(crate) fn has_executed(&self) -> bool {
+        self.flags & FORKED_ONLY == 0
     }
 
     /// A hold on this very process: its number may have gone to another one meanwhile, so it
@@ -100,7 +119,11 @@ mod tests {
     fn a_name_with_blanks_and_brackets_is_read_over() {
         let line = "42 (a) b (c) S 7 41 40 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 99887 1 2";
         let process = Process::parse(line).unwrap();
-        assert_eq!(process, Process { pid: 42, parent: 7, session: 40, state: b'S', started: 99887 });
+        assert_eq!(
+            process,
+            Process { pid: 42, parent: 7, session: 40, state: b'S', flags: 0x40_0000, started: 99887 }
+        );
+        assert!(process.has_executed() && !process.is_exiting());
         assert_eq!(Process::parse("42 (a"), None);
     }
 

@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its part of it")]
 #![allow(clippy::unwrap_used, reason = "this is all test code")]
 
+#[path = "../../../../tests/needs.rs"]
+pub(crate) mod needs;
 pub(crate) mod project;
 pub(crate) mod sandboxed;
 
@@ -119,6 +121,24 @@ impl Mark {
     }
 }
 
+/// Whether a program is to be found.
+pub(crate) fn is_on_the_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).exists())
+}
+
+/// Whether this test can run, which needs Python.
+#[must_use]
+pub(crate) fn has_python() -> bool {
+    needs::has(needs::Need::Python3, is_on_the_path("python3"))
+}
+
+/// Whether the part of this test that needs Python can run.
+#[must_use]
+pub(crate) fn has_python_for_a_part() -> bool {
+    needs::has_for_a_part(needs::Need::Python3, is_on_the_path("python3"))
+}
+
 fn command_line(pid: i32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default()
 }
@@ -206,7 +226,7 @@ impl MailWatch for NoMail {
 pub(crate) struct Tools {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) workplace: GitWorkplace,
-    toolbox: Arc<dyn Toolbox>,
+    pub(crate) toolbox: Arc<dyn Toolbox>,
 }
 
 impl Tools {
@@ -236,6 +256,11 @@ impl Tools {
     pub(crate) fn traits(&self, tool: &str, input: Value) -> CallTraits {
         let call = used(tool, input);
         self.toolbox.find(&call).unwrap().traits(&call)
+    }
+
+    /// The name of the tool that a call of this name gets.
+    pub(crate) fn offered_as(&self, tool: &str) -> Option<String> {
+        Some(self.toolbox.find(&used(tool, Value::Null))?.spec().name.to_string())
     }
 
     pub(crate) async fn call(&self, tool: &str, input: Value) -> Output {
@@ -288,11 +313,19 @@ fn used(tool: &str, input: Value) -> ToolUse {
 /// The variable that names a victim's mark.
 pub(crate) const VICTIMS_MARK: &str = "MIDTURN_TEST_VICTIMS_MARK";
 
-/// This very test program again, as the daemon that will be killed: its test `victim`, which is
-/// told what to do by a variable, runs a command with the mark. The command has begun.
+/// This very test program again, with this test alone. A test that needs another process is that
+/// process itself where a variable says so: one that were nothing else would pass and do nothing.
+pub(crate) fn again(test: &str) -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]);
+    command
+}
+
+/// The test that asks, as the daemon that will be killed: told what to do by a variable, it runs a
+/// command with the mark. The command has begun.
 pub(crate) fn victim_at_work(variable: &str, value: &str, mark: &Mark) -> std::process::Child {
-    let mut victim = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "victim", "--nocapture"])
+    let test = std::thread::current().name().unwrap().to_owned();
+    let mut victim = again(&test)
         .env(variable, value)
         .env(VICTIMS_MARK, mark.text())
         .stdout(std::process::Stdio::null())

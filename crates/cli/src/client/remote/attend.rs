@@ -11,7 +11,7 @@ use midturn_core::engine::ports::{Changes, Observer};
 use midturn_core::engine::{Activity, ActivityKind, AgentStatus};
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::{AgentName, CallId, SessionId};
-use midturn_core::rules::limits::Money;
+use midturn_core::rules::limits::{self, Money};
 use midturn_core::rules::mail::{Rest, Role, Standing};
 use midturn_core::rules::time::Micros;
 use serde_json::json;
@@ -95,22 +95,26 @@ impl Remote {
         }
         let over = self.until_over(&mut lines, &mut told).await.ok_or_else(|| self.lost())?;
         if over == Over::Interrupted {
-            self.console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once");
+            self.console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once").await;
         }
         if over != Over::Quiet && self.shut_down(&mut told).await.is_err() {
             return Err(self.lost());
         }
         self.report().await;
-        Ok(attending::end(&self.console, over, &self.watcher.last_word()))
+        Ok(attending::end(&self.console, over, &self.watcher.last_word()).await)
     }
 
     /// Shows what a session that has lived a while asks already.
     async fn show_open(&self) {
         match self.requests().await {
-            Ok(open) => open.iter().for_each(|request| self.console.asked(request)),
+            Ok(open) => {
+                for request in &open {
+                    self.console.asked(request).await;
+                }
+            }
             Err(trouble) => {
                 let told = format!("error: what agents ask already is not known: {trouble}");
-                self.console.tell(Tone::Bad, told);
+                self.console.tell(Tone::Bad, told).await;
             }
         }
     }
@@ -137,7 +141,7 @@ impl Remote {
                     }
                 },
                 next = told.recv() => {
-                    match self.take(next) {
+                    match self.take(next).await {
                         Came::News => pause = PAUSES.0,
                         Came::End => return Some(Over::Quiet),
                         Came::Loss => return None,
@@ -154,10 +158,10 @@ impl Remote {
     }
 
     /// Shows what was told.
-    fn take(&mut self, told: Option<Told>) -> Came {
+    async fn take(&mut self, told: Option<Told>) -> Came {
         match told {
-            Some(Told::Event(_, event)) => self.event(&event),
-            Some(Told::Live(event)) => self.console.live(&event),
+            Some(Told::Event(raw, event)) => self.event(raw, event).await,
+            Some(Told::Live(event)) => self.console.live(&event).await,
             Some(Told::Other(_, seq)) => self.seq = self.seq.max(seq.unwrap_or_default()),
             Some(Told::Ended(Ended::Session)) => return Came::End,
             // A process that waited for this session only ends with it.
@@ -167,20 +171,19 @@ impl Remote {
         Came::News
     }
 
-    fn event(&mut self, event: &Event) {
+    async fn event(&mut self, raw: String, event: Box<Event>) {
         self.seq = event.seq;
-        self.watcher.event(event);
-        self.console.event(event);
-        let Some(agent) = &event.at.agent else { return };
-        match event.kind {
-            EventKind::RunStarted { .. } => {
+        self.watcher.event(&event);
+        match (&event.at.agent, &event.kind) {
+            (Some(agent), EventKind::RunStarted { .. }) => {
                 self.working.insert(agent.clone());
             }
-            EventKind::RunFinished { .. } => {
+            (Some(agent), EventKind::RunFinished { .. }) => {
                 self.working.remove(agent);
             }
             _ => {}
         }
+        self.console.event(raw, event).await;
     }
 
     /// Whether the lead's end was told, and nobody's run was left open.
@@ -221,18 +224,38 @@ impl Remote {
                     Err(trouble) => return Err(trouble),
                 },
                 next = told.recv() => {
-                    if self.take(next) != Came::News {
+                    if self.take(next).await != Came::News {
                         return Ok(());
                     }
                 }
             }
         }
-        let last = self.session().await?.last_seq;
-        let rest = async { while self.seq < last && self.take(told.recv().await) == Came::News {} };
-        if tokio::time::timeout(LAST_EVENTS, rest).await.is_err() {
-            self.console.tell(Tone::Bad, "the last events did not come in time; `midturn log` has them");
+        if tokio::time::timeout(LAST_EVENTS, self.until_quiet(told)).await.is_err() {
+            let late = "the last events did not come in time; `midturn log` has them";
+            self.console.tell(Tone::Bad, late).await;
         }
         Ok(())
+    }
+
+    /// A stop is answered when it is recorded: shows what comes until the runs have ended.
+    async fn until_quiet(&mut self, told: &mut mpsc::Receiver<Told>) {
+        let mut pause = PAUSES.0;
+        loop {
+            tokio::select! {
+                biased;
+                next = told.recv() => {
+                    if self.take(next).await != Came::News {
+                        return;
+                    }
+                }
+                () = tokio::time::sleep(pause) => {
+                    if self.is_quiet().await {
+                        return;
+                    }
+                    pause = (pause * 2).min(PAUSES.1);
+                }
+            }
+        }
     }
 
     /// What a person wants to know at the end: what became of whose changes. The store knows,
@@ -240,11 +263,12 @@ impl Remote {
     async fn report(&self) {
         match self.journal().await {
             Ok(agents) => {
-                let lines = agents.iter().flat_map(|agent| changes(&at_the_end(agent)));
-                lines.for_each(|line| self.console.tell(Tone::Plain, line));
+                for line in agents.iter().flat_map(|agent| changes(&at_the_end(agent))) {
+                    self.console.tell(Tone::Plain, line).await;
+                }
             }
             Err(failure) => {
-                self.console.tell(Tone::Bad, format!("what was changed is not known: {failure}"));
+                self.console.tell(Tone::Bad, format!("what was changed is not known: {failure}")).await;
             }
         }
     }
@@ -327,6 +351,7 @@ fn status(agent: &Agent) -> AgentStatus {
         standing,
         run: agent.run,
         turn: agent.turn,
+        limit: agent.limit.as_deref().and_then(limits::setting),
         pending: usize::try_from(agent.pending).unwrap_or(usize::MAX),
         tokens: agent.tokens,
         branch: agent.branch.clone(),
@@ -362,6 +387,7 @@ fn named(name: &AgentName, role: Role) -> AgentStatus {
         standing: Standing::Resting(Rest::Idle),
         run: 0,
         turn: 0,
+        limit: None,
         pending: 0,
         last_end: None,
         activity: Vec::new(),

@@ -6,13 +6,14 @@ use std::fmt::Display;
 use midturn_core::engine::AgentStatus;
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::time::Micros;
 use serde_json::Value;
 
 use super::listed;
 use crate::failure::End;
 use crate::run::console::Console;
 use crate::run::input::Typed;
-use crate::run::progress::{self, Tone};
+use crate::run::progress::{self, Shown, Tone};
 use crate::run::steering::{self, Line, LineError, Said, Word};
 use crate::run::watcher::LastWord;
 
@@ -40,12 +41,20 @@ pub(crate) struct Request {
     pub(crate) input: Value,
     /// The rule that "always" stands for.
     pub(crate) always: String,
+    /// Since when it is asked, in the session's time: it tells the request from all others
+    /// about a call of that id.
+    pub(crate) since: Micros,
 }
 
 impl Request {
     /// As the event's line has it.
     pub(crate) fn line(&self) -> String {
         format!("{} asks: {}", self.agent, progress::asked(&self.name, &self.input))
+    }
+
+    /// Whether it is the one that was shown: what was asked later is another.
+    fn is(&self, shown: &Shown) -> bool {
+        self.agent == shown.agent && self.tool == shown.tool.as_str() && self.since <= shown.by
     }
 }
 
@@ -86,7 +95,7 @@ pub(crate) async fn obey(steered: &impl Steered, console: &Console, typed: Typed
     let agents = match steered.agents().await {
         Ok(agents) => agents,
         Err(trouble) => {
-            complain(console, format!("not sent: {trouble}"));
+            complain(console, format!("not sent: {trouble}")).await;
             return false;
         }
     };
@@ -94,62 +103,71 @@ pub(crate) async fn obey(steered: &impl Steered, console: &Console, typed: Typed
     match typed.and_then(|line| steering::parse(&line, is_agent)) {
         Ok(Line::Blank) => {}
         Ok(Line::Quit) => return true,
-        Ok(Line::Ps) => agents.iter().for_each(|agent| console.tell(Tone::Plain, listed(agent))),
+        Ok(Line::Ps) => {
+            for agent in &agents {
+                console.tell(Tone::Plain, listed(agent)).await;
+            }
+        }
         Ok(Line::Stop(name)) => stop(steered, console, &name).await,
         Ok(Line::ToAgent { to, text, urgent }) => send(steered, console, &to, &text, urgent).await,
         Ok(Line::ToLead { text, unknown }) => {
             let lead = steered.lead();
             if let Some(unknown) = unknown {
                 let told = format!("there is no agent `{unknown}`; the line went to `{lead}`");
-                console.tell(Tone::Quiet, told);
+                console.tell(Tone::Quiet, told).await;
             }
             send(steered, console, lead, &text, false).await;
         }
-        Ok(Line::Answer(word)) => match answer(steered, &word, is_agent).await {
-            Ok(done) => console.tell(Tone::Plain, done),
-            Err(error) => complain(console, error),
+        Ok(Line::Answer(word)) => match answer(steered, &word, &console.asking(), is_agent).await {
+            Ok(done) => console.tell(Tone::Plain, done).await,
+            Err(error) => complain(console, error).await,
         },
-        Err(error) => complain(console, error),
+        Err(error) => complain(console, error).await,
     }
     false
 }
 
-fn complain(console: &Console, what: impl Display) {
-    console.tell(Tone::Bad, format!("error: {what}"));
+async fn complain(console: &Console, what: impl Display) {
+    console.tell(Tone::Bad, format!("error: {what}")).await;
 }
 
 async fn send(steered: &impl Steered, console: &Console, to: &AgentName, text: &str, urgent: bool) {
     if let Err(trouble) = steered.send(to, text, urgent).await {
-        complain(console, format!("not sent to {to}: {trouble}"));
+        complain(console, format!("not sent to {to}: {trouble}")).await;
     }
 }
 
 async fn stop(steered: &impl Steered, console: &Console, name: &AgentName) {
     match steered.stop(name).await {
-        Err(trouble) => complain(console, trouble),
+        Err(trouble) => complain(console, trouble).await,
         Ok(Halted { any: false, .. }) => {
-            console.tell(Tone::Plain, format!("{name} is idle; there was nothing to stop"));
+            console.tell(Tone::Plain, format!("{name} is idle; there was nothing to stop")).await;
         }
         Ok(Halted { still_queued, .. }) if !still_queued.is_empty() => {
-            console.tell(Tone::Plain, format!("still queued for {name}: {}", still_queued.join(", ")));
+            console.tell(Tone::Plain, format!("still queued for {name}: {}", still_queued.join(", "))).await;
         }
         Ok(_) => {}
     }
 }
 
-/// Gives a word to the request that it is about, and says what that did.
+/// Gives a word to the request that it is about, of those that were shown, and says what that did.
 ///
 /// # Errors
 /// A sentence: nobody asks, or the request is open no more.
 pub(crate) async fn answer(
     asked: &impl Asked,
     word: &Word,
+    shown: &[Shown],
     is_agent: impl Fn(&str) -> bool,
 ) -> Result<String, String> {
-    let requests = asked.requests().await?;
-    let asking: Vec<AgentName> = requests.iter().map(|request| request.agent.clone()).collect();
+    let asking: Vec<AgentName> = shown.iter().map(|shown| shown.agent.clone()).collect();
     let (at, said) = steering::choose(word, &asking, is_agent).map_err(|error| error.to_string())?;
-    let request = requests.get(at).ok_or_else(|| LineError::NothingAsked.to_string())?;
+    let meant = shown.get(at).ok_or_else(|| LineError::NothingAsked.to_string())?;
+    let mut open = asked.requests().await?;
+    // What was asked since nobody has read: the word was not about that.
+    open.retain(|request| request.is(meant));
+    let over = || LineError::NotAsking(meant.agent.to_string()).to_string();
+    let request = open.last().ok_or_else(over)?;
     asked.answer(request, &said).await?;
     Ok(told(request, &said))
 }
@@ -169,9 +187,9 @@ pub(crate) fn told(request: &Request, said: &Said) -> String {
 }
 
 /// How a command ends whose session is over; the lead's last word is the answer.
-pub(crate) fn end(console: &Console, over: Over, last: &LastWord) -> End {
+pub(crate) async fn end(console: &Console, over: Over, last: &LastWord) -> End {
     if last.outcome == Some(Outcome::Finished) && over == Over::Quiet {
-        console.answer(&last.text);
+        console.answer(&last.text).await;
     }
     match (over, last.outcome) {
         (Over::Interrupted, _) | (Over::Quiet, Some(Outcome::Stopped)) => End::Interrupted,

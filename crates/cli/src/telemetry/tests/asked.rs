@@ -35,7 +35,7 @@ fn requests_and_compactions_are_events_of_the_run_and_tell_no_text_unasked() {
         ] {
             observer.event(&event(fields));
         }
-        telemetry.shutdown();
+        telemetry.shutdown(false);
         let spans = collector.spans();
         let of = |name: &str, key: &str| {
             let (_, attributes) = spans[0].events.iter().find(|(what, _)| what == name).unwrap();

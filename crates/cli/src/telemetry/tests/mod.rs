@@ -76,7 +76,7 @@ async fn play(telemetry: &Telemetry) {
     let acts = tokio::spawn(correct_and_stop(coordinator.clone(), clock.clone()));
     clock.drive().await.unwrap();
     acts.await.unwrap();
-    telemetry.shutdown();
+    telemetry.shutdown(false);
 }
 
 /// Name, parent, whether it failed, seconds, and one attribute that says how it went.
@@ -204,7 +204,7 @@ async fn a_collector_that_refuses_ends_nothing() {
     let collector = Collector::start(StatusCode::UNAUTHORIZED);
     let telemetry = telemetry(&collector, &[]);
     play(&telemetry).await;
-    telemetry.shutdown();
+    telemetry.shutdown(false);
     assert_eq!(collector.bodies().len(), 1, "what was refused for good is not sent again");
 }
 
@@ -227,7 +227,7 @@ fn arrive(events: &[Value]) -> Vec<Arrived> {
         observer.event(&event(fields));
     }
     drop(observer);
-    telemetry.shutdown();
+    telemetry.shutdown(false);
     collector.spans()
 }
 

@@ -36,6 +36,8 @@ fn agent(name: &str, parent: Option<&str>) -> AgentJournal {
         turns: 1,
         calls: 1,
         plan: Vec::new(),
+        worked: Default::default(),
+        limits: None,
         tail: Vec::new(),
     }
 }
@@ -50,7 +52,15 @@ fn a_resumed_session_knows_its_models_and_parents() {
         memo: Value::Null,
     };
     let agents = vec![agent("lead", None), agent("worker", Some("lead"))];
-    let journal = SessionJournal { record, last_seq: 9, last_t: Micros(9), agents, mail: Vec::new() };
+    let journal = SessionJournal {
+        record,
+        last_seq: 9,
+        last_t: Micros(9),
+        lived: Default::default(),
+        limits: None,
+        agents,
+        mail: Vec::new(),
+    };
     let collector = Collector::start(StatusCode::OK);
     let telemetry = telemetry(&collector, &[]);
     let observer = telemetry.resumed(&journal);
@@ -60,7 +70,7 @@ fn a_resumed_session_knows_its_models_and_parents() {
     for fields in [asks(10.0, "lead"), asks(11.0, "worker"), ends(12.0, "worker"), ends(13.0, "lead")] {
         observer.event(&event(fields));
     }
-    telemetry.shutdown();
+    telemetry.shutdown(false);
     let spans = collector.spans();
     let mut rows: Vec<String> = spans.iter().map(|span| row(&spans, span)).collect();
     rows.sort();

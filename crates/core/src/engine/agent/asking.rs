@@ -27,6 +27,7 @@ pub(super) struct Requests {
 struct Request {
     index: usize,
     tool: CallId,
+    since: Micros,
     until: Micros,
 }
 
@@ -109,17 +110,20 @@ impl Driver {
         };
         draft.tell(self.place(), requested);
         let until = since.after(self.session.approvals.policy().patience);
-        self.bench.requests.open.push(Request { index, tool: tool.clone(), until });
         self.begins(ActivityKind::Approval { id: tool.clone(), name: name.clone() });
         let agent = self.cell.name.clone();
-        self.session.approvals.ask(Approval { agent, tool, name, input, always, since }, asked);
+        let approval = Approval { agent, tool: tool.clone(), name, input, always, since };
+        let since = self.session.approvals.ask(approval, asked);
+        self.bench.requests.open.push(Request { index, tool, since, until });
     }
 
     /// Does what the answers say. What is approved starts when the rules are asked next.
     pub(super) fn take_answers(&mut self) {
         let (approvals, name) = (self.session.approvals.clone(), self.cell.name.clone());
         let now = self.session.clock.now();
-        let due = |request: &Request| approvals.is_answered(&name, &request.tool) || request.until <= now;
+        let due = |request: &Request| {
+            approvals.is_answered(&name, &request.tool, request.since) || request.until <= now
+        };
         for request in self.bench.requests.take(due) {
             self.bench.news = true;
             self.answered_by(&request);
@@ -127,7 +131,7 @@ impl Driver {
     }
 
     fn answered_by(&mut self, request: &Request) {
-        let answer = self.close(&request.tool);
+        let answer = self.close(request);
         let patience = self.session.approvals.policy().patience;
         let Some(turn) = self.run.tools() else { return };
         let (decision, by, reason) = match answer {
@@ -154,7 +158,7 @@ impl Driver {
         let asking: Vec<usize> = (0..turn.len()).filter(|index| turn.is_asking(*index)).collect();
         for request in self.bench.requests.take(|request| !asking.contains(&request.index)) {
             // An answer that came in the same instant came too late.
-            self.close(&request.tool);
+            self.close(&request);
             self.bench.requests.resolve(request.tool, Decision::NotAnswered, by, None);
         }
     }
@@ -162,14 +166,15 @@ impl Driver {
     /// The run is over: nothing of it is asked about any more.
     pub(super) fn forget_requests(&mut self) {
         for request in self.bench.requests.take(|_| true) {
-            self.close(&request.tool);
+            self.close(&request);
         }
     }
 
-    fn close(&self, tool: &CallId) -> Option<Answer> {
+    fn close(&self, request: &Request) -> Option<Answer> {
+        let tool = &request.tool;
         let is_it =
             |activity: &Activity| matches!(&activity.what, ActivityKind::Approval { id, .. } if id == tool);
         self.cell.state.lock().activity.retain(|activity| !is_it(activity));
-        self.session.approvals.close(&self.cell.name, tool)
+        self.session.approvals.close(&self.cell.name, tool, request.since)
     }
 }

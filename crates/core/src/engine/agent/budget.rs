@@ -9,11 +9,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Driver;
 use super::stream::Stream;
+use crate::engine::limits;
 use crate::engine::ports::Phase;
-use crate::engine::session::Session;
+use crate::engine::session::{Activity, ActivityKind, AgentCell, Session};
 use crate::rules::compaction;
 use crate::rules::conversation::Usage;
-use crate::rules::limits::{Bound, Grant, Hold, Limit, Money, Prices, Whose};
+use crate::rules::limits::{Bound, CONTEXT, Grant, Hold, Limit, Money, Prices, Whose};
 use crate::rules::prompt::Prompt;
 use crate::rules::time::{Micros, Span};
 
@@ -60,13 +61,33 @@ pub(super) enum NotHeld {
 impl Driver {
     /// Counts a turn that is to begin. The setting that forbids it, if one does.
     pub(super) fn counts_turn(&mut self) -> Option<&'static str> {
-        if let Some(limit) = self.body.budget.reached() {
+        let now = self.session.clock.now();
+        let mut state = self.cell.state.lock();
+        state.budget.worked(self.worked(now));
+        if let Some(limit) = state.budget.reached() {
             return Some(limit.setting(Whose::Agent));
         }
-        if let Err(limit) = self.session.purse.begin_turn() {
+        if let Err(limit) = self.session.purse.begin_turn(now) {
             return Some(limit.setting(Whose::Session));
         }
-        self.body.budget.begin_turn().err().map(|limit| limit.setting(Whose::Agent))
+        state.budget.begin_turn().err().map(|limit| limit.setting(Whose::Agent))
+    }
+
+    /// How long the agent was at work in all its runs, this one included.
+    fn worked(&self, now: Micros) -> Span {
+        Span(self.worked_before.0.saturating_add(now.since(self.began).0))
+    }
+
+    /// The run is to end at a limit, and from now on nobody wakes the agent.
+    pub(super) fn reaches(&mut self, setting: &'static str) {
+        self.run.limited(setting);
+        limits::reaches(&self.session, &self.cell, setting);
+    }
+
+    /// The same at what the model's context holds; the text says what a person can do.
+    pub(super) fn is_crowded(&mut self, why: &str) {
+        self.run.limited(why);
+        limits::reaches(&self.session, &self.cell, CONTEXT);
     }
 
     /// Holds what the request can use at most. While others hold what is left it waits until
@@ -74,7 +95,8 @@ impl Driver {
     pub(super) async fn hold(&mut self, prompt: Option<&Prompt>) -> Result<Holding, NotHeld> {
         let bound = self.bound(prompt.unwrap_or(&self.body.prompt));
         let prices = self.prices();
-        let own = match self.body.budget.hold(bound, prices) {
+        let granted = self.cell.state.lock().budget.hold(bound, prices);
+        let own = match granted {
             Grant::Held(hold) => hold,
             // Nobody else holds any of it.
             Grant::Wait => return Err(NotHeld::Limit(Limit::Tokens.setting(Whose::Agent))),
@@ -87,7 +109,7 @@ impl Driver {
                 Ok(Holding { session, own, shared, is_bounded, is_settled: false })
             }
             Err(not_held) => {
-                self.body.budget.settle(own, 0, Money::ZERO);
+                self.cell.state.lock().budget.settle(own, 0, Money::ZERO);
                 Err(not_held)
             }
         }
@@ -96,12 +118,13 @@ impl Driver {
     async fn hold_of_session(&self, bound: Bound, prices: Prices) -> Result<Hold, NotHeld> {
         let (purse, clock, index) = (&self.session.purse, &self.session.clock, self.cell.index);
         loop {
-            let settled = purse.settled();
+            let settled = purse.changed();
             match purse.hold(bound, prices) {
                 Grant::Held(hold) => return Ok(hold),
                 Grant::Reached(limit) => return Err(NotHeld::Limit(limit.setting(Whose::Session))),
                 Grant::Wait => {}
             }
+            let _waits = Waits::for_budget(&self.cell, clock.now());
             tokio::select! {
                 biased;
                 () = self.work.cancelled() => {
@@ -152,40 +175,74 @@ impl Driver {
 
     fn count(&mut self, mut holding: Holding, tokens: u64, cost: Money) {
         holding.is_settled = true;
-        self.body.budget.settle(holding.own, tokens, cost);
+        self.cell.state.lock().budget.settle(holding.own, tokens, cost);
         self.session.purse.settle(holding.shared, tokens, cost);
-        self.cell.state.lock().cost = self.body.budget.spent().cost;
     }
 
     /// Ends the run when its time, or the session's, is up: at once if it is by now, so that no
-    /// request leaves. It lives as long as the run.
-    pub(super) fn timer(&self) -> Option<AbortOnDropHandle<()>> {
-        let (until, limit) = self.ends_by()?;
+    /// request leaves. It lives as long as the run, and looks again when somebody sets a limit.
+    pub(super) fn timer(&self) -> AbortOnDropHandle<()> {
         let (session, cell) = (self.session.clone(), self.cell.clone());
-        if until <= session.clock.now() {
-            cell.mailbox.time_out(limit);
-            return None;
+        let since = (self.began, self.worked_before);
+        if let Some((_, limit)) = ends_by(&session, &cell, since).filter(|(at, _)| *at <= session.clock.now())
+        {
+            time_out(&session, &cell, limit);
         }
-        let waits = async move {
-            session.clock.until(until, Phase::Cut(cell.index)).await;
-            cell.mailbox.time_out(limit);
-        };
-        Some(AbortOnDropHandle::new(tokio::spawn(waits)))
-    }
-
-    /// When the first of the limits in time is reached, and which that is.
-    fn ends_by(&self) -> Option<(Micros, &'static str)> {
-        let (own, shared) = (self.cell.settings.max_time, self.session.settings.session.max_time);
-        let left = Span(own.0.saturating_sub(self.body.worked.0));
-        let own = (own != Span::ZERO).then(|| (self.began.after(left), Limit::Time.setting(Whose::Agent)));
-        let shared = (shared != Span::ZERO)
-            .then(|| (self.session.began.after(shared), Limit::Time.setting(Whose::Session)));
-        [own, shared].into_iter().flatten().min()
+        AbortOnDropHandle::new(tokio::spawn(async move {
+            loop {
+                let changed = session.purse.limits_set();
+                let Some((until, limit)) = ends_by(&session, &cell, since) else {
+                    changed.await;
+                    continue;
+                };
+                tokio::select! {
+                    biased;
+                    () = changed => {}
+                    () = session.clock.until(until, Phase::Cut(cell.index)) => {
+                        return time_out(&session, &cell, limit);
+                    }
+                }
+            }
+        }))
     }
 
     /// The run has ended: its time counts.
     pub(super) fn counts_time(&mut self) {
-        let worked = self.session.clock.now().since(self.began);
-        self.body.worked = Span(self.body.worked.0.saturating_add(worked.0));
+        let now = self.session.clock.now();
+        let worked = self.worked(now);
+        self.cell.state.lock().budget.worked(worked);
+    }
+}
+
+fn time_out(session: &Session, cell: &AgentCell, limit: &'static str) {
+    cell.mailbox.time_out(limit);
+    limits::reaches(session, cell, limit);
+}
+
+/// When the first of the limits in time is reached, and which that is. The run began at `since.0`,
+/// and all runs before it took `since.1`.
+fn ends_by(session: &Session, cell: &AgentCell, since: (Micros, Span)) -> Option<(Micros, &'static str)> {
+    let own = cell.state.lock().budget.time();
+    let own = own.map(|most| {
+        let left = Span(most.0.saturating_sub(since.1.0));
+        (since.0.after(left), Limit::Time.setting(Whose::Agent))
+    });
+    let shared = session.purse.ends_at().map(|at| (at, Limit::Time.setting(Whose::Session)));
+    [own, shared].into_iter().flatten().min()
+}
+
+/// The agent waits for what others hold of the session's budget, as long as this lives.
+struct Waits<'a>(&'a AgentCell);
+
+impl<'a> Waits<'a> {
+    fn for_budget(cell: &'a AgentCell, since: Micros) -> Self {
+        cell.state.lock().activity.push(Activity { what: ActivityKind::Budget, since });
+        Self(cell)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().activity.retain(|activity| activity.what != ActivityKind::Budget);
     }
 }

@@ -11,8 +11,10 @@ use crate::engine::journal::Draft;
 use crate::rules::compaction::{self, Compaction, Need, Purpose};
 use crate::rules::conversation::Reply;
 use crate::rules::event::EventKind;
+use crate::rules::mail::Point;
 use crate::rules::prompt::Prompt;
 use crate::rules::record::Line;
+use crate::rules::run::Take;
 
 impl Driver {
     /// Sees to it that the model can hold the request that comes next. `false`: no request
@@ -21,11 +23,17 @@ impl Driver {
         match compaction::need(&self.body.prompt, &self.cell.settings) {
             Need::Nothing => true,
             Need::Hopeless(why) => {
-                self.run.limited(&why);
+                self.is_crowded(&why);
                 false
             }
-            Need::Summary { cut } => self.compact(cut).await,
+            Need::Summary { cut } => self.compact(cut).await && self.hears_what_came().await,
         }
+    }
+
+    /// A summary takes its time: the mailbox is looked at once more, so that nobody waits for the
+    /// next whole reply too. `false`: the store refused it, and the run knows.
+    async fn hears_what_came(&mut self) -> bool {
+        self.inject(Take { point: Point::Stream, skipped: Arc::default(), interrupted: Arc::default() }).await
     }
 
     async fn compact(&mut self, cut: usize) -> bool {
@@ -68,7 +76,7 @@ impl Driver {
 
     /// Records a summary that made no room: the run ends at that limit, and asks for no other.
     async fn not_compacted(&mut self, reply: Reply, why: &str) {
-        self.run.limited(why);
+        self.is_crowded(why);
         let mut draft = Draft::default();
         draft.tell(self.place(), finished(&reply, Purpose::Summary));
         self.line(&mut draft, Line::Unused(Arc::new(reply)));

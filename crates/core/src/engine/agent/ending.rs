@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use super::Driver;
 use crate::engine::journal::Draft;
-use crate::engine::mailbox::StopOrder;
 use crate::engine::output::{SHOWN, capped};
 use crate::engine::ports::Changes;
 use crate::engine::ports::store::RunEnd;
 use crate::engine::session::LastEnd;
-use crate::engine::{deliver, stop};
+use crate::engine::{deliver, limits, stop};
 use crate::fail;
 use crate::rules::conversation::{Entry, ToolResult, ToolStatus};
-use crate::rules::event::{EventKind, Outcome, PlanStatus};
+use crate::rules::event::{EventKind, Halt, Outcome, PlanStatus};
 use crate::rules::id::AgentName;
+use crate::rules::limits::reached;
 use crate::rules::mail::{End, ReturnReason, Sender, Standing};
 use crate::rules::run::Ending;
 use crate::rules::settings::OnError;
@@ -28,6 +28,7 @@ impl Driver {
         }
         self.forget_requests();
         self.counts_time();
+        limits::looks(&self.session, &self.cell);
         self.stops_are_told().await;
         let changes = self.wind_up_workplace().await;
         let results = self.run.tools().map(|turn| turn.results()).unwrap_or_default();
@@ -38,21 +39,32 @@ impl Driver {
         self.give_back(&mut draft, ending.outcome);
         self.close_plan(&mut draft, ending.outcome);
         let text = self.last_word(&ending, &results, &changes);
-        draft.ends(self.end_of_run(&ending, &text, &changes));
-        self.remember(&ending, &text, changes);
-        let kind = EventKind::RunFinished {
-            outcome: ending.outcome,
-            error: ending.error,
-            turns: self.run.turn(),
-            usage: self.usage,
-        };
-        draft.tell(self.place(), kind);
+        let end = self.ends_with(&mut draft, ending, &text, changes);
         if let Err(error) = self.session.journal.record(draft).await {
             tracing::error!(agent = %self.cell.name, %error, "the end of the run is not recorded");
         }
         fail::point("run_ended");
-        self.tell_parent(ending.outcome, text);
+        self.tell_parent(end, text);
         true
+    }
+
+    /// The end of the run, as it is recorded and told; and how the parent is told of it.
+    pub(super) fn ends_with(
+        &self,
+        draft: &mut Draft,
+        ending: Ending,
+        text: &Arc<str>,
+        changes: Changes,
+    ) -> End {
+        let end = self.end_of_run(&ending, text, &changes);
+        let goes_on = self.mailbox().goes_on();
+        let told = if goes_on { End::followed(end.outcome, end.reason) } else { End::of(end.outcome) };
+        draft.ends(end);
+        self.remember(&ending, text, changes);
+        let Ending { outcome, error } = ending;
+        let kind = EventKind::RunFinished { outcome, error, turns: self.run.turn(), usage: self.usage };
+        draft.tell(self.place(), kind);
+        told
     }
 
     /// Whoever reads the events finds the stop before what came of it.
@@ -100,7 +112,7 @@ impl Driver {
         let mut text = match ending.outcome {
             Outcome::Finished => self.body.last_text.to_string(),
             Outcome::Failed => error.to_owned(),
-            Outcome::Limit => format!("limit reached: {error}"),
+            Outcome::Limit => reached(error),
             Outcome::Stopped => self.report(results),
         };
         if let Some(branch) = &changes.branch {
@@ -134,18 +146,27 @@ impl Driver {
             agent: self.cell.name.clone(),
             run: self.run_id(),
             outcome: ending.outcome,
-            reason: order.map(|order| order.reason),
+            reason: order.map(|order| order.reason()),
             text: text.clone(),
             changes: changes.clone(),
             restarts: matches!(self.mailbox().standing(), Standing::Winding { restart: true, .. }),
-            owed_to: self.cell.parent.clone().filter(|parent| !self.is_told(parent)),
+            owed_to: self.cell.parent.clone().filter(|parent| self.is_owed(parent)),
         }
     }
 
-    /// Whether the parent learns of the end as the result of its own stop.
-    fn is_told(&self, parent: &AgentName) -> bool {
-        let stopped_it = |order: Arc<StopOrder>| order.by == Sender::Agent(parent.clone());
-        self.cell.state.lock().report_to.is_some() || self.mailbox().stop_order().is_some_and(stopped_it)
+    /// Whether the parent has to be told of the end: not by whom it was that stopped the run, unless a
+    /// call of its waits for the report, which may not live to tell it; and not of what a shutdown
+    /// stopped, which goes on.
+    fn is_owed(&self, parent: &AgentName) -> bool {
+        let waits = {
+            let state = self.cell.state.lock();
+            state.report_to.is_some() || state.unheard
+        };
+        match self.mailbox().stop_order() {
+            Some(order) if order.halt == Halt::Shutdown => false,
+            Some(order) => waits || order.by != Sender::Agent(parent.clone()),
+            None => true,
+        }
     }
 
     fn remember(&self, ending: &Ending, text: &Arc<str>, changes: Changes) {
@@ -156,21 +177,20 @@ impl Driver {
 
     /// A subagent's end is mail for its parent, unless the parent waits for it as the result
     /// of its own stop.
-    fn tell_parent(&self, outcome: Outcome, text: Arc<str>) {
-        let end = End::of(outcome);
-        let Some(parent) = self.cell.parent.clone() else { return };
-        let waiting = self.cell.state.lock().report_to.take();
-        let knows = match waiting {
-            Some(waiting) => waiting.send(text.to_string()).is_ok(),
-            None => self.is_told(&parent),
+    pub(super) fn tell_parent(&self, end: End, text: Arc<str>) {
+        let Some(parent) = self.cell.parent.clone().filter(|parent| self.is_owed(parent)) else { return };
+        let waiting = {
+            let mut state = self.cell.state.lock();
+            state.unheard = false;
+            state.report_to.take()
         };
-        if !knows {
-            deliver::report(
-                &self.session,
-                &self.cell,
-                &parent,
-                deliver::Report { run: self.run_id(), end, text },
-            );
+        let report = deliver::Report { run: self.run_id(), end, text };
+        let unheard = match waiting {
+            Some(waiting) => waiting.send(report).err(),
+            None => Some(report),
+        };
+        if let Some(report) = unheard {
+            deliver::report(&self.session, &self.cell, &parent, report);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::engine::ports::archive::AgentJournal;
 use crate::engine::ports::store::Row;
 use crate::rules::conversation::{InterruptReason, Partial, Usage};
 use crate::rules::event::EventKind;
-use crate::rules::limits::{Budget, Prices, Spent};
+use crate::rules::limits::{Prices, Spent};
 use crate::rules::mail::Sender;
 use crate::rules::prompt::Prompt;
 use crate::rules::record::{Fold, Line, Open};
@@ -73,11 +73,8 @@ impl Body {
         is_open: bool,
         stopped_by: Option<Sender>,
         underway: Underway,
-        prices: Prices,
     ) -> Self {
         let said = Said::of(journal);
-        let (tokens, cost) = (said.usage.total(), prices.cost(&said.usage));
-        let spent = Spent { turns: journal.turns, tokens, cost };
         let fold: Fold = journal.rows.iter().map(|row| &row.line).collect();
         let (prompt, left) = match is_open {
             false => (fold.closed(), None),
@@ -89,7 +86,6 @@ impl Body {
         };
         Self {
             prompt,
-            budget: Budget::new(journal.record.settings.caps(), spent),
             calls: journal.calls,
             unsent: underway.unsent,
             unanswered: underway.unanswered,
@@ -98,11 +94,13 @@ impl Body {
             ..Self::default()
         }
     }
+}
 
-    /// What was used so far.
-    pub(crate) fn spent(&self) -> Spent {
-        self.budget.spent()
-    }
+/// What an agent had used when its session was left.
+pub(crate) fn spent(journal: &AgentJournal, prices: Prices) -> Spent {
+    let said = Said::of(journal);
+    let (tokens, cost) = (said.usage.total(), prices.cost(&said.usage));
+    Spent { turns: journal.turns, tokens, cost, time: journal.worked }
 }
 
 /// The prompt, and the turn that is not closed: none when the next one had begun.
@@ -132,7 +130,7 @@ impl Driver {
         }
     }
 
-    async fn call_was_lost(&mut self) {
+    pub(super) async fn call_was_lost(&mut self) {
         let reason = InterruptReason::Error;
         let partial = Partial {
             text: String::new(),

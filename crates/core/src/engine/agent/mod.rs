@@ -7,6 +7,7 @@ mod asking;
 mod budget;
 mod compaction;
 mod ending;
+mod guard;
 mod left;
 mod model_phase;
 mod stream;
@@ -26,27 +27,22 @@ use crate::fail;
 use crate::rules::conversation::{Entry, Injected, MessageKey, Usage};
 use crate::rules::event::{EventKind, Place, Trigger};
 use crate::rules::id::{RunId, TurnId};
-use crate::rules::limits::{Budget, Spent};
 use crate::rules::mail::{Injection, Mail, Point, ReceiptState, Standing};
 use crate::rules::prompt::Prompt;
 use crate::rules::record::Line;
 use crate::rules::recovery::OpenRun;
 use crate::rules::run::{Run, Step, Take};
-use crate::rules::settings::Settings;
 use crate::rules::time::{Micros, Span};
 use crate::rules::validate::Validator;
 use crate::rules::wording;
 
-pub(crate) use self::left::Underway;
+pub(crate) use self::left::{Underway, spent};
 
 /// What only the driver works with, from the first run on.
 pub(crate) struct Body {
     pub(crate) prompt: Prompt,
     validator: Validator,
     equipment: Option<Equipment>,
-    pub(crate) budget: Budget,
-    /// How long it was at work, in all runs that have ended.
-    worked: Span,
     calls: u64,
     /// Injected messages that no request has carried yet, and those without a reply yet.
     unsent: Vec<Inbound>,
@@ -74,21 +70,12 @@ struct Equipment {
     spec_bytes: u64,
 }
 
-impl Body {
-    /// The body of an agent that has done nothing yet.
-    pub(crate) fn new(settings: &Settings) -> Self {
-        Self { budget: Budget::new(settings.caps(), Spent::default()), ..Self::default() }
-    }
-}
-
 impl Default for Body {
     fn default() -> Self {
         Self {
             prompt: Prompt::default(),
             validator: Validator::default(),
             equipment: None,
-            budget: Budget::default(),
-            worked: Span::ZERO,
             calls: 0,
             unsent: Vec::new(),
             unanswered: Vec::new(),
@@ -101,13 +88,15 @@ impl Default for Body {
 /// Drives the agent until it rests. Called once for each time it is woken.
 pub(crate) async fn drive(session: &Arc<Session>, cell: &Arc<AgentCell>) {
     loop {
-        if !cell.mailbox.begins(cell.has_prompt()) {
+        // What replaces the message that asked for the run is on its way: it is injected at its start.
+        cell.mailbox.until_replaced().await;
+        if !cell.mailbox.begins() {
             session.rested.notify_waiters();
             break;
         }
-        let body = cell.body.lock().take().unwrap_or_else(|| Box::new(Body::new(&cell.settings)));
+        let body = cell.body.lock().take().unwrap_or_default();
         let mut driver = Driver::new(session.clone(), cell.clone(), body);
-        driver.run_to_its_end().await;
+        driver.run_guarded().await;
         if driver.settle().await != Standing::Running {
             break;
         }
@@ -126,8 +115,9 @@ struct Driver {
     work: CancellationToken,
     bench: tool_phase::Bench,
     usage: Usage,
-    /// When this run began to be driven.
+    /// When this run began to be driven, and how long all before it had worked.
     began: Micros,
+    worked_before: Span,
     /// The limit because of which the last reply might be no longer.
     shortened: Option<&'static str>,
     /// How the run goes on, if it is one that was left.
@@ -145,6 +135,7 @@ impl Driver {
         };
         let run_token = cell.mailbox.run_token();
         let began = session.clock.now();
+        let worked_before = cell.state.lock().budget.spent().time;
         Self {
             session,
             cell,
@@ -155,6 +146,7 @@ impl Driver {
             bench: tool_phase::Bench::default(),
             usage,
             began,
+            worked_before,
             shortened: None,
             goes_on,
         }
@@ -250,7 +242,12 @@ impl Driver {
             self.append(Entry::User(Injected::prompt(text)));
         }
         let recorded = self.session.journal.record(draft).await;
+        let is_recorded = recorded.is_ok();
         self.obey(recorded);
+        if is_recorded {
+            self.cell.state.lock().begun = self.run.id();
+            self.session.rested.notify_waiters();
+        }
     }
 
     /// The first run opens the agent's workplace and its model.
@@ -284,11 +281,12 @@ impl Driver {
     /// Takes the mail of a point and puts it into the conversation, with the turn's results
     /// if there are any: one transaction. `false`: there was nothing after all, look again.
     async fn inject(&mut self, take: Take) -> bool {
-        let mail = self.mailbox().take(take.point.takes());
+        let taken = self.mailbox().take(take.point.takes());
         fail::point("mail_taken");
-        if mail.is_empty() && take.point == Point::B {
+        if taken.is_empty() && take.point == Point::B {
             return false;
         }
+        let mail: Vec<Arc<Mail>> = taken.iter().map(|queued| queued.mail.clone()).collect();
         let mut draft = Draft::default();
         let injected = self.injection(&mut draft, &take, &mail);
         let results = self.run.tools().map(|turn| turn.results());
@@ -304,7 +302,7 @@ impl Driver {
         match self.session.journal.record(draft).await {
             Ok(()) => true,
             Err(error) => {
-                self.mailbox().restore(mail);
+                self.mailbox().restore(taken);
                 self.obey(Err(error));
                 false
             }
@@ -349,5 +347,5 @@ fn bytes_of(spec: &ToolSpec) -> u64 {
 }
 
 fn keys(mail: &[Arc<Mail>]) -> Arc<[MessageKey]> {
-    mail.iter().map(|mail| MessageKey { from: mail.from.clone(), id: mail.id.clone() }).collect()
+    mail.iter().map(|mail| mail.key()).collect()
 }

@@ -9,6 +9,7 @@ use super::budget::NotHeld;
 use super::stream::{Stream, without_secrets};
 use super::{Driver, Equipment, Inbound};
 use crate::engine::journal::Draft;
+use crate::engine::limits;
 use crate::engine::ports::{Clock, ErrorKind, ModelFailure, Phase, Request, StoreError};
 use crate::engine::session::{ActivityKind, AgentCell};
 use crate::fail;
@@ -38,6 +39,9 @@ impl Driver {
     /// Calls the model until it has replied, was cut, or failed for good.
     pub(super) async fn call_model(&mut self) {
         let forbidden = self.counts_turn();
+        if let Some(limit) = forbidden {
+            limits::reaches(&self.session, &self.cell, limit);
+        }
         if !self.run.turn_begins(forbidden) {
             return;
         }
@@ -69,7 +73,7 @@ impl Driver {
                     break;
                 }
                 Attempt::Limit(setting) => {
-                    self.run.limited(setting);
+                    self.reaches(setting);
                     break;
                 }
                 Attempt::Failed(failure) => {
@@ -220,9 +224,9 @@ impl Driver {
 
     fn cut_reason(&self) -> InterruptReason {
         match (self.mailbox().cause(), self.mailbox().stop_order()) {
-            (Some(Cause::Limit(_)), _) => InterruptReason::Error,
+            (Some(Cause::Limit(_)), _) => InterruptReason::Limit,
             (Some(Cause::Mail(_)), _) | (_, None) => InterruptReason::MessageInterrupt,
-            (_, Some(order)) => order.reason,
+            (_, Some(order)) => order.reason(),
         }
     }
 
@@ -265,7 +269,7 @@ impl Driver {
         self.run.model_replied(&reply, plan);
         // It was shorter than it would have been because a budget is all but used.
         if let Some(setting) = shortened {
-            self.run.limited(setting);
+            self.reaches(setting);
         }
         let reply = Arc::new(reply);
         self.line(&mut draft, Line::Reply(reply.clone()));
@@ -355,7 +359,7 @@ fn describe(failure: &ModelFailure) -> String {
 }
 
 fn named(call: &ToolUse) -> CallRef {
-    CallRef { id: call.id.clone(), name: call.name.clone() }
+    CallRef { id: call.id.clone(), name: call.name.clone(), input: call.input.clone() }
 }
 
 pub(super) fn finished(reply: &Reply, purpose: Purpose) -> EventKind {

@@ -1,5 +1,6 @@
 //! What a model has said so far in the call that is under way.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,6 +12,7 @@ use crate::engine::session::Session;
 use crate::rules::compaction::Purpose;
 use crate::rules::conversation::{InterruptReason, Partial, Reply};
 use crate::rules::event::{LiveKind, Place, ThinkingState};
+use crate::rules::id::CallId;
 use crate::rules::secrets::{Redactor, Secrets};
 
 /// Collects the reply while it comes, so that a cut loses nothing of it, and tells it live.
@@ -30,9 +32,16 @@ struct Said {
     /// One for each thinking block: whether it is whole.
     blocks: Vec<bool>,
     tokens: Option<u64>,
+    /// The calls that come: how many bytes of their arguments were told.
+    calls: BTreeMap<Box<str>, u64>,
     /// What the text and the thinking pass before anybody hears them.
     clean: [Redactor; 2],
 }
+
+/// A call's arguments are told of when it begins and then once for so many bytes: often enough
+/// to see it grow, and no event for every few bytes of a long file. By bytes and not by time, so
+/// that the same reply tells the same.
+const CALL_STEP: u64 = 1_024;
 
 /// What was heard of a call, without secrets: a server may repeat a key in its error.
 pub(super) fn without_secrets(
@@ -122,6 +131,7 @@ impl Stream {
             InterruptReason::UserCancelled
             | InterruptReason::MessageInterrupt
             | InterruptReason::StoppedByParent
+            | InterruptReason::Limit
             | InterruptReason::Shutdown => ThinkingState::Interrupted,
         };
         let state = |whole: &bool| if *whole { ThinkingState::Completed } else { cut };
@@ -162,6 +172,19 @@ impl Progress for Stream {
         if let Some(last) = self.said.lock().blocks.last_mut() {
             *last = true;
         }
+    }
+
+    fn call(&self, id: &str, name: &str, bytes: u64) {
+        {
+            let mut said = self.said.lock();
+            match said.calls.get_mut(id) {
+                Some(told) if bytes / CALL_STEP <= *told / CALL_STEP => return,
+                Some(told) => *told = bytes,
+                None => drop(said.calls.insert(id.into(), bytes)),
+            }
+        }
+        let name = self.session.secrets.tool_name(name).into();
+        self.tell(LiveKind::CallDelta { tool: CallId::new(id), name, bytes });
     }
 
     fn tokens(&self, so_far: u64) {

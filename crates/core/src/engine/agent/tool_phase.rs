@@ -6,18 +6,20 @@ use std::sync::Arc;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use super::Driver;
 use super::asking::{Requests, answered};
-use super::{Driver, keys};
+use super::guard::words_of;
+use crate::engine::deliver;
 use crate::engine::journal::Draft;
 use crate::engine::output::{Capped, RESULT, SHOWN, capped};
 use crate::engine::ports::{CallTraits, Output, Phase, Returned, Tool, ToolCall};
-use crate::engine::session::{Activity, ActivityKind};
+use crate::engine::session::{Activity, ActivityKind, Claimed};
 use crate::engine::tools;
 use crate::fail;
 use crate::rules::batch::PlannedCall;
-use crate::rules::conversation::{Entry, ToolResult, ToolUse};
+use crate::rules::conversation::{Entry, MessageKey, ToolResult, ToolUse};
 use crate::rules::event::EventKind;
-use crate::rules::mail::{Injection, Point};
+use crate::rules::mail::{Injection, Mail, Point};
 use crate::rules::record::Line;
 use crate::rules::time::Micros;
 use crate::rules::turn::Given;
@@ -36,6 +38,8 @@ pub(super) struct Bench {
     cut_for_good: bool,
     /// When the calls that were told to abort are given up.
     deadline: Option<Micros>,
+    /// The process ends: so are those that can't be aborted.
+    hurries: bool,
 }
 
 struct RunningCall {
@@ -46,6 +50,30 @@ struct RunningCall {
 }
 
 impl Bench {
+    /// Whether any call is running.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    pub(super) fn cancel_all(&self) {
+        self.running.values().for_each(|call| call.cancel.cancel());
+    }
+
+    /// Waits until one more call has ended; what it gives is nobody's any more.
+    pub(super) async fn drained(&mut self) {
+        match self.tasks.join_next_with_id().await {
+            Some(Ok((id, _))) => drop(self.running.remove(&id)),
+            Some(Err(error)) => drop(self.running.remove(&error.id())),
+            None => self.running.clear(),
+        }
+    }
+
+    /// What has not ended by now is waited for no longer.
+    pub(super) fn abandon(&mut self) {
+        self.running.clear();
+        self.tasks.abort_all();
+    }
+
     /// New work was armed: nothing has cut it yet.
     pub(super) fn rearm(&mut self) {
         (self.cut_by_mail, self.cut_for_good, self.deadline) = (false, false, None);
@@ -58,6 +86,7 @@ enum Woken {
     Answer,
     Cut,
     Deadline,
+    Shutdown,
 }
 
 impl Driver {
@@ -185,6 +214,7 @@ impl Driver {
                     self.apply_cuts();
                 }
                 Woken::Deadline => self.give_up(),
+                Woken::Shutdown => self.hurries(),
             }
             self.tell_results().await;
         }
@@ -206,6 +236,7 @@ impl Driver {
             Some(ended) = self.bench.tasks.join_next_with_id() => Woken::Call(ended),
             () = self.run_token.cancelled(), if !for_good => Woken::Cut,
             () = self.work.cancelled(), if !mail && !for_good => Woken::Cut,
+            () = self.session.shutting_down.cancelled(), if !self.bench.hurries => Woken::Shutdown,
             () = answers => Woken::Answer,
             () = gives_up => Woken::Deadline,
         }
@@ -268,7 +299,7 @@ impl Driver {
         call.output.ends();
         let claimed = self
             .asked(call.index)
-            .and_then(|asked| self.cell.state.lock().claims.get(&asked.id).map(|mail| keys(mail)));
+            .and_then(|asked| self.cell.state.lock().claims.get(&asked.id).map(Claimed::keys));
         let text = if output.text.is_empty() && call.cancel.is_cancelled() {
             call.output.text()
         } else {
@@ -316,11 +347,20 @@ impl Driver {
         }
     }
 
+    /// The process ends, and nothing holds that up beyond the deadline: not what can't be
+    /// aborted either.
+    fn hurries(&mut self) {
+        self.bench.hurries = true;
+        let last = self.session.clock.now().after(self.cell.settings.abort_deadline);
+        self.bench.deadline = Some(self.bench.deadline.map_or(last, |at| at.min(last)));
+    }
+
     /// The calls that ignored their token are waited for no longer.
     fn give_up(&mut self) {
         self.bench.deadline = None;
         let deadline = self.cell.settings.abort_deadline;
-        let stuck = self.run.tools().map(|turn| turn.give_up(deadline)).unwrap_or_default();
+        let shuts = self.session.is_shutting_down();
+        let stuck = self.run.tools().map(|turn| turn.give_up(deadline, shuts)).unwrap_or_default();
         self.bench.news = !stuck.is_empty();
         self.bench.running.retain(|_, call| {
             let given_up = stuck.contains(&call.index);
@@ -335,14 +375,18 @@ impl Driver {
     fn no_longer(&self, ended: &[ToolResult]) {
         let is_over = |activity: &Activity| match &activity.what {
             ActivityKind::Tool { id, .. } => ended.iter().any(|result| result.id == *id),
-            ActivityKind::Model(_) | ActivityKind::Approval { .. } => false,
+            ActivityKind::Model(_) | ActivityKind::Budget | ActivityKind::Approval { .. } => false,
         };
         self.cell.state.lock().activity.retain(|activity| !is_over(activity));
     }
 
     /// Records the results that are new, and the mail that `wait_agents` took for its own.
     pub(super) async fn tell_results(&mut self) {
-        let news = self.run.tools().map(|turn| turn.news()).unwrap_or_default();
+        let committed: Arc<[MessageKey]> = match self.run.tools().is_some_and(|turn| turn.has_cost_news()) {
+            true => self.mailbox().committed().into(),
+            false => Arc::default(),
+        };
+        let news = self.run.tools().map(|turn| turn.news(&committed)).unwrap_or_default();
         let resolved = self.bench.requests.take_resolved();
         if news.is_empty() && resolved.is_empty() {
             return;
@@ -355,24 +399,38 @@ impl Driver {
             draft.tell(self.place(), finished(result));
             self.line(&mut draft, Line::Result(result.clone()));
             let claimed = self.cell.state.lock().claims.remove(&result.id);
-            match claimed {
-                Some(mail) if !result.messages.is_empty() => {
-                    let injection = Injection {
-                        point: Point::Wait,
-                        run: self.run_id(),
-                        turn: self.run.turn(),
-                        skipped: Arc::default(),
-                        interrupted: Arc::default(),
-                    };
-                    let text = wording::injected(Point::Wait, mail.iter().map(|mail| &**mail));
-                    self.moved_in(&mut draft, &mail, &injection, text.into());
-                }
-                Some(mail) => self.mailbox().restore(mail),
-                None => {}
+            if let Some(claimed) = claimed {
+                self.told_in(&mut draft, result, claimed);
             }
         }
         let recorded = self.session.journal.record(draft).await;
         self.obey(recorded);
+    }
+
+    /// What a call took to tell in its result is told by that, or if it was cut, by mail after all.
+    fn told_in(&mut self, draft: &mut Draft, result: &ToolResult, claimed: Claimed) {
+        let is_told = !result.messages.is_empty();
+        match claimed {
+            Claimed::Answers(taken) if is_told => {
+                let mail: Vec<Arc<Mail>> = taken.into_iter().map(|queued| queued.mail).collect();
+                let injection = Injection {
+                    point: Point::Wait,
+                    run: self.run_id(),
+                    turn: self.run.turn(),
+                    skipped: Arc::default(),
+                    interrupted: Arc::default(),
+                };
+                let text = wording::injected(Point::Wait, mail.iter().map(|mail| &**mail));
+                self.moved_in(draft, &mail, &injection, text.into());
+            }
+            Claimed::Answers(taken) => self.mailbox().restore(taken),
+            Claimed::Report(..) if is_told => {}
+            Claimed::Report(about, report) => {
+                if let Some(about) = self.session.agent(about.as_str()) {
+                    deliver::report(&self.session, &about, &self.cell.name, report);
+                }
+            }
+        }
     }
 }
 
@@ -389,11 +447,7 @@ fn finished(result: &ToolResult) -> EventKind {
 
 fn panic_of(error: JoinError) -> String {
     match error.try_into_panic() {
-        Ok(panic) => {
-            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            text.or_else(|| panic.downcast_ref::<String>().cloned())
-                .unwrap_or_else(|| "it panicked".to_owned())
-        }
+        Ok(panic) => words_of(&*panic),
         Err(error) => error.to_string(),
     }
 }

@@ -1,10 +1,65 @@
 //! What ends a run, whatever else happens: a stop, a close, or a limit in time.
 
-use tokio_util::sync::CancellationToken;
+use std::sync::Arc;
 
-use super::{Mailbox, StopOrder, Stopped};
-use crate::rules::mail::{Rest, Standing};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::Mailbox;
+use crate::rules::conversation::InterruptReason;
+use crate::rules::event::Halt;
+use crate::rules::id::{MessageId, RunId};
+use crate::rules::mail::{Mail, Rest, Sender, Standing};
 use crate::rules::wording::Cause;
+
+/// Who ended a run, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopOrder {
+    /// Who.
+    pub by: Sender,
+    /// Why.
+    pub halt: Halt,
+    /// The run that is meant, if not whichever is current: another one is left alone.
+    pub run: Option<RunId>,
+}
+
+impl StopOrder {
+    /// What the model reads of a call that it cut.
+    pub fn cause(&self) -> Cause {
+        match self.halt {
+            Halt::Shutdown => Cause::Shutdown,
+            Halt::Stop | Halt::Supersede | Halt::Close => Cause::Stop(self.by.clone()),
+        }
+    }
+
+    /// What is recorded of a reply that it cut, and of the run's end.
+    pub fn reason(&self) -> InterruptReason {
+        match (self.halt, &self.by) {
+            (Halt::Shutdown, _) => InterruptReason::Shutdown,
+            (Halt::Supersede, _) => InterruptReason::Superseded,
+            (Halt::Stop | Halt::Close, Sender::Agent(_)) => InterruptReason::StoppedByParent,
+            (Halt::Stop | Halt::Close, Sender::User | Sender::Coordinator(_)) => {
+                InterruptReason::UserCancelled
+            }
+        }
+    }
+}
+
+/// What a stop found and did.
+#[derive(Debug, Default)]
+pub struct Stopped {
+    /// Whether there was anything to stop.
+    pub changed: bool,
+    /// The mail that goes back.
+    pub returned: Vec<Arc<Mail>>,
+    /// A person's mail that stays.
+    pub still_queued: Vec<MessageId>,
+    /// Whether no run was under way, so that the agent rests already.
+    pub at_rest: bool,
+    /// The current run (or the last one), where another one was meant: nothing was changed.
+    pub stale: Option<RunId>,
+    /// Kept until it is told: until then the run that it ended doesn't end for others.
+    pub(crate) telling: Option<DropGuard>,
+}
 
 impl Mailbox {
     /// What ends the run, whatever else happens: a stop, or else a limit in time.
@@ -20,6 +75,27 @@ impl Mailbox {
     /// The run's time is up: nothing of it starts any more.
     pub(crate) fn time_out(&self, limit: &'static str) {
         self.inner.lock().time_out(limit);
+    }
+
+    /// A limit has begun to end the run, or has left nothing for another turn: nobody wakes the
+    /// agent until it is raised.
+    pub(crate) fn reaches(&self, limit: &'static str) {
+        self.inner.lock().limited = Some(limit);
+    }
+
+    /// The session has reached this limit, or it was raised.
+    pub(crate) fn session_reaches(&self, limit: Option<&'static str>) {
+        self.inner.lock().session_limited = limit;
+    }
+
+    /// The limit that keeps the agent from being woken.
+    pub fn limit(&self) -> Option<&'static str> {
+        self.inner.lock().limit()
+    }
+
+    /// The agent's own limit is raised; which it was.
+    pub(crate) fn lift(&self) -> Option<&'static str> {
+        self.inner.lock().limited.take()
     }
 
     /// What has stopped the run and is not told yet. The run's end is told after it, and the
@@ -38,13 +114,35 @@ impl Mailbox {
         stopped
     }
 
-    /// Stops the run and has the next one start when it has ended.
-    pub fn supersede(&self, order: StopOrder) -> Stopped {
+    /// Stops the run and has the next one start when it has ended: it is asked for until
+    /// [`Mailbox::replaced`] by the message that is on its way.
+    pub(crate) fn supersede(&self, order: StopOrder) -> Stopped {
         let mut inner = self.inner.lock();
         let mut stopped = inner.stop(order, true);
+        inner.replacing += u32::from(stopped.changed);
         inner.is_being_told(&mut stopped);
         self.publish(&inner);
         stopped
+    }
+
+    /// The message has arrived that a run waited for, or it never will.
+    pub(crate) fn replaced(&self) {
+        let mut inner = self.inner.lock();
+        debug_assert!(inner.replacing > 0, "more arrived than were on their way");
+        inner.replacing = inner.replacing.saturating_sub(1);
+        drop(inner);
+        self.arrived.notify_waiters();
+    }
+
+    /// Waits until nothing is on its way that asks for the run that is about to begin.
+    pub(crate) async fn until_replaced(&self) {
+        loop {
+            let arrived = self.arrived.notified();
+            if self.inner.lock().replacing == 0 {
+                return;
+            }
+            arrived.await;
+        }
     }
 
     /// From now on every message is returned; what is pending goes back.
@@ -63,7 +161,7 @@ impl Mailbox {
         };
         stopped.at_rest = matches!(inner.standing, Standing::Resting(_));
         stopped.still_queued.clear();
-        stopped.returned.extend(inner.remove_where(|_| true));
+        stopped.returned.extend(inner.remove_where(|_| true).into_iter().map(|queued| queued.mail));
         inner.is_being_told(&mut stopped);
         self.publish(&inner);
         stopped

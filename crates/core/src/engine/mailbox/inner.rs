@@ -5,30 +5,40 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{StopOrder, Stopped};
-use crate::rules::id::RunId;
+use super::halts::{StopOrder, Stopped};
+use super::room::Rooms;
+use crate::rules::event::Halt;
+use crate::rules::id::{MessageId, RunId};
 use crate::rules::mail::{Admission, Mail, Relation, Rest, Sender, Standing, Urgency, admission};
 use crate::rules::wording::Cause;
 
 #[derive(Debug)]
 pub(super) struct Inner {
+    /// In order of arrival.
     pub(super) queue: VecDeque<Queued>,
     pub(super) counts: [u32; 5],
-    /// Messages and bytes that count against the bounds: the coordinator's own don't.
-    pub(super) used_messages: u32,
-    pub(super) used_bytes: u64,
-    /// Of messages that are being accepted: they have their room already.
-    pub(super) reserved_messages: u32,
-    pub(super) reserved_bytes: u64,
+    pub(super) used: Rooms,
+    /// For messages that are being accepted: they have their room already.
+    pub(super) reserved: Rooms,
+    /// How many have arrived, so that what is put back finds its place.
+    pub(super) arrivals: u64,
     pub(super) standing: Standing,
-    /// What the agent was before it was woken, and whether `resume` woke it.
+    /// What the agent was before it was woken, and what asks for its run besides mail: `resume`,
+    /// its prompt, and messages that are just being replaced by others.
     pub(super) woken_from: Rest,
     pub(super) resumed: bool,
+    pub(super) prompted: bool,
+    pub(super) replacing: u32,
     /// Whether the run has passed its first boundary.
     pub(super) begun: bool,
     pub(super) run: RunId,
     /// Whether there is a model to drive: a name only is never woken.
     pub(super) drives: bool,
+    /// The limit that the agent has reached, or its session: nobody wakes it until that is raised.
+    pub(super) limited: Option<&'static str>,
+    pub(super) session_limited: Option<&'static str>,
+    /// The process ends: nobody is woken any more.
+    pub(super) shut: bool,
     /// The run's token, while there is a run.
     pub(super) run_token: Option<CancellationToken>,
     pub(super) work: Option<Work>,
@@ -42,12 +52,24 @@ pub(super) struct Inner {
     pub(super) watchers: u32,
 }
 
-#[derive(Debug)]
-pub(super) struct Queued {
-    pub(super) mail: Arc<Mail>,
+/// A message in a mailbox, or one that was taken out and may have to go back.
+#[derive(Clone, Debug)]
+pub struct Queued {
+    /// The message.
+    pub mail: Arc<Mail>,
+    /// It has cancelled a token or caused a skip.
     pub(super) committed: bool,
     /// It asks for the agent's next run.
     pub(super) wakes: bool,
+    /// Its place in the order of arrival.
+    pub(super) arrival: u64,
+}
+
+impl Queued {
+    /// Whether it is this one, and can still be taken back.
+    pub(super) fn is_loose(&self, from: &Sender, id: &MessageId) -> bool {
+        !self.committed && self.mail.id == *id && self.mail.from == *from
+    }
 }
 
 /// The work that an urgent message cuts: a stream, or a turn's tools.
@@ -68,22 +90,50 @@ impl Inner {
         }
     }
 
-    pub(super) fn add(&mut self, queued: Queued, front: bool) {
-        self.counts[queued.mail.urgency as usize] += 1;
-        if !queued.mail.is_coordinators() {
-            self.used_messages += 1;
-            self.used_bytes += queued.mail.text.len() as u64;
+    /// The limit that has to be raised before the agent is woken. A session's is every resting agent's.
+    pub(super) fn limit(&self) -> Option<&'static str> {
+        match self.standing {
+            Standing::Resting(_) => self.limited.or(self.session_limited),
+            Standing::Running | Standing::Winding { .. } => self.limited,
         }
-        if front { self.queue.push_front(queued) } else { self.queue.push_back(queued) }
     }
 
-    pub(super) fn remove_where(&mut self, wanted: impl Fn(&Queued) -> bool) -> Vec<Arc<Mail>> {
+    pub(super) fn admits(&self, relation: Relation) -> Admission {
+        admission(self.standing, self.limit(), relation)
+    }
+
+    pub(super) fn arrives(&mut self, mail: Arc<Mail>, committed: bool, wakes: bool) {
+        self.arrivals += 1;
+        let arrival = self.arrivals;
+        self.enters(&mail);
+        self.queue.push_back(Queued { mail, committed, wakes, arrival });
+    }
+
+    fn enters(&mut self, mail: &Mail) {
+        self.counts[mail.urgency as usize] += 1;
+        self.used.enters(mail);
+    }
+
+    /// Puts back what was taken, where it was in the order of arrival.
+    pub(super) fn put_back(&mut self, queued: Queued) {
+        self.enters(&queued.mail);
+        let at = self.queue.partition_point(|other| other.arrival < queued.arrival);
+        self.queue.insert(at, queued);
+    }
+
+    pub(super) fn remove_at(&mut self, at: usize) -> Option<Queued> {
+        let queued = self.queue.remove(at)?;
+        self.forget(&queued.mail);
+        Some(queued)
+    }
+
+    pub(super) fn remove_where(&mut self, wanted: impl Fn(&Queued) -> bool) -> Vec<Queued> {
         let mut taken = Vec::new();
         let mut kept = VecDeque::with_capacity(self.queue.len());
         for queued in std::mem::take(&mut self.queue) {
             if wanted(&queued) {
                 self.forget(&queued.mail);
-                taken.push(queued.mail);
+                taken.push(queued);
             } else {
                 kept.push_back(queued);
             }
@@ -97,21 +147,16 @@ impl Inner {
         self.counts[..urgency as usize].iter().any(|count| *count > 0)
     }
 
-    pub(super) fn remove_all(&mut self) -> Vec<Arc<Mail>> {
-        (self.counts, self.used_messages, self.used_bytes) = ([0; 5], 0, 0);
-        let mut taken = Vec::with_capacity(self.queue.len());
-        while let Some(queued) = self.queue.pop_front() {
-            taken.push(queued.mail);
-        }
-        taken
+    pub(super) fn remove_all(&mut self) -> Vec<Queued> {
+        (self.counts, self.used) = ([0; 5], Rooms::default());
+        // The room of the queue stays: the next message needs it.
+        self.queue.drain(..).collect()
     }
 
-    pub(super) fn forget(&mut self, mail: &Mail) {
+    fn forget(&mut self, mail: &Mail) {
+        debug_assert!(self.counts[mail.urgency as usize] > 0, "more mail left than came");
         self.counts[mail.urgency as usize] -= 1;
-        if !mail.is_coordinators() {
-            self.used_messages -= 1;
-            self.used_bytes -= mail.text.len() as u64;
-        }
+        self.used.leaves(mail);
     }
 
     pub(super) fn highest(&self) -> u8 {
@@ -132,20 +177,23 @@ impl Inner {
     }
 
     /// Whether a message asks for a run: an agent that was woken and has not begun may
-    /// still be let sleep on, so mail that comes then asks as it would have before.
-    pub(super) fn asks(&self, admitted: Admission, relation: Relation) -> bool {
-        let admitted = match self.standing {
-            Standing::Running if !self.begun => admission(Standing::Resting(self.woken_from), relation),
-            Standing::Running | Standing::Winding { .. } | Standing::Resting(_) => admitted,
+    /// still be let sleep on, so mail that comes then asks as it would have before. A limit only
+    /// puts off what is asked for.
+    pub(super) fn asks(&self, relation: Relation) -> bool {
+        let standing = match self.standing {
+            Standing::Running if !self.begun => Standing::Resting(self.woken_from),
+            standing => standing,
         };
-        admitted == Admission::Wake
+        admission(standing, None, relation) == Admission::Wake
     }
 
-    /// Whether somebody asks for the next run: a message that is still there, or `resume`.
+    /// Whether somebody asks for the next run: a message that is still there, the prompt, or `resume`.
     pub(super) fn is_asked_for(&self) -> bool {
-        self.resumed || self.queue.iter().any(|queued| queued.wakes)
+        self.resumed || self.prompted || self.replacing > 0 || self.queue.iter().any(|queued| queued.wakes)
     }
 
+    /// Starts the next run, now or when the one that is ending has ended; `true`: now, and it is
+    /// to be driven. At a limit, and when the process ends, what is asked for waits.
     pub(super) fn wake(&mut self) -> bool {
         match &mut self.standing {
             _ if !self.drives => false,
@@ -154,6 +202,7 @@ impl Inner {
                 *restart = true;
                 false
             }
+            Standing::Resting(_) if self.shut || self.limited.or(self.session_limited).is_some() => false,
             Standing::Resting(rest @ (Rest::Idle | Rest::Stopped)) => {
                 self.woken_from = *rest;
                 self.begun = false;
@@ -165,6 +214,31 @@ impl Inner {
         }
     }
 
+    /// If nobody asks any more for a run that has not begun, there is none, and the agent is what
+    /// it was. One that was stopped sends agents' mail back that waited for that run.
+    pub(super) fn unless_asked(&mut self) -> Vec<Queued> {
+        if self.is_asked_for() {
+            return Vec::new();
+        }
+        let rest = match &mut self.standing {
+            Standing::Running if !self.begun => {
+                self.standing = Standing::Resting(self.woken_from);
+                self.run -= 1;
+                self.run_token = None;
+                self.woken_from
+            }
+            Standing::Winding { then, restart: restart @ true } => {
+                *restart = false;
+                *then
+            }
+            Standing::Running | Standing::Winding { .. } | Standing::Resting(_) => return Vec::new(),
+        };
+        match rest {
+            Rest::Stopped => self.remove_where(is_agents),
+            Rest::Idle | Rest::Closed => Vec::new(),
+        }
+    }
+
     pub(super) fn wind_down(&mut self, then: Rest) {
         if self.standing == Standing::Running {
             self.standing = Standing::Winding { then, restart: false };
@@ -172,12 +246,11 @@ impl Inner {
     }
 
     pub(super) fn cause_for_good(&self) -> Option<Cause> {
-        let stop = self.stop.as_ref().map(|stop| Cause::Stop(stop.by.clone()));
+        let stop = self.stop.as_ref().map(|stop| stop.cause());
         stop.or_else(|| self.timed_out.map(Cause::Limit))
     }
 
-    /// Cancels the run's token for a limit. Mail is accepted as before: the agent rests as one
-    /// that anybody may wake.
+    /// Cancels the run's token for a limit: it has begun to end the run, so mail is refused.
     pub(super) fn time_out(&mut self, limit: &'static str) {
         if self.standing != Standing::Running {
             return;
@@ -200,24 +273,34 @@ impl Inner {
         }
     }
 
-    pub(super) fn stop(&mut self, order: StopOrder, restart: bool) -> Stopped {
+    /// Ends the run. With `again` the next one is asked for in the same step.
+    pub(super) fn stop(&mut self, order: StopOrder, again: bool) -> Stopped {
         if order.run.is_some_and(|run| run != self.run) {
             return Stopped { stale: Some(self.run), ..Stopped::default() };
         }
-        // After a supersede mail is accepted as by a running agent, after a stop as by a stopped one.
-        let rest = if restart { Rest::Idle } else { Rest::Stopped };
+        let shuts = order.halt == Halt::Shutdown;
+        self.shut |= shuts;
+        let by_shutdown = self.stop.as_ref().is_some_and(|stop| stop.halt == Halt::Shutdown);
         match &mut self.standing {
             Standing::Resting(_) => return Stopped { at_rest: true, ..Stopped::default() },
-            Standing::Winding { restart: false, .. } if !restart => return Stopped::default(),
+            // What is asked for stays asked for: it begins at the next start.
+            Standing::Running if shuts && !self.begun => return Stopped::default(),
+            Standing::Winding { .. } if shuts => return Stopped::default(),
+            // Somebody means it: what a shutdown has stopped doesn't go on at the next start.
+            Standing::Winding { then: rest @ (Rest::Idle | Rest::Stopped), restart } if by_shutdown => {
+                (*rest, *restart) = (Rest::Stopped, again);
+                self.stop = Some(Arc::new(order));
+            }
+            Standing::Winding { restart: false, .. } if !again => return Stopped::default(),
             Standing::Winding { then: Rest::Closed, .. } => return Stopped::default(),
-            Standing::Winding { then, restart: again } => {
-                *then = rest;
-                *again = restart;
+            Standing::Winding { then, restart } => {
+                *then = Rest::Stopped;
+                *restart = again;
             }
             Standing::Running => {
-                self.standing = Standing::Winding { then: rest, restart };
+                self.standing = Standing::Winding { then: Rest::Stopped, restart: again };
                 if let Some(work) = &mut self.work {
-                    work.cause.get_or_insert_with(|| Cause::Stop(order.by.clone()));
+                    work.cause.get_or_insert_with(|| order.cause());
                 }
                 self.stop = Some(Arc::new(order));
                 if let Some(token) = &self.run_token {
@@ -225,13 +308,25 @@ impl Inner {
                 }
             }
         }
-        let returned = self.remove_where(|queued| matches!(queued.mail.from, Sender::Agent(_)));
-        for queued in &mut self.queue {
-            queued.wakes = false;
+        self.gives_back(shuts)
+    }
+
+    /// What a stop makes of the mail that is there. A shutdown returns none, and what asks for a
+    /// run goes on asking.
+    fn gives_back(&mut self, shuts: bool) -> Stopped {
+        let returned = if shuts { Vec::new() } else { self.remove_where(is_agents) };
+        if !shuts {
+            self.resumed = false;
+            self.queue.iter_mut().for_each(|queued| queued.wakes = false);
         }
         let from_person = |queued: &&Queued| queued.mail.from == Sender::User;
         let still_queued =
             self.queue.iter().filter(from_person).map(|queued| queued.mail.id.clone()).collect();
+        let returned = returned.into_iter().map(|queued| queued.mail).collect();
         Stopped { changed: true, returned, still_queued, ..Stopped::default() }
     }
+}
+
+pub(super) fn is_agents(queued: &Queued) -> bool {
+    matches!(queued.mail.from, Sender::Agent(_))
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::inner::Queued;
+use super::inner::is_agents;
 use super::{Mailbox, StopOrder};
 use crate::rules::id::RunId;
-use crate::rules::mail::{Mail, Standing};
+use crate::rules::mail::{Mail, Rest, ReturnReason, Standing};
 
 /// What a mailbox is made of when its session goes on.
 #[derive(Debug)]
@@ -19,8 +19,21 @@ pub(crate) struct Recovered {
     pub(crate) standing: Standing,
     /// What had stopped the current run.
     pub(crate) stop: Option<StopOrder>,
-    /// What is queued, and whether it asks for a run.
-    pub(crate) mail: Vec<(Arc<Mail>, bool)>,
+    /// What is queued, in order of arrival.
+    pub(crate) mail: Vec<Kept>,
+    /// Whether the next run is asked for by what is no message: a prompt that has not begun, or
+    /// a shutdown that stopped the run.
+    pub(crate) resumed: bool,
+}
+
+/// A message that was queued.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) mail: Arc<Mail>,
+    /// Whether it asks for a run.
+    pub(crate) wakes: bool,
+    /// Whether a recorded result says that it cost a call.
+    pub(crate) committed: bool,
 }
 
 impl Mailbox {
@@ -32,9 +45,10 @@ impl Mailbox {
         inner.drives = was.drives;
         inner.run = was.run;
         inner.standing = was.standing;
-        for (mail, wakes) in was.mail {
-            inner.add(Queued { mail, committed: false, wakes }, false);
+        for Kept { mail, wakes, committed } in was.mail {
+            inner.arrives(mail, committed, wakes);
         }
+        inner.resumed = was.resumed;
         if was.standing.is_in_a_run() {
             let token = CancellationToken::new();
             if was.stop.is_some() {
@@ -42,8 +56,9 @@ impl Mailbox {
             }
             inner.run_token = Some(token);
             inner.stop = was.stop.map(Arc::new);
-            // The run that was left is asked for as by `resume`.
-            inner.resumed = true;
+            // The run that was left is asked for as by `resume`; one that is ending is not asked
+            // for again by that.
+            inner.resumed |= was.standing == Standing::Running;
         }
         mailbox.publish(&inner);
         drop(inner);
@@ -55,6 +70,23 @@ impl Mailbox {
     pub(crate) fn wake_if_asked(&self) -> bool {
         let mut inner = self.inner.lock();
         inner.is_asked_for() && inner.wake()
+    }
+
+    /// What is here and would not be accepted now: it was on its way back when the process ended.
+    pub(crate) fn take_strays(&self) -> Option<(Vec<Arc<Mail>>, ReturnReason)> {
+        let mut inner = self.inner.lock();
+        let (rest, is_asked_for) = match inner.standing {
+            Standing::Running => return None,
+            Standing::Winding { then, restart } => (then, restart),
+            Standing::Resting(rest) => (rest, inner.is_asked_for()),
+        };
+        let (taken, reason) = match rest {
+            Rest::Closed => (inner.remove_where(|_| true), ReturnReason::Closed),
+            Rest::Stopped if !is_asked_for => (inner.remove_where(is_agents), ReturnReason::Stopped),
+            Rest::Idle | Rest::Stopped => return None,
+        };
+        self.publish(&inner);
+        Some((taken.into_iter().map(|queued| queued.mail).collect(), reason))
     }
 
     /// What is pending, in order of arrival.

@@ -10,36 +10,33 @@ mod room;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
-use self::inner::{Inner, Queued, Work};
-pub(crate) use self::left::Recovered;
+use self::inner::{Inner, Work};
+use self::room::Rooms;
+
+pub use self::halts::{StopOrder, Stopped};
+pub use self::inner::Queued;
+pub(crate) use self::left::{Kept, Recovered};
 use super::ports::MailWatch;
 use crate::rules::boundary::{Committed, Inbox};
-use crate::rules::conversation::InterruptReason;
+use crate::rules::conversation::MessageKey;
 use crate::rules::id::{AgentName, MessageId, RunId};
 use crate::rules::mail::{
-    Admission, Mail, MailKind, Refusal, Relation, Rest, ReturnReason, Sender, Standing, Urgency, admission,
+    Admission, Mail, MailKind, Relation, Rest, ReturnReason, Sender, Standing, Urgency,
 };
-use crate::rules::settings::Settings;
 use crate::rules::wording::Cause;
-
-/// The bits of [`Mailbox::fill`] that hold bytes: a terabyte. The rest hold 16 million messages.
-const BYTES: u32 = 40;
 
 /// The mailbox of one agent.
 #[derive(Debug)]
 pub struct Mailbox {
     /// The highest urgency of what is pending; 0 is none.
     pending: AtomicU8,
-    /// What counts against the bounds: messages above [`BYTES`], bytes below. Written under the
-    /// lock, read without it.
-    fill: AtomicU64,
     inner: Mutex<Inner>,
     arrived: Notify,
 }
@@ -53,17 +50,6 @@ impl Drop for Watcher<'_> {
     }
 }
 
-/// Who ended a run, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StopOrder {
-    /// Who.
-    pub by: Sender,
-    /// Why.
-    pub reason: InterruptReason,
-    /// The run that is meant, if not whichever is current: another one is left alone.
-    pub run: Option<RunId>,
-}
-
 /// What became of a message that was pushed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pushed {
@@ -75,21 +61,13 @@ pub enum Pushed {
     Returned(ReturnReason),
 }
 
-/// What a stop found and did.
-#[derive(Debug, Default)]
-pub struct Stopped {
-    /// Whether there was anything to stop.
-    pub changed: bool,
-    /// The mail that goes back.
-    pub returned: Vec<Arc<Mail>>,
-    /// A person's mail that stays.
-    pub still_queued: Vec<MessageId>,
-    /// Whether no run was under way, so that the agent rests already.
-    pub at_rest: bool,
-    /// The current run (or the last one), where another one was meant: nothing was changed.
-    pub stale: Option<RunId>,
-    /// Kept until it is told: until then the run that it ended doesn't end for others.
-    pub(crate) telling: Option<DropGuard>,
+/// A message that was taken back.
+#[derive(Debug)]
+pub struct TakenBack {
+    /// The message.
+    pub queued: Queued,
+    /// Agents' mail that waited for the run that only this message asked for: it goes back.
+    pub stranded: Vec<Queued>,
 }
 
 /// Why a message can't be taken back.
@@ -104,20 +82,23 @@ impl Default for Mailbox {
     fn default() -> Self {
         Self {
             pending: AtomicU8::new(0),
-            fill: AtomicU64::new(0),
             inner: Mutex::new(Inner {
                 queue: VecDeque::new(),
                 counts: [0; 5],
-                used_messages: 0,
-                used_bytes: 0,
-                reserved_messages: 0,
-                reserved_bytes: 0,
+                used: Rooms::default(),
+                reserved: Rooms::default(),
+                arrivals: 0,
                 standing: Standing::Resting(Rest::Idle),
                 woken_from: Rest::Idle,
                 resumed: false,
+                prompted: false,
+                replacing: 0,
                 begun: false,
                 run: 0,
                 drives: true,
+                limited: None,
+                session_limited: None,
+                shut: false,
                 run_token: None,
                 work: None,
                 stop: None,
@@ -185,29 +166,30 @@ impl Mailbox {
         self.inner.lock().next_run()
     }
 
-    /// Whether there is room for a message of so many bytes.
-    pub fn has_room(&self, to: &AgentName, bytes: usize, settings: &Settings) -> Result<(), Refusal> {
-        let fill = self.fill.load(Ordering::Acquire);
-        let (used_messages, used_bytes) = (fill >> BYTES, fill & ((1 << BYTES) - 1));
-        let full = used_messages >= u64::from(settings.mailbox_messages)
-            || used_bytes + bytes as u64 > settings.mailbox_bytes;
-        if full { Err(Refusal::MailboxFull(to.clone())) } else { Ok(()) }
+    /// What becomes of a message that comes now.
+    pub fn admits(&self, relation: Relation) -> Admission {
+        self.inner.lock().admits(relation)
     }
 
     /// Puts a message in, unless the receiver's standing sends it back. An urgent one
-    /// cancels the work in hand and is committed by that.
+    /// cancels the work in hand and is committed by that. One that was accepted before a limit
+    /// was reached waits.
     pub fn push(&self, mail: Arc<Mail>, relation: Relation) -> Pushed {
         let mut inner = self.inner.lock();
-        let admitted = admission(inner.standing, relation);
-        if let Admission::Return(reason) = admitted {
+        let admitted = inner.admits(relation);
+        // A shutdown returns no mail: what was accepted just before it waits for the next start.
+        let waits = inner.shut && admitted == Admission::Return(ReturnReason::Stopped);
+        if let Admission::Return(reason) = admitted
+            && !waits
+        {
             return Pushed::Returned(reason);
         }
         if mail.only_run.is_some_and(|only| only != inner.next_run()) {
             return Pushed::Returned(ReturnReason::Expired);
         }
         let committed = mail.urgency == Urgency::Urgent && inner.cut_by(&mail.from);
-        let wakes = inner.asks(admitted, relation);
-        inner.add(Queued { mail, committed, wakes }, false);
+        let wakes = inner.asks(relation);
+        inner.arrives(mail, committed, wakes);
         let wakes = admitted == Admission::Wake && inner.wake();
         self.publish(&inner);
         let watched = inner.watchers > 0;
@@ -231,14 +213,11 @@ impl Mailbox {
 
     fn publish(&self, inner: &Inner) {
         self.pending.store(inner.highest(), Ordering::Release);
-        let messages = u64::from(inner.used_messages + inner.reserved_messages).min(u64::MAX >> BYTES);
-        let bytes = (inner.used_bytes + inner.reserved_bytes).min((1 << BYTES) - 1);
-        self.fill.store(messages << BYTES | bytes, Ordering::Release);
     }
 
     /// Takes what a point takes, in order of arrival. What is not recorded goes back by
     /// [`Mailbox::restore`].
-    pub fn take(&self, at_least: Urgency) -> Vec<Arc<Mail>> {
+    pub fn take(&self, at_least: Urgency) -> Vec<Queued> {
         if self.pending().is_none_or(|highest| highest < at_least) {
             return Vec::new();
         }
@@ -252,7 +231,7 @@ impl Mailbox {
     }
 
     /// Takes the ends of these agents' runs: the answers that `wait_agents` returns.
-    pub fn take_answers(&self, of: impl Fn(&AgentName) -> bool) -> Vec<Arc<Mail>> {
+    pub fn take_answers(&self, of: impl Fn(&AgentName) -> bool) -> Vec<Queued> {
         self.take_where(|queued| is_answer(&queued.mail, &of))
     }
 
@@ -266,37 +245,53 @@ impl Mailbox {
     pub fn has_other(&self, than: impl Fn(&AgentName) -> bool) -> bool {
         let inner = self.inner.lock();
         let is_cut = inner.work.as_ref().is_some_and(|work| work.cause.is_some());
-        let other =
-            |queued: &Queued| queued.mail.urgency >= Urgency::AfterTools && !is_answer(&queued.mail, &than);
+        let other = |queued: &Queued| {
+            let mail = &queued.mail;
+            mail.urgency >= Urgency::AfterTools && !is_answer(mail, &than) && !goes_on(mail)
+        };
         !is_cut && inner.queue.iter().any(other)
     }
 
-    fn take_where(&self, wanted: impl Fn(&Queued) -> bool) -> Vec<Arc<Mail>> {
+    fn take_where(&self, wanted: impl Fn(&Queued) -> bool) -> Vec<Queued> {
         let mut inner = self.inner.lock();
         let taken = inner.remove_where(wanted);
         self.publish(&inner);
         taken
     }
 
-    /// Puts back, in front, what was taken and not recorded.
-    pub fn restore(&self, mail: Vec<Arc<Mail>>) {
+    /// Puts back what was taken and not recorded, where it was in the order of arrival.
+    pub fn restore(&self, taken: Vec<Queued>) {
         let mut inner = self.inner.lock();
-        for mail in mail.into_iter().rev() {
-            inner.add(Queued { mail, committed: true, wakes: false }, true);
+        for queued in taken {
+            inner.put_back(queued);
         }
         self.publish(&inner);
     }
 
-    /// Takes one message back that is queued and not committed.
-    pub fn take_back(&self, from: &Sender, id: &MessageId) -> Result<Arc<Mail>, TakeBack> {
-        let is_it = |queued: &Queued| !queued.committed && queued.mail.id == *id && queued.mail.from == *from;
-        self.take_where(is_it).pop().ok_or(TakeBack::TooLate)
+    /// Takes one message back that is queued and not committed. What comes of it for the agent's
+    /// next run, if it was that which asked for it, happens in the same step.
+    ///
+    /// # Errors
+    /// [`TakeBack::TooLate`].
+    pub fn take_back(&self, from: &Sender, id: &MessageId) -> Result<TakenBack, TakeBack> {
+        let mut inner = self.inner.lock();
+        let at = inner.queue.iter().position(|queued| queued.is_loose(from, id));
+        let queued = at.and_then(|at| inner.remove_at(at)).ok_or(TakeBack::TooLate)?;
+        let stranded = inner.unless_asked();
+        self.publish(&inner);
+        Ok(TakenBack { queued, stranded })
     }
 
     /// Whether a message is queued and not committed.
     pub fn can_take_back(&self, from: &Sender, id: &MessageId) -> bool {
-        let is_it = |queued: &Queued| !queued.committed && queued.mail.id == *id && queued.mail.from == *from;
-        self.inner.lock().queue.iter().any(is_it)
+        self.inner.lock().queue.iter().any(|queued| queued.is_loose(from, id))
+    }
+
+    /// The messages that are queued and have acted: what they cost is being recorded.
+    pub(crate) fn committed(&self) -> Vec<MessageKey> {
+        let inner = self.inner.lock();
+        let committed = inner.queue.iter().filter(|queued| queued.committed);
+        committed.map(|queued| queued.mail.key()).collect()
     }
 
     /// The ids of what is pending, in order of arrival.
@@ -327,10 +322,12 @@ impl Mailbox {
         self.inner.lock().wake()
     }
 
-    /// Starts the first run of an agent that nobody has woken, stopped or closed before.
-    pub fn start_idle(&self) -> bool {
+    /// Starts the first run of an agent that has a prompt; `true`: it is to be driven. It is there
+    /// from now on, and begins when the agent passes its boundary.
+    pub fn prompt(&self) -> bool {
         let mut inner = self.inner.lock();
-        inner.standing == Standing::Resting(Rest::Idle) && inner.wake()
+        inner.prompted = true;
+        inner.wake()
     }
 
     /// Starts a stopped agent, with mail or without; `true`: its run is to be driven.
@@ -341,18 +338,22 @@ impl Mailbox {
     }
 
     /// The run passes its first boundary. `false`: what woke the agent was taken back before
-    /// it began, so there is no run, and the agent rests as before.
-    pub fn begins(&self, has_prompt: bool) -> bool {
+    /// it began, or somebody drives it already, so there is nothing to drive.
+    pub fn begins(&self) -> bool {
         let mut inner = self.inner.lock();
-        let wanted = has_prompt || inner.is_asked_for() || inner.standing != Standing::Running;
-        inner.resumed = false;
-        inner.begun = wanted;
-        if !wanted {
+        let is_there = inner.standing.is_in_a_run() && !inner.begun;
+        if is_there && inner.shut && inner.standing == Standing::Running {
+            // It begins at the next start: what asks for it goes on asking.
             inner.standing = Standing::Resting(inner.woken_from);
-            inner.run -= 1;
-            inner.run_token = None;
+            return false;
         }
-        wanted
+        if !is_there {
+            return false;
+        }
+        (inner.begun, inner.prompted) = (true, false);
+        // While a run is ending it is the next one that is asked for.
+        inner.resumed &= inner.standing != Standing::Running;
+        true
     }
 
     /// A stop that was taken while nothing waited: the agent may be woken by anybody again.
@@ -361,6 +362,13 @@ impl Mailbox {
         if inner.standing == Standing::Resting(Rest::Stopped) {
             inner.standing = Standing::Resting(Rest::Idle);
         }
+    }
+
+    /// Whether the next run follows as soon as this one has ended.
+    pub fn goes_on(&self) -> bool {
+        let inner = self.inner.lock();
+        let restarts = matches!(inner.standing, Standing::Winding { restart: true, .. });
+        restarts && inner.limited.or(inner.session_limited).is_none() && inner.is_asked_for()
     }
 
     /// Ends the run if no mail is there: looking and ending are one step.
@@ -379,12 +387,12 @@ impl Mailbox {
 
     /// Mail for the run that ends now and no other.
     pub fn take_bound_to(&self, run: RunId) -> Vec<Arc<Mail>> {
-        self.take_where(|queued| queued.mail.only_run == Some(run))
+        mail_of(self.take_where(|queued| queued.mail.only_run == Some(run)))
     }
 
     /// Mail that goes back to its senders when a run fails (`on_error = "return"`).
     pub fn take_returnable(&self) -> Vec<Arc<Mail>> {
-        self.take_where(|queued| !queued.mail.is_coordinators())
+        mail_of(self.take_where(|queued| !queued.mail.is_coordinators()))
     }
 
     /// The run has ended and everything of it is recorded. `Running`: the next one starts.
@@ -397,6 +405,7 @@ impl Mailbox {
         inner.run_token = None;
         if let Standing::Winding { then, restart } = inner.standing {
             inner.standing = Standing::Resting(then);
+            inner.begun = false;
             // What asked for the next run may have been taken back meanwhile.
             if restart && inner.is_asked_for() {
                 inner.wake();
@@ -406,9 +415,22 @@ impl Mailbox {
     }
 }
 
+/// The messages of what was taken.
+fn mail_of(taken: Vec<Queued>) -> Vec<Arc<Mail>> {
+    taken.into_iter().map(|queued| queued.mail).collect()
+}
+
+/// Whether it tells of a run that the next one has followed at once: it ends no wait.
+fn goes_on(mail: &Mail) -> bool {
+    match mail.kind {
+        MailKind::End(end) => end.goes_on(),
+        MailKind::Words => false,
+    }
+}
+
 fn is_answer(mail: &Mail, of: &impl Fn(&AgentName) -> bool) -> bool {
     match (&mail.kind, &mail.from) {
-        (MailKind::End(_), Sender::Coordinator(name)) => of(name),
+        (MailKind::End(end), Sender::Coordinator(name)) => !end.goes_on() && of(name),
         _ => false,
     }
 }

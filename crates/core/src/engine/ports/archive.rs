@@ -8,8 +8,14 @@ use serde_json::Value;
 use super::store::{Accepted, AgentRecord, Row, RunEnd, Store, StoreError};
 use crate::rules::event::{Event, PlanStep};
 use crate::rules::id::{AgentName, MessageId, RunId, SessionId};
+use crate::rules::lifetime::SetLimits;
 use crate::rules::mail::{ReceiptState, Sender};
-use crate::rules::time::Micros;
+use crate::rules::progress::Progress;
+use crate::rules::time::{Micros, Span};
+
+/// How many messages whose receipts can't change any more a session remembers by itself. A
+/// journal that has as many may have left older ones out.
+pub const REMEMBERED: usize = 16_384;
 
 /// A session, as it was begun.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,8 +124,38 @@ pub struct AgentJournal {
     pub calls: u64,
     /// Its plan.
     pub plan: Vec<PlanStep>,
+    /// How long it was at work, as far as that was recorded.
+    pub worked: Span,
+    /// The limits that were set while it lived, and the number of the last event that set any.
+    pub limits: SetLimits,
     /// While its last run has not ended: the events of that run's last turn, and what stopped it, in order.
     pub tail: Vec<Event>,
+}
+
+impl AgentJournal {
+    /// What a store gives back of an agent that stands here. The `tail` is for a run that has not
+    /// ended ([`Progress::is_in_tail`]).
+    pub fn of(
+        record: AgentRecord,
+        rows: Vec<Row>,
+        stands: &Progress,
+        last_end: Option<(RunEnd, u64)>,
+        tail: Vec<Event>,
+    ) -> Self {
+        Self {
+            record,
+            rows,
+            run: stands.run,
+            last_end,
+            closed: stands.closed,
+            turns: stands.turns,
+            calls: stands.calls,
+            plan: stands.plan.clone(),
+            worked: Span::ZERO,
+            limits: None,
+            tail,
+        }
+    }
 }
 
 /// A session, as far as it was recorded.
@@ -131,10 +167,15 @@ pub struct SessionJournal {
     pub last_seq: u64,
     /// When that was, since the session began.
     pub last_t: Micros,
+    /// How long it lived, in all processes that had it.
+    pub lived: Span,
+    /// The session's limits that were set while it lived, and the number of the last event that
+    /// set any.
+    pub limits: SetLimits,
     /// Its agents, in its order.
     pub agents: Vec<AgentJournal>,
     /// Its messages in the order in which they were accepted: all that are not settled, and
-    /// the newest of those that are.
+    /// the newest [`REMEMBERED`] of those that are.
     pub mail: Vec<KeptMail>,
 }
 

@@ -47,6 +47,12 @@ pub trait Clock: Send + Sync {
     /// Waits until `at` (at once when that is past) and then for the phase's turn.
     async fn until(&self, at: Micros, phase: Phase);
 
+    /// Waits until `at` for something that is only told meanwhile and moves nothing. Where time
+    /// jumps from what happens to what happens next there is no meanwhile, and it never comes.
+    async fn meanwhile(&self, _at: Micros) {
+        std::future::pending().await
+    }
+
     /// Waits for the phase's turn in this instant.
     async fn turn(&self, phase: Phase) {
         self.until(self.now(), phase).await;
@@ -84,6 +90,10 @@ impl Clock for RealClock {
         if at > now {
             tokio::time::sleep(at.since(now).duration()).await;
         }
+    }
+
+    async fn meanwhile(&self, at: Micros) {
+        self.until(at, Phase::Caused).await;
     }
 
     async fn turn(&self, _: Phase) {}

@@ -3,6 +3,7 @@
 
 pub mod archive;
 pub mod clock;
+pub mod keeping;
 pub mod model;
 pub mod observer;
 pub mod store;
@@ -10,6 +11,7 @@ pub mod tool;
 
 pub use archive::{Archive, SessionJournal, SessionRecord, TakenUp};
 pub use clock::{Clock, Phase, RealClock};
+pub use keeping::KeepingStore;
 pub use model::{ErrorKind, Model, ModelFactory, ModelFailure, Progress, Request};
 pub use observer::Observer;
 pub use store::{Commit, Store, StoreError, Transaction};

@@ -52,6 +52,9 @@ pub trait Progress: Send + Sync {
     fn thinking(&self, delta: &str);
     /// A thinking block is whole.
     fn thinking_done(&self);
+    /// A tool call comes: so many bytes of its arguments have, as JSON. It may be told for every
+    /// piece; how often that reaches anybody is the hearer's business.
+    fn call(&self, _id: &str, _name: &str, _bytes: u64) {}
     /// How many tokens have come, where the provider says so.
     fn tokens(&self, so_far: u64);
 }

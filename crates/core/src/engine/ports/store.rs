@@ -1,16 +1,19 @@
 //! The `Store` port: one call makes a whole step of one session durable, or none of it.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::archive::KeptMail;
 use super::tool::Changes;
 use crate::rules::conversation::InterruptReason;
-use crate::rules::event::{Event, Outcome};
+use crate::rules::event::{Event, EventKind, Outcome};
 use crate::rules::id::{AgentName, MessageId, RunId, TurnId};
 use crate::rules::mail::{Mail, ReceiptState, Role, Sender, Urgency};
 use crate::rules::record::Line;
@@ -32,6 +35,48 @@ pub struct Transaction {
     pub ends: Vec<RunEnd>,
     /// The events that tell of it, in order.
     pub events: Vec<Event>,
+}
+
+/// Which event of a transaction tells of what.
+#[derive(Debug)]
+pub struct Told<'a> {
+    mail: HashMap<(&'a AgentName, &'a str, String), u64>,
+    ends: HashMap<(&'a AgentName, RunId), u64>,
+    last: u64,
+}
+
+impl<'a> Told<'a> {
+    /// Looks the events of a transaction through, once.
+    pub fn of(transaction: &'a Transaction) -> Self {
+        let Transaction { events, accepted, .. } = transaction;
+        let last = events.last().map(|event| event.seq).unwrap_or_default();
+        let mut told = Self { mail: HashMap::with_capacity(accepted.len()), ends: HashMap::new(), last };
+        for event in events {
+            let Some(agent) = &event.at.agent else { continue };
+            match &event.kind {
+                EventKind::MessageQueued { message, from, .. } => {
+                    told.mail.insert((agent, message.as_str(), from.clone()), event.seq);
+                }
+                EventKind::RunFinished { .. } => {
+                    told.ends.insert((agent, event.at.run.unwrap_or_default()), event.seq);
+                }
+                _ => {}
+            }
+        }
+        told
+    }
+
+    /// The number of the event that tells of a message it accepts.
+    pub fn of_mail(&self, accepted: &Accepted) -> u64 {
+        let mail = &*accepted.mail;
+        let key = (&mail.to, mail.id.as_str(), mail.from.to_string());
+        self.mail.get(&key).copied().unwrap_or(self.last)
+    }
+
+    /// The number of the event that tells of a run's end.
+    pub fn of_end(&self, end: &RunEnd) -> u64 {
+        self.ends.get(&(&end.agent, end.run)).copied().unwrap_or(self.last)
+    }
 }
 
 /// An agent, as it was made.
@@ -158,11 +203,30 @@ impl Future for Commit {
 pub const IN_FLIGHT: usize = 256;
 
 /// Keeps what must not be lost of one session.
+#[async_trait]
 pub trait Store: Send + Sync {
     /// Queues the transaction, in the order of the calls, and returns at once; it is durable,
     /// as a whole, when the commit says so. After an error nothing of it counts, nor of any
     /// that was submitted after it.
+    ///
+    /// A store that fails may be waited for, with a bound: meanwhile the commit waits, and so do
+    /// those behind it.
     fn submit(&self, transaction: Arc<Transaction>) -> Commit;
+
+    /// Why nothing becomes durable just now, while the store is waited for: no message is accepted
+    /// meanwhile (semantics.md, section 7). Asked before every send, so it has to be cheap. The
+    /// text says what people can do about it.
+    fn trouble(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    /// What was accepted under this id of this sender, one for each receiver. Asked when the
+    /// coordinator itself may have forgotten it: it remembers the newest
+    /// [`REMEMBERED`](super::archive::REMEMBERED) settled messages. A store that keeps nothing knows nothing.
+    async fn known(&self, from: &Sender, id: &MessageId) -> Result<Vec<KeptMail>, StoreError> {
+        let _ = (from, id);
+        Ok(Vec::new())
+    }
 }
 
 /// The store that forgets at the end of the process: the state that lives is the

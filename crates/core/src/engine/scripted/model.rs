@@ -1,16 +1,18 @@
 //! A model that answers from a script (scenarios.md, sections 1 and 2).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
-use super::{ScriptedReply, Scripts};
+use super::words::Words;
+use super::{Anchors, ScriptedReply, Scripts};
 use crate::engine::ports::{Clock, ErrorKind, Model, ModelFactory, ModelFailure, Phase, Request};
 use crate::rules::conversation::{Block, Opaque, Reply, StopReason, Thinking, ToolUse};
 use crate::rules::id::AgentName;
 use crate::rules::prompt::last_message;
-use crate::rules::time::{Micros, Span};
+use crate::rules::time::Micros;
 
 /// What a scripted model was asked, for whoever checks prompts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,12 +27,18 @@ pub struct PromptRecord {
     pub last_message: String,
 }
 
-/// Makes scripted models.
+/// Makes scripted models, and keeps what outlives each of them: a session that is taken up
+/// again goes on with the entries that are left.
 pub struct ScriptedModels {
     clock: Arc<dyn Clock>,
     scripts: Scripts,
+    anchors: Arc<Anchors>,
+    used: Used,
     asked: Option<Asked>,
 }
+
+/// Which entries of each agent are used up.
+type Used = Arc<Mutex<HashMap<AgentName, Vec<bool>>>>;
 
 /// What was asked, in order; bounded by the scripts.
 type Asked = Arc<Mutex<Vec<PromptRecord>>>;
@@ -38,12 +46,23 @@ type Asked = Arc<Mutex<Vec<PromptRecord>>>;
 impl ScriptedModels {
     /// Models that answer from these scripts, by agent.
     pub fn new(clock: Arc<dyn Clock>, scripts: Scripts) -> Self {
-        Self { clock, scripts, asked: None }
+        Self { clock, scripts, anchors: Arc::default(), used: Used::default(), asked: None }
     }
 
     /// The same, and what they are asked is kept for [`ScriptedModels::asked`].
     pub fn recording(clock: Arc<dyn Clock>, scripts: Scripts) -> Self {
         Self { asked: Some(Asked::default()), ..Self::new(clock, scripts) }
+    }
+
+    /// What tells of the events that `ends_after` names; without it none of them comes.
+    #[must_use]
+    pub fn anchored(self, anchors: &Arc<Anchors>) -> Self {
+        for after in
+            self.scripts.values().flat_map(|script| script.iter()).filter_map(|e| e.ends_after.as_ref())
+        {
+            anchors.watch(&after.anchor);
+        }
+        Self { anchors: anchors.clone(), ..self }
     }
 
     /// What was asked so far, in order, if it is kept.
@@ -55,12 +74,12 @@ impl ScriptedModels {
 #[async_trait]
 impl ModelFactory for ScriptedModels {
     async fn model(&self, agent: &AgentName, _: &str) -> Result<Box<dyn Model>, ModelFailure> {
-        let entries = self.scripts.get(agent).cloned().unwrap_or_default();
         Ok(Box::new(ScriptedModel {
             agent: agent.clone(),
             clock: self.clock.clone(),
-            used: vec![false; entries.len()],
-            entries,
+            entries: self.scripts.get(agent).cloned().unwrap_or_default(),
+            anchors: self.anchors.clone(),
+            used: self.used.clone(),
             asked: self.asked.clone(),
         }))
     }
@@ -70,16 +89,19 @@ struct ScriptedModel {
     agent: AgentName,
     clock: Arc<dyn Clock>,
     entries: Arc<[ScriptedReply]>,
-    used: Vec<bool>,
+    anchors: Arc<Anchors>,
+    used: Used,
     asked: Option<Asked>,
 }
 
 impl ScriptedModel {
     /// The first entry not yet used whose `when` holds. It is used up, whatever becomes of it.
-    fn pick(&mut self, last_message: &str) -> Option<ScriptedReply> {
+    fn pick(&self, last_message: &str) -> Option<ScriptedReply> {
         let holds = |entry: &ScriptedReply| entry.when.iter().all(|part| last_message.contains(part));
-        let index = (0..self.entries.len()).find(|i| !self.used[*i] && holds(&self.entries[*i]))?;
-        self.used[index] = true;
+        let mut used = self.used.lock();
+        let used = used.entry(self.agent.clone()).or_insert_with(|| vec![false; self.entries.len()]);
+        let index = (0..self.entries.len()).find(|i| !used[*i] && holds(&self.entries[*i]))?;
+        used[index] = true;
         Some(self.entries[index].clone())
     }
 
@@ -112,18 +134,22 @@ impl Model for ScriptedModel {
             self.clock.turn(Phase::ModelEnd(request.agent_index)).await;
             return Err(ModelFailure::new(ErrorKind::ScriptExhausted, ""));
         };
-        if !self.runs_to_its_end(&request, begun.after(entry.takes)).await {
-            say_so_far(&request, &entry, self.clock.now().since(begun));
+        let mut words = Words::new(&entry, request.progress);
+        if !self.runs_to_its_end(&request, &entry, begun, &mut words).await {
+            words.say(self.clock.now().since(begun));
             // A cut takes no time, and what takes none ends in the next round.
             self.clock.turn(Phase::ModelEnd(request.agent_index)).await;
             return Err(ModelFailure::new(ErrorKind::Cancelled, ""));
         }
         match entry.error {
             Some(kind) => {
-                say_so_far(&request, &entry, entry.takes);
+                words.say_all();
                 Err(ModelFailure { kind, message: String::new(), retry_after: entry.retry_after })
             }
-            None => Ok(whole(&entry)),
+            None => {
+                words.end();
+                Ok(whole(&entry))
+            }
         }
     }
 
@@ -133,44 +159,38 @@ impl Model for ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// Waits for the end. `false`: it was cut before. What ends in the instant of the cut has ended.
-    async fn runs_to_its_end(&self, request: &Request<'_>, end: Micros) -> bool {
-        let ends = self.clock.until(end, Phase::ModelEnd(request.agent_index));
-        tokio::pin!(ends);
-        tokio::select! {
-            biased;
-            () = &mut ends => return true,
-            () = request.cancel.cancelled() => {}
+    /// Waits for the end, and says each word at its time where time passes. `false`: it was cut
+    /// before. What ends in the instant of the cut has ended: an end comes before a cut.
+    async fn runs_to_its_end(
+        &self,
+        request: &Request<'_>,
+        entry: &ScriptedReply,
+        begun: Micros,
+        words: &mut Words<'_>,
+    ) -> bool {
+        let ends = async {
+            let end = match &entry.ends_after {
+                Some(after) => self.anchors.ends(&self.agent, after).await,
+                None => begun.after(entry.takes),
+            };
+            self.clock.until(end, Phase::ModelEnd(request.agent_index)).await;
+        };
+        let cut = async {
+            request.cancel.cancelled().await;
+            self.clock.turn(Phase::Cut(request.agent_index)).await;
+        };
+        tokio::pin!(ends, cut);
+        loop {
+            let next = words.next(begun);
+            tokio::select! {
+                biased;
+                () = &mut ends => return true,
+                () = &mut cut => return false,
+                () = self.clock.meanwhile(next.unwrap_or_default()), if next.is_some() => {
+                    words.say(self.clock.now().since(begun));
+                }
+            }
         }
-        if end <= self.clock.now() {
-            ends.await;
-            return true;
-        }
-        self.clock.turn(Phase::Cut(request.agent_index)).await;
-        false
-    }
-}
-
-/// The n-th of k words is out at takes · n / k; thinking comes before text.
-fn say_so_far(request: &Request<'_>, entry: &ScriptedReply, elapsed: Span) {
-    let thinking: Vec<&str> = entry.thinking.split_whitespace().collect();
-    let text: Vec<&str> = entry.text.split_whitespace().collect();
-    let words = (thinking.len() + text.len()) as u64;
-    let out = match entry.takes.0 {
-        0 => words,
-        takes => u64::try_from(u128::from(elapsed.0.min(takes)) * u128::from(words) / u128::from(takes))
-            .unwrap_or(words),
-    };
-    let out = usize::try_from(out).unwrap_or(usize::MAX);
-    let thought = out.min(thinking.len());
-    if thought > 0 {
-        request.progress.thinking(&thinking[..thought].join(" "));
-    }
-    if thought == thinking.len() && thought > 0 {
-        request.progress.thinking_done();
-    }
-    if out > thought {
-        request.progress.text(&text[..out - thought].join(" "));
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::EndsAfter;
 use crate::engine::ports::ErrorKind;
 use crate::rules::conversation::{StopReason, Usage};
 use crate::rules::id::CallId;
@@ -19,9 +20,11 @@ pub struct ScriptedReply {
     pub thinking: String,
     /// How long the call takes.
     pub takes: Span,
+    /// Or after which event it ends; until then none of its words is out.
+    pub ends_after: Option<EndsAfter>,
     /// The calls it asks for, in order.
     pub tools: Vec<Arc<ScriptedCall>>,
-    /// The call fails so, after `takes`.
+    /// The call fails so, at its end.
     pub error: Option<ErrorKind>,
     /// How long the failed call asks to wait.
     pub retry_after: Option<Span>,
@@ -53,6 +56,7 @@ impl ScriptedCall {
             name: name.into(),
             input,
             takes: Span::ZERO,
+            ends_after: None,
             result: String::new(),
             error: None,
             output: Vec::new(),
@@ -76,6 +80,8 @@ pub struct ScriptedCall {
     pub input: Value,
     /// How long it runs.
     pub takes: Span,
+    /// Or after which event it ends.
+    pub ends_after: Option<EndsAfter>,
     /// What it gives.
     pub result: String,
     /// It fails with this text instead.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{ScriptedCall, Scripts};
+use super::{Anchors, ScriptedCall, Scripts};
 use crate::engine::ports::{
     CallTraits, Changes, Clock, Output, Phase, Returned, Tool, ToolCall, ToolError, ToolSpec, Toolbox,
     Workplace,
@@ -22,12 +22,23 @@ const SAFE: [&str; 5] = ["read", "grep", "glob", "list_agents", "receipts"];
 pub struct SimulatedTools {
     clock: Arc<dyn Clock>,
     scripts: Scripts,
+    anchors: Arc<Anchors>,
 }
 
 impl SimulatedTools {
     /// Tools that do what these scripts say, by agent.
     pub fn new(clock: Arc<dyn Clock>, scripts: Scripts) -> Self {
-        Self { clock, scripts }
+        Self { clock, scripts, anchors: Arc::default() }
+    }
+
+    /// What tells of the events that `ends_after` names; without it none of them comes.
+    #[must_use]
+    pub fn anchored(self, anchors: &Arc<Anchors>) -> Self {
+        let calls = self.scripts.values().flat_map(|script| script.iter()).flat_map(|entry| &entry.tools);
+        for after in calls.filter_map(|call| call.ends_after.as_ref()) {
+            anchors.watch(&after.anchor);
+        }
+        Self { anchors: anchors.clone(), ..self }
     }
 }
 
@@ -37,7 +48,7 @@ impl Workplace for SimulatedTools {
         let replies = self.scripts.get(agent).cloned().unwrap_or_default();
         let calls = replies.iter().flat_map(|reply| reply.tools.iter());
         let calls = calls.map(|call| (call.id.clone(), call.clone())).collect();
-        Ok(Arc::new(Simulated { clock: self.clock.clone(), calls }))
+        Ok(Arc::new(Simulated { clock: self.clock.clone(), anchors: self.anchors.clone(), calls }))
     }
 
     async fn run_ended(&self, _: &AgentName, _: RunId) -> Result<Changes, ToolError> {
@@ -47,6 +58,7 @@ impl Workplace for SimulatedTools {
 
 struct Simulated {
     clock: Arc<dyn Clock>,
+    anchors: Arc<Anchors>,
     calls: HashMap<CallId, Arc<ScriptedCall>>,
 }
 
@@ -57,12 +69,14 @@ impl Toolbox for Simulated {
 
     fn find(&self, call: &ToolUse) -> Option<Arc<dyn Tool>> {
         let script = self.calls.get(&call.id)?.clone();
-        Some(Arc::new(SimulatedTool { clock: self.clock.clone(), script }))
+        let (clock, anchors) = (self.clock.clone(), self.anchors.clone());
+        Some(Arc::new(SimulatedTool { clock, anchors, script }))
     }
 }
 
 struct SimulatedTool {
     clock: Arc<dyn Clock>,
+    anchors: Arc<Anchors>,
     script: Arc<ScriptedCall>,
 }
 
@@ -94,7 +108,13 @@ impl Tool for SimulatedTool {
     async fn call(&self, call: ToolCall) -> Returned {
         let begun = self.clock.now();
         let working = Working { clock: self.clock.clone(), script: self.script.clone(), call, begun };
-        if !working.runs_to(begun.after(self.script.takes)).await {
+        let end = async {
+            match &self.script.ends_after {
+                Some(after) => self.anchors.ends(&working.call.agent, after).await,
+                None => begun.after(self.script.takes),
+            }
+        };
+        if !working.runs_to(end).await {
             return working.so_far().into();
         }
         match self.script.continues {
@@ -119,13 +139,13 @@ struct Working {
 impl Working {
     async fn goes_on(self, more: Span) -> Output {
         let end = self.clock.now().after(more);
-        if self.runs_to(end).await { self.result() } else { self.so_far() }
+        if self.runs_to(std::future::ready(end)).await { self.result() } else { self.so_far() }
     }
 
     /// Waits for the end. `false`: it was told to abort, and has aborted.
-    async fn runs_to(&self, end: Micros) -> bool {
+    async fn runs_to(&self, end: impl Future<Output = Micros>) -> bool {
         let (agent, index) = (self.call.agent_index, u32::try_from(self.call.index).unwrap_or(u32::MAX));
-        let ends = self.clock.until(end, Phase::ToolEnd(agent, index));
+        let ends = async { self.clock.until(end.await, Phase::ToolEnd(agent, index)).await };
         tokio::pin!(ends);
         tokio::select! {
             biased;

@@ -8,13 +8,15 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::spec;
+use crate::engine::deliver::Report;
 use crate::engine::ports::{Output, ToolCall, ToolSpec};
-use crate::engine::session::{AgentCell, Session};
+use crate::engine::session::{AgentCell, Claimed, Session};
 use crate::engine::spawn as spawning;
 use crate::engine::stop as stopping;
 use crate::rules::event::Scope;
 use crate::rules::id::AgentName;
 use crate::rules::mail::{Rest, Sender, Standing};
+use crate::rules::wording;
 
 pub(super) const LIST: &str =
     "Lists the agents of this session: what each is doing and how its last run ended.";
@@ -62,7 +64,7 @@ pub(super) async fn spawn(
     spec.name = name.clone();
     spec.parent = Some(cell.name.clone());
     spec.prompt = Some(input.prompt);
-    spawning::spawn(session, spec, Some(run)).await.map_err(|error| wrong(error.to_string()))?;
+    spawning::spawn(session, spec, Some(run.clone())).await.map_err(|error| wrong(error.to_string()))?;
     Ok(Output::ok(format!("{name} is at work.")))
 }
 
@@ -114,14 +116,14 @@ pub(super) async fn stop(
     if reply.stopped.is_empty() {
         return Ok(Output::ok(format!("{} was not running: nothing was stopped.", input.name)));
     }
-    halting.report("Stopped", &reply.stopped, call).await
+    halting.report("Stopped", &reply.stopped, cell, call).await
 }
 
 /// Waits for the ends of runs that a call has stopped, and for the report on a child.
 struct Halting<'a> {
     session: &'a Arc<Session>,
     name: &'a str,
-    report: Option<oneshot::Receiver<String>>,
+    report: Option<oneshot::Receiver<Report>>,
 }
 
 impl<'a> Halting<'a> {
@@ -138,12 +140,23 @@ impl<'a> Halting<'a> {
     }
 
     /// `done` what, to whom: told when every run that was stopped has ended.
-    async fn report(self, done: &str, names: &[AgentName], call: &ToolCall) -> Result<Output, Output> {
+    async fn report(
+        self,
+        done: &str,
+        names: &[AgentName],
+        cell: &AgentCell,
+        call: &ToolCall,
+    ) -> Result<Output, Output> {
         let ended = async {
             let report = match self.report {
                 Some(report) => report.await.ok(),
                 None => None,
             };
+            // From here on it is this call's to tell: if its result doesn't come, the driver does.
+            if let (Some(report), Ok(about)) = (&report, AgentName::new(self.name)) {
+                let claim = Claimed::Report(about, report.clone());
+                cell.state.lock().claims.insert(call.call.id.clone(), claim);
+            }
             for name in names {
                 self.session.at_rest(name).await;
             }
@@ -157,7 +170,7 @@ impl<'a> Halting<'a> {
         let names: Vec<&str> = names.iter().map(AgentName::as_str).collect();
         let mut text = format!("{done}: {}.", names.join(", "));
         if let Some(report) = report {
-            text.push_str(&format!("\n[{} was stopped: {report}]", self.name));
+            text.push_str(&format!("\n{}", wording::ended(self.name, report.end, &report.text)));
         }
         Ok(Output::ok(text))
     }
@@ -182,7 +195,7 @@ pub(super) async fn close(
     let closed = closed.map_err(|error| Output::error(error.to_string()))?;
     if closed.is_empty() {
         let name = AgentName::new(&input.name).map_err(|error| Output::error(error.to_string()))?;
-        return halting.report("Closed already", &[name], call).await;
+        return halting.report("Closed already", &[name], cell, call).await;
     }
-    halting.report("Closed", &closed, call).await
+    halting.report("Closed", &closed, cell, call).await
 }

@@ -56,6 +56,8 @@ pub(super) async fn send(
         id: input.id,
         expires_after: input.expires_after,
         supersedes: input.supersedes,
+        // A model is told of the message that came too late, and that this one was accepted.
+        if_queued: false,
         ..plain
     };
     let deliveries = send::send(session, message).await;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{ends, turn_index};
 use crate::engine::ports::{Output, Phase, ToolCall};
-use crate::engine::session::{AgentCell, Session};
+use crate::engine::session::{AgentCell, Claimed, Session};
 use crate::rules::id::{AgentName, CallId};
 use crate::rules::mail::{End, Point, Sender};
 use crate::rules::time::{Micros, Span};
@@ -170,12 +170,13 @@ impl Waiting<'_> {
         for other in &self.others {
             let answers = taken
                 .iter()
+                .map(|queued| &*queued.mail)
                 .filter(|mail| matches!(&mail.from, Sender::Coordinator(name) if *name == other.name));
             let answers: Vec<String> = answers.map(|mail| wording::one(Point::Wait, mail)).collect();
             if answers.is_empty() { lines.push(state_of(other)) } else { lines.extend(answers) }
         }
         if !taken.is_empty() {
-            self.cell.state.lock().claims.insert(self.call.call.id.clone(), taken);
+            self.cell.state.lock().claims.insert(self.call.call.id.clone(), Claimed::Answers(taken));
         }
         Output::ok(lines.join("\n\n"))
     }

@@ -80,6 +80,7 @@ fn result(id: CallId, text: &str) -> ToolResult {
         is_error: false,
         text: text.into(),
         messages: Arc::default(),
+        cost: Default::default(),
     }
 }
 

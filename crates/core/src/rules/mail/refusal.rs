@@ -53,6 +53,23 @@ pub enum Refusal {
     /// The sender has no parent.
     #[error("`{0}` has no parent")]
     NoParent(String),
+    /// The message was to take the place of one that has acted or is in the conversation already.
+    #[error("too late: the message `{0}` has acted, was injected, or was never sent to this receiver")]
+    TooLate(MessageId),
+    /// `if_queued` names no message that it could depend on.
+    #[error("`if_queued` goes with `supersedes`: it says what happens when that is too late")]
+    NothingToReplace,
+    /// The receiver has reached a limit, and nobody wakes it before a person raises it.
+    #[error("`{to}` has reached its limit {limit}; nothing wakes it until a person raises that")]
+    Limit {
+        /// The receiver.
+        to: AgentName,
+        /// The setting.
+        limit: &'static str,
+    },
+    /// The process ends.
+    #[error("Midturn is shutting down, nothing was accepted; send it again after the next start")]
+    ShuttingDown,
     /// The store failed; nothing was accepted.
     #[error("the store failed, nothing was accepted: {0}")]
     Store(String),
@@ -60,7 +77,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// All words of the wire.
-    pub const CODES: [&str; 13] = [
+    pub const CODES: [&str; 17] = [
         "unknown_agent",
         "to_self",
         "empty",
@@ -73,6 +90,10 @@ impl Refusal {
         "unknown_message",
         "invalid_name",
         "no_parent",
+        "too_late",
+        "nothing_to_replace",
+        "limit",
+        "shutting_down",
         "store",
     ];
 
@@ -91,6 +112,10 @@ impl Refusal {
             Self::UnknownMessage(_) => "unknown_message",
             Self::BadName(_) => "invalid_name",
             Self::NoParent(_) => "no_parent",
+            Self::TooLate(_) => "too_late",
+            Self::NothingToReplace => "nothing_to_replace",
+            Self::Limit { .. } => "limit",
+            Self::ShuttingDown => "shutting_down",
             Self::Store(_) => "store",
         }
     }
@@ -110,12 +135,16 @@ mod tests {
             Refusal::TooLarge { bytes: 2, limit: 1 },
             Refusal::UrgentNotAllowed,
             Refusal::UrgentRate(1),
-            Refusal::MailboxFull(name),
+            Refusal::MailboxFull(name.clone()),
             Refusal::StaleRun { asked: 1, current: 2 },
             Refusal::DuplicateId(MessageId::new("m")),
             Refusal::UnknownMessage(MessageId::new("m")),
             Refusal::BadName(AgentName::new("").unwrap_err()),
             Refusal::NoParent(text()),
+            Refusal::TooLate(MessageId::new("m")),
+            Refusal::NothingToReplace,
+            Refusal::Limit { to: name, limit: "max_turns" },
+            Refusal::ShuttingDown,
             Refusal::Store(text()),
         ];
         assert_eq!(all.map(|refusal| refusal.code()), Refusal::CODES);

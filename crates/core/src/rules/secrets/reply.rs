@@ -35,11 +35,17 @@ impl Secrets {
         reply
     }
 
-    /// There is no tool of such a name, and providers take no brackets in one.
     fn redact_call(&self, call: &mut ToolUse) {
         self.redact_value(&mut call.input);
-        if let Cow::Owned(_) = self.redact(&call.name) {
-            call.name = "redacted".into();
+        call.name = self.tool_name(&call.name).into();
+    }
+
+    /// The name of a tool, without secrets: there is no tool of such a name, and providers take
+    /// no brackets in one.
+    pub(crate) fn tool_name<'a>(&self, name: &'a str) -> &'a str {
+        match self.redact(name) {
+            Cow::Borrowed(_) => name,
+            Cow::Owned(_) => "redacted",
         }
     }
 

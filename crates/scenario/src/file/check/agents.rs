@@ -10,17 +10,17 @@ use midturn_core::rules::mail::Role;
 use serde_json::Value;
 
 use super::super::raw::{RawAgent, RawCall, RawError, RawReply, RawStart};
-use super::Known;
+use super::{Known, anchors};
 use crate::error::Error;
-use crate::scenario::{Agent, Start};
+use crate::scenario::{Agent, Start, Tools};
 
 /// Checks all agents; each one's parent must stand before it.
-pub(super) fn checked(known: &Known<'_>, raw: Vec<RawAgent>) -> Result<Vec<Agent>, Error> {
+pub(super) fn checked(known: &Known<'_>, tools: &Tools, raw: Vec<RawAgent>) -> Result<Vec<Agent>, Error> {
     let is_lead = |agent: &RawAgent| agent.role == Some(Role::Lead);
     let first_lead = raw.iter().find(|agent| is_lead(agent)).map(|agent| agent.name.value.clone());
     let mut agents: Vec<Agent> = Vec::with_capacity(raw.len());
     for agent in raw {
-        let agent = one(known, agent, first_lead.as_ref(), &agents)?;
+        let agent = one(known, tools, agent, first_lead.as_ref(), &agents)?;
         agents.push(agent);
     }
     Ok(agents)
@@ -28,6 +28,7 @@ pub(super) fn checked(known: &Known<'_>, raw: Vec<RawAgent>) -> Result<Vec<Agent
 
 fn one(
     known: &Known<'_>,
+    tools: &Tools,
     raw: RawAgent,
     first_lead: Option<&AgentName>,
     earlier: &[Agent],
@@ -38,7 +39,8 @@ fn one(
         Role::Subagent => first_lead.cloned(),
     });
     let settings = super::settings(known.source, raw.settings.as_ref())?;
-    let model = raw.model.map(|entries| entries.into_iter().map(reply).collect());
+    let replies = |entries: Vec<RawReply>| entries.into_iter().map(|raw| reply(known, tools, raw)).collect();
+    let model = raw.model.map(replies).transpose()?;
     if let (Some(prompt), None) = (&raw.prompt, &model) {
         let found = format!("a prompt for {}, which is a name only", raw.name.value);
         return Err(known.source.fault(prompt.place, found, "a `model` beside it"));
@@ -71,18 +73,20 @@ fn parent(
     Ok(Some(name))
 }
 
-fn reply(raw: RawReply) -> ScriptedReply {
-    ScriptedReply {
+fn reply(known: &Known<'_>, tools: &Tools, raw: RawReply) -> Result<ScriptedReply, Error> {
+    let calls = raw.tools.unwrap_or_default().into_iter();
+    Ok(ScriptedReply {
         text: raw.text.unwrap_or_default(),
         thinking: raw.thinking.unwrap_or_default(),
-        takes: raw.takes,
-        tools: raw.tools.unwrap_or_default().into_iter().map(|raw| Arc::new(call(raw))).collect(),
+        takes: raw.takes.unwrap_or_default(),
+        ends_after: anchors::ends_after(known, raw.ends_after.as_ref(), raw.takes)?,
+        tools: calls.map(|raw| call(known, tools, raw).map(Arc::new)).collect::<Result<_, _>>()?,
         error: raw.error.map(error_kind),
         retry_after: raw.retry_after,
         stop_reason: raw.stop_reason.map(|word| StopReason::from_word(&word)),
         usage: raw.usage.unwrap_or_default(),
         when: raw.when.map(|when| when.last_message_contains.0).unwrap_or_default(),
-    }
+    })
 }
 
 fn error_kind(raw: RawError) -> ErrorKind {
@@ -95,16 +99,22 @@ fn error_kind(raw: RawError) -> ErrorKind {
     }
 }
 
-fn call(raw: RawCall) -> ScriptedCall {
+fn call(known: &Known<'_>, tools: &Tools, raw: RawCall) -> Result<ScriptedCall, Error> {
+    let ends_after = anchors::ends_after(known, raw.ends_after.as_ref(), raw.takes)?;
+    if let (Some(after), Tools::Real(_)) = (&raw.ends_after, tools) {
+        let found = "`ends_after` with `tools: real`";
+        return Err(known.source.fault(after.place, found, "simulated tools: a real call ends when it ends"));
+    }
     let input = match raw.input {
         Some(Value::Null) | None => Value::Object(serde_json::Map::new()),
         Some(input) => input,
     };
-    ScriptedCall {
+    Ok(ScriptedCall {
         id: CallId::new(raw.id.value),
         name: raw.name.value.into(),
         input,
-        takes: raw.takes,
+        takes: raw.takes.unwrap_or_default(),
+        ends_after,
         result: raw.result.unwrap_or_default(),
         error: raw.error,
         output: raw.output.unwrap_or_default(),
@@ -113,5 +123,5 @@ fn call(raw: RawCall) -> ScriptedCall {
         abort_takes: raw.abort_takes,
         continues: raw.continues,
         provider: raw.provider,
-    }
+    })
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::super::raw::{RawExpect, RawFileClaim, RawInjected, RawOutcome, RawPrompt};
 use super::super::values::{At, Pairs, RawAbsent, Texts};
-use super::super::vocabulary::{COMMON, fields_of, type_names};
+use super::super::vocabulary::{fields_of, is_live, misfit, type_names, type_of};
 use super::Known;
 use crate::error::{Error, Place};
 use crate::scenario::{
@@ -207,27 +207,32 @@ fn pattern(known: &Known<'_>, raw: &At<Pairs<At<Value>>>) -> Result<Pattern, Err
         None => return Err(source.fault(raw.place, "no `event` here", "{agent, event: TYPE, …}")),
     };
     let agent = find("agent").map(|agent| pattern_agent(known, agent)).transpose()?;
-    let own = fields_of(event).unwrap_or_default();
     let mut fields = BTreeMap::new();
     for (key, value) in pairs.iter().filter(|(key, _)| key.value != "event" && key.value != "agent") {
-        let known_field = own.iter().chain(&COMMON).any(|field| *field == key.value);
-        if !known_field {
-            let all = own.iter().chain(&COMMON).copied();
-            return Err(source.unknown(key.place, &format!("field of {event}"), &key.value, all));
+        if !fields_of(event).any(|field| field == key.value) {
+            return Err(source.unknown(
+                key.place,
+                &format!("field of {event}"),
+                &key.value,
+                fields_of(event),
+            ));
         }
-        pattern_value(known, agent.as_ref(), &key.value, value)?;
+        if let Some(expected) = misfit(event, &key.value, &value.value) {
+            let found = format!("a `{}` that no {event} has", key.value);
+            return Err(source.fault(value.place, found, expected));
+        }
+        pattern_value(known, agent.as_ref(), event, &key.value, value)?;
         fields.insert(key.value.clone(), value.value.clone());
     }
     Ok(Pattern { event, agent, fields })
 }
 
 fn event_type(known: &Known<'_>, event: &str, place: Place) -> Result<&'static str, Error> {
-    if matches!(event, "text_delta" | "thinking_delta" | "tool_output") {
+    if is_live(event) {
         let found = format!("`{event}`, which is live only and no event of a replay");
         return Err(known.source.fault(place, found, "a type that is recorded, such as model_finished"));
     }
-    let found = type_names().find(|name| *name == event);
-    found.ok_or_else(|| known.source.unknown(place, "event type", event, type_names()))
+    type_of(event).ok_or_else(|| known.source.unknown(place, "event type", event, type_names()))
 }
 
 fn pattern_agent(known: &Known<'_>, agent: &At<Value>) -> Result<AgentName, Error> {
@@ -237,18 +242,36 @@ fn pattern_agent(known: &Known<'_>, agent: &At<Value>) -> Result<AgentName, Erro
     }
 }
 
-/// A `never` about a call or a message that isn't there would hold for ever.
+/// A `never` about a call, a message or somebody that isn't there would hold for ever.
 fn pattern_value(
     known: &Known<'_>,
     agent: Option<&AgentName>,
+    event: &str,
     key: &str,
     value: &At<Value>,
 ) -> Result<(), Error> {
-    match (key, &value.value, agent) {
-        ("tool", Value::String(id), Some(agent)) => known.call(agent, id, value.place),
-        ("message", Value::String(id), _) => known.message(&At { value: id.clone(), place: value.place }),
+    let words = match &value.value {
+        Value::String(word) => vec![word.as_str()],
+        Value::Array(words) => words.iter().filter_map(Value::as_str).collect(),
+        _ => return Ok(()),
+    };
+    let at = |word: &str| At { value: word.to_owned(), place: value.place };
+    words.into_iter().try_for_each(|word| match (event, key) {
+        (_, "tool" | "skipped" | "interrupted") => match agent {
+            Some(agent) => known.call(agent, word, value.place),
+            None => known.any_call(word, value.place),
+        },
+        (_, "message" | "messages" | "still_queued") => known.message(&at(word)),
+        ("run_started", "trigger") if word != "prompt" => known.message(&at(word)),
+        ("message_queued" | "message_refused", "from") | ("stop_requested" | "limit_raised", "by") => {
+            if word == "coordinator" { Ok(()) } else { known.sender(&at(word)).map(drop) }
+        }
+        ("agent_spawned", "parent") => known.agent(&at(word)).map(drop),
+        ("message_refused", "reason") if !Refusal::CODES.contains(&word) => {
+            Err(known.source.unknown(value.place, "reason", word, Refusal::CODES))
+        }
         _ => Ok(()),
-    }
+    })
 }
 
 fn checks_something(known: &Known<'_>, place: Place, does: bool, expected: &str) -> Result<(), Error> {

@@ -3,13 +3,21 @@
 use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::mail::{Sender, Urgency};
-use midturn_core::rules::time::Micros;
+use midturn_core::rules::settings::LimitsPatch;
+use midturn_core::rules::time::{Micros, Span};
 
-use super::super::raw::{RawAfter, RawDecision, RawItem};
-use super::super::values::{At, EventId};
-use super::{Known, approvals};
+use super::super::raw::{RawDecision, RawItem};
+use super::super::values::At;
+use super::{Known, anchors, approvals};
 use crate::error::{Error, Place};
-use crate::scenario::{Act, Anchor, Item, Says, Send, When};
+use crate::scenario::{Act, Item, Says, Send, Tools, When};
+
+/// What an item without an action is.
+const MESSAGE: &str = "message";
+
+/// What an item may be, for errors.
+const KINDS: &str = "a message (`from`, `to`, `text`), or one of stop, supersede, resume, close, withdraw, answer, \
+                     raise, crash, shutdown";
 
 /// Whether an item is a message and not another action.
 pub(super) fn sends(raw: &RawItem) -> bool {
@@ -17,41 +25,46 @@ pub(super) fn sends(raw: &RawItem) -> bool {
 }
 
 /// Checks all items.
-pub(super) fn checked(known: &Known<'_>, raw: Vec<At<RawItem>>) -> Result<Vec<Item>, Error> {
+pub(super) fn checked(known: &Known<'_>, tools: &Tools, raw: Vec<At<RawItem>>) -> Result<Vec<Item>, Error> {
     let ids = known.item_ids.iter().map(|id| id.as_deref().map(MessageId::new));
-    raw.iter().zip(ids).map(|(item, id)| one(known, item, id)).collect()
+    raw.iter().zip(ids).map(|(item, id)| one(known, tools, item, id)).collect()
 }
 
-fn one(known: &Known<'_>, raw: &At<RawItem>, id: Option<MessageId>) -> Result<Item, Error> {
+fn one(known: &Known<'_>, tools: &Tools, raw: &At<RawItem>, id: Option<MessageId>) -> Result<Item, Error> {
     let when = when(known, raw)?;
     let act = match actions(&raw.value).as_slice() {
         [] => message(known, raw).map(Act::Send)?,
-        [(key, target)] => action(known, &raw.value, key, target)?,
+        [(key, _)] => action(known, tools, &raw.value, key)?,
         [_, (key, second), ..] => {
             let found = format!("a second action, `{key}`");
-            return Err(known.source.fault(second.place, found, "one action an item"));
+            return Err(known.source.fault(*second, found, "one action an item"));
         }
     };
     Ok(Item { id, when, act, place: raw.place })
 }
 
-/// The actions that an item names, with what each is done to.
-fn actions(raw: &RawItem) -> Vec<(&'static str, &At<String>)> {
+/// The actions that an item names, with where each stands.
+fn actions(raw: &RawItem) -> Vec<(&'static str, Place)> {
     let keys = [
-        ("stop", &raw.stop),
-        ("supersede", &raw.supersede),
-        ("resume", &raw.resume),
-        ("close", &raw.close),
-        ("withdraw", &raw.withdraw),
-        ("answer", &raw.answer),
+        ("stop", place(&raw.stop)),
+        ("supersede", place(&raw.supersede)),
+        ("resume", place(&raw.resume)),
+        ("close", place(&raw.close)),
+        ("withdraw", place(&raw.withdraw)),
+        ("answer", place(&raw.answer)),
+        ("raise", place(&raw.raise)),
+        ("crash", place(&raw.crash)),
+        ("shutdown", place(&raw.shutdown)),
     ];
-    keys.into_iter().filter_map(|(key, target)| target.as_ref().map(|target| (key, target))).collect()
+    keys.into_iter().filter_map(|(key, place)| place.map(|place| (key, place))).collect()
 }
 
 fn when(known: &Known<'_>, raw: &At<RawItem>) -> Result<When, Error> {
     match (&raw.value.at, &raw.value.after) {
         (Some(at), None) => Ok(When::At(Micros(at.value.0))),
-        (None, Some(after)) => anchor(known, after).map(|anchor| When::After(anchor, after.value.plus)),
+        (None, Some(after)) => {
+            anchors::anchor(known, after).map(|anchor| When::After(anchor, after.value.plus))
+        }
         (Some(_), Some(after)) => {
             Err(known.source.fault(after.place, "both `at` and `after`", "one of `at` and `after`"))
         }
@@ -61,61 +74,9 @@ fn when(known: &Known<'_>, raw: &At<RawItem>) -> Result<When, Error> {
     }
 }
 
-fn anchor(known: &Known<'_>, after: &At<RawAfter>) -> Result<Anchor, Error> {
-    let named: Vec<_> = after.value.named().collect();
-    let [(event, id)] = named.as_slice() else {
-        let found = match named.get(1) {
-            Some((second, _)) => format!("a second event type, `{second}`"),
-            None => "no event type".to_owned(),
-        };
-        let place = named.get(1).map_or(after.place, |(_, id)| id.place);
-        let expected = "{agent, EVENT: ID, plus} with one event type, such as tool_started";
-        return Err(known.source.fault(place, found, expected));
-    };
-    let agent = known.agent(&after.value.agent)?;
-    let id = match &id.value {
-        EventId::Any => None,
-        EventId::Named(named) => {
-            anchor_id(known, event, &agent, named, id.place)?;
-            Some(named.clone())
-        }
-    };
-    Ok(Anchor { agent, event, id })
-}
-
-/// An id that no such event can carry would never be reached.
-fn anchor_id(known: &Known<'_>, event: &str, agent: &AgentName, id: &str, place: Place) -> Result<(), Error> {
-    let id_at = At { value: id.to_owned(), place };
-    if event.starts_with("tool_") || event.starts_with("approval_") {
-        return known.call(agent, id, place);
-    }
-    if event.starts_with("message_") {
-        return known.message(&id_at);
-    }
-    let numbered = event.starts_with("model_") || event.starts_with("run_");
-    let expected = match (numbered, id.parse::<u64>()) {
-        (true, Ok(_)) => return Ok(()),
-        (true, Err(_)) => "a number (1, 2 …), or `any`",
-        (false, _) => "`any`: such events have no id",
-    };
-    Err(known.source.fault(place, known.source.describe(place), expected))
-}
-
 fn message(known: &Known<'_>, raw: &At<RawItem>) -> Result<Send, Error> {
     let item = &raw.value;
-    let strays = [
-        ("by", place(&item.by)),
-        ("scope", place(&item.scope)),
-        ("tool", place(&item.tool)),
-        ("decision", place(&item.decision)),
-        ("rule", place(&item.rule)),
-    ];
-    for (key, place) in strays {
-        if let Some(place) = place {
-            let expected = "a message (`from`, `to`, `text`), or an action such as `stop` beside it";
-            return Err(known.source.fault(place, format!("`{key}` without an action"), expected));
-        }
-    }
+    fits(known, item, MESSAGE)?;
     let from = known.sender(required(known, raw, "from", item.from.as_ref())?)?;
     let to = required(known, raw, "to", item.to.as_ref())?;
     let text = required(known, raw, "text", item.text.as_ref())?;
@@ -125,6 +86,10 @@ fn message(known: &Known<'_>, raw: &At<RawItem>) -> Result<Send, Error> {
     if let Some(superseded) = &item.supersedes {
         known.message(superseded)?;
     }
+    if let (Some(if_queued), None) = (&item.if_queued, &item.supersedes) {
+        let expected = "`supersedes: MESSAGE` beside it";
+        return Err(known.source.fault(if_queued.place, "`if_queued` without `supersedes`", expected));
+    }
     Ok(Send {
         from,
         to: to.value.clone(),
@@ -132,6 +97,7 @@ fn message(known: &Known<'_>, raw: &At<RawItem>) -> Result<Send, Error> {
         urgency: urgency(known, item)?,
         expires_after: item.expires_after.as_ref().map(|span| span.value),
         supersedes: item.supersedes.as_ref().map(|id| MessageId::new(id.value.as_str())),
+        if_queued: item.if_queued.as_ref().is_some_and(|only| only.value),
         only_run: item.only_run.as_ref().map(|run| run.value),
     })
 }
@@ -147,41 +113,83 @@ fn urgency(known: &Known<'_>, item: &RawItem) -> Result<Option<Urgency>, Error> 
     }
 }
 
-fn action(known: &Known<'_>, raw: &RawItem, key: &str, target: &At<String>) -> Result<Act, Error> {
+fn action(known: &Known<'_>, tools: &Tools, raw: &RawItem, key: &str) -> Result<Act, Error> {
     fits(known, raw, key)?;
     let by = raw.by.as_ref().map_or(Ok(Sender::User), |by| known.sender(by))?;
-    if key == "withdraw" {
-        known.message(target)?;
-        return Ok(Act::Withdraw { message: MessageId::new(target.value.as_str()), by });
+    if let Some(agent) = &raw.stop {
+        let scope = raw.scope.as_ref().map_or(Scope::Agent, |scope| scope.value);
+        return Ok(Act::Stop { agent: known.agent(agent)?, by, scope });
     }
-    let agent = known.agent(target)?;
-    if key == "answer" {
-        return answer(known, raw, agent, target.place);
+    if let Some(target) = &raw.supersede {
+        let agent = known.agent(target)?;
+        let text = raw.text.as_ref().ok_or_else(|| {
+            known.source.fault(target.place, "`supersede` without `text`", "the new message as `text`")
+        })?;
+        return Ok(Act::Supersede { agent, by, text: text.value.clone() });
     }
-    Ok(match key {
-        "stop" => {
-            let scope = raw.scope.as_ref().map_or(Scope::Agent, |scope| scope.value);
-            Act::Stop { agent, by, scope }
+    if let Some(agent) = &raw.resume {
+        let agent = if agent.value == "all" { None } else { Some(known.agent(agent)?) };
+        return Ok(Act::Resume { agent, by });
+    }
+    if let Some(agent) = &raw.close {
+        return Ok(Act::Close { agent: known.agent(agent)?, by });
+    }
+    if let Some(message) = &raw.withdraw {
+        known.message(message)?;
+        return Ok(Act::Withdraw { message: MessageId::new(message.value.as_str()), by });
+    }
+    if let Some(agent) = &raw.answer {
+        return answer(known, raw, known.agent(agent)?, agent.place);
+    }
+    if let Some(whose) = &raw.raise {
+        return raise(known, raw, whose);
+    }
+    process(known, tools, raw)
+}
+
+/// The end of the process, and when its session is taken up.
+fn process(known: &Known<'_>, tools: &Tools, raw: &RawItem) -> Result<Act, Error> {
+    let simulated = |key: &str, after: &At<Span>| match tools {
+        Tools::Simulated => Ok(after.value),
+        Tools::Real(_) => {
+            let found = format!("`{key}` with `tools: real`");
+            Err(known.source.fault(after.place, found, "simulated tools: what real ones do goes on"))
         }
-        "supersede" => {
-            let text = raw.text.as_ref().map(|text| text.value.clone()).unwrap_or_default();
-            Act::Supersede { agent, by, text }
-        }
-        "resume" => Act::Resume { agent, by },
-        _ => Act::Close { agent, by },
+    };
+    Ok(match (&raw.crash, &raw.shutdown) {
+        (Some(after), _) => Act::Crash { back_after: simulated("crash", after)? },
+        (None, Some(after)) => Act::ShutDown { back_after: simulated("shutdown", after)? },
+        (None, None) => return Err(known.source.fault(Place::START, "an item of no kind", KINDS)),
     })
 }
 
-/// A person's answer. No agent gives one: what it says is a message, and approves nothing.
+/// Limits that a person sets.
+fn raise(known: &Known<'_>, raw: &RawItem, whose: &At<String>) -> Result<Act, Error> {
+    only_a_person(known, raw, "a raise", "raises")?;
+    let limits = raw.limits.as_ref().filter(|limits| limits.value != LimitsPatch::default());
+    let limits = limits.ok_or_else(|| {
+        let expected = "`limits` beside it, with some of max_turns, max_tokens, max_cost and max_time";
+        known.source.fault(whose.place, "a raise of nothing", expected)
+    })?;
+    let whose = if whose.value == "session" { None } else { Some(known.agent(whose)?) };
+    Ok(Act::Raise { whose, limits: limits.value.clone() })
+}
+
+/// What agents say is a message, and decides nothing.
+fn only_a_person(known: &Known<'_>, raw: &RawItem, what: &str, does: &str) -> Result<(), Error> {
+    match raw.by.as_ref().filter(|by| by.value != "user") {
+        Some(by) => {
+            let found = format!("{what} by `{}`", by.value);
+            Err(known.source.fault(by.place, found, format!("`user`: only a person {does}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A person's answer.
 fn answer(known: &Known<'_>, raw: &RawItem, agent: AgentName, place: Place) -> Result<Act, Error> {
     let source = known.source;
-    if let Some(by) = raw.by.as_ref().filter(|by| by.value != "user") {
-        return Err(source.fault(
-            by.place,
-            format!("an answer by `{}`", by.value),
-            "`user`: only a person approves",
-        ));
-    }
+    only_a_person(known, raw, "an answer", "approves")?;
     let (Some(tool), Some(decision)) = (&raw.tool, &raw.decision) else {
         return Err(source.fault(
             place,
@@ -199,36 +207,44 @@ fn answer(known: &Known<'_>, raw: &RawItem, agent: AgentName, place: Place) -> R
     Ok(Act::Answer { agent, tool: CallId::new(tool.value.as_str()), says })
 }
 
-/// Keys that have no meaning beside an action are errors, and so is a `supersede` without text.
-fn fits(known: &Known<'_>, raw: &RawItem, key: &str) -> Result<(), Error> {
+/// Keys that have no meaning in such an item are errors.
+fn fits(known: &Known<'_>, raw: &RawItem, kind: &str) -> Result<(), Error> {
     let decision = raw.decision.as_ref().map(|decision| decision.value);
-    let takes_text = key == "supersede" || decision == Some(RawDecision::Denied);
-    let stray = [
-        ("scope", place(&raw.scope).filter(|_| key != "stop")),
-        ("text", place(&raw.text).filter(|_| !takes_text)),
-        ("tool", place(&raw.tool).filter(|_| key != "answer")),
-        ("decision", place(&raw.decision).filter(|_| key != "answer")),
-        ("rule", place(&raw.rule).filter(|_| decision != Some(RawDecision::Session))),
-        ("from", place(&raw.from)),
-        ("to", place(&raw.to)),
-        ("urgent", place(&raw.urgent)),
-        ("urgency", place(&raw.urgency)),
-        ("expires_after", place(&raw.expires_after)),
-        ("supersedes", place(&raw.supersedes)),
-        ("only_run", place(&raw.only_run)),
+    let is_message = kind == MESSAGE;
+    let takes_text = is_message || kind == "supersede" || decision == Some(RawDecision::Denied);
+    let keys = [
+        ("by", place(&raw.by), !is_message && kind != "crash" && kind != "shutdown"),
+        ("scope", place(&raw.scope), kind == "stop"),
+        ("text", place(&raw.text), takes_text),
+        ("tool", place(&raw.tool), kind == "answer"),
+        ("decision", place(&raw.decision), kind == "answer"),
+        ("rule", place(&raw.rule), decision == Some(RawDecision::Session)),
+        ("limits", place(&raw.limits), kind == "raise"),
+        ("from", place(&raw.from), is_message),
+        ("to", place(&raw.to), is_message),
+        ("urgent", place(&raw.urgent), is_message),
+        ("urgency", place(&raw.urgency), is_message),
+        ("expires_after", place(&raw.expires_after), is_message),
+        ("supersedes", place(&raw.supersedes), is_message),
+        ("if_queued", place(&raw.if_queued), is_message),
+        ("only_run", place(&raw.only_run), is_message),
     ];
-    if let Some((stray, Some(place))) = stray.iter().find(|(_, place)| place.is_some()) {
-        let found = format!("`{stray}` beside `{key}`");
-        let expected = "only `id`, `at` or `after`, `by`; `scope` with stop, `text` with supersede; `tool` and \
-            `decision` with answer, and `text` if denied, `rule` for the session";
-        return Err(known.source.fault(*place, found, expected));
-    }
-    match (&raw.supersede, &raw.text) {
-        (Some(target), None) => {
-            Err(known.source.fault(target.place, "`supersede` without `text`", "the new message as `text`"))
-        }
-        _ => Ok(()),
-    }
+    let Some((key, Some(place), _)) = keys.iter().find(|(_, place, fits)| place.is_some() && !fits) else {
+        return Ok(());
+    };
+    let (found, expected) = match is_message {
+        true => (
+            format!("`{key}` without an action"),
+            "a message (`from`, `to`, `text`), or an action such as `stop` beside it",
+        ),
+        false => (
+            format!("`{key}` beside `{kind}`"),
+            "only `id`, `at` or `after`, `by`; `scope` with stop, `text` with supersede, `limits` with raise; \
+             `tool` and `decision` with answer, and `text` if denied, `rule` for the session; no `by` with crash and \
+             shutdown",
+        ),
+    };
+    Err(known.source.fault(*place, found, expected))
 }
 
 fn required<'a, T>(
@@ -237,11 +253,7 @@ fn required<'a, T>(
     key: &str,
     value: Option<&'a At<T>>,
 ) -> Result<&'a At<T>, Error> {
-    value.ok_or_else(|| {
-        let expected =
-            "a message (`from`, `to`, `text`), or one of stop, supersede, resume, close, withdraw, answer";
-        known.source.fault(item.place, format!("an item without `{key}`"), expected)
-    })
+    value.ok_or_else(|| known.source.fault(item.place, format!("an item without `{key}`"), KINDS))
 }
 
 fn place<T>(value: &Option<At<T>>) -> Option<Place> {

@@ -2,6 +2,7 @@
 //! exclude each other. Every error points at the value that is wrong.
 
 mod agents;
+mod anchors;
 mod approvals;
 mod expect;
 mod items;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Sender;
-use midturn_core::rules::settings::SettingsPatch;
+use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
 
 use super::raw::{RawAgent, RawFile, RawTools};
 use super::values::{At, RawWorkspace};
@@ -32,8 +33,8 @@ pub(super) fn checked(source: Source, raw: RawFile) -> Result<Scenario, Error> {
     let settings = settings(&source, raw.settings.as_ref())?;
     let items = raw.messages.unwrap_or_default();
     let known = Known::of(&source, &raw.agents, &items)?;
-    let agents = agents::checked(&known, raw.agents.value)?;
-    let items = items::checked(&known, items)?;
+    let agents = agents::checked(&known, &tools, raw.agents.value)?;
+    let items = items::checked(&known, &tools, items)?;
     let expect = expect::checked(&known, &tools, raw.expect.unwrap_or_default())?;
     let name = raw.name.unwrap_or_else(|| source.path.to_string());
     Ok(Scenario { source, name, settings, tools, approvals, agents, items, expect })
@@ -70,15 +71,15 @@ fn beside(source: &Source, workspace: &RawWorkspace) -> Workspace {
 /// Settings under which nothing could ever run are refused here, where their place is known.
 fn settings(source: &Source, patch: Option<&At<SettingsPatch>>) -> Result<SettingsPatch, Error> {
     let Some(patch) = patch else { return Ok(SettingsPatch::default()) };
-    let retry = patch.value.retry.as_ref();
-    let zeros = [
-        ("max_parallel_tools", patch.value.max_parallel_tools == Some(0)),
-        ("max_agents", patch.value.max_agents == Some(0)),
-        ("retry.attempts", retry.is_some_and(|retry| retry.attempts == Some(0))),
-    ];
-    match zeros.iter().find(|(_, zero)| *zero) {
-        Some((key, _)) => Err(source.fault(patch.place, format!("`{key}: 0`"), "1 or more")),
-        None => Ok(patch.value.clone()),
+    let mut settings = Settings::default();
+    settings.patch(&patch.value);
+    match settings.check() {
+        Ok(()) => Ok(patch.value.clone()),
+        Err(out) => {
+            let key = out.key.rsplit('.').next().unwrap_or_default();
+            let place = source.key_after(patch.place, key);
+            Err(source.fault(place, format!("`{}: {}`", out.key, out.value), out.bounds.to_string()))
+        }
     }
 }
 
@@ -199,6 +200,16 @@ impl<'a> Known<'a> {
                 Err(self.source.unknown(place, &what, id, calls.iter().map(String::as_str)))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// A call of anybody.
+    fn any_call(&self, id: &str, place: Place) -> Result<(), Error> {
+        let all = || self.calls.values().flatten().map(String::as_str);
+        if all().any(|known| known == id) {
+            Ok(())
+        } else {
+            Err(self.source.unknown(place, "call", id, all()))
         }
     }
 }

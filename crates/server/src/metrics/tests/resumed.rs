@@ -51,6 +51,8 @@ fn agent(who: &str, run: RunId, ended: RunId, closed: bool) -> AgentJournal {
         turns: 1,
         calls: 1,
         plan: Vec::new(),
+        worked: Default::default(),
+        limits: None,
         tail: Vec::new(),
     }
 }
@@ -87,6 +89,8 @@ fn journal() -> SessionJournal {
         record,
         last_seq: 9,
         last_t: Micros(9),
+        lived: Default::default(),
+        limits: None,
         agents: vec![agent("w", 1, 0, false), agent("rests", 2, 2, false), agent("gone", 1, 1, true)],
         mail: vec![
             mail("waits", ReceiptState::Queued),

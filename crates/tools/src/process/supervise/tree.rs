@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn descendants_are_found_at_any_depth_and_nobody_else() {
-        let row = |pid, parent| Process { pid, parent, session: 1, state: b'S', started: 1 };
+        let row = |pid, parent| Process { pid, parent, session: 1, state: b'S', flags: 0, started: 1 };
         let found = descendants(5, vec![row(9, 8), row(6, 5), row(8, 6), row(7, 1), row(5, 1)]);
         let mut pids: Vec<_> = found.iter().map(|p| p.pid).collect();
         pids.sort_unstable();

@@ -1,0 +1,142 @@
+//! The sessions that live in this process: who finds them, who makes room, and how they end,
+//! all at once.
+
+use midturn_core::rules::mail::Refusal;
+use midturn_server::{HostError, Live};
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+
+use super::Begun;
+
+/// How many sessions live at once. When one more comes, of those that rest and that nobody
+/// watches the one that came first is let go: it is stored, and `resume` brings it back.
+const MOST: usize = 64;
+
+/// The sessions that live here.
+#[derive(Default)]
+pub(super) struct Living(Mutex<Sessions>);
+
+#[derive(Default)]
+struct Sessions {
+    /// In the order in which they came.
+    all: Vec<Entry>,
+    /// The process ends: no more come.
+    ending: bool,
+}
+
+struct Entry {
+    begun: Begun,
+    /// Its lead is recorded: from then on it can be found.
+    visible: bool,
+}
+
+impl Entry {
+    fn is(&self, id: &str) -> bool {
+        self.begun.live.record.id.as_str() == id
+    }
+}
+
+impl Living {
+    /// # Errors
+    /// [`HostError::ShuttingDown`]: the process ends.
+    pub(super) fn must_go_on(&self) -> Result<(), HostError> {
+        if self.0.lock().ending { Err(shutting_down()) } else { Ok(()) }
+    }
+
+    /// From now on a shutdown finds the session, and nobody else does.
+    ///
+    /// # Errors
+    /// [`HostError::ShuttingDown`]: there was one already, and the session has ended.
+    pub(super) async fn enter(&self, begun: &Begun) -> Result<(), HostError> {
+        {
+            let mut sessions = self.0.lock();
+            if !sessions.ending {
+                sessions.all.push(Entry { begun: begun.clone(), visible: false });
+                return Ok(());
+            }
+        }
+        end(begun).await;
+        Err(shutting_down())
+    }
+
+    /// From now on everybody finds the session.
+    pub(super) fn show(&self, id: &str) {
+        self.0.lock().all.iter_mut().filter(|entry| entry.is(id)).for_each(|entry| entry.visible = true);
+    }
+
+    /// Ends a session that came to nothing.
+    pub(super) async fn give_up(&self, begun: &Begun) {
+        self.0.lock().all.retain(|entry| !entry.is(begun.live.record.id.as_str()));
+        end(begun).await;
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<Begun> {
+        let sessions = self.0.lock();
+        let found = sessions.all.iter().find(|entry| entry.visible && entry.is(id));
+        found.map(|entry| entry.begun.clone())
+    }
+
+    /// Those that can be found, in the order in which they came.
+    pub(super) fn all(&self) -> Vec<Begun> {
+        let sessions = self.0.lock();
+        sessions.all.iter().filter(|entry| entry.visible).map(|entry| entry.begun.clone()).collect()
+    }
+
+    /// Ends all of them at once; none comes any more.
+    pub(super) async fn shutdown(&self) {
+        let all: Vec<Begun> = {
+            let mut sessions = self.0.lock();
+            sessions.ending = true;
+            sessions.all.iter().map(|entry| entry.begun.clone()).collect()
+        };
+        // None waits for another: the last one's commands live no longer than the first one's.
+        let mut ending: JoinSet<()> = all.into_iter().map(|begun| async move { end(&begun).await }).collect();
+        while let Some(ended) = ending.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a session was not shut down");
+            }
+        }
+    }
+
+    /// Lets a session go, if there are too many for another.
+    ///
+    /// # Errors
+    /// [`HostError::Conflict`]: all of them are needed.
+    pub(super) async fn make_room(&self) -> Result<(), HostError> {
+        let left = {
+            let mut sessions = self.0.lock();
+            if sessions.all.len() < MOST {
+                return Ok(());
+            }
+            let idle = sessions.all.iter().position(|entry| entry.visible && !is_needed(&entry.begun));
+            let at = idle.ok_or_else(|| HostError::Conflict {
+                code: "max_sessions",
+                text: format!(
+                    "{MOST} sessions are at work or watched here already: wait for one to end, or stop one"
+                ),
+            })?;
+            sessions.all.remove(at).begun
+        };
+        end(&left).await;
+        Ok(())
+    }
+}
+
+fn shutting_down() -> HostError {
+    HostError::ShuttingDown(Refusal::ShuttingDown.to_string())
+}
+
+/// Whether a session is at work, or somebody watches it or would answer what is asked in it.
+fn is_needed(begun: &Begun) -> bool {
+    let Live { coordinator, feed, .. } = &begun.live;
+    coordinator.is_busy() || coordinator.is_attended() || feed.is_read()
+}
+
+/// Ends what a session does here: whoever has it in hand still is refused. Its readers get all
+/// there is, and the end.
+async fn end(begun: &Begun) {
+    #[cfg(feature = "crash-tests")]
+    crate::faults::before_the_end(&begun.live.coordinator).await;
+    begun.live.coordinator.shutdown().await;
+    begun.live.feed.end();
+}

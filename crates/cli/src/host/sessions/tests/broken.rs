@@ -1,0 +1,145 @@
+//! A session whose store failed is taken up again in the same process (E2).
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use midturn_core::engine::ports::archive::{ChatMessage, StoredEvent};
+use midturn_core::engine::ports::{Commit, StoreError, Transaction};
+use midturn_core::rules::id::MessageId;
+use midturn_core::rules::mail::{ReceiptState, Sender};
+use midturn_store::OpenMode;
+
+use super::super::*;
+
+/// A store that takes nothing while it fails.
+#[derive(Clone)]
+struct Failing {
+    archive: Arc<dyn Archive>,
+    fails: Arc<AtomicBool>,
+}
+
+struct FailingStore {
+    store: Arc<dyn Store>,
+    fails: Arc<AtomicBool>,
+}
+
+impl Store for FailingStore {
+    fn submit(&self, transaction: Arc<Transaction>) -> Commit {
+        if self.fails.load(Ordering::Relaxed) {
+            return Commit::Done(Err(StoreError::Failed("its disk is gone".into())));
+        }
+        self.store.submit(transaction)
+    }
+}
+
+impl Failing {
+    fn store(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(FailingStore { store, fails: self.fails.clone() })
+    }
+}
+
+#[async_trait]
+impl Archive for Failing {
+    async fn begin(&self, record: SessionRecord) -> Result<Arc<dyn Store>, StoreError> {
+        self.archive.begin(record).await.map(|store| self.store(store))
+    }
+
+    async fn take_up(&self, session: &SessionId) -> Result<Option<TakenUp>, StoreError> {
+        let taken = self.archive.take_up(session).await?;
+        Ok(taken.map(|taken| TakenUp { store: self.store(taken.store.clone()), ..taken }))
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
+        self.archive.sessions().await
+    }
+
+    async fn journal(&self, session: &SessionId) -> Result<Option<SessionJournal>, StoreError> {
+        self.archive.journal(session).await
+    }
+
+    async fn events(
+        &self,
+        session: &SessionId,
+        agent: Option<&AgentName>,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        self.archive.events(session, agent, after, limit).await
+    }
+
+    async fn conversation(
+        &self,
+        session: &SessionId,
+        agent: &AgentName,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<ChatMessage>, StoreError> {
+        self.archive.conversation(session, agent, after, limit).await
+    }
+
+    async fn receipts(
+        &self,
+        session: &SessionId,
+        from: &Sender,
+        id: &MessageId,
+    ) -> Result<Vec<(AgentName, ReceiptState)>, StoreError> {
+        self.archive.receipts(session, from, id).await
+    }
+
+    fn stale_writes(&self) -> u64 {
+        self.archive.stale_writes()
+    }
+}
+
+const SCENARIO: &str = "midturn: 1
+name: words
+agents:
+  - name: lead
+    role: lead
+    prompt: go
+    model: [{text: one}, {text: two}, {text: three}]
+expect: []
+";
+
+async fn carrier(folder: &Path, fails: &Arc<AtomicBool>) -> (Carrier, Prepared) {
+    std::fs::write(folder.join("models.yaml"), SCENARIO).unwrap();
+    let path = folder.display().to_string();
+    let env = Env::of([("HOME", path.as_str()), ("XDG_STATE_HOME", path.as_str())]);
+    let layer = LayerArgs {
+        model: Some(format!("scripted:{path}/models.yaml")),
+        set: vec!["sandbox.tier=none".into()],
+        cwd: Some(folder.into()),
+    };
+    let prepared = prepare::prepare(&layer, &env, &Earlier::default()).unwrap();
+    let store = midturn_store::open_sqlite(folder.join("store.db"), OpenMode::Write).await.unwrap();
+    let carrier = Carrier::new(Holding::of(store), &env, &layer);
+    let archive = Failing { archive: carrier.archive.clone(), fails: fails.clone() };
+    (Carrier { archive: Arc::new(archive), ..carrier }, prepared)
+}
+
+/// E2: once the store answers again `resume` goes on with what was recorded, under a new epoch.
+#[tokio::test]
+async fn a_session_whose_store_failed_is_taken_up_again_where_it_lives() {
+    let folder = tempfile::tempdir().unwrap();
+    let fails = Arc::new(AtomicBool::new(false));
+    let (carrier, prepared) = carrier(folder.path(), &fails).await;
+    let begun = carrier.begin_with("go", prepared, Company::default()).await.unwrap();
+    let id = begun.live.record.id.clone();
+    carrier.quiet().await;
+    fails.store(true, Ordering::Relaxed);
+    let lost = begun.live.coordinator.send_message("lead", "lost", false).await.unwrap_err();
+    assert!(lost.to_string().contains("its disk is gone"), "{lost}");
+    fails.store(false, Ordering::Relaxed);
+    let again = begun.live.coordinator.send_message("lead", "lost", false).await.unwrap_err();
+    assert_eq!(again, lost, "this one records nothing any more");
+    let (begun, _) = carrier.take_up(&id, &[], Company::default()).await.unwrap().unwrap();
+    assert_eq!((begun.live.epoch, carrier.all().len()), (2, 1));
+    begun.live.coordinator.send_message("lead", "on", false).await.unwrap();
+    carrier.quiet().await;
+    let end = begun.live.coordinator.agent("lead").unwrap().last_end.unwrap();
+    assert_eq!((end.run, &*end.text), (2, "two"));
+    // One that is well is not taken up twice.
+    let (same, _) = carrier.take_up(&id, &[], Company::default()).await.unwrap().unwrap();
+    assert_eq!(same.live.epoch, 2);
+    carrier.close(false).await;
+}

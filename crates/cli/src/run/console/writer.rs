@@ -1,0 +1,88 @@
+//! The thread that writes. It may wait for whoever reads as long as that takes: nothing of the
+//! engine waits for it.
+
+use std::io::{BufWriter, StdoutLock, Write};
+use std::sync::Arc;
+
+use midturn_core::rules::event::Event;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::run::progress::{self, Asking, Tone};
+use crate::run::session::attending::Request;
+
+/// What is written where.
+pub(super) enum Piece {
+    /// A line of standard output.
+    Out(String),
+    /// A line of standard error.
+    Told(Tone, String),
+    /// An event: its line of standard error, if it has one, and its JSON, if that is wanted.
+    Event(Option<String>, Box<Event>),
+    /// A request that was open before the first event.
+    Asked(Box<Request>),
+}
+
+/// Who writes.
+pub(super) struct Writer {
+    pub(super) pieces: mpsc::Receiver<Piece>,
+    pub(super) asking: Arc<Mutex<Asking>>,
+    pub(super) colours: bool,
+    pub(super) answers: bool,
+}
+
+type Out = BufWriter<StdoutLock<'static>>;
+
+impl Writer {
+    /// Writes until nobody can send any more. `broken` is cancelled when standard output is gone;
+    /// progress that nobody can read is no reason to stop.
+    pub(super) fn run(mut self, broken: &CancellationToken) {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        if self.write_all(&mut out).is_err() {
+            broken.cancel();
+            // Whoever still sends must not wait for ever: what comes is dropped, the run is being stopped.
+            while self.pieces.blocking_recv().is_some() {}
+        }
+    }
+
+    fn write_all(&mut self, out: &mut Out) -> std::io::Result<()> {
+        while let Some(first) = self.pieces.blocking_recv() {
+            let mut next = Some(first);
+            while let Some(piece) = next {
+                self.write(out, piece)?;
+                next = self.pieces.try_recv().ok();
+            }
+            out.flush()?;
+        }
+        out.flush()
+    }
+
+    fn write(&self, out: &mut Out, piece: Piece) -> std::io::Result<()> {
+        match piece {
+            Piece::Out(line) => writeln!(out, "{line}")?,
+            Piece::Told(tone, line) => self.tell(tone, line),
+            Piece::Asked(request) => {
+                let hint = self.asking.lock().knows(&request.agent, &request.tool, request.since);
+                self.tell(Tone::Asks, request.line() + if self.answers { &hint } else { "" });
+            }
+            Piece::Event(json, event) => {
+                // A request counts as shown just before it is: who reads it may answer at once.
+                let hint = self.asking.lock().follow(&event).filter(|_| self.answers).unwrap_or_default();
+                if let Some(json) = json {
+                    writeln!(out, "{json}")?;
+                }
+                if let Some((tone, line)) = progress::line(&event) {
+                    self.tell(tone, line + &hint);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self, tone: Tone, line: String) {
+        let line = if self.colours { progress::coloured(tone, &line) } else { line };
+        // Progress that nobody can read is no reason to stop.
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+}

@@ -1,0 +1,115 @@
+//! Drivers under a guard that hears panics: whatever a model, a tool or a rule of ours does, a
+//! run ends, is recorded and told like any other (semantics.md, section 7).
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use super::Driver;
+use crate::engine::journal::Draft;
+use crate::engine::ports::Phase;
+use crate::rules::conversation::Entry;
+use crate::rules::event::Outcome;
+use crate::rules::run::Ending;
+
+impl Driver {
+    /// Runs to the run's end, also when something panics on the way.
+    pub(super) async fn run_guarded(&mut self) {
+        let Err(panic) = unwinding(self.run_to_its_end()).await else { return };
+        let what = format!("internal: {}", words_of(&*panic));
+        tracing::error!(agent = %self.cell.name, panic = %what, "a driver panicked: its run ends");
+        if let Err(panic) = unwinding(self.close_after_panic(&what)).await {
+            tracing::error!(agent = %self.cell.name, panic = %words_of(&*panic), "and so did its end");
+            self.end_bare(&what).await;
+        }
+    }
+
+    /// Ends the calls, closes the open turn as after a crash, and ends the run.
+    async fn close_after_panic(&mut self, what: &str) {
+        self.mailbox().wind_down();
+        self.end_calls().await;
+        self.forget_requests();
+        self.cell.state.lock().activity.clear();
+        if self.run.is_calling() {
+            self.call_was_lost().await;
+        }
+        self.tell_results().await;
+        let ending = self.ending_of(what);
+        self.finish(ending).await;
+    }
+
+    /// Tells the running calls to abort, and waits no longer than the deadline.
+    async fn end_calls(&mut self) {
+        self.work.cancel();
+        let until = self.session.clock.now().after(self.cell.settings.abort_deadline);
+        let deadline = Phase::Deadline(self.cell.index);
+        self.bench.cancel_all();
+        let clock = self.session.clock.clone();
+        let mut given_up = pin!(clock.until(until, deadline));
+        while self.bench.is_busy() {
+            tokio::select! {
+                biased;
+                () = self.bench.drained() => {}
+                () = &mut given_up => break,
+            }
+        }
+        self.bench.abandon();
+        if let Some(turn) = self.run.tools() {
+            turn.lost();
+        }
+    }
+
+    fn ending_of(&self, what: &str) -> Ending {
+        match self.mailbox().stop_order() {
+            Some(_) => Ending { outcome: Outcome::Stopped, error: None },
+            None => Ending { outcome: Outcome::Failed, error: Some(Arc::from(what)) },
+        }
+    }
+
+    /// The least that has to be told of a run: that it is over.
+    async fn end_bare(&mut self, what: &str) {
+        self.mailbox().wind_down();
+        self.bench.abandon();
+        self.close_prompt();
+        let ending = self.ending_of(what);
+        let text: Arc<str> = what.into();
+        let mut draft = Draft::default();
+        let end = self.ends_with(&mut draft, ending, &text, Default::default());
+        if let Err(error) = self.session.journal.record(draft).await {
+            tracing::error!(agent = %self.cell.name, %error, "the end of the run is not recorded");
+        }
+        self.tell_parent(end, text);
+    }
+
+    /// The calls of the last reply have their results in the prompt, unless they have them already.
+    fn close_prompt(&mut self) {
+        let is_open =
+            matches!(self.body.prompt.entries().last().map(|last| &**last), Some(Entry::Assistant(_)));
+        let results = self.run.tools().map(|turn| turn.results()).unwrap_or_default();
+        if is_open && !results.is_empty() {
+            self.append(Entry::ToolResults { results, mail: None });
+        }
+    }
+}
+
+/// Polls a future, and gives the panic if it panics.
+async fn unwinding(work: impl Future<Output = ()>) -> Result<(), Box<dyn Any + Send>> {
+    let mut work = pin!(work);
+    std::future::poll_fn(|context| {
+        // Whoever looks at what the panic left is this module, and it takes nothing for granted.
+        match std::panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+            Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
+            Ok(Poll::Pending) => Poll::Pending,
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
+    })
+    .await
+}
+
+/// What a panic says.
+pub(super) fn words_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it panicked".to_owned())
+}

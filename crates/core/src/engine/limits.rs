@@ -1,0 +1,140 @@
+//! Limits that a person sets while agents live (semantics.md, section 7). The sums are
+//! `rules::limits`'; what a request may use is `agent::budget`'s.
+
+use std::sync::Arc;
+
+use super::deliver::start_driver;
+use super::journal::Draft;
+use super::ports::StoreError;
+use super::resume;
+use super::session::{AgentCell, Session};
+use crate::rules::event::{EventKind, Outcome, Place};
+use crate::rules::limits::{BelowSpent, Limit, Whose, named_in};
+use crate::rules::mail::Sender;
+use crate::rules::settings::LimitsPatch;
+
+/// Why limits were not set. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RaiseError {
+    /// Nobody has that name.
+    #[error("there is no agent `{0}`")]
+    UnknownAgent(String),
+    /// Nothing is named.
+    #[error("name at least one of max_turns, max_tokens, max_cost and max_time")]
+    Nothing,
+    /// More is spent already.
+    #[error(transparent)]
+    BelowSpent(#[from] BelowSpent),
+    /// The process ends.
+    #[error("Midturn is shutting down; try again after the next start")]
+    ShuttingDown,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Sets limits of an agent, or of the session, and lets go on whom they had kept. It happens
+/// whole, whether or not the asker still waits.
+pub(crate) async fn raise(
+    session: &Arc<Session>,
+    whose: Option<&str>,
+    limits: LimitsPatch,
+) -> Result<(), RaiseError> {
+    if session.is_shutting_down() {
+        return Err(RaiseError::ShuttingDown);
+    }
+    if limits.is_empty() {
+        return Err(RaiseError::Nothing);
+    }
+    let unknown = |name: &str| RaiseError::UnknownAgent(name.chars().take(80).collect());
+    let cell = match whose {
+        Some(name) => Some(session.agent(name).ok_or_else(|| unknown(name))?),
+        None => None,
+    };
+    let raising = session.clone();
+    session
+        .whole(async move {
+            match cell {
+                Some(cell) => raise_agent(&raising, &cell, limits).await,
+                None => raise_session(&raising, limits).await,
+            }
+        })
+        .await
+}
+
+async fn raise_agent(
+    session: &Arc<Session>,
+    cell: &Arc<AgentCell>,
+    limits: LimitsPatch,
+) -> Result<(), RaiseError> {
+    cell.state.lock().budget.set(&limits, Whose::Agent)?;
+    session.journal.record(Draft::event(cell.place(), raised(&limits))).await?;
+    session.purse.look_again();
+    let used_up = cell.state.lock().budget.reached().map(|limit| limit.setting(Whose::Agent));
+    let was = cell.mailbox.limit().filter(|limit| limits.sets(limit) && !limit.contains('.'));
+    if was.is_some() && used_up.is_none() {
+        cell.mailbox.lift();
+        lets_go_on(session, cell, was);
+    }
+    Ok(())
+}
+
+async fn raise_session(session: &Arc<Session>, limits: LimitsPatch) -> Result<(), RaiseError> {
+    let now = session.clock.now();
+    session.purse.set(&limits, now)?;
+    session.journal.record(Draft::event(Place::default(), raised(&limits))).await?;
+    let used_up = session.purse.is_used_up(now);
+    let was = session.purse.reached().filter(|limit| limits.sets(limit));
+    if was.is_some() && used_up.is_none() {
+        session.reaches(None);
+        for cell in session.in_order() {
+            lets_go_on(session, &cell, was);
+        }
+    }
+    Ok(())
+}
+
+fn raised(limits: &LimitsPatch) -> EventKind {
+    EventKind::LimitRaised { by: Sender::User.to_string(), limits: limits.clone() }
+}
+
+/// A limit holds the agent no longer: the run that it had ended starts again as by `resume`, and
+/// mail that waited wakes whoever it would have woken.
+fn lets_go_on(session: &Arc<Session>, cell: &Arc<AgentCell>, was: Option<&'static str>) {
+    if cell.mailbox.is_running() || cell.mailbox.limit().is_some() || cell.is_closed() {
+        return;
+    }
+    let had_ended = ended_by(cell).is_some_and(|limit| Some(limit) == was);
+    if had_ended {
+        resume::go_on(session, cell);
+    } else if cell.mailbox.wake_if_asked() {
+        start_driver(session, cell);
+    }
+}
+
+/// The limit that has ended the agent's last run.
+pub(super) fn ended_by(cell: &AgentCell) -> Option<&'static str> {
+    let state = cell.state.lock();
+    let end = state.last_end.as_ref().filter(|end| end.outcome == Outcome::Limit)?;
+    named_in(&end.text)
+}
+
+/// The agent has reached a limit, its own or the session's.
+pub(super) fn reaches(session: &Session, cell: &AgentCell, setting: &'static str) {
+    if setting.starts_with("session.") {
+        session.reaches(Some(setting));
+    } else {
+        cell.mailbox.reaches(setting);
+    }
+}
+
+/// After a run has ended: is anything left for another turn?
+pub(super) fn looks(session: &Session, cell: &AgentCell) {
+    let own: Option<Limit> = cell.state.lock().budget.reached();
+    if let Some(limit) = own {
+        reaches(session, cell, limit.setting(Whose::Agent));
+    }
+    if let Some(limit) = session.purse.is_used_up(session.clock.now()) {
+        reaches(session, cell, limit.setting(Whose::Session));
+    }
+}

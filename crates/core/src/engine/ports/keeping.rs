@@ -1,0 +1,161 @@
+//! A store in memory that keeps what was recorded of one session, so that it can be taken up
+//! again in the same process: for replays in which a process ends, and for tests.
+//!
+//! It decides nothing: where an agent stands is folded by [`Progress`], as in every store.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::archive::{AgentJournal, KeptMail, SessionJournal, SessionRecord};
+use super::store::{Accepted, AgentRecord, Commit, ReceiptMove, Row, RunEnd, Store, Told, Transaction};
+use crate::rules::event::Event;
+use crate::rules::id::{AgentName, MessageId};
+use crate::rules::lifetime::Lifetime;
+use crate::rules::mail::{ReceiptState, Sender};
+use crate::rules::progress::Progress;
+use crate::rules::time::Micros;
+
+/// Keeps one session. What it was given is durable at once.
+#[derive(Debug, Default)]
+pub struct KeepingStore(Mutex<Kept>);
+
+/// What was recorded so far. It grows with the session and is bounded by nothing else.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    last_seq: u64,
+    last_t: Micros,
+    agents: Vec<Agent>,
+    /// Where each agent stands in `agents`.
+    places: HashMap<AgentName, usize>,
+    mail: Vec<KeptMail>,
+    lifetime: Lifetime,
+    /// Where each message stands in `mail`.
+    letters: HashMap<(Sender, MessageId, AgentName), usize>,
+}
+
+#[derive(Clone, Debug)]
+struct Agent {
+    record: AgentRecord,
+    rows: Vec<Row>,
+    stands: Progress,
+    last_end: Option<(RunEnd, u64)>,
+    /// The events of the last run's last turn, and what stopped the run.
+    tail: Vec<Event>,
+}
+
+impl Store for KeepingStore {
+    fn submit(&self, transaction: Arc<Transaction>) -> Commit {
+        self.0.lock().keep(&transaction);
+        Commit::Done(Ok(()))
+    }
+}
+
+impl KeepingStore {
+    /// A store of its own that goes on from what is kept here. Whatever the process before
+    /// still writes into this one changes nothing there.
+    #[must_use]
+    pub fn taken_up(&self) -> Self {
+        Self(Mutex::new(self.0.lock().clone()))
+    }
+
+    /// All that was recorded, as the session goes on from it.
+    pub fn journal(&self, record: SessionRecord) -> SessionJournal {
+        let kept = self.0.lock();
+        SessionJournal {
+            record,
+            last_seq: kept.last_seq,
+            last_t: kept.last_t,
+            lived: kept.lifetime.lived(),
+            limits: kept.lifetime.limits(),
+            agents: kept.agents.iter().map(|agent| agent.journal(&kept.lifetime)).collect(),
+            mail: kept.mail.clone(),
+        }
+    }
+}
+
+impl Kept {
+    fn keep(&mut self, transaction: &Transaction) {
+        let told = Told::of(transaction);
+        for record in &transaction.agents {
+            self.agent(record);
+        }
+        for accepted in &transaction.accepted {
+            self.accepted(accepted, told.of_mail(accepted));
+        }
+        for step in &transaction.receipts {
+            self.receipt(step);
+        }
+        for row in &transaction.rows {
+            self.of(&row.agent, |agent| agent.rows.push(row.clone()));
+        }
+        for event in &transaction.events {
+            (self.last_seq, self.last_t) = (event.seq, event.t);
+            self.lifetime.note(event);
+            if let Some(name) = &event.at.agent {
+                self.of(name, |agent| agent.note(event));
+            }
+        }
+        for end in &transaction.ends {
+            let seq = told.of_end(end);
+            self.of(&end.agent, |agent| agent.last_end = Some((end.clone(), seq)));
+        }
+    }
+
+    fn agent(&mut self, record: &AgentRecord) {
+        self.places.insert(record.name.clone(), self.agents.len());
+        self.agents.push(Agent {
+            record: record.clone(),
+            rows: Vec::new(),
+            stands: Progress::default(),
+            last_end: None,
+            tail: Vec::new(),
+        });
+    }
+
+    /// Events of an agent that nobody has recorded are about no agent of the session.
+    fn of(&mut self, name: &AgentName, note: impl FnOnce(&mut Agent)) {
+        if let Some(place) = self.places.get(name) {
+            note(&mut self.agents[*place]);
+        }
+    }
+
+    fn accepted(&mut self, accepted: &Accepted, seq: u64) {
+        let mail = &accepted.mail;
+        self.letters.insert((mail.from.clone(), mail.id.clone(), mail.to.clone()), self.mail.len());
+        self.mail.push(KeptMail { accepted: accepted.clone(), seq, state: ReceiptState::Queued });
+    }
+
+    /// A receipt only moves forward (semantics.md, section 8).
+    fn receipt(&mut self, step: &ReceiptMove) {
+        let letter = self.letters.get(&(step.from.clone(), step.id.clone(), step.to.clone()));
+        if let Some(kept) = letter.and_then(|place| self.mail.get_mut(*place)) {
+            debug_assert!(step.state.rank() > kept.state.rank(), "a receipt goes back: {kept:?} {step:?}");
+            kept.state = step.state.clone();
+        }
+    }
+}
+
+impl Agent {
+    fn note(&mut self, event: &Event) {
+        let (run, turn) = (self.stands.run, self.stands.turn);
+        self.stands.note(event);
+        if (run, turn) != (self.stands.run, self.stands.turn) {
+            let stands = &self.stands;
+            self.tail.retain(|event| stands.is_in_tail(event));
+        }
+        if self.stands.is_in_tail(event) {
+            self.tail.push(event.clone());
+        }
+    }
+
+    fn journal(&self, lifetime: &Lifetime) -> AgentJournal {
+        let ended = self.last_end.as_ref().map_or(0, |(end, _)| end.run);
+        let tail = if self.stands.run > ended { self.tail.clone() } else { Vec::new() };
+        let (worked, limits) = lifetime.of(&self.record.name);
+        let (record, rows) = (self.record.clone(), self.rows.clone());
+        let known = AgentJournal::of(record, rows, &self.stands, self.last_end.clone(), tail);
+        AgentJournal { worked, limits, ..known }
+    }
+}

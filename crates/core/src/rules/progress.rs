@@ -1,0 +1,131 @@
+//! Where an agent stands, as far as the events tell: what a store keeps beside them so that a
+//! session can be taken up without reading them all.
+
+use super::event::{Event, EventKind, PlanStep};
+use super::id::{RunId, TurnId};
+
+/// Where an agent stands. It is kept beside the events so that nobody has to read them all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// How many lines its conversation has.
+    pub lines: u64,
+    /// Its last run, which has begun or was stopped before it did; 0 before the first.
+    pub run: RunId,
+    /// The last turn of that run; 0 before its first.
+    pub turn: TurnId,
+    /// The number of the first event of that turn.
+    pub turn_seq: u64,
+    /// The number of the first request to stop that run; 0 if there was none.
+    pub stop_seq: u64,
+    /// How many turns it has taken in all its runs.
+    pub turns: u64,
+    /// The number of its last model call.
+    pub calls: u64,
+    /// Whether it was closed.
+    pub closed: bool,
+    /// Its plan.
+    pub plan: Vec<PlanStep>,
+}
+
+impl Progress {
+    /// Takes note of an event of the agent. Whether anything but `lines` changed.
+    pub fn note(&mut self, event: &Event) -> bool {
+        let moved = self.moves_to(event);
+        let noted = match &event.kind {
+            EventKind::ModelStarted { call, .. } => {
+                self.calls = *call;
+                true
+            }
+            EventKind::StopRequested { .. } if self.stop_seq == 0 => {
+                self.stop_seq = event.seq;
+                true
+            }
+            EventKind::PlanUpdated { steps } => {
+                self.plan.clone_from(steps);
+                true
+            }
+            EventKind::AgentClosed {} => {
+                self.closed = true;
+                true
+            }
+            _ => false,
+        };
+        moved || noted
+    }
+
+    /// Whether the event is the first of a run or of a turn.
+    fn moves_to(&mut self, event: &Event) -> bool {
+        let run = event.at.run.unwrap_or(self.run);
+        let turn = event.at.turn.unwrap_or_default();
+        // An agent that was woken may still be let sleep on, and then the run's number is given
+        // again: only its begin, or a stop before that, is definite.
+        let definite = matches!(event.kind, EventKind::RunStarted { .. } | EventKind::StopRequested { .. });
+        if (run, turn) <= (self.run, self.turn) || (run > self.run && !definite) {
+            return false;
+        }
+        if run > self.run {
+            self.stop_seq = 0;
+        }
+        if turn > 0 {
+            self.turns += 1;
+        }
+        (self.run, self.turn, self.turn_seq) = (run, turn, event.seq);
+        true
+    }
+
+    /// Whether an event belongs to what a session needs of an open run to go on with it: those
+    /// of its last turn, and what stopped it. Asked after the event was noted.
+    pub fn is_in_tail(&self, event: &Event) -> bool {
+        let of_turn = event.at.turn == Some(self.turn);
+        event.at.run == Some(self.run) && (of_turn || matches!(event.kind, EventKind::StopRequested { .. }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rules::compaction::Purpose;
+    use crate::rules::event::{Halt, Place, Scope, Trigger, VERSION};
+    use crate::rules::id::AgentName;
+    use crate::rules::time::Micros;
+
+    use super::*;
+
+    fn event(seq: u64, run: u64, turn: u32, kind: EventKind) -> Event {
+        let agent = AgentName::new("a").unwrap();
+        Event { v: VERSION, seq, t: Micros(seq), at: Place::of(&agent, run, turn), kind }
+    }
+
+    #[test]
+    fn turns_calls_and_stops_are_counted_from_the_events() {
+        let model = |call| EventKind::ModelStarted { call, messages: 1, purpose: Purpose::Turn };
+        let stop = || EventKind::StopRequested {
+            by: "user".into(),
+            scope: Scope::Agent,
+            reason: Halt::Stop,
+            still_queued: vec![],
+        };
+        let mut progress = Progress::default();
+        let told = [
+            event(1, 1, 0, EventKind::RunStarted { trigger: Trigger::Prompt }),
+            event(2, 1, 1, model(1)),
+            event(3, 1, 1, model(2)),
+            event(4, 1, 2, model(3)),
+            event(5, 1, 2, stop()),
+            event(6, 1, 2, stop()),
+            event(7, 2, 0, EventKind::RunStarted { trigger: Trigger::Mail(vec![]) }),
+            event(8, 2, 1, model(4)),
+        ];
+        let stood: Vec<_> = told
+            .iter()
+            .map(|event| {
+                progress.note(event);
+                (progress.run, progress.turn, progress.turn_seq, progress.stop_seq, progress.turns)
+            })
+            .collect();
+        assert_eq!(stood[3], (1, 2, 4, 0, 2));
+        assert_eq!(stood[5], (1, 2, 4, 5, 2));
+        assert_eq!(stood[6], (2, 0, 7, 0, 2));
+        assert_eq!(stood[7], (2, 1, 8, 0, 3));
+        assert_eq!(progress.calls, 4);
+    }
+}

@@ -1,0 +1,88 @@
+//! The items of a scenario: who waits for its time, in which order what is due arrives, and
+//! what is still to come when a process ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use midturn_core::engine::ports::{Clock, Phase};
+use midturn_core::engine::scripted::{Anchors, Reached};
+use midturn_core::rules::time::Micros;
+use tokio::task::JoinSet;
+
+use super::acts::Acting;
+use crate::scenario::{Item, Scenario, When};
+
+/// All items of a scenario. They outlive the processes that it ends.
+pub(super) struct Items(Vec<Arc<Pending>>);
+
+/// An item and whether it has acted.
+struct Pending {
+    item: Item,
+    /// The event that it follows, if it follows one.
+    reached: Option<Reached>,
+    has_acted: AtomicBool,
+}
+
+impl Pending {
+    /// When it is due, as far as that is known.
+    fn due(&self) -> Option<Micros> {
+        match (&self.item.when, &self.reached) {
+            (When::At(at), _) => Some(*at),
+            (When::After(_, plus), Some(reached)) => Some(reached.now()?.after(*plus)),
+            (When::After(..), None) => None,
+        }
+    }
+
+    async fn is_due(&self) -> Micros {
+        match (&self.item.when, &self.reached) {
+            (When::At(at), _) => *at,
+            (When::After(_, plus), Some(reached)) => reached.clone().at().await.after(*plus),
+            (When::After(..), None) => std::future::pending().await,
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        !self.has_acted.load(Ordering::Acquire)
+    }
+}
+
+impl Items {
+    /// The items of a scenario. What they follow is watched from now on.
+    pub(super) fn of(scenario: &Scenario, anchors: &Anchors) -> Self {
+        let pending = |item: &Item| {
+            let reached = match &item.when {
+                When::At(_) => None,
+                When::After(anchor, _) => Some(anchors.watch(anchor)),
+            };
+            Arc::new(Pending { item: item.clone(), reached, has_acted: AtomicBool::new(false) })
+        };
+        Self(scenario.items.iter().map(pending).collect())
+    }
+
+    /// One task for each that has not acted. They are ended with the set that is returned.
+    ///
+    /// What became due while no process lived arrives first, in the order of its times; then
+    /// the file's order holds.
+    pub(super) fn start(&self, clock: &Arc<dyn Clock>, acting: &Acting) -> JoinSet<()> {
+        let now = clock.now();
+        let mut open: Vec<(usize, &Arc<Pending>)> =
+            self.0.iter().enumerate().filter(|(_, item)| item.is_open()).collect();
+        open.sort_by_key(|(index, item)| (item.due().filter(|due| *due < now).unwrap_or(now), *index));
+        let mut tasks = JoinSet::new();
+        for ((_, item), number) in open.into_iter().zip(0..) {
+            let (item, acting, clock) = (item.clone(), acting.clone(), clock.clone());
+            tasks.spawn(async move {
+                let at = item.is_due().await;
+                clock.until(at, Phase::Arrival(number)).await;
+                item.has_acted.store(true, Ordering::Release);
+                acting.act(&item.item).await;
+            });
+        }
+        tasks
+    }
+
+    /// How many wait for an event that has not come.
+    pub(super) fn waiting(&self) -> usize {
+        self.0.iter().filter(|item| item.is_open() && item.due().is_none()).count()
+    }
+}

@@ -1,0 +1,128 @@
+//! The last life of a history: everybody comes to an end, and the session is looked at as a whole.
+
+use super::*;
+
+impl History {
+    /// Everything may come to its end now; then all of it is looked at.
+    pub(super) async fn last_life(&mut self) -> Result<()> {
+        let mut daemon = Daemon::start(&self.story.world, &self.settings)?;
+        let Some(api) = daemon.ready().await else {
+            self.story.breaches.add(StaysUp, "the last daemon never answered");
+            return Ok(());
+        };
+        self.is_the_only_one(&api).await?;
+        let Some(life) = self.session(api).await? else {
+            let ended = daemon.kill(false).await?;
+            self.story.breaches.add(StaysUp, format!("the last daemon is gone: {}", ended.said.join("\n")));
+            return Ok(());
+        };
+        let reading = spawn(&life, async move |life: Life| life.read().await);
+        self.finish(&life).await;
+        checker::receipts(&life).await;
+        let ended = daemon.terminate().await?;
+        match ended {
+            Some(ended) if ended.status.success() => {}
+            Some(ended) => {
+                let what = format!("told to end, it ended with {}: {}", ended.status, ended.said.join("\n"));
+                self.story.breaches.add(StaysUp, what);
+            }
+            None => self.story.breaches.add(StaysUp, "told to end, it goes on"),
+        }
+        // The stream ends with the daemon: what was told is read to its end.
+        if timeout_at(Instant::now() + AFTERLIFE, reading).await.is_err() {
+            bail!("the event stream goes on after its daemon");
+        }
+        for process in self.story.world.processes(None) {
+            let what = format!("all is over and {} is alive: {}", process.pid, process.what);
+            self.story.breaches.add(NoSurvivors, what);
+        }
+        checker::whole(&self.story, &self.model, &life.session)
+    }
+
+    /// A second daemon for the same store is refused.
+    async fn is_the_only_one(&self, first: &Api) -> Result<()> {
+        let settings = Settings { elsewhere: self.story.world.store(), ..self.settings.clone() };
+        let mut second = Daemon::start(&self.story.world, &settings)?;
+        if second.ready().await.is_some() {
+            self.story.breaches.add(OneHolder, "a second daemon holds the store beside the first");
+        }
+        second.kill(false).await?;
+        if first.get("/health").await.ok().is_none() {
+            self.story.breaches.add(OneHolder, "the first daemon is gone since a second one was started");
+        }
+        Ok(())
+    }
+
+    /// Has every agent say its last word, those that come meanwhile too. Who has got other work
+    /// after it is asked again.
+    async fn finish(&self, life: &Life) {
+        for name in life.limited() {
+            life.set_max_turns(&name, 0).await;
+        }
+        let deadline = Instant::now() + LAST_LIFE;
+        let mut told = self.story.told.subscribe();
+        let mut asked: BTreeMap<String, Instant> = BTreeMap::new();
+        let mut last = Value::Null;
+        while Instant::now() < deadline {
+            last = match life.get("/agents").await {
+                Answer::Said(200, agents) => agents,
+                answer => {
+                    return self.story.breaches.add(StaysUp, format!("the last daemon says {answer:?}"));
+                }
+            };
+            let agents = last["agents"].as_array().into_iter().flatten();
+            let named = agents.filter_map(|agent| Some((agent["name"].as_str()?, rests(agent))));
+            let late = |name: &str, rests: bool| match asked.get(name) {
+                Some(at) => !rests && at.elapsed() > ASKED_AGAIN,
+                None => true,
+            };
+            let late: Vec<String> =
+                named.filter(|(name, rests)| late(name, *rests)).map(|(name, _)| name.to_owned()).collect();
+            if late.is_empty() && all_rest(&last) && self.hears_nothing_more(life).await {
+                return;
+            }
+            for name in late {
+                self.asks_to_finish(life, &name).await;
+                asked.insert(name, Instant::now());
+            }
+            let soon = deadline.min(Instant::now() + Duration::from_millis(100));
+            let _ = timeout_at(soon, told.changed()).await;
+        }
+        self.story.breaches.add(WorkGoesOn, format!("told to finish, they did not: {last}"));
+    }
+
+    /// Everybody rests: waits until all that was told of it is read, and a moment longer for
+    /// what should have been told and was not. `false`: somebody works again.
+    async fn hears_nothing_more(&self, life: &Life) -> bool {
+        let deadline = Instant::now() + ASKED_AGAIN;
+        let mut told = self.story.told.subscribe();
+        while Instant::now() < deadline {
+            let last = life.get("").await.ok().and_then(|session| session["last_seq"].as_u64());
+            let ledger_rests = {
+                let ledger = self.story.ledger.lock().unwrap();
+                Some(ledger.last()) == last && ledger.is_at_rest()
+            };
+            if ledger_rests {
+                return true;
+            }
+            let soon = deadline.min(Instant::now() + Duration::from_millis(100));
+            let _ = timeout_at(soon, told.changed()).await;
+        }
+        life.get("/agents").await.ok().is_some_and(|agents| all_rest(&agents))
+    }
+
+    /// A long command is not waited for; whoever is stopped is woken.
+    async fn asks_to_finish(&self, life: &Life, name: &str) {
+        let (words, urgent) = (format!("{PERSON} {FINISH}"), json!({"urgent": true}));
+        let letter = self.story.mail.lock().unwrap().write(name, "messages", &words, urgent);
+        life.send_once_more(&letter).await;
+    }
+}
+
+fn rests(agent: &Value) -> bool {
+    matches!(agent["state"].as_str(), Some("idle" | "closed")) && agent["pending"] == 0
+}
+
+fn all_rest(agents: &Value) -> bool {
+    agents["agents"].as_array().is_some_and(|agents| agents.iter().all(rests))
+}
