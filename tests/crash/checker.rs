@@ -2,6 +2,7 @@
 //! the model server was sent, and it believes each only as far as the others agree.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -19,10 +20,15 @@ use crate::model::Model;
 use crate::prompts::Prompts;
 use crate::world::World;
 
+/// A token may ask 200 times a second (docs/protocol.md); others ask with it, too.
+const PACE: Duration = Duration::from_millis(7);
+
 /// Asks for every receipt while somebody answers.
 pub(crate) async fn receipts(life: &Life) {
     let letters = life.story.mail.lock().unwrap().letters.clone();
+    let mut pace = tokio::time::interval(PACE);
     for letter in letters {
+        pace.tick().await;
         match life.look_at(&letter.id).await {
             Answer::Said(200, _) => {}
             Answer::Said(404, _) if letter.accepted.is_none() => {}

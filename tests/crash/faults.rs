@@ -45,6 +45,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("open_runs_are_left", &[WorkGoesOn, OneHistory, NothingLost, TrueResults]),
     fault("time_begins_anew", &[OneHistory]),
     fault("closes_are_forgotten", &[OrdersStand]),
+    fault("limits_are_forgotten", &[OrdersStand]),
     fault("committed_is_forgotten", &[TrueReceipts]),
     // A shutdown that is none.
     fault("shutdown_accepts", &[ShutdownIsAFence, StaysUp]),

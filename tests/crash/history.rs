@@ -25,7 +25,7 @@ use crate::ledger::Ledger;
 use crate::life::{Life, Story};
 use crate::mail::Mail;
 use crate::model::Model;
-use crate::rule::{CREW, FINISH, PERSON};
+use crate::rule::{CREW, FINISH, LIMITED, PERSON};
 use crate::world::World;
 
 /// The longest a daemon lives after it answers, in milliseconds.
@@ -324,12 +324,15 @@ impl History {
                 self.story.breaches.add(OrdersStand, format!("it was closed, and now it is {agent}"));
             }
         }
-        for name in &CREW[1..] {
+        for name in CREW[1..].iter().chain([&LIMITED]) {
             let known = agents["agents"].as_array().into_iter().flatten().any(|agent| agent["name"] == *name);
             let spawn = json!({"name": name, "prompt": format!("{PERSON} Begin, {name}.")});
             if !known && matches!(life.post("/agents", spawn).await, Answer::Lost(_)) {
                 return Ok(None);
             }
+        }
+        if life.has_no_limit(LIMITED) && matches!(life.set_max_turns(LIMITED, 3).await, Answer::Lost(_)) {
+            return Ok(None);
         }
         Ok(self.sends_what_is_open(&life).await.then_some(life))
     }

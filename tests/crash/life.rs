@@ -222,6 +222,12 @@ impl Life {
         self.post(&format!("/agents/{name}/limits"), json!({"max_turns": turns})).await
     }
 
+    /// Whether nobody has ever set a limit of its turns, as far as was told.
+    pub(crate) fn has_no_limit(&self, name: &str) -> bool {
+        let ledger = self.story.ledger.lock().unwrap();
+        ledger.agents.get(name).is_none_or(|agent| agent.max_turns.is_none())
+    }
+
     /// Those who may take so many turns and no more.
     pub(crate) fn limited(&self) -> Vec<String> {
         let ledger = self.story.ledger.lock().unwrap();

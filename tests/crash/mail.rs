@@ -127,8 +127,10 @@ impl Mail {
                     None => self.seen(asked, said, breaches),
                 }
             }
+            // It may be accepted by now, whatever was said before.
+            Answer::Lost(_) => drop(self.with(id, |letter| letter.refused = None)),
             // Too many requests, or the process ends: it may be sent again.
-            Answer::Said(429, _) | Answer::Lost(_) => {}
+            Answer::Said(429, _) => {}
             answer if answer.ends() => {}
             Answer::Said(500.., said) => breaches.add(StaysUp, format!("message {id} was answered {said}")),
             Answer::Said(_, said) => {

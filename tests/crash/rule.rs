@@ -21,6 +21,9 @@ pub(crate) const PERSON: &str = "@p";
 /// The agents that there are from the start.
 pub(crate) const CREW: [&str; 4] = ["lead", "a1", "a2", "a3"];
 
+/// One more, who may take a few turns only.
+pub(crate) const LIMITED: &str = "limited";
+
 /// What the commands of one world have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct Ground {

@@ -283,7 +283,7 @@ impl Batch {
                 Cell::number(progress.stop_seq),
                 Cell::number(progress.turns),
                 Cell::number(progress.calls),
-                Cell::flag(progress.closed),
+                Cell::number(words::closed(progress.closed)),
                 Cell::json(&progress.plan)?,
             ]);
         }

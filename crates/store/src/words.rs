@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::{End, MailKind, Sender};
+use midturn_core::rules::progress::Closed;
 use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -64,6 +65,25 @@ pub(crate) fn to_mail_kind(word: &str) -> Result<MailKind, Unreadable> {
         "stopped_goes_on" => Ok(MailKind::End(End::StoppedGoesOn)),
         "superseded" => Ok(MailKind::End(End::Superseded)),
         other => Err(Unreadable(format!("`{other}` is no kind of message"))),
+    }
+}
+
+/// How far a close has come. 1 is what every version wrote once it was told.
+pub(crate) fn closed(closed: Closed) -> u64 {
+    match closed {
+        Closed::No => 0,
+        Closed::Told => 1,
+        Closed::Asked => 2,
+    }
+}
+
+/// The close of a number.
+pub(crate) fn to_closed(number: u64) -> Result<Closed, Unreadable> {
+    match number {
+        0 => Ok(Closed::No),
+        1 => Ok(Closed::Told),
+        2 => Ok(Closed::Asked),
+        other => Err(Unreadable(format!("{other} says nothing of whether an agent is closed"))),
     }
 }
 

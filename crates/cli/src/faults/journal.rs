@@ -11,6 +11,7 @@ use midturn_core::rules::conversation::{Block, Reply, ToolResult, ToolStatus};
 use midturn_core::rules::event::{EventKind, Halt, Outcome};
 use midturn_core::rules::id::CallId;
 use midturn_core::rules::mail::ReceiptState;
+use midturn_core::rules::progress::Closed;
 use midturn_core::rules::record::{Fold, Line};
 use midturn_core::rules::time::Micros;
 
@@ -56,7 +57,7 @@ fn of_agent(fault: Fault, agent: &mut AgentJournal, last_seq: u64) {
         Fault::LastRowIsDropped => drop(agent.rows.pop()),
         Fault::RunsBeginAnew => begin_anew(agent),
         Fault::ClosesAreForgotten => {
-            agent.closed = false;
+            agent.closed = Closed::No;
             agent.tail.retain(|event| !is_close(&event.kind));
         }
         Fault::LimitsAreForgotten => agent.limits = None,

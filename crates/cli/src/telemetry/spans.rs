@@ -48,7 +48,7 @@ impl SessionSpans {
     /// Spans of a session that goes on: its agents are known already.
     pub(super) fn resumed(journal: &SessionJournal, tracer: SdkTracer, texts: bool) -> Self {
         let spans = Self::new(&journal.record.id, tracer, texts);
-        let agents = journal.agents.iter().filter(|agent| !agent.closed).take(AGENTS_MAX);
+        let agents = journal.agents.iter().filter(|agent| !agent.closed.is_asked()).take(AGENTS_MAX);
         let traced = agents.map(|agent| {
             let record = &agent.record;
             let known = Traced { model: record.model.clone(), parent: record.parent.clone(), running: None };

@@ -28,6 +28,7 @@ use crate::rules::limits::{Budget, Spent, Whose, named_in};
 use crate::rules::mail::{
     Admission, End, Mail, ReceiptState, Relation, Rest, ReturnReason, Sender, Standing, admission,
 };
+use crate::rules::progress::Closed;
 use crate::rules::record::Line;
 use crate::rules::recovery;
 
@@ -38,6 +39,8 @@ pub(crate) struct LeftAgent {
     resumes: bool,
     /// The end of its last run, which its parent may not have been told.
     owed: Option<(AgentName, Report)>,
+    /// It was closed in a run that has ended, and nobody was told that it is closed.
+    closes: bool,
 }
 
 /// Brings everything back that was recorded. Nothing runs yet.
@@ -129,7 +132,8 @@ fn left(
             false => raised(&agent.limits, *seq, limit) && cell.mailbox.limit().is_none(),
         })
     });
-    LeftAgent { cell, resumes: shut_down || lifted, owed }
+    let closes = agent.closed == Closed::Asked && last.is_some();
+    LeftAgent { cell, resumes: shut_down || lifted, owed, closes }
 }
 
 fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentCell {
@@ -282,15 +286,12 @@ struct Asks {
 
 impl Asks {
     fn of(agent: &AgentJournal, is_open: bool) -> Self {
-        if agent.closed {
+        if agent.closed.is_asked() {
             return Self { rest: Rest::Closed, after: u64::MAX };
         }
         if is_open {
             let stop = agent.tail.iter().rev().find(|e| matches!(e.kind, EventKind::StopRequested { .. }));
             return match stop.map(|stop| (&stop.kind, stop.seq)) {
-                Some((EventKind::StopRequested { reason: Halt::Close, .. }, _)) => {
-                    Self { rest: Rest::Closed, after: u64::MAX }
-                }
                 // A shutdown takes no start back.
                 Some((EventKind::StopRequested { reason: Halt::Shutdown, .. }, _)) => {
                     Self { rest: Rest::Stopped, after: 0 }
@@ -318,7 +319,7 @@ impl Asks {
 pub(crate) async fn go_on(session: &Arc<Session>) -> Vec<AgentName> {
     let left = std::mem::take(&mut *session.left.lock());
     expire_first(session, &left).await;
-    return_strays(session, &left).await;
+    finish_what_was_begun(session, &left).await;
     let mut working = Vec::new();
     for agent in left {
         if let Some((parent, report)) = agent.owed {
@@ -352,17 +353,21 @@ async fn expire_first(session: &Arc<Session>, left: &[LeftAgent]) {
     }
 }
 
-/// What was accepted by a closed or a stopped agent goes back at once, in a record of its own: the
-/// process may have ended between the two.
-async fn return_strays(session: &Arc<Session>, left: &[LeftAgent]) {
+/// What one step makes of two records, where the process may have ended between them: what a closed
+/// or a stopped agent accepts goes back, and who was closed in a run is closed after its end.
+async fn finish_what_was_begun(session: &Arc<Session>, left: &[LeftAgent]) {
     let mut draft = Draft::default();
-    for agent in left.iter().filter(|agent| !agent.resumes) {
-        if let Some((mail, reason)) = agent.cell.mailbox.take_strays() {
+    for agent in left {
+        let strays = (!agent.resumes).then(|| agent.cell.mailbox.take_strays()).flatten();
+        if let Some((mail, reason)) = strays {
             draft.returns(&mail, reason, &agent.cell.place());
+        }
+        if agent.closes {
+            draft.tell(agent.cell.place(), EventKind::AgentClosed {});
         }
     }
     if let Err(error) = session.journal.record(draft).await {
-        tracing::error!(%error, "returned messages are not recorded");
+        tracing::error!(%error, "what the last process had begun is not recorded");
     }
 }
 

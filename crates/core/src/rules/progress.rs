@@ -1,7 +1,7 @@
 //! Where an agent stands, as far as the events tell: what a store keeps beside them so that a
 //! session can be taken up without reading them all.
 
-use super::event::{Event, EventKind, PlanStep};
+use super::event::{Event, EventKind, Halt, PlanStep};
 use super::id::{RunId, TurnId};
 
 /// Where an agent stands. It is kept beside the events so that nobody has to read them all.
@@ -22,9 +22,29 @@ pub struct Progress {
     /// The number of its last model call.
     pub calls: u64,
     /// Whether it was closed.
-    pub closed: bool,
+    pub closed: Closed,
     /// Its plan.
     pub plan: Vec<PlanStep>,
+}
+
+/// How far a close has come. Once it is asked for the agent is closed for good, whatever a crash
+/// leaves of the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Closed {
+    /// Nobody has closed it.
+    #[default]
+    No,
+    /// It was asked for in a run, and `agent_closed` follows that run's end.
+    Asked,
+    /// `agent_closed` is told.
+    Told,
+}
+
+impl Closed {
+    /// Whether somebody has closed it: nothing of it starts any more.
+    pub fn is_asked(self) -> bool {
+        self != Self::No
+    }
 }
 
 impl Progress {
@@ -36,21 +56,29 @@ impl Progress {
                 self.calls = *call;
                 true
             }
-            EventKind::StopRequested { .. } if self.stop_seq == 0 => {
-                self.stop_seq = event.seq;
-                true
-            }
+            EventKind::StopRequested { reason, .. } => self.is_stopped(event.seq, *reason),
             EventKind::PlanUpdated { steps } => {
                 self.plan.clone_from(steps);
                 true
             }
             EventKind::AgentClosed {} => {
-                self.closed = true;
+                self.closed = Closed::Told;
                 true
             }
             _ => false,
         };
         moved || noted
+    }
+
+    fn is_stopped(&mut self, seq: u64, reason: Halt) -> bool {
+        let (is_first, closes) = (self.stop_seq == 0, reason == Halt::Close);
+        if is_first {
+            self.stop_seq = seq;
+        }
+        if closes && self.closed == Closed::No {
+            self.closed = Closed::Asked;
+        }
+        is_first || closes
     }
 
     /// Whether the event is the first of a run or of a turn.
@@ -84,7 +112,7 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use crate::rules::compaction::Purpose;
-    use crate::rules::event::{Halt, Place, Scope, Trigger, VERSION};
+    use crate::rules::event::{Place, Scope, Trigger, VERSION};
     use crate::rules::id::AgentName;
     use crate::rules::time::Micros;
 

@@ -7,4 +7,5 @@
 mod dropped;
 mod many;
 mod panics;
+mod shutdown;
 mod world;

@@ -184,7 +184,8 @@ fn everybody_rests(journal: &SessionJournal, events: &[Event]) -> Result<(), Exp
             EventKind::RunFinished { .. } => Some((event.at.run.unwrap_or_default(), false)),
             _ => None,
         });
-        let prompted = agent.record.prompt.is_some() && agent.record.model.is_some() && !agent.closed;
+        let prompted =
+            agent.record.prompt.is_some() && agent.record.model.is_some() && !agent.closed.is_asked();
         let run = match last {
             Some((run, true)) => run,
             None if prompted => 1,

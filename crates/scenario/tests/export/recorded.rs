@@ -9,6 +9,7 @@ use midturn_core::engine::ports::{Clock, Commit, Phase, Store, Transaction};
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::SessionId;
 use midturn_core::rules::mail::ReceiptState;
+use midturn_core::rules::progress::Closed;
 use midturn_core::rules::time::{Micros, Span};
 use midturn_scenario::file;
 use midturn_scenario::play::{Keeps, play_kept};
@@ -106,7 +107,7 @@ pub(crate) fn recorded<'a>(transactions: impl Iterator<Item = &'a Transaction>) 
             rows: Vec::new(),
             run: 0,
             last_end: None,
-            closed: false,
+            closed: Default::default(),
             turns: 0,
             calls: 0,
             plan: Vec::new(),
@@ -121,7 +122,7 @@ pub(crate) fn recorded<'a>(transactions: impl Iterator<Item = &'a Transaction>) 
         for event in &transaction.events {
             if let (EventKind::AgentClosed {}, Some(name)) = (&event.kind, &event.at.agent) {
                 let closed = journal.agents.iter_mut().find(|agent| agent.record.name == *name);
-                closed.unwrap().closed = true;
+                closed.unwrap().closed = Closed::Told;
             }
         }
         let seq = transaction.events.first().map_or(0, |event| event.seq);

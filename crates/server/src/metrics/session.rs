@@ -11,6 +11,7 @@ use midturn_core::rules::conversation::{InterruptReason, ToolStatus};
 use midturn_core::rules::event::{Event, EventKind, Place};
 use midturn_core::rules::id::{AgentName, MessageId, RunId};
 use midturn_core::rules::mail::{Point, ReceiptState, Urgency};
+use midturn_core::rules::progress::Closed;
 use midturn_core::rules::time::{Micros, Span};
 use parking_lot::Mutex;
 
@@ -51,9 +52,9 @@ impl SessionFigures {
         for agent in &journal.agents {
             let is_open = agent.run > agent.last_end.as_ref().map_or(0, |(end, _)| end.run);
             let doing = match (agent.closed, is_open) {
-                (true, _) => Doing::Nothing,
-                (false, true) => Doing::Working,
-                (false, false) => Doing::Resting,
+                (Closed::No | Closed::Asked, true) => Doing::Working,
+                (Closed::No, false) => Doing::Resting,
+                (Closed::Asked, false) | (Closed::Told, _) => Doing::Nothing,
             };
             known.with(&agent.record.name, |agent| agent.does(doing, &session.figures));
         }

@@ -195,7 +195,7 @@ impl Agent {
         let is_open = journal.run > last.map_or(0, |end| end.run);
         let is_shut = last.is_some_and(|end| end.reason == Some(InterruptReason::Shutdown));
         let state = match last {
-            _ if journal.closed => State::Closed,
+            _ if journal.closed.is_asked() => State::Closed,
             _ if is_open || is_shut => State::Suspended,
             Some(end) if end.outcome == CoreOutcome::Stopped => State::Stopped,
             _ => State::Idle,

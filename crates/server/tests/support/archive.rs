@@ -62,7 +62,7 @@ impl Store for Kept {
                 rows: Vec::new(),
                 run: 0,
                 last_end: None,
-                closed: false,
+                closed: Default::default(),
                 turns: 0,
                 calls: 0,
                 plan: Vec::new(),

@@ -125,7 +125,7 @@ async fn progress(snapshot: &mut Snapshot, of: &Cell) -> Result<Agents, Problem>
             stop_seq: row.unsigned(4)?,
             turns: row.unsigned(5)?,
             calls: row.unsigned(6)?,
-            closed: row.flag(7)?,
+            closed: words::to_closed(row.unsigned(7)?)?,
             plan: serde_json::from_str(&row.json(8)?).map_err(Unreadable::of)?,
         };
         Ok((words::name(&row.text(0)?)?, progress))

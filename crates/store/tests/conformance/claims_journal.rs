@@ -7,6 +7,7 @@ use midturn_core::rules::conversation::{InterruptReason, ToolStatus};
 use midturn_core::rules::event::{EventKind, Halt, PlanStatus, PlanStep, Scope};
 use midturn_core::rules::id::{CallId, MessageId};
 use midturn_core::rules::mail::{End, MailKind, ReceiptState, ReturnReason, Sender, Urgency};
+use midturn_core::rules::progress::Closed;
 use midturn_core::rules::time::Micros;
 
 use super::Given;
@@ -66,12 +67,12 @@ pub(crate) async fn the_journal_knows_where_every_agent_was(given: Given<'_>) {
     let given = given.reopened().await;
     let journal = given.archive.journal(&record.id).await.unwrap().unwrap();
     let [lead, worker, idle] = &journal.agents[..] else { panic!("{:?}", journal.agents) };
-    assert_eq!((lead.run, lead.turns, lead.calls, lead.closed, &lead.last_end), (0, 0, 0, false, &None));
-    assert_eq!((worker.run, worker.turns, worker.calls, worker.closed), (2, 3, 4, false));
+    assert_eq!((lead.run, lead.turns, lead.calls, lead.closed, &lead.last_end), (0, 0, 0, Closed::No, &None));
+    assert_eq!((worker.run, worker.turns, worker.calls, worker.closed), (2, 3, 4, Closed::No));
     assert_eq!(worker.plan, plan("b␀", PlanStatus::Skipped));
     let end = ended("worker", 1, Some(InterruptReason::StoppedByParent));
     assert_eq!(worker.last_end, Some((end, 6)), "owed_to, restarts, changes and all");
-    assert_eq!((idle.run, idle.closed), (0, true));
+    assert_eq!((idle.run, idle.closed), (0, Closed::Told));
     assert_eq!(journal.last_seq, 10);
 }
 

@@ -32,7 +32,7 @@ fn agent(name: &str, parent: Option<&str>) -> AgentJournal {
         rows: Vec::new(),
         run: 1,
         last_end: None,
-        closed: false,
+        closed: Default::default(),
         turns: 1,
         calls: 1,
         plan: Vec::new(),

@@ -10,7 +10,7 @@ use crate::rules::event::{Event, PlanStep};
 use crate::rules::id::{AgentName, MessageId, RunId, SessionId};
 use crate::rules::lifetime::SetLimits;
 use crate::rules::mail::{ReceiptState, Sender};
-use crate::rules::progress::Progress;
+use crate::rules::progress::{Closed, Progress};
 use crate::rules::time::{Micros, Span};
 
 /// How many messages whose receipts can't change any more a session remembers by itself. A
@@ -117,7 +117,7 @@ pub struct AgentJournal {
     /// The end of its last run that ended, and the number of the event that told of it.
     pub last_end: Option<(RunEnd, u64)>,
     /// Whether it was closed.
-    pub closed: bool,
+    pub closed: Closed,
     /// How many turns it has taken in all its runs.
     pub turns: u64,
     /// The number of its last model call.

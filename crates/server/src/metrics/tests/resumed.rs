@@ -8,6 +8,7 @@ use midturn_core::engine::ports::tool::Changes;
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::{AgentName, MessageId, RunId, SessionId};
 use midturn_core::rules::mail::{Injection, Mail, MailKind, Point, ReceiptState, Role, Sender, Urgency};
+use midturn_core::rules::progress::Closed;
 use midturn_core::rules::settings::Settings;
 use midturn_core::rules::time::Micros;
 use serde_json::Value;
@@ -47,7 +48,7 @@ fn agent(who: &str, run: RunId, ended: RunId, closed: bool) -> AgentJournal {
         rows: Vec::new(),
         run,
         last_end: (ended > 0).then_some((end, 1)),
-        closed,
+        closed: if closed { Closed::Told } else { Closed::No },
         turns: 1,
         calls: 1,
         plan: Vec::new(),
