@@ -128,7 +128,7 @@ impl Look<'_> {
         if letter.accepted.is_some() && receipts == 0 && letter.to != "all" {
             self.breaches.add(NothingLost, format!("message {} was accepted and has no receipt", letter.id));
         }
-        if let (Some(code), false) = (&letter.refused, receipts == 0) {
+        if let (Some(code), 0, false) = (&letter.refused, letter.unanswered, receipts == 0) {
             let what = format!("message {} was refused ({code}) and has a receipt", letter.id);
             self.breaches.add(TrueReceipts, what);
         }

@@ -224,9 +224,9 @@ impl AgentLog {
             "stop_requested" if event["reason"] == "shutdown" => _ = self.shut.insert(run),
             _ => {}
         }
-        // Mail and a stop may find an agent that was woken and has not begun (docs/decisions/0012).
-        let from_outside =
-            kind == "stop_requested" || kind.starts_with("message_") && kind != "message_injected";
+        // Mail, a stop and a limit may find an agent that was woken and has not begun (docs/decisions/0012).
+        let from_outside = matches!(kind, "stop_requested" | "limit_raised")
+            || kind.starts_with("message_") && kind != "message_injected";
         let is_the_next = from_outside && !self.is_open && run == self.run + 1;
         if run != self.run && !is_the_next {
             return Err(format!("the agent is at run {}", self.run));

@@ -267,7 +267,7 @@ impl Life {
     }
 
     async fn send_by(&self, letter: &Letter, route: &str) -> Answer {
-        let asked = self.story.mail.lock().unwrap().now();
+        let asked = self.story.mail.lock().unwrap().sends(&letter.id);
         let (below, body) = match route {
             SOFT => (format!("/{SOFT}"), softly(&letter.body)),
             _ => (format!("/agents/{}/{route}", letter.to), letter.body.clone()),

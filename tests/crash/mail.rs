@@ -23,8 +23,10 @@ pub(crate) struct Letter {
     /// When it was sent first, and when it was first said to be accepted.
     pub(crate) sent: u64,
     pub(crate) accepted: Option<u64>,
-    /// It was refused, and never accepted.
+    /// It was refused, and never accepted, as far as was answered.
     pub(crate) refused: Option<String>,
+    /// How often it was sent and no answer came, or none was waited for.
+    pub(crate) unanswered: u32,
     pub(crate) withdrawal: Withdrawal,
     /// Somebody may have taken its place.
     pub(crate) may_be_replaced: bool,
@@ -101,6 +103,7 @@ impl Mail {
             sent: self.now(),
             accepted: None,
             refused: None,
+            unanswered: 0,
             withdrawal: Withdrawal::Never,
             may_be_replaced: false,
         };
@@ -112,9 +115,18 @@ impl Mail {
         self.letters.iter_mut().find(|letter| letter.id == id).map(look)
     }
 
-    /// A message, sent at `asked` for the first or another time, was answered.
+    /// A message is sent, for the first or another time. When.
+    pub(crate) fn sends(&mut self, id: &str) -> u64 {
+        self.with(id, |letter| letter.unanswered += 1);
+        self.now()
+    }
+
+    /// A message that was sent at `asked` was answered.
     pub(crate) fn answered(&mut self, id: &str, asked: u64, answer: &Answer, breaches: &Breaches) {
         let now = self.now();
+        if matches!(answer, Answer::Said(..)) {
+            self.with(id, |letter| letter.unanswered -= 1);
+        }
         match answer {
             Answer::Said(202, said) => {
                 self.with(id, |letter| {
@@ -127,10 +139,8 @@ impl Mail {
                     None => self.seen(asked, said, breaches),
                 }
             }
-            // It may be accepted by now, whatever was said before.
-            Answer::Lost(_) => drop(self.with(id, |letter| letter.refused = None)),
             // Too many requests, or the process ends: it may be sent again.
-            Answer::Said(429, _) => {}
+            Answer::Said(429, _) | Answer::Lost(_) => {}
             answer if answer.ends() => {}
             Answer::Said(500.., said) => breaches.add(StaysUp, format!("message {id} was answered {said}")),
             Answer::Said(_, said) => {
@@ -244,8 +254,10 @@ mod tests {
         let letter = mail.write("a1", "messages", "x", json!({}));
         assert!(letter.body["text"].as_str().unwrap().contains(&letter.token));
         let receipt = json!({"id": letter.id, "to": "a1", "state": "queued"});
+        mail.sends(&letter.id);
         mail.answered(&letter.id, 1, &Answer::Said(202, receipt), &breaches);
         assert!(!breaches.any());
+        mail.sends(&letter.id);
         mail.answered(&letter.id, 1, &Answer::Said(409, json!({"code": "duplicate_id"})), &breaches);
         assert_eq!(breaches.all()[0].promise, NothingDoubled);
     }

@@ -62,7 +62,7 @@ readings! {
     /// A limit in time acts in (1) behind the arrivals, not before them.
     time_limit_after_arrivals = false;
     /// An empty reply, or one cut at its token limit, answers what came before it.
-    bad_reply_answers = false;
+    bad_reply_answers = true;
     /// Ends that a crash kept from being told arrive a round after the take-up, not with it.
     owed_reports_come_later = false;
 }

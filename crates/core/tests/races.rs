@@ -79,7 +79,7 @@ fn a_message_after_the_last_look_is_not_lost_and_sits_on_no_idle_agent() {
     assert!(mailbox.wind_down_if_empty());
     let pushed = mailbox.push(mail("b", "lead", Urgency::FollowUp), Relation::Ancestor);
     assert_eq!(pushed, Pushed::Queued, "the ending run is not disturbed");
-    assert_eq!(mailbox.settle(), Standing::Running, "and the next one starts for it");
+    assert_eq!(mailbox.settle(true), Standing::Running, "and the next one starts for it");
     assert_eq!(mailbox.run(), 2);
 }
 
@@ -172,7 +172,7 @@ fn a_stopped_agents_mail_goes_back_and_a_persons_stays() {
     let stopped = mailbox.stop(order.clone());
     assert_eq!((stopped.returned.len(), stopped.still_queued), (1, vec![MessageId::new("p")]));
     assert!(!mailbox.stop(order).changed, "stopping twice changes nothing");
-    assert_eq!(mailbox.settle(), Standing::Resting(Rest::Stopped));
+    assert_eq!(mailbox.settle(true), Standing::Resting(Rest::Stopped));
 }
 
 // ---- the whole engine, on real threads ----

@@ -56,9 +56,6 @@ impl History {
     /// Has every agent say its last word, those that come meanwhile too. Who has got other work
     /// after it is asked again.
     async fn finish(&self, life: &Life) {
-        for name in life.limited() {
-            life.set_max_turns(&name, 0).await;
-        }
         let deadline = Instant::now() + LAST_LIFE;
         let mut told = self.story.told.subscribe();
         let mut asked: BTreeMap<String, Instant> = BTreeMap::new();
@@ -111,8 +108,12 @@ impl History {
         life.get("/agents").await.ok().is_some_and(|agents| all_rest(&agents))
     }
 
-    /// A long command is not waited for; whoever is stopped is woken.
+    /// A long command is not waited for; whoever is stopped is woken, also where somebody has set a
+    /// limit, whether or not that was told.
     async fn asks_to_finish(&self, life: &Life, name: &str) {
+        if !CREW.contains(&name) {
+            life.set_max_turns(name, 0).await;
+        }
         let (words, urgent) = (format!("{PERSON} {FINISH}"), json!({"urgent": true}));
         let letter = self.story.mail.lock().unwrap().write(name, "messages", &words, urgent);
         life.send_once_more(&letter).await;

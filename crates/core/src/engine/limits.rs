@@ -70,11 +70,16 @@ async fn raise_agent(
     cell.state.lock().budget.set(&limits, Whose::Agent)?;
     session.journal.record(Draft::event(cell.place(), raised(&limits))).await?;
     session.purse.look_again();
-    let used_up = cell.state.lock().budget.reached().map(|limit| limit.setting(Whose::Agent));
+    let used_up = cell.state.lock().budget.reached();
     let was = cell.mailbox.limit().filter(|limit| limits.sets(limit) && !limit.contains('.'));
-    if was.is_some() && used_up.is_none() {
-        cell.mailbox.lift();
-        lets_go_on(session, cell, was);
+    match used_up {
+        None if was.is_some() => {
+            cell.mailbox.lift();
+            lets_go_on(session, cell, was);
+        }
+        // Lowered to what is spent.
+        Some(limit) if has_run(cell) => reaches(session, cell, limit.setting(Whose::Agent)),
+        None | Some(_) => {}
     }
     Ok(())
 }
@@ -85,17 +90,28 @@ async fn raise_session(session: &Arc<Session>, limits: LimitsPatch) -> Result<()
     session.journal.record(Draft::event(Place::default(), raised(&limits))).await?;
     let used_up = session.purse.is_used_up(now);
     let was = session.purse.reached().filter(|limit| limits.sets(limit));
-    if was.is_some() && used_up.is_none() {
-        session.reaches(None);
-        for cell in session.in_order() {
-            lets_go_on(session, &cell, was);
+    match used_up {
+        None if was.is_some() => {
+            session.reaches(None);
+            for cell in session.in_order() {
+                lets_go_on(session, &cell, was);
+            }
         }
+        Some(limit) if session.in_order().iter().any(|cell| has_run(cell)) => {
+            session.reaches(Some(limit.setting(Whose::Session)));
+        }
+        None | Some(_) => {}
     }
     Ok(())
 }
 
 fn raised(limits: &LimitsPatch) -> EventKind {
     EventKind::LimitRaised { by: Sender::User.to_string(), limits: limits.clone() }
+}
+
+/// Whether a run of the agent has ended: nothing is reached before.
+fn has_run(cell: &AgentCell) -> bool {
+    cell.state.lock().last_end.is_some()
 }
 
 /// A limit holds the agent no longer: the run that it had ended starts again as by `resume`, and

@@ -80,7 +80,9 @@ fn restore_limits(session: &Session, journal: &SessionJournal) {
         let (end, seq) = agent.last_end.as_ref()?;
         named_in(&end.text).filter(|limit| limit.starts_with("session.") && *seq > raised_at)
     };
-    let used_up = || session.purse.is_used_up(now).map(|limit| limit.setting(Whose::Session));
+    let has_run = journal.agents.iter().any(|agent| agent.last_end.is_some());
+    let used_up =
+        || session.purse.is_used_up(now).filter(|_| has_run).map(|limit| limit.setting(Whose::Session));
     let reached = journal.agents.iter().find_map(ended_by).or_else(used_up);
     if reached.is_some() {
         session.reaches(reached);
@@ -133,7 +135,8 @@ fn left(
         })
     });
     let closes = agent.closed == Closed::Asked && last.is_some();
-    LeftAgent { cell, resumes: shut_down || lifted, owed, closes }
+    let resumes = (shut_down || lifted) && !agent.closed.is_asked();
+    LeftAgent { cell, resumes, owed, closes }
 }
 
 fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentCell {

@@ -62,7 +62,10 @@ pub(crate) async fn resume_all(session: &Arc<Session>) -> Result<Vec<AgentName>,
 async fn resume_one(session: &Arc<Session>, cell: &Arc<AgentCell>) -> Result<Resumed, StopError> {
     let (resumed, run) = start(session, cell)?;
     match resumed {
-        Resumed::Starts if !begun(session, cell, run).await => Ok(Resumed::Nothing),
+        Resumed::Starts if !begun(session, cell, run).await => match cell.mailbox.standing() {
+            Standing::Resting(Rest::Idle) => Ok(Resumed::OnlyWakeable),
+            Standing::Running | Standing::Winding { .. } | Standing::Resting(_) => Ok(Resumed::Nothing),
+        },
         resumed => Ok(resumed),
     }
 }

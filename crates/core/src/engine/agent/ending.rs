@@ -197,8 +197,9 @@ impl Driver {
     /// Everything of the run is recorded: the agent rests, or its next run starts.
     pub(super) async fn settle(self) -> Standing {
         let Self { session, cell, body, .. } = self;
+        let awaits = body.prompt.awaits_reply();
         *cell.body.lock() = Some(body);
-        let standing = cell.mailbox.settle();
+        let standing = cell.mailbox.settle(awaits);
         session.rested.notify_waiters();
         stop::tell_closed(&session, &cell, standing).await;
         standing

@@ -395,8 +395,9 @@ impl Mailbox {
         mail_of(self.take_where(|queued| !queued.mail.is_coordinators()))
     }
 
-    /// The run has ended and everything of it is recorded. `Running`: the next one starts.
-    pub fn settle(&self) -> Standing {
+    /// The run has ended and everything of it is recorded. `Running`: the next one starts. A resume
+    /// asks for it only where the model `awaits` a reply, or mail is there.
+    pub fn settle(&self, awaits: bool) -> Standing {
         let mut inner = self.inner.lock();
         inner.work = None;
         inner.stop = None;
@@ -404,6 +405,9 @@ impl Mailbox {
         inner.tellings.clear();
         inner.run_token = None;
         if let Standing::Winding { then, restart } = inner.standing {
+            let only_wakeable = inner.resumed && !awaits && inner.queue.is_empty();
+            inner.resumed &= !only_wakeable;
+            let then = if only_wakeable && then == Rest::Stopped { Rest::Idle } else { then };
             inner.standing = Standing::Resting(then);
             inner.begun = false;
             // What asked for the next run may have been taken back meanwhile.

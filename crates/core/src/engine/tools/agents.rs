@@ -113,10 +113,24 @@ pub(super) async fn stop(
     let by = Sender::Agent(cell.name.clone());
     let stopped = stopping::stop(session, &input.name, by, input.scope, None).await;
     let reply = stopped.map_err(|error| Output::error(error.to_string()))?;
-    if reply.stopped.is_empty() {
+    if !reply.stopped.is_empty() {
+        return halting.report("Stopped", &reply.stopped, cell, call).await;
+    }
+    let ending = still_ending(session, &input);
+    if ending.is_empty() {
         return Ok(Output::ok(format!("{} was not running: nothing was stopped.", input.name)));
     }
-    halting.report("Stopped", &reply.stopped, cell, call).await
+    halting.report("Stopped already", &ending, cell, call).await
+}
+
+/// Whoever a stop was meant for and is in a run that somebody has ended before.
+fn still_ending(session: &Session, input: &StopInput) -> Vec<AgentName> {
+    let Some(root) = session.agent(&input.name) else { return Vec::new() };
+    let meant = match input.scope {
+        Scope::Agent => vec![root],
+        Scope::Subtree => session.subtree(&root.name),
+    };
+    meant.iter().filter(|cell| cell.mailbox.is_running()).map(|cell| cell.name.clone()).collect()
 }
 
 /// Waits for the ends of runs that a call has stopped, and for the report on a child.
