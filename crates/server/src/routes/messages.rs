@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use midturn_core::engine;
 use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::mail::{ReceiptState, Refusal};
 use midturn_core::rules::time::Span;
@@ -50,12 +51,22 @@ pub(super) async fn send(
     let message = message.sent_by(from, &path.agent)?;
     let mut deliveries = live.coordinator.broadcast(message).await;
     let answer = if to_all {
+        if let Some(refusal) = refused_by_all(&deliveries) {
+            return Err(refusal.into());
+        }
         Accepted::All(Deliveries { deliveries: deliveries.into_iter().map(Delivery::from).collect() })
     } else {
         let delivery = deliveries.pop().ok_or(Refusal::UnknownAgent(path.agent))?;
         Accepted::One(accepted(&delivery.result?, delivery.too_late_to_supersede))
     };
     Ok((StatusCode::ACCEPTED, Json(answer)))
+}
+
+/// Why nobody at all has taken a message, if each of them says the same.
+fn refused_by_all(deliveries: &[engine::Delivery]) -> Option<Refusal> {
+    let mut refusals = deliveries.iter().map(|delivery| delivery.result.as_ref().err());
+    let first = refusals.next()??;
+    refusals.all(|other| other.is_some_and(|other| other.code() == first.code())).then(|| first.clone())
 }
 
 /// Seed 000's request: a message to the lead.

@@ -86,6 +86,15 @@ async fn a_refusal_for_one_of_all_is_a_problem_beside_the_receipts() {
     assert_eq!(sent["deliveries"][1]["status"], 409, "{sent}");
 }
 
+/// A message that nobody took was not sent, whomever it was for: who sends it may send it again.
+#[tokio::test]
+async fn what_every_one_of_all_refuses_is_a_problem_and_no_delivery() {
+    let rig = Rig::start().await;
+    let body = r#"{"text": "for run 7 only", "stream_run_id": 7}"#;
+    let refused = rig.post("/v1/sessions/s1/agents/all/messages", body).await;
+    assert_eq!((refused.status, refused.code().as_str()), (409, "stale_run"));
+}
+
 #[tokio::test]
 async fn the_plain_and_the_full_form_of_urgency_reach_the_engine() {
     let rig = Rig::start().await;

@@ -139,6 +139,7 @@ async fn from_the_first_moment_of_a_shutdown_on_nothing_begins_and_what_ends_is_
     live.coordinator.shutdown().await;
     for (path, body) in [
         (format!("{worker}/messages"), r#"{"text": "more"}"#),
+        ("/v1/sessions/s1/agents/all/messages".to_owned(), r#"{"text": "more"}"#),
         (format!("{worker}/supersede"), r#"{"text": "instead"}"#),
         (format!("{worker}/resume"), "{}"),
         ("/v1/sessions/s1/agents".to_owned(), r#"{"name": "new", "prompt": "go"}"#),
