@@ -76,6 +76,11 @@ impl Daemon {
         Process::start(command).map(|process| Self { process })
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> Option<u32> {
+        self.process.child.id()
+    }
+
     /// Waits until it answers; `None`: it ended before, or didn't in time.
     pub(crate) async fn ready(&mut self) -> Option<Api> {
         let published = self.process.ready(START).await?;

@@ -28,6 +28,7 @@ mod mail;
 mod model;
 mod prompts;
 mod rule;
+mod soak;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};

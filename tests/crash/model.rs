@@ -37,6 +37,30 @@ pub(crate) struct Model {
     _serving: AbortOnDropHandle<()>,
 }
 
+/// A server that says the same to everybody, and looks at nothing.
+pub(crate) struct Plain {
+    pub(crate) url: String,
+    _serving: AbortOnDropHandle<()>,
+}
+
+impl Plain {
+    pub(crate) async fn start() -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let serving = AbortOnDropHandle::new(tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, says_done));
+            }
+        }));
+        Ok(Self { url, _serving: serving })
+    }
+}
+
+async fn says_done(request: Request<Incoming>) -> Result<Response<Body>, hyper::Error> {
+    request.into_body().collect().await?;
+    Ok(whole(pieces(&Reply { text: "It is done.".to_owned(), calls: Vec::new() })))
+}
+
 struct Shared {
     ground: Ground,
     breaches: Arc<Breaches>,
@@ -72,18 +96,23 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         shared.connections.send_modify(|count| *count += 1);
         let shared = shared.clone();
         tokio::spawn(async move {
-            serve(stream, shared.clone()).await;
+            let answering = shared.clone();
+            serve(stream, move |request| {
+                let shared = answering.clone();
+                async move { shared.answer(request).await }
+            })
+            .await;
             shared.connections.send_modify(|count| *count -= 1);
         });
     }
 }
 
-async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+async fn serve<F>(stream: TcpStream, answer: impl Fn(Request<Incoming>) -> F)
+where
+    F: Future<Output = Result<Response<Body>, hyper::Error>>,
+{
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| {
-        let shared = shared.clone();
-        async move { shared.answer(request).await }
-    });
+    let service = service_fn(answer);
     // A connection that a killed daemon leaves ends with an error, and so does one we break.
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }

@@ -175,6 +175,24 @@ fn a_stopped_agents_mail_goes_back_and_a_persons_stays() {
     assert_eq!(mailbox.settle(true), Standing::Resting(Rest::Stopped));
 }
 
+#[test]
+fn a_resume_of_a_run_that_ends_asks_for_the_next_only_where_something_is_unanswered() {
+    let order = StopOrder { by: Sender::User, halt: Halt::Stop, run: None };
+    for (awaits, has_mail, then) in [
+        (true, false, Standing::Running),
+        (false, true, Standing::Running),
+        (false, false, Standing::Resting(Rest::Idle)),
+    ] {
+        let mailbox = running();
+        mailbox.stop(order.clone());
+        mailbox.resume();
+        if has_mail {
+            mailbox.push(mail("a", "lead", Urgency::FollowUp), Relation::Ancestor);
+        }
+        assert_eq!(mailbox.settle(awaits), then, "unanswered: {awaits}, mail: {has_mail}");
+    }
+}
+
 // ---- the whole engine, on real threads ----
 
 #[derive(Default)]

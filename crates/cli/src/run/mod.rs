@@ -5,6 +5,7 @@
 //! `midturn-tools`, what a model says in `midturn-providers`.
 
 pub mod console;
+mod descriptors;
 pub mod facts;
 pub mod input;
 pub mod models;
@@ -100,6 +101,7 @@ where
     F: AsyncFnOnce(Attended) -> Result<End, Failure>,
 {
     let interrupted = signals::listen()?;
+    descriptors::make_room();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
