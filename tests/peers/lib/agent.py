@@ -14,7 +14,7 @@ from lib import processes
 
 BUILD_SECONDS = 3600
 RUN_SECONDS = 60
-LIVE = ("text_delta", "thinking_delta", "tool_output")
+LIVE = ("text_delta", "thinking_delta", "call_delta", "tool_output")
 KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "RUST_BACKTRACE")
 DUMMY_KEY = "a-key-that-opens-nothing"
 PROTOCOLS = {"anthropic": "/v1/messages", "openai-chat": "/v1/chat/completions", "openai": "/v1/responses"}
