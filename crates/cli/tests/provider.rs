@@ -9,6 +9,7 @@ mod common;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use common::Place;
 use serde_json::Value;
@@ -37,11 +38,15 @@ data: {"type":"message_stop"}
 fn server() -> (String, JoinHandle<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let answered = std::thread::spawn(move || answer(listener.accept().unwrap().0));
+    let answered = std::thread::spawn(move || {
+        common::until_ready(&listener, "a request");
+        answer(listener.accept().unwrap().0)
+    });
     (url, answered)
 }
 
 fn answer(stream: TcpStream) -> (String, Value) {
+    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let mut reader = BufReader::new(&stream);
     let (mut head, mut length) = (String::new(), 0);
     loop {

@@ -5,10 +5,21 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "shared by several test binaries")]
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
+
+/// How long what a test waits for may take: longer is a failure, and no test that hangs.
+const PATIENCE: Timespec = Timespec { tv_sec: 120, tv_nsec: 0 };
+
+/// Waits until there is something to read, to accept, or an end; panics when there never is.
+pub fn until_ready(source: impl AsFd, wanted: &str) {
+    let mut ready = [PollFd::new(&source, PollFlags::IN)];
+    assert!(poll(&mut ready, Some(&PATIENCE)).unwrap() > 0, "nothing came: {wanted}");
+}
 
 /// The folders of one test; removed at its end.
 pub struct Place(tempfile::TempDir);
@@ -107,7 +118,11 @@ impl Running {
     pub fn until(&mut self, kind: &str, fields: &[(&str, &str)]) -> Value {
         loop {
             let mut line = String::new();
-            if self.events.as_mut().unwrap().read_line(&mut line).unwrap() == 0 {
+            let events = self.events.as_mut().unwrap();
+            if events.buffer().is_empty() {
+                until_ready(events.get_ref(), &format!("{kind} {fields:?}"));
+            }
+            if events.read_line(&mut line).unwrap() == 0 {
                 let mut told = String::new();
                 self.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
                 panic!("the run ended without {kind} {fields:?}:\n{told}");
