@@ -95,7 +95,7 @@ const MACHINES: [&[u64]; 4] =
     [&[1_000], &[100, 2_300, 700, 9_000, 50], &[4_000, 1, 1, 30_000, 12, 800, 2_000], &[17, 6_100, 450]];
 
 /// What a replay can't say again: the scenario, the machine, and what then doesn't hold.
-const LOST: [(&str, &str, &[usize], &[&str]); 3] = [
+const LOST: [(&str, &str, &[usize], &[&str]); 4] = [
     (
         "stop/a-stop-in-the-instant-of-a-spawn-stops-its-run.yaml",
         "the stop found a run that had not begun: an export knows no event between a spawn and its begin that it could follow",
@@ -113,6 +113,12 @@ const LOST: [(&str, &str, &[usize], &[&str]); 3] = [
         "the report came between the end of the call that was cut and the boundary behind it: in a replay it comes a round later",
         &[0, 3],
         &["lead run 1: outcome finished", "message child#1 to lead: injected at C, run 1, turn 1"],
+    ),
+    (
+        "stop/a-second-stop-waits-for-the-same-end.yaml",
+        "the report came behind the boundary that follows the call which waited for the same end: in a replay both are one instant",
+        &[1, 3],
+        &["lead run 1: outcome failed", "message worker#1 to lead: injected at B, run 1, turn 2"],
     ),
 ];
 
