@@ -1,14 +1,12 @@
 //! Sessions over a store that holds back what the test says.
 
+mod around;
 mod broken;
 
 use std::time::Duration;
 
-use midturn_core::engine::ports::archive::{ChatMessage, StoredEvent};
-use midturn_core::engine::ports::{Commit, StoreError, Transaction};
+use midturn_core::engine::ports::{Commit, Transaction};
 use midturn_core::rules::event::EventKind;
-use midturn_core::rules::id::MessageId;
-use midturn_core::rules::mail::{ReceiptState, Sender};
 use midturn_core::rules::time::Span;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -18,6 +16,7 @@ use super::*;
 use crate::args::StoreArgs;
 use crate::host::holding::{self, Opened};
 use crate::project::Project;
+use around::Around;
 
 /// What takes so long will never come.
 const NEVER: Duration = Duration::from_secs(60);
@@ -27,13 +26,6 @@ type Which = fn(&Transaction) -> bool;
 
 /// A store that tells of some transactions that they came, and says that they are durable when
 /// it is let.
-struct Gate {
-    inner: Arc<dyn Archive>,
-    which: Which,
-    came: mpsc::Sender<()>,
-    opens: CancellationToken,
-}
-
 struct Gated {
     inner: Arc<dyn Store>,
     which: Which,
@@ -57,60 +49,6 @@ impl Store for Gated {
             durable.send(commit.await).unwrap();
         }));
         Commit::Waits(waits)
-    }
-}
-
-#[async_trait]
-impl Archive for Gate {
-    async fn begin(&self, record: SessionRecord) -> Result<Arc<dyn Store>, StoreError> {
-        let inner = self.inner.begin(record).await?;
-        let (came, opens) = (self.came.clone(), self.opens.clone());
-        Ok(Arc::new(Gated { inner, which: self.which, came, opens }))
-    }
-
-    async fn take_up(&self, session: &SessionId) -> Result<Option<TakenUp>, StoreError> {
-        self.inner.take_up(session).await
-    }
-
-    async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
-        self.inner.sessions().await
-    }
-
-    async fn journal(&self, session: &SessionId) -> Result<Option<SessionJournal>, StoreError> {
-        self.inner.journal(session).await
-    }
-
-    async fn events(
-        &self,
-        session: &SessionId,
-        agent: Option<&AgentName>,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<StoredEvent>, StoreError> {
-        self.inner.events(session, agent, after, limit).await
-    }
-
-    async fn conversation(
-        &self,
-        session: &SessionId,
-        agent: &AgentName,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<ChatMessage>, StoreError> {
-        self.inner.conversation(session, agent, after, limit).await
-    }
-
-    async fn receipts(
-        &self,
-        session: &SessionId,
-        from: &Sender,
-        id: &MessageId,
-    ) -> Result<Vec<(AgentName, ReceiptState)>, StoreError> {
-        self.inner.receipts(session, from, id).await
-    }
-
-    fn stale_writes(&self) -> u64 {
-        self.inner.stale_writes()
     }
 }
 
@@ -147,7 +85,11 @@ impl Place {
         let opens = CancellationToken::new();
         let mut carrier = Carrier::new(holding, &env, &layer);
         let inner = carrier.archive.clone();
-        carrier.archive = Arc::new(Gate { inner, which, came: told, opens: opens.clone() });
+        let gate = opens.clone();
+        let gated = move |inner| -> Arc<dyn Store> {
+            Arc::new(Gated { inner, which, came: told.clone(), opens: gate.clone() })
+        };
+        carrier.archive = Arc::new(Around { archive: inner, store: gated });
         Self { carrier: Arc::new(carrier), came, opens, layer, env, folder }
     }
 

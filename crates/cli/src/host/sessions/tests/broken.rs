@@ -3,91 +3,24 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use midturn_core::engine::ports::archive::{ChatMessage, StoredEvent};
 use midturn_core::engine::ports::{Commit, StoreError, Transaction};
-use midturn_core::rules::id::MessageId;
-use midturn_core::rules::mail::{ReceiptState, Sender};
 use midturn_store::OpenMode;
 
 use super::super::*;
+use super::around::Around;
 
 /// A store that takes nothing while it fails.
-#[derive(Clone)]
 struct Failing {
-    archive: Arc<dyn Archive>,
-    fails: Arc<AtomicBool>,
-}
-
-struct FailingStore {
     store: Arc<dyn Store>,
     fails: Arc<AtomicBool>,
 }
 
-impl Store for FailingStore {
+impl Store for Failing {
     fn submit(&self, transaction: Arc<Transaction>) -> Commit {
         if self.fails.load(Ordering::Relaxed) {
             return Commit::Done(Err(StoreError::Failed("its disk is gone".into())));
         }
         self.store.submit(transaction)
-    }
-}
-
-impl Failing {
-    fn store(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
-        Arc::new(FailingStore { store, fails: self.fails.clone() })
-    }
-}
-
-#[async_trait]
-impl Archive for Failing {
-    async fn begin(&self, record: SessionRecord) -> Result<Arc<dyn Store>, StoreError> {
-        self.archive.begin(record).await.map(|store| self.store(store))
-    }
-
-    async fn take_up(&self, session: &SessionId) -> Result<Option<TakenUp>, StoreError> {
-        let taken = self.archive.take_up(session).await?;
-        Ok(taken.map(|taken| TakenUp { store: self.store(taken.store.clone()), ..taken }))
-    }
-
-    async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
-        self.archive.sessions().await
-    }
-
-    async fn journal(&self, session: &SessionId) -> Result<Option<SessionJournal>, StoreError> {
-        self.archive.journal(session).await
-    }
-
-    async fn events(
-        &self,
-        session: &SessionId,
-        agent: Option<&AgentName>,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<StoredEvent>, StoreError> {
-        self.archive.events(session, agent, after, limit).await
-    }
-
-    async fn conversation(
-        &self,
-        session: &SessionId,
-        agent: &AgentName,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<ChatMessage>, StoreError> {
-        self.archive.conversation(session, agent, after, limit).await
-    }
-
-    async fn receipts(
-        &self,
-        session: &SessionId,
-        from: &Sender,
-        id: &MessageId,
-    ) -> Result<Vec<(AgentName, ReceiptState)>, StoreError> {
-        self.archive.receipts(session, from, id).await
-    }
-
-    fn stale_writes(&self) -> u64 {
-        self.archive.stale_writes()
     }
 }
 
@@ -113,7 +46,9 @@ async fn carrier(folder: &Path, fails: &Arc<AtomicBool>) -> (Carrier, Prepared) 
     let prepared = prepare::prepare(&layer, &env, &Earlier::default()).unwrap();
     let store = midturn_store::open_sqlite(folder.join("store.db"), OpenMode::Write).await.unwrap();
     let carrier = Carrier::new(Holding::of(store), &env, &layer);
-    let archive = Failing { archive: carrier.archive.clone(), fails: fails.clone() };
+    let fails = fails.clone();
+    let failing = move |store| -> Arc<dyn Store> { Arc::new(Failing { store, fails: fails.clone() }) };
+    let archive = Around { archive: carrier.archive.clone(), store: failing };
     (Carrier { archive: Arc::new(archive), ..carrier }, prepared)
 }
 
