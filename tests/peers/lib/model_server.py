@@ -1,10 +1,12 @@
 """Serves a small model on a free loopback port until standard input ends. Run as a program of its own:
 
-    python3 model_server.py FOLDER
+    python3 model_server.py FOLDER SECONDS
 
-FOLDER holds the unpacked wheels. The address is printed when the server answers.
+FOLDER holds the unpacked wheels. The address is printed when the server answers; shortly before SECONDS are over it
+says where it hangs, if it does.
 """
 
+import faulthandler
 import pathlib
 import sys
 
@@ -14,6 +16,7 @@ CONTEXT_TOKENS = 8192
 def main():
     """Sampling is greedy, so that a prompt has one reply."""
     folder = pathlib.Path(sys.argv[1])
+    faulthandler.dump_traceback_later(0.9 * float(sys.argv[2]))
     sys.path.insert(0, str(folder))
     import xllamacpp
 
@@ -30,6 +33,7 @@ def main():
     settings.sampling.temp = 0.0
     settings.warmup = False
     server = xllamacpp.Server(settings)
+    faulthandler.cancel_dump_traceback_later()
     print(server.listening_address, flush=True)
     sys.stdin.read()
 
