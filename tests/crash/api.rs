@@ -82,9 +82,9 @@ impl Api {
         Ok((status, body))
     }
 
-    /// The events after a number, as they come.
-    pub(crate) async fn events(&self, session: &str, after: u64) -> Result<Events> {
-        let blocks = timeout(PATIENCE, self.door.events(session, after)).await??;
+    /// The events after a number, as they come; whoever reads them may answer what agents ask.
+    pub(crate) async fn events(&self, session: &str, after: u64, answers: bool) -> Result<Events> {
+        let blocks = timeout(PATIENCE, self.door.events(session, after, answers)).await??;
         Ok(Events { blocks })
     }
 }

@@ -30,6 +30,8 @@ pub(crate) enum Promise {
     WorkGoesOn,
     /// What was answered to an order has happened, after a crash too.
     OrdersStand,
+    /// What a person is to be asked about runs after a yes, and never without one.
+    AskedFirst,
     /// Nothing begins behind a shutdown, and no mail goes back because of it.
     ShutdownIsAFence,
     /// One process holds a store.

@@ -1,6 +1,9 @@
 //! Looks at a history as a whole, once it is over. It knows the interface, the events and what
 //! the model server was sent, and it believes each only as far as the others agree.
 
+mod asked;
+mod injections;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -8,16 +11,17 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::api::Answer;
-use crate::breach::Breaches;
 use crate::breach::Promise::{
     EndsAreTold, InOrder, NothingDoubled, NothingLost, OneHistory, ShutdownIsAFence, StaysUp, TrueReceipts,
     TrueResults,
 };
+use crate::breach::{Breaches, Promise};
 use crate::ledger::{CallLog, Ledger};
-use crate::life::{Life, Story};
+use crate::life::Life;
 use crate::mail::{Letter, Mail, Withdrawal};
 use crate::model::Model;
-use crate::prompts::Prompts;
+use crate::prompts::Agents;
+use crate::story::Story;
 use crate::world::World;
 
 /// A token may ask 200 times a second (docs/protocol.md); others ask with it, too.
@@ -42,10 +46,12 @@ pub(crate) async fn receipts(life: &Life) {
 }
 
 /// Everything that can be said once nothing runs any more.
-pub(crate) fn whole(story: &Story, model: &Model, session: &str) -> Result<()> {
+pub(crate) fn whole(story: &Story, model: &Model) -> Result<()> {
+    let Some(session) = story.session.get() else { return Ok(()) };
     let (ledger, mail) = (story.ledger.lock().unwrap(), story.mail.lock().unwrap());
-    let prompts = model.prompts.lock().unwrap();
-    let look = Look { ledger: &ledger, mail: &mail, prompts: &prompts, breaches: &story.breaches };
+    let mut prompts = model.prompts.lock().unwrap();
+    let prompts = prompts.of(story.cast.model);
+    let look = Look { ledger: &ledger, mail: &mail, prompts, breaches: &story.breaches };
     look.log_is_what_was_told(&log(&story.world, session)?);
     for letter in &mail.letters {
         look.letter(letter);
@@ -53,15 +59,23 @@ pub(crate) fn whole(story: &Story, model: &Model, session: &str) -> Result<()> {
     look.all_mail_has_come_to_something();
     look.mail_is_in_order();
     look.ends_are_told();
+    look.texts_are_those_told();
+    look.compactions_are_those_told();
+    look.answers_are_in_their_wait();
+    let answers = story.answers.lock().unwrap();
+    look.nothing_runs_unasked(story.ways.asks.then_some(&*answers));
     look.costs_are_named();
-    look.results(&story.world.markers()?);
+    // The calls of another session are its own story's.
+    let is_ours = |(_, call): &(String, String)| call.starts_with(story.cast.model);
+    look.results(&story.world.markers()?.into_iter().filter(is_ours).collect::<Vec<_>>());
     Ok(())
 }
 
 /// A daemon was told to end after this event, when no person's stop was on its way: nothing begins
 /// behind its stops, no mail goes back because of them, and no stop is of another kind.
-pub(crate) fn is_a_fence(story: &Story, session: &str, after: u64) -> Result<()> {
-    let log = log(&story.world, session)?;
+pub(crate) fn is_a_fence(life: &Life, after: u64) -> Result<()> {
+    let story = &life.story;
+    let log = log(&story.world, &life.session)?;
     let mut stopped = false;
     for event in log.iter().filter(|event| event["seq"].as_u64() > Some(after)) {
         let kind = event["type"].as_str().unwrap_or_default();
@@ -95,7 +109,7 @@ pub(crate) fn log(world: &World, session: &str) -> Result<Vec<Value>> {
 struct Look<'a> {
     ledger: &'a Ledger,
     mail: &'a Mail,
-    prompts: &'a Prompts,
+    prompts: &'a Agents,
     breaches: &'a Breaches,
 }
 
@@ -332,6 +346,7 @@ impl Look<'_> {
         }
         let is_true = match said {
             "completed" => (begun, ended) == (1, 1),
+            "failed" if !call.is_started => begun == 0,
             "failed" => (begun, ended) == (1, 1) && text.contains("[exit status 3]"),
             "skipped" => begun == 0,
             _ => true,
@@ -347,7 +362,8 @@ fn is_for_mail(event: &Value) -> bool {
     let status = event["status"].as_str();
     let output = event["output"].as_str().unwrap_or_default();
     let first = output.lines().next().unwrap_or_default();
-    matches!(status, Some("interrupted" | "skipped")) && first.contains(": message received from ")
+    let for_mail = [": message received from ", "[Skipped: not answered, message received from "];
+    matches!(status, Some("interrupted" | "skipped")) && for_mail.iter().any(|words| first.contains(words))
 }
 
 /// A message that an agent has read.

@@ -2,14 +2,16 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Child;
 
 use crate::api::Api;
 use crate::real::process::Process;
+use crate::rule::{GUEST, HOST};
 use crate::world::{World, children};
 
 /// How long a start may take.
@@ -27,6 +29,30 @@ pub(crate) struct Settings {
     /// The store, for one that has everything else in other folders: no socket and no file of
     /// the first one's is in its way.
     pub(crate) elsewhere: Option<PathBuf>,
+}
+
+impl Settings {
+    /// What every process of ours is told.
+    fn set(&self, world: &World, command: &mut Command) {
+        let base = format!("providers.anthropic.base_url={}", self.model_url);
+        // The file in which commands say what they really did.
+        let marker = format!("sandbox.writable={}", world.ground.marker.display());
+        // A namespace would hide some of the faults that are planted.
+        let tier = if self.planted.is_some() { "sandbox.tier=none" } else { "sandbox.network=false" };
+        for set in [base.as_str(), &marker, tier, "retry.base=5ms", "retry.cap=20ms", "retry.jitter=0"] {
+            command.args(["--set", set]);
+        }
+        command.env("ANTHROPIC_API_KEY", "no-key-at-all").env("RUST_BACKTRACE", "1");
+    }
+}
+
+/// `midturn run` beside a daemon: its session lives there, and it only looks on.
+pub(crate) fn run(world: &World, settings: &Settings, task: &str) -> Result<Child> {
+    let mut command = world.command(midturn_tests::binary());
+    command.args(["run", "--model", &format!("anthropic/{GUEST}")]);
+    settings.set(world, &mut command);
+    command.arg(task).stdout(Stdio::null()).stderr(Stdio::null());
+    tokio::process::Command::from(command).kill_on_drop(true).spawn().context("midturn run can't be started")
 }
 
 /// A daemon.
@@ -55,16 +81,8 @@ impl Ended {
 impl Daemon {
     pub(crate) fn start(world: &World, settings: &Settings) -> Result<Self> {
         let mut command = world.command(midturn_tests::binary());
-        let base = format!("providers.anthropic.base_url={}", settings.model_url);
-        command.args(["serve", "--model", "anthropic/crash"]);
-        // The file in which commands say what they really did.
-        let marker = format!("sandbox.writable={}", world.ground.marker.display());
-        // A namespace would hide some of the faults that are planted.
-        let tier = if settings.planted.is_some() { "sandbox.tier=none" } else { "sandbox.network=false" };
-        for set in [base.as_str(), &marker, tier, "retry.base=5ms", "retry.cap=20ms", "retry.jitter=0"] {
-            command.args(["--set", set]);
-        }
-        command.env("ANTHROPIC_API_KEY", "no-key-at-all").env("RUST_BACKTRACE", "1");
+        command.args(["serve", "--model", &format!("anthropic/{HOST}")]);
+        settings.set(world, &mut command);
         let named = [("_MIDTURN_FAIL_POINT", &settings.fail_point), ("_MIDTURN_PLANTED", &settings.planted)];
         for (name, value) in named {
             command.envs(value.as_ref().map(|value| (name, value)));

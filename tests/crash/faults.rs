@@ -3,18 +3,38 @@
 
 use crate::breach::Promise;
 use crate::breach::Promise::{
-    EndsAreTold, InOrder, NoSurvivors, NothingDoubled, NothingLost, OneHistory, OneHolder, OrdersStand,
-    PromptsGrow, ShutdownIsAFence, StaysUp, TrueReceipts, TrueResults, ValidPrompts, WorkGoesOn,
+    AskedFirst, EndsAreTold, InOrder, NoSurvivors, NothingDoubled, NothingLost, OneHistory, OneHolder,
+    OrdersStand, PromptsGrow, ShutdownIsAFence, StaysUp, TrueReceipts, TrueResults, ValidPrompts, WorkGoesOn,
 };
+use crate::story::Ways;
 
 /// A fault, by the word of `_MIDTURN_PLANTED`, and the promises that it may be found to break.
 pub(crate) struct Fault {
     pub(crate) word: &'static str,
     pub(crate) breaks: &'static [Promise],
+    /// In which histories it can be found.
+    pub(crate) ways: Ways,
 }
 
+const NOTHING_ELSE: Ways = Ways { asks: false, compacts: false, has_guests: false };
+
 const fn fault(word: &'static str, breaks: &'static [Promise]) -> Fault {
-    Fault { word, breaks }
+    Fault { word, breaks, ways: NOTHING_ELSE }
+}
+
+/// One of what agents ask a person.
+const fn of_asking(word: &'static str, breaks: &'static [Promise]) -> Fault {
+    Fault { ways: Ways { asks: true, ..NOTHING_ELSE }, ..fault(word, breaks) }
+}
+
+/// One of what is left of a conversation that was compacted.
+const fn of_compacting(word: &'static str, breaks: &'static [Promise]) -> Fault {
+    Fault { ways: Ways { compacts: true, ..NOTHING_ELSE }, ..fault(word, breaks) }
+}
+
+/// One of a session that somebody else began.
+const fn of_guests(word: &'static str, breaks: &'static [Promise]) -> Fault {
+    Fault { ways: Ways { has_guests: true, ..NOTHING_ELSE }, ..fault(word, breaks) }
 }
 
 /// All of them.
@@ -28,6 +48,7 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("results_are_not_kept", &[TrueResults, PromptsGrow]),
     fault("injections_are_not_kept", &[NothingDoubled, PromptsGrow, TrueReceipts, OneHistory]),
     fault("mail_beside_results_is_not_kept", &[NothingLost, PromptsGrow, TrueReceipts, ValidPrompts]),
+    fault("waits_take_too_early", &[TrueResults, NothingLost, PromptsGrow]),
     fault("reports_are_not_owed", &[EndsAreTold]),
     fault("partial_replies_are_whole", &[ValidPrompts, PromptsGrow]),
     // Not believed, or not read, by the next process.
@@ -47,6 +68,12 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("closes_are_forgotten", &[OrdersStand]),
     fault("limits_are_forgotten", &[OrdersStand]),
     fault("committed_is_forgotten", &[TrueReceipts]),
+    // What nobody has asked the model with yet is compacted, and told, once more.
+    of_compacting("compactions_are_not_kept", &[PromptsGrow, OneHistory]),
+    of_compacting("compactions_keep_no_turns", &[PromptsGrow]),
+    of_asking("modes_are_forgotten", &[AskedFirst]),
+    of_asking("requests_look_started", &[TrueResults, AskedFirst]),
+    of_guests("guests_are_left", &[WorkGoesOn]),
     // A shutdown that is none.
     fault("shutdown_accepts", &[ShutdownIsAFence, StaysUp]),
     // No fence.

@@ -2,16 +2,19 @@
 //! at a fail point, and then is let come to its end and looked at as a whole.
 
 mod last;
+mod taking_up;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::iter;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use futures_util::future::join_all;
 use midturn_core::fail::POINTS;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::process::Child;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -19,13 +22,13 @@ use crate::api::{Answer, Api};
 use crate::breach::Promise::{NoSurvivors, OneHolder, OrdersStand, StaysUp, WorkGoesOn};
 use crate::breach::{Breach, Breaches};
 use crate::checker;
-use crate::daemon::{Daemon, Ended, Settings};
+use crate::daemon::{self, Daemon, Ended, Settings};
 use crate::dice::Dice;
-use crate::ledger::Ledger;
-use crate::life::{Life, Story};
-use crate::mail::Mail;
+use crate::life::Life;
+use crate::met::Met;
 use crate::model::Model;
-use crate::rule::{CREW, FINISH, LIMITED, PERSON};
+use crate::rule::{FINISH, PERSON};
+use crate::story::{GUESTS, HOSTS, Story, Ways};
 use crate::world::World;
 
 /// The longest a daemon lives after it answers, in milliseconds.
@@ -34,7 +37,7 @@ const LIFE: u64 = 350;
 const LAST_LIFE: Duration = Duration::from_secs(30);
 /// How long a daemon has to take up a session in which agents run, and one in which none does.
 const TAKEN_UP: Duration = Duration::from_secs(20);
-const NOTHING_LEFT: Duration = Duration::from_secs(1);
+const NOTHING_LEFT: Duration = Duration::from_millis(100);
 /// When somebody who works on is told to finish once more.
 const ASKED_AGAIN: Duration = Duration::from_secs(2);
 /// How long what a daemon's commands started may outlive it.
@@ -47,10 +50,11 @@ pub(crate) struct Plan {
     /// How many lives there are before the last.
     pub(crate) lives: u64,
     pub(crate) planted: Option<String>,
+    pub(crate) ways: Ways,
 }
 
 /// What came of a history.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
     pub(crate) breaches: Vec<Breach>,
     /// How many daemons were killed.
@@ -60,6 +64,7 @@ pub(crate) struct Report {
     pub(crate) events: u64,
     pub(crate) messages: u64,
     pub(crate) requests: u64,
+    pub(crate) met: Met,
     /// Where everything lies, if there is something to look at.
     pub(crate) kept: Option<String>,
 }
@@ -88,7 +93,7 @@ enum Lived {
     Told,
 }
 
-/// The types of event that a life can end at.
+/// The types of event that a life can end at in every history.
 const EVENTS: [&str; 8] = [
     "model_started",
     "model_finished",
@@ -102,32 +107,29 @@ const EVENTS: [&str; 8] = [
 
 struct History {
     story: Arc<Story>,
+    /// Those who come into the daemon beside the others, if any do.
+    guests: Option<Arc<Story>>,
+    /// The process that began their session.
+    run: Option<Child>,
     model: Model,
     settings: Settings,
     dice: Dice,
-    session: Option<String>,
     report: Report,
 }
 
 /// Plays a history to its end, or to its first breach.
 pub(crate) async fn play(plan: &Plan, wanted: &Mutex<BTreeSet<&'static str>>) -> Result<Report> {
     let mut dice = Dice::new(plan.seed);
-    let world = World::new(dice.one_in(4))?;
+    let world = Arc::new(World::new(dice.one_in(4))?);
     let breaches = Arc::new(Breaches::default());
     let model = Model::start(world.ground.clone(), breaches.clone()).await?;
     let settings =
         Settings { model_url: model.url.clone(), planted: plan.planted.clone(), ..Settings::default() };
-    let story = Arc::new(Story {
-        world,
-        breaches,
-        ledger: Mutex::new(Ledger::default()),
-        mail: Mutex::new(Mail::default()),
-        told: watch::Sender::new(0),
-        closed: Mutex::default(),
-        only_sends: AtomicBool::new(false),
-        stopping: AtomicU32::new(0),
-    });
-    let mut history = History { story, model, settings, dice, session: None, report: Report::default() };
+    let story = Story::new(&world, &breaches, &HOSTS, plan.ways);
+    // They are asked nothing: their agents' commands run beside those that a person is asked about.
+    let guests = plan.ways.has_guests.then(|| Story::new(&world, &breaches, &GUESTS, Ways::default()));
+    let report = Report::default();
+    let mut history = History { story, guests, run: None, model, settings, dice, report };
     for _ in 0..plan.lives {
         if history.story.breaches.any() {
             break;
@@ -155,7 +157,10 @@ impl History {
             }
             10 => End::Starting(Duration::from_millis(dice.below(120))),
             11 | 12 => End::Told(Duration::from_millis(dice.below(LIFE))),
-            13..16 => End::Event(dice.pick(&EVENTS)),
+            13..16 => {
+                let events: Vec<&str> = EVENTS.into_iter().chain(self.story.ways.events()).collect();
+                End::Event(dice.pick(&events))
+            }
             _ => End::Living(Duration::from_millis(dice.below(LIFE))),
         }
     }
@@ -174,11 +179,7 @@ impl History {
         } else if self.live(&mut daemon, &end).await? == Lived::Told {
             daemon.kill(false).await?;
             self.report.killed += 1;
-            if !self.model.quiet().await {
-                bail!("the model server still reads what a daemon sent");
-            }
-            self.model.prompts.lock().unwrap().next_life();
-            return Ok(());
+            return self.is_over().await;
         }
         // Who outlives a daemon and its supervisors is what this fault leaves.
         let planted = self.settings.planted.as_deref();
@@ -189,10 +190,7 @@ impl History {
         let with_children = wanted_dead || (!is_looked_for && self.dice.one_in(5));
         let ended = daemon.kill(with_children).await?;
         self.ended(&end, &ended, wanted);
-        if !self.model.quiet().await {
-            bail!("the model server still reads what a dead daemon sent");
-        }
-        self.model.prompts.lock().unwrap().next_life();
+        self.is_over().await?;
         // Now and then nobody comes after it: what it had started ends all the same.
         if is_looked_for || (!with_children && self.dice.one_in(3)) {
             let story = self.story.clone();
@@ -203,6 +201,15 @@ impl History {
             }
         }
         Ok(())
+    }
+
+    /// All that a dead daemon has sent is read before the next one begins.
+    async fn is_over(&mut self) -> Result<()> {
+        if !self.model.quiet().await {
+            bail!("the model server still reads what a dead daemon sent");
+        }
+        self.model.prompts.lock().unwrap().next_life();
+        self.run_is_over().await
     }
 
     fn ended(&mut self, end: &End, ended: &Ended, wanted: &Mutex<BTreeSet<&'static str>>) {
@@ -222,15 +229,20 @@ impl History {
 
     /// From when it answers until its time is up.
     async fn live(&mut self, daemon: &mut Daemon, end: &End) -> Result<Lived> {
-        self.story.only_sends.store(false, Ordering::SeqCst);
+        self.stories().for_each(|story| story.only_sends.store(false, Ordering::SeqCst));
         let Some(api) = daemon.ready().await else { return self.never_ready(end) };
         let life = tokio::select! {
-            life = self.session(api) => life?,
+            life = taking_up::taken_up(&self.story, api.clone()) => life?,
             () = daemon.ended() => None,
         };
         let Some(life) = life else { return Ok(Lived::ItsTime) };
+        let _guests = self.guests_come(&api, end).await?;
         let _reading = spawn(&life, async move |life: Life| life.read().await);
         life.writes_to_the_limited().await;
+        let _answering = self.story.ways.asks.then(|| {
+            let dice = self.dice.split();
+            spawn(&life, async move |life: Life| life.answers(dice).await)
+        });
         let people: Vec<_> = (0..2).map(|_| self.dice.split()).collect();
         let _acting: Vec<_> = people
             .into_iter()
@@ -248,7 +260,7 @@ impl History {
         if !matches!(end, End::Told(_)) {
             return Ok(Lived::ItsTime);
         }
-        self.is_told_to_end(daemon, &life).await?;
+        self.is_told_to_end(daemon, &api).await?;
         Ok(Lived::Told)
     }
 
@@ -260,28 +272,67 @@ impl History {
         Ok(Lived::ItsTime)
     }
 
+    fn stories(&self) -> impl Iterator<Item = &Arc<Story>> {
+        iter::once(&self.story).chain(&self.guests)
+    }
+
+    /// Guests play on beside the others. Their session begins in a life that we end: `midturn run`
+    /// that finds no daemon would hold the store itself.
+    async fn guests_come(&mut self, api: &Api, end: &End) -> Result<Option<AbortOnDropHandle<()>>> {
+        let Some(story) = self.guests.clone() else { return Ok(None) };
+        if story.session.get().is_none() && !matches!(end, End::Point(..)) {
+            self.run = Some(taking_up::joined(&story, api, &self.settings).await?);
+        }
+        if story.session.get().is_none() {
+            return Ok(None);
+        }
+        let (api, dice) = (api.clone(), self.dice.split());
+        Ok(Some(AbortOnDropHandle::new(tokio::spawn(async move {
+            match taking_up::taken_up(&story, api).await {
+                Ok(Some(life)) => _ = tokio::join!(life.read(), life.act(dice)),
+                Ok(None) => {}
+                Err(error) => story.breaches.add(StaysUp, format!("the guests' session: {error:#}")),
+            }
+        }))))
+    }
+
+    /// `midturn run` ends with the daemon that its session lives in.
+    async fn run_is_over(&mut self) -> Result<()> {
+        let Some(mut run) = self.run.take() else { return Ok(()) };
+        if timeout_at(Instant::now() + AFTERLIFE, run.wait()).await.is_err() {
+            self.story.breaches.add(StaysUp, "midturn run goes on after the daemon of its session");
+        }
+        Ok(())
+    }
+
     /// Waits until no person's stop is on its way and none comes any more.
     async fn until_people_only_send(&self) {
-        self.story.only_sends.store(true, Ordering::SeqCst);
+        self.stories().for_each(|story| story.only_sends.store(true, Ordering::SeqCst));
         let deadline = Instant::now() + ASKED_AGAIN;
         let mut clock = tokio::time::interval(Duration::from_millis(5));
-        while self.story.stopping.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
+        let stops = || self.stories().map(|story| story.stopping.load(Ordering::SeqCst)).sum::<u32>();
+        while stops() > 0 && Instant::now() < deadline {
             clock.tick().await;
         }
     }
 
     /// Tells a daemon to end, while people go on sending.
-    async fn is_told_to_end(&mut self, daemon: &mut Daemon, life: &Life) -> Result<()> {
+    async fn is_told_to_end(&mut self, daemon: &mut Daemon, api: &Api) -> Result<()> {
         self.until_people_only_send().await;
-        let last = life.get("").await.ok().and_then(|session| session["last_seq"].as_u64());
+        let mut last = Vec::new();
+        for story in self.stories() {
+            let Some(life) = Life::of(story, api) else { continue };
+            let session = life.get("").await.ok();
+            last.extend(session.and_then(|session| session["last_seq"].as_u64()).map(|seq| (life, seq)));
+        }
         let ended = daemon.told_to_end().await?;
         match ended {
             Some(status) if status.success() => {}
             Some(status) => self.story.breaches.add(StaysUp, format!("told to end, it ended with {status}")),
             None => self.story.breaches.add(StaysUp, "told to end, it goes on"),
         }
-        if let (Some(last), Some(_)) = (last, ended) {
-            checker::is_a_fence(&self.story, &life.session, last)?;
+        for (life, last) in last.iter().filter(|_| ended.is_some()) {
+            checker::is_a_fence(life, *last)?;
         }
         Ok(())
     }
@@ -302,110 +353,24 @@ impl History {
         }
     }
 
-    /// The session, begun if need be, with its agents. `None`: the daemon is gone.
-    async fn session(&mut self, api: Api) -> Result<Option<Life>> {
-        let session = match self.session.clone() {
-            Some(session) => session,
-            None => match self.begin(&api).await? {
-                Some(session) => self.session.insert(session).clone(),
-                None => return Ok(None),
-            },
-        };
-        let life = Life { story: self.story.clone(), api, session };
-        if !self.goes_on(&life).await? {
-            return Ok(None);
-        }
-        let closed = self.story.closed.lock().unwrap().clone();
-        let Some(agents) = life.get("/agents").await.ok() else { return Ok(None) };
-        for agent in agents["agents"].as_array().into_iter().flatten() {
-            if closed.contains(agent["name"].as_str().unwrap_or_default())
-                && !matches!(agent["state"].as_str(), Some("closed" | "ending"))
-            {
-                self.story.breaches.add(OrdersStand, format!("it was closed, and now it is {agent}"));
-            }
-        }
-        for name in CREW[1..].iter().chain([&LIMITED]) {
-            let known = agents["agents"].as_array().into_iter().flatten().any(|agent| agent["name"] == *name);
-            let spawn = json!({"name": name, "prompt": format!("{PERSON} Begin, {name}.")});
-            if !known && matches!(life.post("/agents", spawn).await, Answer::Lost(_)) {
-                return Ok(None);
-            }
-        }
-        if life.has_no_limit(LIMITED) && matches!(life.set_max_turns(LIMITED, 3).await, Answer::Lost(_)) {
-            return Ok(None);
-        }
-        Ok(self.sends_what_is_open(&life).await.then_some(life))
-    }
-
-    /// A session may have been begun in a life whose answer was lost.
-    async fn begin(&self, api: &Api) -> Result<Option<String>> {
-        let Some(known) = api.get("/sessions").await.ok() else { return Ok(None) };
-        let id = |session: &Value| session["session"].as_str().map(str::to_owned);
-        let sessions = known["sessions"].as_array().context("no list of sessions")?;
-        // One that was archived and has no agent yet was never answered for.
-        if let Some(session) = sessions.iter().find(|session| session["agents"].as_u64() > Some(0)) {
-            return Ok(id(session));
-        }
-        let task = json!({"task": format!("{PERSON} Begin, lead.")});
-        match api.post("/sessions", &task).await {
-            Answer::Said(201, session) => Ok(id(&session)),
-            Answer::Lost(_) => Ok(None),
-            answer => bail!("no session begins: {answer:?}"),
-        }
-    }
-
-    /// The daemon takes up by itself what has work left. `false`: it is gone.
-    async fn goes_on(&self, life: &Life) -> Result<bool> {
-        let began = Instant::now();
-        let mut clock = tokio::time::interval(Duration::from_millis(5));
-        loop {
-            let Answer::Said(_, session) = life.get("").await else { return Ok(false) };
-            if session["live"] == true {
-                return Ok(true);
-            }
-            let patience = if session["running"].as_u64() > Some(0) { TAKEN_UP } else { NOTHING_LEFT };
-            if began.elapsed() > patience {
-                break;
-            }
-            clock.tick().await;
-        }
-        match life.post("/resume", json!({})).await {
-            Answer::Said(200, said) => {
-                if said["resumed"].as_array().is_some_and(|names| !names.is_empty()) {
-                    let what = format!("the daemon left work lying at its start: {}", said["resumed"]);
-                    life.story.breaches.add(WorkGoesOn, what);
-                }
-                Ok(true)
-            }
-            Answer::Lost(_) => Ok(false),
-            answer if answer.code() == Some("already_live") => Ok(true),
-            answer => bail!("the session can't be resumed: {answer:?}"),
-        }
-    }
-
-    /// What nobody knows the fate of is sent again. `false`: the daemon is gone.
-    async fn sends_what_is_open(&self, life: &Life) -> bool {
-        let letters = self.story.mail.lock().unwrap().letters.clone();
-        for letter in letters.iter().filter(|letter| letter.is_open()) {
-            if matches!(life.send_once_more(letter).await, Answer::Lost(_)) {
-                return false;
-            }
-        }
-        true
-    }
-
     fn over(self) -> Result<Report> {
-        let mut report = self.report;
+        let mut report = self.report.clone();
         report.breaches = self.story.breaches.all();
-        report.events = self.story.ledger.lock().unwrap().last();
-        report.messages = self.story.mail.lock().unwrap().letters.len() as u64;
-        report.requests = self.model.prompts.lock().unwrap().all().map(|(_, sent)| sent.requests).sum();
-        drop(self.model);
+        report.requests = self.model.prompts.lock().unwrap().requests();
+        for story in self.stories() {
+            let ledger = story.ledger.lock().unwrap();
+            report.events += ledger.last();
+            report.messages += story.mail.lock().unwrap().letters.len() as u64;
+            report.met = report.met.and(&Met::of(story, &ledger.events));
+        }
         if !report.breaches.is_empty() {
             let folder = self.story.world.keep();
-            let ledger = self.story.ledger.lock().unwrap();
-            let events: Vec<String> = ledger.events.iter().map(Value::to_string).collect();
-            std::fs::write(folder.join("events.jsonl"), events.join("\n"))?;
+            for story in self.stories() {
+                let events = story.ledger.lock().unwrap();
+                let events: Vec<String> = events.events.iter().map(Value::to_string).collect();
+                let file = format!("events-of-{}.jsonl", story.cast.model);
+                std::fs::write(folder.join(file), events.join("\n"))?;
+            }
             report.kept = Some(folder.display().to_string());
         }
         Ok(report)

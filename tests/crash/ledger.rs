@@ -79,6 +79,13 @@ impl Ledger {
             && self.mail.values().all(|log| log.injected.is_some() || log.returned.is_some())
     }
 
+    /// Whether its last run has failed, or a person stopped it: then nobody goes on with it unasked.
+    pub(crate) fn may_rest(&self, name: &str) -> bool {
+        let Some(agent) = self.agents.get(name) else { return false };
+        let last = agent.ends.last().filter(|(run, _)| *run == agent.run && !agent.shut.contains(run));
+        !agent.is_open && last.is_some_and(|(_, outcome)| outcome == "failed" || outcome == "stopped")
+    }
+
     /// An event has come under this number.
     pub(crate) fn told(&mut self, number: u64, event: Value, breaches: &Breaches) {
         let tell = |promise: Promise, what: String| {
@@ -154,6 +161,7 @@ impl Ledger {
         match (status, call.is_started) {
             ("skipped", true) => Err((TrueResults, "a started call is said to be skipped".to_owned())),
             ("skipped", false) | (_, true) => Ok(()),
+            ("failed", false) if is_denied(event) => Ok(()),
             (_, false) => Err((TrueResults, "a call that never started has a result".to_owned())),
         }
     }
@@ -196,6 +204,12 @@ impl Ledger {
             (_, Some(_)) => Err((NothingDoubled, format!("message {id} was returned before"))),
         }
     }
+}
+
+/// Whether a call was asked about and not allowed: it has ended and never started.
+fn is_denied(event: &Value) -> bool {
+    let output = event["output"].as_str().unwrap_or_default();
+    ["[Denied", "[Not answered: "].iter().any(|words| output.starts_with(words))
 }
 
 impl AgentLog {
@@ -326,6 +340,8 @@ mod tests {
         };
         assert_eq!(of(&[started.clone(), ended("completed")]), 0);
         assert_eq!(of(&[ended("skipped")]), 0);
+        let denied = json!({"type": "tool_finished", "tool": "t", "status": "failed", "output": "[Denied by the user"});
+        assert_eq!(of(&[denied]), 0);
         for bad in [
             vec![ended("completed")],
             vec![started.clone(), ended("skipped")],

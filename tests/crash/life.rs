@@ -1,23 +1,19 @@
 //! What happens in one life of a daemon, from when it answers to its end: a reader of events,
 //! and people who send, correct, withdraw, stop and look, at times that the dice choose.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::api::{Answer, Api, Told};
-use crate::breach::Breaches;
 use crate::breach::Promise::{NoSurvivors, NothingDoubled, OneHistory, StaysUp};
 use crate::dice::Dice;
-use crate::ledger::Ledger;
-use crate::mail::{Letter, Mail, Withdrawal};
-use crate::rule::{CREW, PERSON, SPAWN};
-use crate::world::World;
+use crate::mail::{Letter, Withdrawal};
+use crate::rule::{PERSON, SPAWN};
+use crate::story::Story;
 
 /// The route of seed 000's request.
 const SOFT: &str = "soft_interrupt";
@@ -27,22 +23,7 @@ fn softly(body: &Value) -> Value {
     json!({"id": body["id"], "content": body["text"], "urgent": body["urgency"] == "next_boundary"})
 }
 
-/// What everybody in one history knows.
-pub(crate) struct Story {
-    pub(crate) world: World,
-    pub(crate) breaches: Arc<Breaches>,
-    pub(crate) ledger: Mutex<Ledger>,
-    pub(crate) mail: Mutex<Mail>,
-    /// The number of the last event, for those who wait for one.
-    pub(crate) told: watch::Sender<u64>,
-    /// The agents that were said to be closed.
-    pub(crate) closed: Mutex<BTreeSet<String>>,
-    /// From now on people only send, and how many of their stops are on their way.
-    pub(crate) only_sends: AtomicBool,
-    pub(crate) stopping: AtomicU32,
-}
-
-/// A live daemon that carries the history's session.
+/// A live daemon that carries the session of a story.
 #[derive(Clone)]
 pub(crate) struct Life {
     pub(crate) story: Arc<Story>,
@@ -51,6 +32,12 @@ pub(crate) struct Life {
 }
 
 impl Life {
+    /// `None`: its session has not begun.
+    pub(crate) fn of(story: &Arc<Story>, api: &Api) -> Option<Self> {
+        let session = story.session.get()?.clone();
+        Some(Self { story: story.clone(), api: api.clone(), session })
+    }
+
     fn path(&self, below: &str) -> String {
         format!("/sessions/{}{below}", self.session)
     }
@@ -75,7 +62,9 @@ impl Life {
     pub(crate) async fn read(&self) {
         let after = self.story.ledger.lock().unwrap().last();
         // A daemon that was killed meanwhile has none.
-        let Ok(mut events) = self.api.events(&self.session, after).await else { return };
+        let Ok(mut events) = self.api.events(&self.session, after, self.story.ways.asks).await else {
+            return;
+        };
         while let Some(told) = events.next().await {
             match told {
                 Told::Stored(number, event) => self.told(number, event),
@@ -130,7 +119,9 @@ impl Life {
             66..74 => self.withdraw(dice).await,
             74..78 => self.supersede(dice).await,
             78..82 => self.stop(dice).await,
-            82..86 => self.post(&format!("/agents/{}/resume", dice.pick(&CREW)), json!({})).await,
+            82..86 => {
+                self.post(&format!("/agents/{}/resume", dice.pick(self.story.cast.crew)), json!({})).await
+            }
             86..96 => self.look(dice).await,
             _ => self.send_to_all().await,
         };
@@ -164,14 +155,18 @@ impl Life {
 
     /// Mostly one of those that there are from the start, who are never closed.
     fn somebody(&self, dice: &mut Dice) -> String {
-        let guests = self.guests();
-        if guests.is_empty() || !dice.one_in(8) { dice.pick(&CREW).to_owned() } else { dice.pick(&guests) }
+        let spawned = self.spawned();
+        if spawned.is_empty() || !dice.one_in(8) {
+            dice.pick(self.story.cast.crew).to_owned()
+        } else {
+            dice.pick(&spawned)
+        }
     }
 
     /// Those that the lead has spawned.
-    fn guests(&self) -> Vec<String> {
+    fn spawned(&self) -> Vec<String> {
         let ledger = self.story.ledger.lock().unwrap();
-        ledger.agents.keys().filter(|name| !CREW.contains(&name.as_str())).cloned().collect()
+        ledger.agents.keys().filter(|name| !self.story.cast.crew.contains(&name.as_str())).cloned().collect()
     }
 
     /// As seed 000 has it; sent again it is an ordinary message.
@@ -194,11 +189,11 @@ impl Life {
 
     /// Somebody whom the lead has spawned.
     async fn close(&self, dice: &mut Dice) -> Answer {
-        let guests = self.guests();
-        if guests.is_empty() {
+        let spawned = self.spawned();
+        if spawned.is_empty() {
             return self.send_new(dice).await;
         }
-        let name = dice.pick(&guests);
+        let name = dice.pick(&spawned);
         let answer = self.post(&format!("/agents/{name}/close"), json!({})).await;
         if matches!(answer, Answer::Said(200, _)) {
             self.story.closed.lock().unwrap().insert(name);
@@ -208,11 +203,11 @@ impl Life {
 
     /// Somebody whom the lead has spawned may take a few turns more, and no others.
     async fn limit(&self, dice: &mut Dice) -> Answer {
-        let guests = self.guests();
-        if guests.is_empty() {
+        let spawned = self.spawned();
+        if spawned.is_empty() {
             return self.send_new(dice).await;
         }
-        let name = dice.pick(&guests);
+        let name = dice.pick(&spawned);
         let turns = self.story.ledger.lock().unwrap().agents[&name].turns.len() as u64;
         self.set_max_turns(&name, turns + 1 + dice.below(2)).await
     }
@@ -252,7 +247,12 @@ impl Life {
 
     async fn supersede(&self, dice: &mut Dice) -> Answer {
         let words = format!("{PERSON} instead of what you do.");
-        let letter = self.story.mail.lock().unwrap().write(dice.pick(&CREW), "supersede", &words, json!({}));
+        let letter = self.story.mail.lock().unwrap().write(
+            dice.pick(self.story.cast.crew),
+            "supersede",
+            &words,
+            json!({}),
+        );
         self.send(&letter).await
     }
 
@@ -327,7 +327,7 @@ impl Life {
 
     async fn stop(&self, dice: &mut Dice) -> Answer {
         let scope = if dice.one_in(4) { "subtree" } else { "agent" };
-        let below = format!("/agents/{}/stop", dice.pick(&CREW));
+        let below = format!("/agents/{}/stop", dice.pick(self.story.cast.crew));
         self.story.stopping.fetch_add(1, Ordering::SeqCst);
         let answer = match self.story.only_sends.load(Ordering::SeqCst) {
             true => self.send_new(dice).await,

@@ -72,7 +72,7 @@ async fn begun(api: &Api) -> Result<String> {
 }
 
 async fn until_under_way(api: &Api, session: &str) -> Result<()> {
-    let mut events = api.events(session, 0).await?;
+    let mut events = api.events(session, 0, false).await?;
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     while UNDER_WAY.iter().any(|(kind, count)| counts.get(*kind) < Some(count)) {
         let Some(Told::Stored(_, event)) = events.next().await else { break };
@@ -132,7 +132,7 @@ async fn played() -> Result<()> {
     }
     assert!(world.until_empty(Duration::ZERO).is_empty(), "a command outlives its daemon");
     ensure!(model.quiet().await, "the model server still reads what a dead daemon sent");
-    let requests = model.prompts.lock().unwrap().all().map(|(_, sent)| sent.requests).sum();
+    let requests = model.prompts.lock().unwrap().requests();
     is_a_fence(&log(&world, &session)?, requests);
     let tally = std::mem::take(&mut *tally.lock().unwrap());
     let (accepted, refused) = (tally.accepted.len(), tally.refused);

@@ -1,5 +1,6 @@
 //! The crash harness: the real daemon, a real store, `kill -9` at every fail point and at random
-//! instants, and a checker that sees only what anybody could see: the interface, the events,
+//! instants, while agents wait for each other, a person is asked, conversations are compacted and
+//! guests come, and a checker that sees only what anybody could see: the interface, the events,
 //! and what the model server was sent. A marker file says what each command really did.
 //!
 //! `MIDTURN_CRASH_CYCLES=N` kills the daemon N times (500), `MIDTURN_CRASH_SEED=S` begins with
@@ -14,6 +15,7 @@
 #[path = "../real/mod.rs"]
 mod real;
 
+mod answering;
 mod api;
 mod breach;
 mod checker;
@@ -25,10 +27,12 @@ mod ledger;
 mod life;
 mod load;
 mod mail;
+mod met;
 mod model;
 mod prompts;
 mod rule;
 mod soak;
+mod story;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +44,8 @@ use midturn_core::fail::POINTS;
 
 use faults::{FAULTS, Fault};
 use history::{Plan, Report, play};
+use met::Met;
+use story::Ways;
 
 /// How often the daemon is killed when the environment names no number.
 const CYCLES: u64 = 500;
@@ -51,6 +57,8 @@ const BESIDE: usize = 3;
 const FAULT_CYCLES: u64 = 480;
 /// The lives of a history with a planted fault: its end tells most.
 const FAULT_LIVES: u64 = 8;
+/// The same where a conversation has to grow before there is anything to find.
+const GROWING_LIVES: u64 = 24;
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
@@ -71,7 +79,7 @@ fn invariants_1_to_9_hold_however_often_the_daemon_is_killed() {
     let wanted = all_points();
     let histories = (0..cycles.div_ceil(LIVES)).map(|n| {
         let lives = LIVES.min(cycles - n * LIVES);
-        let plan = Plan { seed: seed.wrapping_mul(1_000_003) + n, lives, planted: None };
+        let plan = Plan { seed: seed.wrapping_mul(1_000_003) + n, lives, planted: None, ways: Ways::nth(n) };
         let wanted = &wanted;
         async move { play(&plan, wanted).await.map_err(|error| error.context(format!("seed {}", plan.seed))) }
     });
@@ -85,6 +93,8 @@ fn invariants_1_to_9_hold_however_often_the_daemon_is_killed() {
     if cycles >= CYCLES {
         let never = wanted.lock().unwrap();
         assert!(never.is_empty(), "no daemon came to these fail points: {never:?}");
+        let never = met(&reports).never();
+        assert!(never.is_empty(), "no daemon was killed beside these: {never:?}");
     }
 }
 
@@ -105,8 +115,9 @@ fn every_planted_fault_is_found() {
 async fn look_for(fault: &Fault) -> Result<(), String> {
     let mut killed = 0;
     let mut seed = dice::hashed(fault.word);
+    let lives = if fault.ways.compacts { GROWING_LIVES } else { FAULT_LIVES };
     while killed < FAULT_CYCLES {
-        let plan = Plan { seed, lives: FAULT_LIVES, planted: Some(fault.word.to_owned()) };
+        let plan = Plan { seed, lives, planted: Some(fault.word.to_owned()), ways: fault.ways };
         let report =
             play(&plan, &all_points()).await.map_err(|error| format!("{}: {error:#}", fault.word))?;
         killed += report.killed.max(1);
@@ -121,6 +132,10 @@ async fn look_for(fault: &Fault) -> Result<(), String> {
     Err(format!("{}: not found in {killed} ends", fault.word))
 }
 
+fn met(reports: &[Report]) -> Met {
+    reports.iter().fold(Met::default(), |met, report| met.and(&report.met))
+}
+
 fn summary(reports: &[Report]) -> String {
     let sum = |of: fn(&Report) -> u64| reports.iter().map(of).sum::<u64>();
     let mut broken = BTreeMap::new();
@@ -128,12 +143,13 @@ fn summary(reports: &[Report]) -> String {
         *broken.entry(breach.promise).or_insert(0) += 1;
     }
     format!(
-        "{} ends of a daemon, {} of them at fail points; {} messages, {} events, {} requests; broken: {broken:?}",
+        "{} ends of a daemon, {} of them at fail points; {} messages, {} events, {} requests; {:?}; broken: {broken:?}",
         sum(|report| report.killed),
         sum(|report| report.points.len() as u64),
         sum(|report| report.messages),
         sum(|report| report.events),
         sum(|report| report.requests),
+        met(reports),
     )
 }
 

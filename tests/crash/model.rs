@@ -21,7 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::breach::Breaches;
 use crate::prompts::Prompts;
-use crate::rule::{Conversation, Ground, Manner, Reply};
+use crate::rule::{Ground, Manner, Reply};
 
 /// How long a slow reply waits before each word, and a late one before it begins.
 const PACE: Duration = Duration::from_millis(12);
@@ -58,7 +58,7 @@ impl Plain {
 
 async fn says_done(request: Request<Incoming>) -> Result<Response<Body>, hyper::Error> {
     request.into_body().collect().await?;
-    Ok(whole(pieces(&Reply { text: "It is done.".to_owned(), calls: Vec::new() })))
+    Ok(whole(pieces(&Reply { text: "It is done.".to_owned(), calls: Vec::new() }, 10)))
 }
 
 struct Shared {
@@ -122,19 +122,20 @@ impl Shared {
         // Half a request of a daemon that was killed is none.
         let body = request.into_body().collect().await?.to_bytes();
         let arrived = self.prompts.lock().unwrap().arrived(&body, &self.ground, &self.breaches);
-        let Some((agent, messages)) = arrived else {
+        let Some(arrived) = arrived else {
             return Ok(refusal(400, "invalid_request_error"));
         };
-        let conversation = Conversation { agent: &agent, messages: &messages };
+        let conversation = arrived.conversation();
         let reply = conversation.reply(&self.ground);
+        let said = || pieces(&reply, conversation.tokens());
         let first = self.failed.lock().unwrap().insert(reply.text.clone());
         Ok(match conversation.manner() {
             Manner::Refused => refusal(400, "invalid_request_error"),
             Manner::Overloaded if first => refusal(529, "overloaded_error"),
-            Manner::Broken if first => broken(pieces(&reply)),
-            Manner::Slowly => paced(pieces(&reply), PACE),
-            Manner::Late => paced(vec![pieces(&reply).concat()], LATE),
-            Manner::AtOnce | Manner::Overloaded | Manner::Broken => whole(pieces(&reply)),
+            Manner::Broken if first => broken(said()),
+            Manner::Slowly => paced(said(), PACE),
+            Manner::Late => paced(vec![said().concat()], LATE),
+            Manner::AtOnce | Manner::Overloaded | Manner::Broken => whole(said()),
         })
     }
 }
@@ -178,9 +179,9 @@ fn paced(pieces: Vec<String>, pace: Duration) -> Response<Body> {
 }
 
 /// A reply as server-sent events, in as many pieces as its text has words.
-fn pieces(reply: &Reply) -> Vec<String> {
+fn pieces(reply: &Reply, input_tokens: usize) -> Vec<String> {
     let start = json!({"message": {"id": "msg", "type": "message", "role": "assistant", "model": "crash",
-        "content": [], "stop_reason": null, "usage": {"input_tokens": 10, "output_tokens": 1}}});
+        "content": [], "stop_reason": null, "usage": {"input_tokens": input_tokens, "output_tokens": 1}}});
     let mut pieces = vec![event("message_start", start)];
     pieces[0] +=
         &event("content_block_start", json!({"index": 0, "content_block": {"type": "text", "text": ""}}));

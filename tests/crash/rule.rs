@@ -18,8 +18,15 @@ pub(crate) const SPAWN: &str = "@spawn=";
 /// Without it two agents would write to each other for ever.
 pub(crate) const PERSON: &str = "@p";
 
+/// What the models of two sessions are called.
+pub(crate) const HOST: &str = "host";
+pub(crate) const GUEST: &str = "guest";
+
 /// The agents that there are from the start.
 pub(crate) const CREW: [&str; 4] = ["lead", "a1", "a2", "a3"];
+
+/// Those whom agents of the guests' session know. Whoever isn't spawned yet is an error of theirs.
+const GUEST_CREW: [&str; 4] = ["lead", "b0", "b1", "b2"];
 
 /// One more, who may take a few turns only.
 pub(crate) const LIMITED: &str = "limited";
@@ -66,14 +73,28 @@ pub(crate) enum Manner {
 
 /// A conversation as it came, cache markers taken out.
 pub(crate) struct Conversation<'a> {
+    pub(crate) model: &'a str,
     pub(crate) agent: &'a str,
     pub(crate) messages: &'a [Value],
+    pub(crate) wants_summary: bool,
 }
 
-impl Conversation<'_> {
+/// How many bytes are a token: what is counted in a request decides when it is compacted.
+const BYTES_PER_TOKEN: usize = 5;
+
+impl<'a> Conversation<'a> {
+    pub(crate) fn of(model: &'a str, agent: &'a str, messages: &'a [Value]) -> Self {
+        Self { model, agent, messages, wants_summary: false }
+    }
+
+    /// What it counts for.
+    pub(crate) fn tokens(&self) -> usize {
+        serde_json::to_string(self.messages).map_or(0, |text| text.len() / BYTES_PER_TOKEN)
+    }
+
     fn number(&self) -> u64 {
         let messages = serde_json::to_string(self.messages).unwrap_or_default();
-        hashed(&format!("{} {messages}", self.agent))
+        hashed(&format!("{} {} {messages}", self.model, self.agent))
     }
 
     /// The text of the last user message that has one, and how many replies came since.
@@ -98,6 +119,8 @@ impl Conversation<'_> {
             return Manner::AtOnce;
         }
         match mixed(self.number() ^ 1) % 24 {
+            // Else no run of its agent's would ever come to a request again.
+            3 | 10 if self.wants_summary => Manner::Late,
             0 | 1 => Manner::Overloaded,
             2 => Manner::Broken,
             3 | 10 => Manner::Refused,
@@ -110,6 +133,10 @@ impl Conversation<'_> {
     pub(crate) fn reply(&self, ground: &Ground) -> Reply {
         let (last, replies) = self.last_text();
         let number = self.number();
+        if self.wants_summary {
+            let text = format!("So far it was about this and that, namely {number:016x} and no more.");
+            return Reply { text, calls: Vec::new() };
+        }
         let text = format!("I have read it and say this about it, namely {number:016x} and no more.");
         // A person's words give some turns of work, a report at most one.
         let turns = hashed(&last) % if last.contains(PERSON) { 4 } else { 2 };
@@ -117,12 +144,12 @@ impl Conversation<'_> {
             return Reply { text, calls: Vec::new() };
         }
         let asked = 1 + mixed(number ^ 2) % 4;
-        let call = |i| self.call(number, i, &last, ground);
+        let call = |i| self.call(number, i, &last, i + 1 == asked, ground);
         Reply { text, calls: (0..asked).map(call).collect() }
     }
 
-    fn call(&self, number: u64, i: u64, last: &str, ground: &Ground) -> Call {
-        let id = format!("t{number:016x}-{i}");
+    fn call(&self, number: u64, i: u64, last: &str, ends_turn: bool, ground: &Ground) -> Call {
+        let id = format!("{}{number:016x}-{i}", self.model);
         let of_person = last.contains(PERSON);
         let n = mixed(number ^ (i << 8) ^ 3);
         if i == 0
@@ -132,22 +159,38 @@ impl Conversation<'_> {
             let input = json!({"name": name, "prompt": format!("{PERSON} Begin, {name}.")});
             return Call { id, name: "spawn_agent", input };
         }
+        // What comes while a lead's other calls run is there to be taken by its last one.
+        let waits = if ends_turn && self.agent == "lead" { 4..12 } else { 4..6 };
         let (name, input) = match n % 16 {
             0 => ("list_agents", json!({})),
             1 => ("receipts", json!({})),
             2 if of_person => ("send_message", self.letter(n, &id)),
-            3 if self.agent == "lead" => {
-                ("wait_agents", json!({"names": ["a1", "a2"], "mode": "any", "timeout": "200ms"}))
-            }
-            4 => ("update_plan", json!({"steps": [{"text": id, "status": "in_progress"}]})),
+            3 => ("update_plan", json!({"steps": [{"text": id, "status": "in_progress"}]})),
+            n if waits.contains(&n) => ("wait_agents", self.wait(mixed(number ^ i))),
             _ => ("bash", json!({"command": ground.command(n >> 8, &id, of_person)})),
         };
         Call { id, name, input }
     }
 
+    fn others(&self) -> Vec<&'static str> {
+        let crew = if self.model == GUEST { GUEST_CREW } else { CREW };
+        crew.into_iter().filter(|name| *name != self.agent).collect()
+    }
+
+    /// Some of the others, in some order. Who is waited for may wait, too, and some such waits are
+    /// refused; none lasts so long that it holds a history up.
+    fn wait(&self, n: u64) -> Value {
+        let mut names = self.others();
+        names.rotate_left((n >> 16) as usize % 3);
+        names.truncate(1 + (n >> 20) as usize % 3);
+        let mode = ["all", "any"][(n >> 24) as usize % 2];
+        let timeout = ["60ms", "150ms", "300ms"][(n >> 28) as usize % 3];
+        json!({"names": names, "mode": mode, "timeout": timeout})
+    }
+
     /// A message to another agent.
     fn letter(&self, n: u64, id: &str) -> Value {
-        let others: Vec<&str> = CREW.into_iter().filter(|name| *name != self.agent).collect();
+        let others = self.others();
         let to = others[(n >> 16) as usize % others.len()];
         let urgency = ["follow_up", "after_tools", "next_boundary"][(n >> 24) as usize % 3];
         json!({"to": to, "text": format!("word of {}: «{id}»", self.agent), "id": format!("l-{id}"), "urgency": urgency})
@@ -202,8 +245,8 @@ mod tests {
         for n in 0..64 {
             let messages = [user(&format!("{PERSON} do {n}"))];
             for agent in CREW {
-                let reply = Conversation { agent, messages: &messages }.reply(&ground);
-                assert_eq!(reply, Conversation { agent, messages: &messages }.reply(&ground));
+                let reply = Conversation::of(HOST, agent, &messages).reply(&ground);
+                assert_eq!(reply, Conversation::of(HOST, agent, &messages).reply(&ground));
                 assert!(reply.calls.iter().all(|call| ids.insert(call.id.clone())));
             }
         }
@@ -215,7 +258,7 @@ mod tests {
         let ground = Ground { marker: "/m".into(), mark: "w".to_owned() };
         for n in 0..64 {
             let messages = [user(&format!("{PERSON} {FINISH} {n}"))];
-            let conversation = Conversation { agent: "a1", messages: &messages };
+            let conversation = Conversation::of(HOST, "a1", &messages);
             assert_eq!(conversation.reply(&ground).calls, []);
             assert_eq!(conversation.manner(), Manner::AtOnce);
         }

@@ -49,7 +49,7 @@ impl Api {
 
     /// The events after a number, deltas too.
     pub(crate) async fn events(&self, session: &str, after: u64) -> Result<Events> {
-        let blocks = timeout(PATIENCE, self.door.events(session, after)).await??;
+        let blocks = timeout(PATIENCE, self.door.events(session, after, false)).await??;
         Ok(Events { blocks })
     }
 }

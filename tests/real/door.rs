@@ -53,9 +53,9 @@ impl Door {
         Ok((sender.send_request(request.body(Full::new(body))?).await?, connection))
     }
 
-    /// The events of a session after a number, deltas among them.
-    pub(crate) async fn events(&self, session: &str, after: u64) -> Result<Blocks> {
-        let path = format!("/sessions/{session}/events?after={after}");
+    /// The events of a session after a number, deltas among them, for one who `answers` or only reads.
+    pub(crate) async fn events(&self, session: &str, after: u64, answers: bool) -> Result<Blocks> {
+        let path = format!("/sessions/{session}/events?after={after}&answers={answers}");
         let (response, connection) = self.send("GET", &path, None).await?;
         ensure!(response.status() == 200, "the event stream has status {}", response.status());
         Ok(Blocks { body: response.into_body(), text: Vec::new(), _connection: connection })

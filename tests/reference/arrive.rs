@@ -167,27 +167,34 @@ impl World<'_> {
             self.met("limit");
             return;
         }
+        self.unless_resumed_for_nothing(agent);
+        if self.asked(agent) {
+            self.begin_run(agent);
+        }
+    }
+
+    /// A resume with nothing to go on with: the agent only becomes one that anybody may wake.
+    fn unless_resumed_for_nothing(&mut self, agent: usize) {
         let state = &mut self.agents[agent];
         if state.resume && !state.unanswered && state.mailbox.is_empty() && !state.prompt {
-            // Nothing to go on with: it only becomes one that anybody may wake.
             state.resume = false;
             state.stopped = false;
             self.changed = true;
             self.met("resume_without_work");
-        }
-        if self.asked(agent) {
-            self.begin_run(agent);
         }
     }
 
     /// After mail has gone: a run that nobody asks for any more does not begin, and mail that waited for a stopped
     /// agent's next run is returned.
     pub fn reconsider(&mut self, agent: usize) {
+        let waiting = |run: &Run| matches!(run.step, Step::Start) && run.stop.is_none();
+        if self.agents[agent].run.as_ref().is_some_and(waiting) {
+            self.unless_resumed_for_nothing(agent);
+        }
         if self.asked(agent) {
             return;
         }
         let state = &mut self.agents[agent];
-        let waiting = |run: &Run| matches!(run.step, Step::Start) && run.stop.is_none();
         if state.run.as_ref().is_some_and(waiting) {
             let record = state.run.take().map(|run| run.record);
             state.runs -= 1;
@@ -221,12 +228,17 @@ impl World<'_> {
                 true
             }
             // The wait's end is looked at in step (3), where the pending message ends it.
-            Step::Pause { .. } => cuts || always,
+            Step::Pause { cut, .. } if (cuts || always) && !*cut => {
+                *cut = true;
+                true
+            }
             Step::Tools(turn) if turn.cut.is_none() && !turn.lost() => {
                 turn.cut = Some((name, uid));
                 true
             }
-            Step::Model { .. } | Step::Tools(_) | Step::Start | Step::LostModel(_) => false,
+            Step::Model { .. } | Step::Pause { .. } | Step::Tools(_) | Step::Start | Step::LostModel(_) => {
+                false
+            }
         }
     }
 
@@ -242,7 +254,7 @@ impl World<'_> {
     fn spawn_arrives(&mut self, by: usize, agent: usize, prompt: String, call: CallRef) {
         // A stop is a fence: one whose run was stopped spawns no more (decision 0021).
         let stopped = self.agents[by].run.as_ref().is_none_or(|r| r.stop.is_some());
-        if !self.process.is_up() || stopped {
+        if !self.process.is_up() || stopped || !self.session.reached.is_empty() {
             self.fail_call(call);
             return;
         }

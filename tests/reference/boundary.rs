@@ -27,7 +27,7 @@ impl World<'_> {
                 let (end, entry) = (end.clone(), entry.clone());
                 self.after_model(agent, end, entry);
             }
-            Step::Pause { until } => {
+            Step::Pause { until, .. } => {
                 let until = *until;
                 self.after_pause(agent, until);
             }
@@ -221,7 +221,7 @@ impl World<'_> {
         }
         self.emit(agent, "model_retry", "");
         if let Some(run) = self.agents[agent].run.as_mut() {
-            run.step = Step::Pause { until: now + wait };
+            run.step = Step::Pause { until: now + wait, cut: false };
         }
         // The wait has a token of its own, and the mailbox is looked at again once that is armed.
         self.after_pause(agent, now + wait);

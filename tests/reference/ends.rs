@@ -43,15 +43,17 @@ impl World<'_> {
     fn end_job(&mut self, agent: usize, job: usize) {
         match self.next_of(agent, job) {
             Next::Nothing => {}
-            Next::Returns => {
-                self.changed = true;
-                let turn = self.turn(agent);
-                if let Some(Phase::Running { returned, .. }) = turn.map(|t| &mut t.jobs[job].phase) {
-                    *returned = true;
-                }
-            }
+            Next::Returns => self.note_returned(agent, job),
             Next::Ends(status, cause) => self.finish_job(agent, job, status, cause, None),
             Next::Abort(status, cause, by) => self.begin_abort(agent, job, status, cause, by),
+        }
+    }
+
+    fn note_returned(&mut self, agent: usize, job: usize) {
+        self.changed = true;
+        let turn = self.turn(agent);
+        if let Some(Phase::Running { returned, .. }) = turn.map(|t| &mut t.jobs[job].phase) {
+            *returned = true;
         }
     }
 
@@ -81,10 +83,15 @@ impl World<'_> {
             // Nothing holds a shutdown up, also what can't be aborted.
             return Next::Ends(Status::Unknown, Cause::Stop);
         }
+        let returns = self.has_returned(&call, &phase);
+        if returns && cut.is_some() {
+            // What returns a continuation in the instant of an urgent message has returned it: that is cut.
+            self.note_returned(agent, job);
+        }
         match (cut, stop) {
             (Some((by, _)), _) if call.abortable => Next::Abort(Status::Interrupted, Cause::Mail, by),
             (None, Some(by)) if call.abortable => Next::Abort(Status::Stopped, Cause::Stop, by),
-            _ if self.has_returned(&call, &phase) => Next::Returns,
+            _ if returns => Next::Returns,
             _ => Next::Nothing,
         }
     }

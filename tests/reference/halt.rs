@@ -116,7 +116,7 @@ impl World<'_> {
         self.met("resume_all");
         for agent in self.order.clone() {
             let state = &self.agents[agent];
-            let read = state.last == Some(Outcome::Failed) && state.end_read;
+            let read = state.run.is_none() && state.last == Some(Outcome::Failed) && state.end_read;
             if !read {
                 self.resume_arrives(agent);
             }

@@ -1,7 +1,7 @@
 //! What the generator makes and the comparison holds the engine to, one switch each.
 //!
 //! `MIDTURN_KINDS=name,-other,…` switches kinds and rules on and off, `all` all of them; level 4 makes the kinds that
-//! it names, else those that are on. What is off by default is not in the engine yet, or is read differently there.
+//! it names, else those that are on.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ pub const KINDS: &[(&str, bool, &str)] = &[
     ("if_queued", true, "the same with `if_queued`"),
     ("asks", true, "mail, withdrawals and further stops while a stopped run's last calls end"),
     ("prompts", true, "stops, closes, supersedes and mail in the instant of a prompt"),
-    ("resume", false, "`resume` of stopped and failed agents and of all"),
+    ("resume", true, "`resume` of stopped and failed agents and of all"),
     ("room", true, "people and agents who write to a full mailbox"),
     ("turns", true, "`max_turns` of agent and session"),
     ("raise", true, "the same, raised and lowered"),
-    ("time", false, "`max_time` of agent and session"),
+    ("time", true, "`max_time` of agent and session"),
     ("tokens", true, "`max_tokens` of an agent"),
-    ("crash", false, "crashes of the process"),
-    ("shutdown", false, "shutdowns of the process"),
+    ("crash", true, "crashes of the process"),
+    ("shutdown", true, "shutdowns of the process"),
     ("ends_after", true, "calls and replies that end with an event"),
     ("words", true, "replies with white space and thinking that are cut"),
     ("agents", true, "spawning and closing under `max_agents`"),
@@ -42,9 +42,9 @@ pub const RULES: &[(&str, bool)] = &[
     ("supersedes_here_only", true),
     ("shutting_down", true),
     ("white_space", true),
-    ("asked_for_at_a_limit", false),
+    ("asked_for_at_a_limit", true),
     ("halt_of_a_stopping_run", true),
-    ("crash_in_shutdown", false),
+    ("crash_in_shutdown", true),
 ];
 
 /// What is on in this run.

@@ -75,10 +75,7 @@ impl World<'_> {
     /// Whether an agent has reached a limit: its own, or the session's while it rests.
     pub fn limited(&self, agent: usize) -> bool {
         let state = &self.agents[agent];
-        let ending = state
-            .run
-            .as_ref()
-            .is_some_and(|r| r.stop.as_ref().is_some_and(|s| matches!(s.kind, StopKind::Limit(_))));
+        let ending = self.ending_at(agent).is_some();
         match &state.run {
             Some(_) if !ending => false,
             _ => !state.reached.is_empty() || !self.session.reached.is_empty(),
@@ -144,6 +141,11 @@ impl World<'_> {
             }
         };
         for a in &scope {
+            // What has begun to end a run stays reached, unless it is that which is raised.
+            let ending = self.ending_at(*a).filter(|limit| !raises(agent, limits, limit));
+            if let Some(limit) = ending {
+                self.reach(*a, limit);
+            }
             let resting = self.agents[*a].run.is_none() && self.agents[*a].last.is_some();
             if resting {
                 self.reach_used_up(*a);
@@ -151,6 +153,14 @@ impl World<'_> {
         }
         for a in scope {
             self.start_again(a);
+        }
+    }
+
+    /// The limit that ends an agent's run.
+    fn ending_at(&self, agent: usize) -> Option<&'static str> {
+        match self.agents[agent].run.as_ref()?.stop.as_ref()?.kind {
+            StopKind::Limit(limit) => Some(limit),
+            _ => None,
         }
     }
 
@@ -173,14 +183,16 @@ impl World<'_> {
         if state.life != Life::Open {
             return;
         }
-        let ending = state
-            .run
-            .as_ref()
-            .is_some_and(|r| r.stop.as_ref().is_some_and(|s| matches!(s.kind, StopKind::Limit(_))));
+        let ending = self.ending_at(agent).is_some() && !self.limited(agent);
         let ended = state.run.is_none() && state.last == Some(Outcome::Limit);
         if ending || (ended && !self.limited(agent)) {
             self.agents[agent].resume = true;
         }
         self.wake(agent);
     }
+}
+
+/// Whether a raise of an agent's limits, or of the session's, is one of this limit in time.
+fn raises(agent: Option<usize>, limits: Limits, limit: &str) -> bool {
+    limits.time.is_some() && agent.is_none() == limit.starts_with("session.")
 }

@@ -46,6 +46,9 @@ impl World<'_> {
     /// runs: those are recorded, and a parent that has not been told is told at the take-up.
     fn forget(&mut self) {
         self.caused.retain(|c| matches!(c, Caused::Report { .. }));
+        for mail in self.agents.iter_mut().flat_map(|agent| &mut agent.mailbox) {
+            mail.committed = mail.cost;
+        }
         self.urgent_log.clear();
         let timed = self.session.limits.time.is_some()
             || self.agents.iter().any(|a| a.settings.limits.time.is_some());
@@ -56,10 +59,18 @@ impl World<'_> {
 
     /// Nothing of a call that was under way goes on.
     fn lose(&mut self, agent: usize) {
+        let parent = self.agents[agent].parent;
         let Some(run) = self.agents[agent].run.as_mut() else {
             return;
         };
         run.starved = 0;
+        let by_parent = |stop: &Stop| {
+            stop.ordered() && stop.call.is_none() && stop.by.is_some_and(|by| Some(by) == parent)
+        };
+        if run.stop.as_ref().is_some_and(by_parent) {
+            // Only in files: an agent stops by calls, and whose call a crash takes is told by mail.
+            self.found.undetermined = Some("a parent's stop without a call, and a crash".to_string());
+        }
         let mut reports = Vec::new();
         match &mut run.step {
             Step::Start | Step::LostModel(_) => {}
@@ -85,9 +96,6 @@ impl World<'_> {
                     job.phase = Phase::Lost(started);
                 }
             }
-        }
-        for mail in &mut self.agents[agent].mailbox {
-            mail.committed = mail.cost;
         }
         for (to, mail) in reports {
             self.met("cut_halt");

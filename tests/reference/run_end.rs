@@ -16,6 +16,11 @@ impl World<'_> {
         let kind = run.stop.as_ref().map(|s| s.kind);
         state.stopped = outcome == Outcome::Stopped;
         state.shut_down = kind == Some(StopKind::Shutdown) && state.stopped;
+        if state.shut_down && self.process.is_up() {
+            // A crash has cut the shutdown short: it goes on at the take-up all the same.
+            state.shut_down = false;
+            state.resume |= state.life == Life::Open;
+        }
         let failed = matches!(outcome, Outcome::Failed | Outcome::Limit);
         if failed {
             // Kept mail waits for the next run; it doesn't start one.

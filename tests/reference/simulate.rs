@@ -256,7 +256,7 @@ impl<'a> World<'a> {
                 Some(Step::Model { entry: Some(e), started, .. }) => {
                     times.extend(self.own_end(*started, e.takes, &e.ends_after));
                 }
-                Some(Step::Pause { until }) => times.push(*until),
+                Some(Step::Pause { until, .. }) => times.push(*until),
                 Some(Step::Tools(turn)) => {
                     times.extend(turn.jobs.iter().flat_map(|job| self.job_times(job)));
                     times.extend(self.shutdown_deadline(index));

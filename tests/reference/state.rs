@@ -182,6 +182,8 @@ pub enum Step {
     /// Between two attempts.
     Pause {
         until: Micros,
+        /// An urgent message has cancelled the wait's token.
+        cut: bool,
     },
     Tools(Turn),
     /// A crash took the model call, or the wait between two attempts: it is over as if cut. The index in

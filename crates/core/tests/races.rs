@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use midturn_core::engine::ports::{Observer, RealClock};
 use midturn_core::engine::scripted::{ScriptedCall, ScriptedModels, ScriptedReply, Scripts, SimulatedTools};
-use midturn_core::engine::{AgentSpec, Coordinator, Mailbox, Message, Pushed, StopOrder};
+use midturn_core::engine::{AgentSpec, Coordinator, Mailbox, Message, Pushed, Resume, StopOrder};
 use midturn_core::rules::batch::PlannedCall;
 use midturn_core::rules::boundary::{Committed, Inbox};
 use midturn_core::rules::conversation::ToolStatus;
@@ -185,11 +185,29 @@ fn a_resume_of_a_run_that_ends_asks_for_the_next_only_where_something_is_unanswe
     ] {
         let mailbox = running();
         mailbox.stop(order.clone());
-        mailbox.resume();
+        mailbox.resume(Resume::Anyway);
         if has_mail {
             mailbox.push(mail("a", "lead", Urgency::FollowUp), Relation::Ancestor);
         }
         assert_eq!(mailbox.settle(awaits), then, "unanswered: {awaits}, mail: {has_mail}");
+    }
+}
+
+/// Invariant 1: no request ends with what the model itself has said.
+#[test]
+fn a_resume_is_over_with_the_only_mail_that_its_run_could_begin_with() {
+    for (how, then) in
+        [(Resume::WithMail, Standing::Resting(Rest::Idle)), (Resume::Anyway, Standing::Running)]
+    {
+        let mailbox = running();
+        let mut person = (*mail("p", "lead", Urgency::FollowUp)).clone();
+        person.from = Sender::User;
+        mailbox.push(Arc::new(person), Relation::Person);
+        mailbox.stop(StopOrder { by: Sender::User, halt: Halt::Stop, run: None });
+        mailbox.settle(true);
+        assert!(mailbox.resume(how), "{how:?}");
+        mailbox.take_back(&Sender::User, &MessageId::new("p")).unwrap();
+        assert_eq!(mailbox.standing(), then, "{how:?}");
     }
 }
 

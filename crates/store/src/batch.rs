@@ -109,6 +109,11 @@ impl Batch {
         for event in &transaction.events {
             self.event(&write.lane, event)?;
         }
+        for (agent, run) in &transaction.resumes {
+            let touched = self.touched(&write.lane, agent);
+            touched.progress.note_resume(*run);
+            touched.changed = true;
+        }
         for end in &transaction.ends {
             self.end(&write.lane, end, told.of_end(end))?;
         }
@@ -284,6 +289,7 @@ impl Batch {
                 Cell::number(progress.turns),
                 Cell::number(progress.calls),
                 Cell::number(words::closed(progress.closed)),
+                Cell::number(progress.resumed),
                 Cell::json(&progress.plan)?,
             ]);
         }

@@ -118,9 +118,9 @@ static RUN_ENDS: Statement = Statement {
 };
 
 static PROGRESS: Statement = Statement {
-    before: "INSERT INTO agent_progress (session, agent, run, turn, turn_seq, stop_seq, turns, calls, closed, plan) VALUES ",
-    kinds: &[Text, Text, Int, Int, Int, Int, Int, Int, Int, Json],
-    after: " ON CONFLICT (session, agent) DO UPDATE SET run = excluded.run, turn = excluded.turn, turn_seq = excluded.turn_seq, stop_seq = excluded.stop_seq, turns = excluded.turns, calls = excluded.calls, closed = excluded.closed, plan = excluded.plan",
+    before: "INSERT INTO agent_progress (session, agent, run, turn, turn_seq, stop_seq, turns, calls, closed, resumed, plan) VALUES ",
+    kinds: &[Text, Text, Int, Int, Int, Int, Int, Int, Int, Int, Json],
+    after: " ON CONFLICT (session, agent) DO UPDATE SET run = excluded.run, turn = excluded.turn, turn_seq = excluded.turn_seq, stop_seq = excluded.stop_seq, turns = excluded.turns, calls = excluded.calls, closed = excluded.closed, resumed = excluded.resumed, plan = excluded.plan",
 };
 
 static EVENTS: Statement = Statement {

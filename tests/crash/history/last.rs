@@ -11,14 +11,22 @@ impl History {
             return Ok(());
         };
         self.is_the_only_one(&api).await?;
-        let Some(life) = self.session(api).await? else {
+        let Some(life) = taking_up::taken_up(&self.story, api.clone()).await? else {
             let ended = daemon.kill(false).await?;
             self.story.breaches.add(StaysUp, format!("the last daemon is gone: {}", ended.said.join("\n")));
             return Ok(());
         };
-        let reading = spawn(&life, async move |life: Life| life.read().await);
-        self.finish(&life).await;
-        checker::receipts(&life).await;
+        let guests = match &self.guests {
+            Some(story) if story.session.get().is_some() => taking_up::taken_up(story, api).await?,
+            _ => None,
+        };
+        let lives: Vec<Life> = iter::once(life).chain(guests).collect();
+        let reading = lives.iter().map(|life| spawn(life, async move |life: Life| life.read().await));
+        let reading = join_all(reading.collect::<Vec<_>>());
+        join_all(lives.iter().map(finish)).await;
+        for life in &lives {
+            checker::receipts(life).await;
+        }
         let ended = daemon.terminate().await?;
         match ended {
             Some(ended) if ended.status.success() => {}
@@ -36,7 +44,7 @@ impl History {
             let what = format!("all is over and {} is alive: {}", process.pid, process.what);
             self.story.breaches.add(NoSurvivors, what);
         }
-        checker::whole(&self.story, &self.model, &life.session)
+        self.stories().try_for_each(|story| checker::whole(story, &self.model))
     }
 
     /// A second daemon for the same store is refused.
@@ -52,72 +60,72 @@ impl History {
         }
         Ok(())
     }
+}
 
-    /// Has every agent say its last word, those that come meanwhile too. Who has got other work
-    /// after it is asked again.
-    async fn finish(&self, life: &Life) {
-        let deadline = Instant::now() + LAST_LIFE;
-        let mut told = self.story.told.subscribe();
-        let mut asked: BTreeMap<String, Instant> = BTreeMap::new();
-        let mut last = Value::Null;
-        while Instant::now() < deadline {
-            last = match life.get("/agents").await {
-                Answer::Said(200, agents) => agents,
-                answer => {
-                    return self.story.breaches.add(StaysUp, format!("the last daemon says {answer:?}"));
-                }
-            };
-            let agents = last["agents"].as_array().into_iter().flatten();
-            let named = agents.filter_map(|agent| Some((agent["name"].as_str()?, rests(agent))));
-            let late = |name: &str, rests: bool| match asked.get(name) {
-                Some(at) => !rests && at.elapsed() > ASKED_AGAIN,
-                None => true,
-            };
-            let late: Vec<String> =
-                named.filter(|(name, rests)| late(name, *rests)).map(|(name, _)| name.to_owned()).collect();
-            if late.is_empty() && all_rest(&last) && self.hears_nothing_more(life).await {
-                return;
+/// Has every agent say its last word, those that come meanwhile too. Who has got other work
+/// after it is asked again.
+async fn finish(life: &Life) {
+    let deadline = Instant::now() + LAST_LIFE;
+    let mut told = life.story.told.subscribe();
+    let mut asked: BTreeMap<String, Instant> = BTreeMap::new();
+    let mut last = Value::Null;
+    while Instant::now() < deadline {
+        last = match life.get("/agents").await {
+            Answer::Said(200, agents) => agents,
+            answer => {
+                return life.story.breaches.add(StaysUp, format!("the last daemon says {answer:?}"));
             }
-            for name in late {
-                self.asks_to_finish(life, &name).await;
-                asked.insert(name, Instant::now());
-            }
-            let soon = deadline.min(Instant::now() + Duration::from_millis(100));
-            let _ = timeout_at(soon, told.changed()).await;
+        };
+        let agents = last["agents"].as_array().into_iter().flatten();
+        let named = agents.filter_map(|agent| Some((agent["name"].as_str()?, rests(agent))));
+        let late = |name: &str, rests: bool| match asked.get(name) {
+            Some(at) => !rests && at.elapsed() > ASKED_AGAIN,
+            None => true,
+        };
+        let late: Vec<String> =
+            named.filter(|(name, rests)| late(name, *rests)).map(|(name, _)| name.to_owned()).collect();
+        if late.is_empty() && all_rest(&last) && hears_nothing_more(life).await {
+            return;
         }
-        self.story.breaches.add(WorkGoesOn, format!("told to finish, they did not: {last}"));
+        for name in late {
+            asks_to_finish(life, &name).await;
+            asked.insert(name, Instant::now());
+        }
+        let soon = deadline.min(Instant::now() + Duration::from_millis(100));
+        let _ = timeout_at(soon, told.changed()).await;
     }
+    life.story.breaches.add(WorkGoesOn, format!("told to finish, they did not: {last}"));
+}
 
-    /// Everybody rests: waits until all that was told of it is read, and a moment longer for
-    /// what should have been told and was not. `false`: somebody works again.
-    async fn hears_nothing_more(&self, life: &Life) -> bool {
-        let deadline = Instant::now() + ASKED_AGAIN;
-        let mut told = self.story.told.subscribe();
-        while Instant::now() < deadline {
-            let last = life.get("").await.ok().and_then(|session| session["last_seq"].as_u64());
-            let ledger_rests = {
-                let ledger = self.story.ledger.lock().unwrap();
-                Some(ledger.last()) == last && ledger.is_at_rest()
-            };
-            if ledger_rests {
-                return true;
-            }
-            let soon = deadline.min(Instant::now() + Duration::from_millis(100));
-            let _ = timeout_at(soon, told.changed()).await;
+/// Everybody rests: waits until all that was told of it is read, and a moment longer for
+/// what should have been told and was not. `false`: somebody works again.
+async fn hears_nothing_more(life: &Life) -> bool {
+    let deadline = Instant::now() + ASKED_AGAIN;
+    let mut told = life.story.told.subscribe();
+    while Instant::now() < deadline {
+        let last = life.get("").await.ok().and_then(|session| session["last_seq"].as_u64());
+        let ledger_rests = {
+            let ledger = life.story.ledger.lock().unwrap();
+            Some(ledger.last()) == last && ledger.is_at_rest()
+        };
+        if ledger_rests {
+            return true;
         }
-        life.get("/agents").await.ok().is_some_and(|agents| all_rest(&agents))
+        let soon = deadline.min(Instant::now() + Duration::from_millis(100));
+        let _ = timeout_at(soon, told.changed()).await;
     }
+    life.get("/agents").await.ok().is_some_and(|agents| all_rest(&agents))
+}
 
-    /// A long command is not waited for; whoever is stopped is woken, also where somebody has set a
-    /// limit, whether or not that was told.
-    async fn asks_to_finish(&self, life: &Life, name: &str) {
-        if !CREW.contains(&name) {
-            life.set_max_turns(name, 0).await;
-        }
-        let (words, urgent) = (format!("{PERSON} {FINISH}"), json!({"urgent": true}));
-        let letter = self.story.mail.lock().unwrap().write(name, "messages", &words, urgent);
-        life.send_once_more(&letter).await;
+/// A long command is not waited for; whoever is stopped is woken, also where somebody has set a
+/// limit, whether or not that was told.
+async fn asks_to_finish(life: &Life, name: &str) {
+    if !life.story.cast.crew.contains(&name) {
+        life.set_max_turns(name, 0).await;
     }
+    let (words, urgent) = (format!("{PERSON} {FINISH}"), json!({"urgent": true}));
+    let letter = life.story.mail.lock().unwrap().write(name, "messages", &words, urgent);
+    life.send_once_more(&letter).await;
 }
 
 fn rests(agent: &Value) -> bool {

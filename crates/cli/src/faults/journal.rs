@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use midturn_core::engine::ports::SessionJournal;
-use midturn_core::engine::ports::archive::{AgentJournal, KeptMail};
+use midturn_core::engine::ports::archive::{AgentJournal, KeptMail, SessionSummary};
 use midturn_core::engine::ports::store::{Row, RunEnd};
 use midturn_core::engine::ports::tool::Changes;
 use midturn_core::rules::conversation::{Block, Reply, ToolResult, ToolStatus};
@@ -14,6 +14,7 @@ use midturn_core::rules::mail::ReceiptState;
 use midturn_core::rules::progress::Closed;
 use midturn_core::rules::record::{Fold, Line};
 use midturn_core::rules::time::Micros;
+use serde_json::Value;
 
 use super::Fault;
 
@@ -32,6 +33,10 @@ pub(super) fn with(fault: Fault, mut journal: SessionJournal) -> SessionJournal 
             journal.mail.extend(last);
         }
         Fault::SettledMailIsForgotten => journal.mail.retain(|kept| !kept.state.is_final()),
+        Fault::ModesAreForgotten => {
+            let set = journal.record.memo.get_mut("set").and_then(Value::as_array_mut);
+            set.into_iter().for_each(|set| set.retain(|said| !is_of_approvals(said)));
+        }
         Fault::TimeBeginsAnew => {
             journal.record.began_at = u64::MAX;
             journal.last_t = Micros(0);
@@ -39,6 +44,15 @@ pub(super) fn with(fault: Fault, mut journal: SessionJournal) -> SessionJournal 
         _ => journal.agents.iter_mut().for_each(|agent| of_agent(fault, agent, journal.last_seq)),
     }
     journal
+}
+
+/// A session as a process with this fault finds it in the list.
+pub(super) fn of_summary(fault: Fault, summary: &mut SessionSummary) {
+    if fault == Fault::GuestsAreLeft
+        && let Some(served) = summary.record.memo.get_mut("served")
+    {
+        *served = Value::Bool(false);
+    }
 }
 
 fn of_agent(fault: Fault, agent: &mut AgentJournal, last_seq: u64) {
@@ -52,6 +66,8 @@ fn of_agent(fault: Fault, agent: &mut AgentJournal, last_seq: u64) {
         Fault::StartedCallsLookUnstarted => {
             agent.tail.retain(|event| !matches!(event.kind, EventKind::ToolStarted { .. }));
         }
+        Fault::CompactionsKeepNoTurns => agent.rows.iter_mut().for_each(|row| without_turns(&mut row.line)),
+        Fault::RequestsLookStarted => agent.tail.iter_mut().for_each(|event| as_started(&mut event.kind)),
         Fault::LostCallsAreCompleted => complete(agent),
         Fault::LostCallsRunAgain => forget_turn(agent),
         Fault::LastRowIsDropped => drop(agent.rows.pop()),
@@ -70,6 +86,17 @@ fn of_agent(fault: Fault, agent: &mut AgentJournal, last_seq: u64) {
 
 fn is_queued(kept: &KeptMail) -> bool {
     kept.state == ReceiptState::Queued
+}
+
+fn is_of_approvals(said: &Value) -> bool {
+    said.as_str().is_some_and(|said| said.starts_with("approvals."))
+}
+
+fn as_started(kind: &mut EventKind) {
+    if let EventKind::ApprovalRequested { tool, name, input, .. } = kind {
+        let (tool, name, input) = (tool.clone(), name.clone(), input.clone());
+        *kind = EventKind::ToolStarted { tool, name, input, batch: 1 };
+    }
 }
 
 fn is_close(kind: &EventKind) -> bool {
@@ -105,6 +132,12 @@ fn whole(line: &mut Line) {
     {
         let blocks = vec![Block::Text(partial.text.clone())];
         *line = Line::Reply(Arc::new(Reply { blocks, ..Reply::default() }));
+    }
+}
+
+fn without_turns(line: &mut Line) {
+    if let Line::Compacted(compaction) = line {
+        Arc::make_mut(compaction).kept = 0;
     }
 }
 

@@ -43,6 +43,8 @@ pub enum Fault {
     InjectionsAreNotKept,
     /// Mail that was injected beside results is not in the conversation that is kept.
     MailBesideResultsIsNotKept,
+    /// The answers that a wait returns leave the mailbox before its result is kept.
+    WaitsTakeTooEarly,
     /// That a parent has still to be told of an end is not kept.
     ReportsAreNotOwed,
     /// A reply that was cut comes back as a whole one.
@@ -77,6 +79,16 @@ pub enum Fault {
     CommittedIsForgotten,
     /// Nobody remembers what limits were set.
     LimitsAreForgotten,
+    /// That a conversation was compacted is not kept.
+    CompactionsAreNotKept,
+    /// Of what a compaction kept whole nothing is there.
+    CompactionsKeepNoTurns,
+    /// Nobody remembers what a person is to be asked about.
+    ModesAreForgotten,
+    /// A call that was asked about is taken for one that had started.
+    RequestsLookStarted,
+    /// Whoever ends a daemon is taken to mean its sessions, also those that others have begun in it.
+    GuestsAreLeft,
     /// The end of the process stops everybody as a person would, and goes on accepting meanwhile.
     ShutdownAccepts,
     /// A second process may hold the store.
@@ -84,7 +96,7 @@ pub enum Fault {
 }
 
 /// All of them, by their words.
-const FAULTS: [(&str, Fault); 26] = [
+const FAULTS: [(&str, Fault); 32] = [
     ("ack_before_durable", Fault::AckBeforeDurable),
     ("drain_before_save", Fault::DrainBeforeSave),
     ("tool_started_is_late", Fault::ToolStartedIsLate),
@@ -92,6 +104,7 @@ const FAULTS: [(&str, Fault); 26] = [
     ("results_are_not_kept", Fault::ResultsAreNotKept),
     ("injections_are_not_kept", Fault::InjectionsAreNotKept),
     ("mail_beside_results_is_not_kept", Fault::MailBesideResultsIsNotKept),
+    ("waits_take_too_early", Fault::WaitsTakeTooEarly),
     ("reports_are_not_owed", Fault::ReportsAreNotOwed),
     ("partial_replies_are_whole", Fault::PartialRepliesAreWhole),
     ("queue_is_cleared_on_error", Fault::QueueIsClearedOnError),
@@ -109,6 +122,11 @@ const FAULTS: [(&str, Fault); 26] = [
     ("closes_are_forgotten", Fault::ClosesAreForgotten),
     ("committed_is_forgotten", Fault::CommittedIsForgotten),
     ("limits_are_forgotten", Fault::LimitsAreForgotten),
+    ("compactions_are_not_kept", Fault::CompactionsAreNotKept),
+    ("compactions_keep_no_turns", Fault::CompactionsKeepNoTurns),
+    ("modes_are_forgotten", Fault::ModesAreForgotten),
+    ("requests_look_started", Fault::RequestsLookStarted),
+    ("guests_are_left", Fault::GuestsAreLeft),
     ("shutdown_accepts", Fault::ShutdownAccepts),
     ("no_fence", Fault::NoFence),
 ];
@@ -177,7 +195,9 @@ impl Archive for Faulty {
     }
 
     async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
-        self.archive.sessions().await
+        let mut sessions = self.archive.sessions().await?;
+        sessions.iter_mut().for_each(|summary| journal::of_summary(self.fault, summary));
+        Ok(sessions)
     }
 
     async fn journal(&self, session: &SessionId) -> Result<Option<SessionJournal>, StoreError> {

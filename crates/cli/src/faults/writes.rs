@@ -72,12 +72,16 @@ impl Writes {
         match self.fault {
             Fault::DrainBeforeSave => held.delay(transaction, is_mail),
             Fault::ReplyIsLate => held.delay(transaction, |line| matches!(line, Line::Reply(_))),
+            Fault::WaitsTakeTooEarly => held.delay(transaction, is_of_a_wait),
             Fault::ToolStartedIsLate => held.delay_starts(transaction),
             Fault::InjectionsAreNotKept => transaction
                 .receipts
                 .retain(|moved| matches!(moved.state, ReceiptState::Queued | ReceiptState::Returned(_))),
             Fault::MailBesideResultsIsNotKept => {
                 transaction.rows.retain(|row| !matches!(row.line, Line::Beside(..)));
+            }
+            Fault::CompactionsAreNotKept => {
+                transaction.rows.retain(|row| !matches!(row.line, Line::Compacted(_)));
             }
             Fault::ReportsAreNotOwed => transaction.ends.iter_mut().for_each(|end| end.owed_to = None),
             // Faults of what is read.
@@ -88,6 +92,10 @@ impl Writes {
 
 fn is_mail(line: &Line) -> bool {
     matches!(line, Line::Alone(..) | Line::Beside(..))
+}
+
+fn is_of_a_wait(line: &Line) -> bool {
+    matches!(line, Line::Result(result) if &*result.name == "wait_agents")
 }
 
 impl Held {

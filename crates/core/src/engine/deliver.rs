@@ -148,8 +148,13 @@ pub(crate) async fn take_back(
     let place = to.place();
     let mut draft = Draft::default();
     draft.returns(std::slice::from_ref(&queued.mail), reason, &place);
-    let waited: Vec<Arc<Mail>> = stranded.iter().map(|queued| queued.mail.clone()).collect();
-    draft.returns(&waited, ReturnReason::Stopped, &place);
+    // What expires in the same instant has waited for nobody.
+    let now = session.clock.now();
+    let waited = stranded.iter().map(|queued| queued.mail.clone());
+    let (expired, stopped): (Vec<_>, Vec<_>) =
+        waited.partition(|mail| mail.expires_at.is_some_and(|at| at <= now));
+    draft.returns(&expired, ReturnReason::Expired, &place);
+    draft.returns(&stopped, ReturnReason::Stopped, &place);
     if let Err(error) = session.journal.record(draft).await {
         to.mailbox.restore(std::iter::once(queued).chain(stranded).collect());
         return Err(error.into());
@@ -193,11 +198,31 @@ impl Drop for Reporting {
 /// Has the parent told of a run's end, in its order among all that arrives. The report is
 /// work too: who waits for quiet waits for it.
 pub(crate) fn report(session: &Arc<Session>, about: &Arc<AgentCell>, parent: &AgentName, report: Report) {
+    report_in(Phase::Caused, session, about, parent, report);
+}
+
+/// The same for an end that the process before this one had to tell: before all else arrives.
+pub(crate) fn report_owed(
+    session: &Arc<Session>,
+    about: &Arc<AgentCell>,
+    parent: &AgentName,
+    report: Report,
+) {
+    report_in(Phase::Owed, session, about, parent, report);
+}
+
+fn report_in(
+    phase: Phase,
+    session: &Arc<Session>,
+    about: &Arc<AgentCell>,
+    parent: &AgentName,
+    report: Report,
+) {
     about.state.lock().reporting = true;
     let (working, reporting) = (session.at_work(), Reporting(about.clone()));
     let (session, about, parent) = (session.clone(), about.clone(), parent.clone());
     session.clone().tasks.spawn(async move {
-        session.clock.turn(Phase::Caused).await;
+        session.clock.turn(phase).await;
         end_of(&session, &about.name, &parent, report).await;
         drop(reporting);
         drop(working);

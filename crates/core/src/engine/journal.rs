@@ -29,6 +29,7 @@ pub(crate) struct Draft {
     receipts: Vec<ReceiptMove>,
     rows: Vec<Row>,
     ends: Vec<RunEnd>,
+    resumes: Vec<(AgentName, RunId)>,
     events: Vec<(Place, EventKind)>,
     then: Option<Then>,
 }
@@ -66,6 +67,11 @@ impl Draft {
     /// Ends a run.
     pub(crate) fn ends(&mut self, end: RunEnd) {
         self.ends.push(end);
+    }
+
+    /// Asks for an agent's next run.
+    pub(crate) fn resumes(&mut self, agent: &AgentName, run: RunId) {
+        self.resumes.push((agent.clone(), run));
     }
 
     /// Moves the receipt of a message.
@@ -110,6 +116,7 @@ impl Draft {
             && self.receipts.is_empty()
             && self.rows.is_empty()
             && self.ends.is_empty()
+            && self.resumes.is_empty()
             && self.events.is_empty()
     }
 }
@@ -213,7 +220,12 @@ impl Journal {
         self.record_if(draft, || !work.is_cancelled()).await
     }
 
-    async fn record_if(&self, draft: Draft, wanted: impl Fn() -> bool) -> Result<bool, StoreError> {
+    /// Records a draft if it is still `wanted` when its turn has come. `false`: it was not.
+    pub(crate) async fn record_if(
+        &self,
+        draft: Draft,
+        wanted: impl Fn() -> bool,
+    ) -> Result<bool, StoreError> {
         if draft.is_empty() {
             return Ok(wanted());
         }
@@ -351,6 +363,7 @@ impl Queue {
             receipts: draft.receipts,
             rows: draft.rows,
             ends: draft.ends,
+            resumes: draft.resumes,
             events: (first..).zip(draft.events).map(numbered).collect(),
         }
     }

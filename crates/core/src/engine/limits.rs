@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::deliver::start_driver;
 use super::journal::Draft;
+use super::mailbox::Resume;
 use super::ports::StoreError;
 use super::resume;
 use super::session::{AgentCell, Session};
@@ -72,14 +73,16 @@ async fn raise_agent(
     session.purse.look_again();
     let used_up = cell.state.lock().budget.reached();
     let was = cell.mailbox.limit().filter(|limit| limits.sets(limit) && !limit.contains('.'));
-    match used_up {
-        None if was.is_some() => {
-            cell.mailbox.lift();
-            lets_go_on(session, cell, was);
-        }
-        // Lowered to what is spent.
-        Some(limit) if has_run(cell) => reaches(session, cell, limit.setting(Whose::Agent)),
-        None | Some(_) => {}
+    let lifts = was.is_some() && used_up.is_none();
+    if lifts {
+        cell.mailbox.lift();
+    }
+    // Lowered to what is spent; or it is the session's by now that holds the agent.
+    if rests_after_a_run(cell) {
+        looks(session, cell);
+    }
+    if lifts {
+        lets_go_on(session, cell, was);
     }
     Ok(())
 }
@@ -97,7 +100,7 @@ async fn raise_session(session: &Arc<Session>, limits: LimitsPatch) -> Result<()
                 lets_go_on(session, &cell, was);
             }
         }
-        Some(limit) if session.in_order().iter().any(|cell| has_run(cell)) => {
+        Some(limit) if session.in_order().iter().any(|cell| rests_after_a_run(cell)) => {
             session.reaches(Some(limit.setting(Whose::Session)));
         }
         None | Some(_) => {}
@@ -109,15 +112,23 @@ fn raised(limits: &LimitsPatch) -> EventKind {
     EventKind::LimitRaised { by: Sender::User.to_string(), limits: limits.clone() }
 }
 
-/// Whether a run of the agent has ended: nothing is reached before.
-fn has_run(cell: &AgentCell) -> bool {
-    cell.state.lock().last_end.is_some()
+/// Nothing is reached before a run has ended, and one that is under way may use what it has begun.
+fn rests_after_a_run(cell: &AgentCell) -> bool {
+    !cell.mailbox.is_running() && cell.state.lock().last_end.is_some()
 }
 
 /// A limit holds the agent no longer: the run that it had ended starts again as by `resume`, and
-/// mail that waited wakes whoever it would have woken.
+/// mail that waited wakes whoever it would have woken. Where another limit still holds the agent,
+/// that run is asked for until it is raised, too.
 fn lets_go_on(session: &Arc<Session>, cell: &Arc<AgentCell>, was: Option<&'static str>) {
-    if cell.mailbox.is_running() || cell.mailbox.limit().is_some() || cell.is_closed() {
+    if cell.is_closed() {
+        return;
+    }
+    if cell.mailbox.is_running() {
+        // It ends the run already, and the next one follows.
+        if cell.mailbox.timed_out() == was {
+            cell.mailbox.resume(Resume::Anyway);
+        }
         return;
     }
     let had_ended = ended_by(cell).is_some_and(|limit| Some(limit) == was);

@@ -31,7 +31,7 @@ pub use approvals::{AnswerError, Approval, Attached, Meant};
 pub use builder::{Builder, StartError};
 pub use coordinator::{AgentStatus, Coordinator};
 pub use limits::RaiseError;
-pub use mailbox::{Mailbox, Pushed, Queued, StopOrder, Stopped, TakeBack, TakenBack};
+pub use mailbox::{Mailbox, Pushed, Queued, Resume, StopOrder, Stopped, TakeBack, TakenBack};
 pub use receipts::Receipt;
 pub use resume::Resumed;
 pub use send::{Delivery, Message};

@@ -21,7 +21,7 @@ use super::session::{AgentCell, AgentState, LastEnd, Session};
 use super::spawn;
 use crate::fail;
 use crate::rules::conversation::{InterruptReason, MessageKey};
-use crate::rules::event::{EventKind, Halt, Outcome};
+use crate::rules::event::{Event, EventKind, Halt, Outcome};
 use crate::rules::id::AgentName;
 use crate::rules::lifetime::SetLimits;
 use crate::rules::limits::{Budget, Spent, Whose, named_in};
@@ -80,13 +80,24 @@ fn restore_limits(session: &Session, journal: &SessionJournal) {
         let (end, seq) = agent.last_end.as_ref()?;
         named_in(&end.text).filter(|limit| limit.starts_with("session.") && *seq > raised_at)
     };
-    let has_run = journal.agents.iter().any(|agent| agent.last_end.is_some());
-    let used_up =
-        || session.purse.is_used_up(now).filter(|_| has_run).map(|limit| limit.setting(Whose::Session));
+    let used_up = || {
+        let limit = session.purse.is_used_up(now)?;
+        rested_since_the_last_turn(journal, raised_at).then(|| limit.setting(Whose::Session))
+    };
     let reached = journal.agents.iter().find_map(ended_by).or_else(used_up);
     if reached.is_some() {
         session.reaches(reached);
     }
+}
+
+/// Whether anybody rested after a run when the last turn had begun, or limits were set: what is
+/// used up by then is reached.
+fn rested_since_the_last_turn(journal: &SessionJournal, raised_at: u64) -> bool {
+    let is_turn = |event: &&Event| matches!(event.kind, EventKind::ModelStarted { .. });
+    let begun = |agent: &AgentJournal| agent.tail.iter().find(is_turn).map(|event| event.seq);
+    let last_turn = journal.agents.iter().filter_map(begun).max().unwrap_or(0);
+    let mut ends = journal.agents.iter().filter_map(|agent| agent.last_end.as_ref());
+    ends.any(|(_, seq)| raised_at.max(*seq) > last_turn)
 }
 
 /// The reports that a recorded result has told.
@@ -131,11 +142,14 @@ fn left(
         let limit = named_in(&end.text).filter(|_| end.outcome == Outcome::Limit);
         limit.is_some_and(|limit| match limit.starts_with("session.") {
             true => raised(&journal.limits, *seq, limit) && session.purse.reached().is_none(),
-            false => raised(&agent.limits, *seq, limit) && cell.mailbox.limit().is_none(),
+            false => raised(&agent.limits, *seq, limit) && cell.mailbox.own_limit().is_none(),
         })
     });
     let closes = agent.closed == Closed::Asked && last.is_some();
-    let resumes = (shut_down || lifted) && !agent.closed.is_asked();
+    let resumes = (shut_down || lifted || agent.resumed) && !agent.closed.is_asked();
+    if resumes {
+        cell.mailbox.ask_again();
+    }
     LeftAgent { cell, resumes, owed, closes }
 }
 
@@ -162,7 +176,7 @@ fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentC
         changes: agent.last_end.as_ref().map(|(end, _)| end.changes.clone()).unwrap_or_default(),
         ..AgentState::default()
     };
-    let limit = reached_by(agent, &state);
+    let limit = reached_by(agent, &state).filter(|_| !is_open);
     let cell = AgentCell {
         name: record.name.clone(),
         index: record.index,
@@ -198,7 +212,7 @@ fn budget_of(agent: &AgentJournal, spent: Spent) -> Budget {
     budget
 }
 
-/// The limit of its own that keeps the agent from being woken.
+/// The limit of its own that keeps an agent that rests from being woken.
 fn reached_by(agent: &AgentJournal, state: &AgentState) -> Option<&'static str> {
     let raised_at = agent.limits.as_ref().map_or(0, |(_, seq)| *seq);
     let ended_by = agent.last_end.as_ref().and_then(|(end, seq)| {
@@ -239,7 +253,7 @@ fn mailbox<'a>(
     relation: impl Fn(&Mail) -> Relation,
 ) -> Recovered {
     let asks = Asks::of(agent, is_open);
-    let committed = committed(agent, is_open);
+    let committed = committed(agent);
     let queued = mail.filter(|kept| kept.state == ReceiptState::Queued);
     let mail: Vec<Kept> = queued
         .map(|kept| {
@@ -249,7 +263,7 @@ fn mailbox<'a>(
         })
         .collect();
     // What a shutdown stopped goes on, also when the process did not live to end it.
-    let resumed = matches!(stopped, Some((_, Halt::Shutdown)));
+    let resumed = agent.resumed || matches!(stopped, Some((_, Halt::Shutdown)));
     let standing = match (is_open, &stopped) {
         (false, _) => Standing::Resting(asks.rest),
         (true, None) => Standing::Running,
@@ -263,10 +277,10 @@ fn mailbox<'a>(
     Recovered { drives, run: agent.run, standing, stop, mail, resumed }
 }
 
-/// The messages that a result of the turn that was left says it was cut or skipped for.
-fn committed(agent: &AgentJournal, is_open: bool) -> HashSet<MessageKey> {
-    let of_the_run = agent.rows.iter().rev().take_while(|row| row.run == agent.run && is_open);
-    let results = of_the_run.filter_map(|row| match &row.line {
+/// The messages that a result says it was cut or skipped for. A run that was stopped meanwhile leaves
+/// such a one queued.
+fn committed(agent: &AgentJournal) -> HashSet<MessageKey> {
+    let results = agent.rows.iter().filter_map(|row| match &row.line {
         Line::Result(result) => Some(result.cost.iter().cloned()),
         Line::Prompt(_)
         | Line::Alone(..)
@@ -307,8 +321,14 @@ impl Asks {
             None => Self { rest: Rest::Idle, after: 0 },
             Some((end, seq)) => {
                 let rest = if end.outcome == Outcome::Stopped { Rest::Stopped } else { Rest::Idle };
-                let all = end.restarts || end.outcome == Outcome::Finished;
-                Self { rest, after: if all { 0 } else { *seq } }
+                let after = match (end.outcome, end.restarts) {
+                    (Outcome::Finished, _) => 0,
+                    // Somebody asked for the next run while the last calls ended.
+                    (Outcome::Stopped, true) => agent.stop_seq,
+                    (Outcome::Failed | Outcome::Limit, true) => 0,
+                    (Outcome::Failed | Outcome::Limit | Outcome::Stopped, false) => *seq,
+                };
+                Self { rest, after }
             }
         }
     }
@@ -378,7 +398,7 @@ fn tell_if_owed(session: &Arc<Session>, cell: &Arc<AgentCell>, parent: &AgentNam
     let id = deliver::report_id(&cell.name, report.run);
     let key = MessageKey { from: Sender::Coordinator(cell.name.clone()), id };
     if session.journal.receipts.of(&key).is_empty() {
-        deliver::report(session, cell, parent, report);
+        deliver::report_owed(session, cell, parent, report);
     }
 }
 

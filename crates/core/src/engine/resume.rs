@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::deliver::{Report, start_driver};
-use super::session::{AgentCell, LastEnd, Session};
+use super::journal::Draft;
+use super::mailbox::Resume;
+use super::session::{ActivityKind, AgentCell, LastEnd, Session};
 use super::stop::{StopError, allowed};
 use crate::rules::event::Outcome;
 use crate::rules::id::{AgentName, RunId};
@@ -22,8 +24,8 @@ pub enum Resumed {
     Nothing,
 }
 
-/// Starts the next run of an agent that was stopped, or whose last run failed. It is answered
-/// once that run is recorded, so that after a crash it has happened.
+/// Starts the next run of an agent that was stopped, or whose last run failed. It is answered once
+/// it is recorded, so that after a crash it has happened.
 pub(crate) async fn resume(session: &Arc<Session>, name: &str) -> Result<Resumed, StopError> {
     let cell = allowed(session, name, &Sender::User)?;
     if session.is_shutting_down() {
@@ -44,14 +46,21 @@ pub(crate) async fn resume_all(session: &Arc<Session>) -> Result<Vec<AgentName>,
         .whole(async move {
             let meant = |cell: &Arc<AgentCell>| !parent_has_read(&resuming, cell);
             let cells: Vec<_> = resuming.in_order().into_iter().filter(meant).collect();
-            // All of them start before one of them is waited for.
-            let asked: Vec<_> = cells.iter().map(|cell| (cell, start(&resuming, cell))).collect();
+            // Who is at a limit stays as it is.
+            let asked = cells.into_iter().filter_map(|cell| Some((start(&resuming, &cell).ok()?, cell)));
+            // All of them start and are being recorded before one of them is waited for.
+            let asked: Vec<_> = asked
+                .map(|(asked, cell)| {
+                    let (session, name) = (resuming.clone(), cell.name.clone());
+                    (name, resuming.tasks.spawn(async move { comes_of(&session, &cell, asked).await }))
+                })
+                .collect();
             let mut started = Vec::new();
-            for (cell, resumed) in asked {
-                if let Ok((Resumed::Starts, run)) = resumed
-                    && begun(&resuming, cell, run).await
-                {
-                    started.push(cell.name.clone());
+            for (name, resumed) in asked {
+                // Nobody aborts it, so what is no answer is a panic.
+                match resumed.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))? {
+                    Resumed::Starts => started.push(name),
+                    Resumed::OnlyWakeable | Resumed::Nothing => {}
                 }
             }
             Ok(started)
@@ -60,9 +69,19 @@ pub(crate) async fn resume_all(session: &Arc<Session>) -> Result<Vec<AgentName>,
 }
 
 async fn resume_one(session: &Arc<Session>, cell: &Arc<AgentCell>) -> Result<Resumed, StopError> {
-    let (resumed, run) = start(session, cell)?;
+    let asked = start(session, cell)?;
+    comes_of(session, cell, asked).await
+}
+
+/// Records what was asked for, and waits until it is known what it comes to.
+async fn comes_of(
+    session: &Session,
+    cell: &AgentCell,
+    (resumed, run): (Resumed, RunId),
+) -> Result<Resumed, StopError> {
+    recorded(session, cell, resumed, run).await?;
     match resumed {
-        Resumed::Starts if !begun(session, cell, run).await => match cell.mailbox.standing() {
+        Resumed::Starts if !begins(session, cell, run).await => match cell.mailbox.standing() {
             Standing::Resting(Rest::Idle) => Ok(Resumed::OnlyWakeable),
             Standing::Running | Standing::Winding { .. } | Standing::Resting(_) => Ok(Resumed::Nothing),
         },
@@ -88,7 +107,7 @@ fn start(session: &Arc<Session>, cell: &Arc<AgentCell>) -> Result<(Resumed, RunI
     match cell.mailbox.standing() {
         Standing::Resting(_) => Ok((go_on(session, cell), run)),
         Standing::Running | Standing::Winding { .. } => {
-            cell.mailbox.resume();
+            cell.mailbox.resume(Resume::Anyway);
             Ok((Resumed::Starts, run))
         }
     }
@@ -97,11 +116,12 @@ fn start(session: &Arc<Session>, cell: &Arc<AgentCell>) -> Result<(Resumed, RunI
 /// Starts the next run of an agent that rests, if there is anything to go on with.
 pub(super) fn go_on(session: &Arc<Session>, cell: &Arc<AgentCell>) -> Resumed {
     let waits = cell.body.lock().as_ref().is_some_and(|body| body.prompt.awaits_reply());
-    if !waits && !cell.has_prompt() && !cell.mailbox.has_pending_messages() {
+    let how = if waits || cell.has_prompt() { Resume::Anyway } else { Resume::WithMail };
+    if how == Resume::WithMail && !cell.mailbox.has_pending_messages() {
         cell.mailbox.unstop();
         return Resumed::OnlyWakeable;
     }
-    if cell.mailbox.resume() {
+    if cell.mailbox.resume(how) {
         start_driver(session, cell);
         return Resumed::Starts;
     }
@@ -112,9 +132,12 @@ fn last_failed(cell: &AgentCell) -> bool {
     matches!(cell.state.lock().last_end, Some(LastEnd { outcome: Outcome::Failed, .. }))
 }
 
-/// Whether the last run failed and the parent has that in its conversation: it is the parent's
-/// to go on with.
+/// Whether the agent rests after a run that failed and the parent has that in its conversation: it
+/// is the parent's to go on with.
 fn parent_has_read(session: &Session, cell: &AgentCell) -> bool {
+    if cell.mailbox.is_running() {
+        return false;
+    }
     let last = cell.state.lock().last_end.clone();
     let Some(end) = last.filter(|end| end.outcome == Outcome::Failed && cell.parent.is_some()) else {
         return false;
@@ -126,11 +149,30 @@ fn parent_has_read(session: &Session, cell: &AgentCell) -> bool {
     is_told || receipts.iter().any(|receipt| receipt.state() != ReceiptState::Queued)
 }
 
-/// Waits until the run has begun, and that is recorded. `false`: it was taken back before.
-async fn begun(session: &Session, cell: &AgentCell, run: RunId) -> bool {
+/// Records that the run is asked for, unless it has begun by then or a stop has taken it back.
+async fn recorded(
+    session: &Session,
+    cell: &AgentCell,
+    resumed: Resumed,
+    run: RunId,
+) -> Result<(), StopError> {
+    let mut draft = Draft::default();
+    match resumed {
+        Resumed::Nothing => return Ok(()),
+        Resumed::Starts | Resumed::OnlyWakeable => draft.resumes(&cell.name, run),
+    }
+    let wanted = || resumed == Resumed::OnlyWakeable || cell.mailbox.is_resumed();
+    session.journal.record_if(draft, wanted).await?;
+    Ok(())
+}
+
+/// Waits until it is sure that the run begins. `false`: it was taken back, or there is nothing
+/// that it could begin with.
+async fn begins(session: &Session, cell: &AgentCell, run: RunId) -> bool {
     loop {
         let rested = session.rested.notified();
-        if cell.state.lock().begun >= run {
+        // Whatever calls give that still end, it is unanswered.
+        if cell.state.lock().begun >= run || (cell.mailbox.is_resumed() && has_calls(cell)) {
             return true;
         }
         let is_asked_for = match cell.mailbox.standing() {
@@ -143,4 +185,9 @@ async fn begun(session: &Session, cell: &AgentCell, run: RunId) -> bool {
         }
         rested.await;
     }
+}
+
+fn has_calls(cell: &AgentCell) -> bool {
+    let is_call = |kind: &ActivityKind| matches!(kind, ActivityKind::Tool { .. });
+    cell.state.lock().activity.iter().any(|activity| is_call(&activity.what))
 }

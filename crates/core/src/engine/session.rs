@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use dashmap::DashMap;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -88,6 +88,8 @@ pub(crate) enum Claimed {
     Answers(Vec<Queued>),
     /// The report on a child that the call has stopped.
     Report(AgentName, Report),
+    /// That report, for which a call that was cut waits no longer: it may come until the call has ended.
+    Awaited(AgentName, oneshot::Receiver<Report>),
 }
 
 impl Claimed {
@@ -96,6 +98,7 @@ impl Claimed {
         match self {
             Self::Answers(mail) => mail.iter().map(|queued| queued.mail.key()).collect(),
             Self::Report(about, report) => [report.key(about)].into(),
+            Self::Awaited(..) => Arc::default(),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::deliver::start_driver;
 use super::fence::Around;
 use super::journal::Draft;
 use super::mailbox::{StopOrder, Stopped};
@@ -162,14 +163,13 @@ impl Halted {
     }
 
     /// Records what was cancelled, all of it at once.
-    async fn record(self, session: &Session) -> Result<StopReply, StoreError> {
+    async fn record(self, session: &Arc<Session>) -> Result<StopReply, StoreError> {
         let Self { order, scope, cells } = self;
         let mut reply = StopReply::default();
         let mut draft = Draft::default();
         let mut tellings = Vec::new();
         for (cell, mut stopped) in cells.into_iter().filter(|(_, stopped)| stopped.changed) {
-            // Nothing can be told of an agent before it is told that there is one.
-            session.spawns.ended(&cell.name).await;
+            can_be_told(session, &cell, &stopped).await;
             told(&mut draft, &cell, &order, scope, &stopped, ReturnReason::Stopped);
             tellings.push(stopped.telling.take());
             reply.stopped.push(cell.name.clone());
@@ -179,6 +179,15 @@ impl Halted {
         // Only now may the runs end for whoever reads the events.
         drop(tellings);
         recorded.map(|()| reply)
+    }
+}
+
+/// Nothing can be told of an agent before it is told that there is one. A run that a shutdown had
+/// put off begins, so that it can end.
+async fn can_be_told(session: &Arc<Session>, cell: &Arc<AgentCell>, stopped: &Stopped) {
+    session.spawns.ended(&cell.name).await;
+    if stopped.begins {
+        start_driver(session, cell);
     }
 }
 
@@ -232,14 +241,14 @@ pub(crate) async fn close(
 
 /// Records which agents are closed, all of it at once. Those that were closed already are left out.
 async fn record_closed(
-    session: &Session,
+    session: &Arc<Session>,
     order: &StopOrder,
     cells: Vec<(Arc<AgentCell>, Stopped)>,
 ) -> Result<Vec<AgentName>, StoreError> {
     let mut draft = Draft::default();
     let (mut names, mut tellings) = (Vec::new(), Vec::new());
     for (cell, mut stopped) in cells.into_iter().filter(|(_, stopped)| stopped.changed) {
-        session.spawns.ended(&cell.name).await;
+        can_be_told(session, &cell, &stopped).await;
         if stopped.at_rest {
             draft.returns(&stopped.returned, ReturnReason::Closed, &cell.place());
             draft.tell(cell.place(), EventKind::AgentClosed {});

@@ -17,6 +17,11 @@ use super::time::{Micros, Span};
 /// The version of the vocabulary.
 pub const VERSION: u32 = 1;
 
+/// A purpose as events have it: a turn's is not told.
+fn told_purpose(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": "string", "enum": [Purpose::Summary]})
+}
+
 /// Something that happened, as it is recorded and told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
@@ -204,6 +209,7 @@ pub enum EventKind {
         call: u64,
         messages: u64,
         #[serde(default, skip_serializing_if = "Purpose::is_turn")]
+        #[schemars(schema_with = "told_purpose")]
         purpose: Purpose,
     },
     ModelFinished {
@@ -213,6 +219,7 @@ pub enum EventKind {
         thinking: Vec<ThinkingState>,
         tools: Vec<CallRef>,
         #[serde(default, skip_serializing_if = "Purpose::is_turn")]
+        #[schemars(schema_with = "told_purpose")]
         purpose: Purpose,
     },
     ModelInterrupted {

@@ -23,6 +23,8 @@ pub struct Progress {
     pub calls: u64,
     /// Whether it was closed.
     pub closed: Closed,
+    /// The run that it was last resumed for, unless a stop has taken that back; 0: none.
+    pub resumed: RunId,
     /// Its plan.
     pub plan: Vec<PlanStep>,
 }
@@ -48,6 +50,11 @@ impl Closed {
 }
 
 impl Progress {
+    /// Somebody has resumed it, and asks for this run.
+    pub fn note_resume(&mut self, run: RunId) {
+        self.resumed = run;
+    }
+
     /// Takes note of an event of the agent. Whether anything but `lines` changed.
     pub fn note(&mut self, event: &Event) -> bool {
         let moved = self.moves_to(event);
@@ -75,10 +82,15 @@ impl Progress {
         if is_first {
             self.stop_seq = seq;
         }
+        // A shutdown takes no start back.
+        let takes_back = self.resumed != 0 && reason != Halt::Shutdown;
+        if takes_back {
+            self.resumed = 0;
+        }
         if closes && self.closed == Closed::No {
             self.closed = Closed::Asked;
         }
-        is_first || closes
+        is_first || closes || takes_back
     }
 
     /// Whether the event is the first of a run or of a turn.

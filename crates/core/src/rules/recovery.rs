@@ -128,7 +128,8 @@ pub fn turn(tail: &[Event]) -> TurnId {
     tail.iter().filter_map(|event| event.at.turn).max().unwrap_or(0)
 }
 
-/// Who stopped the run first, and why; a close that came later closes the agent.
+/// Who stopped the run first, and why; a close that came later closes the agent. A shutdown stops
+/// it for the next start to go on with, so whoever meant it to stop comes before.
 pub fn stopped_by(tail: &[Event]) -> Option<(Sender, Halt)> {
     let stop = |event: &Event| match &event.kind {
         EventKind::StopRequested { by, reason, .. } => Some((Sender::of_word(by), *reason)),
@@ -154,5 +155,10 @@ pub fn stopped_by(tail: &[Event]) -> Option<(Sender, Halt)> {
         | EventKind::RunFinished { .. }
         | EventKind::AgentClosed {} => None,
     };
-    tail.iter().find_map(stop)
+    let mut stops = tail.iter().filter_map(stop);
+    let first = stops.next()?;
+    match first.1 {
+        Halt::Shutdown => Some(stops.find(|(_, why)| *why != Halt::Shutdown).unwrap_or(first)),
+        Halt::Stop | Halt::Supersede | Halt::Close => Some(first),
+    }
 }

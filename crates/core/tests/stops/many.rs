@@ -1,4 +1,4 @@
-//! A stop of many waits for the store between no two of them: counted by the store.
+//! A stop of many waits for the store between no two of them, nor does a resume: counted by the store.
 
 use midturn_core::engine::AgentSpec;
 use midturn_core::rules::event::{EventKind, Outcome, Scope};
@@ -76,4 +76,16 @@ async fn a2_between_the_first_and_the_last_cancellation_of_a_shutdown_the_store_
     let world = at_work().await;
     world.coordinator.shutdown().await;
     is_between_no_two(&world);
+}
+
+/// Many runs are still ending when all are resumed: no agent's record waits for another's.
+#[tokio::test(start_paused = true)]
+async fn the_records_of_many_resumes_wait_for_none_of_them() {
+    let world = at_work().await;
+    world.coordinator.stop("root", Sender::User, Scope::Subtree).await.unwrap();
+    let resumed = world.coordinator.resume_all().await.unwrap();
+    assert_eq!(resumed.len(), MANY);
+    let ended = world.resumes.lock().clone();
+    assert_eq!(ended.len(), MANY);
+    assert_eq!(ended.first(), ended.last(), "{ended:?}");
 }

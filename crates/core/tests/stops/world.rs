@@ -2,6 +2,7 @@
 //! something; and models that wait, speak, fail or panic, as their names say.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -46,28 +47,34 @@ impl Tokens {
 pub(crate) struct Slow {
     pub(crate) tokens: Arc<Tokens>,
     /// Set when the session stands: what comes before takes no time.
-    pub(crate) is_slow: Arc<std::sync::atomic::AtomicBool>,
+    pub(crate) is_slow: Arc<AtomicBool>,
     pub(crate) seen: Arc<Mutex<Vec<usize>>>,
     /// How many stops each transaction tells of, if any.
     pub(crate) stops: Arc<Mutex<Vec<usize>>>,
+    /// How many transactions had ended when each one with a resume came.
+    pub(crate) resumes: Arc<Mutex<Vec<usize>>>,
+    ended: Arc<AtomicUsize>,
 }
 
 impl Store for Slow {
     fn submit(&self, transaction: Arc<Transaction>) -> Commit {
-        if !self.is_slow.load(std::sync::atomic::Ordering::Relaxed) {
+        if !self.is_slow.load(Relaxed) {
             return Commit::Done(Ok(()));
         }
         self.seen.lock().push(self.tokens.count().1);
         let is_stop = |event: &&Event| matches!(event.kind, EventKind::StopRequested { .. });
         let stops = transaction.events.iter().filter(is_stop).count();
         self.stops.lock().extend((stops > 0).then_some(stops));
+        let ended = self.ended.load(Relaxed);
+        self.resumes.lock().extend((!transaction.resumes.is_empty()).then_some(ended));
         let (done, commit) = oneshot::channel();
         let done_at = tokio::time::Instant::now() + SLOW;
-        let (seen, tokens) = (self.seen.clone(), self.tokens.clone());
+        let (seen, tokens, ended) = (self.seen.clone(), self.tokens.clone(), self.ended.clone());
         tokio::spawn(async move {
             // On the paused clock: it passes as soon as nobody else has anything to do.
             tokio::time::timeout_at(done_at, std::future::pending::<()>()).await.ok();
             seen.lock().push(tokens.count().1);
+            ended.fetch_add(1, Relaxed);
             done.send(Ok(())).ok();
         });
         Commit::Waits(commit)
@@ -179,7 +186,8 @@ pub(crate) struct World {
     pub(crate) tokens: Arc<Tokens>,
     seen: Arc<Mutex<Vec<usize>>>,
     pub(crate) stops: Arc<Mutex<Vec<usize>>>,
-    is_slow: Arc<std::sync::atomic::AtomicBool>,
+    pub(crate) resumes: Arc<Mutex<Vec<usize>>>,
+    is_slow: Arc<AtomicBool>,
 }
 
 impl World {
@@ -190,14 +198,14 @@ impl World {
     pub(crate) async fn of(workplace: Arc<dyn Workplace>, more: impl FnOnce(Builder) -> Builder) -> Self {
         let (log, store) = (Arc::new(Log::default()), Slow::default());
         let (tokens, is_slow) = (store.tokens.clone(), store.is_slow.clone());
-        let (seen, stops) = (store.seen.clone(), store.stops.clone());
+        let (seen, stops, resumes) = (store.seen.clone(), store.stops.clone(), store.resumes.clone());
         let models = Arc::new(Models(tokens.clone()));
         let builder = Coordinator::builder(models, workplace).clock(Arc::new(RealClock::start()));
         let builder = more(builder.store(Arc::new(store)).observer(log.clone()));
         let coordinator = builder.start().await.unwrap();
         let lead = AgentSpec { role: Role::Lead, ..AgentSpec::new(name("lead"), "says") };
         coordinator.spawn_agent(lead).await.unwrap();
-        Self { coordinator, log, tokens, seen, stops, is_slow }
+        Self { coordinator, log, tokens, seen, stops, resumes, is_slow }
     }
 
     /// One more agent, below another.
@@ -220,7 +228,7 @@ impl World {
 
     /// From now on the store takes its time, and looks.
     pub(crate) fn slow_down(&self) {
-        self.is_slow.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.is_slow.store(true, Relaxed);
     }
 
     /// How many requests were cancelled whenever the store began or ended something.

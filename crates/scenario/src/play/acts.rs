@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use midturn_core::engine::ports::{Clock, Phase};
 use midturn_core::engine::{Approval, Coordinator, Meant, Message, RaiseError};
 use midturn_core::rules::approval::Answer;
 use midturn_core::rules::id::AgentName;
@@ -56,8 +57,24 @@ pub(super) struct Acting {
     pub(super) coordinator: Coordinator,
     pub(super) remarks: Remarks,
     pub(super) source: Source,
-    /// Told when the process is to end, and how much later its session is taken up.
-    pub(super) gone: watch::Sender<Option<Span>>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) process: watch::Sender<Process>,
+}
+
+/// Whether there is a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Process {
+    Lives,
+    /// A shutdown waits until all has ended.
+    Ends,
+    /// It is gone, and its session is taken up so much later.
+    Gone(Span),
+}
+
+impl Process {
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, Self::Gone(_))
+    }
 }
 
 impl Acting {
@@ -98,14 +115,22 @@ impl Acting {
             }
             Act::Raise { whose, limits } => self.raise(item, whose.as_ref(), limits).await?,
             Act::Crash { back_after } => {
-                self.gone.send_replace(Some(*back_after));
+                self.process.send_replace(Process::Gone(*back_after));
             }
-            Act::ShutDown { back_after } => {
-                coordinator.shutdown().await;
-                self.gone.send_replace(Some(*back_after));
-            }
+            Act::ShutDown { back_after } => self.shut_down(*back_after).await,
         }
         Ok(())
+    }
+
+    /// The process ends when all has ended, behind what else comes in that round. A second shutdown
+    /// changes nothing.
+    async fn shut_down(&self, back_after: Span) {
+        if self.process.send_replace(Process::Ends) == Process::Ends {
+            return;
+        }
+        self.coordinator.shutdown().await;
+        self.clock.turn(Phase::Over).await;
+        self.process.send_replace(Process::Gone(back_after));
     }
 
     async fn resume(&self, agent: Option<&AgentName>) -> Result<(), String> {

@@ -14,7 +14,7 @@ use midturn_core::rules::time::Span;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::acts::Acting;
+use super::acts::{Acting, Process};
 use super::items::Items;
 use super::{Keeps, Played, Witnesses, refused, stage};
 use crate::error::Error;
@@ -73,12 +73,13 @@ impl Play<'_> {
         let kept = Arc::new(before.map(KeepingStore::taken_up).unwrap_or_default());
         let journal = before.map(|before| before.journal(record()));
         let ended = runtime.block_on(async {
-            let (gone, mut is_gone) = watch::channel(None);
+            let (process, mut is_gone) = watch::channel(Process::Lives);
             let acting = |coordinator: &Coordinator| Acting {
                 coordinator: coordinator.clone(),
                 remarks: self.witnesses.remarks.clone(),
                 source: self.scenario.source.clone(),
-                gone: gone.clone(),
+                clock: self.keeps.clock.clone(),
+                process: process.clone(),
             };
             // With a store that takes its time, the stage is set while the clock moves.
             let set = self.set(&kept, journal, acting);
@@ -93,9 +94,9 @@ impl Play<'_> {
             };
             tokio::select! {
                 biased;
-                Ok(back_after) = is_gone.wait_for(Option::is_some) => {
+                back_after = gone(&mut is_gone) => {
                     // Before anything is dropped: what the dead still write is not in it.
-                    Ok(End::Gone { back_after: (*back_after).unwrap_or_default(), left: Box::new(kept.taken_up()) })
+                    Ok(End::Gone { back_after, left: Box::new(kept.taken_up()) })
                 }
                 moved = self.keeps.clock.drive() => self.over(moved.err()),
             }
@@ -139,6 +140,16 @@ impl Play<'_> {
             Some(error) if stuck.is_none() => Err(error),
             Some(_) | None => Ok(End::Over(stuck)),
         }
+    }
+}
+
+/// Waits until the process is gone, and says how much later its session is taken up.
+async fn gone(process: &mut watch::Receiver<Process>) -> Span {
+    let is_gone = process.wait_for(Process::is_gone).await.map(|process| *process);
+    match is_gone {
+        Ok(Process::Gone(back_after)) => back_after,
+        // Who could end it is gone first: it ends with the play.
+        Ok(Process::Lives | Process::Ends) | Err(_) => std::future::pending().await,
     }
 }
 

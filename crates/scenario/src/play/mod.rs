@@ -145,7 +145,8 @@ fn play_real(scenario: &Scenario, workplace: real::Opened) -> Result<Played, Err
             coordinator: coordinator.clone(),
             remarks: witnesses.remarks.clone(),
             source: scenario.source.clone(),
-            gone: watch::Sender::new(None),
+            clock: clock.clone(),
+            process: watch::Sender::new(acts::Process::Lives),
         };
         let mut tasks = items.start(&clock, &acting);
         until_nothing_happens(&coordinator, &witnesses.anchors, &items, &mut tasks).await;

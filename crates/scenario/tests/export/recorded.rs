@@ -108,6 +108,8 @@ pub(crate) fn recorded<'a>(transactions: impl Iterator<Item = &'a Transaction>) 
             run: 0,
             last_end: None,
             closed: Default::default(),
+            resumed: false,
+            stop_seq: 0,
             turns: 0,
             calls: 0,
             plan: Vec::new(),

@@ -63,6 +63,8 @@ impl Store for Kept {
                 run: 0,
                 last_end: None,
                 closed: Default::default(),
+                resumed: false,
+                stop_seq: 0,
                 turns: 0,
                 calls: 0,
                 plan: Vec::new(),

@@ -114,7 +114,7 @@ async fn agent_records(snapshot: &mut Snapshot, of: &Cell) -> Result<Vec<AgentRe
 }
 
 async fn progress(snapshot: &mut Snapshot, of: &Cell) -> Result<Agents, Problem> {
-    let query = "SELECT agent, run, turn, turn_seq, stop_seq, turns, calls, closed, plan \
+    let query = "SELECT agent, run, turn, turn_seq, stop_seq, turns, calls, closed, resumed, plan \
         FROM agent_progress WHERE session = ?";
     let stands = |row: Row<'_>| {
         let progress = Progress {
@@ -126,7 +126,8 @@ async fn progress(snapshot: &mut Snapshot, of: &Cell) -> Result<Agents, Problem>
             turns: row.unsigned(5)?,
             calls: row.unsigned(6)?,
             closed: words::to_closed(row.unsigned(7)?)?,
-            plan: serde_json::from_str(&row.json(8)?).map_err(Unreadable::of)?,
+            resumed: row.unsigned(8)?,
+            plan: serde_json::from_str(&row.json(9)?).map_err(Unreadable::of)?,
         };
         Ok((words::name(&row.text(0)?)?, progress))
     };

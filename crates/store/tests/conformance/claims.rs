@@ -31,7 +31,7 @@ fn refused(taken: u64) -> Arc<Transaction> {
             event(taken + 1, "lead", 1, 1, model_started(99)),
             event(taken, "lead", 1, 1, EventKind::AgentClosed {}),
         ],
-        receipts: Vec::new(),
+        ..Transaction::default()
     })
 }
 
@@ -50,6 +50,7 @@ pub(crate) async fn what_was_committed_is_there_for_the_next_process(given: Give
             queued(2, 0, 0, &words),
             event(3, "lead", 1, 0, run_finished(0)),
         ],
+        ..Transaction::default()
     };
     store.submit(Arc::new(whole.clone())).await.unwrap();
     let before = given.archive.journal(&record.id).await.unwrap().unwrap();
@@ -173,7 +174,7 @@ pub(crate) async fn a_stale_epoch_writes_nothing_and_is_counted(given: Given<'_>
             rows: vec![said("lead", "stale")],
             ends: vec![ended("lead", 1, None)],
             events: vec![event(u64::from(n) + 100, "lead", 9, 9, model_started(99))],
-            receipts: Vec::new(),
+            ..Transaction::default()
         })));
         fresh.push(taken.store.submit(rows(vec![said("lead", &n.to_string())])));
     }

@@ -129,6 +129,33 @@ pub(crate) async fn a_stop_is_in_the_tail_whatever_its_turn(given: Given<'_>) {
     assert_eq!(journal.agents[0].tail, [told[2].clone(), told[4].clone(), told[5].clone()]);
 }
 
+/// semantics.md, section 6: a resume is durable when it is answered.
+pub(crate) async fn a_resume_is_kept_until_its_run_begins_or_a_stop_takes_it_back(given: Given<'_>) {
+    let record = session("s");
+    let store = given.archive.begin(record.clone()).await.unwrap();
+    let agents = vec![agent(0, "lead")];
+    store.submit(Arc::new(Transaction { agents, ..Transaction::default() })).await.unwrap();
+    let resumed = async |run| {
+        let resumes = vec![(name("lead"), run)];
+        store.submit(Arc::new(Transaction { resumes, ..Transaction::default() })).await.unwrap();
+    };
+    let is_kept = async || given.archive.journal(&record.id).await.unwrap().unwrap().agents[0].resumed;
+    store
+        .submit(events(vec![event(1, "lead", 1, 0, run_started()), event(2, "lead", 1, 0, stop())]))
+        .await
+        .unwrap();
+    assert!(!is_kept().await, "nobody has resumed it");
+    resumed(2).await;
+    assert!(is_kept().await);
+    store.submit(events(vec![event(3, "lead", 1, 0, stop())])).await.unwrap();
+    assert!(!is_kept().await, "a stop has taken it back");
+    resumed(2).await;
+    let taken = given.archive.take_up(&record.id).await.unwrap().unwrap();
+    assert!(taken.journal.agents[0].resumed, "another process reads it");
+    taken.store.submit(events(vec![event(4, "lead", 2, 0, run_started())])).await.unwrap();
+    assert!(!is_kept().await, "the run has begun");
+}
+
 pub(crate) async fn mail_is_given_back_in_the_order_of_acceptance(given: Given<'_>) {
     let record = session("s");
     let store = given.archive.begin(record.clone()).await.unwrap();

@@ -80,6 +80,7 @@ suite![
     claims_journal::the_journal_knows_where_every_agent_was,
     claims_journal::only_an_open_run_has_a_tail,
     claims_journal::a_stop_is_in_the_tail_whatever_its_turn,
+    claims_journal::a_resume_is_kept_until_its_run_begins_or_a_stop_takes_it_back,
     claims_journal::mail_is_given_back_in_the_order_of_acceptance,
     claims_journal::old_settled_mail_is_left_out_and_the_rest_is_not,
     claims_lines::every_kind_of_line_comes_back_byte_for_byte,

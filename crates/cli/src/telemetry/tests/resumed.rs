@@ -33,6 +33,8 @@ fn agent(name: &str, parent: Option<&str>) -> AgentJournal {
         run: 1,
         last_end: None,
         closed: Default::default(),
+        resumed: false,
+        stop_seq: 0,
         turns: 1,
         calls: 1,
         plan: Vec::new(),

@@ -179,13 +179,14 @@ impl Driver {
         self.session.purse.settle(holding.shared, tokens, cost);
     }
 
-    /// Ends the run when its time, or the session's, is up: at once if it is by now, so that no
-    /// request leaves. It lives as long as the run, and looks again when somebody sets a limit.
+    /// Ends the run when its time, or the session's, is up: at once if it is by now and the run
+    /// was left, so that nothing of it goes on; one that begins is ended by its first turn. It lives
+    /// as long as the run, and looks again when somebody sets a limit.
     pub(super) fn timer(&self) -> AbortOnDropHandle<()> {
         let (session, cell) = (self.session.clone(), self.cell.clone());
         let since = (self.began, self.worked_before);
-        if let Some((_, limit)) = ends_by(&session, &cell, since).filter(|(at, _)| *at <= session.clock.now())
-        {
+        let is_up = ends_by(&session, &cell, since).filter(|(at, _)| *at <= session.clock.now());
+        if let Some((_, limit)) = is_up.filter(|_| self.goes_on.is_some()) {
             time_out(&session, &cell, limit);
         }
         AbortOnDropHandle::new(tokio::spawn(async move {
@@ -198,7 +199,7 @@ impl Driver {
                 tokio::select! {
                     biased;
                     () = changed => {}
-                    () = session.clock.until(until, Phase::Cut(cell.index)) => {
+                    () = session.clock.until(until, Phase::TimeUp(cell.index)) => {
                         return time_out(&session, &cell, limit);
                     }
                 }
@@ -215,8 +216,9 @@ impl Driver {
 }
 
 fn time_out(session: &Session, cell: &AgentCell, limit: &'static str) {
-    cell.mailbox.time_out(limit);
-    limits::reaches(session, cell, limit);
+    if cell.mailbox.time_out(limit) {
+        limits::reaches(session, cell, limit);
+    }
 }
 
 /// When the first of the limits in time is reached, and which that is. The run began at `since.0`,

@@ -37,6 +37,9 @@ impl Driver {
             self.append(Entry::ToolResults { results: results.clone(), mail: None });
         }
         self.give_back(&mut draft, ending.outcome);
+        if !self.body.prompt.awaits_reply() {
+            self.mailbox().settle_resume();
+        }
         self.close_plan(&mut draft, ending.outcome);
         let text = self.last_word(&ending, &results, &changes);
         let end = self.ends_with(&mut draft, ending, &text, changes);
@@ -84,12 +87,13 @@ impl Driver {
     /// What can't be injected any more goes back to its sender.
     fn give_back(&mut self, draft: &mut Draft, outcome: Outcome) {
         let place = self.place();
-        let bound = self.mailbox().take_bound_to(self.run_id());
-        draft.returns(&bound, ReturnReason::Expired, &place);
         let failed = matches!(outcome, Outcome::Failed | Outcome::Limit);
+        // First, so that whoever wrote for this run only reads why it ended.
         if failed && self.cell.settings.on_error == OnError::Return {
             draft.returns(&self.mailbox().take_returnable(), ReturnReason::Error, &place);
         }
+        let bound = self.mailbox().take_bound_to(self.run_id());
+        draft.returns(&bound, ReturnReason::Expired, &place);
     }
 
     /// A plan that is cut off marks what it did not come to as skipped.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, ReusableBoxFuture};
 
 use super::Driver;
 use super::asking::{Requests, answered};
@@ -19,6 +19,7 @@ use crate::fail;
 use crate::rules::batch::PlannedCall;
 use crate::rules::conversation::{Entry, MessageKey, ToolResult, ToolUse};
 use crate::rules::event::EventKind;
+use crate::rules::id::AgentName;
 use crate::rules::mail::{Injection, Mail, Point};
 use crate::rules::record::Line;
 use crate::rules::time::Micros;
@@ -37,9 +38,16 @@ pub(super) struct Bench {
     /// By a stop, or by a limit in time: the run's own token is cancelled for good.
     cut_for_good: bool,
     /// When the calls that were told to abort are given up.
-    deadline: Option<Micros>,
+    deadline: Option<Deadline>,
     /// The process ends: so are those that can't be aborted.
     hurries: bool,
+}
+
+/// An instant that is waited for from when it is known, so that its turn in that instant comes
+/// whatever else does.
+struct Deadline {
+    at: Micros,
+    comes: ReusableBoxFuture<'static, ()>,
 }
 
 struct RunningCall {
@@ -222,14 +230,8 @@ impl Driver {
 
     /// A result that is there is real: it wins over the message that came with it.
     async fn woken(&mut self) -> Woken {
-        let (clock, index) = (&self.session.clock, self.cell.index);
-        let gives_up = async {
-            match self.bench.deadline {
-                Some(at) => clock.until(at, Phase::Deadline(index)).await,
-                None => std::future::pending().await,
-            }
-        };
-        let answers = answered(&self.cell, &**clock, self.bench.requests.deadline());
+        let gives_up = comes(&mut self.bench.deadline);
+        let answers = answered(&self.cell, &*self.session.clock, self.bench.requests.deadline());
         let (mail, for_good) = (self.bench.cut_by_mail, self.bench.cut_for_good);
         tokio::select! {
             biased;
@@ -252,6 +254,10 @@ impl Driver {
                 biased;
                 Some(ended) = self.bench.tasks.join_next_with_id() => {
                     self.came(ended);
+                    self.tell_results().await;
+                }
+                () = comes(&mut self.bench.deadline) => {
+                    self.give_up();
                     self.tell_results().await;
                 }
                 () = &mut boundary => break,
@@ -341,7 +347,7 @@ impl Driver {
         if calls.is_empty() {
             return;
         }
-        self.bench.deadline = Some(now.after(self.cell.settings.abort_deadline));
+        self.gives_up_at(now.after(self.cell.settings.abort_deadline));
         for call in self.bench.running.values().filter(|call| calls.contains(&call.index)) {
             call.cancel.cancel();
         }
@@ -352,7 +358,15 @@ impl Driver {
     fn hurries(&mut self) {
         self.bench.hurries = true;
         let last = self.session.clock.now().after(self.cell.settings.abort_deadline);
-        self.bench.deadline = Some(self.bench.deadline.map_or(last, |at| at.min(last)));
+        if self.bench.deadline.as_ref().is_none_or(|deadline| deadline.at > last) {
+            self.gives_up_at(last);
+        }
+    }
+
+    fn gives_up_at(&mut self, at: Micros) {
+        let (clock, index) = (self.session.clock.clone(), self.cell.index);
+        let comes = ReusableBoxFuture::new(async move { clock.until(at, Phase::Deadline(index)).await });
+        self.bench.deadline = Some(Deadline { at, comes });
     }
 
     /// The calls that ignored their token are waited for no longer.
@@ -425,12 +439,26 @@ impl Driver {
             }
             Claimed::Answers(taken) => self.mailbox().restore(taken),
             Claimed::Report(..) if is_told => {}
-            Claimed::Report(about, report) => {
-                if let Some(about) = self.session.agent(about.as_str()) {
-                    deliver::report(&self.session, &about, &self.cell.name, report);
+            Claimed::Report(about, report) => self.tells_after_all(&about, report),
+            Claimed::Awaited(about, mut coming) => {
+                if let Ok(report) = coming.try_recv() {
+                    self.tells_after_all(&about, report);
                 }
             }
         }
+    }
+
+    fn tells_after_all(&self, about: &AgentName, report: deliver::Report) {
+        if let Some(about) = self.session.agent(about.as_str()) {
+            deliver::report(&self.session, &about, &self.cell.name, report);
+        }
+    }
+}
+
+async fn comes(deadline: &mut Option<Deadline>) {
+    match deadline {
+        Some(deadline) => (&mut deadline.comes).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -55,6 +55,8 @@ pub struct Stopped {
     pub still_queued: Vec<MessageId>,
     /// Whether no run was under way, so that the agent rests already.
     pub at_rest: bool,
+    /// Whether the run that was asked for begins by this, to end as stopped: it is to be driven.
+    pub begins: bool,
     /// The current run (or the last one), where another one was meant: nothing was changed.
     pub stale: Option<RunId>,
     /// Kept until it is told: until then the run that it ended doesn't end for others.
@@ -72,9 +74,9 @@ impl Mailbox {
         self.inner.lock().timed_out
     }
 
-    /// The run's time is up: nothing of it starts any more.
-    pub(crate) fn time_out(&self, limit: &'static str) {
-        self.inner.lock().time_out(limit);
+    /// The run's time is up: nothing of it starts any more. `false`: it ends already.
+    pub(crate) fn time_out(&self, limit: &'static str) -> bool {
+        self.inner.lock().time_out(limit)
     }
 
     /// A limit has begun to end the run, or has left nothing for another turn: nobody wakes the
@@ -91,6 +93,11 @@ impl Mailbox {
     /// The limit that keeps the agent from being woken.
     pub fn limit(&self) -> Option<&'static str> {
         self.inner.lock().limit()
+    }
+
+    /// The limit of its own that keeps it from being woken.
+    pub(crate) fn own_limit(&self) -> Option<&'static str> {
+        self.inner.lock().limited
     }
 
     /// The agent's own limit is raised; which it was.

@@ -26,11 +26,15 @@ pub(super) struct Inner {
     /// What the agent was before it was woken, and what asks for its run besides mail: `resume`,
     /// its prompt, and messages that are just being replaced by others.
     pub(super) woken_from: Rest,
-    pub(super) resumed: bool,
+    pub(super) resumed: Resume,
     pub(super) prompted: bool,
     pub(super) replacing: u32,
-    /// Whether the run has passed its first boundary.
+    /// Whether the run has passed its first boundary, and whether it did so in the process before
+    /// this one, so that nobody drives it yet.
     pub(super) begun: bool,
+    pub(super) left: bool,
+    /// The run that was there when the process began to end, and begins at the next start.
+    pub(super) put_off: bool,
     pub(super) run: RunId,
     /// Whether there is a model to drive: a name only is never woken.
     pub(super) drives: bool,
@@ -50,6 +54,17 @@ pub(super) struct Inner {
     /// How many wait for something to arrive; counted here so that a push to nobody's wait
     /// costs nothing more than the look.
     pub(super) watchers: u32,
+}
+
+/// How a `resume` asks for the next run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// Nobody resumed the agent.
+    No,
+    /// Something is unanswered, or what the conversation will end with is not known yet.
+    Anyway,
+    /// All is answered, so it is mail alone that a run could begin with.
+    WithMail,
 }
 
 /// A message in a mailbox, or one that was taken out and may have to go back.
@@ -85,21 +100,28 @@ pub(super) struct Work {
 impl Inner {
     pub(super) fn next_run(&self) -> RunId {
         match self.standing {
-            Standing::Running => self.run,
-            Standing::Winding { .. } | Standing::Resting(_) => self.run + 1,
+            Standing::Running if self.timed_out.is_none() => self.run,
+            Standing::Running | Standing::Winding { .. } | Standing::Resting(_) => self.run + 1,
         }
     }
 
-    /// The limit that has to be raised before the agent is woken. A session's is every resting agent's.
+    /// The limit that has to be raised before the agent is woken. A session's is every resting
+    /// agent's, and whose run it ends. What somebody has stopped is a stopped one until it rests.
     pub(super) fn limit(&self) -> Option<&'static str> {
         match self.standing {
             Standing::Resting(_) => self.limited.or(self.session_limited),
-            Standing::Running | Standing::Winding { .. } => self.limited,
+            Standing::Winding { .. } if self.stop.is_some() => None,
+            Standing::Running | Standing::Winding { .. } => self.limited.or(self.timed_out),
         }
     }
 
+    /// Whoever was stopped and is asked for again is no stopped one, though a limit puts that off.
     pub(super) fn admits(&self, relation: Relation) -> Admission {
-        admission(self.standing, self.limit(), relation)
+        let standing = match self.standing {
+            Standing::Resting(Rest::Stopped) if self.is_asked_for() => Standing::Resting(Rest::Idle),
+            standing => standing,
+        };
+        admission(standing, self.limit(), relation)
     }
 
     pub(super) fn arrives(&mut self, mail: Arc<Mail>, committed: bool, wakes: bool) {
@@ -189,7 +211,32 @@ impl Inner {
 
     /// Whether somebody asks for the next run: a message that is still there, the prompt, or `resume`.
     pub(super) fn is_asked_for(&self) -> bool {
-        self.resumed || self.prompted || self.replacing > 0 || self.queue.iter().any(|queued| queued.wakes)
+        let resumes = match self.resumed {
+            Resume::No => false,
+            Resume::Anyway => true,
+            Resume::WithMail => !self.queue.is_empty(),
+        };
+        resumes || self.prompted || self.replacing > 0 || self.queue.iter().any(|queued| queued.wakes)
+    }
+
+    /// A resume that has nothing to go on with leaves an agent that anybody may wake.
+    fn resumed_for_nothing(&mut self) -> bool {
+        self.queue.is_empty() && std::mem::replace(&mut self.resumed, Resume::No) != Resume::No
+    }
+
+    /// All is answered in the conversation of the run that ends: who was resumed meanwhile has mail
+    /// to go on with, or nothing.
+    pub(super) fn settle_resume(&mut self) {
+        if self.resumed == Resume::Anyway {
+            self.resumed = Resume::WithMail;
+        }
+        if let Standing::Winding { then, restart } = self.standing
+            && !self.is_asked_for()
+        {
+            let for_nothing = self.resumed_for_nothing();
+            let then = if for_nothing && then == Rest::Stopped { Rest::Idle } else { then };
+            self.standing = Standing::Winding { then, restart: restart && !for_nothing };
+        }
     }
 
     /// Starts the next run, now or when the one that is ending has ended; `true`: now, and it is
@@ -220,29 +267,44 @@ impl Inner {
         if self.is_asked_for() {
             return Vec::new();
         }
+        // What a shutdown has stopped goes on at the next start, and so does its mail.
+        let by_shutdown = self.is_stopped_by_shutdown();
         let rest = match &mut self.standing {
             Standing::Running if !self.begun => {
-                self.standing = Standing::Resting(self.woken_from);
+                let rest = if self.resumed_for_nothing() { Rest::Idle } else { self.woken_from };
+                self.standing = Standing::Resting(rest);
                 self.run -= 1;
                 self.run_token = None;
-                self.woken_from
+                rest
             }
             Standing::Winding { then, restart: restart @ true } => {
                 *restart = false;
                 *then
             }
-            Standing::Running | Standing::Winding { .. } | Standing::Resting(_) => return Vec::new(),
+            Standing::Resting(_) if self.shut && !self.put_off => return Vec::new(),
+            // A limit, or the end of the process, had put it off.
+            Standing::Resting(rest) => {
+                self.put_off = false;
+                *rest
+            }
+            Standing::Running | Standing::Winding { .. } => return Vec::new(),
         };
         match rest {
-            Rest::Stopped => self.remove_where(is_agents),
-            Rest::Idle | Rest::Closed => Vec::new(),
+            Rest::Stopped if !by_shutdown => self.remove_where(is_agents),
+            Rest::Stopped | Rest::Idle | Rest::Closed => Vec::new(),
         }
     }
 
+    /// Ends the run. A limit in time that ends it may have been raised meanwhile.
     pub(super) fn wind_down(&mut self, then: Rest) {
         if self.standing == Standing::Running {
-            self.standing = Standing::Winding { then, restart: false };
+            self.standing = Standing::Winding { then, restart: self.resumed != Resume::No };
         }
+    }
+
+    /// Whether it is a shutdown that ends the run.
+    pub(super) fn is_stopped_by_shutdown(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.halt == Halt::Shutdown)
     }
 
     pub(super) fn cause_for_good(&self) -> Option<Cause> {
@@ -251,9 +313,10 @@ impl Inner {
     }
 
     /// Cancels the run's token for a limit: it has begun to end the run, so mail is refused.
-    pub(super) fn time_out(&mut self, limit: &'static str) {
+    /// `false`: the run ends already.
+    pub(super) fn time_out(&mut self, limit: &'static str) -> bool {
         if self.standing != Standing::Running {
-            return;
+            return false;
         }
         self.timed_out = Some(limit);
         if let Some(work) = &mut self.work {
@@ -262,6 +325,7 @@ impl Inner {
         if let Some(token) = &self.run_token {
             token.cancel();
         }
+        true
     }
 
     /// Holds the end of the run until the stop is told.
@@ -280,7 +344,11 @@ impl Inner {
         }
         let shuts = order.halt == Halt::Shutdown;
         self.shut |= shuts;
-        let by_shutdown = self.stop.as_ref().is_some_and(|stop| stop.halt == Halt::Shutdown);
+        let by_shutdown = self.is_stopped_by_shutdown();
+        if !shuts && self.is_put_off() {
+            self.begins_to_end(order, again);
+            return Stopped { begins: true, ..self.gives_back(shuts) };
+        }
         match &mut self.standing {
             Standing::Resting(_) => return Stopped { at_rest: true, ..Stopped::default() },
             // What is asked for stays asked for: it begins at the next start.
@@ -311,12 +379,28 @@ impl Inner {
         self.gives_back(shuts)
     }
 
+    /// Whether only the end of the process puts off the run that is asked for.
+    fn is_put_off(&self) -> bool {
+        let waits = self.limited.or(self.session_limited).is_some();
+        let rests = matches!(self.standing, Standing::Resting(Rest::Idle | Rest::Stopped));
+        self.put_off && rests && !waits && self.is_asked_for()
+    }
+
+    /// The run that is asked for is there: it begins, and ends as one that was stopped.
+    fn begins_to_end(&mut self, order: StopOrder, again: bool) {
+        let token = CancellationToken::new();
+        token.cancel();
+        (self.run, self.begun, self.run_token) = (self.run + 1, false, Some(token));
+        self.standing = Standing::Winding { then: Rest::Stopped, restart: again };
+        self.stop = Some(Arc::new(order));
+    }
+
     /// What a stop makes of the mail that is there. A shutdown returns none, and what asks for a
     /// run goes on asking.
     fn gives_back(&mut self, shuts: bool) -> Stopped {
         let returned = if shuts { Vec::new() } else { self.remove_where(is_agents) };
         if !shuts {
-            self.resumed = false;
+            (self.resumed, self.prompted) = (Resume::No, false);
             self.queue.iter_mut().for_each(|queued| queued.wakes = false);
         }
         let from_person = |queued: &&Queued| queued.mail.from == Sender::User;

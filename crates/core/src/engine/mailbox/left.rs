@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::inner::is_agents;
+use super::inner::{Resume, is_agents};
 use super::{Mailbox, StopOrder};
 use crate::rules::id::RunId;
 use crate::rules::mail::{Mail, Rest, ReturnReason, Standing};
@@ -48,7 +48,6 @@ impl Mailbox {
         for Kept { mail, wakes, committed } in was.mail {
             inner.arrives(mail, committed, wakes);
         }
-        inner.resumed = was.resumed;
         if was.standing.is_in_a_run() {
             let token = CancellationToken::new();
             if was.stop.is_some() {
@@ -56,13 +55,19 @@ impl Mailbox {
             }
             inner.run_token = Some(token);
             inner.stop = was.stop.map(Arc::new);
-            // The run that was left is asked for as by `resume`; one that is ending is not asked
-            // for again by that.
-            inner.resumed |= was.standing == Standing::Running;
+            (inner.begun, inner.left) = (true, true);
+        }
+        if was.resumed {
+            inner.resumed = Resume::Anyway;
         }
         mailbox.publish(&inner);
         drop(inner);
         mailbox
+    }
+
+    /// The next run is asked for by what is no message, and begins when the session goes on.
+    pub(crate) fn ask_again(&self) {
+        self.inner.lock().resumed = Resume::Anyway;
     }
 
     /// Starts an agent whose session goes on, if something queued asks for it; `true`: its run

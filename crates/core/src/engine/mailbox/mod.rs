@@ -6,6 +6,7 @@
 mod halts;
 mod inner;
 mod left;
+mod next;
 mod room;
 
 use std::collections::VecDeque;
@@ -21,7 +22,7 @@ use self::inner::{Inner, Work};
 use self::room::Rooms;
 
 pub use self::halts::{StopOrder, Stopped};
-pub use self::inner::Queued;
+pub use self::inner::{Queued, Resume};
 pub(crate) use self::left::{Kept, Recovered};
 use super::ports::MailWatch;
 use crate::rules::boundary::{Committed, Inbox};
@@ -90,10 +91,12 @@ impl Default for Mailbox {
                 arrivals: 0,
                 standing: Standing::Resting(Rest::Idle),
                 woken_from: Rest::Idle,
-                resumed: false,
+                resumed: Resume::No,
                 prompted: false,
                 replacing: 0,
                 begun: false,
+                left: false,
+                put_off: false,
                 run: 0,
                 drives: true,
                 limited: None,
@@ -312,63 +315,15 @@ impl Mailbox {
         self.inner.lock().work.as_ref().and_then(|work| work.cause.clone())
     }
 
+    /// Whether a stop would be what ends the run: nobody has stopped it, or a shutdown has.
+    pub(crate) fn takes_a_stop(&self) -> bool {
+        let inner = self.inner.lock();
+        inner.standing == Standing::Running || inner.is_stopped_by_shutdown()
+    }
+
     /// Who stopped the run, if anybody did.
     pub fn stop_order(&self) -> Option<Arc<StopOrder>> {
         self.inner.lock().stop.clone()
-    }
-
-    /// Starts the agent if it rests and may be started; `true`: its run is to be driven.
-    pub fn start(&self) -> bool {
-        self.inner.lock().wake()
-    }
-
-    /// Starts the first run of an agent that has a prompt; `true`: it is to be driven. It is there
-    /// from now on, and begins when the agent passes its boundary.
-    pub fn prompt(&self) -> bool {
-        let mut inner = self.inner.lock();
-        inner.prompted = true;
-        inner.wake()
-    }
-
-    /// Starts a stopped agent, with mail or without; `true`: its run is to be driven.
-    pub fn resume(&self) -> bool {
-        let mut inner = self.inner.lock();
-        inner.resumed = true;
-        inner.wake()
-    }
-
-    /// The run passes its first boundary. `false`: what woke the agent was taken back before
-    /// it began, or somebody drives it already, so there is nothing to drive.
-    pub fn begins(&self) -> bool {
-        let mut inner = self.inner.lock();
-        let is_there = inner.standing.is_in_a_run() && !inner.begun;
-        if is_there && inner.shut && inner.standing == Standing::Running {
-            // It begins at the next start: what asks for it goes on asking.
-            inner.standing = Standing::Resting(inner.woken_from);
-            return false;
-        }
-        if !is_there {
-            return false;
-        }
-        (inner.begun, inner.prompted) = (true, false);
-        // While a run is ending it is the next one that is asked for.
-        inner.resumed &= inner.standing != Standing::Running;
-        true
-    }
-
-    /// A stop that was taken while nothing waited: the agent may be woken by anybody again.
-    pub fn unstop(&self) {
-        let mut inner = self.inner.lock();
-        if inner.standing == Standing::Resting(Rest::Stopped) {
-            inner.standing = Standing::Resting(Rest::Idle);
-        }
-    }
-
-    /// Whether the next run follows as soon as this one has ended.
-    pub fn goes_on(&self) -> bool {
-        let inner = self.inner.lock();
-        let restarts = matches!(inner.standing, Standing::Winding { restart: true, .. });
-        restarts && inner.limited.or(inner.session_limited).is_none() && inner.is_asked_for()
     }
 
     /// Ends the run if no mail is there: looking and ending are one step.
@@ -404,10 +359,10 @@ impl Mailbox {
         inner.timed_out = None;
         inner.tellings.clear();
         inner.run_token = None;
+        if !awaits {
+            inner.settle_resume();
+        }
         if let Standing::Winding { then, restart } = inner.standing {
-            let only_wakeable = inner.resumed && !awaits && inner.queue.is_empty();
-            inner.resumed &= !only_wakeable;
-            let then = if only_wakeable && then == Rest::Stopped { Rest::Idle } else { then };
             inner.standing = Standing::Resting(then);
             inner.begun = false;
             // What asked for the next run may have been taken back meanwhile.

@@ -114,10 +114,14 @@ pub struct AgentJournal {
     /// The number of its last run, which has begun or was stopped before it did (an event
     /// `stop_requested` of a run that has no `run_started`); 0 before the first.
     pub run: RunId,
+    /// The number of the first request to stop that run; 0 if there was none.
+    pub stop_seq: u64,
     /// The end of its last run that ended, and the number of the event that told of it.
     pub last_end: Option<(RunEnd, u64)>,
     /// Whether it was closed.
     pub closed: Closed,
+    /// Whether somebody has resumed it, and that run has not begun.
+    pub resumed: bool,
     /// How many turns it has taken in all its runs.
     pub turns: u64,
     /// The number of its last model call.
@@ -146,8 +150,10 @@ impl AgentJournal {
             record,
             rows,
             run: stands.run,
+            stop_seq: stands.stop_seq,
             last_end,
             closed: stands.closed,
+            resumed: stands.resumed > stands.run,
             turns: stands.turns,
             calls: stands.calls,
             plan: stands.plan.clone(),

@@ -11,6 +11,10 @@ use crate::rules::time::Micros;
 pub enum Phase {
     /// (1) A message's time is up; the number orders those of one instant.
     Expiry(u64),
+    /// (1) A limit in time is reached: agent.
+    TimeUp(u32),
+    /// (1) At a take-up, the end of a run is told that the process before did not tell.
+    Owed,
     /// (1) Something arrives that a scenario file names, in the file's order.
     Arrival(u64),
     /// (1) Something arrives that an agent caused, in the order of causes.
@@ -25,15 +29,18 @@ pub enum Phase {
     Deadline(u32),
     /// (3) The agent passes its boundary and starts what is next.
     Boundary(u32),
+    /// Behind (3): the round is over for everybody.
+    Over,
 }
 
 impl Phase {
-    /// The part of the round: 1, 2 or 3.
+    /// The part of the round: 1, 2 or 3, and 4 for what is behind them.
     pub fn part(self) -> u8 {
         match self {
-            Self::Expiry(_) | Self::Arrival(_) | Self::Caused => 1,
+            Self::Expiry(_) | Self::TimeUp(_) | Self::Owed | Self::Arrival(_) | Self::Caused => 1,
             Self::ToolEnd(..) | Self::ModelEnd(_) | Self::Cut(_) | Self::Deadline(_) => 2,
             Self::Boundary(_) => 3,
+            Self::Over => 4,
         }
     }
 }

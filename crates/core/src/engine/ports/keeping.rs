@@ -97,6 +97,9 @@ impl Kept {
                 self.of(name, |agent| agent.note(event));
             }
         }
+        for (name, run) in &transaction.resumes {
+            self.of(name, |agent| agent.stands.note_resume(*run));
+        }
         for end in &transaction.ends {
             let seq = told.of_end(end);
             self.of(&end.agent, |agent| agent.last_end = Some((end.clone(), seq)));

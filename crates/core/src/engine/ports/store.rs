@@ -33,6 +33,8 @@ pub struct Transaction {
     pub rows: Vec<Row>,
     /// Runs that end.
     pub ends: Vec<RunEnd>,
+    /// Agents that were resumed, each with the run that this asks for.
+    pub resumes: Vec<(AgentName, RunId)>,
     /// The events that tell of it, in order.
     pub events: Vec<Event>,
 }

@@ -113,20 +113,20 @@ pub(super) async fn stop(
     let by = Sender::Agent(cell.name.clone());
     let stopped = stopping::stop(session, &input.name, by, input.scope, None).await;
     let reply = stopped.map_err(|error| Output::error(error.to_string()))?;
+    let ending = still_ending(session, &input.name, input.scope);
     if !reply.stopped.is_empty() {
-        return halting.report("Stopped", &reply.stopped, cell, call).await;
+        return halting.report("Stopped", &reply.stopped, &ending, cell, call).await;
     }
-    let ending = still_ending(session, &input);
     if ending.is_empty() {
         return Ok(Output::ok(format!("{} was not running: nothing was stopped.", input.name)));
     }
-    halting.report("Stopped already", &ending, cell, call).await
+    halting.report("Stopped already", &ending, &ending, cell, call).await
 }
 
-/// Whoever a stop was meant for and is in a run that somebody has ended before.
-fn still_ending(session: &Session, input: &StopInput) -> Vec<AgentName> {
-    let Some(root) = session.agent(&input.name) else { return Vec::new() };
-    let meant = match input.scope {
+/// Whoever was meant and is in a run that ends, by this call or by what somebody did before.
+fn still_ending(session: &Session, name: &str, scope: Scope) -> Vec<AgentName> {
+    let Some(root) = session.agent(name) else { return Vec::new() };
+    let meant = match scope {
         Scope::Agent => vec![root],
         Scope::Subtree => session.subtree(&root.name),
     };
@@ -144,7 +144,7 @@ impl<'a> Halting<'a> {
     /// Has the report on a running child come here instead of by mail.
     fn prepare(session: &'a Arc<Session>, cell: &AgentCell, name: &'a str) -> Self {
         let own = session.agent(name).filter(|child| child.parent.as_ref() == Some(&cell.name));
-        let running = own.filter(|child| child.mailbox.standing() == Standing::Running);
+        let running = own.filter(|child| child.mailbox.takes_a_stop());
         let report = running.map(|child| {
             let (sender, receiver) = oneshot::channel();
             child.state.lock().report_to = Some(sender);
@@ -153,16 +153,18 @@ impl<'a> Halting<'a> {
         Self { session, name, report }
     }
 
-    /// `done` what, to whom: told when every run that was stopped has ended.
+    /// `done` what, to whom: told when every run that was `ending` has ended.
     async fn report(
         self,
         done: &str,
         names: &[AgentName],
+        ending: &[AgentName],
         cell: &AgentCell,
         call: &ToolCall,
     ) -> Result<Output, Output> {
+        let mut coming = self.report;
         let ended = async {
-            let report = match self.report {
+            let report = match &mut coming {
                 Some(report) => report.await.ok(),
                 None => None,
             };
@@ -171,7 +173,7 @@ impl<'a> Halting<'a> {
                 let claim = Claimed::Report(about, report.clone());
                 cell.state.lock().claims.insert(call.call.id.clone(), claim);
             }
-            for name in names {
+            for name in ending {
                 self.session.at_rest(name).await;
             }
             report
@@ -179,7 +181,13 @@ impl<'a> Halting<'a> {
         let report = tokio::select! {
             biased;
             report = ended => report,
-            () = call.cancel.cancelled() => return Err(Output::error("")),
+            () = call.cancel.cancelled() => {
+                if let (Some(coming), Ok(about)) = (coming, AgentName::new(self.name)) {
+                    let claims = &mut cell.state.lock().claims;
+                    claims.entry(call.call.id.clone()).or_insert(Claimed::Awaited(about, coming));
+                }
+                return Err(Output::error(""));
+            }
         };
         let names: Vec<&str> = names.iter().map(AgentName::as_str).collect();
         let mut text = format!("{done}: {}.", names.join(", "));
@@ -207,9 +215,10 @@ pub(super) async fn close(
     let by = Sender::Agent(cell.name.clone());
     let closed = stopping::close(session, &input.name, by).await;
     let closed = closed.map_err(|error| Output::error(error.to_string()))?;
+    let ending = still_ending(session, &input.name, Scope::Subtree);
     if closed.is_empty() {
         let name = AgentName::new(&input.name).map_err(|error| Output::error(error.to_string()))?;
-        return halting.report("Closed already", &[name], cell, call).await;
+        return halting.report("Closed already", &[name], &ending, cell, call).await;
     }
-    halting.report("Closed", &closed, cell, call).await
+    halting.report("Closed", &closed, &ending, cell, call).await
 }

@@ -134,7 +134,7 @@ impl OwnTool {
                 messages::send(&self.session, &self.cell, input(&call.call)?).await
             }
             Own::Receipts => messages::receipts(&self.session, &self.cell, input(&call.call)?),
-            Own::Wait => wait::wait(&self.session, &self.cell, call, input(&call.call)?).await,
+            Own::Wait => wait::wait(&self.session, &self.cell, call).await,
             Own::List => agents::list(&self.session, &self.cell, input(&call.call)?),
             Own::Stop => {
                 self.arrives().await;
@@ -167,7 +167,7 @@ impl Tool for OwnTool {
     async fn call(&self, call: ToolCall) -> Returned {
         let output = self.act(&call).await.unwrap_or_else(|error| error);
         // `wait_agents` has waited for its turn itself: what it takes is taken at its end.
-        if self.own != Own::Wait || output.is_error {
+        if self.own != Own::Wait {
             ends(&self.session, &call).await;
         }
         output.into()

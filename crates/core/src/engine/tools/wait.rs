@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ends, turn_index};
+use super::{ends, input, turn_index};
 use crate::engine::ports::{Output, Phase, ToolCall};
 use crate::engine::session::{AgentCell, Claimed, Session};
 use crate::rules::id::{AgentName, CallId};
@@ -46,19 +46,35 @@ pub(super) async fn wait(
     session: &Arc<Session>,
     cell: &Arc<AgentCell>,
     call: &ToolCall,
-    input: WaitInput,
 ) -> Result<Output, Output> {
+    let (wait, until) = match begin(session, cell, call) {
+        Ok(begun) => begun,
+        Err(refusal) => {
+            ends(session, call).await;
+            return Err(refusal);
+        }
+    };
+    match wait.until_over(until).await {
+        Some(over) => Ok(wait.answer(over)),
+        None => {
+            // Until its abort has ended it is somebody who waits; what it returns is nobody's answer.
+            ends(session, call).await;
+            Err(Output::error(""))
+        }
+    }
+}
+
+/// A wait that is registered, and how long it lasts at most.
+fn begin<'a>(
+    session: &'a Arc<Session>,
+    cell: &'a Arc<AgentCell>,
+    call: &'a ToolCall,
+) -> Result<(Waiting<'a>, Micros), Output> {
+    let input: WaitInput = input(&call.call)?;
     let others = others(session, cell, &input.names)?;
     let wait = Waiting { session, cell, call, others, mode: input.mode };
-    let until = session.clock.now().after(input.timeout.unwrap_or(PATIENCE));
     wait.register()?;
-    let over = wait.until_over(until).await;
-    session.waits.lock().remove(&wait.key());
-    match over {
-        Some(over) => Ok(wait.answer(over)),
-        // Its token was cancelled: what it returns now is nobody's answer.
-        None => Err(Output::error("")),
-    }
+    Ok((wait, session.clock.now().after(input.timeout.unwrap_or(PATIENCE))))
 }
 
 fn others(session: &Session, cell: &AgentCell, names: &[String]) -> Result<Vec<Arc<AgentCell>>, Output> {
@@ -86,6 +102,13 @@ struct Waiting<'a> {
     call: &'a ToolCall,
     others: Vec<Arc<AgentCell>>,
     mode: WaitMode,
+}
+
+/// Also where a call that was given up is dropped: it waits for nobody any more.
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.session.waits.lock().remove(&self.key());
+    }
 }
 
 impl Waiting<'_> {

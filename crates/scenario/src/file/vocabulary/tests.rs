@@ -31,7 +31,8 @@ fn a_misspelt_field_of_any_event_is_told_and_so_is_a_value_that_it_never_has() {
         (never("tool_finished, is_error: yes"), (10, 46), "a `is_error`", "true or false"),
         (never("model_finished, usage: {inptu: 3}"), (10, 44), "a `usage`", "`input` perhaps"),
         (never("model_finished, thinking: [complete]"), (10, 47), "a `thinking`", "`completed` perhaps"),
-        (never("model_finished, purpose: summery"), (10, 46), "a `purpose`", "`summary` perhaps"),
+        (never("model_finished, purpose: summery"), (10, 46), "a `purpose`", "`summary`"),
+        (never("model_started, purpose: turn"), (10, 45), "a `purpose`", "`summary`"),
         (
             never("model_interrupted, reason: user_canceled"),
             (10, 48),

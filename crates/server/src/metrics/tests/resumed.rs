@@ -49,6 +49,8 @@ fn agent(who: &str, run: RunId, ended: RunId, closed: bool) -> AgentJournal {
         run,
         last_end: (ended > 0).then_some((end, 1)),
         closed: if closed { Closed::Told } else { Closed::No },
+        resumed: false,
+        stop_seq: 0,
         turns: 1,
         calls: 1,
         plan: Vec::new(),

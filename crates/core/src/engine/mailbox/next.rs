@@ -1,0 +1,77 @@
+//! The agent's next run: what asks for it, and whether it begins.
+
+use super::Mailbox;
+use super::inner::Resume;
+use crate::rules::mail::{Rest, Standing};
+
+impl Mailbox {
+    /// Starts the agent if it rests and may be started; `true`: its run is to be driven.
+    pub fn start(&self) -> bool {
+        self.inner.lock().wake()
+    }
+
+    /// Starts the first run of an agent that has a prompt; `true`: it is to be driven. It is there
+    /// from now on, and begins when the agent passes its boundary.
+    pub fn prompt(&self) -> bool {
+        let mut inner = self.inner.lock();
+        inner.prompted = true;
+        inner.wake()
+    }
+
+    /// Starts a stopped agent; `true`: its run is to be driven.
+    pub fn resume(&self, how: Resume) -> bool {
+        let mut inner = self.inner.lock();
+        inner.resumed = how;
+        inner.wake()
+    }
+
+    /// Whether a resume asks for the next run, and nobody has taken that back.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.inner.lock().resumed != Resume::No
+    }
+
+    /// The run passes its first boundary. `false`: what woke the agent was taken back before
+    /// it began, or somebody drives it already, so there is nothing to drive.
+    pub fn begins(&self) -> bool {
+        let mut inner = self.inner.lock();
+        let is_left = std::mem::take(&mut inner.left);
+        let is_there = inner.standing.is_in_a_run() && (!inner.begun || is_left);
+        if is_there && inner.shut && inner.standing == Standing::Running {
+            // It begins at the next start: what asks for it goes on asking.
+            inner.standing = Standing::Resting(inner.woken_from);
+            (inner.run, inner.run_token, inner.put_off) = (inner.run - 1, None, true);
+            return false;
+        }
+        if !is_there {
+            return false;
+        }
+        (inner.begun, inner.prompted) = (true, false);
+        // While a run is ending it is the next one that is asked for.
+        if inner.standing == Standing::Running {
+            inner.resumed = Resume::No;
+        }
+        true
+    }
+
+    /// A stop that was taken while nothing waited: the agent may be woken by anybody again.
+    pub fn unstop(&self) {
+        let mut inner = self.inner.lock();
+        inner.resumed = Resume::No;
+        if inner.standing == Standing::Resting(Rest::Stopped) {
+            inner.standing = Standing::Resting(Rest::Idle);
+        }
+    }
+
+    /// All of the conversation is answered, and the run ends.
+    pub(crate) fn settle_resume(&self) {
+        self.inner.lock().settle_resume();
+    }
+
+    /// Whether the next run follows as soon as this one has ended.
+    pub fn goes_on(&self) -> bool {
+        let inner = self.inner.lock();
+        let restarts = matches!(inner.standing, Standing::Winding { restart: true, .. });
+        let waits = inner.shut || inner.limited.or(inner.session_limited).is_some();
+        restarts && !waits && inner.is_asked_for()
+    }
+}
