@@ -254,7 +254,10 @@ impl World<'_> {
     fn spawn_arrives(&mut self, by: usize, agent: usize, prompt: String, call: CallRef) {
         // A stop is a fence: one whose run was stopped spawns no more (decision 0021).
         let stopped = self.agents[by].run.as_ref().is_none_or(|r| r.stop.is_some());
-        if !self.process.is_up() || stopped || !self.session.reached.is_empty() {
+        // What is closed in the same instant, before it, has made room.
+        let open = self.agents.iter().filter(|a| a.life == Life::Open).count();
+        let full = open >= self.agents[by].settings.max_agents;
+        if !self.process.is_up() || stopped || full || !self.session.reached.is_empty() {
             self.fail_call(call);
             return;
         }

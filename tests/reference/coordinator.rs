@@ -54,10 +54,7 @@ impl World<'_> {
         // A name is taken from the call on, not from the arrival: two calls of one instant can't both have it.
         let taken = self.caused.iter().any(|c| matches!(c, Caused::Spawn { agent: a, .. } if *a == agent));
         let caller = &self.agents[at.agent];
-        let coming = self.caused.iter().filter(|c| matches!(c, Caused::Spawn { .. })).count();
-        let open = self.agents.iter().filter(|a| a.life == Life::Open).count() + coming;
-        let full = open >= caller.settings.max_agents;
-        if taken || full || caller.depth + 1 > caller.settings.max_depth || !self.session.reached.is_empty() {
+        if taken || caller.depth + 1 > caller.settings.max_depth || !self.session.reached.is_empty() {
             return false;
         }
         let prompt = text(input, "prompt").unwrap_or("").to_string();

@@ -1,6 +1,7 @@
 //! The end of a run: what is kept and returned, whom it is told, and the run that follows (semantics.md sections 6 to 9).
 
 use super::model::Urgency;
+use super::process::Process;
 use super::result::*;
 use super::simulate::World;
 use super::state::*;
@@ -51,6 +52,18 @@ impl World<'_> {
         self.report_end(agent, &run, outcome, next, &last_text);
         if next {
             self.start_at_once(agent);
+        } else {
+            self.put_off(agent);
+        }
+    }
+
+    /// In a shutdown the next run of whoever was stopped before is there and waits for the next start.
+    fn put_off(&mut self, agent: usize) {
+        let state = &self.agents[agent];
+        let drives = state.life == Life::Open && self.sc.agents[agent].model.is_some();
+        let shuts = matches!(self.process, Process::ShuttingDown { .. });
+        if shuts && drives && !state.shut_down && !self.limited(agent) && self.asked(agent) {
+            self.begin_run(agent);
         }
     }
 

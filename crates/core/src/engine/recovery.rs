@@ -126,8 +126,13 @@ fn left(
 ) -> LeftAgent {
     let end = agent.last_end.as_ref();
     // Owed also when the next run has begun since: a report is told in its own time.
+    let at_limit = cell.mailbox.own_limit().or(session.purse.reached()).is_some();
     let owed = end.and_then(|(end, _)| {
-        let how = if end.restarts { End::followed(end.outcome, end.reason) } else { End::of(end.outcome) };
+        let how = if end.restarts && !at_limit {
+            End::followed(end.outcome, end.reason)
+        } else {
+            End::of(end.outcome)
+        };
         let report = Report { run: end.run, end: how, text: end.text.clone() };
         let is_told = told.contains(&report.key(&cell.name));
         Some((end.owed_to.clone().filter(|_| !is_told)?, report))

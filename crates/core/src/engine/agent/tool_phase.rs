@@ -39,15 +39,20 @@ pub(super) struct Bench {
     cut_for_good: bool,
     /// When the calls that were told to abort are given up.
     deadline: Option<Deadline>,
-    /// The process ends: so are those that can't be aborted.
+    /// When all are, since the process ends: also those that can't be aborted.
+    last: Option<Deadline>,
     hurries: bool,
 }
 
 /// An instant that is waited for from when it is known, so that its turn in that instant comes
 /// whatever else does.
-struct Deadline {
-    at: Micros,
-    comes: ReusableBoxFuture<'static, ()>,
+type Deadline = ReusableBoxFuture<'static, ()>;
+
+/// The calls that are waited for no longer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Late {
+    Aborted,
+    All,
 }
 
 struct RunningCall {
@@ -93,7 +98,7 @@ enum Woken {
     Call(Result<(Id, Returned), JoinError>),
     Answer,
     Cut,
-    Deadline,
+    Late(Late),
     Shutdown,
 }
 
@@ -221,7 +226,7 @@ impl Driver {
                     self.collect_ended();
                     self.apply_cuts();
                 }
-                Woken::Deadline => self.give_up(),
+                Woken::Late(calls) => self.give_up(calls),
                 Woken::Shutdown => self.hurries(),
             }
             self.tell_results().await;
@@ -230,7 +235,7 @@ impl Driver {
 
     /// A result that is there is real: it wins over the message that came with it.
     async fn woken(&mut self) -> Woken {
-        let gives_up = comes(&mut self.bench.deadline);
+        let late = late(&mut self.bench.deadline, &mut self.bench.last);
         let answers = answered(&self.cell, &*self.session.clock, self.bench.requests.deadline());
         let (mail, for_good) = (self.bench.cut_by_mail, self.bench.cut_for_good);
         tokio::select! {
@@ -240,7 +245,7 @@ impl Driver {
             () = self.work.cancelled(), if !mail && !for_good => Woken::Cut,
             () = self.session.shutting_down.cancelled(), if !self.bench.hurries => Woken::Shutdown,
             () = answers => Woken::Answer,
-            () = gives_up => Woken::Deadline,
+            calls = late => Woken::Late(calls),
         }
     }
 
@@ -256,8 +261,8 @@ impl Driver {
                     self.came(ended);
                     self.tell_results().await;
                 }
-                () = comes(&mut self.bench.deadline) => {
-                    self.give_up();
+                calls = late(&mut self.bench.deadline, &mut self.bench.last) => {
+                    self.give_up(calls);
                     self.tell_results().await;
                 }
                 () = &mut boundary => break,
@@ -347,7 +352,7 @@ impl Driver {
         if calls.is_empty() {
             return;
         }
-        self.gives_up_at(now.after(self.cell.settings.abort_deadline));
+        self.bench.deadline = Some(self.deadline(now));
         for call in self.bench.running.values().filter(|call| calls.contains(&call.index)) {
             call.cancel.cancel();
         }
@@ -357,23 +362,24 @@ impl Driver {
     /// aborted either.
     fn hurries(&mut self) {
         self.bench.hurries = true;
-        let last = self.session.clock.now().after(self.cell.settings.abort_deadline);
-        if self.bench.deadline.as_ref().is_none_or(|deadline| deadline.at > last) {
-            self.gives_up_at(last);
-        }
+        self.bench.last = Some(self.deadline(self.session.clock.now()));
     }
 
-    fn gives_up_at(&mut self, at: Micros) {
+    /// The abort deadline of what is cut now.
+    fn deadline(&self, now: Micros) -> Deadline {
         let (clock, index) = (self.session.clock.clone(), self.cell.index);
-        let comes = ReusableBoxFuture::new(async move { clock.until(at, Phase::Deadline(index)).await });
-        self.bench.deadline = Some(Deadline { at, comes });
+        let at = now.after(self.cell.settings.abort_deadline);
+        ReusableBoxFuture::new(async move { clock.until(at, Phase::Deadline(index)).await })
     }
 
-    /// The calls that ignored their token are waited for no longer.
-    fn give_up(&mut self) {
-        self.bench.deadline = None;
+    /// The calls that did not end in time are waited for no longer.
+    fn give_up(&mut self, calls: Late) {
+        match calls {
+            Late::Aborted => self.bench.deadline = None,
+            Late::All => self.bench.last = None,
+        }
         let deadline = self.cell.settings.abort_deadline;
-        let shuts = self.session.is_shutting_down();
+        let shuts = calls == Late::All;
         let stuck = self.run.tools().map(|turn| turn.give_up(deadline, shuts)).unwrap_or_default();
         self.bench.news = !stuck.is_empty();
         self.bench.running.retain(|_, call| {
@@ -455,11 +461,18 @@ impl Driver {
     }
 }
 
-async fn comes(deadline: &mut Option<Deadline>) {
-    match deadline {
-        Some(deadline) => (&mut deadline.comes).await,
-        None => std::future::pending().await,
+/// Waits for whichever deadline comes first.
+async fn late(aborted: &mut Option<Deadline>, all: &mut Option<Deadline>) -> Late {
+    tokio::select! {
+        biased;
+        Some(()) = comes(aborted) => Late::Aborted,
+        Some(()) = comes(all) => Late::All,
+        else => std::future::pending().await,
     }
+}
+
+async fn comes(deadline: &mut Option<Deadline>) -> Option<()> {
+    Some(deadline.as_mut()?.await)
 }
 
 fn finished(result: &ToolResult) -> EventKind {

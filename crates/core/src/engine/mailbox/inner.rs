@@ -33,7 +33,7 @@ pub(super) struct Inner {
     /// this one, so that nobody drives it yet.
     pub(super) begun: bool,
     pub(super) left: bool,
-    /// The run that was there when the process began to end, and begins at the next start.
+    /// The run that was asked for when the process was to end, and begins at the next start.
     pub(super) put_off: bool,
     pub(super) run: RunId,
     /// Whether there is a model to drive: a name only is never woken.

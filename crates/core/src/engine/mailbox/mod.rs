@@ -354,6 +354,7 @@ impl Mailbox {
     /// asks for it only where the model `awaits` a reply, or mail is there.
     pub fn settle(&self, awaits: bool) -> Standing {
         let mut inner = self.inner.lock();
+        let by_shutdown = inner.is_stopped_by_shutdown();
         inner.work = None;
         inner.stop = None;
         inner.timed_out = None;
@@ -367,7 +368,8 @@ impl Mailbox {
             inner.begun = false;
             // What asked for the next run may have been taken back meanwhile.
             if restart && inner.is_asked_for() {
-                inner.wake();
+                let goes_on = inner.wake();
+                inner.put_off = !goes_on && inner.shut && !by_shutdown;
             }
         }
         inner.standing
