@@ -74,6 +74,13 @@ impl Source {
         self.text.lines().count() - tests.sum::<usize>()
     }
 
+    /// The lines that are neither blank nor a comment nor a test.
+    pub(crate) fn lines_of_code(&self) -> usize {
+        let lines = self.text.lines().enumerate().map(|(i, line)| (i + 1, line.trim()));
+        let is_code = |line: &str| !line.is_empty() && !line.starts_with("//");
+        lines.filter(|(at, line)| is_code(line) && !self.is_test_line(*at)).count()
+    }
+
     /// The lines of test code.
     pub(crate) fn test_text(&self) -> String {
         let lines = self.text.lines().enumerate();

@@ -1,4 +1,4 @@
-//! Schemas out, arguments in: one struct per tool is both.
+//! Schemas out, arguments in: one struct per tool is both. And notes on what comes back.
 
 use std::sync::Arc;
 
@@ -21,14 +21,48 @@ pub(crate) fn spec<A: JsonSchema>(name: &str, description: &str) -> Arc<ToolSpec
 }
 
 /// The arguments of a call, or a result that says what was wrong and where.
-pub(crate) fn parse<A: DeserializeOwned>(call: &ToolUse) -> Result<A, Output> {
-    serde_path_to_error::deserialize(&call.input).map_err(|error| {
-        let place = error.path().to_string();
-        let what = error.into_inner();
-        Output::error(if place == "." {
-            format!("The arguments of {} don't fit: {what}.", call.name)
-        } else {
-            format!("The arguments of {} don't fit: `{place}`: {what}.", call.name)
-        })
-    })
+///
+/// What the tool does not know costs no turn: models bring arguments along from the tools of other
+/// programs. The result says so all the same, since a `cwd` that changed nothing may be missed.
+pub(crate) fn parse<A: DeserializeOwned>(call: &ToolUse) -> Result<(A, Ignored), Output> {
+    let (mut track, mut names) = (serde_path_to_error::Track::new(), Vec::new());
+    let located = serde_path_to_error::Deserializer::new(&call.input, &mut track);
+    let parsed = serde_ignored::deserialize(located, |path| names.push(path.to_string()));
+    match parsed {
+        Ok(arguments) => Ok((arguments, Ignored { tool: call.name.clone(), names })),
+        Err(what) => {
+            let place = track.path().to_string();
+            Err(Output::error(if place == "." {
+                format!("The arguments of {} don't fit: {what}.", call.name)
+            } else {
+                format!("The arguments of {} don't fit: `{place}`: {what}.", call.name)
+            }))
+        }
+    }
+}
+
+/// The arguments of a call that its tool does not know.
+pub(crate) struct Ignored {
+    tool: Arc<str>,
+    names: Vec<String>,
+}
+
+impl Ignored {
+    /// The result, and below it what was ignored, if anything was.
+    pub(crate) fn noted(self, output: Output) -> Output {
+        if self.names.is_empty() {
+            return output;
+        }
+        let names: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
+        let note = format!("[Ignored, since {} has no such argument: {}]", self.tool, names.join(", "));
+        Output { text: with_note(output.text, &note), ..output }
+    }
+}
+
+/// A note is a line of its own below what it is about.
+pub(crate) fn with_note(mut text: String, note: &str) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text + note
 }

@@ -137,10 +137,11 @@ where
     A: DeserializeOwned + Send + 'static,
     F: FnOnce(&Ground, &A) -> Result<Output, String> + Send + 'static,
 {
-    let arguments: A = match parse(call) {
-        Ok(arguments) => arguments,
+    let (arguments, ignored): (A, _) = match parse(call) {
+        Ok(parsed) => parsed,
         Err(output) => return output,
     };
     let ground = ground.clone();
-    off_the_runtime(move || work(&ground, &arguments).unwrap_or_else(Output::error)).await
+    let work = move || work(&ground, &arguments).unwrap_or_else(Output::error);
+    ignored.noted(off_the_runtime(work).await)
 }

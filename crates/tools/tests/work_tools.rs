@@ -29,7 +29,6 @@ async fn arguments_that_do_not_fit_say_what_was_wrong_and_where() {
             "`timeout`: 120000 is not between 0 and 600 seconds",
         ),
         ("bash", json!({"command": "true", "timeout": 0}), "is not between"),
-        ("bash", json!({"command": "true", "cwd": "/"}), "unknown field `cwd`"),
         ("read", json!({"path": "a", "offset": -1}), "`offset`"),
         ("read", json!([]), "The arguments of read don't fit"),
         ("edit", json!({"path": "a", "old": "b"}), "missing field `new`"),
@@ -41,6 +40,39 @@ async fn arguments_that_do_not_fit_say_what_was_wrong_and_where() {
     for (tool, input, says) in rows {
         let output = tools.call(tool, input.clone()).await;
         assert!(output.is_error && output.text.contains(says), "{tool} {input}: {}", output.text);
+    }
+}
+
+/// F5: models write arguments that other programs' tools of the same name have.
+#[tokio::test]
+async fn arguments_that_a_tool_does_not_know_are_ignored_and_the_result_says_so() {
+    let tools = tools().await;
+    std::fs::write(tools.folder.path().join("a"), "x\n").unwrap();
+    let rows = [
+        ("bash", json!({"command": "echo x", "description": "Says x"}), "x"),
+        (
+            "bash",
+            json!({"command": "echo x", "cwd": "/", "run_in_background": true}),
+            "x\n[Ignored, since bash has no such argument: `cwd`, `run_in_background`]",
+        ),
+        (
+            "bash",
+            json!({"command": "echo x; exit 1", "cwd": "/"}),
+            "x\n[exit status 1]\n[Ignored, since bash has no such argument: `cwd`]",
+        ),
+        (
+            "read",
+            json!({"path": "a", "pages": 2}),
+            "     1\tx\n[Ignored, since read has no such argument: `pages`]",
+        ),
+        (
+            "glob",
+            json!({"pattern": "a", "sort": {"by": "name"}}),
+            "a\n[Ignored, since glob has no such argument: `sort`]",
+        ),
+    ];
+    for (tool, input, expected) in rows {
+        assert_eq!(tools.call(tool, input.clone()).await.text.trim_end(), expected, "{tool} {input}");
     }
 }
 

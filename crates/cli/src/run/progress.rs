@@ -193,7 +193,12 @@ fn gist(input: &Value) -> String {
     let field = |name: &str| input.get(name).and_then(Value::as_str);
     let named = ["command", "path", "file_path", "pattern", "to", "name"].into_iter().find_map(field);
     let text = named.or_else(|| input.as_object()?.values().find_map(Value::as_str));
-    text.map(short).unwrap_or_default()
+    let gist = text.map(short).unwrap_or_default();
+    // What the model says it is for stands behind what it is, never in its place.
+    match field("description").map(short).filter(|purpose| named.is_some() && !purpose.is_empty()) {
+        Some(purpose) => format!("{gist} ({purpose})"),
+        None => gist,
+    }
 }
 
 /// A call that a person decides on: the tool, and all that it is about.
@@ -287,6 +292,11 @@ mod tests {
             |input| EventKind::ToolStarted { tool: CallId::new("c"), name: "bash".into(), input, batch: 1 };
         check([
             (started(json!({"timeout": 1, "command": "cargo test\n"})), Tone::Quiet, "w: bash cargo test"),
+            (
+                started(json!({"command": "make -k", "description": "Build it\nall"})),
+                Tone::Quiet,
+                "w: bash make -k (Build it…)",
+            ),
             (started(json!({})), Tone::Quiet, "w: bash"),
             (tool_finished(ToolStatus::Skipped, "[Skipped: x]"), Tone::Cut, "w: bash skipped: [Skipped: x]"),
             (tool_finished(ToolStatus::Failed, "\n no\n more"), Tone::Bad, "w: bash failed: no…"),

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
-use crate::arguments::{parse, spec};
+use crate::arguments::{parse, spec, with_note};
 use crate::capture::{Capture, Decoder};
 use crate::confined::Confined;
 use crate::ground::Ground;
@@ -22,10 +22,12 @@ use crate::protect::guard::Before;
 use crate::sandbox::Exceeded;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Arguments {
     /// The command, for `bash -c`.
     command: String,
+    /// What it is for, in a few words, shown to the people who watch.
+    #[serde(default, rename = "description")]
+    _description: Option<String>,
     /// How long it may run, in seconds.
     #[serde(default)]
     timeout: Option<f64>,
@@ -113,8 +115,10 @@ impl Tool for Bash {
     }
 
     async fn call(&self, call: ToolCall) -> Returned {
-        let mut command = match parse(&call.call).and_then(|arguments| self.command(arguments)) {
-            Ok(command) => command,
+        let parsed = parse(&call.call);
+        let parsed = parsed.and_then(|(arguments, ignored)| Ok((self.command(arguments)?, ignored)));
+        let (mut command, ignored) = match parsed {
+            Ok(parsed) => parsed,
             Err(output) => return output.into(),
         };
         let before = match self.confine(&mut command).await {
@@ -134,7 +138,9 @@ impl Tool for Bash {
         }
         let notes = self.look_after(before).await;
         let output = match ended {
-            Ok(ended) => report(capture.finish(), ended, command.timeout),
+            // What is said of a call that was cut is the engine's to say.
+            Ok(Ended { cause: Cause::Cancelled, .. }) => Output::error(capture.finish()),
+            Ok(ended) => ignored.noted(report(capture.finish(), ended, command.timeout)),
             Err(error) => Output::error(with_note(capture.finish(), &format!("[{error}]"))),
         };
         notes.into_iter().fold(output, planted).into()
@@ -144,8 +150,7 @@ impl Tool for Bash {
 /// The output, and below it in brackets what it doesn't say itself.
 fn report(output: String, ended: Ended, timeout: Duration) -> Output {
     let mut note = match (ended.cause, ended.status) {
-        // What is said of a call that was cut is the engine's to say.
-        (Cause::Cancelled, _) => return Output { text: output, is_error: true },
+        (Cause::Cancelled, _) => return Output::error(output),
         (Cause::TimedOut, _) => {
             format!("[Timed out after {} s; it was ended, with all it started]", timeout.as_secs_f64())
         }
@@ -189,13 +194,6 @@ fn limit_reached(exceeded: Exceeded) -> String {
             format!("it had {count} processes and threads, the most it may have; others could not be started")
         }
     }
-}
-
-fn with_note(mut output: String, note: &str) -> String {
-    if !output.is_empty() && !output.ends_with('\n') {
-        output.push('\n');
-    }
-    output + note
 }
 
 fn signal_name(signal: i32) -> String {

@@ -15,7 +15,6 @@ use crate::arguments::spec;
 use crate::ground::{Ground, on_ground};
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Arguments {
     /// The file: relative to your working folder, or absolute within it. (`file_path` is understood too.)
     #[serde(alias = "file_path")]

@@ -14,7 +14,6 @@ use crate::arguments::spec;
 use crate::ground::{Ground, search_ground};
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Arguments {
     /// The pattern, as `*.rs` (by name, at any depth) or `src/**/*.rs` (by path from the folder).
     pattern: String,

@@ -24,7 +24,6 @@ const LINE_BYTES_MAX: usize = 16 << 20;
 const LINE_SHOWN: usize = 400;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Arguments {
     /// The regular expression, as ripgrep takes it.
     pattern: String,

@@ -16,7 +16,6 @@ use crate::ground::{Ground, Limits, on_ground};
 use crate::root::PathError;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Arguments {
     /// The file: relative to your working folder, or absolute within it. (`file_path` is understood too.)
     #[serde(alias = "file_path")]
