@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::agent;
 use super::approvals::Approvals;
 use super::coordinator::Coordinator;
 use super::journal::{Draft, Journal};
@@ -54,9 +55,16 @@ pub struct Builder {
     approvals: Policy,
 }
 
+impl Coordinator {
+    /// What a coordinator needs at least: models, and a place for the agents to work in.
+    pub fn builder(models: Arc<dyn ModelFactory>, workplace: Arc<dyn Workplace>) -> Builder {
+        Builder::new(models, workplace)
+    }
+}
+
 impl Builder {
     /// Models and a place to work in, and defaults for the rest.
-    pub(super) fn new(models: Arc<dyn ModelFactory>, workplace: Arc<dyn Workplace>) -> Self {
+    fn new(models: Arc<dyn ModelFactory>, workplace: Arc<dyn Workplace>) -> Self {
         Self {
             session: SessionId::new("s1"),
             settings: Settings::default(),
@@ -180,6 +188,7 @@ impl Builder {
             approvals: Arc::new(Approvals::new(self.approvals)),
             urgent: Mutex::default(),
             tasks: TaskTracker::new(),
+            drive: |session, cell| Box::pin(async move { agent::drive(&session, &cell).await }),
             shutting_down: CancellationToken::new(),
             expiries: AtomicU64::new(0),
             busy: AtomicUsize::new(0),

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use super::approvals::{AnswerError, Approval, Attached, Meant};
-use super::builder::Builder;
 use super::deliver::{self, NotTaken};
 use super::limits::{self, RaiseError};
 use super::mailbox::Mailbox;
-use super::ports::{Changes, Diff, Merge, ModelFactory, StoreError, ToolError, Workplace};
+use super::ports::{Changes, Diff, Merge, StoreError, ToolError};
 use super::receipts::Receipt;
 use super::recovery;
 use super::resume::{self, Resumed};
@@ -69,11 +68,6 @@ pub struct AgentStatus {
 }
 
 impl Coordinator {
-    /// What a coordinator needs at least: models, and a place for the agents to work in.
-    pub fn builder(models: Arc<dyn ModelFactory>, workplace: Arc<dyn Workplace>) -> Builder {
-        Builder::new(models, workplace)
-    }
-
     /// The session's id.
     pub fn session_id(&self) -> &SessionId {
         &self.session.id
@@ -160,7 +154,7 @@ impl Coordinator {
     /// Stops the run and starts the next one with a person's message, as one action. With
     /// `expects_run` only if that is the agent's run.
     pub async fn supersede(&self, message: Message) -> Result<Delivery, StopError> {
-        stop::supersede(&self.session, message).await
+        send::supersede(&self.session, message).await
     }
 
     /// Starts the next run of an agent that was stopped, or whose last run failed (semantics.md,
@@ -260,7 +254,7 @@ impl Coordinator {
 
     /// Starts what was under way when a resumed session was left: open runs go on in the same
     /// run, agents that a shutdown stopped are resumed, and mail that asked for a run gets it.
-    /// Names the agents that work now. Call it once, after [`Builder::resume`].
+    /// Names the agents that work now. Call it once, after [`Builder::resume`](super::Builder::resume).
     pub async fn go_on(&self) -> Vec<AgentName> {
         recovery::go_on(&self.session).await
     }

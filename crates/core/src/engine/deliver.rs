@@ -4,19 +4,16 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-use super::agent;
 use super::journal::Draft;
 use super::mailbox::{Pushed, Queued, TakeBack, TakenBack};
 use super::ports::store::Accepted;
 use super::ports::{Phase, StoreError};
 use super::receipts::Asked;
+use super::report::Report;
 use super::session::{AgentCell, Session};
 use crate::fail;
-use crate::rules::conversation::MessageKey;
-use crate::rules::id::{AgentName, MessageId, RunId};
-use crate::rules::mail::{
-    End, Mail, MailKind, ReceiptState, Refusal, Relation, ReturnReason, Sender, Urgency,
-};
+use crate::rules::id::{AgentName, MessageId};
+use crate::rules::mail::{Mail, MailKind, ReceiptState, Refusal, Relation, ReturnReason, Sender, Urgency};
 use crate::rules::time::Micros;
 
 /// Room in an agent's mailbox, kept for one message until it has arrived or never will.
@@ -129,7 +126,7 @@ pub(crate) fn start_driver(session: &Arc<Session>, cell: &Arc<AgentCell>) {
     let (session, cell) = (session.clone(), cell.clone());
     session.clone().tasks.spawn(async move {
         session.clock.turn(Phase::Boundary(cell.index)).await;
-        agent::drive(&session, &cell).await;
+        (session.drive)(session.clone(), cell.clone()).await;
         drop(working);
     });
 }
@@ -169,21 +166,6 @@ pub(crate) enum NotTaken {
     TooLate(#[from] TakeBack),
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-/// What a parent is told of a run's end.
-#[derive(Clone, Debug)]
-pub(crate) struct Report {
-    pub(crate) run: RunId,
-    pub(crate) end: End,
-    pub(crate) text: Arc<str>,
-}
-
-impl Report {
-    /// What the message is known by that tells of it.
-    pub(crate) fn key(&self, about: &AgentName) -> MessageKey {
-        MessageKey { from: Sender::Coordinator(about.clone()), id: report_id(about, self.run) }
-    }
 }
 
 /// An agent whose last run's end is on its way to the parent, as long as this lives.
@@ -229,16 +211,11 @@ fn report_in(
     });
 }
 
-/// The id of the mail that tells of a run's end.
-pub(crate) fn report_id(about: &AgentName, run: RunId) -> MessageId {
-    MessageId::new(format!("{about}#{run}"))
-}
-
 /// Tells a parent of a subagent's end: mail of the coordinator's own.
 async fn end_of(session: &Arc<Session>, about: &AgentName, parent: &AgentName, report: Report) {
     let Some(to) = session.agent(parent.as_str()) else { return };
     let mail = Arc::new(Mail {
-        id: report_id(about, report.run),
+        id: report.id(about),
         from: Sender::Coordinator(about.clone()),
         to: parent.clone(),
         text: report.text,

@@ -4,6 +4,7 @@
 
 mod agent;
 mod approvals;
+mod body;
 mod builder;
 mod coordinator;
 mod deliver;
@@ -16,6 +17,7 @@ pub mod ports;
 mod purse;
 mod receipts;
 mod recovery;
+mod report;
 mod resume;
 pub mod scripted;
 mod send;

@@ -9,15 +9,16 @@ use std::sync::atomic::AtomicU32;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::agent::{Body, Underway, spent};
-use super::deliver::{self, NotTaken, Report};
+use super::body::{Body, Underway, spent};
+use super::deliver::{self, NotTaken};
 use super::journal::Draft;
 use super::mailbox::{Kept, Mailbox, Recovered, StopOrder};
 use super::ports::SessionJournal;
 use super::ports::archive::{AgentJournal, KeptMail};
 use super::ports::store::RunEnd;
+use super::report::Report;
 use super::resume::{self, Resumed};
-use super::session::{AgentCell, AgentState, LastEnd, Session};
+use super::session::{AgentCell, AgentState, LastEnd, LeftAgent, Session};
 use super::spawn;
 use crate::fail;
 use crate::rules::conversation::{InterruptReason, MessageKey};
@@ -31,17 +32,6 @@ use crate::rules::mail::{
 use crate::rules::progress::Closed;
 use crate::rules::record::Line;
 use crate::rules::recovery;
-
-/// An agent as it was left, until the session goes on.
-pub(crate) struct LeftAgent {
-    cell: Arc<AgentCell>,
-    /// What it goes on for besides mail.
-    resumes: bool,
-    /// The end of its last run, which its parent may not have been told.
-    owed: Option<(AgentName, Report)>,
-    /// It was closed in a run that has ended, and nobody was told that it is closed.
-    closes: bool,
-}
 
 /// Brings everything back that was recorded. Nothing runs yet.
 pub(crate) fn restore(session: &Arc<Session>, journal: SessionJournal) {
@@ -400,7 +390,7 @@ async fn finish_what_was_begun(session: &Arc<Session>, left: &[LeftAgent]) {
 }
 
 fn tell_if_owed(session: &Arc<Session>, cell: &Arc<AgentCell>, parent: &AgentName, report: Report) {
-    let id = deliver::report_id(&cell.name, report.run);
+    let id = report.id(&cell.name);
     let key = MessageKey { from: Sender::Coordinator(cell.name.clone()), id };
     if session.journal.receipts.of(&key).is_empty() {
         deliver::report_owed(session, cell, parent, report);

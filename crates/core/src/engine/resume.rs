@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::deliver::{Report, start_driver};
+use super::deliver::start_driver;
 use super::journal::Draft;
 use super::mailbox::Resume;
+use super::report::Report;
 use super::session::{ActivityKind, AgentCell, LastEnd, Session};
 use super::stop::{StopError, allowed};
 use crate::rules::event::Outcome;

@@ -96,7 +96,13 @@ async fn send_to_all(session: &Arc<Session>, message: Message) -> Vec<Delivery> 
 
 /// Stops the run and starts the next one with a person's message: one step, recorded as one. On
 /// an idle agent it is a message. What would be refused as a message stops nothing.
-pub(crate) async fn supersede(
+pub(crate) async fn supersede(session: &Arc<Session>, message: Message) -> Result<Delivery, StopError> {
+    let cell = stop::allowed(session, &message.to, &message.from)?;
+    let superseding = session.clone();
+    session.whole(async move { supersede_whole(&superseding, message, cell).await }).await
+}
+
+async fn supersede_whole(
     session: &Arc<Session>,
     mut message: Message,
     cell: Arc<AgentCell>,

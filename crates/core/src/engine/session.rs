@@ -1,6 +1,7 @@
 //! What all agents of a session share: who there is, who is whose parent, who waits for whom.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -11,15 +12,14 @@ use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::agent::Body;
 use super::approvals::Approvals;
-use super::deliver::Report;
+use super::body::Body;
 use super::fence::{Around, Fence, Fences, Spawns};
 use super::journal::Journal;
 use super::mailbox::{Mailbox, Queued};
 use super::ports::{Changes, Clock, ModelFactory, ToolSpec, Workplace};
 use super::purse::Purse;
-use super::recovery::LeftAgent;
+use super::report::Report;
 use super::templates::Templates;
 use crate::rules::conversation::MessageKey;
 use crate::rules::event::{Outcome, Place, PlanStep};
@@ -172,6 +172,20 @@ impl AgentCell {
     }
 }
 
+/// An agent as it was left, until the session goes on.
+pub(crate) struct LeftAgent {
+    pub(crate) cell: Arc<AgentCell>,
+    /// What it goes on for besides mail.
+    pub(crate) resumes: bool,
+    /// The end of its last run, which its parent may not have been told.
+    pub(crate) owed: Option<(AgentName, Report)>,
+    /// It was closed in a run that has ended, and nobody was told that it is closed.
+    pub(crate) closes: bool,
+}
+
+/// Drives an agent until it rests.
+pub(crate) type Drive = fn(Arc<Session>, Arc<AgentCell>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// A session.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
@@ -195,6 +209,8 @@ pub(crate) struct Session {
     pub(crate) spawns: Arc<Spawns>,
     pub(crate) urgent: Mutex<HashMap<(AgentName, AgentName), VecDeque<Micros>>>,
     pub(crate) tasks: TaskTracker,
+    /// How an agent is driven. Given to the session: whoever wakes one knows no driver.
+    pub(crate) drive: Drive,
     /// The process ends: from then on nothing is accepted, and nobody is woken.
     pub(crate) shutting_down: CancellationToken,
     pub(crate) expiries: std::sync::atomic::AtomicU64,

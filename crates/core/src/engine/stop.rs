@@ -1,4 +1,4 @@
-//! Stop, supersede, close and shutdown (semantics.md, section 6).
+//! Stop, close and shutdown (semantics.md, section 6).
 //!
 //! All of them cancel first, everybody who is meant and without a wait in between; then they
 //! record, all of it at once; then they wait where they do. Each is a task of the session: it
@@ -11,7 +11,6 @@ use super::fence::Around;
 use super::journal::Draft;
 use super::mailbox::{StopOrder, Stopped};
 use super::ports::StoreError;
-use super::send::{self, Delivery, Message};
 use super::session::{AgentCell, Session};
 use crate::rules::event::{EventKind, Halt, Scope};
 use crate::rules::id::{AgentName, MessageId, RunId};
@@ -209,14 +208,6 @@ pub(super) fn told(
     };
     draft.tell(place.clone(), kind);
     draft.returns(&stopped.returned, returned, &place);
-}
-
-/// Stops the run and starts the next one with a person's message, as one action. On an idle
-/// agent it is a message.
-pub(crate) async fn supersede(session: &Arc<Session>, message: Message) -> Result<Delivery, StopError> {
-    let cell = allowed(session, &message.to, &message.from)?;
-    let superseding = session.clone();
-    session.whole(async move { send::supersede(&superseding, message, cell).await }).await
 }
 
 /// Closes an agent and all below it, leaves first. From now on their mail is returned.

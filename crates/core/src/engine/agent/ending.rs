@@ -7,6 +7,7 @@ use crate::engine::journal::Draft;
 use crate::engine::output::{SHOWN, capped};
 use crate::engine::ports::Changes;
 use crate::engine::ports::store::RunEnd;
+use crate::engine::report::Report;
 use crate::engine::session::LastEnd;
 use crate::engine::{deliver, limits, stop};
 use crate::fail;
@@ -188,7 +189,7 @@ impl Driver {
             state.unheard = false;
             state.report_to.take()
         };
-        let report = deliver::Report { run: self.run_id(), end, text };
+        let report = Report { run: self.run_id(), end, text };
         let unheard = match waiting {
             Some(waiting) => waiting.send(report).err(),
             None => Some(report),

@@ -18,9 +18,10 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use self::left::GoesOn;
+use super::body::{Body, Equipment};
 use super::journal::Draft;
 use super::mailbox::Mailbox;
-use super::ports::{Model, Phase, StoreError, ToolSpec, Toolbox};
+use super::ports::{Phase, StoreError, ToolSpec};
 use super::session::{Activity, ActivityKind, AgentCell, Session};
 use super::tools;
 use crate::fail;
@@ -28,62 +29,10 @@ use crate::rules::conversation::{Entry, Injected, MessageKey, Usage};
 use crate::rules::event::{EventKind, Place, Trigger};
 use crate::rules::id::{RunId, TurnId};
 use crate::rules::mail::{Injection, Mail, Point, ReceiptState, Standing};
-use crate::rules::prompt::Prompt;
 use crate::rules::record::Line;
-use crate::rules::recovery::OpenRun;
 use crate::rules::run::{Run, Step, Take};
 use crate::rules::time::{Micros, Span};
-use crate::rules::validate::Validator;
 use crate::rules::wording;
-
-pub(crate) use self::left::{Underway, spent};
-
-/// What only the driver works with, from the first run on.
-pub(crate) struct Body {
-    pub(crate) prompt: Prompt,
-    validator: Validator,
-    equipment: Option<Equipment>,
-    calls: u64,
-    /// Injected messages that no request has carried yet, and those without a reply yet.
-    unsent: Vec<Inbound>,
-    unanswered: Vec<Inbound>,
-    last_text: Arc<str>,
-    /// The run that the process before this one left.
-    left: Option<LeftRun>,
-}
-
-/// A run that is gone on with.
-struct LeftRun {
-    open: OpenRun,
-    /// What its calls have cost so far.
-    usage: Usage,
-}
-
-/// An injected message whose receipt has not come to its end.
-type Inbound = (Arc<Mail>, Injection);
-
-struct Equipment {
-    model: Box<dyn Model>,
-    toolbox: Arc<dyn Toolbox>,
-    specs: Vec<Arc<ToolSpec>>,
-    /// How many bytes the specs have in a request, about.
-    spec_bytes: u64,
-}
-
-impl Default for Body {
-    fn default() -> Self {
-        Self {
-            prompt: Prompt::default(),
-            validator: Validator::default(),
-            equipment: None,
-            calls: 0,
-            unsent: Vec::new(),
-            unanswered: Vec::new(),
-            last_text: "".into(),
-            left: None,
-        }
-    }
-}
 
 /// Drives the agent until it rests. Called once for each time it is woken.
 pub(crate) async fn drive(session: &Arc<Session>, cell: &Arc<AgentCell>) {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::Driver;
 use super::budget::NotHeld;
 use super::stream::{Stream, without_secrets};
-use super::{Driver, Equipment, Inbound};
+use crate::engine::body::{Equipment, Inbound};
 use crate::engine::journal::Draft;
 use crate::engine::limits;
 use crate::engine::ports::{Clock, ErrorKind, ModelFailure, Phase, Request, StoreError};

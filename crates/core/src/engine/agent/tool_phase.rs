@@ -13,6 +13,7 @@ use crate::engine::deliver;
 use crate::engine::journal::Draft;
 use crate::engine::output::{Capped, RESULT, SHOWN, capped};
 use crate::engine::ports::{CallTraits, Output, Phase, Returned, Tool, ToolCall};
+use crate::engine::report::Report;
 use crate::engine::session::{Activity, ActivityKind, Claimed};
 use crate::engine::tools;
 use crate::fail;
@@ -454,7 +455,7 @@ impl Driver {
         }
     }
 
-    fn tells_after_all(&self, about: &AgentName, report: deliver::Report) {
+    fn tells_after_all(&self, about: &AgentName, report: Report) {
         if let Some(about) = self.session.agent(about.as_str()) {
             deliver::report(&self.session, &about, &self.cell.name, report);
         }

@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::spec;
-use crate::engine::deliver::Report;
 use crate::engine::ports::{Output, ToolCall, ToolSpec};
+use crate::engine::report::Report;
 use crate::engine::session::{AgentCell, Claimed, Session};
 use crate::engine::spawn as spawning;
 use crate::engine::stop as stopping;
