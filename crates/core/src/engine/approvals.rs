@@ -105,7 +105,8 @@ pub struct Attached(Arc<Approvals>);
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        self.0.attached.fetch_sub(1, Ordering::AcqRel);
+        let before = self.0.attached.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(before > 0, "more let go than were attached");
     }
 }
 

@@ -367,7 +367,8 @@ pub(crate) struct AtWork(Arc<Session>);
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.0.busy.fetch_sub(1, Ordering::AcqRel);
+        let before = self.0.busy.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(before > 0, "more came to rest than were at work");
         self.0.rested.notify_waiters();
     }
 }
