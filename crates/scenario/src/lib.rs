@@ -19,5 +19,6 @@ pub mod shift;
 
 pub use error::Error;
 pub use file::schema;
-pub use replay::{Exit, Options, check_text, replay, replay_text};
+pub use replay::{Options, check_text, replay, replay_text};
+pub use report::Exit;
 pub use shift::Shift;

@@ -9,7 +9,7 @@ use midturn_core::rules::event::Event;
 use crate::error::Error;
 use crate::expect::{self, Failure};
 use crate::play::{self, RealWorkplaces};
-use crate::report::Report;
+use crate::report::{Exit, Report, Verdict};
 use crate::scenario::Scenario;
 use crate::shift::{self, Shift};
 use crate::{file, report};
@@ -28,25 +28,6 @@ pub struct Options<'a> {
     pub junit: Option<PathBuf>,
     /// Messages and actions to move; nothing is checked then.
     pub shift: Vec<Shift>,
-}
-
-/// How a replay of files ended, with the exit status that says so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Exit {
-    /// Everything holds.
-    Holds = 0,
-    /// Some expectation or invariant doesn't.
-    Fails = 1,
-    /// A file can't be read or played.
-    Unreadable = 2,
-}
-
-impl Exit {
-    /// The exit status of the command.
-    pub fn code(self) -> u8 {
-        self as u8
-    }
 }
 
 /// Replays files and folders: a line per scenario and the closing line to `out` (to `err`
@@ -83,19 +64,6 @@ pub fn replay(
     }
     out.flush()?;
     Ok(report.exit())
-}
-
-/// What came of one file.
-#[derive(Debug)]
-pub(crate) enum Verdict {
-    /// Everything holds.
-    Passed(String),
-    /// The claim, what doesn't hold, and what is worth saying besides.
-    Failed(String, Vec<Failure>, Vec<String>),
-    /// It was moved, and this is what changed.
-    Shifted(String, Vec<String>),
-    /// It can't be read or played.
-    Unreadable(Error),
 }
 
 fn one(path: PathBuf, options: &Options<'_>) -> (PathBuf, Verdict, Vec<Event>) {

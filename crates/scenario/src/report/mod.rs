@@ -8,9 +8,40 @@ use std::path::Path;
 
 use midturn_core::rules::event::Event;
 
-use crate::error::short;
+use crate::error::{Error, short};
 use crate::expect::Failure;
-use crate::replay::{Exit, Verdict};
+
+/// How a replay of files ended, with the exit status that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Exit {
+    /// Everything holds.
+    Holds = 0,
+    /// Some expectation or invariant doesn't.
+    Fails = 1,
+    /// A file can't be read or played.
+    Unreadable = 2,
+}
+
+impl Exit {
+    /// The exit status of the command.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+/// What came of one file.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// Everything holds.
+    Passed(String),
+    /// The claim, what doesn't hold, and what is worth saying besides.
+    Failed(String, Vec<Failure>, Vec<String>),
+    /// It was moved, and this is what changed.
+    Shifted(String, Vec<String>),
+    /// It can't be read or played.
+    Unreadable(Error),
+}
 
 /// The replays so far.
 #[derive(Debug, Default)]

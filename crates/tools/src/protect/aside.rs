@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use super::TEMPORARY;
 use super::walk::open_folder;
-use crate::root::TEMPORARY;
 
 /// How many things are kept of one agent; the place of an older one is taken then.
 const KEPT_MAX: usize = 64;

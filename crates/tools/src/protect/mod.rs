@@ -20,6 +20,9 @@ use std::path::{Component, Path};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
+/// Temporary files begin so. They are ours: left over after a crash, they are in no commit.
+pub(crate) const TEMPORARY: &str = ".midturn-tmp-";
+
 /// Names that give authority, at whatever depth, with what they are.
 const NAMES: [(&str, &str); 7] = [
     (".git", "git's own folder"),

@@ -19,7 +19,6 @@ use rustix::io::Errno;
 use crate::protect::authority;
 
 pub use self::replace::Seen;
-pub(crate) use self::replace::TEMPORARY;
 
 /// How many links a path may go through, as in the kernel.
 const LINKS_MAX: usize = 40;

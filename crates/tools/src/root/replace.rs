@@ -12,9 +12,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use super::{PathError, Place};
-
-/// Temporary files begin so. They are ours: left over after a crash, they are in no commit.
-pub(crate) const TEMPORARY: &str = ".midturn-tmp-";
+use crate::protect::TEMPORARY;
 
 /// How many names are tried for a temporary file.
 const NAMES_TRIED: usize = 64;

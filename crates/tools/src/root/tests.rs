@@ -142,7 +142,7 @@ fn a_file_that_somebody_else_changed_or_swapped_meanwhile_is_not_overwritten() {
         assert_ne!(std::fs::read_to_string(&file).unwrap_or_default(), "edited", "{claim}");
         assert_eq!(std::fs::read_to_string(ground.outside.join("file")).unwrap(), "out", "{claim}");
         let left = std::fs::read_dir(ground.inside.join("a/b")).unwrap().filter(|entry| {
-            entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(super::TEMPORARY)
+            entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(crate::protect::TEMPORARY)
         });
         assert_eq!(left.count(), 0, "{claim}");
     }

@@ -3,7 +3,7 @@
 //! those are staged apart, by what their HEAD says.
 
 use super::git::{Git, GitError, parts};
-use crate::root::TEMPORARY;
+use crate::protect::TEMPORARY;
 
 /// How many repositories inside a worktree are staged.
 const INNER_MAX: usize = 1_000;
