@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use midturn_core::engine::tools as coordinators;
+
 /// The word for "the model of whoever spawned it".
 pub const INHERIT: &str = "inherit";
 
@@ -48,21 +50,9 @@ const TOOLS: [(&str, &str); 11] = [
     ("glob", "glob"),
 ];
 
-/// The coordinator's tools: every agent has them.
-const COORDINATORS: [&str; 8] = [
-    "spawn_agent",
-    "send_message",
-    "receipts",
-    "wait_agents",
-    "list_agents",
-    "stop_agent",
-    "close_agent",
-    "update_plan",
-];
-
 /// The names of all tools that there are.
 pub fn tools() -> Vec<&'static str> {
-    let mut names: Vec<&str> = TOOLS.iter().map(|(_, ours)| *ours).chain(COORDINATORS).collect();
+    let mut names: Vec<&str> = TOOLS.iter().map(|(_, ours)| *ours).chain(coordinators::names()).collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -97,7 +87,7 @@ impl Allowed {
     fn add(&mut self, tool: &str) {
         let tools = self.tools.get_or_insert_default();
         // The coordinator's tools are everybody's, so naming them changes nothing.
-        if !COORDINATORS.contains(&tool) && !tools.iter().any(|known| known == tool) {
+        if !coordinators::is_own(tool) && !tools.iter().any(|known| known == tool) {
             tools.push(tool.to_owned());
         }
     }
@@ -106,7 +96,7 @@ impl Allowed {
 fn ours(name: &str) -> Option<&'static str> {
     let plain = name.trim().to_ascii_lowercase();
     let work = TOOLS.iter().find(|(theirs, _)| *theirs == plain).map(|(_, ours)| *ours);
-    work.or_else(|| COORDINATORS.into_iter().find(|ours| *ours == plain))
+    work.or_else(|| coordinators::names().find(|ours| *ours == plain))
 }
 
 #[cfg(test)]

@@ -12,25 +12,8 @@ use super::moments::Moment;
 use super::plan::{CallEnd, CallKind, CallPlan};
 use super::read::Reader;
 
-/// The coordinator's tools (semantics.md, section 9).
-const NAMES: [&str; 8] = [
-    "spawn_agent",
-    "send_message",
-    "receipts",
-    "wait_agents",
-    "list_agents",
-    "stop_agent",
-    "close_agent",
-    "update_plan",
-];
-
 /// How long a wait lasts when it names no time (semantics.md, section 9).
 const PATIENCE: Span = Span::secs(600);
-
-/// Whether the coordinator runs calls of this tool.
-pub(super) fn is_own(name: &str) -> bool {
-    NAMES.contains(&name)
-}
 
 impl Reader<'_> {
     /// The instant at which a call of the coordinator's tools that runs now acted.

@@ -1,6 +1,7 @@
 //! Runs and model calls: what started a run, what each call came to, how the run ended.
 
 use midturn_core::engine::ports::ErrorKind;
+use midturn_core::engine::tools::is_own;
 use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{Block, InterruptReason, Reply, StopReason};
 use midturn_core::rules::event::{Event, EventKind, Outcome, ThinkingState, Trigger};
@@ -406,7 +407,7 @@ fn calls(actor: &mut Actor<'_>, reply: &Reply, run: u64) -> Vec<CallPlan> {
     for block in &reply.blocks {
         match block {
             Block::ToolUse(call) => {
-                let own = super::own::is_own(&call.name);
+                let own = is_own(&call.name);
                 let kind = if own { CallKind::Own } else { CallKind::Simulated };
                 let id = actor.file_id(call.id.as_str());
                 calls.push(plan(id, &call.name, call.input.clone(), kind, CallEnd::None));

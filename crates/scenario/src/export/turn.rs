@@ -13,9 +13,7 @@ use super::actor::{Actor, Live, Phase};
 use super::moments::Moment;
 use super::plan::{CallEnd, CallKind, LandmarkKind};
 use super::read::Reader;
-
-/// The tools that are safe by name in a replay (semantics.md, section 5).
-const SAFE: [&str; 5] = ["read", "grep", "glob", "list_agents", "receipts"];
+use midturn_core::engine::tools::is_safe;
 
 /// A call that ended by itself so long after something that cuts had come could not be
 /// aborted; one that ended sooner had ended when it came.
@@ -296,7 +294,7 @@ impl Reader<'_> {
         let mut found: Vec<Option<bool>> = found.collect();
         for index in 1..live.len() {
             let class = |actor: &mut Actor<'_>, of: usize, found: &[Option<bool>]| {
-                found[of].or(actor.plan(of).map(|plan| SAFE.contains(&plan.name.as_str())))
+                found[of].or(actor.plan(of).map(|plan| is_safe(&plan.name)))
             };
             let (one, other) = (class(actor, index - 1, &found), class(actor, index, &found));
             // Neighbours of different batches are not of one kind, whatever they are called.
@@ -308,7 +306,7 @@ impl Reader<'_> {
         for (index, safe) in found.into_iter().enumerate() {
             let waited = index > 0 && live[index].skipped_at.is_some() && live[index - 1].started.is_some();
             let Some(plan) = actor.plan(index) else { continue };
-            let by_name = SAFE.contains(&plan.name.as_str());
+            let by_name = is_safe(&plan.name);
             // A safe call beside one that ran would have started with it.
             let safe = safe.or((by_name && waited).then_some(false));
             if plan.kind == CallKind::Simulated {

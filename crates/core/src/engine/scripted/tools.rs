@@ -10,13 +10,11 @@ use crate::engine::ports::{
     CallTraits, Changes, Clock, Output, Phase, Returned, Tool, ToolCall, ToolError, ToolSpec, Toolbox,
     Workplace,
 };
+use crate::engine::tools;
 use crate::rules::approval::Effect;
 use crate::rules::conversation::ToolUse;
 use crate::rules::id::{AgentName, CallId, RunId};
 use crate::rules::time::{Micros, Span};
-
-/// The tools that are concurrency-safe by name (semantics.md, section 5).
-const SAFE: [&str; 5] = ["read", "grep", "glob", "list_agents", "receipts"];
 
 /// Gives every agent the tools of its script.
 pub struct SimulatedTools {
@@ -88,7 +86,7 @@ impl Tool for SimulatedTool {
     }
 
     fn traits(&self, call: &ToolUse) -> CallTraits {
-        let safe = self.script.safe.unwrap_or_else(|| SAFE.contains(&&*call.name));
+        let safe = self.script.safe.unwrap_or_else(|| tools::is_safe(&call.name));
         let effect = match &*call.name {
             "edit" | "write" => Effect::Edits,
             _ if safe => Effect::Reads,

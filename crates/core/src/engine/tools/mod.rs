@@ -17,22 +17,40 @@ use super::session::{AgentCell, Session};
 use crate::rules::conversation::ToolUse;
 use crate::rules::mail::Urgency;
 
-/// The names, in the order in which they are offered.
-pub const NAMES: [&str; 8] = [
-    "spawn_agent",
-    "send_message",
-    "receipts",
-    "wait_agents",
-    "list_agents",
-    "stop_agent",
-    "close_agent",
-    "update_plan",
+/// The coordinator's tools, in the order in which they are offered.
+const TABLE: [(&str, Own); 8] = [
+    ("spawn_agent", Own::Spawn),
+    ("send_message", Own::Send),
+    ("receipts", Own::Receipts),
+    ("wait_agents", Own::Wait),
+    ("list_agents", Own::List),
+    ("stop_agent", Own::Stop),
+    ("close_agent", Own::Close),
+    ("update_plan", Own::Plan),
 ];
+
+/// The work tools that only read.
+const READERS: [&str; 3] = ["read", "grep", "glob"];
+
+/// The names, in the order in which they are offered.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|(name, _)| *name)
+}
+
+/// Whether it is the coordinator that runs calls of this tool.
+pub fn is_own(name: &str) -> bool {
+    Own::of(name).is_some()
+}
+
+/// Whether calls of a tool of this name may run beside others (semantics.md, section 5).
+pub fn is_safe(name: &str) -> bool {
+    READERS.contains(&name) || Own::of(name).is_some_and(Own::only_looks)
+}
 
 /// What the model is told of them. They are made once: eight schemas cost more than a turn.
 pub(crate) fn specs(session: &Session) -> Vec<Arc<ToolSpec>> {
     static FIXED: LazyLock<Vec<Arc<ToolSpec>>> = LazyLock::new(|| {
-        let fixed = NAMES.iter().filter_map(|name| Own::of(name)?.fixed_spec());
+        let fixed = TABLE.iter().filter_map(|(name, own)| own.fixed_spec(name));
         fixed.map(Arc::new).collect()
     });
     // Only this one tells of the session: what can be spawned in it.
@@ -42,8 +60,8 @@ pub(crate) fn specs(session: &Session) -> Vec<Arc<ToolSpec>> {
 
 /// The coordinator's tool of that name.
 pub(crate) fn find(session: &Arc<Session>, cell: &Arc<AgentCell>, name: &str) -> Option<Arc<dyn Tool>> {
-    let own = Own::of(name)?;
-    Some(Arc::new(OwnTool { own, session: session.clone(), cell: cell.clone() }))
+    let (name, own) = *TABLE.iter().find(|(known, _)| *known == name)?;
+    Some(Arc::new(OwnTool { name, own, session: session.clone(), cell: cell.clone() }))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,34 +78,32 @@ enum Own {
 
 impl Own {
     fn of(name: &str) -> Option<Self> {
-        Some(match name {
-            "spawn_agent" => Self::Spawn,
-            "send_message" => Self::Send,
-            "receipts" => Self::Receipts,
-            "wait_agents" => Self::Wait,
-            "list_agents" => Self::List,
-            "stop_agent" => Self::Stop,
-            "close_agent" => Self::Close,
-            "update_plan" => Self::Plan,
-            _ => return None,
-        })
+        TABLE.iter().find(|(known, _)| *known == name).map(|(_, own)| *own)
     }
 
-    fn spec(self, session: &Session) -> ToolSpec {
-        self.fixed_spec().unwrap_or_else(|| agents::spawn_spec(session))
+    /// Whether it changes nothing.
+    fn only_looks(self) -> bool {
+        match self {
+            Self::Receipts | Self::List => true,
+            Self::Spawn | Self::Send | Self::Wait | Self::Stop | Self::Close | Self::Plan => false,
+        }
+    }
+
+    fn spec(self, name: &str, session: &Session) -> ToolSpec {
+        self.fixed_spec(name).unwrap_or_else(|| agents::spawn_spec(session))
     }
 
     /// `None`: it differs from session to session.
-    fn fixed_spec(self) -> Option<ToolSpec> {
+    fn fixed_spec(self, name: &str) -> Option<ToolSpec> {
         Some(match self {
             Self::Spawn => return None,
-            Self::Send => spec::<messages::SendInput>("send_message", messages::SEND),
-            Self::Receipts => spec::<messages::ReceiptsInput>("receipts", messages::RECEIPTS),
-            Self::Wait => spec::<wait::WaitInput>("wait_agents", wait::WAIT),
-            Self::List => spec::<agents::ListInput>("list_agents", agents::LIST),
-            Self::Stop => spec::<agents::StopInput>("stop_agent", agents::STOP),
-            Self::Close => spec::<agents::CloseInput>("close_agent", agents::CLOSE),
-            Self::Plan => spec::<plan::PlanInput>("update_plan", plan::PLAN),
+            Self::Send => spec::<messages::SendInput>(name, messages::SEND),
+            Self::Receipts => spec::<messages::ReceiptsInput>(name, messages::RECEIPTS),
+            Self::Wait => spec::<wait::WaitInput>(name, wait::WAIT),
+            Self::List => spec::<agents::ListInput>(name, agents::LIST),
+            Self::Stop => spec::<agents::StopInput>(name, agents::STOP),
+            Self::Close => spec::<agents::CloseInput>(name, agents::CLOSE),
+            Self::Plan => spec::<plan::PlanInput>(name, plan::PLAN),
         })
     }
 }
@@ -111,6 +127,7 @@ fn input<T: DeserializeOwned>(call: &ToolUse) -> Result<T, Output> {
 }
 
 struct OwnTool {
+    name: &'static str,
     own: Own,
     session: Arc<Session>,
     cell: Arc<AgentCell>,
@@ -152,16 +169,11 @@ impl OwnTool {
 #[async_trait]
 impl Tool for OwnTool {
     fn spec(&self) -> Arc<ToolSpec> {
-        Arc::new(self.own.spec(&self.session))
+        Arc::new(self.own.spec(self.name, &self.session))
     }
 
     fn traits(&self, _: &ToolUse) -> CallTraits {
-        match self.own {
-            Own::Receipts | Own::List => CallTraits { safe: true, ..CallTraits::COORDINATES },
-            Own::Spawn | Own::Send | Own::Wait | Own::Stop | Own::Close | Own::Plan => {
-                CallTraits::COORDINATES
-            }
-        }
+        CallTraits { safe: self.own.only_looks(), ..CallTraits::COORDINATES }
     }
 
     async fn call(&self, call: ToolCall) -> Returned {
