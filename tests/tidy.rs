@@ -259,6 +259,18 @@ crates/x
     assert_eq!(modules::circles(&crates["x"]), [circle.into()]);
 }
 
+#[test]
+fn where_to_look_is_there() {
+    let page = read(&root().join("docs/architecture.md"));
+    let table = page.split("\n## ").find(|chapter| chapter.contains("Where to look when")).unwrap();
+    let quoted = table.split('`').skip(1).step_by(2);
+    let paths: Vec<&str> = quoted.filter(|word| word.contains('/') && !word.contains(' ')).collect();
+    assert!(paths.len() > 10, "{paths:?}");
+    let places = [root().to_owned(), root().join("crates/core/src")];
+    let gone = paths.iter().filter(|path| !places.iter().any(|place| place.join(path).exists()));
+    none("each place is there", gone.map(|path| (*path).to_owned()).collect());
+}
+
 /// What stands in docs/architecture.md between the two marks.
 const DRAWING: (&str, &str) = ("<!-- modules: made by tidy -->\n```\n", "```\n<!-- end of the modules -->");
 
