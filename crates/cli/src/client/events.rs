@@ -11,13 +11,13 @@ use http_body_util::BodyExt;
 use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_core::rules::id::AgentName;
 use midturn_providers::sse::{Decoder, TooLarge};
+use midturn_wire::session::Session;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::deltas::Deltas;
 use super::http::{Client, Path, Streaming, Trouble};
-use super::wire;
 
 /// How many events may wait for whoever asks.
 const QUEUE: usize = 256;
@@ -124,7 +124,7 @@ impl Reader {
 
     async fn is_live(&self) -> Result<bool, Trouble> {
         let answer = self.client.get(&Path::of(&["sessions", &self.wanted.session])).await?;
-        Ok(self.client.read::<wire::Session>(&answer)?.live)
+        Ok(self.client.read::<Session>(&answer)?.live)
     }
 
     async fn stream(&mut self) -> Result<Cut, Trouble> {

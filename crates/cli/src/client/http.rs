@@ -10,8 +10,9 @@ use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use midturn_wire::problem::Problem;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::UnixStream;
@@ -49,6 +50,9 @@ pub enum Trouble {
     /// The connection failed under way: whether the request was obeyed is not known.
     #[error("the connection to the running Midturn broke ({0}): look with `midturn ps` before you try again")]
     Broken(String),
+    /// It was not sent: it can't be put into JSON.
+    #[error("the request can't be written: {0}")]
+    Unwritten(String),
     /// An answer that is none.
     #[error("the running Midturn (version {version}) answered what this one (version {own}) can't read: {what}; \
              start it anew with this version", own = env!("CARGO_PKG_VERSION"))]
@@ -58,25 +62,6 @@ pub enum Trouble {
         /// What can't be read.
         what: String,
     },
-}
-
-/// What a refusal says: `application/problem+json` (docs/protocol.md).
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Problem {
-    /// The status of the answer.
-    #[serde(default)]
-    pub status: u16,
-    /// Stable, for programs.
-    #[serde(default)]
-    pub code: String,
-    /// A sentence, for people.
-    pub detail: String,
-    /// The receiver, in a message to all.
-    #[serde(default)]
-    pub to: Option<String>,
-    /// The object as it came.
-    #[serde(skip)]
-    pub whole: Value,
 }
 
 impl From<Trouble> for Failure {
@@ -95,7 +80,9 @@ impl Trouble {
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Refused(problem) => Some(&problem.code),
-            Self::Nobody | Self::Slow(_) | Self::Broken(_) | Self::Strange { .. } => None,
+            Self::Nobody | Self::Slow(_) | Self::Broken(_) | Self::Unwritten(_) | Self::Strange { .. } => {
+                None
+            }
         }
     }
 }
@@ -150,16 +137,16 @@ impl Client {
     ///
     /// # Errors
     /// [`Trouble`].
-    pub async fn post(&self, path: &Path, body: &Value) -> Result<Value, Trouble> {
-        self.exchange(Method::POST, path, Some(body), PATIENCE).await
+    pub async fn post(&self, path: &Path, body: &impl Serialize) -> Result<Value, Trouble> {
+        self.exchange(Method::POST, path, Some(written(body)?), PATIENCE).await
     }
 
     /// A change that may have to wait for what agents run.
     ///
     /// # Errors
     /// [`Trouble`].
-    pub async fn post_patiently(&self, path: &Path, body: &Value) -> Result<Value, Trouble> {
-        self.exchange(Method::POST, path, Some(body), LONG_PATIENCE).await
+    pub async fn post_patiently(&self, path: &Path, body: &impl Serialize) -> Result<Value, Trouble> {
+        self.exchange(Method::POST, path, Some(written(body)?), LONG_PATIENCE).await
     }
 
     /// A stream of events that goes on after the event of this number.
@@ -190,7 +177,7 @@ impl Client {
         &self,
         method: Method,
         path: &Path,
-        body: Option<&Value>,
+        body: Option<Bytes>,
         patience: Duration,
     ) -> Result<Value, Trouble> {
         let request = self.request(method, path, body)?;
@@ -210,7 +197,7 @@ impl Client {
         &self,
         method: Method,
         path: &Path,
-        body: Option<&Value>,
+        body: Option<Bytes>,
     ) -> Result<Request<Full<Bytes>>, Trouble> {
         let mut request = Request::builder()
             .method(method)
@@ -221,8 +208,7 @@ impl Client {
         if body.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
-        request.body(Full::new(body)).map_err(|error| Trouble::Broken(error.to_string()))
+        request.body(Full::new(body.unwrap_or_default())).map_err(|error| Trouble::Broken(error.to_string()))
     }
 
     async fn send(
@@ -244,9 +230,8 @@ impl Client {
             Ok(body) => body,
             Err(trouble) => return trouble,
         };
-        let whole: Value = serde_json::from_slice(&body).unwrap_or_default();
-        match Problem::deserialize(&whole) {
-            Ok(problem) => Trouble::Refused(Problem { status: status.as_u16(), whole, ..problem }),
+        match serde_json::from_slice(&body) {
+            Ok(problem) => Trouble::Refused(problem),
             Err(_) => self.strange(format!("status {status} without a reason")),
         }
     }
@@ -254,6 +239,12 @@ impl Client {
     fn strange(&self, what: String) -> Trouble {
         Trouble::Strange { version: self.interface.version.clone(), what }
     }
+}
+
+/// A request's body, its fields in the order of their names.
+fn written(body: &impl Serialize) -> Result<Bytes, Trouble> {
+    let body = serde_json::to_value(body).map_err(|error| Trouble::Unwritten(error.to_string()))?;
+    Ok(Bytes::from(body.to_string()))
 }
 
 async fn whole(body: Incoming) -> Result<Bytes, Trouble> {

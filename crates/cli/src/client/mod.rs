@@ -19,12 +19,13 @@ mod stats;
 pub mod table;
 mod view;
 mod watch;
-pub mod wire;
 
 use std::future::Future;
 use std::io::IsTerminal;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
+use midturn_core::rules::time::Micros;
+use serde_json::{Value, json};
 
 use crate::args::{
     AgentArgs, ApprovalsArgs, ApproveArgs, ClientArgs, DenyArgs, LimitArgs, MeantArgs, PsArgs, SendArgs,
@@ -219,7 +220,7 @@ fn ask(
         Ok(answer) => say(&asking, answer),
         Err(trouble) => {
             if let (true, Trouble::Refused(problem)) = (asking.json, &trouble) {
-                commands::print(&format!("{}\n", problem.whole))?;
+                commands::print(&format!("{}\n", json!(problem)))?;
             }
             Err(trouble.into())
         }
@@ -245,6 +246,23 @@ fn say(asking: &Asking, answer: Answer) -> Result<End, Failure> {
         None => Ok(end),
         Some(failure) => Err(Failure::failed(failure)),
     }
+}
+
+/// An agent that rests and has done nothing, but for what a test says of it.
+#[cfg(test)]
+fn agent(more: &Value) -> midturn_wire::agent::Agent {
+    let mut agent = json!({"name": "a", "role": "subagent", "state": "idle", "run": 0, "turn": 0, "pending": 0,
+        "activity": [], "tokens": 0, "plan": []});
+    for (field, value) in more.as_object().into_iter().flatten() {
+        agent[field] = value.clone();
+    }
+    serde_json::from_value(agent).unwrap()
+}
+
+/// Now, in the time of `began_at`: since 1970.
+fn now() -> Micros {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Micros(u64::try_from(now.as_micros()).unwrap_or(u64::MAX))
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {

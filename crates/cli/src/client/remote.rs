@@ -6,12 +6,15 @@
 
 mod attend;
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use midturn_wire::agent::{Agents, State};
+use midturn_wire::session::{NewSession, Resume, Resumed, Session, Sessions};
+use midturn_wire::text::Text;
+use midturn_wire::work::{Empty, Started};
 
 use super::http::{Client, Path, Trouble};
-use super::wire::{AgentState, Agents, Resumed, Session, Sessions, Started};
 use crate::args::LayerArgs;
 use crate::commands;
 use crate::failure::{End, Failure};
@@ -38,14 +41,14 @@ pub async fn remote_run(
 ) -> Result<End, Failure> {
     let folder = commands::work_folder(layer)?;
     let client = holder(project).await?;
-    let mut body = json!({"task": task, "folder": folder.to_string_lossy(), "set": layer.set});
-    if attended.console.answers() {
-        body["answers"] = Value::from(true);
-    }
-    if let Some(model) = &layer.model {
-        body["model"] = Value::from(model.clone());
-    }
-    let answer = client.post_patiently(&Path::of(&["sessions"]), &body).await?;
+    let asked = NewSession {
+        task: Text(task.to_owned()),
+        folder: Some(Text(folder.to_string_lossy().into_owned())),
+        model: layer.model.clone().map(Text),
+        set: layer.set.iter().cloned().map(Text).collect(),
+        answers: attended.console.answers(),
+    };
+    let answer = client.post_patiently(&Path::of(&["sessions"]), &asked).await?;
     let session: Session = client.read(&answer)?;
     let remote = Remote::new(client, project, &session, attended)?;
     remote.steer(0, input::lines()).await
@@ -99,7 +102,7 @@ async fn find(client: &Client, asked: &str) -> Result<Session, Failure> {
     let all: Sessions = client.read(&client.get(&Path::of(&["sessions"])).await?)?;
     let mut sessions = all.sessions;
     // The newest first, whether it lives or not.
-    sessions.sort_by(|a, b| b.began_at.total_cmp(&a.began_at));
+    sessions.sort_by_key(|session| Reverse(session.began_at));
     let ids: Vec<&str> = sessions.iter().map(|session| session.session.as_str()).collect();
     let at = history::choose(&ids, asked)?;
     Ok(sessions.swap_remove(at))
@@ -116,8 +119,7 @@ struct Taken {
 
 /// Takes a session up; of one that lives already the stopped agents are sent on.
 async fn take_up(client: &Client, id: &str, answers: bool) -> Result<Taken, Trouble> {
-    let how = if answers { json!({"answers": true}) } else { json!({}) };
-    match client.post_patiently(&Path::of(&["sessions", id, "resume"]), &how).await {
+    match client.post_patiently(&Path::of(&["sessions", id, "resume"]), &Resume { answers }).await {
         Ok(answer) => {
             let working = client.read::<Resumed>(&answer)?.resumed;
             Ok(Taken { working, notes: Vec::new() })
@@ -130,9 +132,9 @@ async fn take_up(client: &Client, id: &str, answers: bool) -> Result<Taken, Trou
 async fn send_on(client: &Client, id: &str) -> Result<Taken, Trouble> {
     let all: Agents = client.read(&client.get(&Path::of(&["sessions", id, "agents"])).await?)?;
     let mut taken = Taken::default();
-    for agent in all.agents.iter().filter(|agent| agent.state == AgentState::Stopped) {
+    for agent in all.agents.iter().filter(|agent| agent.state == State::Stopped) {
         let path = Path::of(&["sessions", id, "agents", agent.name.as_str(), "resume"]);
-        match client.read(&client.post(&path, &json!({})).await?)? {
+        match client.read(&client.post(&path, &Empty {}).await?)? {
             Started { started: true, .. } => taken.working.push(agent.name.to_string()),
             Started { note: Some(note), .. } => taken.notes.push(format!("{}: {note}", agent.name)),
             Started { note: None, .. } => {}

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use midturn_core::rules::id::AgentName;
+use midturn_wire::session::Session;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -11,7 +12,6 @@ use super::answer::Elsewhere;
 use super::events::{Ended, Told, Wanted, follow};
 use super::http::Trouble;
 use super::view::{Line, View};
-use super::wire::Session;
 use crate::failure::{End, Failure};
 use crate::run::input::{self, Typed};
 use crate::run::progress::{self, Shown, Tone};

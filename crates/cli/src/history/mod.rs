@@ -12,10 +12,10 @@ use midturn_core::engine::ports::Archive;
 use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::rules::id::SessionId;
 use midturn_store::{OpenError, OpenMode};
+use midturn_wire::session::Sessions;
 
 use crate::args::{LogArgs, SessionsArgs};
 use crate::client::http::{Client, Path};
-use crate::client::wire;
 use crate::commands;
 use crate::env::Env;
 use crate::failure::{End, Failure};
@@ -123,7 +123,7 @@ async fn live(project: &Project) -> BTreeSet<String> {
     let ask = async {
         let client = Client::find(project).ok()??;
         let answer = client.get(&Path::of(&["sessions"])).await.ok()?;
-        Some(client.read::<wire::Sessions>(&answer).ok()?.sessions)
+        Some(client.read::<Sessions>(&answer).ok()?.sessions)
     };
     let sessions = ask.await.unwrap_or_default();
     sessions.into_iter().filter(|session| session.live).map(|session| session.session).collect()

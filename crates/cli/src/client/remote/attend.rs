@@ -13,15 +13,17 @@ use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::{AgentName, CallId, SessionId};
 use midturn_core::rules::limits::{self, Money};
 use midturn_core::rules::mail::{Rest, Role, Standing};
-use midturn_core::rules::time::Micros;
-use serde_json::json;
+use midturn_wire::agent::{self, Agent, Agents, State, What};
+use midturn_wire::message::Message;
+use midturn_wire::session::Session;
+use midturn_wire::text::Text;
+use midturn_wire::work::{Empty, Stop, Stopped};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::super::answer::Elsewhere;
 use super::super::events::{Ended, Told, Wanted, follow};
 use super::super::http::{Client, Path, Trouble};
-use super::super::wire::{self, Agent, AgentState, Agents, Session, Stopped};
 use crate::failure::{End, Failure};
 use crate::history;
 use crate::project::Project;
@@ -214,7 +216,7 @@ impl Remote {
     /// Stops all agents, and shows what that does.
     async fn shut_down(&mut self, told: &mut mpsc::Receiver<Told>) -> Result<(), Trouble> {
         let client = self.client.clone();
-        let (path, nothing) = (self.path(&["shutdown"]), json!({}));
+        let (path, nothing) = (self.path(&["shutdown"]), Empty {});
         let mut stopped = pin!(client.post_patiently(&path, &nothing));
         loop {
             tokio::select! {
@@ -323,13 +325,14 @@ impl Steered for Remote {
 
     async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String> {
         let path = self.path(&["agents", to.as_str(), "messages"]);
-        let sent = self.client.post(&path, &json!({"text": text, "urgent": urgent})).await;
+        let message = Message { text: Text(text.to_owned()), urgent: Some(urgent), ..Message::default() };
+        let sent = self.client.post(&path, &message).await;
         sent.map(drop).map_err(|trouble| trouble.to_string())
     }
 
     async fn stop(&self, name: &AgentName) -> Result<Halted, String> {
         let path = self.path(&["agents", name.as_str(), "stop"]);
-        let answer = self.client.post(&path, &json!({})).await;
+        let answer = self.client.post(&path, &Stop::default()).await;
         let stopped = answer.and_then(|answer| self.client.read::<Stopped>(&answer));
         let Stopped { stopped, still_queued, .. } = stopped.map_err(|trouble| trouble.to_string())?;
         Ok(Halted { any: !stopped.is_empty(), still_queued })
@@ -339,11 +342,11 @@ impl Steered for Remote {
 /// An agent as a run in this process would know it.
 fn status(agent: &Agent) -> AgentStatus {
     let standing = match agent.state {
-        AgentState::Running | AgentState::Unknown => Standing::Running,
-        AgentState::Ending => Standing::Winding { then: Rest::Idle, restart: false },
-        AgentState::Idle | AgentState::Suspended => Standing::Resting(Rest::Idle),
-        AgentState::Stopped => Standing::Resting(Rest::Stopped),
-        AgentState::Closed => Standing::Resting(Rest::Closed),
+        State::Running | State::Unknown => Standing::Running,
+        State::Ending => Standing::Winding { then: Rest::Idle, restart: false },
+        State::Idle | State::Suspended => Standing::Resting(Rest::Idle),
+        State::Stopped => Standing::Resting(Rest::Stopped),
+        State::Closed => Standing::Resting(Rest::Closed),
     };
     AgentStatus {
         parent: agent.parent.clone(),
@@ -355,17 +358,21 @@ fn status(agent: &Agent) -> AgentStatus {
         pending: usize::try_from(agent.pending).unwrap_or(usize::MAX),
         tokens: agent.tokens,
         branch: agent.branch.clone(),
-        activity: agent.activity.iter().filter(|activity| activity.is_approval()).map(asking).collect(),
-        ..named(&agent.name, agent.role)
+        activity: agent
+            .activity
+            .iter()
+            .filter(|activity| activity.what == What::Approval)
+            .map(asking)
+            .collect(),
+        ..named(&agent.name, agent.role.into())
     }
 }
 
 /// The wait for a person's word. What else an agent does is not shown here.
-fn asking(activity: &wire::Activity) -> Activity {
+fn asking(activity: &agent::Activity) -> Activity {
     let id = CallId::new(activity.tool.as_deref().unwrap_or_default());
     let name = activity.name.as_deref().unwrap_or_default().into();
-    let since = Micros((activity.since.max(0.0) * 1e6) as u64);
-    Activity { what: ActivityKind::Approval { id, name }, since }
+    Activity { what: ActivityKind::Approval { id, name }, since: activity.since }
 }
 
 /// An agent that rests, and what its last run changed.
