@@ -112,7 +112,8 @@ fn the_rules_neither_wait_nor_lock_nor_look_at_clocks_and_files() {
 }
 
 /// Who depends on more than the core: both speak the words of the interface (docs/decisions/0025).
-const BESIDE_THE_STAR: [(&str, &str); 1] = [("midturn-server", "midturn-wire")];
+const BESIDE_THE_STAR: [(&str, &str); 2] =
+    [("midturn-server", "midturn-wire"), ("midturn-client", "midturn-wire")];
 
 #[test]
 fn the_crate_graph_is_a_star() {
@@ -137,7 +138,7 @@ fn the_crate_graph_is_a_star() {
             }
         }
     }
-    none("every crate depends on core only, server on wire too; cli and tests join them", edges);
+    none("every crate depends on core only, server and client on wire too; cli and tests join them", edges);
 }
 
 #[test]

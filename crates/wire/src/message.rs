@@ -3,11 +3,15 @@
 use midturn_core::engine;
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::mail::{self, ReceiptState, Sender};
+use midturn_core::rules::time::Span;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::problem::Problem;
 use crate::text::{AnyId, Duration, Id, Number, Text};
+
+/// The longest that one request waits.
+pub const WAIT_MAX: Span = Span::secs(600);
 
 /// A message.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]

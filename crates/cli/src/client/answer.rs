@@ -1,11 +1,11 @@
 //! What agents of a session elsewhere ask a person, and the person's word on it, over the
 //! interface. Which request is meant is decided by whoever read the word.
 
+use midturn_client::{Client, Path, Trouble};
 use midturn_wire::approval::{Answer, Approval, Approvals, Decision};
 use midturn_wire::text::{Since, Text};
 use serde_json::Value;
 
-use super::http::{Client, Path, Trouble};
 use crate::run::session::attending::{Asked, Request};
 use crate::run::steering::Said;
 
@@ -18,7 +18,7 @@ pub(super) struct Elsewhere<'a> {
 impl Elsewhere<'_> {
     /// They, the oldest first, and the JSON that says so.
     pub(super) async fn open(&self) -> Result<(Value, Vec<Approval>), Trouble> {
-        let value = self.client.get(&Path::of(&["sessions", self.session, "approvals"])).await?;
+        let value = self.client.get(&Path::in_session(self.session, &["approvals"])).await?;
         let open: Approvals = self.client.read(&value)?;
         Ok((value, open.approvals))
     }
@@ -26,7 +26,7 @@ impl Elsewhere<'_> {
     /// Gives the word on one.
     pub(super) async fn give(&self, request: &Request, said: &Said) -> Result<Value, Trouble> {
         let (agent, tool) = (request.agent.as_str(), request.tool.as_str());
-        let path = Path::of(&["sessions", self.session, "agents", agent, "approvals", tool]);
+        let path = Path::in_session(self.session, &["agents", agent, "approvals", tool]);
         self.client.post(&path, &word(said, request)).await
     }
 }

@@ -1,6 +1,7 @@
 //! `midturn approvals`, `midturn approve`, `midturn deny`: what agents ask in all sessions
 //! that live here, and a person's word on it.
 
+use midturn_client::{Path, Trouble};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::time::{Micros, Span};
 use midturn_wire::approval::Approval;
@@ -8,7 +9,6 @@ use midturn_wire::session::{Session, Sessions};
 use serde_json::{Value, json};
 
 use super::answer::Elsewhere;
-use super::http::{Path, Trouble};
 use super::table::duration;
 use super::{Answer, Asking, Text, now};
 use crate::run::progress;
@@ -86,9 +86,9 @@ async fn all(asking: &Asking, only: Option<&str>) -> Result<Vec<Open>, Trouble> 
     let client = &asking.client;
     let sessions: Vec<Session> = match only {
         Some(session) => {
-            vec![client.read(&client.get(&Path::of(&["sessions", session])).await?)?]
+            vec![client.get(&Path::in_session(session, &[])).await?]
         }
-        None => client.read::<Sessions>(&client.get(&Path::of(&["sessions"])).await?)?.sessions,
+        None => client.get::<Sessions>(&Path::of(&["sessions"])).await?.sessions,
     };
     let mut all = Vec::new();
     for session in sessions.into_iter().filter(|session| session.live) {

@@ -1,10 +1,10 @@
 //! `midturn diff` and `midturn merge`: what an agent has on its branch.
 
+use midturn_client::Trouble;
 use midturn_core::rules::id::AgentName;
 use midturn_wire::work::{Diff, Empty, Merge, MergeResult};
 use serde_json::Value;
 
-use super::http::Trouble;
 use super::{Answer, Asking, Text};
 
 /// The patch, as `git apply` takes it.

@@ -1,12 +1,12 @@
 //! `midturn withdraw`, `midturn stop` and `midturn limit`.
 
+use midturn_client::Trouble;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::settings::LimitsPatch;
 use midturn_wire::agent::{Agent, State};
 use midturn_wire::message::Withdrawn;
 use midturn_wire::work::{Empty, Limits, Scope, Stop, Stopped};
 
-use super::http::Trouble;
 use super::{Answer, Asking};
 
 /// Takes a message back.

@@ -8,9 +8,6 @@ mod answer;
 mod approvals;
 mod branch;
 mod control;
-pub(crate) mod deltas;
-pub mod events;
-pub mod http;
 mod ps;
 mod receipt;
 mod remote;
@@ -24,6 +21,7 @@ use std::future::Future;
 use std::io::IsTerminal;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use midturn_client::{Client, Path, Trouble};
 use midturn_core::rules::time::Micros;
 use serde_json::{Value, json};
 
@@ -39,7 +37,6 @@ use crate::run::progress;
 use crate::run::steering::Said;
 use crate::secrets;
 use approvals::Meant;
-use http::{Client, Path, Trouble};
 
 pub use remote::{remote_resume, remote_run};
 
@@ -82,20 +79,27 @@ impl Answer {
 impl Asking {
     fn of(args: &ClientArgs, env: &Env) -> Result<Self, Failure> {
         let project = Project::named(&args.place, env)?;
-        let client = Client::of(&project)?;
+        let client = find(&project)?.ok_or(Trouble::Nobody)?;
         Ok(Self { project, client, session: args.session.clone(), json: args.json })
     }
 
     /// Whether the process that was asked took its leave: one that was killed did not.
     fn has_left(&self) -> bool {
-        matches!(Client::find(&self.project), Ok(now) if now.as_ref() != Some(&self.client))
+        matches!(find(&self.project), Ok(now) if now.as_ref() != Some(&self.client))
     }
 
     /// A path below the session.
     fn path(&self, parts: &[&str]) -> Path {
-        let session = ["sessions", &self.session];
-        Path::of(&[&session, parts].concat())
+        Path::in_session(&self.session, parts)
     }
+}
+
+/// The process that said last that it holds a project; `None` if none does. It may have died.
+///
+/// # Errors
+/// [`Failure::Failed`]: `interface.json` can't be believed.
+pub(crate) fn find(project: &Project) -> Result<Option<Client>, Failure> {
+    Ok(project.interface()?.map(Client::of))
 }
 
 /// `midturn ps`.

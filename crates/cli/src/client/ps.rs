@@ -1,11 +1,11 @@
 //! `midturn ps`: the agents of a session and what they do, as a table.
 
+use midturn_client::{Path, Trouble};
 use midturn_core::rules::time::{Micros, Span};
 use midturn_wire::agent::{Activity, Agent, Agents, Outcome, State, What};
 use midturn_wire::process::Health;
 use midturn_wire::session::{Session, Sessions};
 
-use super::http::{Path, Trouble};
 use super::table::{Side, count, duration, table};
 use super::{Answer, Asking, now};
 use crate::run::progress;
@@ -20,11 +20,11 @@ pub(super) async fn ps(asking: &Asking) -> Result<Answer, Trouble> {
         return Ok(Answer::good(value, String::new()));
     }
     let agents: Agents = asking.client.read(&value)?;
-    let session: Session = asking.client.read(&asking.client.get(&asking.path(&[])).await?)?;
-    let all: Sessions = asking.client.read(&asking.client.get(&Path::of(&["sessions"])).await?)?;
+    let session: Session = asking.client.get(&asking.path(&[])).await?;
+    let all: Sessions = asking.client.get(&Path::of(&["sessions"])).await?;
     let age = now().since(session.began_at);
     let others = all.sessions.iter().filter(|other| other.live && other.session != session.session);
-    let health: Health = asking.client.read(&asking.client.get(&Path::of(&["health"])).await?)?;
+    let health: Health = asking.client.get(&Path::of(&["health"])).await?;
     let text = head(&session, &health, age) + &rows(&agents.agents, Micros(age.0)) + &also(others);
     Ok(Answer::good(value, text))
 }

@@ -2,19 +2,16 @@
 
 use std::time::Instant;
 
+use midturn_client::Trouble;
 use midturn_core::rules::id::MessageId;
 use midturn_core::rules::time::Span;
-use midturn_wire::message::{Delivery, Message, Receipt, ReceiptWord, RefusedDelivery, Waited};
+use midturn_wire::message::{Delivery, Message, Receipt, ReceiptWord, RefusedDelivery, WAIT_MAX, Waited};
 use midturn_wire::text::{Duration, Id, Text as Words};
 use serde_json::{Value, json};
 
-use super::http::Trouble;
 use super::receipt;
 use super::{Answer, Asking, Text};
 use crate::args::{Level, SendArgs, WaitState};
-
-/// The longest that one request waits: the interface's own bound.
-const WAIT_MAX: Span = Span::secs(600);
 
 /// Said of a message that was refused or returned.
 const UNREAD: &str = "the message will not be read";
@@ -22,7 +19,8 @@ const UNREAD: &str = "the message will not be read";
 /// Sends, and waits if that is asked for.
 pub(super) async fn send(asking: &Asking, args: &SendArgs) -> Result<Answer, Trouble> {
     let sent_at = Instant::now();
-    let value = asking.client.post(&asking.path(&["agents", &args.to, "messages"]), &message(args)).await?;
+    let path = asking.path(&["agents", &args.to, "messages"]);
+    let value: Value = asking.client.post(&path, &message(args)).await?;
     // A message to `all` has a delivery for each receiver.
     let whole = match value.get("deliveries").and_then(Value::as_array) {
         Some(all) => all.clone(),

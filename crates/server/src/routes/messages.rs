@@ -8,10 +8,9 @@ use axum::http::StatusCode;
 use midturn_core::engine;
 use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::mail::{self, ReceiptState, Refusal, Sender};
-use midturn_core::rules::time::Span;
 use midturn_wire::message::{
     Accepted, Deliveries, Delivery, Message, Receipt, ReceiptWord, Receipts, RefusedDelivery, SoftInterrupt,
-    WaitQuery, Waited, Withdrawn,
+    WAIT_MAX, WaitQuery, Waited, Withdrawn,
 };
 use midturn_wire::problem::{Unanswered, Unchanged};
 use midturn_wire::text::is_id;
@@ -25,9 +24,6 @@ use crate::security::Asker;
 
 /// So long a client waits unless it asks.
 const WAIT: Duration = Duration::from_secs(30);
-
-/// So long at most.
-const WAIT_MAX: Span = Span::secs(600);
 
 /// Sends a message to an agent, or to `all`.
 #[utoipa::path(

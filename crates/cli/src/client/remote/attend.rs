@@ -6,6 +6,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use midturn_client::events::{Ended, Told, Wanted, follow};
+use midturn_client::{Client, Path, Trouble};
 use midturn_core::engine::ports::archive::AgentJournal;
 use midturn_core::engine::ports::{Changes, Observer};
 use midturn_core::engine::{Activity, ActivityKind, AgentStatus};
@@ -14,7 +16,7 @@ use midturn_core::rules::id::{AgentName, CallId, SessionId};
 use midturn_core::rules::limits::{self, Money};
 use midturn_core::rules::mail::{Rest, Role, Standing};
 use midturn_wire::agent::{self, Agent, Agents, State, What};
-use midturn_wire::message::Message;
+use midturn_wire::message::{Message, Receipt};
 use midturn_wire::session::Session;
 use midturn_wire::text::Text;
 use midturn_wire::work::{Empty, Stop, Stopped};
@@ -22,8 +24,6 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::super::answer::Elsewhere;
-use super::super::events::{Ended, Told, Wanted, follow};
-use super::super::http::{Client, Path, Trouble};
 use crate::failure::{End, Failure};
 use crate::history;
 use crate::project::Project;
@@ -200,13 +200,11 @@ impl Remote {
     }
 
     async fn session(&self) -> Result<Session, Trouble> {
-        let answer = self.client.get(&self.path(&[])).await?;
-        self.client.read(&answer)
+        self.client.get(&self.path(&[])).await
     }
 
     fn path(&self, parts: &[&str]) -> Path {
-        let session = ["sessions", &self.session];
-        Path::of(&[&session, parts].concat())
+        Path::in_session(&self.session, parts)
     }
 
     fn elsewhere(&self) -> Elsewhere<'_> {
@@ -217,7 +215,7 @@ impl Remote {
     async fn shut_down(&mut self, told: &mut mpsc::Receiver<Told>) -> Result<(), Trouble> {
         let client = self.client.clone();
         let (path, nothing) = (self.path(&["shutdown"]), Empty {});
-        let mut stopped = pin!(client.post_patiently(&path, &nothing));
+        let mut stopped = pin!(client.post_patiently::<Stopped>(&path, &nothing));
         loop {
             tokio::select! {
                 biased;
@@ -318,22 +316,20 @@ impl Steered for Remote {
     }
 
     async fn agents(&self) -> Result<Vec<AgentStatus>, String> {
-        let answer = self.client.get(&self.path(&["agents"])).await;
-        let agents = answer.and_then(|answer| self.client.read::<Agents>(&answer));
-        Ok(agents.map_err(|trouble| trouble.to_string())?.agents.iter().map(status).collect())
+        let all = self.client.get::<Agents>(&self.path(&["agents"])).await;
+        Ok(all.map_err(|trouble| trouble.to_string())?.agents.iter().map(status).collect())
     }
 
     async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String> {
         let path = self.path(&["agents", to.as_str(), "messages"]);
         let message = Message { text: Text(text.to_owned()), urgent: Some(urgent), ..Message::default() };
-        let sent = self.client.post(&path, &message).await;
+        let sent = self.client.post::<Receipt>(&path, &message).await;
         sent.map(drop).map_err(|trouble| trouble.to_string())
     }
 
     async fn stop(&self, name: &AgentName) -> Result<Halted, String> {
         let path = self.path(&["agents", name.as_str(), "stop"]);
-        let answer = self.client.post(&path, &Stop::default()).await;
-        let stopped = answer.and_then(|answer| self.client.read::<Stopped>(&answer));
+        let stopped = self.client.post::<Stopped>(&path, &Stop::default()).await;
         let Stopped { stopped, still_queued, .. } = stopped.map_err(|trouble| trouble.to_string())?;
         Ok(Halted { any: !stopped.is_empty(), still_queued })
     }

@@ -1,5 +1,6 @@
 //! Requests to a running Midturn over its Unix socket, one connection each, and a sentence
-//! for everything that can go wrong. It knows no route and prints nothing.
+//! for everything that can go wrong. It knows the way to a session and no other
+//! route, and prints nothing.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -18,8 +19,7 @@ use serde_json::Value;
 use tokio::net::UnixStream;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::failure::Failure;
-use crate::project::{Interface, Project};
+use crate::interface::Interface;
 
 /// The only name that the socket answers to.
 const HOST_NAME: &str = "midturn";
@@ -64,12 +64,6 @@ pub enum Trouble {
     },
 }
 
-impl From<Trouble> for Failure {
-    fn from(trouble: Trouble) -> Self {
-        Self::failed(trouble.to_string())
-    }
-}
-
 impl Trouble {
     /// Whether the process that was asked is gone: asking again may find another.
     pub fn is_gone(&self) -> bool {
@@ -101,28 +95,17 @@ pub struct Streaming {
 }
 
 impl Client {
-    /// The process that holds a project.
-    ///
-    /// # Errors
-    /// Nobody does, or `interface.json` can't be believed.
-    pub fn of(project: &Project) -> Result<Self, Failure> {
-        Ok(Self::find(project)?.ok_or(Trouble::Nobody)?)
+    /// The process that an `interface.json` speaks of. It may have died.
+    pub fn of(interface: Interface) -> Self {
+        Self { interface }
     }
 
-    /// The process that said last that it holds a project; `None` if none does. It may have died.
-    ///
-    /// # Errors
-    /// `interface.json` can't be believed.
-    pub fn find(project: &Project) -> Result<Option<Self>, Failure> {
-        Ok(project.interface()?.map(|interface| Self { interface }))
-    }
-
-    /// What is asked for with `GET`.
+    /// What is asked for with `GET`: a type of `midturn-wire`, or the JSON as it came.
     ///
     /// # Errors
     /// [`Trouble`].
-    pub async fn get(&self, path: &Path) -> Result<Value, Trouble> {
-        self.exchange(Method::GET, path, None, PATIENCE).await
+    pub async fn get<T: DeserializeOwned>(&self, path: &Path) -> Result<T, Trouble> {
+        self.read(&self.exchange(Method::GET, path, None, PATIENCE).await?)
     }
 
     /// What is asked for with `GET`, where the answer may take so much longer.
@@ -137,16 +120,20 @@ impl Client {
     ///
     /// # Errors
     /// [`Trouble`].
-    pub async fn post(&self, path: &Path, body: &impl Serialize) -> Result<Value, Trouble> {
-        self.exchange(Method::POST, path, Some(written(body)?), PATIENCE).await
+    pub async fn post<T: DeserializeOwned>(&self, path: &Path, body: &impl Serialize) -> Result<T, Trouble> {
+        self.read(&self.exchange(Method::POST, path, Some(written(body)?), PATIENCE).await?)
     }
 
     /// A change that may have to wait for what agents run.
     ///
     /// # Errors
     /// [`Trouble`].
-    pub async fn post_patiently(&self, path: &Path, body: &impl Serialize) -> Result<Value, Trouble> {
-        self.exchange(Method::POST, path, Some(written(body)?), LONG_PATIENCE).await
+    pub async fn post_patiently<T: DeserializeOwned>(
+        &self,
+        path: &Path,
+        body: &impl Serialize,
+    ) -> Result<T, Trouble> {
+        self.read(&self.exchange(Method::POST, path, Some(written(body)?), LONG_PATIENCE).await?)
     }
 
     /// A stream of events that goes on after the event of this number.
@@ -277,6 +264,11 @@ impl Path {
             path.extend(utf8_percent_encode(part, NON_ALPHANUMERIC));
         }
         Self(path)
+    }
+
+    /// `/v1/sessions/SESSION/PART…`.
+    pub fn in_session(session: &str, parts: &[&str]) -> Self {
+        Self::of(&[&["sessions", session], parts].concat())
     }
 
     /// With one more pair in its query.
