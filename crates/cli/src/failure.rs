@@ -3,6 +3,8 @@
 
 use std::process::ExitCode;
 
+use midturn_client::{InterfaceError, Trouble};
+
 /// Why a command did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
@@ -31,6 +33,18 @@ impl Failure {
             Self::Usage(_) => End::Usage,
             Self::Failed(_) => End::Failed,
         }
+    }
+}
+
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Self {
+        Self::failed(trouble.to_string())
+    }
+}
+
+impl From<InterfaceError> for Failure {
+    fn from(error: InterfaceError) -> Self {
+        Self::failed(error.to_string())
     }
 }
 

@@ -5,12 +5,11 @@
 //! It opens no store and speaks to nobody. What is said in `interface.json` is a secret (the
 //! token): it is never printed, and a file that others could have written is not believed.
 
-mod interface;
-
 use std::fmt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use midturn_client::Interface;
 use rustix::process::geteuid;
 
 use crate::args::{LayerArgs, PlaceArgs, StoreArgs};
@@ -18,8 +17,6 @@ use crate::commands;
 use crate::env::{self, Env};
 use crate::failure::Failure;
 use crate::secrets;
-
-pub use interface::Interface;
 
 /// The longest path of a socket, in bytes: the systems' own limits are 104 and 108.
 const SOCKET_MAX: usize = 100;
@@ -184,7 +181,7 @@ impl Project {
     /// # Errors
     /// [`Failure::Failed`]: the file is there and can't be believed.
     pub fn interface(&self) -> Result<Option<Interface>, Failure> {
-        Interface::read(&self.interface_path())
+        Ok(Interface::read(&self.interface_path())?)
     }
 
     /// Tells other programs who holds the project. The folder is there.
@@ -192,7 +189,7 @@ impl Project {
     /// # Errors
     /// [`Failure::Failed`]: the file can't be written.
     pub fn publish(&self, interface: &Interface) -> Result<(), Failure> {
-        interface.write(&self.interface_path())
+        Ok(interface.write(&self.interface_path())?)
     }
 
     /// Takes back what [`Project::publish`] said, unless somebody else holds the project by now.
@@ -200,7 +197,7 @@ impl Project {
     /// # Errors
     /// [`Failure::Failed`]: the file can't be removed.
     pub fn retract(&self, interface: &Interface) -> Result<(), Failure> {
-        interface.remove(&self.interface_path())
+        Ok(interface.remove(&self.interface_path())?)
     }
 
     fn interface_path(&self) -> PathBuf {

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::io::Read;
 
 use midturn_core::rules::conversation::{Block, Reply};
-use midturn_providers::sse::{Decoder, TooLarge};
+use midturn_core::sse::{Decoder, TooLarge};
 use midturn_providers::{Provider, Silent, decode};
 use serde_json::{Value, json};
 

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress, Request};
 use midturn_core::rules::conversation::Reply;
+use midturn_core::sse::{Decoder, Frame};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Response, StatusCode};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -18,7 +19,6 @@ use crate::config::Provider;
 use crate::dialect::{Assembler, Broken, Stage, ended_early};
 use crate::failure::{retry_after, said_in_body, shorten, status_kind};
 use crate::link::Link;
-use crate::sse::{Decoder, Frame};
 
 /// How long figures may take to follow a reply that is whole.
 const SETTLE: Duration = Duration::from_secs(1);

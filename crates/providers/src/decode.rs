@@ -3,11 +3,11 @@
 
 use midturn_core::engine::ports::model::{ModelFailure, Progress};
 use midturn_core::rules::conversation::Reply;
+use midturn_core::sse::Decoder;
 
 use crate::call::take_frame;
 use crate::config::Provider;
 use crate::dialect::{Assembler, Broken, Stage, ended_early};
-use crate::sse::Decoder;
 use crate::{anthropic, chat, responses};
 
 /// Puts a reply together from the chunks of a stream of events.

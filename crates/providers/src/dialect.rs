@@ -4,10 +4,10 @@
 use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress, Request};
 use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolUse};
 use midturn_core::rules::id::CallId;
+use midturn_core::sse::TooLarge;
 use serde_json::Value;
 
 use crate::body::Chunks;
-use crate::sse::TooLarge;
 
 /// One agent's conversation in one wire format.
 pub(crate) trait Dialect: Send + Sync {

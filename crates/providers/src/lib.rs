@@ -22,7 +22,6 @@ mod limiter;
 mod link;
 mod opaque;
 mod responses;
-pub mod sse;
 mod text;
 mod transcript;
 

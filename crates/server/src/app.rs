@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_wire::text::is_id;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -14,7 +15,6 @@ use crate::metrics::Metrics;
 use crate::problem::Refused;
 use crate::security::Tokens;
 use crate::serve::Bounds;
-use crate::wire::text::is_id;
 
 /// What all requests share.
 pub(crate) struct App {

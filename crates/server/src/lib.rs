@@ -2,8 +2,8 @@
 //! events, on a Unix socket and, when asked, on loopback TCP.
 //!
 //! It decides nothing about agents: it says who asks, hands the question to the
-//! [`Coordinator`](midturn_core::engine::Coordinator), and puts the answer into its own wire
-//! types. It knows neither stores nor models nor files of a user; what it needs of its
+//! [`Coordinator`](midturn_core::engine::Coordinator), and puts the answer into the words of
+//! `midturn-wire`. It knows neither stores nor models nor files of a user; what it needs of its
 //! process is the [`Host`] port.
 
 mod app;
@@ -16,7 +16,6 @@ mod problem;
 mod routes;
 mod security;
 mod serve;
-pub mod wire;
 
 pub use feed::Feed;
 pub use host::{Entered, Host, HostError, Live, NewAgent, NewSession};

@@ -8,9 +8,9 @@ use midturn_core::engine::ports::StoreError;
 use midturn_core::engine::{AnswerError, RaiseError, StopError};
 use midturn_core::rules::approval::RuleError;
 use midturn_core::rules::mail::Refusal;
+use midturn_wire::problem::Problem;
 
 use crate::host::HostError;
-use crate::wire::problem::Problem;
 
 /// A request that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,8 +71,8 @@ impl Refused {
     /// As the wire has it.
     pub(crate) fn into_wire(self) -> Problem {
         Problem {
-            kind: "about:blank",
-            title: self.status.canonical_reason().unwrap_or("Error"),
+            kind: "about:blank".to_owned(),
+            title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
             status: self.status.as_u16(),
             code: self.code.to_owned(),
             detail: self.detail,

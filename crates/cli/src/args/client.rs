@@ -3,9 +3,9 @@
 use clap::{Args, ValueEnum};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::limits::Money;
-use midturn_core::rules::mail::Urgency;
 use midturn_core::rules::settings::LimitsPatch;
 use midturn_core::rules::time::Span;
+use midturn_wire::message::Urgency;
 
 use super::PlaceArgs;
 use super::history::name;

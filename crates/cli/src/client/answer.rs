@@ -1,10 +1,11 @@
 //! What agents of a session elsewhere ask a person, and the person's word on it, over the
 //! interface. Which request is meant is decided by whoever read the word.
 
-use serde_json::{Value, json};
+use midturn_client::{Client, Path, Trouble};
+use midturn_wire::approval::{Answer, Approval, Approvals, Decision};
+use midturn_wire::text::{Since, Text};
+use serde_json::Value;
 
-use super::http::{Client, Path, Trouble};
-use super::wire::{Approval, Approvals};
 use crate::run::session::attending::{Asked, Request};
 use crate::run::steering::Said;
 
@@ -17,7 +18,7 @@ pub(super) struct Elsewhere<'a> {
 impl Elsewhere<'_> {
     /// They, the oldest first, and the JSON that says so.
     pub(super) async fn open(&self) -> Result<(Value, Vec<Approval>), Trouble> {
-        let value = self.client.get(&Path::of(&["sessions", self.session, "approvals"])).await?;
+        let value = self.client.get(&Path::in_session(self.session, &["approvals"])).await?;
         let open: Approvals = self.client.read(&value)?;
         Ok((value, open.approvals))
     }
@@ -25,10 +26,8 @@ impl Elsewhere<'_> {
     /// Gives the word on one.
     pub(super) async fn give(&self, request: &Request, said: &Said) -> Result<Value, Trouble> {
         let (agent, tool) = (request.agent.as_str(), request.tool.as_str());
-        let path = Path::of(&["sessions", self.session, "agents", agent, "approvals", tool]);
-        let mut word = word(said);
-        word["since"] = json!(request.since);
-        self.client.post(&path, &word).await
+        let path = Path::in_session(self.session, &["agents", agent, "approvals", tool]);
+        self.client.post(&path, &word(said, request)).await
     }
 }
 
@@ -50,13 +49,12 @@ impl From<Approval> for Request {
     }
 }
 
-/// The body of the request: only what was said.
-fn word(said: &Said) -> Value {
-    match said {
-        Said::Once => json!({"decision": "once"}),
-        Said::Always(None) => json!({"decision": "session"}),
-        Said::Always(Some(rule)) => json!({"decision": "session", "rule": rule}),
-        Said::No(None) => json!({"decision": "denied"}),
-        Said::No(Some(reason)) => json!({"decision": "denied", "reason": reason}),
-    }
+/// The word as it is sent: about this request, and no later one of that call.
+fn word(said: &Said, request: &Request) -> Answer {
+    let (decision, rule, reason) = match said {
+        Said::Once => (Decision::Once, None, None),
+        Said::Always(rule) => (Decision::Session, rule.clone(), None),
+        Said::No(reason) => (Decision::Denied, None, reason.clone()),
+    };
+    Answer { decision, rule: rule.map(Text), reason: reason.map(Text), since: Some(Since(request.since)) }
 }

@@ -1,16 +1,16 @@
 //! `midturn approvals`, `midturn approve`, `midturn deny`: what agents ask in all sessions
 //! that live here, and a person's word on it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
+use midturn_client::{Path, Trouble};
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::time::{Micros, Span};
+use midturn_wire::approval::Approval;
+use midturn_wire::session::{Session, Sessions};
 use serde_json::{Value, json};
 
 use super::answer::Elsewhere;
-use super::http::{Path, Trouble};
 use super::table::duration;
-use super::wire::{Approval, Session, Sessions};
-use super::{Answer, Asking, Text};
+use super::{Answer, Asking, Text, now};
 use crate::run::progress;
 use crate::run::session::attending::{Request, told};
 use crate::run::steering::Said;
@@ -25,7 +25,7 @@ struct Open {
 /// Lists what is asked. `only`: in this session.
 pub(super) async fn list(asking: &Asking, only: Option<&str>) -> Result<Answer, Trouble> {
     let open = all(asking, only).await?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let now = now();
     let blocks: Vec<String> = open.iter().map(|open| block(open, now)).collect();
     let text = match blocks.is_empty() {
         true => "nobody asks for anything now\n".to_owned(),
@@ -86,9 +86,9 @@ async fn all(asking: &Asking, only: Option<&str>) -> Result<Vec<Open>, Trouble> 
     let client = &asking.client;
     let sessions: Vec<Session> = match only {
         Some(session) => {
-            vec![client.read(&client.get(&Path::of(&["sessions", session])).await?)?]
+            vec![client.get(&Path::in_session(session, &[])).await?]
         }
-        None => client.read::<Sessions>(&client.get(&Path::of(&["sessions"])).await?)?.sessions,
+        None => client.get::<Sessions>(&Path::of(&["sessions"])).await?.sessions,
     };
     let mut all = Vec::new();
     for session in sessions.into_iter().filter(|session| session.live) {
@@ -102,9 +102,9 @@ async fn all(asking: &Asking, only: Option<&str>) -> Result<Vec<Open>, Trouble> 
 }
 
 /// All that a person needs to decide.
-fn block(open: &Open, now: f64) -> String {
+fn block(open: &Open, now: Micros) -> String {
     let Open { session, approval, .. } = open;
-    let since = duration(now - session.began_at - approval.since.0 as f64 / 1e6);
+    let since = duration(now.since(session.began_at.after(Span(approval.since.0))));
     let mut text = format!(
         "{} asks in {} for {since}, call {}: {}\n",
         approval.agent,
@@ -145,10 +145,11 @@ mod tests {
 
     #[test]
     fn a_request_is_shown_whole_and_no_text_of_it_looks_like_another_part() {
-        let whole = json!({"agent": "worker", "tool": "c1\n", "name": "bash", "truncated": true,
+        let whole = json!({"session": "s-1", "agent": "worker", "tool": "c1\n", "name": "bash", "truncated": true,
             "input": {"command": "a\u{1b}[2J\nalways: no", "timeout": 30}, "always": "bash(a)", "since": 2.0});
-        let session =
-            serde_json::from_value(json!({"session": "s-1", "live": true, "began_at": 100.0})).unwrap();
+        let session = json!({"session": "s-1", "title": "", "folder": "/w", "began_at": 100.0, "epoch": 1,
+            "live": true, "agents": 1, "running": 1, "busy": true, "last_seq": 4});
+        let session = serde_json::from_value(session).unwrap();
         let open = Open { session, approval: serde_json::from_value(whole.clone()).unwrap(), whole };
         let expected = "\
 worker asks in s-1 for 1 min 03 s, call c1: bash
@@ -158,6 +159,6 @@ worker asks in s-1 for 1 min 03 s, call c1: bash
   (cut: `midturn log s-1 --json` has all of it)
   always: bash(a)
 ";
-        assert_eq!(block(&open, 165.0), expected);
+        assert_eq!(block(&open, Micros(165_000_000)), expected);
     }
 }

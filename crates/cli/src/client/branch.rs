@@ -1,16 +1,16 @@
 //! `midturn diff` and `midturn merge`: what an agent has on its branch.
 
+use midturn_client::Trouble;
 use midturn_core::rules::id::AgentName;
-use serde_json::{Value, json};
+use midturn_wire::work::{Diff, Empty, Merge, MergeResult};
+use serde_json::Value;
 
-use super::http::Trouble;
-use super::wire::{Diff, MergeResult, Merged};
 use super::{Answer, Asking, Text};
 
 /// The patch, as `git apply` takes it.
 pub(super) async fn diff(asking: &Asking, agent: &AgentName) -> Result<Answer, Trouble> {
     let value = asking.client.get(&asking.path(&["agents", agent.as_str(), "diff"])).await?;
-    let Diff { branch, patch, truncated } = asking.client.read(&value)?;
+    let Diff { branch, patch, truncated, .. } = asking.client.read(&value)?;
     let cut = || {
         format!("the patch is too long and was cut: `git diff HEAD...{branch}` shows what is committed of it")
     };
@@ -24,12 +24,12 @@ pub(super) async fn diff(asking: &Asking, agent: &AgentName) -> Result<Answer, T
 
 /// Merges the branch.
 pub(super) async fn merge(asking: &Asking, agent: &AgentName) -> Result<Answer, Trouble> {
-    let value = asking.client.post(&asking.path(&["agents", agent.as_str(), "merge"]), &json!({})).await?;
-    let merged: Merged = asking.client.read(&value)?;
+    let value = asking.client.post(&asking.path(&["agents", agent.as_str(), "merge"]), &Empty {}).await?;
+    let merged: Merge = asking.client.read(&value)?;
     Ok(told(agent, value, merged))
 }
 
-fn told(agent: &AgentName, value: Value, merged: Merged) -> Answer {
+fn told(agent: &AgentName, value: Value, merged: Merge) -> Answer {
     match merged.result {
         MergeResult::Merged => {
             let commit =
@@ -40,12 +40,13 @@ fn told(agent: &AgentName, value: Value, merged: Merged) -> Answer {
             Answer::good(value, format!("nothing to merge: all of {agent} is in already\n"))
         }
         MergeResult::Conflicts => {
-            let files: String = merged.files.iter().map(|file| format!("conflict: {file}\n")).collect();
+            let files = merged.files.unwrap_or_default();
+            let text: String = files.iter().map(|file| format!("conflict: {file}\n")).collect();
             let failure = format!(
                 "nothing was merged: {} in conflict. Commit your side and tell {agent} to resolve it, or merge by hand",
-                counted(merged.files.len(), "file is", "files are")
+                counted(files.len(), "file is", "files are")
             );
-            Answer { value, text: Text::Words(files), failure: Some(failure) }
+            Answer { value, text: Text::Words(text), failure: Some(failure) }
         }
         MergeResult::Refused => {
             let reason = merged.reason.unwrap_or_else(|| "no reason is given".to_owned());
@@ -64,6 +65,8 @@ fn counted(count: usize, one: &str, many: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -1,16 +1,17 @@
 //! `midturn withdraw`, `midturn stop` and `midturn limit`.
 
+use midturn_client::Trouble;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::settings::LimitsPatch;
-use serde_json::json;
+use midturn_wire::agent::{Agent, State};
+use midturn_wire::message::Withdrawn;
+use midturn_wire::work::{Empty, Limits, Scope, Stop, Stopped};
 
-use super::http::Trouble;
-use super::wire::{Agent, AgentState, Stopped, Withdrawn};
 use super::{Answer, Asking};
 
 /// Takes a message back.
 pub(super) async fn withdraw(asking: &Asking, id: &str) -> Result<Answer, Trouble> {
-    let value = asking.client.post(&asking.path(&["messages", id, "withdraw"]), &json!({})).await?;
+    let value = asking.client.post(&asking.path(&["messages", id, "withdraw"]), &Empty {}).await?;
     let text = match asking.client.read::<Withdrawn>(&value)?.returned {
         1 => format!("{id}: taken back; nobody has read it\n"),
         count => format!("{id}: taken back from {count} mailboxes\n"),
@@ -20,9 +21,9 @@ pub(super) async fn withdraw(asking: &Asking, id: &str) -> Result<Answer, Troubl
 
 /// Stops an agent's run.
 pub(super) async fn stop(asking: &Asking, agent: &AgentName, subtree: bool) -> Result<Answer, Trouble> {
-    let scope = if subtree { "subtree" } else { "agent" };
+    let scope = Some(if subtree { Scope::Subtree } else { Scope::Agent });
     let path = asking.path(&["agents", agent.as_str(), "stop"]);
-    let value = asking.client.post(&path, &json!({"scope": scope})).await?;
+    let value = asking.client.post(&path, &Stop { scope, stream_run_id: None }).await?;
     let stopped: Stopped = asking.client.read(&value)?;
     Ok(Answer::good(value, told(agent, &stopped)))
 }
@@ -37,7 +38,7 @@ pub(super) async fn limit(
         Some(agent) => asking.path(&["agents", agent.as_str(), "limits"]),
         None => asking.path(&["limits"]),
     };
-    let value = asking.client.post(&path, &json!(limits)).await?;
+    let value = asking.client.post(&path, &Limits::from(limits.clone())).await?;
     let text = match agent {
         Some(_) => set(&asking.client.read(&value)?, limits),
         None => format!("all together: {}\n", limits.words()),
@@ -49,7 +50,7 @@ pub(super) async fn limit(
 fn set(agent: &Agent, limits: &LimitsPatch) -> String {
     let then = match (&agent.limit, agent.state) {
         (Some(limit), _) => format!("; it rests at {limit}, until that is raised"),
-        (None, AgentState::Running | AgentState::Ending) => "; it is at work".to_owned(),
+        (None, State::Running | State::Ending) => "; it is at work".to_owned(),
         (None, _) => String::new(),
     };
     format!("{}: {}{then}\n", agent.name, limits.words())
@@ -72,20 +73,22 @@ fn told(agent: &AgentName, stopped: &Stopped) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::agent;
     use super::*;
 
     #[test]
     fn a_limit_says_what_was_set_and_whether_another_holds_the_agent() {
-        let agent = json!({"name": "a", "role": "subagent", "state": "running"});
-        let held = json!({"name": "a", "role": "subagent", "state": "idle", "limit": "session.max_cost"});
-        let idle = json!({"name": "a", "role": "subagent", "state": "idle"});
+        let at_work = json!({"state": "running"});
+        let held = json!({"limit": "session.max_cost"});
         let limits = serde_json::from_value(json!({"max_turns": 60, "max_cost": "2.5"})).unwrap();
-        for (agent, expected) in [
-            (agent, "a: max_turns 60, max_cost 2.50; it is at work\n"),
+        for (more, expected) in [
+            (at_work, "a: max_turns 60, max_cost 2.50; it is at work\n"),
             (held, "a: max_turns 60, max_cost 2.50; it rests at session.max_cost, until that is raised\n"),
-            (idle, "a: max_turns 60, max_cost 2.50\n"),
+            (json!({}), "a: max_turns 60, max_cost 2.50\n"),
         ] {
-            assert_eq!(set(&serde_json::from_value(agent).unwrap(), &limits), expected);
+            assert_eq!(set(&agent(&more), &limits), expected);
         }
     }
 
@@ -98,7 +101,7 @@ mod tests {
                 "stopped: a\nstill queued for the next run: m1, m2\n",
             ),
             (json!({"stopped": [], "still_queued": [], "note": "a is idle"}), "a: a is idle\n"),
-            (json!({}), "a: there was nothing to stop\n"),
+            (json!({"stopped": [], "still_queued": []}), "a: there was nothing to stop\n"),
         ] {
             let agent = AgentName::new("a").unwrap();
             assert_eq!(told(&agent, &serde_json::from_value(answer).unwrap()), expected);

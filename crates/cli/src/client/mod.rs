@@ -8,9 +8,6 @@ mod answer;
 mod approvals;
 mod branch;
 mod control;
-pub(crate) mod deltas;
-pub mod events;
-pub mod http;
 mod ps;
 mod receipt;
 mod remote;
@@ -19,12 +16,14 @@ mod stats;
 pub mod table;
 mod view;
 mod watch;
-pub mod wire;
 
 use std::future::Future;
 use std::io::IsTerminal;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
+use midturn_client::{Client, Path, Trouble};
+use midturn_core::rules::time::Micros;
+use serde_json::{Value, json};
 
 use crate::args::{
     AgentArgs, ApprovalsArgs, ApproveArgs, ClientArgs, DenyArgs, LimitArgs, MeantArgs, PsArgs, SendArgs,
@@ -38,7 +37,6 @@ use crate::run::progress;
 use crate::run::steering::Said;
 use crate::secrets;
 use approvals::Meant;
-use http::{Client, Path, Trouble};
 
 pub use remote::{remote_resume, remote_run};
 
@@ -81,20 +79,27 @@ impl Answer {
 impl Asking {
     fn of(args: &ClientArgs, env: &Env) -> Result<Self, Failure> {
         let project = Project::named(&args.place, env)?;
-        let client = Client::of(&project)?;
+        let client = find(&project)?.ok_or(Trouble::Nobody)?;
         Ok(Self { project, client, session: args.session.clone(), json: args.json })
     }
 
     /// Whether the process that was asked took its leave: one that was killed did not.
     fn has_left(&self) -> bool {
-        matches!(Client::find(&self.project), Ok(now) if now.as_ref() != Some(&self.client))
+        matches!(find(&self.project), Ok(now) if now.as_ref() != Some(&self.client))
     }
 
     /// A path below the session.
     fn path(&self, parts: &[&str]) -> Path {
-        let session = ["sessions", &self.session];
-        Path::of(&[&session, parts].concat())
+        Path::in_session(&self.session, parts)
     }
+}
+
+/// The process that said last that it holds a project; `None` if none does. It may have died.
+///
+/// # Errors
+/// [`Failure::Failed`]: `interface.json` can't be believed.
+pub(crate) fn find(project: &Project) -> Result<Option<Client>, Failure> {
+    Ok(project.interface()?.map(Client::of))
 }
 
 /// `midturn ps`.
@@ -219,7 +224,7 @@ fn ask(
         Ok(answer) => say(&asking, answer),
         Err(trouble) => {
             if let (true, Trouble::Refused(problem)) = (asking.json, &trouble) {
-                commands::print(&format!("{}\n", problem.whole))?;
+                commands::print(&format!("{}\n", json!(problem)))?;
             }
             Err(trouble.into())
         }
@@ -245,6 +250,23 @@ fn say(asking: &Asking, answer: Answer) -> Result<End, Failure> {
         None => Ok(end),
         Some(failure) => Err(Failure::failed(failure)),
     }
+}
+
+/// An agent that rests and has done nothing, but for what a test says of it.
+#[cfg(test)]
+fn agent(more: &Value) -> midturn_wire::agent::Agent {
+    let mut agent = json!({"name": "a", "role": "subagent", "state": "idle", "run": 0, "turn": 0, "pending": 0,
+        "activity": [], "tokens": 0, "plan": []});
+    for (field, value) in more.as_object().into_iter().flatten() {
+        agent[field] = value.clone();
+    }
+    serde_json::from_value(agent).unwrap()
+}
+
+/// Now, in the time of `began_at`: since 1970.
+fn now() -> Micros {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Micros(u64::try_from(now.as_micros()).unwrap_or(u64::MAX))
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {

@@ -1,13 +1,13 @@
 //! `midturn ps`: the agents of a session and what they do, as a table.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use midturn_client::{Path, Trouble};
+use midturn_core::rules::time::{Micros, Span};
+use midturn_wire::agent::{Activity, Agent, Agents, Outcome, State, What};
+use midturn_wire::process::Health;
+use midturn_wire::session::{Session, Sessions};
 
-use midturn_core::rules::event::Outcome;
-
-use super::http::{Path, Trouble};
 use super::table::{Side, count, duration, table};
-use super::wire::{Activity, Agent, AgentState, Agents, Health, Session, Sessions};
-use super::{Answer, Asking};
+use super::{Answer, Asking, now};
 use crate::run::progress;
 
 /// How many levels are shown by indenting.
@@ -20,18 +20,17 @@ pub(super) async fn ps(asking: &Asking) -> Result<Answer, Trouble> {
         return Ok(Answer::good(value, String::new()));
     }
     let agents: Agents = asking.client.read(&value)?;
-    let session: Session = asking.client.read(&asking.client.get(&asking.path(&[])).await?)?;
-    let all: Sessions = asking.client.read(&asking.client.get(&Path::of(&["sessions"])).await?)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    let since_begin = (now - session.began_at).max(0.0);
+    let session: Session = asking.client.get(&asking.path(&[])).await?;
+    let all: Sessions = asking.client.get(&Path::of(&["sessions"])).await?;
+    let age = now().since(session.began_at);
     let others = all.sessions.iter().filter(|other| other.live && other.session != session.session);
-    let health: Health = asking.client.read(&asking.client.get(&Path::of(&["health"])).await?)?;
-    let text = head(&session, &health, since_begin) + &rows(&agents.agents, since_begin) + &also(others);
+    let health: Health = asking.client.get(&Path::of(&["health"])).await?;
+    let text = head(&session, &health, age) + &rows(&agents.agents, Micros(age.0)) + &also(others);
     Ok(Answer::good(value, text))
 }
 
-fn head(session: &Session, health: &Health, since_begin: f64) -> String {
-    let age = duration(since_begin);
+fn head(session: &Session, health: &Health, age: Span) -> String {
+    let age = duration(age);
     let over = if session.live { "" } else { "; no process carries it: `midturn resume` goes on with it" };
     let begun = format!("{}, begun {age} ago{over}: {}\n", session.session, progress::short(&session.title));
     // What holds the agents of a session that nobody carries is decided when it is taken up.
@@ -47,7 +46,7 @@ fn also<'a>(others: impl Iterator<Item = &'a Session>) -> String {
     }
 }
 
-fn rows(agents: &[Agent], now: f64) -> String {
+fn rows(agents: &[Agent], now: Micros) -> String {
     let columns = [
         ("AGENT", Side::Left),
         ("STATE", Side::Left),
@@ -63,7 +62,7 @@ fn rows(agents: &[Agent], now: f64) -> String {
     table(&columns, &rows)
 }
 
-fn row(agent: &Agent, depth: usize, now: f64) -> Vec<String> {
+fn row(agent: &Agent, depth: usize, now: Micros) -> Vec<String> {
     let figure = |figure: u64| if figure == 0 { String::new() } else { count(figure) };
     vec![
         format!("{}{}", "  ".repeat(depth), agent.name),
@@ -85,29 +84,40 @@ fn state(agent: &Agent) -> String {
         Outcome::Failed => "failed",
         Outcome::Limit => "limit",
     });
+    let word = match agent.state {
+        State::Running => "running",
+        State::Ending => "ending",
+        State::Idle => "idle",
+        State::Stopped => "stopped",
+        State::Closed => "closed",
+        State::Suspended => "suspended",
+        State::Unknown => "?",
+    };
     match (agent.state, &agent.limit, end) {
-        (AgentState::Closed, ..) => agent.state.as_str().to_owned(),
-        (state, Some(limit), _) => format!("{} (limit: {limit})", state.as_str()),
-        (AgentState::Idle, None, Some(end)) => format!("idle ({end})"),
-        (state, None, _) => state.as_str().to_owned(),
+        (State::Closed, ..) => word.to_owned(),
+        (_, Some(limit), _) => format!("{word} (limit: {limit})"),
+        (State::Idle, None, Some(end)) => format!("idle ({end})"),
+        (_, None, _) => word.to_owned(),
     }
 }
 
 /// What has lasted longest, and how much else there is; what waits for a person comes first.
-fn doing(activity: &[Activity], now: f64) -> String {
-    let oldest = |a: &&Activity, b: &&Activity| a.since.total_cmp(&b.since);
-    let asked = activity.iter().filter(|activity| activity.is_approval()).min_by(oldest);
-    let Some(first) = asked.or_else(|| activity.iter().min_by(oldest)) else {
+fn doing(activity: &[Activity], now: Micros) -> String {
+    let oldest = |activity: &&Activity| activity.since;
+    let is_asked = |activity: &Activity| activity.what == What::Approval;
+    let asked = activity.iter().filter(|activity| is_asked(activity)).min_by_key(oldest);
+    let Some(first) = asked.or_else(|| activity.iter().min_by_key(oldest)) else {
         return String::new();
     };
     let what = match (&first.name, first.call) {
-        (Some(tool), _) if first.is_approval() => format!("asks: {tool}"),
+        (Some(tool), _) if is_asked(first) => format!("asks: {tool}"),
         (Some(tool), _) => tool.clone(),
         (None, Some(call)) => format!("model (call {call})"),
-        (None, None) => first.what.clone(),
+        (None, None) if first.what == What::Budget => "budget".to_owned(),
+        (None, None) => "?".to_owned(),
     };
     let more = if activity.len() > 1 { format!(" +{}", activity.len() - 1) } else { String::new() };
-    format!("{what} {}{more}", duration(now - first.since))
+    format!("{what} {}{more}", duration(now.since(first.since)))
 }
 
 /// Parents before their children, each with its depth.
@@ -129,10 +139,11 @@ fn in_tree(agents: &[Agent]) -> Vec<(&Agent, usize)> {
 mod tests {
     use serde_json::json;
 
+    use super::super::agent;
     use super::*;
 
     fn agents(agents: serde_json::Value) -> Vec<Agent> {
-        serde_json::from_value(agents).unwrap()
+        agents.as_array().unwrap().iter().map(agent).collect()
     }
 
     #[test]
@@ -162,7 +173,7 @@ lead   running                    1     4  wait_agents 1 min 11 s            12.
   e    idle (limit: max_turns)    1     9                                        0
   d    running                    1     1  asks: bash 1 min 00 s +1              0
 ";
-        assert_eq!(rows(&agents, 171.5), expected);
+        assert_eq!(rows(&agents, Micros(171_500_000)), expected);
     }
 
     #[test]

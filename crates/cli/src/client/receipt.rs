@@ -1,31 +1,32 @@
 //! A receipt in words: where a message landed, what that cost, and how long it took. Pure.
 
-use midturn_core::rules::mail::{Point, ReturnReason};
+use midturn_core::rules::time::Span;
+use midturn_wire::message::{Point, Receipt, ReceiptWord as State, ReturnReason};
 
 use super::table::duration;
-use super::wire::{Receipt, State};
 
-/// The lines for a receipt. `took` is how long ago it was sent, in seconds, if that was waited for.
-pub(super) fn told(receipt: &Receipt, took: Option<f64>) -> String {
+/// The lines for a receipt. `took` is how long ago it was sent, if that was waited for.
+pub(super) fn told(receipt: &Receipt, took: Option<Span>) -> String {
     let mut lines = vec![head(receipt, took)];
     if let Some(point) = receipt.point {
-        lines.push(format!("  {}: run {}, turn {}", place(point), receipt.run, receipt.turn));
+        let (run, turn) = (receipt.run.unwrap_or_default(), receipt.turn.unwrap_or_default());
+        lines.push(format!("  {}: run {run}, turn {turn}", place(point)));
     }
     for (what, calls) in [("interrupted", &receipt.interrupted), ("skipped", &receipt.skipped)] {
-        if !calls.is_empty() {
+        if let Some(calls) = calls.as_ref().filter(|calls| !calls.is_empty()) {
             lines.push(format!("  {what}: {}", calls.join(", ")));
         }
     }
-    if receipt.too_late_to_supersede {
+    if receipt.too_late_to_supersede == Some(true) {
         lines.push("  too late to replace the earlier message: it was read, or had acted, before".to_owned());
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-fn head(receipt: &Receipt, took: Option<f64>) -> String {
+fn head(receipt: &Receipt, took: Option<Span>) -> String {
     let Receipt { id, to, .. } = receipt;
     let call = receipt.call.map(|call| format!(" (call {call})")).unwrap_or_default();
-    let after = took.map(|seconds| format!(" after {}", duration(seconds))).unwrap_or_default();
+    let after = took.map(|took| format!(" after {}", duration(took))).unwrap_or_default();
     match receipt.state {
         State::Queued => format!("{id}: queued for {to}"),
         State::Injected => format!("{id}: in the conversation of {to}{after}"),
@@ -36,7 +37,7 @@ fn head(receipt: &Receipt, took: Option<f64>) -> String {
 }
 
 /// What is said when the time for waiting is over.
-pub(super) fn late(receipt: &Receipt, wanted: &str, waited: f64) -> String {
+pub(super) fn late(receipt: &Receipt, wanted: &str, waited: Span) -> String {
     let still = match receipt.state {
         State::Queued => "still queued",
         State::Injected => "in the conversation",
@@ -100,13 +101,13 @@ mod tests {
             ),
             (
                 at_c,
-                Some(0.249),
+                Some(Span(249_000)),
                 "fix: in the conversation of worker after 249 ms\n  at C, in the middle of the turn's tools: run 1, turn 3\n  \
                  interrupted: b1\n  skipped: e2, r1\n",
             ),
             (
                 json!({"state": "answered", "point": "D", "run": 2, "turn": 1, "call": 4}),
-                Some(75.0),
+                Some(Span::secs(75)),
                 "fix: answered by worker (call 4) after 1 min 15 s\n  at D, when the turn's tools had ended: run 2, turn 1\n",
             ),
             (
@@ -122,7 +123,7 @@ mod tests {
     #[test]
     fn waiting_in_vain_says_where_the_message_stands() {
         assert_eq!(
-            late(&receipt(json!({})), "injected", 30.0),
+            late(&receipt(json!({})), "injected", Span::secs(30)),
             "fix is not injected after 30 s: it is still queued (worker); `midturn ps` tells what worker does"
         );
     }

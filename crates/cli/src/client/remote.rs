@@ -6,12 +6,14 @@
 
 mod attend;
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use midturn_client::{Client, Path, TakenUp, Trouble, take_up};
+use midturn_wire::session::{NewSession, Session, Sessions};
+use midturn_wire::text::Text;
+use serde_json::Value;
 
-use super::http::{Client, Path, Trouble};
-use super::wire::{AgentState, Agents, Resumed, Session, Sessions, Started};
 use crate::args::LayerArgs;
 use crate::commands;
 use crate::failure::{End, Failure};
@@ -38,15 +40,14 @@ pub async fn remote_run(
 ) -> Result<End, Failure> {
     let folder = commands::work_folder(layer)?;
     let client = holder(project).await?;
-    let mut body = json!({"task": task, "folder": folder.to_string_lossy(), "set": layer.set});
-    if attended.console.answers() {
-        body["answers"] = Value::from(true);
-    }
-    if let Some(model) = &layer.model {
-        body["model"] = Value::from(model.clone());
-    }
-    let answer = client.post_patiently(&Path::of(&["sessions"]), &body).await?;
-    let session: Session = client.read(&answer)?;
+    let asked = NewSession {
+        task: Text(task.to_owned()),
+        folder: Some(Text(folder.to_string_lossy().into_owned())),
+        model: layer.model.clone().map(Text),
+        set: layer.set.iter().cloned().map(Text).collect(),
+        answers: attended.console.answers(),
+    };
+    let session: Session = client.post_patiently(&Path::of(&["sessions"]), &asked).await?;
     let remote = Remote::new(client, project, &session, attended)?;
     remote.steer(0, input::lines()).await
 }
@@ -60,7 +61,7 @@ pub async fn remote_resume(asked: &str, project: &Project, attended: Attended) -
     let client = holder(project).await?;
     let before = find(&client, asked).await?;
     let id = &before.session;
-    let Taken { working, notes } = take_up(&client, id, attended.console.answers()).await?;
+    let TakenUp { working, notes } = take_up(&client, id, attended.console.answers()).await?;
     for note in notes {
         attended.console.tell(Tone::Plain, note).await;
     }
@@ -73,7 +74,7 @@ pub async fn remote_resume(asked: &str, project: &Project, attended: Attended) -
     }
     let names = if working.is_empty() { "it was not stopped".to_owned() } else { working.join(", ") };
     attended.console.tell(Tone::Plain, format!("session {id} goes on: {names}")).await;
-    let session: Session = client.read(&client.get(&Path::of(&["sessions", id])).await?)?;
+    let session: Session = client.get(&Path::in_session(id, &[])).await?;
     let remote = Remote::new(client, project, &session, attended)?;
     remote.steer(before.last_seq, input::lines()).await
 }
@@ -82,8 +83,8 @@ pub async fn remote_resume(asked: &str, project: &Project, attended: Attended) -
 async fn holder(project: &Project) -> Result<Client, Failure> {
     let (attempts, pause) = ATTEMPTS;
     for _ in 0..attempts {
-        if let Some(client) = Client::find(project)?
-            && !matches!(client.get(&Path::of(&["health"])).await, Err(Trouble::Nobody))
+        if let Some(client) = super::find(project)?
+            && !matches!(client.get::<Value>(&Path::of(&["health"])).await, Err(Trouble::Nobody))
         {
             return Ok(client);
         }
@@ -96,47 +97,11 @@ async fn holder(project: &Project) -> Result<Client, Failure> {
 }
 
 async fn find(client: &Client, asked: &str) -> Result<Session, Failure> {
-    let all: Sessions = client.read(&client.get(&Path::of(&["sessions"])).await?)?;
+    let all: Sessions = client.get(&Path::of(&["sessions"])).await?;
     let mut sessions = all.sessions;
     // The newest first, whether it lives or not.
-    sessions.sort_by(|a, b| b.began_at.total_cmp(&a.began_at));
+    sessions.sort_by_key(|session| Reverse(session.began_at));
     let ids: Vec<&str> = sessions.iter().map(|session| session.session.as_str()).collect();
     let at = history::choose(&ids, asked)?;
     Ok(sessions.swap_remove(at))
-}
-
-/// What taking a session up did.
-#[derive(Default)]
-struct Taken {
-    /// The agents that work by that.
-    working: Vec<String>,
-    /// What became of the others that were stopped.
-    notes: Vec<String>,
-}
-
-/// Takes a session up; of one that lives already the stopped agents are sent on.
-async fn take_up(client: &Client, id: &str, answers: bool) -> Result<Taken, Trouble> {
-    let how = if answers { json!({"answers": true}) } else { json!({}) };
-    match client.post_patiently(&Path::of(&["sessions", id, "resume"]), &how).await {
-        Ok(answer) => {
-            let working = client.read::<Resumed>(&answer)?.resumed;
-            Ok(Taken { working, notes: Vec::new() })
-        }
-        Err(trouble) if trouble.code() == Some("already_live") => send_on(client, id).await,
-        Err(trouble) => Err(trouble),
-    }
-}
-
-async fn send_on(client: &Client, id: &str) -> Result<Taken, Trouble> {
-    let all: Agents = client.read(&client.get(&Path::of(&["sessions", id, "agents"])).await?)?;
-    let mut taken = Taken::default();
-    for agent in all.agents.iter().filter(|agent| agent.state == AgentState::Stopped) {
-        let path = Path::of(&["sessions", id, "agents", agent.name.as_str(), "resume"]);
-        match client.read(&client.post(&path, &json!({})).await?)? {
-            Started { started: true, .. } => taken.working.push(agent.name.to_string()),
-            Started { note: Some(note), .. } => taken.notes.push(format!("{}: {note}", agent.name)),
-            Started { note: None, .. } => {}
-        }
-    }
-    Ok(taken)
 }

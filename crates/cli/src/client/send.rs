@@ -2,18 +2,16 @@
 
 use std::time::Instant;
 
-use midturn_core::rules::mail::Urgency;
+use midturn_client::Trouble;
+use midturn_core::rules::id::MessageId;
 use midturn_core::rules::time::Span;
-use serde_json::{Map, Value, json};
+use midturn_wire::message::{Delivery, Message, Receipt, ReceiptWord, RefusedDelivery, WAIT_MAX, Waited};
+use midturn_wire::text::{Duration, Id, Text as Words};
+use serde_json::{Value, json};
 
-use super::http::{Problem, Trouble};
 use super::receipt;
-use super::wire::{Delivery, Receipt, State, Waited};
 use super::{Answer, Asking, Text};
-use crate::args::{SendArgs, WaitState};
-
-/// The longest that one request waits: the interface's own bound.
-const WAIT_MAX: Span = Span::secs(600);
+use crate::args::{Level, SendArgs, WaitState};
 
 /// Said of a message that was refused or returned.
 const UNREAD: &str = "the message will not be read";
@@ -21,7 +19,8 @@ const UNREAD: &str = "the message will not be read";
 /// Sends, and waits if that is asked for.
 pub(super) async fn send(asking: &Asking, args: &SendArgs) -> Result<Answer, Trouble> {
     let sent_at = Instant::now();
-    let value = asking.client.post(&asking.path(&["agents", &args.to, "messages"]), &message(args)).await?;
+    let path = asking.path(&["agents", &args.to, "messages"]);
+    let value: Value = asking.client.post(&path, &message(args)).await?;
     // A message to `all` has a delivery for each receiver.
     let whole = match value.get("deliveries").and_then(Value::as_array) {
         Some(all) => all.clone(),
@@ -41,19 +40,18 @@ struct One {
     whole: Value,
 }
 
-/// The body of the request: only what was given.
-fn message(args: &SendArgs) -> Value {
-    let urgency = args.urgency.map(Urgency::from).map(Urgency::as_str);
-    let fields = [
-        ("text", Some(Value::from(args.text.clone()))),
-        ("urgent", args.urgent.then_some(Value::Bool(true))),
-        ("urgency", urgency.map(Value::from)),
-        ("id", args.id.clone().map(Value::from)),
-        ("expires_after", args.expires_after.map(|span| Value::from(span.to_string()))),
-        ("supersedes", args.supersedes.clone().map(Value::from)),
-    ];
-    let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Value::Object(given.collect::<Map<_, _>>())
+/// The message, with what was given and no more.
+fn message(args: &SendArgs) -> Message {
+    let id = |id: &Option<String>| id.as_deref().map(|id| Id(MessageId::new(id)));
+    Message {
+        text: Words(args.text.clone()),
+        urgent: args.urgent.then_some(true),
+        urgency: args.urgency.map(Level::into),
+        id: id(&args.id),
+        expires_after: args.expires_after.map(Duration),
+        supersedes: id(&args.supersedes),
+        ..Message::default()
+    }
 }
 
 fn accepted(value: Value, all: &[One]) -> Answer {
@@ -62,21 +60,20 @@ fn accepted(value: Value, all: &[One]) -> Answer {
     for One { delivery, .. } in all {
         match delivery {
             Delivery::Accepted(receipt) => text.push_str(&receipt::told(receipt, None)),
-            Delivery::Refused(problem) => text.push_str(&refusal(problem)),
+            Delivery::Refused(refused) => text.push_str(&refusal(refused)),
         }
         refused += usize::from(is_refused(delivery));
     }
     Answer { value, text: Text::Words(text), failure: failure(refused, all.len()) }
 }
 
-fn refusal(problem: &Problem) -> String {
-    let to = problem.to.as_deref().map(|name| format!(" to {name}")).unwrap_or_default();
-    format!("not sent{to}: {}\n", problem.detail)
+fn refusal(refused: &RefusedDelivery) -> String {
+    format!("not sent to {}: {}\n", refused.to, refused.problem.detail)
 }
 
 fn is_refused(delivery: &Delivery) -> bool {
     match delivery {
-        Delivery::Accepted(receipt) => receipt.state == State::Returned,
+        Delivery::Accepted(receipt) => receipt.state == ReceiptWord::Returned,
         Delivery::Refused(_) => true,
     }
 }
@@ -110,16 +107,16 @@ async fn waited(asking: &Asking, all: Vec<One>, waiting: &Waiting) -> Result<Ans
         match delivery {
             Delivery::Accepted(receipt) => {
                 let (value, waited) = wait(asking, &receipt, waiting).await?;
-                let took = waiting.sent_at.elapsed().as_secs_f64();
+                let took = Span::from(waiting.sent_at.elapsed());
                 whole = value;
-                whole["took"] = json!(took);
-                if waited.reached || waited.receipt.state == State::Returned {
+                whole["took"] = json!(took.duration().as_secs_f64());
+                if waited.reached || waited.receipt.state == ReceiptWord::Returned {
                     text.push_str(&receipt::told(&waited.receipt, Some(took)));
                 }
                 failed.extend(in_vain(&waited, waiting, took));
             }
-            Delivery::Refused(problem) => {
-                text.push_str(&refusal(&problem));
+            Delivery::Refused(refused) => {
+                text.push_str(&refusal(&refused));
                 failed.push(UNREAD.to_owned());
             }
         }
@@ -131,9 +128,9 @@ async fn waited(asking: &Asking, all: Vec<One>, waiting: &Waiting) -> Result<Ans
 }
 
 /// Why the message did not get where it was to get.
-fn in_vain(waited: &Waited, waiting: &Waiting, took: f64) -> Option<String> {
+fn in_vain(waited: &Waited, waiting: &Waiting, took: Span) -> Option<String> {
     match waited.receipt.state {
-        State::Returned => Some(UNREAD.to_owned()),
+        ReceiptWord::Returned => Some(UNREAD.to_owned()),
         _ if waited.reached => None,
         _ => Some(receipt::late(&waited.receipt, waiting.state.as_str(), took)),
     }
@@ -150,7 +147,7 @@ async fn wait(asking: &Asking, receipt: &Receipt, waiting: &Waiting) -> Result<(
             .with("to", &receipt.to);
         let value = asking.client.wait(&path, patience.duration()).await?;
         let waited: Waited = asking.client.read(&value)?;
-        if waited.reached || waited.receipt.state == State::Returned || waiting.left() == Span::ZERO {
+        if waited.reached || waited.receipt.state == ReceiptWord::Returned || waiting.left() == Span::ZERO {
             return Ok((value, waited));
         }
     }

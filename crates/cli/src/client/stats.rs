@@ -1,8 +1,8 @@
 //! `midturn stats`: the figures of the running process, whatever figures it has.
 
+use midturn_client::{Path, Trouble};
 use serde_json::Value;
 
-use super::http::{Path, Trouble};
 use super::{Answer, Asking};
 
 /// The figures.

@@ -2,16 +2,17 @@
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
+use midturn_client::Trouble;
+use midturn_client::events::{Ended, Told, Wanted, follow};
 use midturn_core::rules::id::AgentName;
+use midturn_wire::session::Session;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Asking;
 use super::answer::Elsewhere;
-use super::events::{Ended, Told, Wanted, follow};
-use super::http::Trouble;
 use super::view::{Line, View};
-use super::wire::Session;
 use crate::failure::{End, Failure};
 use crate::run::input::{self, Typed};
 use crate::run::progress::{self, Shown, Tone};
@@ -26,11 +27,10 @@ pub(super) async fn watch(
     colours: bool,
     interrupted: CancellationToken,
 ) -> Result<End, Failure> {
-    let answer = asking.client.get(&asking.path(&[])).await?;
-    let session: Session = asking.client.read(&answer)?;
+    let session: Session = asking.client.get(&asking.path(&[])).await?;
     if let Some(agent) = &agent {
         // A name that nobody has would be watched for ever.
-        asking.client.get(&asking.path(&["agents", agent.as_str()])).await?;
+        asking.client.get::<Value>(&asking.path(&["agents", agent.as_str()])).await?;
     }
     if !session.live {
         return Err(Failure::failed(format!(

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use midturn_core::engine::ports::archive::SessionSummary;
-use midturn_core::rules::time::Micros;
+use midturn_core::rules::time::{Micros, Span};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -29,8 +29,8 @@ impl Now {
         Self { micros: u64::try_from(now.as_micros()).unwrap_or(u64::MAX), zone: TimeZone::system() }
     }
 
-    fn since(&self, micros: u64) -> f64 {
-        self.micros.saturating_sub(micros) as f64 / 1e6
+    fn since(&self, micros: u64) -> Span {
+        Micros(self.micros).since(Micros(micros))
     }
 
     /// Day and minute.

@@ -8,14 +8,15 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 
+use midturn_client::Path;
 use midturn_core::engine::ports::Archive;
 use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::rules::id::SessionId;
 use midturn_store::{OpenError, OpenMode};
+use midturn_wire::session::Sessions;
 
 use crate::args::{LogArgs, SessionsArgs};
-use crate::client::http::{Client, Path};
-use crate::client::wire;
+use crate::client;
 use crate::commands;
 use crate::env::Env;
 use crate::failure::{End, Failure};
@@ -121,9 +122,8 @@ pub fn choose(ids: &[&str], asked: &str) -> Result<usize, Failure> {
 /// The sessions that a process carries now. Where nobody answers there is none.
 async fn live(project: &Project) -> BTreeSet<String> {
     let ask = async {
-        let client = Client::find(project).ok()??;
-        let answer = client.get(&Path::of(&["sessions"])).await.ok()?;
-        Some(client.read::<wire::Sessions>(&answer).ok()?.sessions)
+        let client = client::find(project).ok()??;
+        Some(client.get::<Sessions>(&Path::of(&["sessions"])).await.ok()?.sessions)
     };
     let sessions = ask.await.unwrap_or_default();
     sessions.into_iter().filter(|session| session.live).map(|session| session.session).collect()

@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::Carrier;
 use crate::failure::Failure;
-use crate::project::{self, Project};
+use crate::project::Project;
 use crate::secrets;
 
 /// The interface, while it answers.
 pub struct Answering {
     project: Project,
-    published: project::Interface,
+    published: midturn_client::Interface,
     carrier: Arc<Carrier>,
     end: CancellationToken,
     serving: JoinHandle<()>,
@@ -38,7 +38,7 @@ impl Answering {
         let mut listen = vec![Listen::Unix(socket.clone())];
         listen.extend(tcp.map(Listen::Tcp));
         let interface = Interface::bind(listen).await.map_err(failed)?;
-        let published = project::Interface {
+        let published = midturn_client::Interface {
             pid: std::process::id(),
             socket,
             token: token.secret().to_owned(),

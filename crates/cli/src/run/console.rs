@@ -12,6 +12,8 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
+use midturn_client::deltas::Deltas;
+use midturn_client::events::{Told, read};
 use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_server::feed::{Follower, News};
 use parking_lot::Mutex;
@@ -20,8 +22,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::progress::{self, Asking, Shown, Tone};
 use super::session::attending::Request;
-use crate::client::deltas::Deltas;
-use crate::client::events::{Told, read};
 use crate::env::Env;
 use crate::secrets;
 use writer::{Piece, Writer};

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fake::{Answer, Answers};
-use super::words::{Row, answers, check};
+use super::words::{Row, answers, check, session_of};
 
 fn request(session: &str, agent: &str, tool: &str, command: &str) -> Value {
     json!({"session": session, "agent": agent, "tool": tool, "name": "bash", "input": {"command": command},
@@ -16,7 +16,7 @@ fn open(all: &[Value]) -> Vec<Answer> {
 
 /// Two sessions that live, in which three requests are open, and one that is only stored.
 fn asking(more: Option<(&'static str, Answer)>) -> Answers {
-    let session = |id: &str, live: bool| json!({"session": id, "live": live, "began_at": 1e11});
+    let session = |id: &str, live: bool| session_of(id, 1e11, live);
     let mut all = answers([
         (
             "GET /sessions",

@@ -1,6 +1,6 @@
 //! What each command asks, what it prints, and how it ends.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::common::Place;
 use super::fake::{Answer, Answers, Fake};
@@ -20,18 +20,20 @@ fn say(place: &Place, words: &str) -> Said {
     Said { status: said.status.code(), out: text(said.stdout), told: text(said.stderr) }
 }
 
+pub(crate) fn session_of(id: &str, began_at: f64, live: bool) -> Value {
+    json!({"session": id, "title": "Rename open()", "folder": "/w", "began_at": began_at, "epoch": 1, "live": live,
+        "lead": "lead", "agents": 1, "running": 1, "busy": live, "last_seq": 4})
+}
+
 fn session(live: bool) -> Answer {
-    Answer::Json(
-        json!({"session": "s-1", "title": "Rename open()", "folder": "/w", "began_at": 1.5, "epoch": 1,
-        "live": live, "lead": "lead", "agents": 1, "running": 1, "last_seq": 4}),
-    )
+    Answer::Json(session_of("s-1", 1.5, live))
 }
 
 pub(crate) fn answers<const N: usize>(rows: [(&'static str, Vec<Answer>); N]) -> Answers {
     rows.into()
 }
 
-fn one(asked: &'static str, answer: serde_json::Value) -> Answers {
+fn one(asked: &'static str, answer: Value) -> Answers {
     answers([(asked, vec![Answer::Json(answer)])])
 }
 
@@ -109,7 +111,7 @@ fn send_prints_the_receipt() {
 #[test]
 fn send_waits_until_the_message_is_where_it_was_to_get() {
     let wait = "GET /sessions/current/messages/m%2F1/wait";
-    let waiting = |receipt: serde_json::Value, reached: bool| {
+    let waiting = |receipt: Value, reached: bool| {
         answers([
             (
                 "POST /sessions/current/agents/worker/messages",
@@ -240,7 +242,9 @@ fn ps_is_a_table_below_the_session() {
         {"name": "lead", "role": "lead", "state": "running", "run": 1, "turn": 2, "pending": 1, "tokens": 1500,
          "activity": [], "plan": []},
     ]});
-    let other = json!({"session": "s-0", "live": true});
+    let other = session_of("s-0", 1.0, true);
+    let safety = "mode ask; sandbox: landlock";
+    let health = json!({"version": "9.9.9", "pid": 7, "sessions": 2, "store": "s", "safety": safety});
     let place = Place::new();
     let _fake = Fake::start(
         &place,
@@ -248,15 +252,15 @@ fn ps_is_a_table_below_the_session() {
             ("GET /sessions/current/agents", vec![Answer::Json(agents.clone())]),
             ("GET /sessions/current", vec![session(true)]),
             ("GET /sessions", vec![Answer::Json(json!({"sessions": [other]}))]),
-            ("GET /health", vec![Answer::Json(json!({"safety": "mode ask; sandbox: landlock"}))]),
+            ("GET /health", vec![Answer::Json(health)]),
         ]),
     );
     let said = say(&place, "ps");
     assert_eq!((said.status, said.told.as_str()), (Some(0), ""));
     let (head, table) = said.out.split_once("\n\n").unwrap();
-    let (begun, safety) = head.split_once('\n').unwrap();
+    let (begun, held) = head.split_once('\n').unwrap();
     assert!(begun.starts_with("s-1, begun ") && begun.ends_with(" ago: Rename open()"), "{head}");
-    assert_eq!(safety, "mode ask; sandbox: landlock");
+    assert_eq!(held, safety);
     assert_eq!(
         table,
         "AGENT  STATE    RUN  TURN  MAIL  TOKENS\nlead   running    1     2     1    1.5k\n\n\
@@ -392,8 +396,7 @@ fn watch_json_has_the_events_as_they_came_and_nothing_else() {
     let fake = Fake::start(&place, watched(vec![runs(5, "one") + &says(1, "x")]));
     let said = say(&place, "watch lead --json");
     assert_eq!((said.status, said.told.as_str()), (Some(0), ""));
-    let lines: Vec<serde_json::Value> =
-        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((lines.len(), lines[0]["seq"].as_u64(), lines[1]["text"].as_str()), (2, Some(5), Some("x")));
     assert!(fake.requests().contains(&format!("{EVENTS}?agent=lead after 4")), "{:?}", fake.requests());
 }

@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use midturn_providers::sse::{Decoder, TooLarge};
+use midturn_core::sse::{Decoder, TooLarge};
 use midturn_providers::{Provider, Silent, decode};
 
 const LIMIT: usize = 4_096;

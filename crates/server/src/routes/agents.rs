@@ -7,15 +7,15 @@ use axum::http::StatusCode;
 use midturn_core::engine::ports::SessionJournal;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::mail::ReceiptState;
+use midturn_wire::agent::{Agent, Agents, Conversation, ConversationQuery, NewAgent, Plan};
+use midturn_wire::problem::{Unanswered, Unchanged};
+use midturn_wire::text::Text;
 
 use super::{AgentPath, SessionPath};
 use crate::app::{App, Named, agent_name, unknown_agent};
 use crate::extract::{Change, Json, Path, Query};
 use crate::host::{self, Live};
 use crate::problem::Refused;
-use crate::wire::agent::{Agent, Agents, Conversation, ConversationQuery, NewAgent, Plan};
-use crate::wire::problem::{Unanswered, Unchanged};
-use crate::wire::text::Text;
 
 /// So many rows of a conversation are given unless asked.
 const ROWS: u64 = 200;
@@ -135,7 +135,7 @@ async fn find(app: &App, path: &AgentPath) -> Result<Agent, Refused> {
         Named::Live(live) => of(&live, &path.agent),
         Named::Stored(id) => {
             let agents = stored(&journal(app, &id).await?);
-            let found = agents.into_iter().find(|agent| agent.name == path.agent);
+            let found = agents.into_iter().find(|agent| agent.name.as_str() == path.agent);
             found.ok_or_else(|| unknown_agent(&path.agent))
         }
     }

@@ -7,14 +7,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::{Coordinator, Meant};
 use midturn_core::rules::approval::{self, Rule};
+use midturn_wire::approval::{Answer, Answered, Approval, Approvals, Decision, REASON_MAX};
+use midturn_wire::problem::{Unanswered, Unchanged};
 
 use super::{CallPath, SessionPath};
 use crate::app::{App, Named, agent_name, unknown_agent};
 use crate::extract::{Change, Json, Path};
 use crate::problem::Refused;
 use crate::security::Asker;
-use crate::wire::approval::{Answer, Answered, Approval, Approvals, Decision, REASON_MAX};
-use crate::wire::problem::{Unanswered, Unchanged};
 
 /// What agents of a session ask a person, the oldest request first.
 #[utoipa::path(

@@ -8,6 +8,8 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use midturn_core::engine::Attached;
 use midturn_core::rules::id::AgentName;
+use midturn_wire::problem::Unanswered;
+use midturn_wire::work::{EventsQuery, StreamQuery, parse_number};
 
 use super::agents::existing;
 use super::{AgentPath, SessionPath};
@@ -18,8 +20,6 @@ use crate::metrics::Metrics;
 use crate::problem::Refused;
 use crate::security::Asker;
 use crate::serve::Peer;
-use crate::wire::problem::Unanswered;
-use crate::wire::work::{EventsQuery, StreamQuery, parse_number};
 
 /// The events of a session, in the vocabulary of docs/scenarios.md, section 4.
 #[utoipa::path(

@@ -7,27 +7,23 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine;
 use midturn_core::rules::id::{AgentName, MessageId};
-use midturn_core::rules::mail::{ReceiptState, Refusal};
-use midturn_core::rules::time::Span;
+use midturn_core::rules::mail::{self, ReceiptState, Refusal, Sender};
+use midturn_wire::message::{
+    Accepted, Deliveries, Delivery, Message, Receipt, ReceiptWord, Receipts, RefusedDelivery, SoftInterrupt,
+    WAIT_MAX, WaitQuery, Waited, Withdrawn,
+};
+use midturn_wire::problem::{Unanswered, Unchanged};
+use midturn_wire::text::is_id;
+use midturn_wire::work::Empty;
 
 use super::{AgentPath, MessagePath, SessionPath};
 use crate::app::{App, Named, agent_name};
 use crate::extract::{Change, Json, Path, Query};
 use crate::problem::Refused;
 use crate::security::Asker;
-use crate::wire::message::{
-    Accepted, Deliveries, Delivery, Message, Receipt, ReceiptWord, Receipts, SoftInterrupt, WaitQuery,
-    Waited, Withdrawn, accepted,
-};
-use crate::wire::problem::{Unanswered, Unchanged};
-use crate::wire::text::is_id;
-use crate::wire::work::Empty;
 
 /// So long a client waits unless it asks.
 const WAIT: Duration = Duration::from_secs(30);
-
-/// So long at most.
-const WAIT_MAX: Span = Span::secs(600);
 
 /// Sends a message to an agent, or to `all`.
 #[utoipa::path(
@@ -48,18 +44,46 @@ pub(super) async fn send(
     if !to_all {
         agent_name(&path.agent)?;
     }
-    let message = message.sent_by(from, &path.agent)?;
+    let message = sent_by(from, &path.agent, message)?;
     let mut deliveries = live.coordinator.broadcast(message).await;
     let answer = if to_all {
         if let Some(refusal) = refused_by_all(&deliveries) {
             return Err(refusal.into());
         }
-        Accepted::All(Deliveries { deliveries: deliveries.into_iter().map(Delivery::from).collect() })
+        Accepted::All(Deliveries { deliveries: deliveries.into_iter().map(delivered).collect() })
     } else {
         let delivery = deliveries.pop().ok_or(Refusal::UnknownAgent(path.agent))?;
-        Accepted::One(accepted(&delivery.result?, delivery.too_late_to_supersede))
+        Accepted::One(Receipt::accepted(&delivery.result?, delivery.too_late_to_supersede))
     };
     Ok((StatusCode::ACCEPTED, Json(answer)))
+}
+
+/// The engine's message, from whoever the token says.
+fn sent_by(from: Sender, to: &str, message: Message) -> Result<engine::Message, Refused> {
+    let urgency = match (message.urgent, message.urgency) {
+        (Some(_), Some(_)) => return Err(Refused::bad_request("give `urgent` or `urgency`, not both")),
+        (Some(true), None) => Some(mail::Urgency::Urgent),
+        (Some(false) | None, urgency) => urgency.map(mail::Urgency::from),
+    };
+    let mut sent = engine::Message::new(from, to, message.text.0);
+    sent.urgency = urgency;
+    sent.id = message.id.map(|id| id.0);
+    sent.expires_after = message.expires_after.map(|after| after.0);
+    sent.supersedes = message.supersedes.map(|id| id.0);
+    sent.only_run = message.only_run.map(|run| run.0);
+    sent.expects_run = message.stream_run_id.map(|run| run.0);
+    Ok(sent)
+}
+
+/// What became of a message at one of several receivers.
+fn delivered(delivery: engine::Delivery) -> Delivery {
+    let engine::Delivery { to, result, too_late_to_supersede } = delivery;
+    match result {
+        Ok(receipt) => Delivery::Accepted(Receipt::accepted(&receipt, too_late_to_supersede)),
+        Err(refusal) => {
+            Delivery::Refused(RefusedDelivery { to, problem: Refused::from(refusal).into_wire() })
+        }
+    }
 }
 
 /// Why nobody at all has taken a message, if each of them says the same.

@@ -5,18 +5,18 @@ use std::sync::{Arc, LazyLock};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use midturn_wire::problem::Unanswered;
+use midturn_wire::process::Health;
 
 use crate::app::App;
 use crate::extract::Json;
 use crate::metrics::{CONTENT_TYPE, Stats};
-use crate::wire::problem::Unanswered;
-use crate::wire::process::Health;
 
 /// That it is well, and what it is.
 #[utoipa::path(get, path = "/v1/health", responses((status = 200, body = Health), Unanswered))]
 pub(super) async fn health(State(app): State<Arc<App>>) -> Json<Health> {
     Json(Health {
-        version: env!("CARGO_PKG_VERSION"),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         sessions: app.host.live().len(),
         store: app.host.store_name(),

@@ -7,16 +7,19 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::Attached;
 use midturn_core::rules::id::SessionId;
-use midturn_core::rules::mail::Sender;
+use midturn_core::rules::mail::{Sender, Standing};
+use midturn_core::rules::time::Micros;
+use midturn_wire::problem::{Unanswered, Unchanged};
+use midturn_wire::session::{NewSession, Resume, Resumed, Session, Sessions};
+use midturn_wire::text::Text;
+use midturn_wire::work::{Empty, Stopped};
 
 use super::SessionPath;
 use crate::app::{App, Named};
 use crate::extract::{Change, Json, Path};
+use crate::host::{self, Live};
 use crate::problem::Refused;
 use crate::security::Asker;
-use crate::wire::problem::{Unanswered, Unchanged};
-use crate::wire::session::{NewSession, Resume, Resumed, Session, Sessions};
-use crate::wire::work::{Empty, Stopped};
 
 /// So long who said that they follow a session next may take to do so.
 const COMES: Duration = Duration::from_secs(10);
@@ -52,7 +55,7 @@ pub(super) async fn begin(
             "the task is empty; say what to do",
         ));
     }
-    let is_relative = |folder: &crate::wire::text::Text| !folder.0.starts_with('/');
+    let is_relative = |folder: &Text| !folder.0.starts_with('/');
     if session.folder.as_ref().is_some_and(is_relative) {
         return Err(Refused::bad_request("`folder`: give an absolute path"));
     }
@@ -139,4 +142,36 @@ pub(super) async fn shutdown(
     let live = app.live(&path.session).await?;
     let reply = live.coordinator.stop_all(Sender::User).await?;
     Ok(Json(reply.into()))
+}
+
+impl From<&Live> for Session {
+    fn from(live: &Live) -> Self {
+        let agents = live.coordinator.agents();
+        let running = agents.iter().filter(|agent| !matches!(agent.standing, Standing::Resting(_))).count();
+        Self {
+            session: live.record.id.to_string(),
+            title: live.record.title.clone(),
+            folder: live.record.folder.clone(),
+            began_at: Micros(live.record.began_at),
+            epoch: live.epoch,
+            live: true,
+            lead: live.lead.clone(),
+            agents: agents.len() as u64,
+            running: running as u64,
+            busy: live.coordinator.is_busy(),
+            last_seq: live.feed.last(),
+        }
+    }
+}
+
+impl From<NewSession> for host::NewSession {
+    fn from(wire: NewSession) -> Self {
+        Self {
+            task: wire.task.0,
+            folder: wire.folder.map(|folder| folder.0.into()),
+            model: wire.model.map(|model| model.0),
+            set: wire.set.into_iter().map(|set| set.0).collect(),
+            attended: wire.answers,
+        }
+    }
 }

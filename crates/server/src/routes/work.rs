@@ -6,6 +6,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::Message;
 use midturn_core::engine::ports::ToolError;
+use midturn_wire::agent::Agent;
+use midturn_wire::message::Receipt;
+use midturn_wire::problem::{Unanswered, Unchanged};
+use midturn_wire::session::Session;
+use midturn_wire::work::{Closed, Diff, Empty, Limits, Merge, Started, Stop, Stopped, Supersede};
 
 use super::{AgentPath, SessionPath};
 use crate::app::{App, agent_name, unknown_agent};
@@ -13,11 +18,6 @@ use crate::extract::{Change, Json, Path};
 use crate::host::Live;
 use crate::problem::Refused;
 use crate::security::Asker;
-use crate::wire::agent::Agent;
-use crate::wire::message::{Receipt, accepted};
-use crate::wire::problem::{Unanswered, Unchanged};
-use crate::wire::session::Session;
-use crate::wire::work::{Closed, Diff, Empty, Limits, Merge, Started, Stop, Stopped, Supersede};
 
 /// Ends the current run of an agent, and of all below it if asked.
 #[utoipa::path(
@@ -63,7 +63,7 @@ pub(super) async fn supersede(
     message.id = supersede.id.map(|id| id.0);
     message.expects_run = supersede.stream_run_id.map(|run| run.0);
     let delivery = live.coordinator.supersede(message).await?;
-    let receipt = accepted(&delivery.result?, delivery.too_late_to_supersede);
+    let receipt = Receipt::accepted(&delivery.result?, delivery.too_late_to_supersede);
     Ok((StatusCode::ACCEPTED, Json(receipt)))
 }
 

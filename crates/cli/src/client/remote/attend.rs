@@ -6,6 +6,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use midturn_client::events::{Ended, Told, Wanted, follow};
+use midturn_client::{Client, Path, Trouble};
 use midturn_core::engine::ports::archive::AgentJournal;
 use midturn_core::engine::ports::{Changes, Observer};
 use midturn_core::engine::{Activity, ActivityKind, AgentStatus};
@@ -13,15 +15,15 @@ use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::{AgentName, CallId, SessionId};
 use midturn_core::rules::limits::{self, Money};
 use midturn_core::rules::mail::{Rest, Role, Standing};
-use midturn_core::rules::time::Micros;
-use serde_json::json;
+use midturn_wire::agent::{self, Agent, Agents, State, What};
+use midturn_wire::message::{Message, Receipt};
+use midturn_wire::session::Session;
+use midturn_wire::text::Text;
+use midturn_wire::work::{Empty, Stop, Stopped};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::super::answer::Elsewhere;
-use super::super::events::{Ended, Told, Wanted, follow};
-use super::super::http::{Client, Path, Trouble};
-use super::super::wire::{self, Agent, AgentState, Agents, Session, Stopped};
 use crate::failure::{End, Failure};
 use crate::history;
 use crate::project::Project;
@@ -198,13 +200,11 @@ impl Remote {
     }
 
     async fn session(&self) -> Result<Session, Trouble> {
-        let answer = self.client.get(&self.path(&[])).await?;
-        self.client.read(&answer)
+        self.client.get(&self.path(&[])).await
     }
 
     fn path(&self, parts: &[&str]) -> Path {
-        let session = ["sessions", &self.session];
-        Path::of(&[&session, parts].concat())
+        Path::in_session(&self.session, parts)
     }
 
     fn elsewhere(&self) -> Elsewhere<'_> {
@@ -214,8 +214,8 @@ impl Remote {
     /// Stops all agents, and shows what that does.
     async fn shut_down(&mut self, told: &mut mpsc::Receiver<Told>) -> Result<(), Trouble> {
         let client = self.client.clone();
-        let (path, nothing) = (self.path(&["shutdown"]), json!({}));
-        let mut stopped = pin!(client.post_patiently(&path, &nothing));
+        let (path, nothing) = (self.path(&["shutdown"]), Empty {});
+        let mut stopped = pin!(client.post_patiently::<Stopped>(&path, &nothing));
         loop {
             tokio::select! {
                 biased;
@@ -316,21 +316,20 @@ impl Steered for Remote {
     }
 
     async fn agents(&self) -> Result<Vec<AgentStatus>, String> {
-        let answer = self.client.get(&self.path(&["agents"])).await;
-        let agents = answer.and_then(|answer| self.client.read::<Agents>(&answer));
-        Ok(agents.map_err(|trouble| trouble.to_string())?.agents.iter().map(status).collect())
+        let all = self.client.get::<Agents>(&self.path(&["agents"])).await;
+        Ok(all.map_err(|trouble| trouble.to_string())?.agents.iter().map(status).collect())
     }
 
     async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String> {
         let path = self.path(&["agents", to.as_str(), "messages"]);
-        let sent = self.client.post(&path, &json!({"text": text, "urgent": urgent})).await;
+        let message = Message { text: Text(text.to_owned()), urgent: Some(urgent), ..Message::default() };
+        let sent = self.client.post::<Receipt>(&path, &message).await;
         sent.map(drop).map_err(|trouble| trouble.to_string())
     }
 
     async fn stop(&self, name: &AgentName) -> Result<Halted, String> {
         let path = self.path(&["agents", name.as_str(), "stop"]);
-        let answer = self.client.post(&path, &json!({})).await;
-        let stopped = answer.and_then(|answer| self.client.read::<Stopped>(&answer));
+        let stopped = self.client.post::<Stopped>(&path, &Stop::default()).await;
         let Stopped { stopped, still_queued, .. } = stopped.map_err(|trouble| trouble.to_string())?;
         Ok(Halted { any: !stopped.is_empty(), still_queued })
     }
@@ -339,11 +338,11 @@ impl Steered for Remote {
 /// An agent as a run in this process would know it.
 fn status(agent: &Agent) -> AgentStatus {
     let standing = match agent.state {
-        AgentState::Running | AgentState::Unknown => Standing::Running,
-        AgentState::Ending => Standing::Winding { then: Rest::Idle, restart: false },
-        AgentState::Idle | AgentState::Suspended => Standing::Resting(Rest::Idle),
-        AgentState::Stopped => Standing::Resting(Rest::Stopped),
-        AgentState::Closed => Standing::Resting(Rest::Closed),
+        State::Running | State::Unknown => Standing::Running,
+        State::Ending => Standing::Winding { then: Rest::Idle, restart: false },
+        State::Idle | State::Suspended => Standing::Resting(Rest::Idle),
+        State::Stopped => Standing::Resting(Rest::Stopped),
+        State::Closed => Standing::Resting(Rest::Closed),
     };
     AgentStatus {
         parent: agent.parent.clone(),
@@ -355,17 +354,21 @@ fn status(agent: &Agent) -> AgentStatus {
         pending: usize::try_from(agent.pending).unwrap_or(usize::MAX),
         tokens: agent.tokens,
         branch: agent.branch.clone(),
-        activity: agent.activity.iter().filter(|activity| activity.is_approval()).map(asking).collect(),
-        ..named(&agent.name, agent.role)
+        activity: agent
+            .activity
+            .iter()
+            .filter(|activity| activity.what == What::Approval)
+            .map(asking)
+            .collect(),
+        ..named(&agent.name, agent.role.into())
     }
 }
 
 /// The wait for a person's word. What else an agent does is not shown here.
-fn asking(activity: &wire::Activity) -> Activity {
+fn asking(activity: &agent::Activity) -> Activity {
     let id = CallId::new(activity.tool.as_deref().unwrap_or_default());
     let name = activity.name.as_deref().unwrap_or_default().into();
-    let since = Micros((activity.since.max(0.0) * 1e6) as u64);
-    Activity { what: ActivityKind::Approval { id, name }, since }
+    Activity { what: ActivityKind::Approval { id, name }, since: activity.since }
 }
 
 /// An agent that rests, and what its last run changed.

@@ -1,13 +1,13 @@
 //! What is said of the process itself.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// That it is well, and what it is.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     /// Its version.
-    pub version: &'static str,
+    pub version: String,
     /// Its process id.
     pub pid: u32,
     /// How many sessions live in it.

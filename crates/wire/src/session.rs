@@ -1,16 +1,15 @@
 //! Sessions.
 
 use midturn_core::engine::ports::archive::SessionSummary;
-use midturn_core::rules::mail::Standing;
+use midturn_core::rules::id::AgentName;
 use midturn_core::rules::time::Micros;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::text::Text;
-use crate::host::{self, Live};
+use crate::text::Text;
 
 /// A session.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Session {
     /// Its id.
     pub session: String,
@@ -27,8 +26,8 @@ pub struct Session {
     pub live: bool,
     /// The agent a person talks to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub lead: Option<String>,
+    #[schema(value_type = Option<String>, nullable = false)]
+    pub lead: Option<AgentName>,
     /// How many agents it has.
     pub agents: u64,
     /// How many of them have a run under way; of a session that is only stored, one that was cut off.
@@ -37,26 +36,6 @@ pub struct Session {
     pub busy: bool,
     /// The number of its last event.
     pub last_seq: u64,
-}
-
-impl From<&Live> for Session {
-    fn from(live: &Live) -> Self {
-        let agents = live.coordinator.agents();
-        let running = agents.iter().filter(|agent| !matches!(agent.standing, Standing::Resting(_))).count();
-        Self {
-            session: live.record.id.to_string(),
-            title: live.record.title.clone(),
-            folder: live.record.folder.clone(),
-            began_at: Micros(live.record.began_at),
-            epoch: live.epoch,
-            live: true,
-            lead: live.lead.as_ref().map(ToString::to_string),
-            agents: agents.len() as u64,
-            running: running as u64,
-            busy: live.coordinator.is_busy(),
-            last_seq: live.feed.last(),
-        }
-    }
 }
 
 impl From<SessionSummary> for Session {
@@ -78,21 +57,23 @@ impl From<SessionSummary> for Session {
 }
 
 /// Sessions: those that live first, then those that are only stored, the newest first.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Sessions {
     /// They.
     pub sessions: Vec<Session>,
 }
 
 /// A session somebody asks for.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSession {
     /// What the lead is to do.
     pub task: Text,
     /// The folder to work in, an absolute path; the process's own without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<Text>,
     /// The lead's model; the configured one without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Text>,
     /// Settings over the configured ones, each `KEY=VALUE`.
     #[serde(default)]
@@ -104,7 +85,7 @@ pub struct NewSession {
 }
 
 /// How a session is taken up.
-#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Resume {
     /// Whether whoever takes it up follows its events with `answers=true` next.
@@ -112,20 +93,8 @@ pub struct Resume {
     pub answers: bool,
 }
 
-impl From<NewSession> for host::NewSession {
-    fn from(wire: NewSession) -> Self {
-        Self {
-            task: wire.task.0,
-            folder: wire.folder.map(|folder| folder.0.into()),
-            model: wire.model.map(|model| model.0),
-            set: wire.set.into_iter().map(|set| set.0).collect(),
-            attended: wire.answers,
-        }
-    }
-}
-
 /// Who goes on in a session that was taken up.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Resumed {
     /// The agents that work now.
     pub resumed: Vec<String>,

@@ -1,12 +1,12 @@
-//! Texts, ids and durations as they come in: checked once, here.
+//! Texts, ids and durations in requests: what comes in is checked once, here.
 
 use std::borrow::Cow;
 
 use midturn_core::rules::id::MessageId;
 use midturn_core::rules::limits::Money;
 use midturn_core::rules::time::{Micros, Span};
-use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -17,32 +17,32 @@ pub const ID_MAX: usize = 128;
 pub const NUMBER_MAX: u64 = (1 << 53) - 1;
 
 /// A text. The NUL character is none: not every store can keep it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(value_type = String)]
 pub struct Text(pub String);
 
 /// The id of a message: 1 to 128 bytes without control characters.
-#[derive(Clone, Debug, PartialEq, Eq, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(value_type = String, min_length = 1, max_length = 128)]
 pub struct Id(pub MessageId);
 
 /// A duration: `250ms`, `1.5s`, `2m`, `1h`, `40us` or `0`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(value_type = String, pattern = r"^([0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h)|[0-9]{1,9}us|0)$", example = "1.5s")]
 pub struct Duration(pub Span);
 
 /// An amount of US dollars.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(value_type = String, pattern = r"^[0-9]{1,7}(\.[0-9]{1,12})?$", example = "2.50")]
 pub struct Amount(pub Money);
 
 /// The number of a run, a call or an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(value_type = u64, maximum = 9_007_199_254_740_991_u64)]
 pub struct Number(pub u64);
 
 /// An instant: seconds since the session began, as it was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(value_type = f64, minimum = 0)]
 pub struct Since(pub Micros);
 

@@ -4,25 +4,27 @@ use midturn_core::engine::ports::archive::{AgentJournal, ChatMessage as Row};
 use midturn_core::engine::{self, ActivityKind, AgentStatus};
 use midturn_core::rules::conversation::InterruptReason;
 use midturn_core::rules::event::{self, Outcome as CoreOutcome};
+use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::{Rest, Role as CoreRole, Standing};
 use midturn_core::rules::time::Micros;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::text::{Number, Text};
+use crate::text::{Number, Text};
 
 /// An agent.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Agent {
     /// Its name.
-    pub name: String,
+    #[schema(value_type = String)]
+    pub name: AgentName,
     /// Lead or subagent.
     pub role: Role,
     /// Its parent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub parent: Option<String>,
+    #[schema(value_type = Option<String>, nullable = false)]
+    pub parent: Option<AgentName>,
     /// Its model; without one it is a name only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -36,7 +38,7 @@ pub struct Agent {
     /// The limit that it, or its session, has reached: nobody wakes it until a person raises it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "max_turns")]
-    pub limit: Option<&'static str>,
+    pub limit: Option<String>,
     /// How many messages wait in its mailbox.
     pub pending: u64,
     /// What is under way.
@@ -56,7 +58,7 @@ pub struct Agent {
 }
 
 /// Lead or subagent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The agent a person talks to.
@@ -66,7 +68,7 @@ pub enum Role {
 }
 
 /// What an agent is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// A run is under way.
@@ -81,10 +83,13 @@ pub enum State {
     Closed,
     /// Its session is only stored, and its run was cut off: it goes on when the session is resumed.
     Suspended,
+    /// A word of a newer version. It is read and never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 /// Something under way.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Activity {
     /// A model call, a tool call, or the wait for a person's word on one.
     pub what: What,
@@ -106,7 +111,7 @@ pub struct Activity {
 }
 
 /// What can be under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// A model call.
@@ -117,10 +122,13 @@ pub enum What {
     Approval,
     /// What others hold of the session's budget.
     Budget,
+    /// A word of a newer version. It is read and never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
 }
 
 /// The end of a run.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LastEnd {
     /// The run.
     pub run: u64,
@@ -131,7 +139,7 @@ pub struct LastEnd {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Nothing more to do.
@@ -145,7 +153,7 @@ pub enum Outcome {
 }
 
 /// A step of a plan.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Step {
     /// What is to be done.
     pub text: String,
@@ -154,7 +162,7 @@ pub struct Step {
 }
 
 /// How far a step is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
     /// Not begun.
@@ -170,14 +178,14 @@ pub enum StepStatus {
 impl From<AgentStatus> for Agent {
     fn from(status: AgentStatus) -> Self {
         Self {
-            name: status.name.to_string(),
+            name: status.name,
             role: status.role.into(),
-            parent: status.parent.map(|parent| parent.to_string()),
+            parent: status.parent,
             model: status.model.map(|model| model.to_string()),
             state: status.standing.into(),
             run: status.run,
             turn: status.turn,
-            limit: status.limit,
+            limit: status.limit.map(str::to_owned),
             pending: status.pending as u64,
             activity: status.activity.into_iter().map(Activity::from).collect(),
             tokens: status.tokens,
@@ -202,9 +210,9 @@ impl Agent {
         };
         let turn = journal.rows.iter().rev().find(|row| row.run == journal.run).map_or(0, |row| row.turn);
         Self {
-            name: journal.record.name.to_string(),
+            name: journal.record.name.clone(),
             role: journal.record.role.into(),
-            parent: journal.record.parent.as_ref().map(ToString::to_string),
+            parent: journal.record.parent.clone(),
             model: journal.record.model.as_ref().map(ToString::to_string),
             state,
             run: journal.run,
@@ -234,6 +242,15 @@ impl From<CoreRole> for Role {
         match role {
             CoreRole::Lead => Self::Lead,
             CoreRole::Subagent => Self::Subagent,
+        }
+    }
+}
+
+impl From<Role> for CoreRole {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Lead => Self::Lead,
+            Role::Subagent => Self::Subagent,
         }
     }
 }
@@ -296,7 +313,7 @@ impl From<event::PlanStatus> for StepStatus {
 }
 
 /// The agents of a session, in its order.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Agents {
     /// They.
     pub agents: Vec<Agent>,
@@ -329,11 +346,11 @@ pub struct Plan {
 #[into_params(parameter_in = Query)]
 pub struct ConversationQuery {
     /// The rows after this number; 0, the beginning, without it.
-    #[serde(default, deserialize_with = "super::work::number")]
+    #[serde(default, deserialize_with = "crate::work::number")]
     #[param(value_type = Option<Number>, nullable = false)]
     pub after: Option<u64>,
     /// At most so many: 1 to 1,000; 200 without it.
-    #[serde(default, deserialize_with = "super::work::number")]
+    #[serde(default, deserialize_with = "crate::work::number")]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, nullable = false)]
     pub limit: Option<u64>,
 }
@@ -395,5 +412,19 @@ impl From<Row> for ChatMessage {
             metadata: row.metadata,
             created_at: Micros(row.created_at),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The process that answers may be newer than whoever asks; and nobody writes such a word.
+    #[test]
+    fn words_of_a_newer_version_are_read_and_never_written() {
+        assert_eq!(serde_json::from_str::<State>("\"dreaming\"").unwrap(), State::Unknown);
+        assert_eq!(serde_json::from_str::<What>("\"dream\"").unwrap(), What::Unknown);
+        assert!(serde_json::to_string(&State::Unknown).is_err());
+        assert!(serde_json::to_string(&What::Unknown).is_err());
     }
 }

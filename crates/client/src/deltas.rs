@@ -12,7 +12,7 @@ const REMEMBERED: usize = 1 << 20;
 
 /// What was said so far and is not recorded yet.
 #[derive(Debug, Default)]
-pub(crate) struct Deltas {
+pub struct Deltas {
     agents: BTreeMap<AgentName, BTreeMap<What, Said>>,
 }
 
@@ -35,14 +35,14 @@ struct Said {
 
 impl Deltas {
     /// The stream was taken up again.
-    pub(crate) fn rejoined(&mut self) {
+    pub fn rejoined(&mut self) {
         for said in self.agents.values_mut().flat_map(BTreeMap::values_mut) {
             said.rejoined = true;
         }
     }
 
     /// What of a delta was not told before.
-    pub(crate) fn rest(&mut self, mut event: LiveEvent) -> Option<LiveEvent> {
+    pub fn rest(&mut self, mut event: LiveEvent) -> Option<LiveEvent> {
         let Some(agent) = event.at.agent.clone() else { return Some(event) };
         let (what, text) = match &mut event.kind {
             LiveKind::TextDelta { text } => (What::Text, text),
@@ -71,7 +71,7 @@ impl Deltas {
     }
 
     /// What is recorded as a whole needs no remembering.
-    pub(crate) fn recorded(&mut self, event: &Event) {
+    pub fn recorded(&mut self, event: &Event) {
         let Some(name) = &event.at.agent else { return };
         match &event.kind {
             EventKind::ModelStarted { .. }

@@ -1,39 +1,49 @@
 //! Messages and their receipts.
 
-use midturn_core::engine::{self, Delivery as Delivered};
-use midturn_core::rules::id::{AgentName, MessageId};
+use midturn_core::engine;
+use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::mail::{self, ReceiptState, Sender};
+use midturn_core::rules::time::Span;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::problem::Problem;
-use super::text::{AnyId, Duration, Id, Number, Text};
-use crate::problem::Refused;
+use crate::problem::Problem;
+use crate::text::{AnyId, Duration, Id, Number, Text};
+
+/// The longest that one request waits.
+pub const WAIT_MAX: Span = Span::secs(600);
 
 /// A message.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
     /// What it says.
     pub text: Text,
     /// `true` is `urgent`, `false` the receiver's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub urgent: Option<bool>,
     /// How soon it acts, in full; not beside `urgent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub urgency: Option<Urgency>,
     /// The sender's id for it: the same id with the same content is the same message.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Id>,
     /// Returned as `expired` if it is still queued so much later.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_after: Option<Duration>,
     /// An earlier message to the same receiver that this one replaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<Id>,
     /// The only run it may be injected in.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub only_run: Option<Number>,
     /// The receiver's run that the sender saw; if another is current it is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_run_id: Option<Number>,
 }
 
 /// How soon a message acts (semantics.md, section 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Urgency {
     /// When the agent would otherwise finish.
@@ -57,27 +67,6 @@ impl From<Urgency> for mail::Urgency {
     }
 }
 
-impl Message {
-    /// The engine's message, from whoever the token says.
-    pub(crate) fn sent_by(self, from: Sender, to: &str) -> Result<engine::Message, Refused> {
-        let urgency = match (self.urgent, self.urgency) {
-            (Some(_), Some(_)) => {
-                return Err(Refused::bad_request("give `urgent` or `urgency`, not both"));
-            }
-            (Some(true), None) => Some(mail::Urgency::Urgent),
-            (Some(false) | None, urgency) => urgency.map(mail::Urgency::from),
-        };
-        let mut message = engine::Message::new(from, to, self.text.0);
-        message.urgency = urgency;
-        message.id = self.id.map(|id| id.0);
-        message.expires_after = self.expires_after.map(|after| after.0);
-        message.supersedes = self.supersedes.map(|id| id.0);
-        message.only_run = self.only_run.map(|run| run.0);
-        message.expects_run = self.stream_run_id.map(|run| run.0);
-        Ok(message)
-    }
-}
-
 /// Seed 000's request, to the lead.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -93,7 +82,7 @@ pub struct SoftInterrupt {
 
 impl SoftInterrupt {
     /// The engine's message, from whoever the token says.
-    pub(crate) fn sent_by(self, from: Sender, lead: &AgentName) -> engine::Message {
+    pub fn sent_by(self, from: Sender, lead: &AgentName) -> engine::Message {
         let mut message = engine::Message::new(from, lead.as_str(), self.content.0);
         message.id = Some(self.id.id());
         message.urgency =
@@ -103,7 +92,7 @@ impl SoftInterrupt {
 }
 
 /// Where a message stands at one receiver (semantics.md, section 8).
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Receipt {
     /// The message.
     pub id: String,
@@ -162,7 +151,7 @@ pub enum ReceiptWord {
 }
 
 /// Where mail comes in (semantics.md, section 3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum Point {
     /// A run starts.
     #[serde(rename = "start")]
@@ -184,7 +173,7 @@ pub enum Point {
 }
 
 /// Why a message was returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReturnReason {
     /// The receiver is closed.
@@ -205,8 +194,7 @@ impl Receipt {
     /// What is known of a message at one receiver.
     pub fn of(id: &MessageId, to: &AgentName, state: &ReceiptState) -> Self {
         let injection = state.injection();
-        let calls =
-            |calls: &[midturn_core::rules::id::CallId]| calls.iter().map(ToString::to_string).collect();
+        let calls = |calls: &[CallId]| calls.iter().map(ToString::to_string).collect();
         Self {
             id: id.to_string(),
             to: to.to_string(),
@@ -226,6 +214,11 @@ impl Receipt {
             },
             too_late_to_supersede: None,
         }
+    }
+
+    /// The receipt of a message that was accepted just now.
+    pub fn accepted(receipt: &engine::Receipt, too_late_to_supersede: bool) -> Self {
+        Self { too_late_to_supersede: too_late_to_supersede.then_some(true), ..receipt.into() }
     }
 }
 
@@ -290,7 +283,7 @@ impl From<mail::ReturnReason> for ReturnReason {
 }
 
 /// What became of a message at one of several receivers.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum Delivery {
     /// It was accepted.
@@ -300,30 +293,13 @@ pub enum Delivery {
 }
 
 /// Why one of several receivers did not get a message.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RefusedDelivery {
     /// The receiver.
     pub to: String,
     /// Why.
     #[serde(flatten)]
     pub problem: Problem,
-}
-
-impl From<Delivered> for Delivery {
-    fn from(delivered: Delivered) -> Self {
-        let Delivered { to, result, too_late_to_supersede } = delivered;
-        match result {
-            Ok(receipt) => Self::Accepted(accepted(&receipt, too_late_to_supersede)),
-            Err(refusal) => {
-                Self::Refused(RefusedDelivery { to, problem: Refused::from(refusal).into_wire() })
-            }
-        }
-    }
-}
-
-/// The receipt of a message that was accepted just now.
-pub(crate) fn accepted(receipt: &engine::Receipt, too_late_to_supersede: bool) -> Receipt {
-    Receipt { too_late_to_supersede: too_late_to_supersede.then_some(true), ..receipt.into() }
 }
 
 /// What a `202` has: the receipt, or one delivery for each receiver when the address is `all`.
@@ -367,7 +343,7 @@ pub struct WaitQuery {
 }
 
 /// What came of waiting.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Waited {
     /// Whether the message has come so far.
     pub reached: bool,
@@ -376,8 +352,40 @@ pub struct Waited {
 }
 
 /// What came of withdrawing.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Withdrawn {
     /// From how many mailboxes it came back.
     pub returned: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Both sides share the types, but what comes in is checked by code of its own.
+    #[test]
+    fn a_message_is_read_as_it_was_written_and_has_what_was_given_only() {
+        for json in [
+            json!({"text": "use load()"}),
+            json!({"text": "x", "urgent": true, "id": "m1", "stream_run_id": 3}),
+            json!({"text": "", "urgency": "next_boundary", "expires_after": "90s", "supersedes": "m0", "only_run": 2}),
+        ] {
+            let message: Message = serde_json::from_value(json.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&message).unwrap(), json);
+        }
+    }
+
+    #[test]
+    fn a_delivery_is_a_receipt_or_a_problem_with_the_receiver() {
+        let receipt = json!({"id": "m", "to": "a", "state": "queued"});
+        let problem = json!({"to": "b", "type": "about:blank", "title": "Too Many Requests", "status": 429,
+            "code": "mailbox_full", "detail": "the mailbox of `b` is full"});
+        for (json, is_accepted) in [(receipt, true), (problem, false)] {
+            let delivery: Delivery = serde_json::from_value(json.clone()).unwrap();
+            assert_eq!(matches!(delivery, Delivery::Accepted(_)), is_accepted);
+            assert_eq!(serde_json::to_value(&delivery).unwrap(), json);
+        }
+    }
 }

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use midturn_core::engine;
+use midturn_core::rules::id::AgentName;
 use midturn_core::rules::time::Micros;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::text::{Since, Text};
+use crate::text::{Since, Text};
 
 /// The longest reason, in bytes: a sentence or two that a model reads.
 pub const REASON_MAX: usize = 16 * 1024;
@@ -20,19 +21,20 @@ const INPUT_MAX: usize = 16 * 1024;
 const CUT: (usize, usize) = (16, 1_000);
 
 /// The requests that are open.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Approvals {
     /// They, the oldest first.
     pub approvals: Vec<Approval>,
 }
 
 /// A request for a person's word on a call.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Approval {
     /// The session.
     pub session: String,
     /// Whose call it is.
-    pub agent: String,
+    #[schema(value_type = String)]
+    pub agent: AgentName,
     /// The call.
     pub tool: String,
     /// The tool.
@@ -50,11 +52,11 @@ pub struct Approval {
 
 impl Approval {
     /// A request of this session.
-    pub(crate) fn of(session: &str, approval: &engine::Approval) -> Self {
+    pub fn of(session: &str, approval: &engine::Approval) -> Self {
         let input = bounded(&approval.input);
         Self {
             session: session.to_owned(),
-            agent: approval.agent.to_string(),
+            agent: approval.agent.clone(),
             tool: approval.tool.to_string(),
             name: approval.name.to_string(),
             truncated: matches!(input, Cow::Owned(_)),
@@ -102,17 +104,20 @@ fn cut(text: &str) -> String {
 }
 
 /// A person's word on a call.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
     /// What it is.
     pub decision: Decision,
     /// With `session`: the rule to allow instead of the request's `always`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<Text>,
     /// With `denied`: why; the model reads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Text>,
     /// The request's `since`: only that request is answered. Without it the only one that is open
     /// about a call of that id.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Since>,
 }
 

@@ -1,5 +1,6 @@
 //! Requests to a running Midturn over its Unix socket, one connection each, and a sentence
-//! for everything that can go wrong. It knows no route and prints nothing.
+//! for everything that can go wrong. It knows the way to a session and no other
+//! route, and prints nothing.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -10,15 +11,15 @@ use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use midturn_wire::problem::Problem;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::UnixStream;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::failure::Failure;
-use crate::project::{Interface, Project};
+use crate::interface::Interface;
 
 /// The only name that the socket answers to.
 const HOST_NAME: &str = "midturn";
@@ -49,6 +50,9 @@ pub enum Trouble {
     /// The connection failed under way: whether the request was obeyed is not known.
     #[error("the connection to the running Midturn broke ({0}): look with `midturn ps` before you try again")]
     Broken(String),
+    /// It was not sent: it can't be put into JSON.
+    #[error("the request can't be written: {0}")]
+    Unwritten(String),
     /// An answer that is none.
     #[error("the running Midturn (version {version}) answered what this one (version {own}) can't read: {what}; \
              start it anew with this version", own = env!("CARGO_PKG_VERSION"))]
@@ -58,31 +62,6 @@ pub enum Trouble {
         /// What can't be read.
         what: String,
     },
-}
-
-/// What a refusal says: `application/problem+json` (docs/protocol.md).
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Problem {
-    /// The status of the answer.
-    #[serde(default)]
-    pub status: u16,
-    /// Stable, for programs.
-    #[serde(default)]
-    pub code: String,
-    /// A sentence, for people.
-    pub detail: String,
-    /// The receiver, in a message to all.
-    #[serde(default)]
-    pub to: Option<String>,
-    /// The object as it came.
-    #[serde(skip)]
-    pub whole: Value,
-}
-
-impl From<Trouble> for Failure {
-    fn from(trouble: Trouble) -> Self {
-        Self::failed(trouble.to_string())
-    }
 }
 
 impl Trouble {
@@ -95,7 +74,9 @@ impl Trouble {
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Refused(problem) => Some(&problem.code),
-            Self::Nobody | Self::Slow(_) | Self::Broken(_) | Self::Strange { .. } => None,
+            Self::Nobody | Self::Slow(_) | Self::Broken(_) | Self::Unwritten(_) | Self::Strange { .. } => {
+                None
+            }
         }
     }
 }
@@ -114,28 +95,17 @@ pub struct Streaming {
 }
 
 impl Client {
-    /// The process that holds a project.
-    ///
-    /// # Errors
-    /// Nobody does, or `interface.json` can't be believed.
-    pub fn of(project: &Project) -> Result<Self, Failure> {
-        Ok(Self::find(project)?.ok_or(Trouble::Nobody)?)
+    /// The process that an `interface.json` speaks of. It may have died.
+    pub fn of(interface: Interface) -> Self {
+        Self { interface }
     }
 
-    /// The process that said last that it holds a project; `None` if none does. It may have died.
-    ///
-    /// # Errors
-    /// `interface.json` can't be believed.
-    pub fn find(project: &Project) -> Result<Option<Self>, Failure> {
-        Ok(project.interface()?.map(|interface| Self { interface }))
-    }
-
-    /// What is asked for with `GET`.
+    /// What is asked for with `GET`: a type of `midturn-wire`, or the JSON as it came.
     ///
     /// # Errors
     /// [`Trouble`].
-    pub async fn get(&self, path: &Path) -> Result<Value, Trouble> {
-        self.exchange(Method::GET, path, None, PATIENCE).await
+    pub async fn get<T: DeserializeOwned>(&self, path: &Path) -> Result<T, Trouble> {
+        self.read(&self.exchange(Method::GET, path, None, PATIENCE).await?)
     }
 
     /// What is asked for with `GET`, where the answer may take so much longer.
@@ -150,16 +120,20 @@ impl Client {
     ///
     /// # Errors
     /// [`Trouble`].
-    pub async fn post(&self, path: &Path, body: &Value) -> Result<Value, Trouble> {
-        self.exchange(Method::POST, path, Some(body), PATIENCE).await
+    pub async fn post<T: DeserializeOwned>(&self, path: &Path, body: &impl Serialize) -> Result<T, Trouble> {
+        self.read(&self.exchange(Method::POST, path, Some(written(body)?), PATIENCE).await?)
     }
 
     /// A change that may have to wait for what agents run.
     ///
     /// # Errors
     /// [`Trouble`].
-    pub async fn post_patiently(&self, path: &Path, body: &Value) -> Result<Value, Trouble> {
-        self.exchange(Method::POST, path, Some(body), LONG_PATIENCE).await
+    pub async fn post_patiently<T: DeserializeOwned>(
+        &self,
+        path: &Path,
+        body: &impl Serialize,
+    ) -> Result<T, Trouble> {
+        self.read(&self.exchange(Method::POST, path, Some(written(body)?), LONG_PATIENCE).await?)
     }
 
     /// A stream of events that goes on after the event of this number.
@@ -190,7 +164,7 @@ impl Client {
         &self,
         method: Method,
         path: &Path,
-        body: Option<&Value>,
+        body: Option<Bytes>,
         patience: Duration,
     ) -> Result<Value, Trouble> {
         let request = self.request(method, path, body)?;
@@ -210,7 +184,7 @@ impl Client {
         &self,
         method: Method,
         path: &Path,
-        body: Option<&Value>,
+        body: Option<Bytes>,
     ) -> Result<Request<Full<Bytes>>, Trouble> {
         let mut request = Request::builder()
             .method(method)
@@ -221,8 +195,7 @@ impl Client {
         if body.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
-        request.body(Full::new(body)).map_err(|error| Trouble::Broken(error.to_string()))
+        request.body(Full::new(body.unwrap_or_default())).map_err(|error| Trouble::Broken(error.to_string()))
     }
 
     async fn send(
@@ -244,9 +217,8 @@ impl Client {
             Ok(body) => body,
             Err(trouble) => return trouble,
         };
-        let whole: Value = serde_json::from_slice(&body).unwrap_or_default();
-        match Problem::deserialize(&whole) {
-            Ok(problem) => Trouble::Refused(Problem { status: status.as_u16(), whole, ..problem }),
+        match serde_json::from_slice(&body) {
+            Ok(problem) => Trouble::Refused(problem),
             Err(_) => self.strange(format!("status {status} without a reason")),
         }
     }
@@ -254,6 +226,12 @@ impl Client {
     fn strange(&self, what: String) -> Trouble {
         Trouble::Strange { version: self.interface.version.clone(), what }
     }
+}
+
+/// A request's body, its fields in the order of their names.
+fn written(body: &impl Serialize) -> Result<Bytes, Trouble> {
+    let body = serde_json::to_value(body).map_err(|error| Trouble::Unwritten(error.to_string()))?;
+    Ok(Bytes::from(body.to_string()))
 }
 
 async fn whole(body: Incoming) -> Result<Bytes, Trouble> {
@@ -286,6 +264,11 @@ impl Path {
             path.extend(utf8_percent_encode(part, NON_ALPHANUMERIC));
         }
         Self(path)
+    }
+
+    /// `/v1/sessions/SESSION/PART…`.
+    pub fn in_session(session: &str, parts: &[&str]) -> Self {
+        Self::of(&[&["sessions", session], parts].concat())
     }
 
     /// With one more pair in its query.

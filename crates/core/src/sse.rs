@@ -10,7 +10,8 @@ use memchr::memchr2;
 /// Buffers that grew beyond this for one large frame are given back after it.
 const KEEP: usize = 1 << 20;
 
-/// One event: `id` and `retry` are of no use to a client that never reconnects.
+/// One event. `id` and `retry` are left out: what a model answers can't be taken up again, and
+/// our own events have their number in their data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The event's name; empty when the stream gave none.

@@ -8,25 +8,27 @@ use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::text::{Amount, Duration, Id, NUMBER_MAX, Number, Text};
+use crate::text::{Amount, Duration, Id, NUMBER_MAX, Number, Text};
 
 /// Nothing more to say.
-#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Empty {}
 
 /// A stop.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
     /// How far it reaches; `agent` without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// The run that is meant; if another is current nothing is stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_run_id: Option<Number>,
 }
 
 /// How far a stop reaches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// One agent; its children go on.
@@ -46,7 +48,7 @@ impl From<Scope> for event::Scope {
 }
 
 /// What a stop did.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Stopped {
     /// The agents whose run was stopped.
     pub stopped: Vec<String>,
@@ -55,7 +57,7 @@ pub struct Stopped {
     /// That there was nothing to stop.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    pub note: Option<&'static str>,
+    pub note: Option<String>,
 }
 
 impl From<StopReply> for Stopped {
@@ -64,7 +66,7 @@ impl From<StopReply> for Stopped {
         Self {
             stopped: reply.stopped.iter().map(ToString::to_string).collect(),
             still_queued: reply.still_queued.iter().map(ToString::to_string).collect(),
-            note: nothing.then_some("nothing was running that was not being stopped already"),
+            note: nothing.then(|| "nothing was running that was not being stopped already".to_owned()),
         }
     }
 }
@@ -82,7 +84,7 @@ pub struct Supersede {
 }
 
 /// What a resume did.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Started {
     /// Whether a run starts.
     pub started: bool,
@@ -91,7 +93,7 @@ pub struct Started {
     /// Why no run starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    pub note: Option<&'static str>,
+    pub note: Option<String>,
 }
 
 impl From<Resumed> for Started {
@@ -101,22 +103,26 @@ impl From<Resumed> for Started {
             Resumed::OnlyWakeable => (false, Some("no run starts; anybody may wake it again")),
             Resumed::Nothing => (false, Some("it does not rest with work unfinished: nothing was changed")),
         };
-        Self { started, wakeable: resumed != Resumed::Nothing, note }
+        Self { started, wakeable: resumed != Resumed::Nothing, note: note.map(str::to_owned) }
     }
 }
 
 /// Limits that are set: of an agent, or of all agents of a session together. What is not named
 /// stays as it is; 0 is no limit.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// How many turns in all.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<Number>,
     /// How many tokens, read and written, in all.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<Number>,
     /// What the model calls may cost in all, in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Amount>,
     /// How long an agent may be at work in all; how long the session may last.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_time: Option<Duration>,
 }
 
@@ -131,6 +137,17 @@ impl From<Limits> for LimitsPatch {
     }
 }
 
+impl From<LimitsPatch> for Limits {
+    fn from(patch: LimitsPatch) -> Self {
+        Self {
+            max_turns: patch.max_turns.map(Number),
+            max_tokens: patch.max_tokens.map(Number),
+            max_cost: patch.max_cost.map(Amount),
+            max_time: patch.max_time.map(Duration),
+        }
+    }
+}
+
 /// What a close did.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Closed {
@@ -139,7 +156,7 @@ pub struct Closed {
 }
 
 /// What an agent's branch changed.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Diff {
     /// The branch.
     pub branch: String,
@@ -158,7 +175,7 @@ impl From<ports::Diff> for Diff {
 }
 
 /// What became of a merge. Nothing is forced.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Merge {
     /// The result.
     pub result: MergeResult,
@@ -177,7 +194,7 @@ pub struct Merge {
 }
 
 /// How a merge ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MergeResult {
     /// The branch is in.
@@ -231,7 +248,7 @@ pub struct StreamQuery {
 }
 
 /// A number in a query: digits only.
-pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let text = String::deserialize(deserializer)?;
     parse_number(&text)
         .map(Some)
@@ -239,7 +256,7 @@ pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 }
 
 /// The number that these digits are.
-pub(crate) fn parse_number(text: &str) -> Option<u64> {
+pub fn parse_number(text: &str) -> Option<u64> {
     let digits = (1..=16).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten().filter(|number| *number <= NUMBER_MAX)
 }
@@ -261,7 +278,7 @@ mod tests {
             ),
         ] {
             let answer = Started::from(resumed);
-            assert_eq!((answer.started, answer.wakeable, answer.note), (started, wakeable, note));
+            assert_eq!((answer.started, answer.wakeable, answer.note.as_deref()), (started, wakeable, note));
         }
     }
 }

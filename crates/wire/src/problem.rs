@@ -1,17 +1,17 @@
 //! Errors as the wire has them: `application/problem+json` (RFC 9457).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::{IntoResponses, ToSchema};
 
 /// Why a request was not done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// Always `about:blank`.
     #[serde(rename = "type")]
     #[schema(example = "about:blank")]
-    pub kind: &'static str,
+    pub kind: String,
     /// The status in words.
-    pub title: &'static str,
+    pub title: String,
     /// The status.
     #[schema(minimum = 400, maximum = 599)]
     pub status: u16,
@@ -22,10 +22,9 @@ pub struct Problem {
     pub detail: String,
 }
 
-/// How a question can be refused.
+/// How a question can be refused, for the OpenAPI document.
 #[derive(IntoResponses)]
-#[allow(dead_code, reason = "a description for the OpenAPI document")]
-pub(crate) enum Unanswered {
+pub enum Unanswered {
     /// `no_token`, `wrong_token`.
     #[response(status = 401, content_type = "application/problem+json")]
     Unauthorized(#[to_schema] Problem),
@@ -52,10 +51,9 @@ pub(crate) enum Unanswered {
     Unavailable(#[to_schema] Problem),
 }
 
-/// How a change can be refused. Nothing was changed then.
+/// How a change can be refused, for the OpenAPI document. Nothing was changed then.
 #[derive(IntoResponses)]
-#[allow(dead_code, reason = "a description for the OpenAPI document")]
-pub(crate) enum Unchanged {
+pub enum Unchanged {
     /// `bad_json`.
     #[response(status = 400, content_type = "application/problem+json")]
     BadJson(#[to_schema] Problem),

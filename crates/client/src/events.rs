@@ -10,14 +10,14 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_core::rules::id::AgentName;
-use midturn_providers::sse::{Decoder, TooLarge};
+use midturn_core::sse::{Decoder, Frame, TooLarge};
+use midturn_wire::session::Session;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::deltas::Deltas;
-use super::http::{Client, Path, Streaming, Trouble};
-use super::wire;
+use crate::deltas::Deltas;
+use crate::http::{Client, Path, Streaming, Trouble};
 
 /// How many events may wait for whoever asks.
 const QUEUE: usize = 256;
@@ -123,12 +123,12 @@ impl Reader {
     }
 
     async fn is_live(&self) -> Result<bool, Trouble> {
-        let answer = self.client.get(&Path::of(&["sessions", &self.wanted.session])).await?;
-        Ok(self.client.read::<wire::Session>(&answer)?.live)
+        let session: Session = self.client.get(&Path::in_session(&self.wanted.session, &[])).await?;
+        Ok(session.live)
     }
 
     async fn stream(&mut self) -> Result<Cut, Trouble> {
-        let mut path = Path::of(&["sessions", &self.wanted.session, "events"]);
+        let mut path = Path::in_session(&self.wanted.session, &["events"]);
         if let Some(agent) = &self.wanted.agent {
             path = path.with("agent", agent.as_str());
         }
@@ -140,7 +140,7 @@ impl Reader {
         let mut decoder = Decoder::new(EVENT_MAX);
         let mut frames = VecDeque::new();
         while let Some(bytes) = self.next(&mut streaming).await? {
-            let keep = |frame: midturn_providers::sse::Frame<'_>| -> Result<(), TooLarge> {
+            let keep = |frame: Frame<'_>| -> Result<(), TooLarge> {
                 frames
                     .push_back((frame.event == b"resync", String::from_utf8_lossy(frame.data).into_owned()));
                 Ok(())
@@ -209,7 +209,7 @@ impl Reader {
 }
 
 /// What a frame's data say.
-pub(crate) fn read(data: String) -> Told {
+pub fn read(data: String) -> Told {
     if let Ok(event) = serde_json::from_str::<Event>(&data) {
         return Told::Event(data, Box::new(event));
     }

@@ -11,7 +11,16 @@ use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+/// Why `interface.json` is of no use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InterfaceError {
+    /// It is there and can't be believed.
+    #[error("{0} {1}: remove it and start Midturn again")]
+    Doubtful(String, String),
+    /// It can't be written or removed.
+    #[error("{0} can't be {1}")]
+    System(String, String),
+}
 
 /// More than any such file has, in bytes.
 const FILE_MAX: u64 = 64 << 10;
@@ -44,11 +53,12 @@ impl fmt::Debug for Interface {
 }
 
 impl Interface {
-    /// Reads the file. `None`: there is none.
-    pub(super) fn read(path: &Path) -> Result<Option<Self>, Failure> {
-        let complain = |what: &str| {
-            Failure::failed(format!("{} {what}: remove it and start Midturn again", path.display()))
-        };
+    /// Reads the file. `None`: there is none. The process that wrote it may have died since.
+    ///
+    /// # Errors
+    /// [`InterfaceError::Doubtful`].
+    pub fn read(path: &Path) -> Result<Option<Self>, InterfaceError> {
+        let complain = |what: &str| InterfaceError::Doubtful(path.display().to_string(), what.to_owned());
         // Neither a link nor a pipe in its place is followed or waited for.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -63,10 +73,12 @@ impl Interface {
         serde_json::from_str(&text).map(Some).map_err(|_| complain("is damaged"))
     }
 
-    /// Writes the file, whole or not at all.
-    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
-        let complain =
-            |error: std::io::Error| Failure::failed(format!("{} can't be written: {error}", path.display()));
+    /// Writes the file, whole or not at all, for this user only. The folder is there.
+    ///
+    /// # Errors
+    /// [`InterfaceError::System`].
+    pub fn write(&self, path: &Path) -> Result<(), InterfaceError> {
+        let complain = |error| system(path, "written", &error);
         let text = serde_json::to_string(self).map_err(|error| complain(error.into()))?;
         let beside = path.with_extension(format!("{}.new", std::process::id()));
         let written = write_new(&beside, &text).and_then(|()| std::fs::rename(&beside, path));
@@ -78,17 +90,22 @@ impl Interface {
     }
 
     /// Removes the file if it still says the same.
-    pub(super) fn remove(&self, path: &Path) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// It can't be believed, or removed.
+    pub fn remove(&self, path: &Path) -> Result<(), InterfaceError> {
         if Self::read(path)?.as_ref() != Some(self) {
             return Ok(());
         }
         match std::fs::remove_file(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(Failure::failed(format!("{} can't be removed: {error}", path.display())))
-            }
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(system(path, "removed", &error)),
             Ok(()) | Err(_) => Ok(()),
         }
     }
+}
+
+fn system(path: &Path, done: &str, error: &std::io::Error) -> InterfaceError {
+    InterfaceError::System(path.display().to_string(), format!("{done}: {error}"))
 }
 
 /// Whether only this user can have written the file, and nobody else read it.
