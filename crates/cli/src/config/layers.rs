@@ -67,7 +67,7 @@ impl Layers {
         let entry = Entry { value: leaf.value, origin: origin(leaf.value_at), items };
         let ruling = match whose {
             Whose::Person => Ruling::Taken,
-            Whose::Project => authority::ruling(key, &providers::held(key, &self.entries), &entry.value),
+            Whose::Project => self.ruling(key, &entry.value),
         };
         let place = &entry.origin;
         match ruling {
@@ -83,6 +83,17 @@ impl Layers {
                     own_variable(key).map_or_else(String::new, |name| format!(", as {name}"))
                 ),
             )),
+        }
+    }
+
+    /// What becomes of what a project's file says. A limit for a provider that the person hasn't got
+    /// must not keep them from working.
+    fn ruling(&self, key: &str, said: &Value) -> Ruling {
+        match authority::ruling(key, &providers::held(key, &self.entries), said) {
+            Ruling::Taken | Ruling::Left(_) if providers::is_nobodys(key, &self.entries) => {
+                Ruling::Left("you have no provider of this name".to_owned())
+            }
+            ruling => ruling,
         }
     }
 

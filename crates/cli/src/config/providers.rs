@@ -11,6 +11,9 @@ use super::text::{PREFIX, nearest};
 use super::{Entry, Origin};
 use crate::failure::Failure;
 
+/// The keys with what holds of each.
+type Entries = BTreeMap<String, Entry>;
+
 /// A server that speaks one of the dialects. Its models are named `NAME/MODEL`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -194,9 +197,14 @@ pub(super) fn check(below: &[&str], value: &Value) -> Result<(), String> {
     Provider::deserialize(whole).map(drop).map_err(|error| error.to_string())
 }
 
+/// Whether a key is of a provider that nobody has spoken of.
+pub(super) fn is_nobodys(key: &str, entries: &Entries) -> bool {
+    segments(key).is_some_and(|segments| !entries.contains_key(&self::key(segments[1], "dialect")))
+}
+
 /// What holds of a key before a project's file speaks, where nobody has said it: a reply in
 /// Anthropic's dialect has a limit nevertheless.
-pub(super) fn held(key: &str, entries: &BTreeMap<String, Entry>) -> Value {
+pub(super) fn held(key: &str, entries: &Entries) -> Value {
     let value = |key: &str| entries.get(key).map_or(Value::Null, |entry| entry.value.clone());
     match (segments(key).as_deref(), value(key)) {
         (Some([_, name, "max_output_tokens"]), Value::Null) => {
@@ -213,7 +221,7 @@ pub(super) fn held(key: &str, entries: &BTreeMap<String, Entry>) -> Value {
 ///
 /// # Errors
 /// [`Failure::Usage`] with the place.
-pub(super) fn settle(entries: &mut BTreeMap<String, Entry>) -> Result<(), Failure> {
+pub(super) fn settle(entries: &mut Entries) -> Result<(), Failure> {
     let names: BTreeSet<String> =
         entries.keys().filter_map(|key| Some(segments(key)?[1].to_owned())).collect();
     for name in &names {
@@ -225,8 +233,6 @@ pub(super) fn settle(entries: &mut BTreeMap<String, Entry>) -> Result<(), Failur
     }
     names.iter().try_for_each(|name| own_keys(entries, name, &names))
 }
-
-type Entries = BTreeMap<String, Entry>;
 
 fn said<'a>(entries: &'a Entries, name: &str, field: &str) -> Option<&'a Entry> {
     entries.get(&key(name, field)).filter(|entry| !entry.value.is_null())

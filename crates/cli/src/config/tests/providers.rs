@@ -106,6 +106,15 @@ fn a_project_says_the_same_or_less_of_a_provider_that_the_person_has() {
     assert_eq!(config.notes.len(), 1, "{:?}", config.notes);
 }
 
+#[test]
+fn a_project_s_limit_for_a_provider_that_the_person_has_not_is_told_and_no_error() {
+    for said in ["max_concurrent = 4", "max_output_tokens = 77", "reasoning_effort = 'low'"] {
+        let config = load(&[("midturn.toml", &format!("providers.corp.{said}"))], &[], &[]).unwrap();
+        assert!(config.notes[0].contains("you have no provider of this name"), "{:?}", config.notes);
+        assert!(!config.general.providers.contains_key("corp"));
+    }
+}
+
 /// What a person's file says, and what its error has to say.
 const BAD: &[(&str, &str)] = &[
     (
