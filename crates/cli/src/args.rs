@@ -184,7 +184,7 @@ pub struct ConfigArgs {
 /// Options of every command that reads the configuration.
 #[derive(Debug, Clone, Default, Args)]
 pub struct LayerArgs {
-    /// The lead's model: anthropic/NAME, openai/NAME, openai-chat/NAME, an alias, or scripted:FILE
+    /// The lead's model: PROVIDER/NAME (anthropic, openai, openai-chat, or one of your own), an alias, or scripted:FILE
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// Set a key of the configuration; may be given more than once

@@ -17,7 +17,7 @@ use crate::secrets;
 /// [`Failure::Usage`]: the configuration is not sound.
 pub fn config(args: &ConfigArgs, env: &Env) -> Result<End, Failure> {
     let config = load(&args.layer, &work_folder(&args.layer)?, env)?;
-    let keys = config::Keys::of(env);
+    let keys = config::Keys::of(&config, env);
     let text = if args.json {
         format!("{:#}\n", config::shown_as_json(&config, &keys))
     } else {
@@ -45,6 +45,7 @@ pub fn load(layer: &LayerArgs, folder: &Path, env: &Env) -> Result<Config, Failu
     let config = Config::load(folder, env, &flags)?;
     let texts = config.entries.iter().filter_map(|(key, entry)| Some((key.as_str(), entry.value.as_str()?)));
     secrets::hide_passwords(texts)?;
+    secrets::hide(secrets::of_variables(env, config.key_variables()))?;
     Ok(config)
 }
 

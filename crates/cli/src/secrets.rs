@@ -7,6 +7,7 @@
 //! common to be taken out, is decided in `midturn-core`'s `rules::secrets`.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use midturn_core::rules::secrets::{self, Secrets};
@@ -64,6 +65,18 @@ pub fn of_environment(env: &Env) -> Vec<(String, String)> {
     found.into_iter().filter(|(_, value)| !is_a_file(value)).collect()
 }
 
+/// What variables of these names hold: the keys of providers, whatever they are called. What
+/// everybody knows is left out, as it is from the others.
+pub fn of_variables(env: &Env, names: impl IntoIterator<Item = String>) -> Vec<(String, String)> {
+    let all: BTreeMap<&str, Cow<'_, str>> = env.all().collect();
+    let is_everyday = |value: &str| {
+        all.iter().any(|(name, known)| secrets::is_everyday(name) && known.trim() == value.trim())
+    };
+    let found = names.into_iter().filter_map(|name| Some((all.get(name.as_str())?.to_string(), name)));
+    let found = found.filter(|(value, _)| !is_everyday(value) && !is_a_file(value));
+    found.map(|(value, name)| (name, value)).collect()
+}
+
 fn is_a_file(value: &str) -> bool {
     let path = Path::new(value);
     path.is_absolute() && path.exists()
@@ -79,6 +92,14 @@ mod tests {
         let path = file.path().to_str().unwrap();
         let env = Env::of([("A_CREDENTIALS", path), ("B_TOKEN", "/no/such/file"), ("PATH", "/bin")]);
         assert_eq!(of_environment(&env), [("B_TOKEN".to_owned(), "/no/such/file".to_owned())]);
+    }
+
+    #[test]
+    fn what_a_provider_names_is_a_secret_unless_everybody_knows_it() {
+        let env =
+            Env::of([("USER", "annabelle"), ("MINE", "hidden-value"), ("WHO", "annabelle"), ("X", "x")]);
+        let names = ["MINE", "WHO", "ABSENT"].map(str::to_owned);
+        assert_eq!(of_variables(&env, names), [("MINE".to_owned(), "hidden-value".to_owned())]);
     }
 
     #[test]

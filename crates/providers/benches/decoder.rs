@@ -9,7 +9,7 @@ use std::hint::black_box;
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use futures_util::{FutureExt, StreamExt, stream};
-use midturn_providers::{Provider, Silent, decode};
+use midturn_providers::{Dialect, Silent, decode};
 use serde::Deserialize;
 
 const LIMIT: usize = 128 << 20;
@@ -68,7 +68,7 @@ fn recording(chunk: usize) -> Vec<Bytes> {
 }
 
 fn ours(chunks: &[Bytes]) -> usize {
-    let reply = decode(Provider::Anthropic, chunks, LIMIT, &Silent);
+    let reply = decode(Dialect::Anthropic, chunks, LIMIT, &Silent);
     reply.map(|reply| reply.text().len()).unwrap_or_default()
 }
 

@@ -10,7 +10,7 @@ use std::io::Read;
 
 use midturn_core::rules::conversation::{Block, Reply};
 use midturn_core::sse::{Decoder, TooLarge};
-use midturn_providers::{Provider, Silent, decode};
+use midturn_providers::{BUILT_IN, Dialect, Silent, decode};
 use serde_json::{Value, json};
 
 const USAGE: &str = "usage: decode anthropic|openai-chat|openai|sse [--chunk N] < stream";
@@ -25,10 +25,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut stream = Vec::new();
     std::io::stdin().read_to_end(&mut stream)?;
-    let provider = Provider::ALL.into_iter().find(|provider| provider.word() == what);
+    let provider = BUILT_IN.into_iter().find(|provider| provider.name == what);
     let answer = match (what, provider) {
         ("sse", _) => frames(&stream, size),
-        (_, Some(provider)) => reply(provider, &stream, size),
+        (_, Some(provider)) => reply(provider.dialect, &stream, size),
         _ => return Err(USAGE.into()),
     };
     println!("{answer}");
@@ -51,8 +51,8 @@ fn frames(stream: &[u8], size: usize) -> Value {
     frames.into()
 }
 
-fn reply(provider: Provider, stream: &[u8], size: usize) -> Value {
-    match decode(provider, stream.chunks(size), MAX_EVENT_BYTES, &Silent) {
+fn reply(dialect: Dialect, stream: &[u8], size: usize) -> Value {
+    match decode(dialect, stream.chunks(size), MAX_EVENT_BYTES, &Silent) {
         Ok(reply) => reply_json(&reply),
         Err(failure) => json!({"error": failure.to_string()}),
     }

@@ -15,7 +15,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::WaitForCancellationFuture;
 
 use crate::body::Chunks;
-use crate::config::Provider;
 use crate::dialect::{Assembler, Broken, Stage, ended_early};
 use crate::failure::{retry_after, said_in_body, shorten, status_kind};
 use crate::link::Link;
@@ -74,14 +73,14 @@ async fn attempt(
     Ok(reading.assembler.finish())
 }
 
-/// Everything that leaves this crate passes here: the key is taken out, and a wish to wait
+/// Everything that leaves this crate passes here: keys are taken out, and a wish to wait
 /// holds the other calls under the key back, too.
 fn told(link: &Link, failure: ModelFailure) -> ModelFailure {
     let limited = matches!(failure.kind, ErrorKind::RateLimited | ErrorKind::Overloaded);
     if let (true, Some(wait)) = (limited, failure.retry_after) {
         link.limiter.hold(wait.duration());
     }
-    ModelFailure { message: link.key.redact(&failure.message), ..failure }
+    ModelFailure { message: link.redact(failure.message), ..failure }
 }
 
 fn cut() -> ModelFailure {
@@ -122,8 +121,8 @@ async fn send(link: &Link, body: Chunks, progress: &dyn Progress) -> Result<Resp
 }
 
 fn silent(link: &Link) -> ModelFailure {
-    let (word, after) = (link.provider.word(), link.idle_timeout.as_secs_f64());
-    connection(format!("{word} sent nothing for {after} s; `idle_timeout` sets how long that may take"))
+    let (name, after) = (&link.name, link.idle_timeout.as_secs_f64());
+    connection(format!("{name} sent nothing for {after} s; `idle_timeout` sets how long that may take"))
 }
 
 fn broken(link: &Link, error: &reqwest::Error) -> ModelFailure {
@@ -156,15 +155,14 @@ fn refusal(link: &Link, response: &Response) -> Option<ModelFailure> {
     if status == StatusCode::OK {
         return not_a_stream(response);
     }
-    let (word, variable) = (link.provider.word(), link.provider.key_variable());
     let hint = match status.as_u16() {
         300..=399 => " (redirects are not followed: set the base URL to where it leads)".to_owned(),
-        401 | 403 => format!(" (check {variable})"),
+        401 | 403 => format!(" ({})", link.login),
         404 => " (check the model's name and the base URL)".to_owned(),
         _ => String::new(),
     };
     let mut failure =
-        ModelFailure::new(status_kind(status), format!("{word} answered {}{hint}", status.as_u16()));
+        ModelFailure::new(status_kind(status), format!("{} answered {}{hint}", link.name, status.as_u16()));
     failure.retry_after = retry_after(response.headers(), SystemTime::now());
     Some(failure)
 }
@@ -301,7 +299,7 @@ pub(crate) fn take_frame(
 }
 
 /// A conversation that can't be written as JSON.
-pub(crate) fn unwritable(provider: Provider, error: &serde_json::Error) -> ModelFailure {
-    let message = format!("the request to {} can't be written: {error}", provider.word());
+pub(crate) fn unwritable(name: &str, error: &serde_json::Error) -> ModelFailure {
+    let message = format!("the request to {name} can't be written: {error}");
     ModelFailure::new(ErrorKind::InvalidRequest, message)
 }

@@ -1,9 +1,14 @@
 //! What a provider is reached with. It comes from the caller: this crate reads no file, and
 //! no environment but through the function it is handed.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use midturn_core::rules::time::Span;
+use serde::{Deserialize, Serialize};
+
+use crate::builtin::{BUILT_IN, BuiltIn};
+use crate::written::Written;
 
 /// No provider's keys are shorter than this, in bytes.
 const SHORTEST: usize = 8;
@@ -27,10 +32,15 @@ impl Secret {
         self.0.is_empty()
     }
 
-    /// A text from outside without the key, should a server have put it there. What is shorter
-    /// than any real key (a local server's `x`, say) would only be found in innocent words.
+    /// Whether a text holds the key. What is shorter than any real key (a local server's `x`,
+    /// say) would only be found in innocent words.
+    pub(crate) fn is_in(&self, text: &str) -> bool {
+        self.0.len() >= SHORTEST && text.contains(&self.0)
+    }
+
+    /// A text from outside without the key, should a server have put it there.
     pub(crate) fn redact(&self, text: &str) -> String {
-        if self.0.len() < SHORTEST { text.to_owned() } else { text.replace(&self.0, "[key]") }
+        if self.is_in(text) { text.replace(&self.0, "[key]") } else { text.to_owned() }
     }
 }
 
@@ -40,51 +50,36 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The providers, by the word before the slash in a model's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Provider {
-    /// `anthropic/NAME`: the Messages API.
+/// A wire format. It is all that is code in a provider; the rest is an [`Endpoint`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// Anthropic's Messages.
     Anthropic,
-    /// `openai/NAME`: the Responses API.
-    OpenAi,
-    /// `openai-chat/NAME`: the Chat Completions API.
-    OpenAiChat,
+    /// OpenAI's Responses.
+    Responses,
+    /// OpenAI's Chat Completions, which most compatible servers speak.
+    Chat,
 }
 
-impl Provider {
+impl Dialect {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Anthropic, Self::OpenAi, Self::OpenAiChat];
+    pub const ALL: [Self; 3] = [Self::Anthropic, Self::Responses, Self::Chat];
 
-    /// The word before the slash.
+    /// The word for it in a configuration.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
-            Self::OpenAi => "openai",
-            Self::OpenAiChat => "openai-chat",
+            Self::Responses => "responses",
+            Self::Chat => "chat",
         }
     }
 
-    /// The environment variable that holds the key.
-    pub const fn key_variable(self) -> &'static str {
+    /// The header that a key goes into, in small letters.
+    pub const fn key_header(self) -> &'static str {
         match self {
-            Self::Anthropic => "ANTHROPIC_API_KEY",
-            Self::OpenAi | Self::OpenAiChat => "OPENAI_API_KEY",
-        }
-    }
-
-    /// The environment variable that holds the base URL.
-    pub const fn base_url_variable(self) -> &'static str {
-        match self {
-            Self::Anthropic => "ANTHROPIC_BASE_URL",
-            Self::OpenAi | Self::OpenAiChat => "OPENAI_BASE_URL",
-        }
-    }
-
-    /// The base URL when none is set.
-    pub const fn default_base_url(self) -> &'static str {
-        match self {
-            Self::Anthropic => "https://api.anthropic.com",
-            Self::OpenAi | Self::OpenAiChat => "https://api.openai.com/v1",
+            Self::Anthropic => "x-api-key",
+            Self::Responses | Self::Chat => "authorization",
         }
     }
 }
@@ -92,11 +87,19 @@ impl Provider {
 /// What one provider is reached with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
+    /// What its server speaks.
+    pub dialect: Dialect,
     /// Where the server is, as the official SDKs read it: Anthropic's without `/v1`, OpenAI's
     /// with it. A slash at the end, or `/v1` on a bare host, makes no difference.
     pub base_url: String,
-    /// The key; only ever from the environment.
-    pub api_key: Option<Secret>,
+    /// The environment variable that holds the key. `None`: the server wants none.
+    pub key_env: Option<String>,
+    /// What goes into every request's head besides.
+    pub headers: BTreeMap<String, Written>,
+    /// What goes into every request's URL besides.
+    pub query: BTreeMap<String, Written>,
+    /// What the environment has of the variables that are named above.
+    pub environment: BTreeMap<String, Secret>,
     /// How long a connection may take to come about, TLS included.
     pub connect_timeout: Span,
     /// How long a connection may be silent.
@@ -114,12 +117,51 @@ pub struct Endpoint {
     pub reasoning_effort: Option<String>,
 }
 
+/// A variable that a provider names and the environment doesn't have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no key for {provider} models: set the environment variable {variable}, which `{}` names \
+     (to any text, if the server wants none)",
+    self.key()
+)]
+pub struct Missing {
+    /// The provider's name.
+    pub provider: String,
+    /// Where the variable is named: `key_env`, `headers.x-tenant` …
+    pub field: String,
+    /// The variable.
+    pub variable: String,
+}
+
+impl Missing {
+    /// The key of the configuration that names the variable.
+    pub fn key(&self) -> String {
+        format!("providers.{}.{}", self.provider, self.field)
+    }
+}
+
+/// A header or parameter of one provider with another one's key in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}` would send the key of {other} to {provider}")]
+pub struct ForeignKey {
+    /// The key of the configuration that does it.
+    pub key: String,
+    /// Whose header or parameter it is.
+    pub provider: String,
+    /// Whose key it is.
+    pub other: String,
+}
+
 impl Endpoint {
-    /// The provider's own server, without a key.
-    pub fn new(provider: Provider) -> Self {
+    /// A server that wants no key.
+    pub fn new(dialect: Dialect, base_url: impl Into<String>) -> Self {
         Self {
-            base_url: provider.default_base_url().to_owned(),
-            api_key: None,
+            dialect,
+            base_url: base_url.into(),
+            key_env: None,
+            headers: BTreeMap::new(),
+            query: BTreeMap::new(),
+            environment: BTreeMap::new(),
             connect_timeout: Span::secs(10),
             idle_timeout: Span::secs(300),
             max_event_bytes: 128 << 20,
@@ -129,89 +171,150 @@ impl Endpoint {
             reasoning_effort: None,
         }
     }
+
+    /// Every variable that it names, with where: the key's first.
+    pub fn variables(&self) -> impl Iterator<Item = (String, &str)> {
+        let key = self.key_env.iter().map(|variable| ("key_env".to_owned(), variable.as_str()));
+        let written = self
+            .written()
+            .flat_map(|(field, written)| written.variables().map(move |variable| (field.clone(), variable)));
+        key.chain(written)
+    }
+
+    /// What is written into heads and URLs, with where.
+    fn written(&self) -> impl Iterator<Item = (String, &Written)> {
+        let below = |table: &'static str| move |(name, written)| (format!("{table}.{name}"), written);
+        self.headers.iter().map(below("headers")).chain(self.query.iter().map(below("query")))
+    }
+
+    /// The key, if it wants one and has it.
+    pub(crate) fn key(&self) -> Option<&Secret> {
+        self.environment.get(self.key_env.as_ref()?)
+    }
+
+    /// The first variable that it names and doesn't have.
+    pub(crate) fn missing(&self) -> Option<(String, &str)> {
+        self.variables().find(|(_, variable)| self.environment.get(*variable).is_none_or(Secret::is_empty))
+    }
 }
 
-/// All providers' endpoints.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// For `anthropic/NAME`.
-    pub anthropic: Endpoint,
-    /// For `openai/NAME`.
-    pub openai: Endpoint,
-    /// For `openai-chat/NAME`.
-    pub openai_chat: Endpoint,
+impl From<BuiltIn> for Endpoint {
+    fn from(built_in: BuiltIn) -> Self {
+        let key_env = Some(built_in.key_env.to_owned());
+        Self { key_env, ..Self::new(built_in.dialect, built_in.base_url) }
+    }
 }
+
+/// All providers, each by the word before the slash in its models' names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config(pub BTreeMap<String, Endpoint>);
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            anthropic: Endpoint::new(Provider::Anthropic),
-            openai: Endpoint::new(Provider::OpenAi),
-            openai_chat: Endpoint::new(Provider::OpenAiChat),
-        }
+        Self(BUILT_IN.into_iter().map(|one| (one.name.to_owned(), one.into())).collect())
     }
 }
 
 impl Config {
-    /// Lays the environment over the configuration: keys and base URLs, where a variable is
-    /// set and not blank. `get` is `|name| std::env::var(name).ok()`, or a test's.
-    pub fn read_environment(&mut self, get: impl Fn(&str) -> Option<String>) {
-        let get = |name| get(name).filter(|value| !value.trim().is_empty());
-        for provider in Provider::ALL {
-            let endpoint = self.endpoint_mut(provider);
-            if let Some(key) = get(provider.key_variable()) {
-                endpoint.api_key = Some(Secret::new(key));
-            }
-            if let Some(url) = get(provider.base_url_variable()) {
-                endpoint.base_url = url.trim().to_owned();
+    /// Takes what the environment has of the variables that the providers name.
+    ///
+    /// # Errors
+    /// Those of `get`, which is asked for one variable after the other.
+    pub fn read_environment<E>(&mut self, get: impl Fn(&str) -> Result<Option<String>, E>) -> Result<(), E> {
+        for endpoint in self.0.values_mut() {
+            let named: Vec<String> = endpoint.variables().map(|(_, variable)| variable.to_owned()).collect();
+            for variable in named {
+                if let Some(value) = get(&variable)? {
+                    endpoint.environment.insert(variable, Secret::new(value));
+                }
             }
         }
+        Ok(())
     }
 
-    /// A provider's endpoint.
-    pub fn endpoint(&self, provider: Provider) -> &Endpoint {
-        match provider {
-            Provider::Anthropic => &self.anthropic,
-            Provider::OpenAi => &self.openai,
-            Provider::OpenAiChat => &self.openai_chat,
-        }
-    }
-
-    /// A provider's endpoint, to be changed.
-    pub fn endpoint_mut(&mut self, provider: Provider) -> &mut Endpoint {
-        match provider {
-            Provider::Anthropic => &mut self.anthropic,
-            Provider::OpenAi => &mut self.openai,
-            Provider::OpenAiChat => &mut self.openai_chat,
-        }
+    /// A header or parameter that would carry another provider's key, by whatever variable it
+    /// comes. What is as short as no key is would be found in innocent values.
+    pub fn foreign_key(&self) -> Option<ForeignKey> {
+        self.0.iter().find_map(|(provider, endpoint)| {
+            endpoint.written().find_map(|(field, written)| {
+                let sent = written.filled(&endpoint.environment);
+                let carried = |other: &Endpoint| {
+                    let key = other.key().filter(|key| Some(*key) != endpoint.key());
+                    key.is_some_and(|key| key.is_in(&sent))
+                };
+                let (other, _) = self.0.iter().find(|(_, other)| carried(other))?;
+                let key = format!("providers.{provider}.{field}");
+                Some(ForeignKey { key, provider: provider.clone(), other: other.clone() })
+            })
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
+
+    fn read(config: &mut Config, get: impl Fn(&str) -> Option<&'static str>) {
+        let get = |name: &str| Ok::<_, Infallible>(get(name).map(str::to_owned));
+        config.read_environment(get).unwrap();
+    }
 
     #[test]
     fn a_key_is_shown_nowhere() {
         let mut config = Config::default();
-        config.read_environment(|name| name.ends_with("KEY").then(|| "sk-very-secret\n".to_owned()));
-        assert_eq!(config.openai_chat.api_key, Some(Secret::new("sk-very-secret")));
+        read(&mut config, |_| Some("sk-very-secret\n"));
+        assert_eq!(config.0["openai-chat"].key(), Some(&Secret::new("sk-very-secret")));
         assert!(!format!("{config:?} {config:#?}").contains("very-secret"));
         assert_eq!(Secret::new("x").redact("next"), "next");
         assert_eq!(Secret::new("sk-secret").redact("a sk-secret!"), "a [key]!");
     }
 
     #[test]
-    fn the_environment_is_laid_over_the_configuration_where_it_is_set() {
+    fn a_provider_gets_the_variables_that_it_names_and_no_other_s() {
         let mut config = Config::default();
-        config.openai.base_url = "http://from-file/v1".to_owned();
-        config.read_environment(|name| match name {
-            "ANTHROPIC_BASE_URL" => Some(" http://localhost:1 ".to_owned()),
-            "OPENAI_BASE_URL" => Some(" ".to_owned()),
-            _ => None,
-        });
-        assert_eq!(config.anthropic.base_url, "http://localhost:1");
-        assert_eq!(config.openai.base_url, "http://from-file/v1");
-        assert_eq!(config.openai.api_key, None);
+        let mut azure = Endpoint::new(Dialect::Responses, "http://h");
+        azure.headers.insert("api-key".into(), Written::header("api-key", "${AZURE}").unwrap());
+        azure.query.insert("v".into(), Written::parameter("v", "1").unwrap());
+        config.0.insert("azure".into(), azure);
+        config.0.insert("local".into(), Endpoint::new(Dialect::Chat, "http://l"));
+        read(&mut config, |name| (name != "ANTHROPIC_API_KEY").then_some("a-long-value"));
+        for (name, has, missing) in [
+            ("anthropic", &[][..], Some(("key_env".to_owned(), "ANTHROPIC_API_KEY"))),
+            ("openai", &["OPENAI_API_KEY"], None),
+            ("azure", &["AZURE"], None),
+            ("local", &[], None),
+        ] {
+            let endpoint = &config.0[name];
+            assert_eq!(endpoint.environment.keys().collect::<Vec<_>>(), has, "{name}");
+            assert_eq!(endpoint.missing(), missing, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_header_with_another_provider_s_key_is_found_by_its_value() {
+        for (variable, value, is_foreign) in [
+            ("GATEWAY", "sk-of-openai", true),
+            ("GATEWAY", "sk-of-another", false),
+            // Its own key twice is nobody else's.
+            ("MINE", "sk-of-openai", false),
+        ] {
+            let mut config = Config::default();
+            let written = Written::header("x-login", &format!("Bearer ${{{variable}}}")).unwrap();
+            let mut mine = Endpoint::new(Dialect::Chat, "http://h");
+            mine.key_env = Some("MINE".to_owned());
+            mine.headers.insert("x-login".into(), written);
+            config.0.insert("mine".into(), mine);
+            read(&mut config, |name| match name {
+                "OPENAI_API_KEY" => Some("sk-of-openai"),
+                "ANTHROPIC_API_KEY" => Some("short"),
+                _ if name == variable => Some(value),
+                _ => None,
+            });
+            let found = config.foreign_key().map(|found| found.to_string());
+            let expected = "`providers.mine.headers.x-login` would send the key of openai to mine";
+            assert_eq!(found.as_deref(), is_foreign.then_some(expected), "{variable} {value}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use midturn_core::rules::conversation::Reply;
 use midturn_core::sse::Decoder;
 
 use crate::call::take_frame;
-use crate::config::Provider;
+use crate::config::Dialect;
 use crate::dialect::{Assembler, Broken, Stage, ended_early};
 use crate::{anthropic, chat, responses};
 
@@ -16,12 +16,12 @@ use crate::{anthropic, chat, responses};
 /// An event of more than `max_event_bytes` bytes, an error event, and a stream that ends before
 /// the stop reason has come.
 pub fn decode<C: AsRef<[u8]>>(
-    provider: Provider,
+    dialect: Dialect,
     chunks: impl IntoIterator<Item = C>,
     max_event_bytes: usize,
     progress: &dyn Progress,
 ) -> Result<Reply, ModelFailure> {
-    let mut assembler = assembler(provider);
+    let mut assembler = assembler(dialect);
     let mut decoder = Decoder::new(max_event_bytes);
     let mut stage = Stage::Partial;
     for chunk in chunks {
@@ -36,11 +36,11 @@ pub fn decode<C: AsRef<[u8]>>(
     if stage == Stage::Partial { Err(ended_early()) } else { Ok(assembler.finish()) }
 }
 
-fn assembler(provider: Provider) -> Box<dyn Assembler> {
-    match provider {
-        Provider::Anthropic => Box::new(anthropic::Reading::new(0)),
-        Provider::OpenAi => Box::new(responses::Reading::new(0)),
-        Provider::OpenAiChat => Box::new(chat::Reading::new(0)),
+fn assembler(dialect: Dialect) -> Box<dyn Assembler> {
+    match dialect {
+        Dialect::Anthropic => Box::new(anthropic::Reading::new(0)),
+        Dialect::Responses => Box::new(responses::Reading::new(0)),
+        Dialect::Chat => Box::new(chat::Reading::new(0)),
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::body::Chunks;
 
 /// One agent's conversation in one wire format.
-pub(crate) trait Dialect: Send + Sync {
+pub(crate) trait Conversation: Send + Sync {
     /// The request body. What was encoded for earlier requests is used again.
     fn body(&mut self, request: &Request<'_>) -> serde_json::Result<Chunks>;
 

@@ -1,5 +1,6 @@
-//! From a model's name to a model: `anthropic/NAME`, `openai/NAME`, `openai-chat/NAME`.
+//! From a model's name, `PROVIDER/NAME`, to a model.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,70 +12,97 @@ use parking_lot::Mutex;
 use crate::anthropic::Anthropic;
 use crate::call::{call, unwritable};
 use crate::chat::Chat;
-use crate::config::{Config, Provider};
-use crate::dialect::Dialect;
+use crate::config::{Config, Dialect, Endpoint, Missing};
+use crate::dialect::Conversation;
 use crate::limiter::Limiter;
-use crate::link::{Link, key};
+use crate::link::{Link, missing};
 use crate::responses::Responses;
 
 /// Makes models. One per process: its models share connections, and a limiter per key.
 pub struct Providers {
     config: Config,
-    limiters: [Arc<Limiter>; 3],
-    /// Made when a provider's first model is.
-    links: Mutex<[Option<Arc<Link>>; 3]>,
+    /// By the provider's name; those of one server and key share theirs.
+    limiters: BTreeMap<String, Arc<Limiter>>,
+    /// By the provider's name; made when its first model is.
+    links: Mutex<BTreeMap<String, Arc<Link>>>,
 }
 
 impl Providers {
     /// Takes the configuration; nothing is connected or read yet.
     pub fn new(config: Config) -> Self {
-        let limiter = |provider| Arc::new(Limiter::new(config.endpoint(provider).max_concurrent));
-        let (anthropic, openai) = (limiter(Provider::Anthropic), limiter(Provider::OpenAi));
-        let chat = if config.openai.api_key == config.openai_chat.api_key
-            && config.openai.base_url == config.openai_chat.base_url
-        {
-            openai.clone()
-        } else {
-            limiter(Provider::OpenAiChat)
-        };
-        Self { config, limiters: [anthropic, openai, chat], links: Mutex::default() }
+        let limiters = limiters(&config);
+        Self { config, limiters, links: Mutex::default() }
     }
 
-    /// Whether a name could be a model: its form, its provider, and that there is a key.
+    /// Whether a name could be a model: its form and its provider.
     ///
     /// # Errors
-    /// Says what is known, or which environment variable is missing.
+    /// Says what is known.
     pub fn check(&self, model: &str) -> Result<(), ModelFailure> {
-        let (provider, _) = parse(model)?;
-        key(provider, self.config.endpoint(provider)).map(drop)
+        self.parse(model).map(drop)
+    }
+
+    /// The variable that a model's provider names and the environment doesn't have.
+    ///
+    /// # Errors
+    /// As [`Providers::check`].
+    pub fn missing(&self, model: &str) -> Result<Option<Missing>, ModelFailure> {
+        self.parse(model).map(|(provider, endpoint, _)| missing(provider, endpoint))
     }
 
     /// A model for one agent.
     ///
     /// # Errors
-    /// As [`Providers::check`], and a base URL or certificates that are wrong.
+    /// As [`Providers::check`], a key that is missing, and a base URL or certificates that are wrong.
     pub fn make(&self, model: &str) -> Result<Box<dyn Model>, ModelFailure> {
-        let (provider, name) = parse(model)?;
-        let endpoint = self.config.endpoint(provider);
-        let dialect: Box<dyn Dialect> = match provider {
-            Provider::Anthropic => Box::new(Anthropic::new(name, endpoint)),
-            Provider::OpenAi => Box::new(Responses::new(name, endpoint)),
-            Provider::OpenAiChat => Box::new(Chat::new(name, endpoint)),
+        let (provider, endpoint, name) = self.parse(model)?;
+        let conversation: Box<dyn Conversation> = match endpoint.dialect {
+            Dialect::Anthropic => Box::new(Anthropic::new(name, endpoint)),
+            Dialect::Responses => Box::new(Responses::new(name, endpoint)),
+            Dialect::Chat => Box::new(Chat::new(name, endpoint)),
         };
-        Ok(Box::new(HttpModel { link: self.link(provider)?, dialect }))
+        Ok(Box::new(HttpModel { link: self.link(provider, endpoint)?, conversation }))
     }
 
-    fn link(&self, provider: Provider) -> Result<Arc<Link>, ModelFailure> {
-        let at = provider as usize;
+    fn link(&self, provider: &str, endpoint: &Endpoint) -> Result<Arc<Link>, ModelFailure> {
         let mut links = self.links.lock();
-        if let Some(link) = &links[at] {
+        if let Some(link) = links.get(provider) {
             return Ok(link.clone());
         }
-        let limiter = self.limiters[at].clone();
-        let link = Arc::new(Link::new(provider, self.config.endpoint(provider), limiter)?);
-        links[at] = Some(link.clone());
+        let link = Arc::new(Link::new(provider, endpoint, self.limiters[provider].clone())?);
+        links.insert(provider.to_owned(), link.clone());
         Ok(link)
     }
+
+    /// The provider, and its own name for the model.
+    fn parse<'a>(&'a self, model: &'a str) -> Result<(&'a str, &'a Endpoint, &'a str), ModelFailure> {
+        let Config(providers) = &self.config;
+        let (word, name) = model.split_once('/').unwrap_or((model, ""));
+        match providers.get_key_value(word) {
+            Some((provider, endpoint)) if !name.trim().is_empty() => Ok((provider, endpoint, name)),
+            _ => {
+                let known: Vec<_> = providers.keys().map(|known| format!("{known}/NAME")).collect();
+                let shown: String = model.chars().take(80).collect();
+                let message = format!("there is no model `{shown}`: a model is named {}", known.join(", "));
+                Err(ModelFailure::new(ErrorKind::InvalidRequest, message))
+            }
+        }
+    }
+}
+
+/// A limiter per server and key, as large as the first of the providers that share it says.
+fn limiters(config: &Config) -> BTreeMap<String, Arc<Limiter>> {
+    let is_one = |a: &Endpoint, b: &Endpoint| {
+        a.base_url == b.base_url && a.environment.values().eq(b.environment.values())
+    };
+    let mut limiters: BTreeMap<String, Arc<Limiter>> = BTreeMap::new();
+    for (name, endpoint) in &config.0 {
+        let shared = limiters.iter().find(|(other, _)| is_one(&config.0[*other], endpoint));
+        let limiter =
+            shared.map_or_else(|| Arc::new(Limiter::new(endpoint.max_concurrent)), |(_, one)| one.clone());
+        limiters.insert(name.clone(), limiter);
+    }
+    limiters
 }
 
 #[async_trait]
@@ -84,45 +112,31 @@ impl ModelFactory for Providers {
     }
 }
 
-/// The provider and its own name for the model.
-fn parse(model: &str) -> Result<(Provider, &str), ModelFailure> {
-    let (word, name) = model.split_once('/').unwrap_or((model, ""));
-    let provider = Provider::ALL.into_iter().find(|provider| provider.word() == word);
-    match provider {
-        Some(provider) if !name.trim().is_empty() => Ok((provider, name)),
-        _ => {
-            let known: Vec<_> = Provider::ALL.iter().map(|known| format!("{}/NAME", known.word())).collect();
-            let shown: String = model.chars().take(80).collect();
-            let message = format!("there is no model `{shown}`: a model is named {}", known.join(", "));
-            Err(ModelFailure::new(ErrorKind::InvalidRequest, message))
-        }
-    }
-}
-
 /// One agent's model: the way to its provider, and what was encoded so far.
 struct HttpModel {
     link: Arc<Link>,
-    dialect: Box<dyn Dialect>,
+    conversation: Box<dyn Conversation>,
 }
 
 #[async_trait]
 impl Model for HttpModel {
     fn max_output(&self) -> Option<u64> {
-        Some(self.dialect.max_output())
+        Some(self.conversation.max_output())
     }
 
     async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure> {
-        let body = self.dialect.body(&request);
-        let body = body.map_err(|error| unwritable(self.link.provider, &error))?;
-        let assembler = self.dialect.assembler(request.call);
+        let body = self.conversation.body(&request);
+        let body = body.map_err(|error| unwritable(&self.link.name, &error))?;
+        let assembler = self.conversation.assembler(request.call);
         call(&self.link, body, assembler, &request).await
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
-    use crate::config::Secret;
 
     fn message(config: Config, model: &str) -> String {
         Providers::new(config).make(model).err().map(|failure| failure.to_string()).unwrap_or_default()
@@ -138,6 +152,14 @@ mod tests {
         }
     }
 
+    /// The default, and one of this name; the variables that are set have this value.
+    fn read(own: Option<(&str, Endpoint)>, get: impl Fn(&str) -> Option<&'static str>) -> Config {
+        let mut config = Config::default();
+        config.0.extend(own.map(|(name, endpoint)| (name.to_owned(), endpoint)));
+        config.read_environment(|name| Ok::<_, Infallible>(get(name).map(str::to_owned))).unwrap();
+        config
+    }
+
     #[test]
     fn a_missing_key_is_an_error_that_names_the_variable() {
         for (name, variable) in [
@@ -146,21 +168,36 @@ mod tests {
             ("openai-chat/org/model:free", "OPENAI_API_KEY"),
         ] {
             assert!(message(Config::default(), name).contains(variable));
-            assert!(Providers::new(Config::default()).check(name).is_err());
-            let mut config = Config::default();
-            config.read_environment(|asked| (asked == variable).then(|| "k".to_owned()));
-            assert!(Providers::new(config).check(name).is_ok());
+            let missing = Providers::new(Config::default()).missing(name).unwrap().unwrap();
+            assert_eq!((missing.variable.as_str(), missing.field.as_str()), (variable, "key_env"));
+            let config = read(None, |asked| (asked == variable).then_some("k"));
+            assert_eq!(Providers::new(config).missing(name).unwrap(), None);
         }
     }
 
     #[test]
-    fn calls_under_one_key_share_one_limiter() {
-        let mut config = Config::default();
-        config.read_environment(|_| Some("http://same".to_owned()));
-        let shared = Providers::new(config.clone());
-        assert!(Arc::ptr_eq(&shared.limiters[1], &shared.limiters[2]));
-        config.openai_chat.api_key = Some(Secret::new("other"));
-        let apart = Providers::new(config);
-        assert!(!Arc::ptr_eq(&apart.limiters[1], &apart.limiters[2]));
+    fn a_provider_of_one_s_own_is_a_provider_and_wants_no_key() {
+        let config = read(Some(("local", Endpoint::new(Dialect::Chat, "http://localhost:1"))), |_| None);
+        assert_eq!(message(config.clone(), "local/m"), "");
+        assert!(message(config, "lcoal/m").contains("anthropic/NAME, local/NAME, openai/NAME"));
+    }
+
+    #[test]
+    fn calls_under_one_key_at_one_server_share_one_limiter() {
+        let gateway = |url: &str| {
+            let mut endpoint = Endpoint::new(Dialect::Chat, url);
+            endpoint.key_env = Some("OTHER_KEY".to_owned());
+            Some(("gateway", endpoint))
+        };
+        let openai = "https://api.openai.com/v1";
+        for (url, other, is_shared) in
+            [(openai, "same", true), (openai, "another", false), ("http://h", "same", false)]
+        {
+            let config = read(gateway(url), |name| Some(if name == "OTHER_KEY" { other } else { "same" }));
+            let Providers { limiters, .. } = Providers::new(config);
+            assert!(Arc::ptr_eq(&limiters["openai"], &limiters["openai-chat"]));
+            let at_gateway = Arc::ptr_eq(&limiters["openai"], &limiters["gateway"]);
+            assert_eq!(at_gateway, is_shared, "{url} {other}");
+        }
     }
 }

@@ -5,12 +5,16 @@
 //! it retries nothing, drops no call that closed, and keeps no state but the bytes it encoded
 //! and the connections it can use again. No key leaves it but in a request's header.
 //!
-//! A call goes through [`Providers`] (names), an encoder per vendor (`anthropic`, `chat`,
-//! `responses`), `link` and `call` (the connection), [`sse`] (frames) and the vendor's
+//! A provider is data: a name and an [`Endpoint`]. Code knows its [`Dialect`] only, and one more
+//! compatible server is no line of it.
+//!
+//! A call goes through [`Providers`] (names), an encoder per dialect (`anthropic`, `chat`,
+//! `responses`), `link` and `call` (the connection), [`sse`] (frames) and the dialect's
 //! decoder (the reply).
 
 mod anthropic;
 mod body;
+mod builtin;
 mod call;
 mod chat;
 mod config;
@@ -24,8 +28,11 @@ mod opaque;
 mod responses;
 mod text;
 mod transcript;
+mod written;
 
 pub use anthropic::ANTHROPIC_MAX_TOKENS;
-pub use config::{Config, Endpoint, Provider, Secret};
+pub use builtin::{BUILT_IN, BuiltIn};
+pub use config::{Config, Dialect, Endpoint, ForeignKey, Missing, Secret};
 pub use decode::{Silent, decode};
 pub use factory::Providers;
+pub use written::{BadWritten, Written, is_variable};

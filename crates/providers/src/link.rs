@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use midturn_core::engine::ports::model::{ErrorKind, ModelFailure};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 
-use crate::config::{Endpoint, Provider, Secret};
+use crate::config::{Dialect, Endpoint, Missing, Secret};
 use crate::limiter::Limiter;
 
 const USER_AGENT: &str = concat!("midturn/", env!("CARGO_PKG_VERSION"));
@@ -18,11 +18,14 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// How a provider's server is reached.
 pub(crate) struct Link {
-    pub(crate) provider: Provider,
+    /// The provider's name.
+    pub(crate) name: String,
     pub(crate) client: Client,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    pub(crate) key: Secret,
+    /// What a person looks at when the server doesn't let us in.
+    pub(crate) login: String,
+    secrets: Vec<Secret>,
     pub(crate) limiter: Arc<Limiter>,
     pub(crate) idle_timeout: Duration,
     pub(crate) max_event_bytes: usize,
@@ -33,23 +36,27 @@ impl Link {
     ///
     /// # Errors
     /// A missing key, a key no header can carry, a base URL that is none, no TLS.
-    pub(crate) fn new(
-        provider: Provider,
-        endpoint: &Endpoint,
-        limiter: Arc<Limiter>,
-    ) -> Result<Self, ModelFailure> {
-        let key = key(provider, endpoint)?;
-        let url = url(provider, &endpoint.base_url)?;
+    pub(crate) fn new(name: &str, endpoint: &Endpoint, limiter: Arc<Limiter>) -> Result<Self, ModelFailure> {
+        if let Some(missing) = missing(name, endpoint) {
+            return Err(invalid(missing.to_string()));
+        }
+        let url = url(name, endpoint)?;
         Ok(Self {
-            provider,
+            name: name.to_owned(),
             client: client(&url, endpoint.connect_timeout.duration())?,
-            headers: headers(provider, &key)?,
+            headers: headers(name, endpoint)?,
             url,
-            key,
+            login: login(name, endpoint),
+            secrets: endpoint.environment.values().cloned().collect(),
             limiter,
             idle_timeout: endpoint.idle_timeout.duration(),
             max_event_bytes: endpoint.max_event_bytes,
         })
+    }
+
+    /// A text from outside without what was sent to log in.
+    pub(crate) fn redact(&self, text: String) -> String {
+        self.secrets.iter().fold(text, |text, secret| secret.redact(&text))
     }
 }
 
@@ -57,27 +64,27 @@ fn invalid(message: String) -> ModelFailure {
     ModelFailure::new(ErrorKind::InvalidRequest, message)
 }
 
-/// The key of an endpoint, or an error that names the variable.
-pub(crate) fn key(provider: Provider, endpoint: &Endpoint) -> Result<Secret, ModelFailure> {
-    let key = endpoint.api_key.clone().filter(|key| !key.is_empty());
-    key.ok_or_else(|| {
-        let (variable, word) = (provider.key_variable(), provider.word());
-        invalid(format!(
-            "there is no key for {word} models: set the environment variable {variable} \
-             (to any text, if the server at the base URL wants none)"
-        ))
-    })
+/// The first variable that a provider names and the environment doesn't have.
+pub(crate) fn missing(name: &str, endpoint: &Endpoint) -> Option<Missing> {
+    let (field, variable) = endpoint.missing()?;
+    Some(Missing { provider: name.to_owned(), field, variable: variable.to_owned() })
+}
+
+fn login(name: &str, endpoint: &Endpoint) -> String {
+    let variables: Vec<&str> = endpoint.variables().map(|(_, variable)| variable).collect();
+    match variables.is_empty() {
+        true => format!("no key is sent: `providers.{name}.key_env` names the variable that holds one"),
+        false => format!("check {}", variables.join(", ")),
+    }
 }
 
 /// Where requests go. The URL itself is not quoted: it might hold a password.
-fn url(provider: Provider, base: &str) -> Result<Url, ModelFailure> {
-    let (word, variable) = (provider.word(), provider.base_url_variable());
+fn url(name: &str, endpoint: &Endpoint) -> Result<Url, ModelFailure> {
     let fail = |why: &str| {
-        invalid(format!(
-            "the base URL of {word} {why}: correct `base_url` or the environment variable {variable}"
-        ))
+        let correct = format!("correct `providers.{name}.base_url` or the variable that sets it");
+        invalid(format!("the base URL of {name} {why}: {correct}"))
     };
-    let mut url = Url::parse(base.trim()).map_err(|_| fail("is no URL"))?;
+    let mut url = Url::parse(endpoint.base_url.trim()).map_err(|_| fail("is no URL"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(fail("doesn't begin with http:// or https:// and a host"));
     }
@@ -88,12 +95,15 @@ fn url(provider: Provider, base: &str) -> Result<Url, ModelFailure> {
         return Err(fail("holds a query or a fragment"));
     }
     let path = url.path().trim_end_matches('/');
-    let path = match provider {
-        Provider::Anthropic => format!("{}/v1/messages", path.strip_suffix("/v1").unwrap_or(path)),
-        Provider::OpenAi => format!("{}/responses", or_v1(path)),
-        Provider::OpenAiChat => format!("{}/chat/completions", or_v1(path)),
+    let path = match endpoint.dialect {
+        Dialect::Anthropic => format!("{}/v1/messages", path.strip_suffix("/v1").unwrap_or(path)),
+        Dialect::Responses => format!("{}/responses", or_v1(path)),
+        Dialect::Chat => format!("{}/chat/completions", or_v1(path)),
     };
     url.set_path(&path);
+    for (parameter, written) in &endpoint.query {
+        url.query_pairs_mut().append_pair(parameter, &written.filled(&endpoint.environment));
+    }
     Ok(url)
 }
 
@@ -102,25 +112,39 @@ fn or_v1(path: &str) -> &str {
     if path.is_empty() { "/v1" } else { path }
 }
 
-fn headers(provider: Provider, key: &Secret) -> Result<HeaderMap, ModelFailure> {
-    let (name, value) = match provider {
-        Provider::Anthropic => (HeaderName::from_static("x-api-key"), key.expose().to_owned()),
-        Provider::OpenAi | Provider::OpenAiChat => (AUTHORIZATION, format!("Bearer {}", key.expose())),
-    };
-    let mut value = HeaderValue::from_str(&value).map_err(|_| {
-        let variable = provider.key_variable();
-        invalid(format!("{variable} holds characters that no HTTP header can carry: set it to the key alone"))
-    })?;
-    value.set_sensitive(true);
+/// What is written for the provider stands above the dialect's own, and below what makes a
+/// request one that we can read the answer to.
+fn headers(name: &str, endpoint: &Endpoint) -> Result<HeaderMap, ModelFailure> {
     let mut headers = HeaderMap::new();
-    headers.insert(name, value);
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-    if provider == Provider::Anthropic {
+    if endpoint.dialect == Dialect::Anthropic {
         let version = HeaderValue::from_static(ANTHROPIC_VERSION);
         headers.insert(HeaderName::from_static("anthropic-version"), version);
     }
+    for (header, written) in &endpoint.headers {
+        let place = format!("`providers.{name}.headers.{header}`");
+        let header = HeaderName::from_bytes(header.as_bytes())
+            .map_err(|_| invalid(format!("{place} is not the name of a header")))?;
+        headers.insert(header, sensitive(&place, &written.filled(&endpoint.environment))?);
+    }
+    if let (Some(variable), Some(key)) = (&endpoint.key_env, endpoint.key()) {
+        let value = match endpoint.dialect {
+            Dialect::Anthropic => key.expose().to_owned(),
+            Dialect::Responses | Dialect::Chat => format!("Bearer {}", key.expose()),
+        };
+        let header = HeaderName::from_static(endpoint.dialect.key_header());
+        headers.insert(header, sensitive(variable, &value)?);
+    }
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     Ok(headers)
+}
+
+fn sensitive(place: &str, value: &str) -> Result<HeaderValue, ModelFailure> {
+    let mut value = HeaderValue::from_str(value).map_err(|_| {
+        invalid(format!("{place} holds characters that no HTTP header can carry: set it to the key alone"))
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// No redirect is followed: the key would go where nobody sent it.
@@ -155,22 +179,35 @@ fn tls(wanted: bool) -> Result<rustls::ClientConfig, ModelFailure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::builtin::BUILT_IN;
+    use crate::written::Written;
 
     #[test]
     fn base_urls_are_read_as_the_official_sdks_do_and_a_little_kinder() {
-        use Provider::{Anthropic, OpenAi, OpenAiChat};
-        for (provider, base, expected) in [
+        use Dialect::{Anthropic, Chat, Responses};
+        for (dialect, base, expected) in [
             (Anthropic, "https://api.anthropic.com", "https://api.anthropic.com/v1/messages"),
             (Anthropic, "https://api.anthropic.com/", "https://api.anthropic.com/v1/messages"),
             (Anthropic, "http://localhost:8/v1/", "http://localhost:8/v1/messages"),
             (Anthropic, "http://h/proxy", "http://h/proxy/v1/messages"),
-            (OpenAi, "https://api.openai.com/v1", "https://api.openai.com/v1/responses"),
-            (OpenAi, "http://localhost:8", "http://localhost:8/v1/responses"),
-            (OpenAiChat, "http://localhost:8/v1/", "http://localhost:8/v1/chat/completions"),
-            (OpenAiChat, " http://h/api/v3 ", "http://h/api/v3/chat/completions"),
+            (Responses, "https://api.openai.com/v1", "https://api.openai.com/v1/responses"),
+            (Responses, "http://localhost:8", "http://localhost:8/v1/responses"),
+            (Chat, "http://localhost:8/v1/", "http://localhost:8/v1/chat/completions"),
+            (Chat, " http://h/api/v3 ", "http://h/api/v3/chat/completions"),
         ] {
-            assert_eq!(url(provider, base).unwrap().as_str(), expected, "{base}");
+            assert_eq!(url("x", &Endpoint::new(dialect, base)).unwrap().as_str(), expected, "{base}");
         }
+    }
+
+    #[test]
+    fn a_query_is_what_is_written_percent_encoded_and_filled() {
+        let mut endpoint = Endpoint::new(Dialect::Responses, "http://h");
+        for (name, value) in [("api-version", "2025-04-01"), ("k", "${K} &c")] {
+            endpoint.query.insert(name.into(), Written::parameter(name, value).unwrap());
+        }
+        endpoint.environment.insert("K".into(), Secret::new("a=b"));
+        let expected = "http://h/v1/responses?api-version=2025-04-01&k=a%3Db+%26c";
+        assert_eq!(url("x", &endpoint).unwrap().as_str(), expected);
     }
 
     #[test]
@@ -178,8 +215,8 @@ mod tests {
         for base in
             ["", "localhost:8", "ftp://h", "https://u:geheim@h", "https://geheim@h", "http://h/?key=geheim"]
         {
-            let failure = url(Provider::OpenAi, base).unwrap_err();
-            assert!(failure.message.contains("OPENAI_BASE_URL"), "{failure}");
+            let failure = url("openai", &Endpoint::new(Dialect::Responses, base)).unwrap_err();
+            assert!(failure.message.contains("providers.openai.base_url"), "{failure}");
             assert!(!failure.message.contains("geheim"), "{failure}");
         }
     }
@@ -191,23 +228,37 @@ mod tests {
             (Some(" "), "set the"),
             (Some("a\nb"), "holds characters"),
         ] {
-            let mut endpoint = Endpoint::new(Provider::Anthropic);
-            endpoint.base_url = "http://localhost".to_owned();
-            endpoint.api_key = key.map(Secret::new);
-            let made = Link::new(Provider::Anthropic, &endpoint, Arc::new(Limiter::new(1)));
-            let failure = made.err().unwrap();
-            assert!(
-                failure.message.contains("ANTHROPIC_API_KEY") && failure.message.contains(says),
-                "{failure}"
-            );
+            let mut endpoint = Endpoint::new(Dialect::Anthropic, "http://localhost");
+            endpoint.key_env = Some("A_KEY".to_owned());
+            endpoint.environment.extend(key.map(|key| ("A_KEY".to_owned(), Secret::new(key))));
+            let failure = Link::new("x", &endpoint, Arc::new(Limiter::new(1))).err().unwrap();
+            assert!(failure.message.contains("A_KEY") && failure.message.contains(says), "{failure}");
         }
     }
 
     #[test]
-    fn the_key_s_header_is_marked_as_sensitive() {
-        for provider in Provider::ALL {
-            let headers = headers(provider, &Secret::new("geheim")).unwrap();
+    fn the_headers_of_a_login_are_marked_as_sensitive() {
+        for built_in in BUILT_IN {
+            let mut endpoint = Endpoint::from(built_in);
+            endpoint.headers.insert("x-more".into(), Written::header("x-more", "${MORE}").unwrap());
+            let secrets = [built_in.key_env, "MORE"].map(|name| (name.to_owned(), Secret::new("geheim")));
+            endpoint.environment = secrets.into();
+            let headers = headers(built_in.name, &endpoint).unwrap();
+            assert_eq!(headers["x-more"], "geheim");
+            assert!(headers[endpoint.dialect.key_header()].to_str().unwrap().ends_with("geheim"));
             assert!(!format!("{headers:?}").contains("geheim"));
         }
+    }
+
+    #[test]
+    fn a_written_header_stands_above_the_dialect_s_own_and_one_of_nobody_is_keyless() {
+        let mut endpoint = Endpoint::new(Dialect::Anthropic, "http://h");
+        let version = Written::header("anthropic-version", "2030-01-01").unwrap();
+        endpoint.headers.insert("Anthropic-Version".into(), version);
+        let headers = headers("x", &endpoint).unwrap();
+        assert_eq!(
+            (&headers["anthropic-version"], headers.get("x-api-key")),
+            (&"2030-01-01".parse().unwrap(), None)
+        );
     }
 }

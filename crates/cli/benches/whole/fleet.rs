@@ -14,7 +14,7 @@ use midturn_core::engine::{AgentSpec, Coordinator};
 use midturn_core::rules::conversation::ToolUse;
 use midturn_core::rules::id::{AgentName, RunId};
 use midturn_core::rules::settings::Settings;
-use midturn_providers::{Config, Providers, Secret};
+use midturn_providers::{Config, Dialect, Endpoint, Providers};
 use serde_json::json;
 
 use super::server::{Answer, Server, turns};
@@ -88,10 +88,8 @@ pub(crate) fn child(words: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 async fn work(url: &str, agents: usize, turns: &str) {
-    let mut config = Config::default();
-    config.anthropic.base_url = url.to_owned();
-    config.anthropic.api_key = Some(Secret::new("no-key-at-all"));
-    let models = Arc::new(Providers::new(config));
+    let anthropic = ("anthropic".to_owned(), Endpoint::new(Dialect::Anthropic, url));
+    let models = Arc::new(Providers::new(Config([anthropic].into())));
     let settings = Settings { max_agents: u32::MAX, ..Settings::default() };
     let coordinator = Coordinator::builder(models, Arc::new(Noop)).settings(settings).start().await.unwrap();
     for i in 0..agents {

@@ -3,7 +3,6 @@
 
 use midturn_core::rules::limits::Money;
 use midturn_core::rules::time::Span;
-use midturn_providers::ANTHROPIC_MAX_TOKENS;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -54,8 +53,8 @@ enum Direction {
     More,
     /// Only a person can know it; the text says why.
     Persons(&'static str),
-    /// The person's keys go there.
-    WhereKeysGo,
+    /// The person's keys go there, or that goes with them; the text says why it is an error.
+    WhereKeysGo(&'static str),
 }
 
 /// What an amount is counted in.
@@ -76,6 +75,8 @@ const PRICE: &str = "only a person knows what they pay";
 const MAIL: &str = "how agents are reached and interrupted is yours to say";
 const RETRIES: &str = "how often your provider is asked is yours to say";
 const EFFORT: &str = "how much a model may think for you is yours to say";
+const THERE: &str = "your key would go there with every request, and only you can want that";
+const LOGIN: &str = "which server gets which of your keys, and what goes with them, only you can want";
 const UNLISTED: &str = "nobody has said yet that a project may set it";
 
 /// The table: every key of the configuration, where `*` is a name that somebody chose. A key that
@@ -121,18 +122,15 @@ const TABLE: &[(&str, Direction)] = &[
     ("models.*.output", Persons(PRICE)),
     ("on_error", Persons(MAIL)),
     ("progress_guard", Persons(MAIL)),
-    ("providers.anthropic.base_url", WhereKeysGo),
-    ("providers.anthropic.max_concurrent", Down(Number)),
-    ("providers.anthropic.max_output_tokens", DownFrom(ANTHROPIC_MAX_TOKENS)),
-    ("providers.anthropic.thinking_budget", DownFrom(0)),
-    ("providers.openai.base_url", WhereKeysGo),
-    ("providers.openai.max_concurrent", Down(Number)),
-    ("providers.openai.max_output_tokens", DownFrom(u32::MAX)),
-    ("providers.openai.reasoning_effort", Persons(EFFORT)),
-    ("providers.openai-chat.base_url", WhereKeysGo),
-    ("providers.openai-chat.max_concurrent", Down(Number)),
-    ("providers.openai-chat.max_output_tokens", DownFrom(u32::MAX)),
-    ("providers.openai-chat.reasoning_effort", Persons(EFFORT)),
+    ("providers.*.base_url", WhereKeysGo(THERE)),
+    ("providers.*.dialect", WhereKeysGo(LOGIN)),
+    ("providers.*.headers.*", WhereKeysGo(LOGIN)),
+    ("providers.*.key_env", WhereKeysGo(LOGIN)),
+    ("providers.*.max_concurrent", Down(Number)),
+    ("providers.*.max_output_tokens", DownFrom(u32::MAX)),
+    ("providers.*.query.*", WhereKeysGo(LOGIN)),
+    ("providers.*.reasoning_effort", Persons(EFFORT)),
+    ("providers.*.thinking_budget", DownFrom(0)),
     ("retry.attempts", Down(Number)),
     ("retry.base", Persons(RETRIES)),
     ("retry.cap", Persons(RETRIES)),
@@ -165,6 +163,7 @@ fn in_table(key: &str) -> String {
     match keys::free(key).as_deref() {
         Some([table, _]) => format!("{table}.*"),
         Some([table, _, fact]) => format!("{table}.*.{fact}"),
+        Some([table, _, below, _]) => format!("{table}.*.{below}.*"),
         _ => key.to_owned(),
     }
 }
@@ -203,11 +202,9 @@ pub(super) fn ruling(key: &str, now: &Value, said: &Value) -> Ruling {
         }
         Fewer if items(said).iter().all(|item| items(now).contains(item)) => Ruling::Taken,
         Fewer => left("only a person can allow that"),
-        Persons(_) | WhereKeysGo if said == now => Ruling::Taken,
+        Persons(_) | WhereKeysGo(_) if said == now => Ruling::Taken,
         Persons(why) => left(why),
-        WhereKeysGo => Ruling::Refused(
-            "your key would go there with every request, and only you can want that".to_owned(),
-        ),
+        WhereKeysGo(why) => Ruling::Refused(why.to_owned()),
     }
 }
 
@@ -255,6 +252,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::config::providers::TABLES;
     use crate::config::safety::FACTS;
 
     type Row = (&'static str, serde_json::Value, serde_json::Value, &'static str);
@@ -329,8 +327,14 @@ mod tests {
             ("urgent_cuts_stream", json!(true), json!(false), left),
             ("abort_deadline", json!("2s"), json!("1h"), left),
             ("timeouts.command_max", json!("10m"), json!("10h"), left),
-            ("providers.anthropic.max_output_tokens", json!(null), json!(64_000), left),
-            ("providers.anthropic.max_output_tokens", json!(null), json!(77), taken),
+            ("providers.anthropic.max_output_tokens", json!(32_000), json!(64_000), left),
+            ("providers.anthropic.max_output_tokens", json!(32_000), json!(77), taken),
+            ("providers.mine.dialect", json!(null), json!("chat"), "refused"),
+            ("providers.mine.dialect", json!("chat"), json!("chat"), taken),
+            ("providers.mine.key_env", json!(null), json!("OPENAI_API_KEY"), "refused"),
+            ("providers.openai.headers.x-a.b", json!(null), json!("c"), "refused"),
+            ("providers.openai.query.v", json!("1"), json!("2"), "refused"),
+            ("providers.mine.max_concurrent", json!(256), json!(257), left),
             ("providers.anthropic.thinking_budget", json!(null), json!(1_024), left),
             ("providers.openai.max_output_tokens", json!(null), json!(77), taken),
             ("providers.openai.reasoning_effort", json!(null), json!("high"), left),
@@ -345,6 +349,7 @@ mod tests {
     fn every_key_of_the_configuration_is_in_the_table_and_nothing_else() {
         let free = ["aliases.*".to_owned()].into_iter();
         let free = free.chain(FACTS.map(|fact| format!("models.*.{fact}")));
+        let free = free.chain(TABLES.map(|table| format!("providers.*.{table}.*")));
         // The table `models` is empty by default; the aliases that are built in are names.
         let known = keys::defaults().into_keys().filter(|key| key != "models");
         let known: BTreeSet<String> = known.map(|key| in_table(&key)).chain(free).collect();

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
 use midturn_core::rules::time::Span;
-use midturn_providers::Provider;
+use midturn_providers::BUILT_IN;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::providers::{self, Provider};
 use super::safety::{Approvals, FACTS, ModelFacts, Sandboxing};
 
 /// What is configured besides the settings of semantics.md.
@@ -27,8 +28,8 @@ pub struct General {
     pub models: BTreeMap<String, ModelFacts>,
     /// What the commands of agents run in.
     pub sandbox: Sandboxing,
-    /// How the providers are reached.
-    pub providers: Providers,
+    /// The providers, by the word before the slash in their models' names.
+    pub providers: BTreeMap<String, Provider>,
     /// What the sessions are kept in.
     pub store: Storing,
     /// How long providers and commands are waited for.
@@ -51,7 +52,7 @@ impl Default for General {
             approvals: Approvals::default(),
             models: BTreeMap::new(),
             sandbox: Sandboxing::default(),
-            providers: Providers::default(),
+            providers: providers::built_in(),
             store: Storing::default(),
             timeouts: Timeouts::default(),
             max_event_bytes: 128 << 20,
@@ -85,61 +86,6 @@ pub enum Isolation {
 impl Default for AgentDefaults {
     fn default() -> Self {
         Self { model: "inherit".to_owned(), tools: None, isolation: Isolation::Worktree }
-    }
-}
-
-/// How the providers are reached.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Providers {
-    /// `anthropic/NAME`: Anthropic Messages.
-    pub anthropic: AnthropicProvider,
-    /// `openai/NAME`: OpenAI Responses.
-    pub openai: OpenAiProvider,
-    /// `openai-chat/NAME`: OpenAI Chat Completions.
-    #[serde(rename = "openai-chat")]
-    pub openai_chat: OpenAiProvider,
-}
-
-/// How Anthropic's protocol is spoken, and with whom.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AnthropicProvider {
-    /// Where the server is.
-    pub base_url: String,
-    /// How many calls may run at once under the key.
-    pub max_concurrent: usize,
-    /// How many tokens one reply may have; absent means 32,000.
-    pub max_output_tokens: Option<u32>,
-    /// How many tokens the model may think for; absent means that no thinking is asked for.
-    pub thinking_budget: Option<u32>,
-}
-
-impl Default for AnthropicProvider {
-    fn default() -> Self {
-        let base_url = Provider::Anthropic.default_base_url().to_owned();
-        Self { base_url, max_concurrent: 256, max_output_tokens: None, thinking_budget: None }
-    }
-}
-
-/// How one of OpenAI's protocols is spoken, and with whom.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct OpenAiProvider {
-    /// Where the server is.
-    pub base_url: String,
-    /// How many calls may run at once under the key.
-    pub max_concurrent: usize,
-    /// How many tokens one reply may have; absent means the server's own limit.
-    pub max_output_tokens: Option<u32>,
-    /// How much a reasoning model reasons: `low`, `medium`, `high` …
-    pub reasoning_effort: Option<String>,
-}
-
-impl Default for OpenAiProvider {
-    fn default() -> Self {
-        let base_url = Provider::OpenAi.default_base_url().to_owned();
-        Self { base_url, max_concurrent: 256, max_output_tokens: None, reasoning_effort: None }
     }
 }
 
@@ -216,7 +162,7 @@ impl<'de> Deserialize<'de> for Names {
 }
 
 /// The tables whose keys are free.
-const FREE: [&str; 2] = ["aliases", "models"];
+const FREE: [&str; 3] = ["aliases", "models", "providers"];
 
 /// The names that are fields of [`General`]; all others are settings.
 const GENERAL: [&str; 10] = [
@@ -243,6 +189,7 @@ pub(super) fn free(key: &str) -> Option<Vec<&str>> {
     let (table, rest) = key.split_once('.')?;
     let segments = match (table, rest.rsplit_once('.')) {
         ("aliases", _) => vec![table, rest],
+        ("providers", _) => providers::segments(key)?,
         ("models", Some((model, fact))) if FACTS.contains(&fact) => vec![table, model, fact],
         _ => return None,
     };
@@ -254,6 +201,9 @@ pub(super) fn defaults() -> BTreeMap<String, Value> {
     let mut flat = BTreeMap::new();
     for part in [serde_json::to_value(General::default()), serde_json::to_value(Settings::default())] {
         flatten("", part.unwrap_or_default(), &mut flat);
+    }
+    for (key, value) in BUILT_IN.iter().flat_map(|one| providers::unsaid(one.name, Some(one.dialect))) {
+        flat.entry(key).or_insert(value);
     }
     flat
 }
@@ -286,7 +236,9 @@ pub(super) enum Named {
 /// What a dotted name is, given the known ones.
 pub(super) fn named<'a>(key: &str, known: impl IntoIterator<Item = &'a String>) -> Named {
     let below = format!("{key}.");
-    let mut is_table = FREE.contains(&key);
+    let of_provider = key.strip_prefix("providers.").and_then(|rest| rest.split_once('.'));
+    let mut is_table =
+        FREE.contains(&key) || of_provider.is_some_and(|(_, table)| providers::TABLES.contains(&table));
     for name in known {
         if name == key {
             return Named::Key;
@@ -310,8 +262,13 @@ pub(super) fn bad_item(key: &str, value: &Value) -> Option<(usize, String)> {
 
 /// Whether the value is one that the key takes. The error says what it takes.
 pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
-    let (_, patch) = read_types(&nest([(key, value)])).map_err(|error| without_place(&error))?;
-    within_bounds(&patch)?;
+    match providers::segments(key).as_deref() {
+        Some([_, _, below @ ..]) => providers::check(below, value)?,
+        _ => {
+            let (_, patch) = read_types(&nest([(key, value)])).map_err(|error| without_place(&error))?;
+            within_bounds(&patch)?;
+        }
+    }
     if value.is_null() {
         return Err("a value is missing".to_owned());
     }
@@ -322,7 +279,7 @@ pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
     if at_least_one && value.as_u64() == Some(0) {
         return Err("invalid value: 0, expected 1 or more".to_owned());
     }
-    if key.ends_with(".base_url") {
+    if let Some([_, _, "base_url"]) = free(key).as_deref() {
         check_url(value.as_str().unwrap_or_default())?;
     }
     if key == "sandbox.writable" {

@@ -5,22 +5,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use midturn_core::rules::settings::{Patched, Settings};
+use midturn_providers::BUILT_IN;
 use serde_json::Value;
 
 use super::authority::{self, Ruling, Whose};
 use super::file::{self, Leaf, Spot};
 use super::keys::{self, General, Named};
+use super::providers;
 use super::text::{PREFIX, nearest, secret, suggestion, variable};
 use super::{Entry, Flags, Origin};
 use crate::env::Env;
 use crate::failure::Failure;
-
-/// The variables that everybody knows, below our own for the same keys.
-const USUAL: [(&str, &str); 3] = [
-    ("ANTHROPIC_BASE_URL", "providers.anthropic.base_url"),
-    ("OPENAI_BASE_URL", "providers.openai.base_url"),
-    ("OPENAI_BASE_URL", "providers.openai-chat.base_url"),
-];
 
 /// The keys with the strongest value laid so far.
 pub(super) struct Layers {
@@ -70,10 +65,9 @@ impl Layers {
             false => leaf.items_at.iter().map(|at| origin(*at)).collect(),
         };
         let entry = Entry { value: leaf.value, origin: origin(leaf.value_at), items };
-        let now = self.entries.get(key).map_or(&Value::Null, |entry| &entry.value);
         let ruling = match whose {
             Whose::Person => Ruling::Taken,
-            Whose::Project => authority::ruling(key, now, &entry.value),
+            Whose::Project => self.ruling(key, &entry.value),
         };
         let place = &entry.origin;
         match ruling {
@@ -85,21 +79,43 @@ impl Layers {
                 key.to_owned(),
                 format!(
                     "{place}: `{key}` can't come from a project's file: {why}; if you do, set it in your own \
-                     configuration file, as {} or with --set",
-                    variable(key)
+                     configuration file{} or with --set",
+                    own_variable(key).map_or_else(String::new, |name| format!(", as {name}"))
                 ),
             )),
         }
     }
 
+    /// What becomes of what a project's file says. A limit for a provider that the person hasn't got
+    /// must not keep them from working.
+    fn ruling(&self, key: &str, said: &Value) -> Ruling {
+        match authority::ruling(key, &providers::held(key, &self.entries), said) {
+            Ruling::Taken | Ruling::Left(_) if providers::is_nobodys(key, &self.entries) => {
+                Ruling::Left("you have no provider of this name".to_owned())
+            }
+            ruling => ruling,
+        }
+    }
+
     /// Lays a value over what is there, or to it where the values of all layers hold.
     fn lay(&mut self, key: &str, mut entry: Entry) {
+        self.lay_provider(key);
         if let Some(before) = self.entries.get(key).filter(|_| authority::adds_up(key)) {
             let all = [&before.value, &entry.value].map(authority::items).concat();
             let origins = [before.items.clone(), entry.items].concat();
             entry = Entry { value: Value::from(all), items: origins, ..entry };
         }
         self.entries.insert(key.to_owned(), entry);
+    }
+
+    /// A provider that nobody has spoken of has all keys from then on.
+    fn lay_provider(&mut self, key: &str) {
+        if let Some([_, name, ..]) = providers::segments(key).as_deref() {
+            for (key, value) in providers::unsaid(name, None) {
+                let unsaid = Entry { value, origin: Origin::Default, items: Vec::new() };
+                self.entries.entry(key).or_insert(unsaid);
+            }
+        }
     }
 
     /// Whether a file may say this.
@@ -128,6 +144,9 @@ impl Layers {
                 model.rsplit_once('.').map_or(model, |(model, _)| model)
             );
         }
+        if let Some(why) = providers::unknown(key) {
+            return why;
+        }
         // A key below a key is a wrong type, not a wrong name.
         if let Some((above, _)) = key.rsplit_once('.').filter(|(above, _)| self.entries.contains_key(*above))
         {
@@ -138,20 +157,20 @@ impl Layers {
 
     /// Lays the environment over what is there.
     pub(super) fn lay_environment(&mut self, env: &Env) -> Result<(), Failure> {
-        for (name, key) in USUAL {
-            self.lay_variable(env, name, key)?;
+        // The variables that everybody knows, below our own for the same keys.
+        for one in BUILT_IN {
+            self.lay_variable(env, one.base_url_env, &format!("providers.{}.base_url", one.name))?;
         }
         let by_name: BTreeMap<String, String> =
-            self.entries.keys().map(|key| (variable(key), key.clone())).collect();
+            self.entries.keys().filter_map(|key| Some((own_variable(key)?, key.clone()))).collect();
         let aliases = format!("{PREFIX}ALIASES_");
         for name in env.names_beginning(PREFIX) {
             let alias = name.strip_prefix(&aliases).filter(|alias| !alias.is_empty());
-            match (by_name.get(name), alias) {
-                (Some(key), _) => self.lay_variable(env, name, key)?,
-                (None, Some(alias)) => {
-                    self.lay_variable(env, name, &format!("aliases.{}", alias.to_ascii_lowercase()))?
-                }
-                (None, None) => return Err(unknown_variable(name, by_name.keys())),
+            let key = by_name.get(name).cloned();
+            let key = key.or_else(|| alias.map(|alias| format!("aliases.{}", alias.to_ascii_lowercase())));
+            match key.or_else(|| providers::of_variable(name)) {
+                Some(key) => self.lay_variable(env, name, &key)?,
+                None => return Err(unknown_variable(name, by_name.keys())),
             }
         }
         Ok(())
@@ -173,8 +192,7 @@ impl Layers {
             let (key, text) = said.split_once('=').ok_or_else(|| {
                 Failure::usage(format!("--set {said}: expected KEY=VALUE, for example --set max_turns=20"))
             })?;
-            let key = without_settings(key.trim());
-            self.lay_flag(key, text.trim(), "--set")?;
+            self.lay_flag(&canonical(key.trim()), text.trim(), "--set")?;
         }
         match &flags.model {
             Some(model) => self.lay_flag("model", model, "--model"),
@@ -203,7 +221,7 @@ impl Layers {
         for (key, _) in std::mem::take(&mut self.refused) {
             self.notes.push(format!("a project's file sets `{key}` too: yours holds"));
         }
-        Ok(())
+        providers::settle(&mut self.entries)
     }
 
     /// The structs that the program works with.
@@ -223,13 +241,21 @@ impl Layers {
     }
 }
 
-/// The dotted name; `[settings]`, as scenario files have it, is another way to write the top level.
+/// The dotted name.
 fn file_key(leaf: &Leaf) -> String {
-    without_settings(&leaf.key.join(".")).to_owned()
+    canonical(&leaf.key.join("."))
 }
 
-pub(super) fn without_settings(key: &str) -> &str {
-    key.strip_prefix("settings.").unwrap_or(key)
+/// The one way to write a key; `[settings]`, as scenario files have it, is another way to write
+/// the top level.
+pub(super) fn canonical(key: &str) -> String {
+    providers::canonical(key.strip_prefix("settings.").unwrap_or(key))
+}
+
+/// The environment variable of a key that has one: headers and parameters name variables themselves.
+fn own_variable(key: &str) -> Option<String> {
+    let is_filled = providers::segments(key).is_some_and(|segments| segments.len() == 4);
+    (!is_filled).then(|| variable(key))
 }
 
 fn is_empty_table(value: &Value) -> bool {

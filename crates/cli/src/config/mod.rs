@@ -3,29 +3,30 @@
 //! The layers, weakest first: defaults, the person's file in the XDG configuration folder,
 //! the project's files (from the repository's root down to the working folder; the nearer
 //! one wins, but none loosens what the person's own layers hold), the environment, flags. Keys
-//! of providers are in none of them: they are read from the environment where they are used,
-//! and never shown.
+//! of providers are in none of them: the layers name variables of the environment, which are read
+//! where they are used and never shown.
 
 mod authority;
 mod file;
 mod keys;
 mod layers;
+mod providers;
 mod safety;
 mod show;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use midturn_core::rules::approval::{Policy, Rule};
 use midturn_core::rules::settings::Settings;
+use midturn_providers::Endpoint;
 use serde_json::Value;
 
 use authority::Whose;
-pub use keys::{
-    AgentDefaults, AnthropicProvider, General, Isolation, Names, OpenAiProvider, Providers, Storing, Timeouts,
-};
+pub use keys::{AgentDefaults, General, Isolation, Names, Storing, Timeouts};
+pub use providers::Provider;
 pub use safety::{Approvals, Kind, ModelFacts, Rules, Sandboxing, Usd};
 pub use show::{Keys, shown, shown_as_json};
 
@@ -38,7 +39,7 @@ pub const FILE_NAME: &str = "midturn.toml";
 /// Whether a `KEY=VALUE` that an earlier version took still names a key.
 pub fn is_known(said: &str) -> bool {
     let key = said.split('=').next().unwrap_or_default().trim();
-    keys::is_known(layers::without_settings(key))
+    keys::is_known(&layers::canonical(key))
 }
 
 /// Where a value came from.
@@ -172,6 +173,14 @@ impl Config {
             }
         });
         placed.collect()
+    }
+
+    /// The environment variables that providers are logged in with.
+    pub fn key_variables(&self) -> BTreeSet<String> {
+        let endpoints = self.general.providers.values().map(Provider::endpoint);
+        let named =
+            |one: Endpoint| -> Vec<String> { one.variables().map(|(_, name)| name.to_owned()).collect() };
+        endpoints.flat_map(named).collect()
     }
 
     /// Where a key's value came from.

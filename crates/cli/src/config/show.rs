@@ -8,22 +8,23 @@ use serde_json::{Value, json};
 use super::{Config, Entry, Origin, keys};
 use crate::env::Env;
 
-/// The variables that hold keys.
-const KEY_VARIABLES: [&str; 2] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"];
-
 /// Which providers' keys are set; never what they are.
 #[derive(Debug, Clone)]
-pub struct Keys(Vec<(&'static str, bool)>);
+pub struct Keys(Vec<(String, bool)>);
 
 impl Keys {
     /// Looks which are set.
-    pub fn of(env: &Env) -> Self {
-        Self(KEY_VARIABLES.iter().map(|name| (*name, env.is_set(name))).collect())
+    pub fn of(config: &Config, env: &Env) -> Self {
+        let look = |name: String| {
+            let is_set = env.is_set(&name);
+            (name, is_set)
+        };
+        Self(config.key_variables().into_iter().map(look).collect())
     }
 
     /// Each variable, and whether it is set.
-    pub fn each(&self) -> impl Iterator<Item = (&'static str, bool)> {
-        self.0.iter().copied()
+    pub fn each(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.0.iter().map(|(name, is_set)| (name.as_str(), *is_set))
     }
 }
 
@@ -79,7 +80,7 @@ pub fn shown_as_json(config: &Config, keys_set: &Keys) -> Value {
         .map(|looked| json!({"path": looked.path.display().to_string(), "found": looked.found}))
         .collect();
     let set: serde_json::Map<String, Value> =
-        keys_set.0.iter().map(|(name, is_set)| ((*name).to_owned(), Value::from(*is_set))).collect();
+        keys_set.0.iter().map(|(name, is_set)| (name.clone(), Value::from(*is_set))).collect();
     json!({"values": values, "files": files, "keys_set": set, "notes": config.notes})
 }
 

@@ -1,5 +1,7 @@
 //! Layers, provenance and refusals, as rows.
 
+mod providers;
+
 use super::*;
 
 fn load(files: &[(&str, &str)], env: &[(&str, &str)], set: &[&str]) -> Result<Config, Failure> {
@@ -87,6 +89,14 @@ const LOOSENED: &[(&str, &str, &str, &str, &str)] = &[
     ("", "progress_guard = 9", "progress_guard", "2", "how agents are reached and interrupted is yours"),
     ("", "models.'a/b'.context_tokens = 5", "models.a/b.context_tokens", "5", ""),
     ("providers.openai.base_url = 'http://a'", "", "providers.openai.base_url", "\"http://a\"", ""),
+    (
+        "",
+        "providers.anthropic.max_output_tokens = 64000",
+        "providers.anthropic.max_output_tokens",
+        "null",
+        "`32000` holds",
+    ),
+    ("", "providers.openai.max_output_tokens = 64000", "providers.openai.max_output_tokens", "64000", ""),
     (
         "providers.openai.base_url = 'http://a'",
         "providers.openai.base_url = 'http://b'",
@@ -193,8 +203,8 @@ fn tables_are_laid_key_by_key() {
 fn the_usual_variables_are_honoured_below_our_own() {
     let both = [("OPENAI_BASE_URL", "http://a"), ("MIDTURN_PROVIDERS_OPENAI_CHAT_BASE_URL", "http://b")];
     let config = load(&[("midturn.toml", "providers.openai.base_url = 'http://c'")], &both, &[]).unwrap();
-    assert_eq!(config.general.providers.openai.base_url, "http://a");
-    assert_eq!(config.general.providers.openai_chat.base_url, "http://b");
+    assert_eq!(config.general.providers["openai"].base_url, "http://a");
+    assert_eq!(config.general.providers["openai-chat"].base_url, "http://b");
     assert_eq!(config.origin("providers.openai.base_url"), &Origin::Environment("OPENAI_BASE_URL".into()));
 }
 
@@ -336,13 +346,13 @@ fn unreadable_files_are_errors_and_absent_ones_are_not() {
 #[test]
 fn what_is_shown_is_a_configuration_that_gives_the_same_values() {
     let config = load(&[("midturn.toml", "max_turns = 3\naliases.\"a b\" = \"x/y\"")], &[], &[]).unwrap();
-    let text = shown(&config, &Keys::of(&Env::of([("OPENAI_API_KEY", "sk-hidden")])));
+    let text = shown(&config, &Keys::of(&config, &Env::of([("OPENAI_API_KEY", "sk-hidden")])));
     assert!(text.contains("# environment OPENAI_API_KEY: set\n") && !text.contains("sk-hidden"), "{text}");
     assert!(text.contains("# model is not set"), "{text}");
     let again = Box::leak(text.into_boxed_str());
     let twice = load(&[("midturn.toml", again)], &[], &[]).unwrap();
     assert_eq!((twice.general, twice.settings), (config.general.clone(), config.settings.clone()));
-    let json = shown_as_json(&config, &Keys::of(&Env::default()));
+    let json = shown_as_json(&config, &Keys::of(&config, &Env::default()));
     assert_eq!(json["values"]["max_turns"]["value"], 3);
     assert_eq!(json["values"]["max_turns"]["from"]["line"], 1);
     assert_eq!(json["values"]["retry.cap"]["from"]["layer"], "default");

@@ -43,12 +43,13 @@ pub(super) fn secret(key: &str) -> Option<String> {
         return None;
     }
     let variables = match (plain.contains("anthropic"), plain.contains("openai")) {
-        (true, false) => "ANTHROPIC_API_KEY",
-        (false, true) => "OPENAI_API_KEY",
-        _ => "ANTHROPIC_API_KEY or OPENAI_API_KEY",
+        (true, false) => "ANTHROPIC_API_KEY there",
+        (false, true) => "OPENAI_API_KEY there",
+        _ if plain.starts_with("providers") => "a variable there and name it as the provider's `key_env`",
+        _ => "ANTHROPIC_API_KEY or OPENAI_API_KEY there",
     };
     Some(format!(
-        "keys come from the environment only, so that none is committed or shown by mistake: set {variables} there"
+        "keys come from the environment only, so that none is committed or shown by mistake: set {variables}"
     ))
 }
 

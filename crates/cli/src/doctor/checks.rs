@@ -22,7 +22,7 @@ pub(super) async fn all(layer: &LayerArgs, store: &StoreArgs, folder: &Path, env
         Ok(config) => {
             findings.extend(configuration(&config));
             findings.push(model(&config, env));
-            findings.extend(keys(env));
+            findings.push(keys(&config, env));
             findings.extend(definitions(folder, env));
             findings.extend(sandbox::findings(&config).await);
         }
@@ -68,10 +68,10 @@ fn model(config: &Config, env: &Env) -> Finding {
     }
 }
 
-fn keys(env: &Env) -> Vec<Finding> {
+fn keys(config: &Config, env: &Env) -> Finding {
     let said = |(name, is_set): (&str, bool)| format!("{name} is {}", if is_set { "set" } else { "not set" });
-    let all: Vec<String> = Keys::of(env).each().map(said).collect();
-    vec![Finding::ok("keys", all.join(", "))]
+    let all: Vec<String> = Keys::of(config, env).each().map(said).collect();
+    Finding::ok("keys", all.join(", "))
 }
 
 fn definitions(folder: &Path, env: &Env) -> Vec<Finding> {

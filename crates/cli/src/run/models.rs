@@ -9,9 +9,9 @@ use midturn_core::engine::scripted::{Anchors, ScriptedModels, Scripts};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Role;
 use midturn_core::rules::time::Micros;
-use midturn_providers::{Endpoint, Provider, Providers, Secret};
+use midturn_providers::{BUILT_IN, Endpoint, Providers};
 
-use crate::config::{Config, General, Origin};
+use crate::config::{Config, General, Origin, Provider};
 use crate::env::Env;
 use crate::failure::Failure;
 
@@ -73,9 +73,16 @@ impl Models {
 }
 
 fn real(name: &str, config: &Config, env: &Env) -> Result<Models, Failure> {
-    let providers = Arc::new(Providers::new(reached(&config.general, env)?));
-    // Making one finds out all that can be known before a server is asked.
-    providers.make(name).map_err(|failure| Failure::usage(failure.message))?;
+    let providers = Arc::new(Providers::new(reached(config, env)?));
+    let unusable = |failure: ModelFailure| Failure::usage(failure.message);
+    if let Some(missing) = providers.missing(name).map_err(unusable)? {
+        return Err(Failure::usage(match config.origin(&missing.key()) {
+            Origin::Default => missing.to_string(),
+            origin => format!("{origin}: {missing}"),
+        }));
+    }
+    // Making one finds out all else that can be known before a server is asked.
+    providers.make(name).map_err(unusable)?;
     let lead = AgentName::new("lead").map_err(|error| Failure::failed(error.to_string()))?;
     Ok(Models {
         lead,
@@ -112,40 +119,22 @@ fn scripted(name: &str, path: &Path, clock: &Arc<dyn Clock>, earlier: &Earlier) 
     Ok(Models { lead, name, factory, providers: None, scenario, anchors })
 }
 
-/// How the providers are reached: the configuration, and the keys from the environment.
-fn reached(general: &General, env: &Env) -> Result<midturn_providers::Config, Failure> {
-    let mut config = midturn_providers::Config::default();
-    let own = &general.providers;
-    for provider in Provider::ALL {
-        let endpoint = config.endpoint_mut(provider);
-        endpoint.api_key = env.text(provider.key_variable())?.map(Secret::new);
-        endpoint.connect_timeout = general.timeouts.connect;
-        endpoint.idle_timeout = general.timeouts.idle;
-        endpoint.max_event_bytes = usize::try_from(general.max_event_bytes).unwrap_or(usize::MAX);
-        match provider {
-            Provider::Anthropic => {
-                endpoint.thinking_budget = own.anthropic.thinking_budget;
-                place(
-                    endpoint,
-                    &own.anthropic.base_url,
-                    own.anthropic.max_concurrent,
-                    own.anthropic.max_output_tokens,
-                );
-            }
-            Provider::OpenAi | Provider::OpenAiChat => {
-                let own = if provider == Provider::OpenAi { &own.openai } else { &own.openai_chat };
-                endpoint.reasoning_effort.clone_from(&own.reasoning_effort);
-                place(endpoint, &own.base_url, own.max_concurrent, own.max_output_tokens);
-            }
-        }
+/// How the providers are reached: the configuration, and what their variables hold.
+fn reached(config: &Config, env: &Env) -> Result<midturn_providers::Config, Failure> {
+    let General { providers, timeouts, max_event_bytes, .. } = &config.general;
+    let endpoint = |provider: &Provider| Endpoint {
+        connect_timeout: timeouts.connect,
+        idle_timeout: timeouts.idle,
+        max_event_bytes: usize::try_from(*max_event_bytes).unwrap_or(usize::MAX),
+        ..provider.endpoint()
+    };
+    let endpoints = providers.iter().map(|(name, provider)| (name.clone(), endpoint(provider)));
+    let mut reached = midturn_providers::Config(endpoints.collect());
+    reached.read_environment(|name| Ok::<_, Failure>(env.text(name)?.map(str::to_owned)))?;
+    match reached.foreign_key() {
+        Some(foreign) => Err(Failure::usage(format!("{}: {foreign}", config.origin(&foreign.key)))),
+        None => Ok(reached),
     }
-    Ok(config)
-}
-
-fn place(endpoint: &mut Endpoint, base_url: &str, max_concurrent: usize, max_output_tokens: Option<u32>) {
-    base_url.clone_into(&mut endpoint.base_url);
-    endpoint.max_concurrent = max_concurrent;
-    endpoint.max_output_tokens = max_output_tokens;
 }
 
 /// Whether a model can be had; for definition files, before anything starts.
@@ -154,14 +143,7 @@ fn place(endpoint: &mut Endpoint, base_url: &str, max_concurrent: usize, max_out
 /// What is wrong with the name. That a key is missing is told when the model is wanted: a
 /// definition that nobody uses must not keep a run from starting.
 pub fn check(providers: Option<&Providers>, name: &str) -> Result<(), String> {
-    let Some(providers) = providers else {
-        return Ok(());
-    };
-    match providers.check(name) {
-        Ok(()) => Ok(()),
-        Err(ModelFailure { message, .. }) if message.contains("_API_KEY") => Ok(()),
-        Err(failure) => Err(failure.message),
-    }
+    providers.map_or(Ok(()), |providers| providers.check(name).map_err(|failure| failure.message))
 }
 
 /// Whether a model can be had, as far as can be known before its server is asked; its whole
@@ -178,14 +160,12 @@ pub fn can_be_had(name: &str, config: &Config, env: &Env) -> Result<String, Stri
 /// What a person is told when requests, and the key with them, go elsewhere than usual.
 pub fn notes(config: &Config) -> Vec<String> {
     let mut notes = Vec::new();
-    for provider in Provider::ALL {
-        let key = format!("providers.{}.base_url", provider.word());
+    for name in BUILT_IN.map(|one| one.name) {
+        let key = format!("providers.{name}.base_url");
         let url = config.entries.get(&key).and_then(|entry| entry.value.as_str());
         match (config.origin(&key), url) {
             (Origin::Default, _) | (_, None) => {}
-            (origin, Some(url)) => {
-                notes.push(format!("requests for {}/… go to {url} ({origin})", provider.word()))
-            }
+            (origin, Some(url)) => notes.push(format!("requests for {name}/… go to {url} ({origin})")),
         }
     }
     notes

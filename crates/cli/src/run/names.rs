@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use midturn_core::engine::tools as coordinators;
+use midturn_providers::BUILT_IN;
 
 /// The word for "the model of whoever spawned it".
 pub const INHERIT: &str = "inherit";
@@ -27,12 +28,15 @@ pub fn model(name: &str, aliases: &BTreeMap<String, String>) -> Result<String, S
     Err(format!("the alias `{name}` leads to other aliases and never to a model"))
 }
 
+/// How models are named.
+pub fn forms() -> String {
+    let built_in = BUILT_IN.map(|one| format!("{}/NAME", one.name));
+    format!("{}, PROVIDER/NAME of a provider of yours", built_in.join(", "))
+}
+
 fn unknown_model(name: &str, aliases: &BTreeMap<String, String>) -> String {
     let known: Vec<String> = aliases.keys().map(|alias| format!("`{alias}`")).collect();
-    format!(
-        "unknown model `{name}`: expected anthropic/NAME, openai/NAME, openai-chat/NAME, scripted:FILE or an alias ({})",
-        known.join(", ")
-    )
+    format!("unknown model `{name}`: expected {}, scripted:FILE or an alias ({})", forms(), known.join(", "))
 }
 
 /// Our tools by the names that other programs' definition files use.

@@ -108,10 +108,10 @@ fn again(layer: &LayerArgs, models: &Models) -> Option<String> {
 /// The lead's model, aliases followed.
 fn chosen_model(config: &Config) -> Result<String, Failure> {
     let Some(name) = &config.general.model else {
-        return Err(Failure::usage(
-            "no model is configured: give --model NAME (anthropic/NAME, openai/NAME, openai-chat/NAME, an alias, \
-             scripted:FILE), or set `model` in midturn.toml",
-        ));
+        return Err(Failure::usage(format!(
+            "no model is configured: give --model NAME ({}, an alias, scripted:FILE), or set `model` in midturn.toml",
+            names::forms()
+        )));
     };
     names::model(name, &config.general.aliases)
         .map_err(|what| Failure::usage(format!("{what} (`model`, {})", config.origin("model"))))

@@ -1,12 +1,12 @@
 //! Any bytes, cut anywhere: the same frames and the same reply, and never a panic.
 //!
 //! `cargo fuzz run decoder` in crates/providers. The first byte says how the rest is cut, the
-//! second which provider reads it.
+//! second which dialect it is read as.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use midturn_core::sse::{Decoder, TooLarge};
-use midturn_providers::{Provider, Silent, decode};
+use midturn_providers::{Dialect, Silent, decode};
 
 const LIMIT: usize = 4_096;
 
@@ -26,10 +26,10 @@ fn frames(stream: &[u8], size: usize) -> (Frames, bool) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let [cut, provider, stream @ ..] = bytes else { return };
+    let [cut, dialect, stream @ ..] = bytes else { return };
     let size = usize::from(*cut) + 1;
     assert_eq!(frames(stream, size), frames(stream, usize::MAX));
-    let provider = Provider::ALL[usize::from(*provider) % Provider::ALL.len()];
-    let whole = decode(provider, [stream], LIMIT, &Silent);
-    assert_eq!(decode(provider, stream.chunks(size), LIMIT, &Silent), whole);
+    let dialect = Dialect::ALL[usize::from(*dialect) % Dialect::ALL.len()];
+    let whole = decode(dialect, [stream], LIMIT, &Silent);
+    assert_eq!(decode(dialect, stream.chunks(size), LIMIT, &Silent), whole);
 });

@@ -7,7 +7,7 @@ use midturn_core::engine::ports::model::Request;
 
 use crate::body::Chunks;
 use crate::config::Endpoint;
-use crate::dialect::{Assembler, Dialect};
+use crate::dialect::{Assembler, Conversation};
 use crate::transcript::Kept;
 
 pub(crate) use decode::Reading;
@@ -25,7 +25,7 @@ impl Anthropic {
     }
 }
 
-impl Dialect for Anthropic {
+impl Conversation for Anthropic {
     fn body(&mut self, request: &Request<'_>) -> serde_json::Result<Chunks> {
         let options = &self.options;
         let head = |bytes: &mut Vec<u8>| options.write_head(request, bytes);
@@ -44,7 +44,7 @@ impl Dialect for Anthropic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Provider;
+    use crate::config::Dialect;
     use crate::decode::Silent;
     use midturn_core::rules::compaction::Purpose;
     use midturn_core::rules::conversation::{Block, Entry, Injected, Reply};
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_request_begins_with_the_bytes_of_the_one_before_and_encodes_only_what_is_new() {
-        let mut model = Anthropic::new("m", &Endpoint::new(Provider::Anthropic));
+        let mut model = Anthropic::new("m", &Endpoint::new(Dialect::Anthropic, "http://h"));
         let mut entries = Vec::new();
         let mut before = String::new();
         for n in 0..150 {
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_was_closed_is_lent_from_where_it_lies_however_often_it_is_sent() {
-        let mut model = Anthropic::new("m", &Endpoint::new(Provider::Anthropic));
+        let mut model = Anthropic::new("m", &Endpoint::new(Dialect::Anthropic, "http://h"));
         let mut entries: Vec<_> = (0..400).flat_map(turn).collect();
         let places = |chunks: Chunks| chunks.pointers().into_iter().map(|(at, _)| at).collect::<Vec<_>>();
         let first = places(body(&mut model, &entries));

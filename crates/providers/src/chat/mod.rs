@@ -7,7 +7,7 @@ use midturn_core::engine::ports::model::Request;
 
 use crate::body::Chunks;
 use crate::config::Endpoint;
-use crate::dialect::{Assembler, Dialect};
+use crate::dialect::{Assembler, Conversation};
 use crate::transcript::Kept;
 
 pub(crate) use decode::Reading;
@@ -24,7 +24,7 @@ impl Chat {
     }
 }
 
-impl Dialect for Chat {
+impl Conversation for Chat {
     fn body(&mut self, request: &Request<'_>) -> serde_json::Result<Chunks> {
         let options = &self.options;
         let head = |bytes: &mut Vec<u8>| options.write_head(request, bytes);

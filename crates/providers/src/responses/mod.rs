@@ -9,7 +9,7 @@ use midturn_core::engine::ports::model::Request;
 
 use crate::body::Chunks;
 use crate::config::Endpoint;
-use crate::dialect::{Assembler, Dialect};
+use crate::dialect::{Assembler, Conversation};
 use crate::transcript::Kept;
 
 pub(crate) use decode::Reading;
@@ -26,7 +26,7 @@ impl Responses {
     }
 }
 
-impl Dialect for Responses {
+impl Conversation for Responses {
     fn body(&mut self, request: &Request<'_>) -> serde_json::Result<Chunks> {
         let options = &self.options;
         let head = |bytes: &mut Vec<u8>| options.write_head(request, bytes);

@@ -1,5 +1,7 @@
 //! Calls over real connections, to a server that does whatever a test wants.
 
+use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::Mutex;
 
@@ -8,7 +10,7 @@ use midturn_core::engine::ports::model::{ErrorKind, Model, ModelFailure, Progres
 use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{Entry, Injected, Reply};
 use midturn_core::rules::time::Span;
-use midturn_providers::{Config, Providers};
+use midturn_providers::{Config, Dialect, Endpoint, Providers, Written};
 use tokio_util::sync::CancellationToken;
 
 const KEY: &str = "sk-this-is-the-key";
@@ -19,7 +21,8 @@ const STOP: &str = "data: {\"type\":\"message_stop\"}\n\n";
 
 fn config(url: &str) -> Config {
     let mut config = Config::default();
-    config.read_environment(|name| Some(if name.ends_with("KEY") { KEY.to_owned() } else { url.to_owned() }));
+    config.0.values_mut().for_each(|endpoint| url.clone_into(&mut endpoint.base_url));
+    config.read_environment(|_| Ok::<_, Infallible>(Some(KEY.to_owned()))).unwrap();
     config
 }
 
@@ -112,6 +115,66 @@ async fn a_reply_comes_through_byte_by_byte_and_the_connection_is_used_again() {
         let asked = server.asked.recv().await.unwrap();
         assert_eq!(asked.connection, 0, "agent {agent}");
         assert!(asked.head.starts_with("POST /v1/messages HTTP/1.1"));
+    }
+}
+
+#[tokio::test]
+async fn two_compatible_servers_each_get_their_own_key_and_headers() {
+    let mut config = Config(BTreeMap::new());
+    let mut servers = Vec::new();
+    for (name, key_env) in [("one", Some("ONE_KEY")), ("two", Some("TWO_KEY")), ("open", None)] {
+        let server = Server::start([answered("500 No", "", "")]).await;
+        let mut endpoint = Endpoint::new(Dialect::Chat, &server.url);
+        endpoint.key_env = key_env.map(str::to_owned);
+        let tenant = Written::header("x-tenant", &format!("of-{name} ${{TENANT_{name}}}")).unwrap();
+        endpoint.headers.insert("x-tenant".to_owned(), tenant);
+        endpoint.query.insert("v".to_owned(), Written::parameter("v", name).unwrap());
+        config.0.insert(name.to_owned(), endpoint);
+        servers.push((name, server));
+    }
+    config.read_environment(|name| Ok::<_, Infallible>(Some(format!("value-of-{name}")))).unwrap();
+    let providers = Providers::new(config);
+    for (name, mut server) in servers {
+        let mut model = providers.make(&format!("{name}/m")).unwrap();
+        assert!(call(model.as_mut(), &Told::default()).await.is_err());
+        let head = server.asked.recv().await.unwrap().head;
+        assert!(head.starts_with(&format!("POST /v1/chat/completions?v={name} ")), "{head}");
+        assert!(head.contains(&format!("x-tenant: of-{name} value-of-TENANT_{name}\r\n")), "{head}");
+        let keys: Vec<&str> =
+            head.split("authorization: ").skip(1).filter_map(|rest| rest.lines().next()).collect();
+        let own: &[&str] = match name {
+            "one" => &["Bearer value-of-ONE_KEY"],
+            "two" => &["Bearer value-of-TWO_KEY"],
+            _ => &[],
+        };
+        assert_eq!((keys.as_slice(), head.matches("value-of-").count()), (own, 1 + own.len()), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_login_names_what_to_check_and_repeats_nothing_that_was_sent() {
+    for (key_env, header, expected) in [
+        (Some("A_KEY"), "x", "(check A_KEY)"),
+        (None, "${B}", "(check B)"),
+        (None, "x", "(no key is sent: `providers.mine.key_env` names"),
+    ] {
+        let server = Server::start([answered("401 No", "", "what-A_KEY-holds what-B-holds")]).await;
+        let mut mine = Endpoint::new(Dialect::Chat, &server.url);
+        mine.key_env = key_env.map(str::to_owned);
+        mine.headers.insert("x-login".to_owned(), Written::header("x-login", header).unwrap());
+        let mut config = Config([("mine".to_owned(), mine)].into());
+        config.read_environment(|name| Ok::<_, Infallible>(Some(format!("what-{name}-holds")))).unwrap();
+        let named: Vec<String> = config.0["mine"].environment.keys().cloned().collect();
+        let mut model = Providers::new(config).make("mine/m").unwrap();
+        let failure = call(model.as_mut(), &Told::default()).await.unwrap_err();
+        assert!(
+            failure.message.contains("mine answered 401") && failure.message.contains(expected),
+            "{failure}"
+        );
+        assert!(
+            named.iter().all(|name| !failure.message.contains(&format!("what-{name}-holds"))),
+            "{failure}"
+        );
     }
 }
 
@@ -215,7 +278,7 @@ async fn silence_is_a_broken_connection_after_the_idle_timeout() {
     for answer in [Answer::Silence, Answer::Hang(vec![START.into()])] {
         let server = Server::start([answer]).await;
         let mut config = config(&server.url);
-        config.anthropic.idle_timeout = Span::millis(1);
+        config.0.get_mut("anthropic").unwrap().idle_timeout = Span::millis(1);
         let mut model = Providers::new(config).make("anthropic/m").unwrap();
         let failure = call(model.as_mut(), &Told::default()).await.unwrap_err();
         assert_eq!(failure.kind, ErrorKind::Connection);
@@ -240,7 +303,7 @@ async fn a_server_that_is_not_there_is_a_broken_connection_and_nothing_was_sent(
 async fn an_event_beyond_the_limit_is_an_error_that_names_the_setting() {
     let server = Server::start([Answer::Stream(vec![vec![b'x'; 2_000]])]).await;
     let mut config = config(&server.url);
-    config.anthropic.max_event_bytes = 1_000;
+    config.0.get_mut("anthropic").unwrap().max_event_bytes = 1_000;
     let mut model = Providers::new(config).make("anthropic/m").unwrap();
     let failure = call(model.as_mut(), &Told::default()).await.unwrap_err();
     assert_eq!(failure.kind, ErrorKind::InvalidRequest);

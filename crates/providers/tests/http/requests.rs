@@ -1,5 +1,6 @@
 //! Request bodies, as the servers read them.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::server::{Answer, Server};
@@ -116,8 +117,9 @@ async fn asked_for(
     let refusals = asks.iter().map(|_| Answer::Whole("HTTP/1.1 400 No\r\ncontent-length: 0\r\n\r\n".into()));
     let mut server = Server::start(refusals.collect::<Vec<_>>()).await;
     let mut config = Config::default();
-    config.read_environment(|_| Some(server.url.clone()));
-    for endpoint in [&mut config.anthropic, &mut config.openai, &mut config.openai_chat] {
+    config.read_environment(|_| Ok::<_, Infallible>(Some("key".to_owned()))).unwrap();
+    for endpoint in config.0.values_mut() {
+        server.url.clone_into(&mut endpoint.base_url);
         set(endpoint);
     }
     let mut model = Providers::new(config).make(model).unwrap();

@@ -1,7 +1,7 @@
 //! Anthropic's Messages.
 
 use midturn_core::engine::ports::model::ErrorKind;
-use midturn_providers::Provider;
+use midturn_providers::Dialect;
 
 use crate::{expect, expect_failure, named};
 
@@ -17,23 +17,23 @@ pub(crate) const A_STOP: &str = r#"{"type":"message_stop"}"#;
 #[test]
 fn anthropic_text_with_usage_of_the_cache() {
     let stream = named(&[A_START, A_TEXT, r#"{"type":"ping"}"#, A_HI, A_STOP0, A_END, A_STOP]);
-    expect(Provider::Anthropic, &stream, "text:Hé 😀 | end_turn 115/8/100");
+    expect(Dialect::Anthropic, &stream, "text:Hé 😀 | end_turn 115/8/100");
 }
 
 #[test]
 fn anthropic_is_whole_once_its_stop_reason_has_come() {
     let whole = named(&[A_START, A_TEXT, A_HI, A_STOP0, A_END]);
-    expect(Provider::Anthropic, &whole, "text:Hé 😀 | end_turn 115/8/100");
+    expect(Dialect::Anthropic, &whole, "text:Hé 😀 | end_turn 115/8/100");
     let events = [A_START, A_TEXT, A_HI, A_STOP0];
     for end in 0..=events.len() {
-        expect_failure(Provider::Anthropic, &named(&events[..end]), ErrorKind::Connection);
+        expect_failure(Dialect::Anthropic, &named(&events[..end]), ErrorKind::Connection);
     }
     // The event with the stop reason was never terminated.
-    expect_failure(Provider::Anthropic, whole.trim_end(), ErrorKind::Connection);
+    expect_failure(Dialect::Anthropic, whole.trim_end(), ErrorKind::Connection);
     // Whatever follows, the reply is whole.
     let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"m"}}"#;
     expect(
-        Provider::Anthropic,
+        Dialect::Anthropic,
         &named(&[A_START, A_TEXT, A_HI, A_STOP0, A_END, error]),
         "text:Hé 😀 | end_turn 115/8/100",
     );
@@ -54,7 +54,7 @@ fn anthropic_calls_in_parallel_are_put_together_from_deltas() {
         A_STOP,
     ]);
     expect(
-        Provider::Anthropic,
+        Dialect::Anthropic,
         &stream,
         r#"call:t1 read {"p":1} | call:t2 bash {"c":"ls"} | call:t3 ps {} | tool_use 115/9/100"#,
     );
@@ -71,7 +71,7 @@ fn a_call_whose_json_never_closed_is_no_call() {
         r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"text\": \"abc"}}"#,
         r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":9}}"#,
     ]);
-    expect(Provider::Anthropic, &stream, "text:Hé 😀 | max_tokens 115/9/100");
+    expect(Dialect::Anthropic, &stream, "text:Hé 😀 | max_tokens 115/9/100");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn thinking_is_kept_byte_for_byte_or_not_at_all_without_its_signature() {
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"Eq+/="}}"#;
     let hidden = r#"{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"\u0041bc=" }}"#;
     expect(
-        Provider::Anthropic,
+        Dialect::Anthropic,
         &named(&[start, think, sign, A_STOP0, hidden, A_END]),
         concat!(
             "thinking:Hm\n\"é\"  replay:",
@@ -91,7 +91,7 @@ fn thinking_is_kept_byte_for_byte_or_not_at_all_without_its_signature() {
         ),
     );
     expect(
-        Provider::Anthropic,
+        Dialect::Anthropic,
         &named(&[start, think, A_STOP0, A_END]),
         "thinking:Hm\n\"é\"  replay:none | end_turn 0/8/0",
     );
@@ -100,7 +100,7 @@ fn thinking_is_kept_byte_for_byte_or_not_at_all_without_its_signature() {
 #[test]
 fn blocks_of_the_provider_s_own_tools_are_kept_verbatim() {
     expect(
-        Provider::Anthropic,
+        Dialect::Anthropic,
         &named(&[
             r#"{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}}"#,
             r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"query\": "}}"#,

@@ -1,7 +1,7 @@
 //! OpenAI's Chat Completions.
 
 use midturn_core::engine::ports::model::ErrorKind;
-use midturn_providers::Provider;
+use midturn_providers::Dialect;
 
 use crate::{bare, expect, expect_failure};
 
@@ -12,12 +12,12 @@ pub(crate) const DONE: &str = "[DONE]";
 
 #[test]
 fn chat_text_with_the_usage_that_follows_the_stop_reason() {
-    expect(Provider::OpenAiChat, &bare(&[C_HI, C_STOP, C_USAGE, DONE]), "text:Hi | end_turn 20/5/7");
-    expect(Provider::OpenAiChat, &bare(&[C_HI, C_STOP]), "text:Hi | end_turn 0/0/0");
-    expect(Provider::OpenAiChat, &bare(&[C_HI, C_STOP, "{"]), "text:Hi | end_turn 0/0/0");
-    expect_failure(Provider::OpenAiChat, &bare(&[C_HI, C_USAGE, DONE]), ErrorKind::Connection);
-    expect_failure(Provider::OpenAiChat, &bare(&[C_HI]), ErrorKind::Connection);
-    expect_failure(Provider::OpenAiChat, "", ErrorKind::Connection);
+    expect(Dialect::Chat, &bare(&[C_HI, C_STOP, C_USAGE, DONE]), "text:Hi | end_turn 20/5/7");
+    expect(Dialect::Chat, &bare(&[C_HI, C_STOP]), "text:Hi | end_turn 0/0/0");
+    expect(Dialect::Chat, &bare(&[C_HI, C_STOP, "{"]), "text:Hi | end_turn 0/0/0");
+    expect_failure(Dialect::Chat, &bare(&[C_HI, C_USAGE, DONE]), ErrorKind::Connection);
+    expect_failure(Dialect::Chat, &bare(&[C_HI]), ErrorKind::Connection);
+    expect_failure(Dialect::Chat, "", ErrorKind::Connection);
 }
 
 #[test]
@@ -65,17 +65,17 @@ fn chat_calls_of_all_the_sorts_that_servers_send() {
         let mut events: Vec<String> = deltas.iter().map(|delta| call(delta)).collect();
         events.push(end.to_owned());
         let events: Vec<&str> = events.iter().map(String::as_str).collect();
-        expect(Provider::OpenAiChat, &bare(&events), expected);
+        expect(Dialect::Chat, &bare(&events), expected);
         // Some servers say `stop` although there are calls.
         let stopped = bare(&events).replace("\"tool_calls\"}", "\"stop\"}");
-        expect(Provider::OpenAiChat, &stopped, expected);
+        expect(Dialect::Chat, &stopped, expected);
     }
 }
 
 #[test]
 fn chat_reasoning_is_shown_and_cut_characters_are_joined() {
     expect(
-        Provider::OpenAiChat,
+        Dialect::Chat,
         &bare(&[
             r#"{"choices":[{"delta":{"reasoning_content":"Hm\ud83d","content":null}}]}"#,
             r#"{"choices":[{"delta":{"reasoning_content":"\ude00"}}]}"#,

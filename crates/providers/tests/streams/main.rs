@@ -13,7 +13,7 @@ use responses::{R_DONE, R_TEXT};
 
 use midturn_core::engine::ports::model::{ErrorKind, ModelFailure};
 use midturn_core::rules::conversation::{Block, Reply};
-use midturn_providers::{Provider, Silent, decode};
+use midturn_providers::{Dialect, Silent, decode};
 
 const LIMIT: usize = 1 << 20;
 
@@ -34,10 +34,10 @@ fn bare(events: &[&str]) -> String {
 }
 
 /// The reply, which must be the same however the stream is cut.
-fn read(provider: Provider, stream: &str) -> Result<Reply, ModelFailure> {
-    let whole = decode(provider, [stream], LIMIT, &Silent);
+fn read(dialect: Dialect, stream: &str) -> Result<Reply, ModelFailure> {
+    let whole = decode(dialect, [stream], LIMIT, &Silent);
     for size in [1, 2, 3, 7, 64, 1021] {
-        let cut = decode(provider, stream.as_bytes().chunks(size), LIMIT, &Silent);
+        let cut = decode(dialect, stream.as_bytes().chunks(size), LIMIT, &Silent);
         assert_eq!(cut, whole, "in chunks of {size}");
     }
     whole
@@ -60,15 +60,15 @@ fn line(reply: &Reply) -> String {
     parts.join(" | ")
 }
 
-fn expect(provider: Provider, stream: &str, expected: &str) {
-    match read(provider, stream) {
+fn expect(dialect: Dialect, stream: &str, expected: &str) {
+    match read(dialect, stream) {
         Ok(reply) => assert_eq!(line(&reply), expected, "{stream}"),
         Err(failure) => panic!("{failure}\n{stream}"),
     }
 }
 
-fn expect_failure(provider: Provider, stream: &str, kind: ErrorKind) {
-    match read(provider, stream) {
+fn expect_failure(dialect: Dialect, stream: &str, kind: ErrorKind) {
+    match read(dialect, stream) {
         Ok(reply) => panic!("{}\n{stream}", line(&reply)),
         Err(failure) => assert_eq!(failure.kind, kind, "{failure}\n{stream}"),
     }
@@ -78,9 +78,9 @@ fn expect_failure(provider: Provider, stream: &str, kind: ErrorKind) {
 fn unknown_events_change_nothing() {
     let unknown = r#"{"type":"future_event","delta":"a text","usage":{"input_tokens":99},"index":"x"}"#;
     let stream = named(&[unknown, A_STOP0, A_START, A_TEXT, unknown, A_HI, unknown, A_END, unknown]);
-    expect(Provider::Anthropic, &stream, "text:Hé 😀 | end_turn 115/8/100");
+    expect(Dialect::Anthropic, &stream, "text:Hé 😀 | end_turn 115/8/100");
     let stream = named(&[unknown, R_TEXT, unknown, R_DONE]);
-    expect(Provider::OpenAi, &stream, "text:Hi | end_turn 20/5/7");
+    expect(Dialect::Responses, &stream, "text:Hi | end_turn 20/5/7");
 }
 
 #[test]
@@ -90,14 +90,14 @@ fn an_error_event_after_status_200_is_an_error_of_its_kind() {
         (r#"{"type":"error","error":{"type":"api_error","message":"m"}}"#, ErrorKind::Server),
         (r#"{"type":"error","error":{"type":"rate_limit_error","message":"m"}}"#, ErrorKind::RateLimited),
     ] {
-        expect_failure(Provider::Anthropic, &named(&[A_START, A_TEXT, A_HI, event, A_END]), kind);
+        expect_failure(Dialect::Anthropic, &named(&[A_START, A_TEXT, A_HI, event, A_END]), kind);
     }
     for (event, kind) in [
         (r#"{"error":{"message":"m","type":"server_error"}}"#, ErrorKind::Server),
         (r#"{"error":{"message":"m","code":429}}"#, ErrorKind::RateLimited),
         (r#"{"error":{"message":"m","code":"context_length_exceeded"}}"#, ErrorKind::InvalidRequest),
     ] {
-        expect_failure(Provider::OpenAiChat, &bare(&[C_HI, event, C_STOP]), kind);
+        expect_failure(Dialect::Chat, &bare(&[C_HI, event, C_STOP]), kind);
     }
     for (event, kind) in [
         (
@@ -113,17 +113,17 @@ fn an_error_event_after_status_200_is_an_error_of_its_kind() {
             ErrorKind::Server,
         ),
     ] {
-        expect_failure(Provider::OpenAi, &named(&[event, R_DONE]), kind);
+        expect_failure(Dialect::Responses, &named(&[event, R_DONE]), kind);
     }
 }
 
 #[test]
 fn an_event_that_is_no_json_is_an_error() {
-    expect_failure(Provider::Anthropic, "data: {\"type\":\"message_start\",\n\n", ErrorKind::Server);
-    expect_failure(Provider::OpenAiChat, "data: hello\n\n", ErrorKind::Server);
-    expect_failure(Provider::OpenAi, "data: {]\n\n", ErrorKind::Server);
+    expect_failure(Dialect::Anthropic, "data: {\"type\":\"message_start\",\n\n", ErrorKind::Server);
+    expect_failure(Dialect::Chat, "data: hello\n\n", ErrorKind::Server);
+    expect_failure(Dialect::Responses, "data: {]\n\n", ErrorKind::Server);
     expect_failure(
-        Provider::Anthropic,
+        Dialect::Anthropic,
         &format!("data: {}\n\n", "x".repeat(LIMIT)),
         ErrorKind::InvalidRequest,
     );

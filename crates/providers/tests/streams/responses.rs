@@ -1,7 +1,7 @@
 //! OpenAI's Responses.
 
 use midturn_core::engine::ports::model::ErrorKind;
-use midturn_providers::Provider;
+use midturn_providers::Dialect;
 
 use crate::{expect, expect_failure, named};
 
@@ -34,9 +34,9 @@ fn responses_items_are_what_they_were_when_done() {
          call:c1 read {{\"p\":1}} | call:c2 bash {{}} | \
          provider:{{\"type\":\"web_search_call\",\"id\":\"ws\", \"status\":\"completed\"}} | tool_use 20/5/7"
     );
-    expect(Provider::OpenAi, &named(&events), &expected);
+    expect(Dialect::Responses, &named(&events), &expected);
     for end in 0..events.len() {
-        expect_failure(Provider::OpenAi, &named(&events[..end]), ErrorKind::Connection);
+        expect_failure(Dialect::Responses, &named(&events[..end]), ErrorKind::Connection);
     }
 }
 
@@ -56,14 +56,14 @@ fn responses_that_end_early_say_why() {
         ("content_filter", "text:Hal | content_filter 0/0/0"),
     ] {
         let end = incomplete(reason);
-        expect(Provider::OpenAi, &named(&[added, delta, call, arguments, &end]), expected);
+        expect(Dialect::Responses, &named(&[added, delta, call, arguments, &end]), expected);
     }
 }
 
 #[test]
 fn responses_without_item_events_are_read_from_the_end() {
     let end = r#"{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"all at once"}]}]}}"#;
-    expect(Provider::OpenAi, &named(&[end]), "text:all at once | end_turn 0/0/0");
+    expect(Dialect::Responses, &named(&[end]), "text:all at once | end_turn 0/0/0");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn responses_items_without_an_index_are_known_by_their_ids() {
         let events: Vec<&str> = events.iter().map(String::as_str).collect();
         let expected = "thinking:Hm replay:none | text:Hey | call:fc_a read {\"p\":1} | \
                         call:fc_b read {\"p\":2} | tool_use 0/0/0";
-        expect(Provider::OpenAi, &named(&events), expected);
+        expect(Dialect::Responses, &named(&events), expected);
     }
 }
 
@@ -167,7 +167,7 @@ fn responses_items_are_told_apart_by_what_there_is() {
         ),
     ];
     for (events, expected) in rows {
-        expect(Provider::OpenAi, &named(&[events, &[R_DONE][..]].concat()), expected);
+        expect(Dialect::Responses, &named(&[events, &[R_DONE][..]].concat()), expected);
     }
 }
 
@@ -178,6 +178,6 @@ fn responses_calls_cut_before_their_arguments_are_no_calls() {
         let end = format!(
             r#"{{"type":"response.incomplete","response":{{"status":"incomplete","output":[{{"type":"function_call","status":"incomplete","call_id":"c","name":"n","arguments":"{arguments}"}}]}}}}"#
         );
-        expect(Provider::OpenAi, &named(&[added, &end]), "max_tokens 0/0/0");
+        expect(Dialect::Responses, &named(&[added, &end]), "max_tokens 0/0/0");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use midturn_core::engine::ports::model::Progress;
 use midturn_core::rules::conversation::StopReason;
-use midturn_providers::{Provider, decode};
+use midturn_providers::{Dialect, decode};
 
 use crate::anthropic::{A_END, A_HI, A_START, A_STOP0, A_TEXT};
 use crate::chat::{C_HI, C_STOP, C_USAGE};
@@ -47,9 +47,9 @@ fn a_figure_from_before_the_reply_is_not_told_as_what_has_come() {
     let (told, delta) =
         (Told::default(), r#"{"type":"message_delta","delta":{},"usage":{"output_tokens":4}}"#);
     let cut = named(&[A_START, A_TEXT, A_HI]);
-    decode(Provider::Anthropic, [&cut], LIMIT, &told).unwrap_err();
+    decode(Dialect::Anthropic, [&cut], LIMIT, &told).unwrap_err();
     assert_eq!(told.0.lock().unwrap().join(","), "text Hé 😀");
-    decode(Provider::Anthropic, [cut + &named(&[delta])], LIMIT, &told).unwrap_err();
+    decode(Dialect::Anthropic, [cut + &named(&[delta])], LIMIT, &told).unwrap_err();
     assert_eq!(told.0.into_inner().unwrap().join(","), "text Hé 😀,text Hé 😀,tokens 4");
 }
 
@@ -61,17 +61,17 @@ fn a_reply_is_told_while_it_comes() {
     let hi = A_HI.replace(":0,", ":1,");
     let rows = [
         (
-            Provider::Anthropic,
+            Dialect::Anthropic,
             named(&[A_START, think, A_STOP0, &text, &hi, A_END]),
             "thinking Hm,thought,text Hé 😀,tokens 8",
         ),
         (
-            Provider::OpenAiChat,
+            Dialect::Chat,
             bare(&[r#"{"choices":[{"delta":{"reasoning":"Hm"}}]}"#, C_HI, C_STOP, C_USAGE]),
             "thinking Hm,thought,text Hi,tokens 5",
         ),
         (
-            Provider::OpenAi,
+            Dialect::Responses,
             named(&[
                 r#"{"type":"response.output_text.delta","output_index":0,"delta":"Hi"}"#,
                 R_TEXT,
@@ -79,10 +79,10 @@ fn a_reply_is_told_while_it_comes() {
             ]),
             "text Hi,tokens 5",
         ),
-        (Provider::OpenAi, named(&[R_TEXT, R_DONE]), "text Hi,tokens 5"),
+        (Dialect::Responses, named(&[R_TEXT, R_DONE]), "text Hi,tokens 5"),
         // What deltas told is not told again, by whatever they are known.
         (
-            Provider::OpenAi,
+            Dialect::Responses,
             named(&[
                 r#"{"type":"response.output_text.delta","item_id":"m","delta":"Hi"}"#,
                 &R_TEXT.replace(r#""output_index":0,"#, ""),
@@ -91,19 +91,19 @@ fn a_reply_is_told_while_it_comes() {
             "text Hi,tokens 5",
         ),
     ];
-    for (provider, stream, expected) in rows {
+    for (dialect, stream, expected) in rows {
         let told = Told::default();
-        let reply = decode(provider, [stream], LIMIT, &told).unwrap();
+        let reply = decode(dialect, [stream], LIMIT, &told).unwrap();
         assert_eq!(told.0.into_inner().unwrap().join(","), expected);
         assert_eq!(reply.stop_reason, StopReason::EndTurn);
     }
 }
 
 /// What is told of calls, of a stream that is whole or is cut.
-fn calls(provider: Provider, stream: String) -> String {
+fn calls(dialect: Dialect, stream: String) -> String {
     let told = Told::default();
     // Whether it is whole is not what this is about.
-    let _ = decode(provider, [stream], LIMIT, &told);
+    let _ = decode(dialect, [stream], LIMIT, &told);
     let told = told.0.into_inner().unwrap().into_iter();
     told.filter_map(|told| Some(told.strip_prefix("call ")?.to_owned())).collect::<Vec<_>>().join(",")
 }
@@ -121,7 +121,7 @@ fn a_call_of_anthropics_is_told_of_from_its_name_on() {
         r#"{"type":"content_block_start","index":2,"content_block":{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}}"#,
         r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"q\": "}}"#,
     ]);
-    assert_eq!(calls(Provider::Anthropic, stream), "t1 read 0,t2 bash 0,t2 bash 8,t1 read 5,t2 bash 11");
+    assert_eq!(calls(Dialect::Anthropic, stream), "t1 read 0,t2 bash 0,t2 bash 8,t1 read 5,t2 bash 11");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_call_of_chat_completions_is_told_of_once_its_name_is_there() {
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
     // The second has no id: it is told by the one that it will have.
     let expected = "a read 0,call_0_1 bash 5,a read 7,call_0_1 bash 7";
-    assert_eq!(calls(Provider::OpenAiChat, bare(&events)), expected);
+    assert_eq!(calls(Dialect::Chat, bare(&events)), expected);
 }
 
 #[test]
@@ -150,5 +150,5 @@ fn a_call_of_responses_is_told_of_by_the_id_that_it_will_have() {
         // Nobody has said yet what this one calls.
         r#"{"type":"response.function_call_arguments.delta","output_index":2,"delta":"{}"}"#,
     ];
-    assert_eq!(calls(Provider::OpenAi, named(&events)), "c write 0,c write 5,c write 7");
+    assert_eq!(calls(Dialect::Responses, named(&events)), "c write 0,c write 5,c write 7");
 }

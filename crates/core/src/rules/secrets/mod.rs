@@ -23,7 +23,7 @@ use aho_corasick::{AhoCorasick, Input, MatchKind};
 use serde_json::Value;
 
 pub use self::forms::{Common, SHORTEST};
-pub use self::names::{has_a_password, is_secret_name, of_environment, passwords_of};
+pub use self::names::{has_a_password, is_everyday, is_secret_name, of_environment, passwords_of};
 pub use self::stream::Redactor;
 
 /// How many bytes all forms of all secrets may have together: several times what the

@@ -54,6 +54,11 @@ pub fn is_secret_name(name: &str) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
+/// Whether everybody knows the value of a variable of this name.
+pub fn is_everyday(name: &str) -> bool {
+    EVERYDAY.contains(&name)
+}
+
 /// Whether a value has a password in it: `postgres://user:password@host`.
 pub fn has_a_password(value: &str) -> bool {
     passwords(value).next().is_some()
@@ -64,9 +69,8 @@ pub fn has_a_password(value: &str) -> bool {
 /// URLs under any name.
 pub fn of_environment<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
     let variables: Vec<(&str, &str)> = variables.into_iter().collect();
-    let everyday = |value: &str| {
-        variables.iter().any(|(name, known)| EVERYDAY.contains(name) && known.trim() == value.trim())
-    };
+    let everyday =
+        |value: &str| variables.iter().any(|(name, known)| is_everyday(name) && known.trim() == value.trim());
     let found = variables.iter().flat_map(|(name, value)| {
         in_variable(name, value).into_iter().map(|secret| ((*name).to_owned(), secret))
     });
