@@ -88,7 +88,7 @@ impl Kept {
             self.receipt(step);
         }
         for row in &transaction.rows {
-            self.of(&row.agent, |agent| agent.rows.push(row.clone()));
+            self.of(&row.agent, |agent| agent.line(row));
         }
         for event in &transaction.events {
             (self.last_seq, self.last_t) = (event.seq, event.t);
@@ -141,6 +141,11 @@ impl Kept {
 }
 
 impl Agent {
+    fn line(&mut self, row: &Row) {
+        self.stands.note_line();
+        self.rows.push(row.clone());
+    }
+
     fn note(&mut self, event: &Event) {
         let (run, turn) = (self.stands.run, self.stands.turn);
         self.stands.note(event);
@@ -155,7 +160,7 @@ impl Agent {
 
     fn journal(&self, lifetime: &Lifetime) -> AgentJournal {
         let ended = self.last_end.as_ref().map_or(0, |(end, _)| end.run);
-        let tail = if self.stands.run > ended { self.tail.clone() } else { Vec::new() };
+        let tail = if self.stands.is_open(ended) { self.tail.clone() } else { Vec::new() };
         let (worked, limits) = lifetime.of(&self.record.name);
         let (record, rows) = (self.record.clone(), self.rows.clone());
         let known = AgentJournal::of(record, rows, &self.stands, self.last_end.clone(), tail);
