@@ -163,9 +163,8 @@ impl Archive for Memory {
         id: &MessageId,
     ) -> Result<Vec<(AgentName, ReceiptState)>, StoreError> {
         let Some(kept) = self.find(session)? else { return Ok(Vec::new()) };
-        let mut mail = kept.journal().mail;
-        mail.retain(|kept| kept.accepted.mail.from == *from && kept.accepted.mail.id == *id);
-        Ok(mail.into_iter().map(|kept| (kept.accepted.mail.to.clone(), kept.state)).collect())
+        let known = kept.store.known(from, id).await?;
+        Ok(known.into_iter().map(|kept| (kept.accepted.mail.to.clone(), kept.state)).collect())
     }
 
     fn stale_writes(&self) -> u64 {
