@@ -33,6 +33,8 @@ struct Silent;
 
 impl OutputSink for Silent {
     fn write(&self, _: &str) {}
+
+    fn tell(&self, _: &str) {}
 }
 
 #[async_trait]

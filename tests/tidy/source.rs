@@ -54,13 +54,15 @@ impl Source {
         Self { path: path.to_owned(), text, tokens, test_items }
     }
 
-    /// Whether the whole file is test code: a test program, a `tests` module or a benchmark.
+    /// Whether the whole file is test code: a test program, a `tests` module, a benchmark, or what
+    /// stores are held to.
     pub(crate) fn is_test(&self) -> bool {
         let in_tests = self
             .path
             .components()
             .any(|part| ["tests", "benches"].iter().any(|name| part.as_os_str() == *name));
-        in_tests || self.path.file_name() == Some("tests.rs".as_ref())
+        let in_suite = self.path.starts_with("crates/conformance");
+        in_tests || in_suite || self.path.file_name() == Some("tests.rs".as_ref())
     }
 
     /// Whether a line is test code.

@@ -112,9 +112,6 @@ pub trait Host: Send + Sync {
     /// What is stored.
     fn archive(&self) -> Arc<dyn Archive>;
 
-    /// The store, for people: a path, or a server without its password.
-    fn store_name(&self) -> String;
-
     /// What agents may do unasked and what holds their commands, in one line for people:
     /// `mode auto; sandbox: bubblewrap (no network, cgroup v2 limits)`.
     fn safety(&self) -> String;

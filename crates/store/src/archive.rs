@@ -22,7 +22,7 @@ use crate::read;
 use crate::writer::{Job, Writer};
 
 /// A store that is open. It is closed when it and all stores of its sessions are gone, or by
-/// [`SqlArchive::close`].
+/// [`Archive::close`].
 #[derive(Clone, Debug)]
 pub struct SqlArchive {
     name: Arc<str>,
@@ -36,26 +36,11 @@ impl SqlArchive {
         Self { name: name.into(), pool, writer: writer.map(Arc::new) }
     }
 
-    /// The store's name for people: its path, or its server without user and password.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// How long a store that fails is waited for: 30 s unless this says otherwise. Then all that
     /// wait for it are told, and their sessions have to be taken up again.
     pub fn be_patient(&self, patience: Duration) {
         if let Some(writer) = &self.writer {
             writer.queue.be_patient(patience);
-        }
-    }
-
-    /// Writes what was submitted, closes all connections and gives the lock back. Whatever is
-    /// submitted from now on is refused. Waits until that is done; a store that fails isn't
-    /// waited for any longer.
-    pub async fn close(&self) {
-        self.pool.close().await;
-        if let Some(writer) = &self.writer {
-            writer.close().await;
         }
     }
 
@@ -107,6 +92,11 @@ impl Store for BoundStore {
 
 #[async_trait]
 impl Archive for SqlArchive {
+    /// Its path, or its server without user and password.
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     async fn begin(&self, record: SessionRecord) -> Result<Arc<dyn Store>, StoreError> {
         let lane = Lane::new(&record.id, 1, HashMap::new());
         self.ask(|told| Job::Begin(record, told)).await?;
@@ -163,5 +153,13 @@ impl Archive for SqlArchive {
 
     fn stale_writes(&self) -> u64 {
         self.writer.as_ref().map_or(0, |writer| writer.queue.stale.load(Ordering::Relaxed))
+    }
+
+    /// Closes all connections, too, and gives the lock back.
+    async fn close(&self) {
+        self.pool.close().await;
+        if let Some(writer) = &self.writer {
+            writer.close().await;
+        }
     }
 }

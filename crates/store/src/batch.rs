@@ -196,9 +196,7 @@ impl Batch {
     }
 
     fn line(&mut self, write: &Write, row: &Row) -> Encoded<()> {
-        let touched = self.touched(&write.lane, &row.agent);
-        touched.progress.lines += 1;
-        let seq = touched.progress.lines;
+        let seq = self.touched(&write.lane, &row.agent).progress.note_line();
         let filled = line::fill(&row.line, row.run)?;
         let row = [
             Cell::Text(write.lane.session.clone()),

@@ -6,7 +6,6 @@
 //! a user's files; it knows nothing of models, mail or turns.
 
 mod arguments;
-pub mod capture;
 mod confined;
 mod environment;
 mod ground;

@@ -47,12 +47,13 @@ pub(super) fn with(fault: Fault, mut journal: SessionJournal) -> SessionJournal 
 }
 
 /// A session as a process with this fault finds it in the list.
-pub(super) fn of_summary(fault: Fault, summary: &mut SessionSummary) {
+pub(super) fn of_summary(fault: Fault, mut summary: SessionSummary) -> SessionSummary {
     if fault == Fault::GuestsAreLeft
         && let Some(served) = summary.record.memo.get_mut("served")
     {
         *served = Value::Bool(false);
     }
+    summary
 }
 
 fn of_agent(fault: Fault, agent: &mut AgentJournal, last_seq: u64) {

@@ -12,14 +12,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use midturn_core::engine::Coordinator;
-use midturn_core::engine::ports::archive::{
-    ChatMessage, SessionJournal, SessionRecord, SessionSummary, StoredEvent, TakenUp,
-};
-use midturn_core::engine::ports::{Archive, Store, StoreError};
-use midturn_core::rules::id::{AgentName, MessageId, SessionId};
-use midturn_core::rules::mail::{ReceiptState, Sender};
+use midturn_core::engine::ports::archive::SessionSummary;
+use midturn_core::engine::ports::{Archive, Around, Layer, SessionJournal, Store};
+use midturn_core::rules::mail::Sender;
 
 use writes::Writes;
 
@@ -162,79 +158,21 @@ pub async fn before_the_end(coordinator: &Coordinator) {
 /// The archive, with the planted fault around it if there is one.
 pub fn around(archive: Arc<dyn Archive>) -> Arc<dyn Archive> {
     match planted() {
-        Some(fault) => Arc::new(Faulty { fault, archive }),
+        Some(fault) => Arc::new(Around::new(archive, fault)),
         None => archive,
     }
 }
 
-/// An archive with a fault.
-struct Faulty {
-    fault: Fault,
-    archive: Arc<dyn Archive>,
-}
-
-impl Faulty {
-    fn writes(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
-        Arc::new(Writes::new(self.fault, store))
-    }
-}
-
-#[async_trait]
-impl Archive for Faulty {
-    async fn begin(&self, record: SessionRecord) -> Result<Arc<dyn Store>, StoreError> {
-        self.archive.begin(record).await.map(|store| self.writes(store))
+impl Layer for Fault {
+    fn store(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(Writes::new(*self, store))
     }
 
-    async fn take_up(&self, session: &SessionId) -> Result<Option<TakenUp>, StoreError> {
-        let taken = self.archive.take_up(session).await?;
-        Ok(taken.map(|taken| TakenUp {
-            store: self.writes(taken.store),
-            epoch: taken.epoch,
-            journal: journal::with(self.fault, taken.journal),
-        }))
+    fn journal(&self, journal: SessionJournal) -> SessionJournal {
+        journal::with(*self, journal)
     }
 
-    async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
-        let mut sessions = self.archive.sessions().await?;
-        sessions.iter_mut().for_each(|summary| journal::of_summary(self.fault, summary));
-        Ok(sessions)
-    }
-
-    async fn journal(&self, session: &SessionId) -> Result<Option<SessionJournal>, StoreError> {
-        let journal = self.archive.journal(session).await?;
-        Ok(journal.map(|journal| journal::with(self.fault, journal)))
-    }
-
-    async fn events(
-        &self,
-        session: &SessionId,
-        agent: Option<&AgentName>,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<StoredEvent>, StoreError> {
-        self.archive.events(session, agent, after, limit).await
-    }
-
-    async fn conversation(
-        &self,
-        session: &SessionId,
-        agent: &AgentName,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<ChatMessage>, StoreError> {
-        self.archive.conversation(session, agent, after, limit).await
-    }
-
-    async fn receipts(
-        &self,
-        session: &SessionId,
-        from: &Sender,
-        id: &MessageId,
-    ) -> Result<Vec<(AgentName, ReceiptState)>, StoreError> {
-        self.archive.receipts(session, from, id).await
-    }
-
-    fn stale_writes(&self) -> u64 {
-        self.archive.stale_writes()
+    fn summary(&self, summary: SessionSummary) -> SessionSummary {
+        journal::of_summary(*self, summary)
     }
 }

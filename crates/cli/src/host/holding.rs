@@ -4,8 +4,10 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use midturn_core::engine::ports::Archive;
 use midturn_core::rules::time::Span;
 use midturn_store::{OpenError, OpenMode, SqlArchive};
 
@@ -23,7 +25,7 @@ pub enum Opened {
 /// A project's store, held.
 pub struct Holding {
     /// The store.
-    pub store: SqlArchive,
+    pub archive: Arc<dyn Archive>,
     /// What no command of an agent is to see: the token, the socket, the store's file.
     pub hidden: Vec<PathBuf>,
     /// A file of SQLite has a lock of its own. A server has many writers, one for each project
@@ -34,8 +36,8 @@ pub struct Holding {
 #[cfg(test)]
 impl Holding {
     /// A store that nobody else knows.
-    pub(super) fn of(store: SqlArchive) -> Self {
-        Self { store, hidden: Vec::new(), _project: None }
+    pub(super) fn of(archive: Arc<dyn Archive>) -> Self {
+        Self { archive, hidden: Vec::new(), _project: None }
     }
 }
 
@@ -61,11 +63,19 @@ pub async fn open(project: &Project, patience: Span) -> Result<Opened, Failure> 
     match opened {
         Ok(store) => {
             store.be_patient(patience.duration());
-            Ok(Opened::Ours(Holding { store, hidden: project.hidden()?, _project: lock }))
+            Ok(Opened::Ours(Holding { archive: seen(store), hidden: project.hidden()?, _project: lock }))
         }
         Err(held @ OpenError::Held { .. }) => Ok(Opened::Theirs(held.to_string())),
         Err(error) => Err(Failure::failed(error.to_string())),
     }
+}
+
+/// The store, as it is or with a fault that the crash harness plants.
+fn seen(store: SqlArchive) -> Arc<dyn Archive> {
+    let archive: Arc<dyn Archive> = Arc::new(store);
+    #[cfg(feature = "crash-tests")]
+    let archive = crate::faults::around(archive);
+    archive
 }
 
 /// How often, and in which pauses, a file is tried that a dead process seems to hold: a child

@@ -32,7 +32,7 @@ pub fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
         ))),
         Opened::Theirs(_) => client::remote_resume(&args.session, &project, attended).await,
         Opened::Ours(holding) => {
-            let id = history::find(&holding.store, &args.session).await?;
+            let id = history::find(&*holding.archive, &args.session).await?;
             let carrier = Arc::new(Carrier::new(holding, env, &args.layer));
             go_on(&project, carrier, &id, &set, attended).await
         }

@@ -11,7 +11,6 @@ use midturn_core::fail;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_server::feed::Follower;
 use midturn_server::{Entered, Feed, Host, HostError, Live, Metrics, NewAgent, NewSession};
-use midturn_store::SqlArchive;
 use midturn_tools::leftovers;
 use midturn_tools::sandbox::Sandbox;
 use parking_lot::Mutex;
@@ -66,8 +65,6 @@ impl From<&Arc<Console>> for Company {
 /// Carries sessions.
 pub struct Carrier {
     holding: Holding,
-    /// The store as sessions see it.
-    archive: Arc<dyn Archive>,
     env: Env,
     /// What is laid over the configuration of sessions that come through the interface.
     layer: LayerArgs,
@@ -89,10 +86,9 @@ impl Carrier {
     /// Carries sessions that are kept in this store.
     pub fn new(holding: Holding, env: &Env, layer: &LayerArgs) -> Self {
         let metrics = Metrics::default();
-        let counted = holding.store.clone();
+        let counted = holding.archive.clone();
         metrics.stale_writes_from(move || counted.stale_writes());
         Self {
-            archive: seen(&holding.store),
             holding,
             telemetry: Telemetry::from_env(env),
             env: env.clone(),
@@ -146,7 +142,7 @@ impl Carrier {
         let safety = self.safety_of(&prepared.config).await?;
         self.sessions.make_room().await?;
         let record = carry::record(session_id::new(), task, &prepared, self.served);
-        let store = self.archive.begin(record.clone()).await.map_err(failed)?;
+        let store = self.holding.archive.begin(record.clone()).await.map_err(failed)?;
         fail::point("session_archived");
         let stored = Stored { record, epoch: 1, store, journal: None };
         let begun = self.enter(&prepared, safety, stored, company).await?;
@@ -197,7 +193,7 @@ impl Carrier {
             let attached = company.answers.then(|| Arc::new(begun.live.coordinator.attach()));
             return Ok(Some((Begun { attached, ..begun }, Vec::new())));
         }
-        let Some(looked) = self.archive.journal(id).await.map_err(failed)? else { return Ok(None) };
+        let Some(looked) = self.holding.archive.journal(id).await.map_err(failed)? else { return Ok(None) };
         // What can be wrong is found before anybody else's writes are fenced off.
         let layer = carry::layer(&looked.record, &[&self.again, set].concat())?;
         let prepared = prepare::prepare(&layer, &self.env, &carry::earlier(&looked))?;
@@ -205,7 +201,7 @@ impl Carrier {
         self.let_go_if_broken(id).await;
         end_leftovers(std::slice::from_ref(id)).await?;
         self.sessions.make_room().await?;
-        let Some(taken) = self.archive.take_up(id).await.map_err(failed)? else { return Ok(None) };
+        let Some(taken) = self.holding.archive.take_up(id).await.map_err(failed)? else { return Ok(None) };
         fail::point("taken_up");
         let TakenUp { store, journal, epoch, .. } = taken;
         let stored = Stored { record: journal.record.clone(), epoch, store, journal: Some(journal) };
@@ -239,7 +235,7 @@ impl Carrier {
         let own: [Arc<dyn Observer>; 3] = [feed.clone(), watcher.clone(), figures];
         let observers = own.into_iter().chain(spans).collect();
         if let Some(console) = company.console {
-            console.follow(Follower::new(feed.clone(), self.archive.clone(), record.id.clone()));
+            console.follow(Follower::new(feed.clone(), self.holding.archive.clone(), record.id.clone()));
         }
         let coordinator =
             carry::coordinator(prepared, self.held(&safety), &record.id, store, observers, journal);
@@ -276,7 +272,7 @@ impl Carrier {
     /// # Errors
     /// [`Failure::Failed`]: the store can't be read.
     pub async fn sessions(&self) -> Result<Vec<SessionSummary>, Failure> {
-        self.archive.sessions().await.map_err(failed)
+        self.holding.archive.sessions().await.map_err(failed)
     }
 
     /// A session that lives here.
@@ -298,7 +294,7 @@ impl Carrier {
 
     /// Lets the store go. Nothing is recorded from now on.
     pub async fn close(&self, in_a_hurry: bool) {
-        self.holding.store.close().await;
+        self.holding.archive.close().await;
         if let Some(telemetry) = &self.telemetry {
             telemetry.shutdown(in_a_hurry);
         }
@@ -320,14 +316,6 @@ struct Stored {
     store: Arc<dyn Store>,
     /// What happened in it; none if it begins now.
     journal: Option<SessionJournal>,
-}
-
-/// The store, as it is or with a fault that the crash harness plants.
-fn seen(store: &SqlArchive) -> Arc<dyn Archive> {
-    let archive: Arc<dyn Archive> = Arc::new(store.clone());
-    #[cfg(feature = "crash-tests")]
-    let archive = crate::faults::around(archive);
-    archive
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {
@@ -410,11 +398,7 @@ impl Host for Carrier {
     }
 
     fn archive(&self) -> Arc<dyn Archive> {
-        self.archive.clone()
-    }
-
-    fn store_name(&self) -> String {
-        self.holding.store.name().to_owned()
+        self.holding.archive.clone()
     }
 
     fn safety(&self) -> String {

@@ -12,7 +12,7 @@ use super::time::{Micros, Span};
 /// Limits that were set, and the number of the last event that set any.
 pub type SetLimits = Option<(LimitsPatch, u64)>;
 
-/// Reads a session's events, all of them or those that [`Lifetime::is_about`], in order.
+/// Reads a session's events, all of them or those of [`Lifetime::TYPES`], in order.
 #[derive(Clone, Debug, Default)]
 pub struct Lifetime {
     /// Since when this process has it, and when its last event was.
@@ -33,16 +33,8 @@ struct Work {
 }
 
 impl Lifetime {
-    /// Whether it has to note the event; of others only the times count.
-    pub fn is_about(kind: &EventKind) -> bool {
-        matches!(
-            kind,
-            EventKind::SessionResumed { .. }
-                | EventKind::RunStarted { .. }
-                | EventKind::RunFinished { .. }
-                | EventKind::LimitRaised { .. }
-        )
-    }
+    /// The types of the events that it has to note; of others only the times count.
+    pub const TYPES: [&str; 4] = ["session_resumed", "run_started", "run_finished", "limit_raised"];
 
     /// So far the session's last event has come.
     pub fn reaches(&mut self, t: Micros) {
@@ -141,6 +133,7 @@ mod tests {
         ];
         let mut lifetime = Lifetime::default();
         for (seq, (at, t, kind)) in (1..).zip(told) {
+            assert!(Lifetime::TYPES.contains(&kind.type_name()), "{kind:?}");
             lifetime.note(&Event { v: VERSION, seq, t: Micros(t), at, kind });
         }
         assert_eq!(lifetime.lived(), Span(12 + 10));

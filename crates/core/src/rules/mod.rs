@@ -7,6 +7,7 @@ pub mod approval;
 pub mod audit;
 pub mod batch;
 pub mod boundary;
+pub mod capture;
 pub mod compaction;
 pub mod conversation;
 pub mod event;

@@ -55,6 +55,12 @@ impl Progress {
         self.resumed = run;
     }
 
+    /// Its conversation has one more line: the number of that, 1, 2, 3 …
+    pub fn note_line(&mut self) -> u64 {
+        self.lines += 1;
+        self.lines
+    }
+
     /// Takes note of an event of the agent. Whether anything but `lines` changed.
     pub fn note(&mut self, event: &Event) -> bool {
         let moved = self.moves_to(event);
@@ -113,6 +119,19 @@ impl Progress {
         true
     }
 
+    /// Whether its last run has not ended, when `ended` is the last that has; 0: none has.
+    pub fn is_open(&self, ended: RunId) -> bool {
+        self.run > ended
+    }
+
+    /// The number of the first event that [`Progress::is_in_tail`].
+    pub fn tail_begins(&self) -> u64 {
+        match self.stop_seq {
+            0 => self.turn_seq,
+            stop => stop.min(self.turn_seq),
+        }
+    }
+
     /// Whether an event belongs to what a session needs of an open run to go on with it: those
     /// of its last turn, and what stopped it. Asked after the event was noted.
     pub fn is_in_tail(&self, event: &Event) -> bool {
@@ -167,5 +186,34 @@ mod tests {
         assert_eq!(stood[6], (2, 0, 7, 0, 2));
         assert_eq!(stood[7], (2, 1, 8, 0, 3));
         assert_eq!(progress.calls, 4);
+    }
+
+    #[test]
+    fn the_tail_begins_where_its_first_event_is() {
+        let started = event(1, 1, 0, EventKind::RunStarted { trigger: Trigger::Prompt });
+        let model = |seq, turn| {
+            let kind = EventKind::ModelStarted { call: seq, messages: 1, purpose: Purpose::Turn };
+            event(seq, 1, turn, kind)
+        };
+        let stop = |seq, turn| {
+            let (by, still_queued) = ("user".into(), vec![]);
+            let kind = EventKind::StopRequested { by, scope: Scope::Agent, reason: Halt::Stop, still_queued };
+            event(seq, 1, turn, kind)
+        };
+        let rows = [
+            vec![started.clone()],
+            vec![started.clone(), model(2, 1), model(3, 2)],
+            vec![started.clone(), model(2, 1), stop(3, 1), model(4, 2)],
+            vec![started, model(2, 1), model(3, 2), stop(4, 2), stop(5, 2)],
+        ];
+        for told in rows {
+            let mut progress = Progress::default();
+            for event in &told {
+                progress.note(event);
+            }
+            let first = told.iter().find(|event| progress.is_in_tail(event)).map(|event| event.seq);
+            assert_eq!(first, Some(progress.tail_begins()), "{told:?}");
+            assert!(progress.is_open(0) && !progress.is_open(1));
+        }
     }
 }

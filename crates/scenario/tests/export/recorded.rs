@@ -4,12 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use midturn_core::engine::VirtualClock;
-use midturn_core::engine::ports::archive::{AgentJournal, KeptMail, SessionJournal, SessionRecord};
-use midturn_core::engine::ports::{Clock, Commit, Phase, Store, Transaction};
+use midturn_core::engine::ports::archive::{SessionJournal, SessionRecord};
+use midturn_core::engine::ports::{Clock, Commit, KeepingStore, Phase, Store, Transaction};
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::SessionId;
-use midturn_core::rules::mail::ReceiptState;
-use midturn_core::rules::progress::Closed;
 use midturn_core::rules::time::{Micros, Span};
 use midturn_scenario::file;
 use midturn_scenario::play::{Keeps, play_kept};
@@ -91,52 +89,14 @@ pub(crate) fn recorded<'a>(transactions: impl Iterator<Item = &'a Transaction>) 
         title: "Do it".into(),
         memo: serde_json::Value::Null,
     };
-    let mut journal = SessionJournal {
-        record,
-        last_seq: 0,
-        last_t: Micros(0),
-        lived: Default::default(),
-        limits: None,
-        agents: Vec::new(),
-        mail: Vec::new(),
-    };
+    let store = KeepingStore::default();
     let mut events = Vec::new();
     for transaction in transactions {
-        journal.agents.extend(transaction.agents.iter().cloned().map(|record| AgentJournal {
-            record,
-            rows: Vec::new(),
-            run: 0,
-            last_end: None,
-            closed: Default::default(),
-            resumed: false,
-            stop_seq: 0,
-            turns: 0,
-            calls: 0,
-            plan: Vec::new(),
-            worked: Default::default(),
-            limits: None,
-            tail: Vec::new(),
-        }));
-        for row in &transaction.rows {
-            let agent = journal.agents.iter_mut().find(|agent| agent.record.name == row.agent).unwrap();
-            agent.rows.push(row.clone());
-        }
-        for event in &transaction.events {
-            if let (EventKind::AgentClosed {}, Some(name)) = (&event.kind, &event.at.agent) {
-                let closed = journal.agents.iter_mut().find(|agent| agent.record.name == *name);
-                closed.unwrap().closed = Closed::Told;
-            }
-        }
-        let seq = transaction.events.first().map_or(0, |event| event.seq);
-        journal.mail.extend(transaction.accepted.iter().map(|accepted| KeptMail {
-            accepted: accepted.clone(),
-            seq,
-            state: ReceiptState::Queued,
-        }));
+        // It is durable at once.
+        drop(store.submit(Arc::new(transaction.clone())));
         events.extend(transaction.events.iter().cloned());
     }
-    journal.last_seq = events.last().map_or(0, |event: &Event| event.seq);
-    Recorded { journal, events }
+    Recorded { journal: store.journal(record), events }
 }
 
 /// All scenarios of the repository with simulated tools in which no process ends (an export

@@ -19,7 +19,7 @@ pub(super) async fn health(State(app): State<Arc<App>>) -> Json<Health> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         sessions: app.host.live().len(),
-        store: app.host.store_name(),
+        store: app.host.archive().name().to_owned(),
         safety: app.host.safety(),
     })
 }

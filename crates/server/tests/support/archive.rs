@@ -1,19 +1,16 @@
-//! A store in memory.
+//! An archive in memory.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use midturn_core::engine::ports::archive::{
-    AgentJournal, ChatMessage, KeptMail, SessionRecord, SessionSummary, StoredEvent,
+use midturn_core::engine::ports::archive::{ChatMessage, SessionRecord, SessionSummary, StoredEvent};
+use midturn_core::engine::ports::{
+    Archive, Commit, KeepingStore, SessionJournal, Store, StoreError, TakenUp, Transaction,
 };
-use midturn_core::engine::ports::store::Transaction;
-use midturn_core::engine::ports::{Archive, Commit, SessionJournal, Store, StoreError, TakenUp};
-use midturn_core::rules::event::{Event, EventKind};
+use midturn_core::rules::event::Event;
 use midturn_core::rules::id::{AgentName, MessageId, SessionId};
 use midturn_core::rules::mail::{ReceiptState, Sender};
-use midturn_core::rules::time::Micros;
 use parking_lot::Mutex;
 
 /// All sessions.
@@ -24,94 +21,46 @@ pub struct Memory {
     pub broken: AtomicBool,
 }
 
-/// Where a message stands at each of its receivers.
-type Standings = Vec<(AgentName, ReceiptState)>;
-
 /// One session.
 pub struct Kept {
-    journal: Mutex<SessionJournal>,
+    record: SessionRecord,
+    store: KeepingStore,
     events: Mutex<Vec<StoredEvent>>,
-    receipts: Mutex<HashMap<(Sender, MessageId), Standings>>,
 }
 
 impl Kept {
     /// Keeps an event.
     pub fn event(&self, event: &Event) {
-        let json = serde_json::to_string(event).unwrap().into();
-        self.events.lock().push(StoredEvent { seq: event.seq, agent: event.at.agent.clone(), json });
-        let mut journal = self.journal.lock();
-        journal.last_seq = event.seq;
-        let Some(agent) = &event.at.agent else { return };
-        let known = journal.agents.iter_mut().find(|known| known.record.name == *agent);
-        if let (Some(known), EventKind::RunStarted { .. }) = (known, &event.kind) {
-            known.run = event.at.run.unwrap_or_default();
-        }
+        let events = vec![event.clone()];
+        // It is kept at once.
+        drop(self.submit(Arc::new(Transaction { events, ..Transaction::default() })));
     }
 
     /// How many events are kept.
     pub fn count(&self) -> usize {
         self.events.lock().len()
     }
+
+    fn journal(&self) -> SessionJournal {
+        self.store.journal(self.record.clone())
+    }
 }
 
 impl Store for Kept {
     fn submit(&self, transaction: Arc<Transaction>) -> Commit {
-        for record in &transaction.agents {
-            self.journal.lock().agents.push(AgentJournal {
-                record: record.clone(),
-                rows: Vec::new(),
-                run: 0,
-                last_end: None,
-                closed: Default::default(),
-                resumed: false,
-                stop_seq: 0,
-                turns: 0,
-                calls: 0,
-                plan: Vec::new(),
-                worked: Default::default(),
-                limits: None,
-                tail: Vec::new(),
-            });
-        }
-        for accepted in &transaction.accepted {
-            let mail = &accepted.mail;
-            let state = ReceiptState::Queued;
-            self.journal.lock().mail.push(KeptMail {
-                accepted: accepted.clone(),
-                seq: 0,
-                state: state.clone(),
-            });
-            let key = (mail.from.clone(), mail.id.clone());
-            self.receipts.lock().entry(key).or_default().push((mail.to.clone(), state));
-        }
-        for step in &transaction.receipts {
-            let key = (step.from.clone(), step.id.clone());
-            let mut receipts = self.receipts.lock();
-            let of = receipts.entry(key).or_default();
-            of.iter_mut().filter(|(to, _)| *to == step.to).for_each(|(_, state)| *state = step.state.clone());
-        }
-        transaction.events.iter().for_each(|event| self.event(event));
-        Commit::Done(Ok(()))
+        let told = transaction.events.iter().map(|event| {
+            let json = serde_json::to_string(event).unwrap().into();
+            StoredEvent { seq: event.seq, agent: event.at.agent.clone(), json }
+        });
+        self.events.lock().extend(told);
+        self.store.submit(transaction)
     }
 }
 
 impl Memory {
     /// Begins a session, or one that is only stored.
     pub fn add(&self, record: SessionRecord) -> Arc<Kept> {
-        let journal = SessionJournal {
-            record,
-            last_seq: 0,
-            last_t: Micros(0),
-            lived: Default::default(),
-            limits: None,
-            agents: Vec::new(),
-            mail: Vec::new(),
-        };
-        let kept = Arc::new(Kept {
-            journal: Mutex::new(journal),
-            events: Mutex::default(),
-            receipts: Mutex::default(),
-        });
+        let kept = Arc::new(Kept { record, store: KeepingStore::default(), events: Mutex::default() });
         self.sessions.lock().push(kept.clone());
         kept
     }
@@ -126,12 +75,16 @@ impl Memory {
             return Err(StoreError::Failed("the disk is gone; look for it".to_owned()));
         }
         let sessions = self.sessions.lock();
-        Ok(sessions.iter().find(|kept| kept.journal.lock().record.id == *session).cloned())
+        Ok(sessions.iter().find(|kept| kept.record.id == *session).cloned())
     }
 }
 
 #[async_trait]
 impl Archive for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
     async fn begin(&self, record: SessionRecord) -> Result<Arc<dyn Store>, StoreError> {
         Ok(self.add(record))
     }
@@ -143,23 +96,23 @@ impl Archive for Memory {
     async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
         self.find(&SessionId::new("any"))?;
         let summary = |kept: &Arc<Kept>| {
-            let journal = kept.journal.lock();
+            let journal = kept.journal();
             SessionSummary {
-                record: journal.record.clone(),
+                record: journal.record,
                 epoch: 1,
                 agents: journal.agents.len() as u64,
                 running: 0,
                 shut_down: 0,
                 waiting: 0,
                 last_seq: journal.last_seq,
-                last_t: Micros(0),
+                last_t: journal.last_t,
             }
         };
         Ok(self.sessions.lock().iter().rev().map(summary).collect())
     }
 
     async fn journal(&self, session: &SessionId) -> Result<Option<SessionJournal>, StoreError> {
-        Ok(self.find(session)?.map(|kept| kept.journal.lock().clone()))
+        Ok(self.find(session)?.map(|kept| kept.journal()))
     }
 
     async fn events(
@@ -210,11 +163,13 @@ impl Archive for Memory {
         id: &MessageId,
     ) -> Result<Vec<(AgentName, ReceiptState)>, StoreError> {
         let Some(kept) = self.find(session)? else { return Ok(Vec::new()) };
-        let receipts = kept.receipts.lock();
-        Ok(receipts.get(&(from.clone(), id.clone())).cloned().unwrap_or_default())
+        let known = kept.store.known(from, id).await?;
+        Ok(known.into_iter().map(|kept| (kept.accepted.mail.to.clone(), kept.state)).collect())
     }
 
     fn stale_writes(&self) -> u64 {
         0
     }
+
+    async fn close(&self) {}
 }

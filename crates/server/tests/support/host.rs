@@ -117,10 +117,6 @@ impl Host for TestHost {
         self.archive.clone()
     }
 
-    fn store_name(&self) -> String {
-        "memory".to_owned()
-    }
-
     fn safety(&self) -> String {
         "mode auto; sandbox: none".to_owned()
     }

@@ -68,18 +68,18 @@ pub(crate) async fn journal(
 
 /// How long the session lived and its agents worked, and the limits that were set.
 async fn lifetime(snapshot: &mut Snapshot, of: &Cell, last_t: Micros) -> Result<Lifetime, Problem> {
-    // `Lifetime::is_about`, in SQL. What the session's event before a take-up tells is when its
-    // process was last seen.
+    // What the session's event before a take-up tells is when its process was last seen.
     let query = "SELECT e.data, p.t FROM events e \
         LEFT JOIN events p ON p.session = e.session AND p.seq = e.seq - 1 \
-        WHERE e.session = ? AND e.type IN ('session_resumed', 'run_started', 'run_finished', 'limit_raised') \
+        WHERE e.session = ? AND e.type IN (?, ?, ?, ?) \
         ORDER BY e.seq";
     let read = |row: Row<'_>| {
         let event: Event = serde_json::from_str(&row.raw(0)?).map_err(Unreadable::of)?;
         Ok((event, row.unsigned_or_null(1)?))
     };
+    let values = std::iter::once(of.clone()).chain(Lifetime::TYPES.map(Cell::word)).collect();
     let mut lifetime = Lifetime::default();
-    for (event, before) in snapshot.rows(query, vec![of.clone()], read).await? {
+    for (event, before) in snapshot.rows(query, values, read).await? {
         lifetime.reaches(Micros(before.unwrap_or_default()));
         lifetime.note(&event);
     }
@@ -197,17 +197,13 @@ async fn tail(
     last_end: Option<&(RunEnd, u64)>,
 ) -> Result<Vec<midturn_core::rules::event::Event>, Problem> {
     let ended = last_end.map_or(0, |(end, _)| end.run);
-    if stands.run <= ended {
+    if !stands.is_open(ended) {
         return Ok(Vec::new());
     }
-    let first = match stands.stop_seq {
-        0 => stands.turn_seq,
-        stop => stop.min(stands.turn_seq),
-    };
     let query = "SELECT data FROM events WHERE session = ? AND agent = ? AND seq >= ? AND run = ? \
         AND (turn = ? OR type = 'stop_requested') ORDER BY seq";
     let (run, turn) = (Cell::number(stands.run), Cell::number(stands.turn));
-    let values = vec![of.clone(), name(agent), Cell::bound(first), run, turn];
+    let values = vec![of.clone(), name(agent), Cell::bound(stands.tail_begins()), run, turn];
     let event = |row: Row<'_>| serde_json::from_str(&row.raw(0)?).map_err(Unreadable::of);
     snapshot.rows(query, values, event).await
 }

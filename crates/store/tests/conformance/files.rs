@@ -1,60 +1,59 @@
 //! SQLite: the suite, and what can be wrong with a file.
 
-use std::future::Future;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use midturn_conformance::maker::*;
+use midturn_conformance::{Faulty, Place, SUITE, TROUBLES};
 use midturn_core::engine::ports::{Archive, StoreError};
 use midturn_core::rules::id::SessionId;
-use midturn_store::{OpenError, OpenMode, SqlArchive, SqliteOptions, open_sqlite};
+use midturn_store::{OpenError, OpenMode, SqliteOptions, open_sqlite};
 use nix::unistd::{Gid, Uid, chown, geteuid, setfsgid, setfsuid};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
 use tempfile::TempDir;
 
-use super::claims_trouble::Faulty;
 use super::formats::{VERSION_1, version_1};
-use super::maker::*;
 use super::needs::{Need, has_for_a_part};
-use super::{Given, Place, SUITE, TROUBLES};
 
 struct InFile(PathBuf);
 
+#[async_trait]
 impl Place for InFile {
-    fn open(&self) -> Pin<Box<dyn Future<Output = SqlArchive> + '_>> {
-        Box::pin(async { open_sqlite(&self.0, OpenMode::Write).await.unwrap() })
+    async fn open(&self) -> Arc<dyn Archive> {
+        Arc::new(open_sqlite(&self.0, OpenMode::Write).await.unwrap())
     }
 }
 
 #[tokio::test]
 async fn every_claim_of_the_suite_holds_of_sqlite() {
     for claim in SUITE {
-        println!("{}", claim.name);
         let folder = tempfile::tempdir().unwrap();
-        let place = InFile(folder.path().join("store.db"));
-        (claim.holds)(Given::at(&place).await).await;
+        claim.holds(&InFile(folder.path().join("store.db"))).await;
     }
 }
 
 /// A file that may have so many pages, and another program that fills them.
 struct Filled(PathBuf);
 
-impl Place for Filled {
-    fn open(&self) -> Pin<Box<dyn Future<Output = SqlArchive> + '_>> {
-        let options = SqliteOptions { mode: OpenMode::Write, max_pages: Some(300) };
-        Box::pin(async move { open_sqlite(&self.0, options).await.unwrap() })
-    }
-}
-
+#[async_trait]
 impl Faulty for Filled {
-    fn fail(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(change(&self.0, "CREATE TABLE filler (a); INSERT INTO filler VALUES (zeroblob(1600000))"))
+    async fn open(&self, patience: Duration) -> Arc<dyn Archive> {
+        let options = SqliteOptions { mode: OpenMode::Write, max_pages: Some(300) };
+        let archive = open_sqlite(&self.0, options).await.unwrap();
+        archive.be_patient(patience);
+        Arc::new(archive)
     }
 
-    fn mend(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(change(&self.0, "DROP TABLE filler"))
+    async fn fail(&self) {
+        change(&self.0, "CREATE TABLE filler (a); INSERT INTO filler VALUES (zeroblob(1600000))").await;
+    }
+
+    async fn mend(&self) {
+        change(&self.0, "DROP TABLE filler").await;
     }
 }
 
@@ -230,8 +229,7 @@ async fn a_store_of_version_1_is_read() {
     for statements in VERSION_1[0] {
         change(&path, statements).await;
     }
-    let place = InFile(path);
-    version_1(&Given::at(&place).await).await;
+    version_1(&*InFile(path).open().await).await;
 }
 
 #[tokio::test]

@@ -1,13 +1,11 @@
 //! What every released version kept is read (A17).
 
-use midturn_core::engine::ports::SessionJournal;
+use midturn_conformance::maker::*;
+use midturn_core::engine::ports::{Archive, SessionJournal};
 use midturn_core::rules::event::{EventKind, Halt};
 use midturn_core::rules::id::{MessageId, SessionId};
 use midturn_core::rules::mail::{ReceiptState, Sender};
 use midturn_core::rules::settings::Settings;
-
-use super::Given;
-use super::maker::*;
 
 /// What makes a store as version 1 left it, in SQLite and in PostgreSQL.
 pub(crate) const VERSION_1: [[&str; 3]; 2] = [
@@ -21,16 +19,16 @@ const MARKED: &str = "CREATE TABLE schema_version (version BIGINT NOT NULL PRIMA
 const KEPT: &str = include_str!("../formats/1.sql");
 
 /// A17: a session that version 1 kept is as it was, its settings as far as they still mean something.
-pub(crate) async fn version_1(given: &Given<'_>) {
+pub(crate) async fn version_1(archive: &dyn Archive) {
     let id = SessionId::new("0193-kept");
-    let journal = given.archive.journal(&id).await.unwrap().unwrap();
+    let journal = archive.journal(&id).await.unwrap().unwrap();
     is_whole(&journal);
-    let taken = given.archive.take_up(&id).await.unwrap().unwrap();
+    let taken = archive.take_up(&id).await.unwrap().unwrap();
     assert_eq!((taken.epoch, &taken.journal), (2, &journal));
     taken.store.submit(rows(vec![said("lead", "on")])).await.unwrap();
     let known = taken.store.known(&Sender::User, &MessageId::new("m-1")).await.unwrap();
     assert_eq!(known.len(), 1);
-    let events = given.archive.events(&id, None, 0, 100).await.unwrap();
+    let events = archive.events(&id, None, 0, 100).await.unwrap();
     let read = |json: &str| serde_json::from_str::<midturn_core::rules::event::Event>(json);
     assert!(events.iter().all(|event| read(&event.json).is_ok()), "whoever follows it reads all of it");
 }

@@ -1,25 +1,25 @@
 //! PostgreSQL: the suite, and what only a database that many share can show.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use async_trait::async_trait;
+use midturn_conformance::maker::*;
+use midturn_conformance::{Faulty, Place, SUITE, TROUBLES};
 use midturn_core::engine::ports::{Archive, Commit, StoreError, Transaction};
-use midturn_store::{OpenError, SqlArchive, open_postgres};
+use midturn_store::{OpenError, open_postgres};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
-use super::claims_trouble::Faulty;
 use super::formats::{VERSION_1, version_1};
-use super::maker::*;
 use super::proxy::Proxy;
 use super::server::{Server, url};
-use super::{Given, Place, SUITE, TROUBLES};
 
 struct Database(String);
 
+#[async_trait]
 impl Place for Database {
-    fn open(&self) -> Pin<Box<dyn Future<Output = SqlArchive> + '_>> {
-        Box::pin(async { open_postgres(&self.0).await.unwrap() })
+    async fn open(&self) -> Arc<dyn Archive> {
+        Arc::new(open_postgres(&self.0).await.unwrap())
     }
 }
 
@@ -35,9 +35,7 @@ async fn database(server: &Server, name: &str) -> Database {
 async fn every_claim_of_the_suite_holds_of_postgres() {
     let Some(server) = Server::start() else { return };
     for (n, claim) in SUITE.iter().enumerate() {
-        println!("{}", claim.name);
-        let place = database(&server, &format!("claim{n}")).await;
-        (claim.holds)(Given::at(&place).await).await;
+        claim.holds(&database(&server, &format!("claim{n}")).await).await;
     }
     println!("what is special about PostgreSQL");
     a_takeover_by_another_process_is_final(&database(&server, "takeover").await).await;
@@ -55,7 +53,7 @@ async fn every_claim_of_the_suite_holds_of_postgres() {
     for statements in VERSION_1[1] {
         other.execute(sqlx::raw_sql(statements)).await.unwrap();
     }
-    version_1(&Given::at(&old).await).await;
+    version_1(&*old.open().await).await;
     let nobody = open_postgres(&server.url("no-such-database")).await.unwrap_err();
     assert!(matches!(nobody, OpenError::Unreachable { .. }), "{nobody}");
     drop(server);
@@ -67,19 +65,20 @@ struct Restarted<'a> {
     name: String,
 }
 
-impl Place for Restarted<'_> {
-    fn open(&self) -> Pin<Box<dyn Future<Output = SqlArchive> + '_>> {
-        Box::pin(async { open_postgres(&self.server.url(&self.name)).await.unwrap() })
-    }
-}
-
+#[async_trait]
 impl Faulty for Restarted<'_> {
-    fn fail(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async { self.server.stop() })
+    async fn open(&self, patience: Duration) -> Arc<dyn Archive> {
+        let archive = open_postgres(&self.server.url(&self.name)).await.unwrap();
+        archive.be_patient(patience);
+        Arc::new(archive)
     }
 
-    fn mend(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async { self.server.start_again() })
+    async fn fail(&self) {
+        self.server.stop();
+    }
+
+    async fn mend(&self) {
+        self.server.start_again();
     }
 }
 
@@ -99,7 +98,10 @@ async fn a_commit_is_written_once_wherever_the_line_is_cut(server: &Server) {
             assert!(proxy.was_cut(), "{word:?}");
             store.submit(rows(vec![said("lead", &kind.to_string())])).await.unwrap();
         }
-        let page = archive.conversation(&record.id, &super::maker::name("lead"), 0, 100).await.unwrap();
+        let page = archive
+            .conversation(&record.id, &midturn_conformance::maker::name("lead"), 0, 100)
+            .await
+            .unwrap();
         let said: Vec<_> = page.iter().map(|row| (row.seq, row.content.as_str())).collect();
         assert_eq!(said, [(1, "row"), (2, "0"), (3, "1"), (4, "2")], "{word:?}");
         let journal = archive.journal(&record.id).await.unwrap().unwrap();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use midturn_core::engine::ports::{CallTraits, Output, Returned, Tool, ToolCall, ToolSpec};
+use midturn_core::rules::capture::{Capture, Decoder};
 use midturn_core::rules::conversation::ToolUse;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,7 +15,6 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use crate::arguments::{parse, spec, with_note};
-use crate::capture::{Capture, Decoder};
 use crate::confined::Confined;
 use crate::ground::Ground;
 use crate::process::{Cause, Command, Ended, Status};
@@ -129,19 +129,19 @@ impl Tool for Bash {
         let mut decoder = Decoder::default();
         let mut told = |bytes: &[u8]| {
             capture.write(bytes);
-            call.output.write(&decoder.decode(bytes));
+            call.output.tell(&decoder.decode(bytes));
         };
         let ended = self.ground.supervisor.run(&command, &call.cancel, &mut told).await;
         let rest = decoder.finish();
         if !rest.is_empty() {
-            call.output.write(&rest);
+            call.output.tell(&rest);
         }
         let notes = self.look_after(before).await;
         let output = match ended {
             // What is said of a call that was cut is the engine's to say.
-            Ok(Ended { cause: Cause::Cancelled, .. }) => Output::error(capture.finish()),
-            Ok(ended) => ignored.noted(report(capture.finish(), ended, command.timeout)),
-            Err(error) => Output::error(with_note(capture.finish(), &format!("[{error}]"))),
+            Ok(Ended { cause: Cause::Cancelled, .. }) => Output::error(capture.text()),
+            Ok(ended) => ignored.noted(report(capture.text(), ended, command.timeout)),
+            Err(error) => Output::error(with_note(capture.text(), &format!("[{error}]"))),
         };
         notes.into_iter().fold(output, planted).into()
     }

@@ -197,6 +197,10 @@ impl Heard {
 
 impl OutputSink for Heard {
     fn write(&self, text: &str) {
+        self.tell(text);
+    }
+
+    fn tell(&self, text: &str) {
         let mut all = self.text.lock();
         if all.len() < 64 << 10 {
             all.push_str(text);

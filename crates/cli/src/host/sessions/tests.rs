@@ -1,11 +1,10 @@
 //! Sessions over a store that holds back what the test says.
 
-mod around;
 mod broken;
 
 use std::time::Duration;
 
-use midturn_core::engine::ports::{Commit, Transaction};
+use midturn_core::engine::ports::{Around, Commit, Transaction};
 use midturn_core::rules::event::EventKind;
 use midturn_core::rules::time::Span;
 use tokio::sync::{mpsc, oneshot};
@@ -16,7 +15,6 @@ use super::*;
 use crate::args::StoreArgs;
 use crate::host::holding::{self, Opened};
 use crate::project::Project;
-use around::Around;
 
 /// What takes so long will never come.
 const NEVER: Duration = Duration::from_secs(60);
@@ -84,12 +82,12 @@ impl Place {
         let (told, came) = mpsc::channel(64);
         let opens = CancellationToken::new();
         let mut carrier = Carrier::new(holding, &env, &layer);
-        let inner = carrier.archive.clone();
+        let inner = carrier.holding.archive.clone();
         let gate = opens.clone();
         let gated = move |inner| -> Arc<dyn Store> {
             Arc::new(Gated { inner, which, came: told.clone(), opens: gate.clone() })
         };
-        carrier.archive = Arc::new(Around { archive: inner, store: gated });
+        carrier.holding.archive = Arc::new(Around::new(inner, gated));
         Self { carrier: Arc::new(carrier), came, opens, layer, env, folder }
     }
 

@@ -473,7 +473,8 @@ async fn late(aborted: &mut Option<Deadline>, all: &mut Option<Deadline>) -> Lat
 }
 
 async fn comes(deadline: &mut Option<Deadline>) -> Option<()> {
-    Some(deadline.as_mut()?.await)
+    deadline.as_mut()?.await;
+    Some(())
 }
 
 fn finished(result: &ToolResult) -> EventKind {

@@ -198,6 +198,9 @@ pub struct TakenUp {
 /// Begins and takes up sessions, and reads what was recorded.
 #[async_trait]
 pub trait Archive: Send + Sync {
+    /// The archive for people: a path, or a server without user and password.
+    fn name(&self) -> &str;
+
     /// Begins a session: where its writes go.
     async fn begin(&self, record: SessionRecord) -> Result<Arc<dyn Store>, StoreError>;
 
@@ -238,4 +241,9 @@ pub trait Archive: Send + Sync {
 
     /// How many writes were refused because another process had taken their session over.
     fn stale_writes(&self) -> u64;
+
+    /// Lets everything go. What was submitted is written before this returns, unless the store
+    /// fails: then nobody waits for it any longer. Whatever is submitted or asked for from now on
+    /// is refused.
+    async fn close(&self);
 }

@@ -4,12 +4,16 @@
 //! It decides nothing: where an agent stands is folded by [`Progress`], as in every store.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use parking_lot::Mutex;
 
-use super::archive::{AgentJournal, KeptMail, SessionJournal, SessionRecord};
-use super::store::{Accepted, AgentRecord, Commit, ReceiptMove, Row, RunEnd, Store, Told, Transaction};
+use super::archive::{AgentJournal, KeptMail, REMEMBERED, SessionJournal, SessionRecord};
+use super::store::{
+    Accepted, AgentRecord, Commit, ReceiptMove, Row, RunEnd, Store, StoreError, Told, Transaction,
+};
 use crate::rules::event::Event;
 use crate::rules::id::{AgentName, MessageId};
 use crate::rules::lifetime::Lifetime;
@@ -45,10 +49,17 @@ struct Agent {
     tail: Vec<Event>,
 }
 
+#[async_trait]
 impl Store for KeepingStore {
     fn submit(&self, transaction: Arc<Transaction>) -> Commit {
         self.0.lock().keep(&transaction);
         Commit::Done(Ok(()))
+    }
+
+    async fn known(&self, from: &Sender, id: &MessageId) -> Result<Vec<KeptMail>, StoreError> {
+        let kept = self.0.lock();
+        let of = |kept: &&KeptMail| kept.accepted.mail.from == *from && kept.accepted.mail.id == *id;
+        Ok(kept.mail.iter().filter(of).cloned().collect())
     }
 }
 
@@ -70,7 +81,7 @@ impl KeepingStore {
             lived: kept.lifetime.lived(),
             limits: kept.lifetime.limits(),
             agents: kept.agents.iter().map(|agent| agent.journal(&kept.lifetime)).collect(),
-            mail: kept.mail.clone(),
+            mail: kept.remembered(),
         }
     }
 }
@@ -88,7 +99,7 @@ impl Kept {
             self.receipt(step);
         }
         for row in &transaction.rows {
-            self.of(&row.agent, |agent| agent.rows.push(row.clone()));
+            self.of(&row.agent, |agent| agent.line(row));
         }
         for event in &transaction.events {
             (self.last_seq, self.last_t) = (event.seq, event.t);
@@ -124,10 +135,28 @@ impl Kept {
         }
     }
 
+    /// An id stands for one message of its sender to each receiver: what comes again is there.
     fn accepted(&mut self, accepted: &Accepted, seq: u64) {
         let mail = &accepted.mail;
-        self.letters.insert((mail.from.clone(), mail.id.clone(), mail.to.clone()), self.mail.len());
+        let Entry::Vacant(letter) = self.letters.entry((mail.from.clone(), mail.id.clone(), mail.to.clone()))
+        else {
+            return;
+        };
+        letter.insert(self.mail.len());
         self.mail.push(KeptMail { accepted: accepted.clone(), seq, state: ReceiptState::Queued });
+    }
+
+    /// The messages that a journal has: of those that are settled, the newest.
+    fn remembered(&self) -> Vec<KeptMail> {
+        let settled = self.mail.iter().filter(|kept| kept.state.is_final()).count();
+        let mut too_many = settled.saturating_sub(REMEMBERED);
+        let mut mail = self.mail.clone();
+        mail.retain(|kept| {
+            let goes = too_many > 0 && kept.state.is_final();
+            too_many -= usize::from(goes);
+            !goes
+        });
+        mail
     }
 
     /// A receipt only moves forward (semantics.md, section 8).
@@ -141,6 +170,11 @@ impl Kept {
 }
 
 impl Agent {
+    fn line(&mut self, row: &Row) {
+        self.stands.note_line();
+        self.rows.push(row.clone());
+    }
+
     fn note(&mut self, event: &Event) {
         let (run, turn) = (self.stands.run, self.stands.turn);
         self.stands.note(event);
@@ -155,7 +189,7 @@ impl Agent {
 
     fn journal(&self, lifetime: &Lifetime) -> AgentJournal {
         let ended = self.last_end.as_ref().map_or(0, |(end, _)| end.run);
-        let tail = if self.stands.run > ended { self.tail.clone() } else { Vec::new() };
+        let tail = if self.stands.is_open(ended) { self.tail.clone() } else { Vec::new() };
         let (worked, limits) = lifetime.of(&self.record.name);
         let (record, rows) = (self.record.clone(), self.rows.clone());
         let known = AgentJournal::of(record, rows, &self.stands, self.last_end.clone(), tail);

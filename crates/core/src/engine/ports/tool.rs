@@ -81,8 +81,12 @@ pub struct ToolCall {
 
 /// Where a call tells its output while it comes.
 pub trait OutputSink: Send + Sync {
-    /// A piece of output. The sink keeps a bounded head and tail.
+    /// A piece of output: it is told at once, and a head and a tail are kept, 32 KiB each. They are
+    /// the result of a call that was cancelled and returns no text.
     fn write(&self, text: &str);
+
+    /// A piece of output that the tool keeps itself: it is told at once and not kept here.
+    fn tell(&self, text: &str);
 }
 
 /// A look at a mailbox that takes nothing.

@@ -25,6 +25,7 @@ use serde_json::Value;
 pub use self::forms::{Common, SHORTEST};
 pub use self::names::{has_a_password, is_everyday, is_secret_name, of_environment, passwords_of};
 pub use self::stream::Redactor;
+use super::capture::CUT;
 
 /// How many bytes all forms of all secrets may have together: several times what the
 /// environment of a process can hold.
@@ -35,9 +36,6 @@ const NAME_MAX: usize = 64;
 
 /// So much of a secret that a cut has left at its edge is taken out too, in bytes.
 const EDGE: usize = 8;
-
-/// What stands where output was cut, before and after the number of bytes.
-const CUT: (&str, &str) = ("\n[… ", " bytes left out …]\n");
 
 /// Too much to look for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

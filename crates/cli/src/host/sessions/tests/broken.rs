@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use midturn_core::engine::ports::{Commit, StoreError, Transaction};
+use midturn_core::engine::ports::{Around, Commit, StoreError, Transaction};
 use midturn_store::OpenMode;
 
 use super::super::*;
-use super::around::Around;
 
 /// A store that takes nothing while it fails.
 struct Failing {
@@ -45,11 +44,10 @@ async fn carrier(folder: &Path, fails: &Arc<AtomicBool>) -> (Carrier, Prepared) 
     };
     let prepared = prepare::prepare(&layer, &env, &Earlier::default()).unwrap();
     let store = midturn_store::open_sqlite(folder.join("store.db"), OpenMode::Write).await.unwrap();
-    let carrier = Carrier::new(Holding::of(store), &env, &layer);
     let fails = fails.clone();
     let failing = move |store| -> Arc<dyn Store> { Arc::new(Failing { store, fails: fails.clone() }) };
-    let archive = Around { archive: carrier.archive.clone(), store: failing };
-    (Carrier { archive: Arc::new(archive), ..carrier }, prepared)
+    let holding = Holding::of(Arc::new(Around::new(Arc::new(store), failing)));
+    (Carrier::new(holding, &env, &layer), prepared)
 }
 
 /// E2: once the store answers again `resume` goes on with what was recorded, under a new epoch.

@@ -1,25 +1,13 @@
 //! Claims about a store that fails for a while (semantics.md, section 7; A16, E2).
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use midturn_core::engine::ports::{Archive, Commit, Store, StoreError};
 use midturn_core::rules::id::SessionId;
-use midturn_store::SqlArchive;
 
-use super::Place;
+use super::Faulty;
 use super::maker::*;
-
-/// Where a store is that can be made to fail, and mended.
-pub(crate) trait Faulty: Place {
-    /// From now on nothing large can be written.
-    fn fail(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
-
-    /// From now on it can.
-    fn mend(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
-}
 
 /// Needs room on a disk.
 fn large(text: &str) -> Arc<midturn_core::engine::ports::Transaction> {
@@ -51,15 +39,9 @@ fn numbers(to: usize) -> Vec<String> {
     (0..to).map(|n| n.to_string()).collect()
 }
 
-async fn opened(place: &dyn Faulty, patience: Duration) -> SqlArchive {
-    let archive = place.open().await;
-    archive.be_patient(patience);
-    archive
-}
-
 /// A16: what was accepted stays, in its order and once; who asks hears at once that it is waited for.
 pub(crate) async fn a_store_that_fails_is_waited_for(place: &dyn Faulty) {
-    let archive = opened(place, Duration::from_secs(60)).await;
+    let archive = place.open(Duration::from_secs(60)).await;
     let (one, two) = (session("one"), session("two"));
     let stores = [archive.begin(one.clone()).await.unwrap(), archive.begin(two.clone()).await.unwrap()];
     for store in &stores {
@@ -80,8 +62,8 @@ pub(crate) async fn a_store_that_fails_is_waited_for(place: &dyn Faulty) {
     for commit in commits {
         commit.await.unwrap();
     }
-    assert_eq!(said_in(&archive, &one.id).await, numbers(7));
-    assert_eq!(said_in(&archive, &two.id).await, numbers(4));
+    assert_eq!(said_in(&*archive, &one.id).await, numbers(7));
+    assert_eq!(said_in(&*archive, &two.id).await, numbers(4));
     assert_eq!(stores[0].trouble(), None, "mail is accepted again");
     archive.begin(session("three")).await.unwrap();
     stores[1].submit(large("4")).await.unwrap();
@@ -91,7 +73,7 @@ pub(crate) async fn a_store_that_fails_is_waited_for(place: &dyn Faulty) {
 /// E2: after its patience whoever waits is told. A session of which nothing was refused goes on by
 /// itself, the others once they are taken up.
 pub(crate) async fn a_session_whose_store_failed_for_too_long_is_taken_up_again(place: &dyn Faulty) {
-    let archive = opened(place, Duration::ZERO).await;
+    let archive = place.open(Duration::ZERO).await;
     let (one, two) = (session("one"), session("two"));
     let store = archive.begin(one.clone()).await.unwrap();
     let other = archive.begin(two.clone()).await.unwrap();
@@ -112,14 +94,14 @@ pub(crate) async fn a_session_whose_store_failed_for_too_long_is_taken_up_again(
     let taken = archive.take_up(&one.id).await.unwrap().unwrap();
     assert_eq!(taken.epoch, 2);
     taken.store.submit(large("1")).await.unwrap();
-    assert_eq!(said_in(&archive, &one.id).await, numbers(2));
-    assert_eq!(said_in(&archive, &two.id).await, numbers(1));
+    assert_eq!(said_in(&*archive, &one.id).await, numbers(2));
+    assert_eq!(said_in(&*archive, &two.id).await, numbers(1));
     archive.close().await;
 }
 
 /// Who closes a store that fails is not kept waiting.
 pub(crate) async fn a_store_that_is_closed_is_not_waited_for(place: &dyn Faulty) {
-    let archive = opened(place, Duration::from_secs(3_600)).await;
+    let archive = place.open(Duration::from_secs(3_600)).await;
     let store = archive.begin(session("s")).await.unwrap();
     place.fail().await;
     let commits = numbered(&*store, 0, 3).await;

@@ -3,6 +3,9 @@
 
 use std::collections::VecDeque;
 
+/// What stands where output was cut, before and after the number of bytes.
+pub(super) const CUT: (&str, &str) = ("\n[… ", " bytes left out …]\n");
+
 /// Keeps a head and a tail.
 #[derive(Debug)]
 pub struct Capture {
@@ -14,7 +17,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Keeps at most `max` bytes, half of them from the begin and half from the end.
+    /// Keeps at most `max` bytes, half of them from the beginning and half from the end.
     pub fn new(max: usize) -> Self {
         let head_max = max / 2;
         Self { head: Vec::new(), tail: VecDeque::new(), head_max, tail_max: max - head_max, left_out: 0 }
@@ -32,20 +35,17 @@ impl Capture {
     }
 
     /// The text: all of it, or head and tail with the size of what is left out between them.
-    pub fn finish(self) -> String {
-        let (mut bytes, tail) = (self.head, Vec::from(self.tail));
+    pub fn text(&self) -> String {
+        let (a, b) = self.tail.as_slices();
         if self.left_out == 0 {
-            bytes.extend(tail);
-            return String::from_utf8_lossy(&bytes).into_owned();
+            return String::from_utf8_lossy(&[&self.head, a, b].concat()).into_owned();
         }
-        let (head, tail) = (whole_end(&bytes), whole_begin(&tail));
-        let cut = bytes.len() - head.len() + (self.tail_max - tail.len());
-        let left_out = self.left_out + cut as u64;
-        format!(
-            "{}\n[… {left_out} bytes left out …]\n{}",
-            String::from_utf8_lossy(head),
-            String::from_utf8_lossy(tail)
-        )
+        let tail = [a, b].concat();
+        let (head, tail) = (whole_end(&self.head), whole_begin(&tail));
+        let cut = self.head.len() - head.len() + (self.tail_max - tail.len());
+        let left_out = (self.left_out + cut as u64).to_string();
+        let (head, tail) = (String::from_utf8_lossy(head), String::from_utf8_lossy(tail));
+        [&*head, CUT.0, &left_out, CUT.1, &*tail].concat()
     }
 }
 
@@ -54,7 +54,7 @@ fn whole_end(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len() - incomplete(bytes)]
 }
 
-/// Without the rest of a character at the begin.
+/// Without the rest of a character at the beginning.
 fn whole_begin(bytes: &[u8]) -> &[u8] {
     let rest = bytes.iter().take(3).take_while(|&&b| b & 0xC0 == 0x80).count();
     &bytes[rest..]
@@ -104,7 +104,7 @@ mod tests {
         for piece in pieces {
             capture.write(piece.as_bytes());
         }
-        capture.finish()
+        capture.text()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Short words for what the claims submit.
+//! Short words for what the claims submit, for a store's own tests, too.
 
 use std::sync::Arc;
 
@@ -13,11 +13,13 @@ use midturn_core::rules::record::Line;
 use midturn_core::rules::settings::Settings;
 use midturn_core::rules::time::Micros;
 
-pub(crate) fn name(text: &str) -> AgentName {
+/// A name that is one.
+pub fn name(text: &str) -> AgentName {
     AgentName::new(text).unwrap()
 }
 
-pub(crate) fn session(id: &str) -> SessionRecord {
+/// A session of this id, with odd letters in all that is text.
+pub fn session(id: &str) -> SessionRecord {
     SessionRecord {
         id: SessionId::new(id),
         began_at: 1_700_000_000_000_000,
@@ -27,7 +29,8 @@ pub(crate) fn session(id: &str) -> SessionRecord {
     }
 }
 
-pub(crate) fn agent(index: u32, text: &str) -> AgentRecord {
+/// An agent in this place of the order: the lead in the first, the others below it.
+pub fn agent(index: u32, text: &str) -> AgentRecord {
     let settings = Settings { max_turns: index + 3, ..Settings::default() };
     AgentRecord {
         index,
@@ -42,23 +45,28 @@ pub(crate) fn agent(index: u32, text: &str) -> AgentRecord {
     }
 }
 
-pub(crate) fn event(seq: u64, agent: &str, run: u64, turn: u32, kind: EventKind) -> Event {
+/// An event of an agent in a run and a turn; 0 is none.
+pub fn event(seq: u64, agent: &str, run: u64, turn: u32, kind: EventKind) -> Event {
     Event { v: VERSION, seq, t: Micros(seq * 1_000_003), at: Place::of(&name(agent), run, turn), kind }
 }
 
-pub(crate) fn run_started() -> EventKind {
+/// A run begins with its prompt.
+pub fn run_started() -> EventKind {
     EventKind::RunStarted { trigger: Trigger::Prompt }
 }
 
-pub(crate) fn model_started(call: u64) -> EventKind {
+/// A model is called.
+pub fn model_started(call: u64) -> EventKind {
     EventKind::ModelStarted { call, messages: 3, purpose: Purpose::Turn }
 }
 
-pub(crate) fn run_finished(turns: u32) -> EventKind {
+/// A run has finished after this many turns.
+pub fn run_finished(turns: u32) -> EventKind {
     EventKind::RunFinished { outcome: Outcome::Finished, error: None, turns, usage: Usage::default() }
 }
 
-pub(crate) fn mail(from: Sender, id: &str, to: &str, text: &str) -> Accepted {
+/// A message that is accepted for the next boundary.
+pub fn mail(from: Sender, id: &str, to: &str, text: &str) -> Accepted {
     let mail = Mail {
         id: MessageId::new(id),
         from,
@@ -73,7 +81,7 @@ pub(crate) fn mail(from: Sender, id: &str, to: &str, text: &str) -> Accepted {
 }
 
 /// The event that tells of a message.
-pub(crate) fn queued(seq: u64, run: u64, turn: u32, accepted: &Accepted) -> Event {
+pub fn queued(seq: u64, run: u64, turn: u32, accepted: &Accepted) -> Event {
     let mail = &accepted.mail;
     let kind = EventKind::MessageQueued {
         message: mail.id.clone(),
@@ -84,7 +92,8 @@ pub(crate) fn queued(seq: u64, run: u64, turn: u32, accepted: &Accepted) -> Even
     event(seq, mail.to.as_str(), run, turn, kind)
 }
 
-pub(crate) fn injection() -> Injection {
+/// Where a message was injected, and what it skipped.
+pub fn injection() -> Injection {
     Injection {
         point: Point::C,
         run: 1,
@@ -94,16 +103,19 @@ pub(crate) fn injection() -> Injection {
     }
 }
 
-pub(crate) fn moved(accepted: &Accepted, state: ReceiptState) -> ReceiptMove {
+/// The receipt of a message moves.
+pub fn moved(accepted: &Accepted, state: ReceiptState) -> ReceiptMove {
     let mail = &accepted.mail;
     ReceiptMove { from: mail.from.clone(), id: mail.id.clone(), to: mail.to.clone(), state }
 }
 
-pub(crate) fn said(agent: &str, text: &str) -> Row {
+/// A line of an agent's conversation.
+pub fn said(agent: &str, text: &str) -> Row {
     Row { agent: name(agent), run: 1, turn: 1, line: Line::Prompt(text.into()) }
 }
 
-pub(crate) fn ended(agent: &str, run: u64, reason: Option<InterruptReason>) -> RunEnd {
+/// The end of a run, stopped if there is a reason, that the lead has still to be told of.
+pub fn ended(agent: &str, run: u64, reason: Option<InterruptReason>) -> RunEnd {
     RunEnd {
         agent: name(agent),
         run,
@@ -121,11 +133,11 @@ pub(crate) fn ended(agent: &str, run: u64, reason: Option<InterruptReason>) -> R
 }
 
 /// A transaction of rows only.
-pub(crate) fn rows(rows: Vec<Row>) -> Arc<Transaction> {
+pub fn rows(rows: Vec<Row>) -> Arc<Transaction> {
     Arc::new(Transaction { rows, ..Transaction::default() })
 }
 
 /// A transaction of events only.
-pub(crate) fn events(events: Vec<Event>) -> Arc<Transaction> {
+pub fn events(events: Vec<Event>) -> Arc<Transaction> {
     Arc::new(Transaction { events, ..Transaction::default() })
 }

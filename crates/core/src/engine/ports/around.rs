@@ -1,0 +1,118 @@
+//! Something around an archive: a layer says what it changes of what comes out, and everything
+//! else is the archive's own.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::archive::{
+    Archive, ChatMessage, SessionJournal, SessionRecord, SessionSummary, StoredEvent, TakenUp,
+};
+use super::store::{Store, StoreError};
+use crate::rules::id::{AgentName, MessageId, SessionId};
+use crate::rules::mail::{ReceiptState, Sender};
+
+/// What is around an archive.
+pub trait Layer: Send + Sync {
+    /// What becomes of the store of a session that begins or is taken up.
+    fn store(&self, store: Arc<dyn Store>) -> Arc<dyn Store>;
+
+    /// What becomes of a journal.
+    fn journal(&self, journal: SessionJournal) -> SessionJournal {
+        journal
+    }
+
+    /// What becomes of a session in the list.
+    fn summary(&self, summary: SessionSummary) -> SessionSummary {
+        summary
+    }
+}
+
+impl<F> Layer for F
+where
+    F: Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync,
+{
+    fn store(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        self(store)
+    }
+}
+
+/// An archive with a layer around it.
+pub struct Around<L> {
+    archive: Arc<dyn Archive>,
+    layer: L,
+}
+
+impl<L: Layer> Around<L> {
+    /// Puts the layer around it.
+    pub fn new(archive: Arc<dyn Archive>, layer: L) -> Self {
+        Self { archive, layer }
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Archive for Around<L> {
+    fn name(&self) -> &str {
+        self.archive.name()
+    }
+
+    async fn begin(&self, record: SessionRecord) -> Result<Arc<dyn Store>, StoreError> {
+        self.archive.begin(record).await.map(|store| self.layer.store(store))
+    }
+
+    async fn take_up(&self, session: &SessionId) -> Result<Option<TakenUp>, StoreError> {
+        let taken = self.archive.take_up(session).await?;
+        Ok(taken.map(|TakenUp { store, epoch, journal }| TakenUp {
+            store: self.layer.store(store),
+            epoch,
+            journal: self.layer.journal(journal),
+        }))
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
+        let sessions = self.archive.sessions().await?;
+        Ok(sessions.into_iter().map(|summary| self.layer.summary(summary)).collect())
+    }
+
+    async fn journal(&self, session: &SessionId) -> Result<Option<SessionJournal>, StoreError> {
+        let journal = self.archive.journal(session).await?;
+        Ok(journal.map(|journal| self.layer.journal(journal)))
+    }
+
+    async fn events(
+        &self,
+        session: &SessionId,
+        agent: Option<&AgentName>,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        self.archive.events(session, agent, after, limit).await
+    }
+
+    async fn conversation(
+        &self,
+        session: &SessionId,
+        agent: &AgentName,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<ChatMessage>, StoreError> {
+        self.archive.conversation(session, agent, after, limit).await
+    }
+
+    async fn receipts(
+        &self,
+        session: &SessionId,
+        from: &Sender,
+        id: &MessageId,
+    ) -> Result<Vec<(AgentName, ReceiptState)>, StoreError> {
+        self.archive.receipts(session, from, id).await
+    }
+
+    fn stale_writes(&self) -> u64 {
+        self.archive.stale_writes()
+    }
+
+    async fn close(&self) {
+        self.archive.close().await;
+    }
+}
