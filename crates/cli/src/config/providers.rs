@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use midturn_providers::{ANTHROPIC_MAX_TOKENS, BUILT_IN, Dialect, Endpoint, Written, is_variable};
+use midturn_providers::{
+    ANTHROPIC_MAX_TOKENS, BUILT_IN, BadWritten, BuiltIn, Dialect, Endpoint, Written, is_variable,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -68,7 +70,7 @@ impl Provider {
 
 /// Those that everybody has.
 pub(super) fn built_in() -> BTreeMap<String, Provider> {
-    let provider = |one: midturn_providers::BuiltIn| Provider {
+    let provider = |one: BuiltIn| Provider {
         dialect: one.dialect,
         base_url: one.base_url.to_owned(),
         key_env: Some(one.key_env.to_owned()),
@@ -164,7 +166,7 @@ pub(super) fn unknown(key: &str) -> Option<String> {
         let meant = name.to_ascii_lowercase().replace(['_', ' '], "-");
         let hint = if is_a_name(&meant) { format!(": write `{meant}`") } else { String::new() };
         return Some(format!(
-            "`{name}` can't be the name of a provider, which has small letters, digits and `-`{hint}"
+            "`{name}` can't be the name of a provider, which has lower-case letters, digits and `-`{hint}"
         ));
     }
     let known: Vec<&str> = FIELDS.into_iter().chain(TABLES).collect();
@@ -176,18 +178,28 @@ pub(super) fn unknown(key: &str) -> Option<String> {
 /// Whether a value is one that a provider's field takes. The error says what it takes, and
 /// repeats nothing that may be a key.
 pub(super) fn check(below: &[&str], value: &Value) -> Result<(), String> {
-    let text = value.as_str().unwrap_or_default();
-    match below {
-        ["headers", name] if value.is_string() => Written::header(name, text).map(drop),
-        ["query", name] if value.is_string() => Written::parameter(name, text).map(drop),
-        ["key_env"] if value.is_string() && !is_variable(text) => {
-            return Err("expected the name of an environment variable that holds the key, such as \
-                        GATEWAY_API_KEY; the key itself is in no file"
-                .to_owned());
-        }
-        _ => Ok(()),
+    let written = |read: Result<Written, BadWritten>| read.map(drop).map_err(|bad| bad.to_string());
+    match (below, value) {
+        (["headers", name], Value::String(text)) => written(Written::header(name, text)),
+        (["query", name], Value::String(text)) => written(Written::parameter(name, text)),
+        (["key_env"], Value::String(text)) => check_variable(text),
+        _ => check_type(below, value),
     }
-    .map_err(|bad| bad.to_string())?;
+}
+
+fn check_variable(name: &str) -> Result<(), String> {
+    if !is_variable(name) {
+        return Err("expected the name of an environment variable that holds the key, such as \
+                    GATEWAY_API_KEY; the key itself is in no file"
+            .to_owned());
+    }
+    if name.starts_with(PREFIX) {
+        return Err(format!("variables that begin with {PREFIX} are settings: expected another name"));
+    }
+    Ok(())
+}
+
+fn check_type(below: &[&str], value: &Value) -> Result<(), String> {
     let mut whole = json!({"dialect": Dialect::Chat, "base_url": "http://localhost"});
     let mut at = &mut whole;
     for segment in below {
@@ -259,7 +271,7 @@ fn without_others_fields(entries: &mut Entries, name: &str, dialect: Dialect) ->
     for field in FIELDS.into_iter().filter(|field| !is_of(field, dialect)) {
         if let Some(Entry { origin, .. }) = said(entries, name, field) {
             let (key, word) = (key(name, field), dialect.word());
-            return Err(Failure::usage(format!("{origin}: `{key}`: the dialect `{word}` has no such thing")));
+            return Err(Failure::usage(format!("{origin}: `{key}`: the dialect `{word}` doesn't have it")));
         }
         entries.remove(&key(name, field));
     }

@@ -140,10 +140,10 @@ const BAD: &[(&str, &str)] = &[
     ("[providers]\nx = 'chat'", "unknown key `providers.x`"),
     (
         "[providers.groq]\ndialect = 'chat'\n[providers.Groq]\ndialect = 'chat'",
-        "midturn.toml:4:1: `Groq` can't be the name of a provider, which has small letters, digits and `-`: write `groq`",
+        "midturn.toml:4:1: `Groq` can't be the name of a provider, which has lower-case letters, digits and `-`: write `groq`",
     ),
     ("providers.my_own.dialect = 'chat'", ": write `my-own`"),
-    ("providers.'é'.dialect = 'chat'", "small letters, digits and `-`"),
+    ("providers.'é'.dialect = 'chat'", "lower-case letters, digits and `-`"),
     ("[providers.x]\ndialect = 'chat'\n[providers.x]", "midturn.toml:3:"),
     (
         "providers.x.dialect = 'chat'\nsettings.providers.x.dialect = 'chat'",
@@ -162,6 +162,7 @@ const BAD: &[(&str, &str)] = &[
         "providers.openai.headers.Authorization = 'Bearer sk-hidden'",
         "midturn.toml:1:42: `providers.openai.headers.authorization`: keys come from the environment only",
     ),
+    ("providers.x.key_env = 'MIDTURN_KEY'", "variables that begin with MIDTURN_ are settings"),
     ("providers.openai.query.key = 'sk-hidden'", "keys come from the environment only"),
     (
         "providers.openai.headers.host = 'x'",
@@ -176,11 +177,11 @@ const BAD: &[(&str, &str)] = &[
     ("providers.openai.max_concurrent = 0", "expected 1 or more"),
     (
         "\nproviders.openai.thinking_budget = 5",
-        "midturn.toml:2: `providers.openai.thinking_budget`: the dialect `responses` has no such thing",
+        "midturn.toml:2: `providers.openai.thinking_budget`: the dialect `responses` doesn't have it",
     ),
     (
         "\nproviders.anthropic.reasoning_effort = 'low'",
-        "midturn.toml:2: `providers.anthropic.reasoning_effort`: the dialect `anthropic` has no such thing",
+        "midturn.toml:2: `providers.anthropic.reasoning_effort`: the dialect `anthropic` doesn't have it",
     ),
     (
         "\nproviders.openai.headers.authorization = 'Bearer ${MINE}'",
