@@ -33,7 +33,7 @@ pub fn binary() -> &'static Path {
 fn build() -> PathBuf {
     let folder = profile_folder();
     let (Some(profile), Some(target)) = (folder.file_name(), folder.parent()) else {
-        panic!("{} is no folder of a target folder", folder.display());
+        panic!("{} is not a folder of a target folder", folder.display());
     };
     // What cargo calls `dev` lies in `debug`.
     let profile = if profile == "debug" { "dev".as_ref() } else { profile };

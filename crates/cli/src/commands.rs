@@ -57,7 +57,7 @@ pub fn work_folder(layer: &LayerArgs) -> Result<PathBuf, Failure> {
     let asked = layer.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
     let complain = |what: String| Failure::usage(format!("the working folder {}: {what}", asked.display()));
     let folder = asked.canonicalize().map_err(|error| complain(error.to_string()))?;
-    if folder.is_dir() { Ok(folder) } else { Err(complain("is no folder".to_owned())) }
+    if folder.is_dir() { Ok(folder) } else { Err(complain("is not a folder".to_owned())) }
 }
 
 /// Writes to standard output, without secrets. A reader that has gone away has read what it wanted.

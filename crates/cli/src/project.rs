@@ -45,11 +45,11 @@ impl StoreAt {
         }
         if let Some((scheme, _)) = given.split_once("://") {
             return Err(Failure::usage(format!(
-                "--store: `{scheme}://` is no store: give a path, or postgres://USER@HOST/NAME"
+                "--store: `{scheme}://` is not a store: give a path, or postgres://USER@HOST/NAME"
             )));
         }
         let path = std::path::absolute(given)
-            .map_err(|error| Failure::usage(format!("--store: `{given}` is no path: {error}")))?;
+            .map_err(|error| Failure::usage(format!("--store: `{given}` is not a path: {error}")))?;
         Ok(Self::File(canonical(&path)))
     }
 

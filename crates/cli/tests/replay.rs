@@ -64,7 +64,7 @@ fn a_shift_shows_what_changes_and_a_bad_one_is_an_error() {
     for (shift, status, expected) in [
         ("fix=+1s", 0, "e2"),
         ("fix=-10s", 2, "before"),
-        ("fix", 2, "--shift: `fix` is no shift"),
+        ("fix", 2, "--shift: `fix` is not a shift"),
         ("fox=1s", 2, "fox"),
     ] {
         let said = place.midturn(".", &["replay", "a.yaml", "--shift", shift]).output().unwrap();

@@ -112,7 +112,7 @@ fn system(path: &Path, done: &str, error: &std::io::Error) -> InterfaceError {
 fn check(file: &File) -> Result<(), &'static str> {
     let found = file.metadata().map_err(|_| "can't be looked at")?;
     if !found.is_file() {
-        return Err("is no file");
+        return Err("is not a file");
     }
     if found.uid() != geteuid().as_raw() {
         return Err("belongs to another user");

@@ -22,7 +22,7 @@ pub struct Shift {
 
 /// Why a text names no shift.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no shift: write ID=+500ms or ID=-2s")]
+#[error("`{0}` is not a shift: write ID=+500ms or ID=-2s")]
 pub struct ShiftError(String);
 
 impl FromStr for Shift {

@@ -26,7 +26,7 @@ pub enum Listen {
 pub enum BindError {
     /// Others could reach it.
     #[error(
-        "`{0}` is no loopback address: the interface has no TLS, so it listens on 127.0.0.1 or [::1] only; reach it from elsewhere with `ssh -L`"
+        "`{0}` is not a loopback address: the interface has no TLS, so it listens on 127.0.0.1 or [::1] only; reach it from elsewhere with `ssh -L`"
     )]
     NotLoopback(SocketAddr),
     /// Another process answers there.
@@ -36,7 +36,7 @@ pub enum BindError {
     #[error("others can enter the folder `{}`; make it yours alone: chmod 700", .0.display())]
     OpenFolder(PathBuf),
     /// Something else is there.
-    #[error("`{}` is there and is no socket; remove it, or use another folder of state", .0.display())]
+    #[error("`{}` is there and is not a socket; remove it, or use another folder of state", .0.display())]
     NoSocket(PathBuf),
     /// The system can't have such a long one.
     #[error("the path `{}` is too long for a socket ({PATH_MAX} bytes at most); use another folder of state", .0.display())]

@@ -266,7 +266,7 @@ pub(crate) fn restore(found: Found) -> Result<Line, Unreadable> {
         "summary" => restore_summary(found),
         "assistant_interrupted" => restore_cut(found),
         "tool_result" | "tool_partial" => restore_result(found),
-        other => Err(Unreadable(format!("`{other}` is no message_type"))),
+        other => Err(Unreadable(format!("`{other}` is not a message_type"))),
     }
 }
 

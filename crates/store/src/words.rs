@@ -64,7 +64,7 @@ pub(crate) fn to_mail_kind(word: &str) -> Result<MailKind, Unreadable> {
         "stopped" => Ok(MailKind::End(End::Stopped)),
         "stopped_goes_on" => Ok(MailKind::End(End::StoppedGoesOn)),
         "superseded" => Ok(MailKind::End(End::Superseded)),
-        other => Err(Unreadable(format!("`{other}` is no kind of message"))),
+        other => Err(Unreadable(format!("`{other}` is not a kind of message"))),
     }
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn to_closed(number: u64) -> Result<Closed, Unreadable> {
 pub(crate) fn word(value: &impl Serialize) -> Result<String, serde_json::Error> {
     match serde_json::to_value(value)? {
         serde_json::Value::String(word) => Ok(word),
-        other => Err(serde::ser::Error::custom(format!("`{other}` is no word"))),
+        other => Err(serde::ser::Error::custom(format!("`{other}` is not a word"))),
     }
 }
 

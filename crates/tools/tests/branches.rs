@@ -88,7 +88,7 @@ async fn a_diff_is_there_whatever_state_the_worktree_is_in() {
         ),
         ("an index of another kind", "git update-index --split-index; echo x > x.txt", "+x\n"),
         ("a lock left", "echo x > x.txt; touch \"$(git rev-parse --git-path index.lock)\"", "+x\n"),
-        ("no worktree any more", "rm .git; echo x > x.txt", "is no worktree any more"),
+        ("no worktree any more", "rm .git; echo x > x.txt", "is no longer a worktree"),
     ];
     for (claim, command, part) in rows {
         let project = Project::new();
@@ -276,7 +276,7 @@ const IN_THE_WAY: [(&str, &str, &str); 15] = [
     ),
     ("a lock", "touch .git/index.lock", "another git command"),
     ("uncommitted work", "cd ../w; echo more > more.txt", "w has work that is not committed (more.txt)"),
-    ("a broken worktree", "rm ../w/.git", "is no worktree any more"),
+    ("a broken worktree", "rm ../w/.git", "is no longer a worktree"),
     ("no branch", "git -C ../w switch -q --detach; git branch -q -D midturn/s1/w", "is gone"),
 ];
 
@@ -385,15 +385,15 @@ const LEFT: [(&str, &str, &str, bool, &str); 14] = [
         "cd ..; rm -r w; git -C $P worktree prune; mkdir w; echo x > w/kept.txt",
         "midturn/s1/w.2",
         false,
-        "is no worktree any more",
+        "is no longer a worktree",
     ),
-    ("a file", "cd ..; rm -r w; echo kept > w", "midturn/s1/w.2", false, "is no worktree any more"),
+    ("a file", "cd ..; rm -r w; echo kept > w", "midturn/s1/w.2", false, "is no longer a worktree"),
     (
         "another repository",
         "cd ..; rm -r w; git init -q w",
         "midturn/s1/w.2",
         false,
-        "is no worktree any more",
+        "is no longer a worktree",
     ),
     (
         "a branch that somebody else has",

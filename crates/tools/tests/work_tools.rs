@@ -33,9 +33,9 @@ async fn arguments_that_do_not_fit_say_what_was_wrong_and_where() {
         ("read", json!([]), "The arguments of read don't fit"),
         ("edit", json!({"path": "a", "old": "b"}), "missing field `new`"),
         ("write", json!({"content": ""}), "missing field `path`"),
-        ("grep", json!({"pattern": "("}), "`pattern` is no regular expression"),
-        ("glob", json!({"pattern": "["}), "`pattern` is no glob pattern"),
-        ("grep", json!({"pattern": "a", "glob": "["}), "`glob` is no glob pattern"),
+        ("grep", json!({"pattern": "("}), "`pattern` is not a regular expression"),
+        ("glob", json!({"pattern": "["}), "`pattern` is not a glob pattern"),
+        ("grep", json!({"pattern": "a", "glob": "["}), "`glob` is not a glob pattern"),
     ];
     for (tool, input, says) in rows {
         let output = tools.call(tool, input.clone()).await;

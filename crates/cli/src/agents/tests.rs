@@ -44,7 +44,7 @@ fn a_bad_definition_is_an_error_with_its_line() {
         ("---\nname: a\n", "a.md:1:1: the front matter has no end"),
         ("---\n---\n", "a.md:1:1: the front matter has no `name`"),
         ("---\nname: a\n---\n", "a.md:1:1: the front matter has no `description`"),
-        ("---\ndescription: b\nname: Some One\n---\n", "a.md:3:7: `Some One` is no agent's name"),
+        ("---\ndescription: b\nname: Some One\n---\n", "a.md:3:7: `Some One` is not an agent's name"),
         ("---\nname: user\ndescription: b\n---\n", "a.md:2:7: `user` is reserved"),
         (
             "---\nname: a\ndescription: b\nisolation: vm\n---\n",

@@ -180,7 +180,7 @@ fn per_million<E: serde::de::Error>(text: &str) -> Result<Usd, E> {
     Money::per_million(text).map(Usd).map_err(|_| {
         let text: String = text.chars().take(40).collect();
         E::custom(format!(
-            "`{text}` is no price: write US dollars per million tokens with at most six decimals, such as 3.0 or 0.075"
+            "`{text}` is not a price: write US dollars per million tokens with at most six decimals, such as 3.0 or 0.075"
         ))
     })
 }

@@ -248,7 +248,7 @@ const BAD_FILES: &[(&str, &str)] = &[
     ("max_turns = \"é\"", "midturn.toml:1:13: `max_turns`: invalid type: string \"é\", expected u32"),
     ("max_turns = -1", "invalid value: integer `-1`, expected u32"),
     ("max_turns = 1.5", "expected u32"),
-    ("abort_grace = 5", "midturn.toml:1:15: `abort_grace`: `5` is no duration: write 250ms"),
+    ("abort_grace = 5", "midturn.toml:1:15: `abort_grace`: `5` is not a duration: write 250ms"),
     ("abort_grace = 1979-05-27", "no key takes a date"),
     ("concurrency = \"some\"", "unknown variant `some`, expected `safe` or `all`"),
     ("max_parallel_tools = 0", "expected 1 or more"),
@@ -268,20 +268,20 @@ const BAD_FILES: &[(&str, &str)] = &[
     ),
     (
         "[approvals]\ndeny = [\n 'read',\n 'bash(' ]",
-        "midturn.toml:4:2: `approvals.deny`: `bash(` is no rule: write TOOL",
+        "midturn.toml:4:2: `approvals.deny`: `bash(` is not a rule: write TOOL",
     ),
     (
         "approvals.allow = 'edit([)'",
         "midturn.toml:1:19: `approvals.allow`: `edit([)` has a pattern that can't be read",
     ),
-    ("approvals.patience = 5", "`5` is no duration"),
+    ("approvals.patience = 5", "`5` is not a duration"),
     ("sandbox.tier = 'docker'", "unknown variant `docker`, expected one of `bubblewrap`, `landlock`, `none`"),
     ("sandbox.processes = 0", "expected 1 or more"),
-    ("models.'a/b'.input = -1", "midturn.toml:1:22: `models.a/b.input`: `-1` is no price"),
+    ("models.'a/b'.input = -1", "midturn.toml:1:22: `models.a/b.input`: `-1` is not a price"),
     ("models.'a/b'.inptu = 1", "of a model (here `a/b`) there are context_tokens, input, output and cached"),
     ("models.'a/b' = 1", "unknown key `models.a/b`"),
     ("models = 1", "`models` is a table of keys"),
-    ("max_cost = -1", "is no amount of dollars"),
+    ("max_cost = -1", "is not an amount of dollars"),
     ("compact_at = 101", "expected 1 to 100"),
 ];
 

@@ -121,7 +121,7 @@ fn state(project: &Project) -> Finding {
         }
         Err(error) => Finding::missing("state", format!("{shown}: {error}")),
         Ok(found) if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() => {
-            Finding::missing("state", format!("{shown} is no folder of yours"))
+            Finding::missing("state", format!("{shown} is not a folder of yours"))
                 .mended_by("remove it, or set XDG_STATE_HOME")
         }
         Ok(found) if found.permissions().mode() & 0o077 != 0 => {

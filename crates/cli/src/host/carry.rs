@@ -85,7 +85,7 @@ pub fn layer(record: &SessionRecord, more: &[String]) -> Result<LayerArgs, Failu
     let Memo { model, set, .. } = Memo::of(record)?;
     let (known, gone): (Vec<_>, Vec<_>) = set.into_iter().partition(|said| config::is_known(said));
     if !gone.is_empty() {
-        tracing::warn!(session = %record.id, settings = %gone.join(", "), "settings that are no more are left out");
+        tracing::warn!(session = %record.id, settings = %gone.join(", "), "settings that no longer exist are left out");
     }
     let set = [known.as_slice(), more].concat();
     Ok(LayerArgs { model, set, cwd: Some(record.folder.clone().into()) })

@@ -71,7 +71,7 @@ fn the_store_is_the_projects_own_or_the_one_that_was_given() {
     let error = place.project(".", Some("mysql://h/d"), "").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "--store: `mysql://` is no store: give a path, or postgres://USER@HOST/NAME"
+        "--store: `mysql://` is not a store: give a path, or postgres://USER@HOST/NAME"
     );
 }
 
@@ -115,7 +115,7 @@ fn a_file_that_others_could_have_written_is_not_believed() {
                 std::fs::remove_file(path).unwrap();
                 std::fs::create_dir(path).unwrap();
             },
-            "is no file",
+            "is not a file",
         ),
     ];
     for (spoil, expected) in rows {

@@ -15,7 +15,7 @@ const CHAIN_MAX: usize = 8;
 /// The model that a name stands for, aliases followed.
 ///
 /// # Errors
-/// The name is no alias and has no `/` or `:`; or aliases stand for each other in a circle.
+/// The name is not an alias and has no `/` or `:`; or aliases stand for each other in a circle.
 pub fn model(name: &str, aliases: &BTreeMap<String, String>) -> Result<String, String> {
     let mut at = name.trim();
     for _ in 0..CHAIN_MAX {

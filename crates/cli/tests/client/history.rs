@@ -49,7 +49,7 @@ fn a_log_has_the_events_as_the_run_told_them() {
     for (words, expected) in [
         (&["log", "x"][..], "there is no session `x`"),
         (&["log", "last", "--agent", "nobody"], "nothing is kept of an agent `nobody`"),
-        (&["sessions", "--store", "mysql://x/y"], "`mysql://` is no store"),
+        (&["sessions", "--store", "mysql://x/y"], "`mysql://` is not a store"),
     ] {
         let (status, _, told) = say(&place, words);
         assert_eq!((status, told.contains(expected)), (Some(2), true), "{told}");

@@ -88,7 +88,7 @@ impl<'de> Deserialize<'de> for Trigger {
         }
         match Form::deserialize(deserializer)? {
             Form::Word(word) if word == "prompt" => Ok(Self::Prompt),
-            Form::Word(word) => Err(serde::de::Error::custom(format!("`{word}` is no trigger"))),
+            Form::Word(word) => Err(serde::de::Error::custom(format!("`{word}` is not a trigger"))),
             Form::Ids(ids) => Ok(Self::Mail(ids)),
         }
     }

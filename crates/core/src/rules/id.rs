@@ -18,11 +18,11 @@ pub const NAME_MAX: usize = 64;
 #[schemars(with = "String")]
 pub struct AgentName(Arc<str>);
 
-/// Why a text is no agent's name.
+/// Why a text is not an agent's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// The text is not of the form.
-    #[error("`{0}` is no agent's name: names match [a-z0-9][a-z0-9_-]{{0,63}}")]
+    #[error("`{0}` is not an agent's name: names match [a-z0-9][a-z0-9_-]{{0,63}}")]
     Form(String),
     /// The name is an address.
     #[error("`{0}` is reserved: user, parent and all are addresses")]

@@ -108,9 +108,9 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// Why a text is no duration.
+/// Why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no duration: write 250ms, 1.5s, 2m, 1h, 40us or 0")]
+#[error("`{0}` is not a duration: write 250ms, 1.5s, 2m, 1h, 40us or 0")]
 pub struct SpanError(String);
 
 impl FromStr for Span {

@@ -129,7 +129,7 @@ fn bad_approvals_are_told_with_line_and_column() {
     each_is_told(vec![
         (with("approvals: {mode: asks}\n"), (9, 19), "`asks`", "`ask` perhaps"),
         (with("approvals: {allows: [bash]}\n"), (9, 13), "key `allows`", "`allow` perhaps"),
-        (with("approvals: {deny: [\"bash(\"]}\n"), (9, 20), "which is no rule", "TOOL(PATTERN)"),
+        (with("approvals: {deny: [\"bash(\"]}\n"), (9, 20), "which is not a rule", "TOOL(PATTERN)"),
         (message(&format!("{{at: 1s, {answer}: once}}")), (10, 22), "nobody is asked", "mode: ask"),
         (asks(&format!("{{at: 1s, {answer}: yes}}")), (11, 45), "`yes`", "once"),
         (
@@ -152,7 +152,12 @@ fn bad_approvals_are_told_with_line_and_column() {
             "`rule` beside `answer`",
             "session",
         ),
-        (asks(&format!("{{at: 1s, {answer}: session, rule: ba sh}}")), (11, 60), "which is no rule", "TOOL"),
+        (
+            asks(&format!("{{at: 1s, {answer}: session, rule: ba sh}}")),
+            (11, 60),
+            "which is not a rule",
+            "TOOL",
+        ),
         (
             message("{at: 1s, from: user, to: w, text: x, decision: once}"),
             (10, 52),

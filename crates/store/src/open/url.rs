@@ -20,7 +20,7 @@ pub enum UrlError {
     #[error("--store is empty: give a path, or postgres://USER@HOST/DATABASE")]
     Empty,
     /// An address of something else.
-    #[error("`{0}://` is no store that midturn knows: give a path, or postgres://USER@HOST/DATABASE")]
+    #[error("`{0}://` is not a store that midturn knows: give a path, or postgres://USER@HOST/DATABASE")]
     Scheme(String),
 }
 

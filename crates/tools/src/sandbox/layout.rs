@@ -226,7 +226,7 @@ fn locate(path: &Path, writable: &[(&Path, PathBuf)]) -> io::Result<Found> {
     let Some((name, base)) = nearest else { return named(locate_outside(path, writable), path) };
     let mut at = base.clone();
     for part in path.strip_prefix(name).unwrap_or(Path::new("")).components() {
-        let Component::Normal(part) = part else { return Err(error(path, "it is no plain path")) };
+        let Component::Normal(part) = part else { return Err(error(path, "it is not a plain path")) };
         at.push(part);
         // Asked twice: another command's may be put or removed in between.
         let stands = stands_at(&at);

@@ -275,7 +275,7 @@ fn no_socket_but(sockets: Sockets) -> Made<Rules> {
     let unix: &[i32] = if sockets.unix { &[libc::AF_UNIX] } else { &[] };
     let allowed = network.iter().chain(unix).map(|family| u64::from(family.cast_unsigned()));
     let others: Vec<_> = allowed.map(|family| condition(0, Is::Ne, family)).collect::<Made<_>>()?;
-    // No condition is no rule, and then the whole call is refused.
+    // Without a condition there is no rule, and then the whole call is refused.
     let rules = if others.is_empty() { Vec::new() } else { vec![SeccompRule::new(others)?] };
     Ok(Rules::from([(libc::SYS_socket, rules)]))
 }

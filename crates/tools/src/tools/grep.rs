@@ -113,7 +113,7 @@ fn matcher(arguments: &Arguments) -> Result<RegexMatcher, String> {
         .case_insensitive(arguments.ignore_case)
         .line_terminator(Some(b'\n'))
         .build(&arguments.pattern)
-        .map_err(|e| format!("`pattern` is no regular expression that fits into a line: {e}"))
+        .map_err(|e| format!("`pattern` is not a regular expression that fits into a line: {e}"))
 }
 
 fn searcher(context: usize) -> Searcher {

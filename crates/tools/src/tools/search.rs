@@ -67,7 +67,7 @@ pub(super) struct Pattern {
 impl Pattern {
     pub(super) fn new(ground: &Ground, argument: &str, text: &str, path: &str) -> Result<Self, String> {
         let glob = GlobBuilder::new(text.trim_start_matches("./")).literal_separator(true).build();
-        let glob = glob.map_err(|e| format!("`{argument}` is no glob pattern: {e}"))?;
+        let glob = glob.map_err(|e| format!("`{argument}` is not a glob pattern: {e}"))?;
         let folder = ground.root.folder(path).unwrap_or_default();
         let from = folder.strip_prefix(ground.root.path()).unwrap_or(Path::new("")).to_owned();
         Ok(Self { glob: glob.compile_matcher(), by_name: !text.contains('/'), from })

@@ -15,7 +15,7 @@ pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId) -> Chan
     let end = RunEnd { worktree, git: worktree.git().by(agent), message: format!("{agent}: run {run}") };
     let why_not = match worktree.state() {
         State::Usable => end.save(&mut changes.notes).await.err().map(|error| error.to_string()),
-        State::Broken | State::Gone => Some("its folder is no worktree any more".to_owned()),
+        State::Broken | State::Gone => Some("its folder is no longer a worktree".to_owned()),
     };
     if let Some(why_not) = why_not {
         let top = worktree.top.display();

@@ -22,7 +22,7 @@ pub(super) async fn diff(worktree: &Worktree, state: State) -> Result<Diff, GitE
         State::Gone => patch(worktree, &worktree.repository.git(), &worktree.reference(), None).await,
         State::Broken => {
             let note = format!(
-                "{} is no worktree any more, so only what is on the branch is shown",
+                "{} is no longer a worktree, so only what is on the branch is shown",
                 worktree.top.display()
             );
             patch(worktree, &worktree.repository.git(), &worktree.reference(), Some(&note)).await

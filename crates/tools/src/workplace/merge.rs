@@ -124,7 +124,7 @@ impl Merging<'_> {
             State::Gone => return Ok(None),
             State::Broken => {
                 return Ok(Some(format!(
-                    "{top} is no worktree any more, so what is not committed there can't be seen: \
+                    "{top} is no longer a worktree, so what is not committed there can't be seen: \
                      `git worktree repair {top}` may help; without the folder the branch can be merged"
                 )));
             }

@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(records("a-b").load().unwrap(), HashMap::new(), "another session of the same form");
         for name in ["..", "", "a/b"] {
             records("a/b").save(&Record { name: name.into(), ..ours.clone() }).unwrap();
-            assert_eq!(records("a/b").load().unwrap(), HashMap::new(), "{name:?} is no folder beside it");
+            assert_eq!(records("a/b").load().unwrap(), HashMap::new(), "{name:?} is not a folder beside it");
         }
         assert_eq!(Records::new(folder.path().join("none"), "s").load().unwrap(), HashMap::new());
     }

@@ -258,7 +258,7 @@ impl Repository {
                     return self.made(worktree, records, record).map(|(found, _)| Again::Found(found));
                 }
                 State::Broken => {
-                    return Ok(Again::NotUsable(format!("the folder {top} is no worktree any more")));
+                    return Ok(Again::NotUsable(format!("the folder {top} is no longer a worktree")));
                 }
                 State::Gone => {}
             }

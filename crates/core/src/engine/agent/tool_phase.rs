@@ -466,15 +466,16 @@ impl Driver {
 async fn late(aborted: &mut Option<Deadline>, all: &mut Option<Deadline>) -> Late {
     tokio::select! {
         biased;
-        Some(()) = comes(aborted) => Late::Aborted,
-        Some(()) = comes(all) => Late::All,
-        else => std::future::pending().await,
+        () = comes(aborted) => Late::Aborted,
+        () = comes(all) => Late::All,
     }
 }
 
-async fn comes(deadline: &mut Option<Deadline>) -> Option<()> {
-    deadline.as_mut()?.await;
-    Some(())
+async fn comes(deadline: &mut Option<Deadline>) {
+    match deadline {
+        Some(deadline) => deadline.await,
+        None => std::future::pending().await,
+    }
 }
 
 fn finished(result: &ToolResult) -> EventKind {

@@ -33,11 +33,13 @@ enum Subject {
     Like(GlobMatcher),
 }
 
-/// Why a text is no rule.
+/// Why a text is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// Not of the form.
-    #[error("`{0}` is no rule: write TOOL or TOOL(PATTERN), as in bash(cargo test *), edit(src/**) or read")]
+    #[error(
+        "`{0}` is not a rule: write TOOL or TOOL(PATTERN), as in bash(cargo test *), edit(src/**) or read"
+    )]
     Form(String),
     /// The pattern is none.
     #[error("`{0}` has a pattern that can't be read: {1}")]

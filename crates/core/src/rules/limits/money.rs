@@ -17,7 +17,7 @@ pub struct Money(u64);
 
 /// Why a text is no amount.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no amount of dollars: write a number such as 2.50, without a sign")]
+#[error("`{0}` is not an amount of dollars: write a number such as 2.50, without a sign")]
 pub struct BadMoney(String);
 
 impl Money {

@@ -47,7 +47,7 @@ pub(super) fn rule(source: &Source, text: &At<String>) -> Result<Rule, Error> {
     Rule::parse(&text.value).map_err(|error| {
         let found = match error {
             RuleError::Pattern(..) => error.to_string(),
-            RuleError::Form(_) | RuleError::OtherCall(_) => format!("`{}`, which is no rule", text.value),
+            RuleError::Form(_) | RuleError::OtherCall(_) => format!("`{}`, which is not a rule", text.value),
         };
         let expected = "TOOL or TOOL(PATTERN), as in bash(cargo test *), edit(src/**) or read";
         source.fault(text.place, found, expected)

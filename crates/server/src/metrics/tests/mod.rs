@@ -227,7 +227,7 @@ fn messages_are_counted_from_state_to_state() {
             &[(waiting, 0), ("/messages/returned", 1), ("/messages/injected", 0)],
         ),
         (
-            "what nobody saw come is no negative figure",
+            "what nobody saw come is not a negative figure",
             vec![injected(1.0, &["old"], "D"), returned(1.0, "older", "expired")],
             &[(waiting, 0), ("/messages/injected", 1), ("/messages/returned", 1)],
         ),
