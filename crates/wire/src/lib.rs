@@ -9,6 +9,9 @@
 //! that gives it may be newer; for the same reason a field that an answer gets later is optional
 //! (docs/decisions/0025-wire-and-client.md).
 
+#[macro_use]
+mod mirror;
+
 pub mod agent;
 pub mod approval;
 pub mod message;
