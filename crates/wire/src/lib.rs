@@ -18,5 +18,6 @@ pub mod message;
 pub mod problem;
 pub mod process;
 pub mod session;
+pub mod stats;
 pub mod text;
 pub mod work;
