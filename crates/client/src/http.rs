@@ -1,6 +1,6 @@
 //! Requests to a running Midturn over its Unix socket, one connection each, and a sentence
-//! for everything that can go wrong. It knows the way to a session and no other
-//! route, and prints nothing.
+//! for everything that can go wrong. It knows the way to a session and no other route, and prints
+//! nothing.
 
 use std::io::ErrorKind;
 use std::time::Duration;

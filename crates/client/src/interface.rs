@@ -133,3 +133,51 @@ fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_others_could_have_written_is_not_believed() {
+        type Spoil = fn(&Path);
+        let rows: [(Spoil, &str); 4] = [
+            (
+                |path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o640)).unwrap(),
+                "by other users",
+            ),
+            (|path| std::fs::write(path, "{}").unwrap(), "is damaged"),
+            (
+                |path| {
+                    std::fs::rename(path, path.with_extension("moved")).unwrap();
+                    symlink(path.with_extension("moved"), path).unwrap();
+                },
+                "can't be read",
+            ),
+            (
+                |path| {
+                    std::fs::remove_file(path).unwrap();
+                    std::fs::create_dir(path).unwrap();
+                },
+                "is not a file",
+            ),
+        ];
+        let interface = Interface {
+            pid: 7,
+            socket: "/run/x.sock".into(),
+            token: "secret".into(),
+            version: "1".into(),
+            tcp: None,
+        };
+        for (spoil, expected) in rows {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("interface.json");
+            interface.write(&path).unwrap();
+            spoil(&path);
+            let error = Interface::read(&path).unwrap_err().to_string();
+            assert!(error.contains(expected) && error.ends_with("start Midturn again"), "{error}");
+        }
+    }
+}

@@ -57,14 +57,14 @@ pub struct Agent {
     pub plan: Vec<Step>,
 }
 
-/// Lead or subagent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// The agent a person talks to.
-    Lead,
-    /// An agent that was spawned.
-    Subagent,
+mirror! {
+    /// Lead or subagent.
+    pub enum Role of CoreRole {
+        /// The agent a person talks to.
+        Lead,
+        /// An agent that was spawned.
+        Subagent,
+    }
 }
 
 /// What an agent is doing.
@@ -138,18 +138,18 @@ pub struct LastEnd {
     pub text: String,
 }
 
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Nothing more to do.
-    Finished,
-    /// Stopped by a person, an ancestor or a shutdown.
-    Stopped,
-    /// An error.
-    Failed,
-    /// A limit.
-    Limit,
+mirror! {
+    /// How a run ended.
+    pub enum Outcome of CoreOutcome {
+        /// Nothing more to do.
+        Finished,
+        /// Stopped by a person, an ancestor or a shutdown.
+        Stopped,
+        /// An error.
+        Failed,
+        /// A limit.
+        Limit,
+    }
 }
 
 /// A step of a plan.
@@ -161,18 +161,18 @@ pub struct Step {
     pub status: StepStatus,
 }
 
-/// How far a step is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StepStatus {
-    /// Not begun.
-    Pending,
-    /// Under way.
-    InProgress,
-    /// Done.
-    Completed,
-    /// Its run was cut off before it was done.
-    Skipped,
+mirror! {
+    /// How far a step is.
+    pub enum StepStatus of event::PlanStatus {
+        /// Not begun.
+        Pending,
+        /// Under way.
+        InProgress,
+        /// Done.
+        Completed,
+        /// Its run was cut off before it was done.
+        Skipped,
+    }
 }
 
 impl From<AgentStatus> for Agent {
@@ -237,24 +237,6 @@ pub fn steps(plan: &[event::PlanStep]) -> Vec<Step> {
     plan.iter().map(|step| Step { text: step.text.clone(), status: step.status.into() }).collect()
 }
 
-impl From<CoreRole> for Role {
-    fn from(role: CoreRole) -> Self {
-        match role {
-            CoreRole::Lead => Self::Lead,
-            CoreRole::Subagent => Self::Subagent,
-        }
-    }
-}
-
-impl From<Role> for CoreRole {
-    fn from(role: Role) -> Self {
-        match role {
-            Role::Lead => Self::Lead,
-            Role::Subagent => Self::Subagent,
-        }
-    }
-}
-
 impl From<Standing> for State {
     fn from(standing: Standing) -> Self {
         match standing {
@@ -287,28 +269,6 @@ impl From<engine::Activity> for Activity {
 impl From<engine::LastEnd> for LastEnd {
     fn from(end: engine::LastEnd) -> Self {
         Self { run: end.run, outcome: end.outcome.into(), text: end.text.to_string() }
-    }
-}
-
-impl From<CoreOutcome> for Outcome {
-    fn from(outcome: CoreOutcome) -> Self {
-        match outcome {
-            CoreOutcome::Finished => Self::Finished,
-            CoreOutcome::Stopped => Self::Stopped,
-            CoreOutcome::Failed => Self::Failed,
-            CoreOutcome::Limit => Self::Limit,
-        }
-    }
-}
-
-impl From<event::PlanStatus> for StepStatus {
-    fn from(status: event::PlanStatus) -> Self {
-        match status {
-            event::PlanStatus::Pending => Self::Pending,
-            event::PlanStatus::InProgress => Self::InProgress,
-            event::PlanStatus::Completed => Self::Completed,
-            event::PlanStatus::Skipped => Self::Skipped,
-        }
     }
 }
 

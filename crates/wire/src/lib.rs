@@ -9,11 +9,15 @@
 //! that gives it may be newer; for the same reason a field that an answer gets later is optional
 //! (docs/decisions/0025-wire-and-client.md).
 
+#[macro_use]
+mod mirror;
+
 pub mod agent;
 pub mod approval;
 pub mod message;
 pub mod problem;
 pub mod process;
 pub mod session;
+pub mod stats;
 pub mod text;
 pub mod work;

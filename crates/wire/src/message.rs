@@ -42,28 +42,17 @@ pub struct Message {
     pub stream_run_id: Option<Number>,
 }
 
-/// How soon a message acts (semantics.md, section 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Urgency {
-    /// When the agent would otherwise finish.
-    FollowUp,
-    /// When all tool results of the turn are in.
-    AfterTools,
-    /// At the next boundary.
-    NextBoundary,
-    /// Now.
-    Urgent,
-}
-
-impl From<Urgency> for mail::Urgency {
-    fn from(urgency: Urgency) -> Self {
-        match urgency {
-            Urgency::FollowUp => Self::FollowUp,
-            Urgency::AfterTools => Self::AfterTools,
-            Urgency::NextBoundary => Self::NextBoundary,
-            Urgency::Urgent => Self::Urgent,
-        }
+mirror! {
+    /// How soon a message acts (semantics.md, section 2).
+    pub enum Urgency of mail::Urgency {
+        /// When the agent would otherwise finish.
+        FollowUp,
+        /// When all tool results of the turn are in.
+        AfterTools,
+        /// At the next boundary.
+        NextBoundary,
+        /// Now.
+        Urgent,
     }
 }
 
@@ -150,44 +139,46 @@ pub enum ReceiptWord {
     Returned,
 }
 
-/// Where mail comes in (semantics.md, section 3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub enum Point {
-    /// A run starts.
-    #[serde(rename = "start")]
-    Start,
-    /// The model's stream was cut.
-    #[serde(rename = "stream")]
-    Stream,
-    /// Every call was skipped before any started.
-    A,
-    /// The reply asked for no tools.
-    B,
-    /// A call was skipped or interrupted.
-    C,
-    /// All tools ran.
-    D,
-    /// `wait_agents` returned it.
-    #[serde(rename = "wait")]
-    Wait,
+mirror! {
+    /// Where mail comes in (semantics.md, section 3).
+    pub enum Point of mail::Point {
+        /// A run starts.
+        Start,
+        /// The model's stream was cut.
+        Stream,
+        /// Every call was skipped before any started.
+        #[serde(rename = "A")]
+        A,
+        /// The reply asked for no tools.
+        #[serde(rename = "B")]
+        B,
+        /// A call was skipped or interrupted.
+        #[serde(rename = "C")]
+        C,
+        /// All tools ran.
+        #[serde(rename = "D")]
+        D,
+        /// `wait_agents` returned it.
+        Wait,
+    }
 }
 
-/// Why a message was returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ReturnReason {
-    /// The receiver is closed.
-    Closed,
-    /// The receiver was stopped.
-    Stopped,
-    /// Its time was up, or its run ended first.
-    Expired,
-    /// The sender took it back.
-    Withdrawn,
-    /// A newer message, or a supersede, took its place.
-    Superseded,
-    /// The run failed and the settings give mail back.
-    Error,
+mirror! {
+    /// Why a message was returned.
+    pub enum ReturnReason of mail::ReturnReason {
+        /// The receiver is closed.
+        Closed,
+        /// The receiver was stopped.
+        Stopped,
+        /// Its time was up, or its run ended first.
+        Expired,
+        /// The sender took it back.
+        Withdrawn,
+        /// A newer message, or a supersede, took its place.
+        Superseded,
+        /// The run failed and the settings give mail back.
+        Error,
+    }
 }
 
 impl Receipt {
@@ -251,33 +242,6 @@ impl ReceiptWord {
             Self::Sent => far(2),
             Self::Answered => far(3),
             Self::Returned => is_returned,
-        }
-    }
-}
-
-impl From<mail::Point> for Point {
-    fn from(point: mail::Point) -> Self {
-        match point {
-            mail::Point::Start => Self::Start,
-            mail::Point::Stream => Self::Stream,
-            mail::Point::A => Self::A,
-            mail::Point::B => Self::B,
-            mail::Point::C => Self::C,
-            mail::Point::D => Self::D,
-            mail::Point::Wait => Self::Wait,
-        }
-    }
-}
-
-impl From<mail::ReturnReason> for ReturnReason {
-    fn from(reason: mail::ReturnReason) -> Self {
-        match reason {
-            mail::ReturnReason::Closed => Self::Closed,
-            mail::ReturnReason::Stopped => Self::Stopped,
-            mail::ReturnReason::Expired => Self::Expired,
-            mail::ReturnReason::Withdrawn => Self::Withdrawn,
-            mail::ReturnReason::Superseded => Self::Superseded,
-            mail::ReturnReason::Error => Self::Error,
         }
     }
 }

@@ -27,23 +27,15 @@ pub struct Stop {
     pub stream_run_id: Option<Number>,
 }
 
-/// How far a stop reaches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// One agent; its children go on.
-    #[default]
-    Agent,
-    /// The agent and all below it.
-    Subtree,
-}
-
-impl From<Scope> for event::Scope {
-    fn from(scope: Scope) -> Self {
-        match scope {
-            Scope::Agent => Self::Agent,
-            Scope::Subtree => Self::Subtree,
-        }
+mirror! {
+    /// How far a stop reaches.
+    #[derive(Default)]
+    pub enum Scope of event::Scope {
+        /// One agent; its children go on.
+        #[default]
+        Agent,
+        /// The agent and all below it.
+        Subtree,
     }
 }
 

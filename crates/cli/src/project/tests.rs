@@ -95,41 +95,6 @@ fn what_was_published_is_read_and_only_its_writer_takes_it_back() {
 }
 
 #[test]
-fn a_file_that_others_could_have_written_is_not_believed() {
-    type Spoil = fn(&Path);
-    let rows: [(Spoil, &str); 4] = [
-        (
-            |path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o640)).unwrap(),
-            "by other users",
-        ),
-        (|path| std::fs::write(path, "{}").unwrap(), "is damaged"),
-        (
-            |path| {
-                std::fs::rename(path, path.with_extension("moved")).unwrap();
-                symlink(path.with_extension("moved"), path).unwrap();
-            },
-            "can't be read",
-        ),
-        (
-            |path| {
-                std::fs::remove_file(path).unwrap();
-                std::fs::create_dir(path).unwrap();
-            },
-            "is not a file",
-        ),
-    ];
-    for (spoil, expected) in rows {
-        let place = Place::new();
-        let project = place.project(".", None, "").unwrap();
-        project.prepare().unwrap();
-        project.publish(&interface()).unwrap();
-        spoil(&project.interface_path());
-        let error = project.interface().unwrap_err().to_string();
-        assert!(error.contains(expected) && error.ends_with("start Midturn again"), "{error}");
-    }
-}
-
-#[test]
 fn the_socket_has_a_short_path_in_a_folder_of_our_own() {
     let place = Place::new();
     let runtime = place.path("run");

@@ -2,6 +2,10 @@
 //! labels are stable: dashboards and alerts are written against them (docs/operations.md).
 
 use midturn_core::rules::mail::{Point, Urgency};
+use midturn_wire::stats::{
+    AgentStats, ApprovalStats, CallStats, MessageStats, ModelStats, Quantiles, RunStats, Stats, StopStats,
+    StoreStats,
+};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -10,10 +14,6 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::asked::Asked;
 use super::spread::Spread;
-use super::stats::{
-    AgentStats, ApprovalStats, CallStats, MessageStats, ModelStats, Quantiles, RunStats, Stats, StopStats,
-    StoreStats,
-};
 use super::words::{self, Label};
 
 /// Counters that differ in one label.

@@ -9,7 +9,6 @@ mod asked;
 mod figures;
 mod session;
 mod spread;
-mod stats;
 mod words;
 
 #[cfg(test)]
@@ -18,16 +17,12 @@ mod tests;
 use std::sync::Arc;
 
 use midturn_core::engine::ports::{Observer, SessionJournal};
+use midturn_wire::stats::Stats;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 
 use self::figures::Figures;
 use self::session::SessionFigures;
-
-pub use self::stats::{
-    AgentStats, ApprovalStats, CallStats, MessageStats, ModelStats, Quantiles, RunStats, Stats, StopStats,
-    StoreStats,
-};
 
 /// What [`Metrics::prometheus`] is, for the header `Content-Type`.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -5,11 +5,10 @@
 
 use std::sync::Arc;
 
+use midturn_wire::stats::Quantiles;
 use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
-
-use super::stats::Quantiles;
 
 /// From being accepted to being injected, in seconds: from "at once" to "in half an hour".
 const WAITS: &[f64] =

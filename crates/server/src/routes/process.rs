@@ -7,10 +7,11 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use midturn_wire::problem::Unanswered;
 use midturn_wire::process::Health;
+use midturn_wire::stats::Stats;
 
 use crate::app::App;
 use crate::extract::Json;
-use crate::metrics::{CONTENT_TYPE, Stats};
+use crate::metrics::CONTENT_TYPE;
 
 /// That it is well, and what it is.
 #[utoipa::path(get, path = "/v1/health", responses((status = 200, body = Health), Unanswered))]
