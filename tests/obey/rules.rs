@@ -5,9 +5,11 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use midturn_core::rules::approval::{Decision, Mode};
+use midturn_core::rules::audit::Auditor;
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::mail::Urgency;
 use midturn_core::rules::time::{Micros, Span};
+use midturn_core::rules::validate::Breach;
 use serde_json::Value;
 
 use crate::session::{AGENTS, DEPTH, Plan, Played, SPAWNS, TURNS};
@@ -29,11 +31,19 @@ pub(crate) fn hold(plan: &Plan, played: &Played) -> Held {
     if let Some(text) = played.read.iter().find(|text| text.contains(TOKEN)) {
         return Err(format!("somebody read the token: {text}"));
     }
-    let mut watcher = Watcher::default();
+    let (mut auditor, mut watcher) = (Auditor::default(), Watcher::default());
     for event in &played.events {
-        watcher.see(event).map_err(|breach| format!("{breach}: {event:?}"))?;
+        keeps(&auditor.event(event))
+            .and_then(|()| watcher.see(event))
+            .map_err(|breach| format!("{breach}: {event:?}"))?;
     }
+    auditor.ends().map_err(|breach| breach.to_string())?;
     watcher.ends(plan)
+}
+
+/// The invariants of semantics.md, section 10, are held by the auditor of core's rules.
+fn keeps(breaches: &[Breach]) -> Held {
+    breaches.first().map_or(Ok(()), |breach| Err(breach.to_string()))
 }
 
 /// Nobody ever says yes here, so only what needs no yes may run.
@@ -66,9 +76,7 @@ struct Watcher {
     /// Urgent messages, by who sent them to whom.
     urgent: HashMap<(String, String), VecDeque<Micros>>,
     asked: usize,
-    resolved: usize,
     began: usize,
-    ended: usize,
 }
 
 impl Watcher {
@@ -84,7 +92,6 @@ impl Watcher {
                 Ok(())
             }
             EventKind::RunFinished { turns, .. } => {
-                self.ended += 1;
                 self.turns += u64::from(*turns);
                 Ok(())
             }
@@ -101,8 +108,11 @@ impl Watcher {
                 Ok(())
             }
             EventKind::ApprovalResolved { decision, .. } => {
-                self.resolved += 1;
-                if *decision == Decision::NotAnswered { Ok(()) } else { Err("somebody answered".into()) }
+                if *decision == Decision::NotAnswered {
+                    Ok(())
+                } else {
+                    Err("somebody answered".into())
+                }
             }
             _ => Ok(()),
         }
@@ -185,14 +195,8 @@ impl Watcher {
     }
 
     fn ends(&self, plan: &Plan) -> Held {
-        if self.began != self.ended {
-            return Err(format!("{} runs began, {} ended", self.began, self.ended));
-        }
         if self.turns > TURNS {
             return Err(format!("{} turns", self.turns));
-        }
-        if self.asked != self.resolved {
-            return Err(format!("{} requests, {} resolved", self.asked, self.resolved));
         }
         let asks = plan.attached && matches!(plan.mode, Mode::Ask | Mode::AcceptEdits);
         if self.asked > 0 && !asks { Err("somebody was asked who isn't there".into()) } else { Ok(()) }

@@ -17,6 +17,15 @@ pub struct Breach {
     pub what: String,
 }
 
+impl Breach {
+    /// The breach that a text tells of, in the words of one.
+    pub(super) fn told_in(text: &str) -> Option<Self> {
+        let (_, told) = text.split_once("invariant ")?;
+        let (number, what) = told.split_once(" is broken: ")?;
+        Some(Self { number: number.parse().ok()?, what: what.to_owned() })
+    }
+}
+
 /// Checks one agent's prompts, request after request. It looks at what is new only, so a
 /// long conversation costs no more than a short one.
 #[derive(Debug, Default)]

@@ -1,18 +1,18 @@
-//! The invariants of semantics.md, section 10, that a course of events can break. Like
-//! [`super::validate`] it shares no code with the engine: it reads what is told and
-//! believes nothing. Every replay is audited.
+//! The course of events of a session: what follows what, in each agent and in all of them.
 
 use std::collections::{HashMap, HashSet};
 
-use super::compaction::Purpose;
-use super::event::{Event, EventKind};
-use super::id::{AgentName, CallId, MessageId, RunId};
-use super::time::Micros;
-use super::validate::Breach;
+use super::breach;
+use crate::rules::compaction::Purpose;
+use crate::rules::event::{Event, EventKind};
+use crate::rules::id::{AgentName, CallId, MessageId, RunId};
+use crate::rules::mail::Point;
+use crate::rules::time::Micros;
+use crate::rules::validate::Breach;
 
-/// Reads a session's events one after the other.
+/// What was told so far.
 #[derive(Debug, Default)]
-pub struct Auditor {
+pub(super) struct Course {
     seq: u64,
     t: Micros,
     agents: HashMap<AgentName, Agent>,
@@ -33,9 +33,8 @@ struct Agent {
     finished: HashSet<CallId>,
 }
 
-impl Auditor {
-    /// Checks the next event.
-    pub fn event(&mut self, event: &Event) -> Result<(), Breach> {
+impl Course {
+    pub(super) fn event(&mut self, event: &Event) -> Result<(), Breach> {
         if event.seq != self.seq + 1 || event.t < self.t {
             return breach(
                 8,
@@ -48,6 +47,12 @@ impl Auditor {
         agent.of_this_run(event)?;
         agent.mail(&event.kind)?;
         agent.calls(&event.kind)
+    }
+
+    /// Every run that began has ended.
+    pub(super) fn ends(&self) -> Result<(), Breach> {
+        let open = self.agents.iter().find(|(_, agent)| agent.running);
+        open.map_or(Ok(()), |(name, agent)| breach(8, format!("run {} of {name} has not ended", agent.run)))
     }
 }
 
@@ -189,7 +194,7 @@ impl Agent {
                 }
             }
             EventKind::MessageInjected { point, .. } => {
-                self.closed_turn |= *point != super::mail::Point::Wait;
+                self.closed_turn |= *point != Point::Wait;
                 Ok(())
             }
             EventKind::StopRequested { .. } => {
@@ -226,24 +231,20 @@ impl Agent {
     }
 }
 
-fn breach<T>(number: u8, what: impl Into<String>) -> Result<T, Breach> {
-    Err(Breach { number, what: what.into() })
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
     use crate::rules::conversation::ToolStatus;
-    use crate::rules::event::{Place, Trigger, VERSION};
-    use crate::rules::mail::{Point, ReturnReason, Urgency};
+    use crate::rules::event::{Outcome, Place, Trigger, VERSION};
+    use crate::rules::mail::{ReturnReason, Urgency};
 
     fn course(kinds: Vec<EventKind>) -> Option<u8> {
         let worker = AgentName::new("worker").unwrap();
-        let mut auditor = Auditor::default();
+        let mut course = Course::default();
         let event = |(seq, kind)| Event { v: VERSION, seq, t: Micros(0), at: Place::of(&worker, 1, 1), kind };
-        (1..).zip(kinds).map(event).find_map(|event| auditor.event(&event).err()).map(|breach| breach.number)
+        (1..).zip(kinds).map(event).find_map(|event| course.event(&event).err()).map(|breach| breach.number)
     }
 
     fn starts() -> EventKind {
@@ -345,5 +346,19 @@ mod tests {
     fn invariant_8_an_event_of_a_stale_run_is_noticed() {
         assert_eq!(course(vec![tool("a")]), Some(8));
         assert_eq!(course(vec![starts(), starts()]), Some(8));
+    }
+
+    #[test]
+    fn invariant_8_a_run_that_began_has_ended_at_the_end() {
+        let worker = AgentName::new("worker").unwrap();
+        let mut course = Course::default();
+        assert!(course.ends().is_ok());
+        let at = Place::of(&worker, 1, 0);
+        course.event(&Event { v: VERSION, seq: 1, t: Micros(0), at: at.clone(), kind: starts() }).unwrap();
+        assert_eq!(course.ends().unwrap_err().number, 8);
+        let (outcome, usage) = (Outcome::Finished, Default::default());
+        let kind = EventKind::RunFinished { outcome, error: None, turns: 0, usage };
+        course.event(&Event { v: VERSION, seq: 2, t: Micros(0), at, kind }).unwrap();
+        assert!(course.ends().is_ok());
     }
 }
