@@ -68,7 +68,8 @@ fn scenario() -> String {
     let ask = serde_json::json!({"to": "worker", "text": format!("or with {KEY}")});
     entries += &call("send".into(), "send_message", ask);
     entries += &call("wait".into(), "wait_agents", serde_json::json!({"names": ["worker"]}));
-    entries += &format!("      - text: 'The key is {KEY}, the token {TOKEN}.'\n");
+    // As often as the worker can tell of an end: who reads the message in a run of its own tells twice.
+    entries += &format!("      - text: 'The key is {KEY}, the token {TOKEN}.'\n").repeat(3);
     let lead = format!("  - name: lead\n    role: lead\n    model:\n{entries}");
     let said = format!("      - text: 'I have {PASSWORD} and {KEY}'\n").repeat(3);
     let worker = format!("  - name: worker\n    parent: lead\n    start: spawned\n    model:\n{said}");
