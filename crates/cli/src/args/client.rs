@@ -387,12 +387,12 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_refused_before_anybody_is_asked() {
         for (line, expected) in [
-            ("send Worker hi", "no agent's name"),
+            ("send Worker hi", "is not an agent's name"),
             ("send parent hi", "reserved"),
             ("stop all", "reserved"),
             ("limit worker", "--max-turns"),
             ("limit worker --max-turns -1", "unexpected argument"),
-            ("limit --max-cost free", "no amount of dollars"),
+            ("limit --max-cost free", "is not an amount of dollars"),
             ("limit --max-time 5", "write 250ms"),
             ("send w hi --urgent --urgency urgent", "cannot be used with"),
             ("send w hi --urgency soon", "after_tools"),
@@ -400,9 +400,9 @@ mod tests {
             ("send w hi --timeout 5s", "--wait"),
             ("send w hi --wait sent --timeout 5", "write 250ms"),
             ("send w hi --expires-after never", "write 250ms"),
-            ("log last --agent A", "no agent's name"),
+            ("log last --agent A", "is not an agent's name"),
             ("approve", "<AGENT>"),
-            ("approve Worker", "no agent's name"),
+            ("approve Worker", "is not an agent's name"),
             ("approve w c1 c2", "unexpected argument"),
             ("deny w --always", "unexpected argument"),
             ("deny w --reason", "a value is required"),

@@ -88,7 +88,7 @@ fn remove(path: &Path) -> io::Result<()> {
 /// a link, no folder.
 pub(crate) fn restore(top: impl AsFd, path: &Path, content: &[u8]) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::Error::other("no file's name"));
+        return Err(io::Error::other("it has no file's name"));
     };
     let parent = open_folder(top.as_fd(), parent)?;
     let temporary = name_of_ours("restore");
