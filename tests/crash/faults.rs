@@ -65,7 +65,8 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("runs_begin_anew", &[OneHistory]),
     fault("open_runs_are_left", &[WorkGoesOn, OneHistory, NothingLost, TrueResults]),
     fault("time_begins_anew", &[OneHistory]),
-    fault("closes_are_forgotten", &[OrdersStand]),
+    // A close that was not answered yet has given mail back, and whoever is open again never reads it.
+    fault("closes_are_forgotten", &[OrdersStand, NothingLost]),
     fault("limits_are_forgotten", &[OrdersStand]),
     fault("committed_is_forgotten", &[TrueReceipts]),
     // What nobody has asked the model with yet is compacted, and told, once more.
