@@ -9,7 +9,7 @@
 //! compatible server is no line of it.
 //!
 //! A call goes through [`Providers`] (names), an encoder per dialect (`anthropic`, `chat`,
-//! `responses`), `link` and `call` (the connection), [`sse`] (frames) and the dialect's
+//! `responses`), `link` and `call` (the connection), `midturn_core::sse` (frames) and the dialect's
 //! decoder (the reply).
 
 mod anthropic;
