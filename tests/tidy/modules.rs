@@ -2,7 +2,6 @@
 //! docs/architecture.md. It reads paths, not types, and judges nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::source::{Source, Token};
@@ -149,8 +148,7 @@ fn reachable<'a>(imports: &'a Imports, from: &String) -> BTreeSet<&'a String> {
 pub(crate) fn drawn(crates: &BTreeMap<String, Imports>) -> String {
     let mut text = String::new();
     for (name, imports) in crates {
-        // Writing to a string can't fail.
-        let _ = writeln!(text, "crates/{name}");
+        text.push_str(&format!("crates/{name}\n"));
         let width = imports.keys().map(String::len).max().unwrap_or(0);
         for (module, to) in imports.iter().filter(|(_, to)| !to.is_empty()) {
             let words = by_room(module, to);

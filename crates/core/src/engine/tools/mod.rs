@@ -60,7 +60,7 @@ pub(crate) fn specs(session: &Session) -> Vec<Arc<ToolSpec>> {
 
 /// The coordinator's tool of that name.
 pub(crate) fn find(session: &Arc<Session>, cell: &Arc<AgentCell>, name: &str) -> Option<Arc<dyn Tool>> {
-    let (name, own) = *TABLE.iter().find(|(known, _)| *known == name)?;
+    let (name, own) = Own::entry(name)?;
     Some(Arc::new(OwnTool { name, own, session: session.clone(), cell: cell.clone() }))
 }
 
@@ -78,7 +78,11 @@ enum Own {
 
 impl Own {
     fn of(name: &str) -> Option<Self> {
-        TABLE.iter().find(|(known, _)| *known == name).map(|(_, own)| *own)
+        Self::entry(name).map(|(_, own)| own)
+    }
+
+    fn entry(name: &str) -> Option<(&'static str, Self)> {
+        TABLE.into_iter().find(|(known, _)| *known == name)
     }
 
     /// Whether it changes nothing.
