@@ -8,7 +8,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::conversation::{Block, Entry, Injected, Reply, StopReason, Usage};
-use super::event::Sizes;
 use super::prompt::Prompt;
 use super::settings::Settings;
 use super::wording;
@@ -32,6 +31,15 @@ impl Purpose {
     pub fn is_turn(&self) -> bool {
         *self == Self::Turn
     }
+}
+
+/// How large a prompt was before a compaction and is after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Sizes {
+    /// Before.
+    pub before: u64,
+    /// After.
+    pub after: u64,
 }
 
 /// A compaction, as it is recorded.

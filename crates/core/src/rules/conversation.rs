@@ -9,8 +9,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::id::{CallId, MessageId};
-use super::mail::Sender;
+pub use super::ending::InterruptReason;
+use super::id::CallId;
+pub use super::mail::MessageKey;
 
 /// One row of a conversation. Entries are only ever appended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,15 +45,6 @@ impl Injected {
     pub fn prompt(text: impl Into<Arc<str>>) -> Self {
         Self { text: text.into(), messages: Arc::default() }
     }
-}
-
-/// What tells one message from all others: ids are unique per sender.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct MessageKey {
-    /// The sender.
-    pub from: Sender,
-    /// The sender's id for it.
-    pub id: MessageId,
 }
 
 /// A model's whole reply.
@@ -209,26 +201,6 @@ pub struct Partial {
     pub partial_tokens: u64,
     /// When it was cut.
     pub interrupted_at: super::time::Micros,
-}
-
-/// Why a stream or a call was cut (semantics.md, section 6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum InterruptReason {
-    /// A person stopped it.
-    UserCancelled,
-    /// A person stopped it and started anew.
-    Superseded,
-    /// An urgent message.
-    MessageInterrupt,
-    /// An ancestor stopped it.
-    StoppedByParent,
-    /// The process ends.
-    Shutdown,
-    /// A limit in time was reached.
-    Limit,
-    /// The stream failed, or its process ended.
-    Error,
 }
 
 /// The result of one call.

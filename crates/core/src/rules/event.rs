@@ -8,7 +8,10 @@ use serde_json::Value;
 
 use super::approval::Decision;
 use super::compaction::Purpose;
-use super::conversation::{InterruptReason, ToolStatus, Usage};
+pub use super::compaction::Sizes;
+use super::conversation::{ToolStatus, Usage};
+use super::ending::InterruptReason;
+pub use super::ending::Outcome;
 use super::id::{AgentName, CallId, MessageId, RunId, SessionId, TurnId};
 use super::mail::{Point, ReturnReason, Role, Urgency};
 use super::settings::LimitsPatch;
@@ -107,20 +110,6 @@ impl schemars::JsonSchema for Trigger {
     }
 }
 
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Nothing more to do.
-    Finished,
-    /// Stopped by a person, an ancestor or a shutdown.
-    Stopped,
-    /// An error.
-    Failed,
-    /// A limit.
-    Limit,
-}
-
 /// A step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -169,15 +158,6 @@ pub struct CallRef {
     /// Its arguments; events of earlier versions have none.
     #[serde(default)]
     pub input: Value,
-}
-
-/// How large a prompt was before a compaction and is after it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Sizes {
-    /// Before.
-    pub before: u64,
-    /// After.
-    pub after: u64,
 }
 
 /// The kinds of event, each with its fields (scenarios.md, section 4).

@@ -4,13 +4,11 @@
 //! use is counted instead. So however many agents ask at once, nothing is overshot
 //! (semantics.md, section 7). Pure: who waits, and for how long, is the engine's.
 
-mod money;
-
 use super::conversation::Usage;
-use super::settings::LimitsPatch;
+use super::settings::{LimitsPatch, SessionLimits, Settings};
 use super::time::Span;
 
-pub use self::money::{BadMoney, Money};
+pub use super::money::{BadMoney, Money};
 
 /// What a model's tokens cost, each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +45,25 @@ pub struct Caps {
     pub cost: Money,
     /// How long is worked.
     pub time: Span,
+}
+
+impl Settings {
+    /// What one agent may use.
+    pub fn caps(&self) -> Caps {
+        Caps {
+            turns: self.max_turns.into(),
+            tokens: self.max_tokens,
+            cost: self.max_cost,
+            time: self.max_time,
+        }
+    }
+}
+
+impl SessionLimits {
+    /// What all agents together may use.
+    pub fn caps(&self) -> Caps {
+        Caps { turns: self.max_turns, tokens: self.max_tokens, cost: self.max_cost, time: self.max_time }
+    }
 }
 
 /// What has been used.

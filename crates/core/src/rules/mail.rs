@@ -8,11 +8,9 @@ mod standing;
 use std::fmt;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::conversation::{InterruptReason, MessageKey};
-use super::event::Outcome;
+use super::ending::{InterruptReason, Outcome};
 use super::id::{AgentName, MessageId, RunId};
 use super::time::Micros;
 
@@ -21,36 +19,7 @@ pub use self::refusal::Refusal;
 pub use self::standing::{
     Admission, Relation, Rest, Role, Standing, admission, default_urgency, may_be_urgent,
 };
-
-/// How soon a message acts: the ladder of semantics.md, section 2. Ordered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum Urgency {
-    /// When the agent would otherwise finish, or at once if it is idle.
-    FollowUp = 1,
-    /// When all tool results of the turn are in.
-    AfterTools = 2,
-    /// At the next boundary; what has not started is skipped.
-    NextBoundary = 3,
-    /// Now: what runs is aborted.
-    Urgent = 4,
-}
-
-impl Urgency {
-    /// All four, from the mildest.
-    pub const ALL: [Self; 4] = [Self::FollowUp, Self::AfterTools, Self::NextBoundary, Self::Urgent];
-
-    /// The word of the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::FollowUp => "follow_up",
-            Self::AfterTools => "after_tools",
-            Self::NextBoundary => "next_boundary",
-            Self::Urgent => "urgent",
-        }
-    }
-}
+pub use super::urgency::Urgency;
 
 /// Who a message is from. Stamped by the coordinator, never taken from a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -145,6 +114,15 @@ impl End {
             Self::Finished | Self::Failed | Self::Limit | Self::Stopped => false,
         }
     }
+}
+
+/// What tells one message from all others: ids are unique per sender.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct MessageKey {
+    /// The sender.
+    pub from: Sender,
+    /// The sender's id for it.
+    pub id: MessageId,
 }
 
 /// A message, once it is accepted.

@@ -5,9 +5,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limits::{Caps, Money};
-use super::mail::Urgency;
+use super::money::Money;
 use super::time::Span;
+use super::urgency::Urgency;
 
 /// Defines a settings struct and the patch that a file may hold for it, from one list: each
 /// with its type, its default, and behind `=>` the least (and the most) that it may be.
@@ -276,23 +276,6 @@ impl Settings {
         let mut table = Vec::new();
         <Self as Bounded>::bounds("", Bounds::NONE, &mut table);
         table
-    }
-
-    /// What one agent may use.
-    pub fn caps(&self) -> Caps {
-        Caps {
-            turns: self.max_turns.into(),
-            tokens: self.max_tokens,
-            cost: self.max_cost,
-            time: self.max_time,
-        }
-    }
-}
-
-impl SessionLimits {
-    /// What all agents together may use.
-    pub fn caps(&self) -> Caps {
-        Caps { turns: self.max_turns, tokens: self.max_tokens, cost: self.max_cost, time: self.max_time }
     }
 }
 

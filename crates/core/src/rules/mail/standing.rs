@@ -5,8 +5,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ReturnReason, Urgency};
+use super::ReturnReason;
 use crate::rules::settings::Settings;
+use crate::rules::urgency::Urgency;
 
 /// What the sender is to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
