@@ -12,7 +12,6 @@ use midturn_core::sse::{Decoder, Frame};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Response, StatusCode};
 use tokio::time::{Instant, sleep_until, timeout};
-use tokio_util::sync::WaitForCancellationFuture;
 
 use crate::body::Chunks;
 use crate::dialect::{Assembler, Broken, Stage, ended_early};
@@ -38,38 +37,30 @@ pub(crate) async fn call(
     assembler: Box<dyn Assembler>,
     request: &Request<'_>,
 ) -> Result<Reply, ModelFailure> {
+    let mut reading = ReadingStream::new(link, assembler, request.progress);
+    let reply = async {
+        let turn = link.limiter.enter().await;
+        let mut response = send(link, body, request.progress).await?;
+        if let Some(failure) = refusal(link, &response) {
+            return Err(with_body(link, failure, &mut response).await);
+        }
+        reading.read(link, &mut response).await?;
+        Ok((turn, response))
+    };
     let cancelled = request.cancel.cancelled();
     let mut cancelled = std::pin::pin!(cancelled);
-    let _turn = tokio::select! {
+    let whole = tokio::select! {
         biased;
-        () = &mut cancelled => return Err(cut()),
-        turn = link.limiter.enter() => turn,
+        () = &mut cancelled => Err(ModelFailure::new(ErrorKind::Cancelled, "the call was cut")),
+        whole = reply => whole,
     };
-    let result = attempt(link, body, assembler, request.progress, cancelled).await;
-    result.map_err(|failure| told(link, failure))
-}
-
-async fn attempt(
-    link: &Link,
-    body: Chunks,
-    assembler: Box<dyn Assembler>,
-    progress: &dyn Progress,
-    mut cancelled: std::pin::Pin<&mut WaitForCancellationFuture<'_>>,
-) -> Result<Reply, ModelFailure> {
-    let mut response = tokio::select! {
+    let (_turn, mut response) = whole.map_err(|failure| told(link, failure))?;
+    // Either way the reply is whole: all that is won is figures, and the connection.
+    tokio::select! {
         biased;
-        () = &mut cancelled => return Err(cut()),
-        response = send(link, body, progress) => response?,
-    };
-    if let Some(failure) = refusal(link, &response) {
-        return tokio::select! {
-            biased;
-            () = &mut cancelled => Err(cut()),
-            failure = with_body(link, failure, &mut response) => Err(failure),
-        };
+        () = &mut cancelled => {}
+        () = reading.settle(&mut response) => {}
     }
-    let mut reading = ReadingStream::new(link, assembler, progress);
-    reading.read(link, &mut response, cancelled).await?;
     Ok(reading.assembler.finish())
 }
 
@@ -81,10 +72,6 @@ fn told(link: &Link, failure: ModelFailure) -> ModelFailure {
         link.limiter.hold(wait.duration());
     }
     ModelFailure { message: link.redact(failure.message), ..failure }
-}
-
-fn cut() -> ModelFailure {
-    ModelFailure::new(ErrorKind::Cancelled, "the call was cut")
 }
 
 fn connection(message: String) -> ModelFailure {
@@ -220,45 +207,28 @@ impl<'a> ReadingStream<'a> {
         }
     }
 
-    /// Reads until the reply is whole and settled.
-    async fn read(
-        &mut self,
-        link: &Link,
-        response: &mut Response,
-        mut cancelled: std::pin::Pin<&mut WaitForCancellationFuture<'_>>,
-    ) -> Result<(), ModelFailure> {
-        let silence = sleep_until(Instant::now() + link.idle_timeout);
-        let mut silence = std::pin::pin!(silence);
+    /// Reads until the reply is whole.
+    async fn read(&mut self, link: &Link, response: &mut Response) -> Result<(), ModelFailure> {
         while self.stage == Stage::Partial {
-            let chunk = tokio::select! {
-                biased;
-                () = &mut cancelled => return Err(cut()),
-                chunk = response.chunk() => chunk.map_err(|error| broken(link, &error))?,
-                () = &mut silence => return Err(silent(link)),
-            };
-            self.take(&chunk.ok_or_else(ended_early)?)?;
-            silence.as_mut().reset(Instant::now() + link.idle_timeout);
-        }
-        let settled = async {
-            timeout(SETTLE, self.settle(response)).await.is_ok()
-                && timeout(DRAIN, response.chunk()).await.is_ok()
-        };
-        // Either way the reply is whole: all that is won is figures, and the connection.
-        tokio::select! {
-            biased;
-            () = &mut cancelled => {}
-            _settled = settled => {}
+            let chunk = timeout(link.idle_timeout, response.chunk()).await.map_err(|_| silent(link))?;
+            self.take(&chunk.map_err(|error| broken(link, &error))?.ok_or_else(ended_early)?)?;
         }
         Ok(())
     }
 
-    /// Reads the figures that follow. Whatever fails now, the reply is whole.
+    /// Reads the figures that follow, and the end. Whatever fails now, the reply is whole.
     async fn settle(&mut self, response: &mut Response) {
-        while self.stage == Stage::Whole {
-            match response.chunk().await {
-                Ok(Some(bytes)) if self.take(&bytes).is_ok() => {}
-                _ => self.stage = Stage::Done,
+        let figures = async {
+            while self.stage == Stage::Whole {
+                match response.chunk().await {
+                    Ok(Some(bytes)) if self.take(&bytes).is_ok() => {}
+                    _ => self.stage = Stage::Done,
+                }
             }
+        };
+        if timeout(SETTLE, figures).await.is_ok() {
+            // Whether the end came in time only decides whether the connection is used again.
+            let _end = timeout(DRAIN, response.chunk()).await;
         }
     }
 
@@ -296,10 +266,4 @@ pub(crate) fn take_frame(
     };
     *stage = next;
     Ok(())
-}
-
-/// A conversation that can't be written as JSON.
-pub(crate) fn unwritable(name: &str, error: &serde_json::Error) -> ModelFailure {
-    let message = format!("the request to {name} can't be written: {error}");
-    ModelFailure::new(ErrorKind::InvalidRequest, message)
 }

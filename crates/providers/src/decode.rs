@@ -21,7 +21,7 @@ pub fn decode<C: AsRef<[u8]>>(
     max_event_bytes: usize,
     progress: &dyn Progress,
 ) -> Result<Reply, ModelFailure> {
-    let mut assembler = assembler(dialect);
+    let mut assembler = assembler(dialect, 0);
     let mut decoder = Decoder::new(max_event_bytes);
     let mut stage = Stage::Partial;
     for chunk in chunks {
@@ -36,11 +36,12 @@ pub fn decode<C: AsRef<[u8]>>(
     if stage == Stage::Partial { Err(ended_early()) } else { Ok(assembler.finish()) }
 }
 
-fn assembler(dialect: Dialect) -> Box<dyn Assembler> {
+/// What puts together the reply to an agent's `call`-th call.
+pub(crate) fn assembler(dialect: Dialect, call: u64) -> Box<dyn Assembler> {
     match dialect {
-        Dialect::Anthropic => Box::new(anthropic::Reading::new(0)),
-        Dialect::Responses => Box::new(responses::Reading::new(0)),
-        Dialect::Chat => Box::new(chat::Reading::new(0)),
+        Dialect::Anthropic => Box::new(anthropic::Reading::new(call)),
+        Dialect::Responses => Box::new(responses::Reading::new(call)),
+        Dialect::Chat => Box::new(chat::Reading::new(call)),
     }
 }
 
