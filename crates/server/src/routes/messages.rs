@@ -16,10 +16,10 @@ use midturn_wire::problem::{Unanswered, Unchanged};
 use midturn_wire::text::is_id;
 use midturn_wire::work::Empty;
 
-use super::{AgentPath, MessagePath, SessionPath};
+use super::{AgentPath, Change, Made, MessagePath, Reply, SessionPath};
 use crate::app::{App, Named, agent_name};
-use crate::extract::{Change, Json, Path, Query};
-use crate::problem::Refused;
+use crate::extract::{Json, Path, Query};
+use crate::problem::{Refused, shown};
 use crate::security::Asker;
 
 /// So long a client waits unless it asks.
@@ -33,13 +33,8 @@ const WAIT: Duration = Duration::from_secs(30);
     request_body = Message,
     responses((status = 202, body = Accepted), Unchanged)
 )]
-pub(super) async fn send(
-    State(app): State<Arc<App>>,
-    Path(path): Path<AgentPath>,
-    Asker(from): Asker,
-    Change(message): Change<Message>,
-) -> Result<(StatusCode, Json<Accepted>), Refused> {
-    let live = app.live(&path.session).await?;
+pub(super) async fn send(change: Change<AgentPath, Message>) -> Made<Accepted> {
+    let Change { live, path, asker: Asker(from), body: message } = change;
     let to_all = path.agent == "all";
     if !to_all {
         agent_name(&path.agent)?;
@@ -101,13 +96,8 @@ fn refused_by_all(deliveries: &[engine::Delivery]) -> Option<Refusal> {
     request_body = SoftInterrupt,
     responses((status = 202, body = Receipt), Unchanged)
 )]
-pub(super) async fn soft_interrupt(
-    State(app): State<Arc<App>>,
-    Path(path): Path<SessionPath>,
-    Asker(from): Asker,
-    Change(message): Change<SoftInterrupt>,
-) -> Result<(StatusCode, Json<Receipt>), Refused> {
-    let live = app.live(&path.session).await?;
+pub(super) async fn soft_interrupt(change: Change<SessionPath, SoftInterrupt>) -> Made<Receipt> {
+    let Change { live, asker: Asker(from), body: message, .. } = change;
     let lead = live.lead.clone().ok_or_else(|| {
         Refused::not_found("no_lead", "this session has no lead; write to one of its agents")
     })?;
@@ -127,7 +117,7 @@ pub(super) async fn receipts(
     State(app): State<Arc<App>>,
     Path(path): Path<MessagePath>,
     asker: Asker,
-) -> Result<Json<Receipts>, Refused> {
+) -> Reply<Receipts> {
     let receipts = known(&app, &path, &asker).await?;
     Ok(Json(Receipts { receipts: receipts.iter().map(Known::wire).collect() }))
 }
@@ -144,7 +134,7 @@ pub(super) async fn wait(
     Path(path): Path<MessagePath>,
     Query(query): Query<WaitQuery>,
     asker: Asker,
-) -> Result<Json<Waited>, Refused> {
+) -> Reply<Waited> {
     let timeout = query.timeout.map_or(WAIT, |timeout| timeout.0.duration());
     if timeout > WAIT_MAX.duration() {
         return Err(Refused::bad_request(format!("`timeout`: wait at most {WAIT_MAX}, and again")));
@@ -172,13 +162,8 @@ pub(super) async fn wait(
     request_body = Empty,
     responses((status = 200, body = Withdrawn), Unchanged)
 )]
-pub(super) async fn withdraw(
-    State(app): State<Arc<App>>,
-    Path(path): Path<MessagePath>,
-    Asker(from): Asker,
-    Change(Empty {}): Change<Empty>,
-) -> Result<Json<Withdrawn>, Refused> {
-    let live = app.live(&path.session).await?;
+pub(super) async fn withdraw(change: Change<MessagePath, Empty>) -> Reply<Withdrawn> {
+    let Change { live, path, asker: Asker(from), .. } = change;
     let id = message_id(&path.id)?;
     let returned = live.coordinator.withdraw(&from, &id).await?;
     if returned == 0 {
@@ -258,9 +243,6 @@ fn message_id(text: &str) -> Result<MessageId, Refused> {
 }
 
 fn unknown_message(text: &str) -> Refused {
-    let short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
-    Refused::not_found(
-        "unknown_message",
-        format!("there is no message `{short}` of yours to such a receiver"),
-    )
+    let detail = format!("there is no message `{}` of yours to such a receiver", shown(text));
+    Refused::not_found("unknown_message", detail)
 }
