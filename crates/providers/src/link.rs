@@ -153,17 +153,18 @@ fn client(url: &Url, connect_timeout: Duration) -> Result<Client, ModelFailure> 
         .user_agent(USER_AGENT)
         .connect_timeout(connect_timeout)
         .redirect(reqwest::redirect::Policy::none())
-        .tls_backend_preconfigured(tls(url.scheme() == "https")?)
+        .tls_backend_preconfigured(tls(url.scheme() == "https").map_err(invalid)?)
         .build()
         .map_err(|error| invalid(format!("the HTTP client can't be made: {error}")))
 }
 
 /// TLS by ring, with the system's certificates; without any when the URL is plain.
-fn tls(wanted: bool) -> Result<rustls::ClientConfig, ModelFailure> {
+///
+/// # Errors
+/// A sentence: there are no certificates.
+pub fn tls(wanted: bool) -> Result<rustls::ClientConfig, String> {
     let fail = |error: rustls::Error| {
-        invalid(format!(
-            "TLS can't be set up: {error}; install the system's CA certificates, or set SSL_CERT_FILE"
-        ))
+        format!("TLS can't be set up: {error}; install the system's CA certificates, or set SSL_CERT_FILE")
     };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider.clone())

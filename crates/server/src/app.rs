@@ -103,7 +103,8 @@ impl App {
     }
 }
 
-fn unknown_session(session: &str) -> Refused {
+/// There is no such session.
+pub(crate) fn unknown_session(session: &str) -> Refused {
     let detail = format!("there is no session `{}`; `GET /v1/sessions` lists them", shown(session));
     Refused::not_found("unknown_session", detail)
 }

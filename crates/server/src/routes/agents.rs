@@ -12,7 +12,7 @@ use midturn_wire::problem::{Unanswered, Unchanged};
 use midturn_wire::text::Text;
 
 use super::{AgentPath, Change, Made, Reply, SessionPath};
-use crate::app::{App, Named, agent_name, unknown_agent};
+use crate::app::{App, Named, unknown_agent, unknown_session};
 use crate::extract::{Json, Path, Query};
 use crate::host::{self, Live};
 use crate::problem::Refused;
@@ -64,7 +64,7 @@ pub(super) async fn spawn(State(app): State<Arc<App>>, change: Change<SessionPat
     responses((status = 200, body = Agent), Unanswered)
 )]
 pub(super) async fn one(State(app): State<Arc<App>>, Path(path): Path<AgentPath>) -> Reply<Agent> {
-    find(&app, &path).await.map(Json)
+    find(&app, &path).await.map(|(_, agent)| Json(agent))
 }
 
 /// A part of an agent's conversation.
@@ -100,30 +100,22 @@ pub(super) async fn conversation(
     responses((status = 200, body = Plan), Unanswered)
 )]
 pub(super) async fn plan(State(app): State<Arc<App>>, Path(path): Path<AgentPath>) -> Reply<Plan> {
-    let agent = find(&app, &path).await?;
+    let (_, agent) = find(&app, &path).await?;
     Ok(Json(Plan { steps: agent.plan }))
 }
 
 /// The ids of a session and an agent that are there.
 pub(super) async fn existing(app: &App, path: &AgentPath) -> Result<(SessionId, AgentName), Refused> {
-    let name = agent_name(&path.agent)?;
-    match app.named(&path.session)? {
-        Named::Live(live) => of(&live, name.as_str()).map(|_| (live.record.id.clone(), name)),
-        Named::Stored(id) => {
-            let journal = journal(app, &id).await?;
-            let is_there = journal.agents.iter().any(|agent| agent.record.name == name);
-            if is_there { Ok((id, name)) } else { Err(unknown_agent(&path.agent)) }
-        }
-    }
+    find(app, path).await.map(|(session, agent)| (session, agent.name))
 }
 
-async fn find(app: &App, path: &AgentPath) -> Result<Agent, Refused> {
+async fn find(app: &App, path: &AgentPath) -> Result<(SessionId, Agent), Refused> {
     match app.named(&path.session)? {
-        Named::Live(live) => of(&live, &path.agent),
+        Named::Live(live) => Ok((live.record.id.clone(), of(&live, &path.agent)?)),
         Named::Stored(id) => {
-            let agents = stored(&journal(app, &id).await?);
-            let found = agents.into_iter().find(|agent| agent.name.as_str() == path.agent);
-            found.ok_or_else(|| unknown_agent(&path.agent))
+            let mut agents = stored(&journal(app, &id).await?).into_iter();
+            let found = agents.find(|agent| agent.name.as_str() == path.agent);
+            Ok((id, found.ok_or_else(|| unknown_agent(&path.agent))?))
         }
     }
 }
@@ -133,16 +125,7 @@ fn of(live: &Live, name: &str) -> Result<Agent, Refused> {
 }
 
 async fn journal(app: &App, id: &SessionId) -> Result<SessionJournal, Refused> {
-    let journal = app.host.archive().journal(id).await?;
-    match journal {
-        Some(journal) => Ok(journal),
-        // It says in which words a session is unknown.
-        None => {
-            Err(app.summary(id).await.err().unwrap_or_else(|| {
-                Refused::not_found("unknown_session", format!("the session `{id}` is gone"))
-            }))
-        }
-    }
+    app.host.archive().journal(id).await?.ok_or_else(|| unknown_session(id.as_str()))
 }
 
 fn stored(journal: &SessionJournal) -> Vec<Agent> {
