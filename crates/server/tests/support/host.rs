@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use midturn_conformance::memory::Memory;
 use midturn_core::engine::ports::archive::SessionRecord;
 use midturn_core::engine::ports::{Archive, RealClock};
 use midturn_core::engine::scripted::{ScriptedModels, Scripts, SimulatedTools};
@@ -14,7 +15,6 @@ use midturn_server::{Entered, Feed, Host, HostError, Live, NewAgent};
 use midturn_wire::session::NewSession;
 use parking_lot::Mutex;
 
-use super::archive::Memory;
 use super::name;
 
 /// The process.
