@@ -8,13 +8,13 @@ use std::time::{Duration, SystemTime};
 
 use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress, Request};
 use midturn_core::rules::conversation::Reply;
-use midturn_core::sse::{Decoder, Frame};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Response, StatusCode};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::body::Chunks;
-use crate::dialect::{Assembler, Broken, Stage, ended_early};
+use crate::decode::Stream;
+use crate::dialect::{Assembler, Stage, ended_early};
 use crate::failure::{retry_after, said_in_body, shorten, status_kind};
 use crate::link::Link;
 
@@ -27,9 +27,6 @@ const DRAIN: Duration = Duration::from_millis(10);
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 64 << 10;
 
-/// A reply has at most so many times the bytes of the largest event.
-const EVENTS_PER_REPLY: usize = 4;
-
 /// Makes one attempt.
 pub(crate) async fn call(
     link: &Link,
@@ -37,14 +34,14 @@ pub(crate) async fn call(
     assembler: Box<dyn Assembler>,
     request: &Request<'_>,
 ) -> Result<Reply, ModelFailure> {
-    let mut reading = ReadingStream::new(link, assembler, request.progress);
+    let mut stream = Stream::new(link.max_event_bytes, assembler, request.progress);
     let reply = async {
         let turn = link.limiter.enter().await;
         let mut response = send(link, body, request.progress).await?;
         if let Some(failure) = refusal(link, &response) {
             return Err(with_body(link, failure, &mut response).await);
         }
-        reading.read(link, &mut response).await?;
+        stream.read(link, &mut response).await?;
         Ok((turn, response))
     };
     let cancelled = request.cancel.cancelled();
@@ -59,9 +56,9 @@ pub(crate) async fn call(
     tokio::select! {
         biased;
         () = &mut cancelled => {}
-        () = reading.settle(&mut response) => {}
+        () = stream.settle(&mut response) => {}
     }
-    Ok(reading.assembler.finish())
+    stream.finish()
 }
 
 /// Everything that leaves this crate passes here: keys are taken out, and a wish to wait
@@ -187,26 +184,7 @@ async fn with_body(link: &Link, mut failure: ModelFailure, response: &mut Respon
     failure
 }
 
-/// A reply while its stream is read.
-struct ReadingStream<'a> {
-    decoder: Decoder,
-    assembler: Box<dyn Assembler>,
-    progress: &'a dyn Progress,
-    stage: Stage,
-    room: usize,
-}
-
-impl<'a> ReadingStream<'a> {
-    fn new(link: &Link, assembler: Box<dyn Assembler>, progress: &'a dyn Progress) -> Self {
-        Self {
-            decoder: Decoder::new(link.max_event_bytes),
-            assembler,
-            progress,
-            stage: Stage::Partial,
-            room: link.max_event_bytes.saturating_mul(EVENTS_PER_REPLY),
-        }
-    }
-
+impl Stream<'_> {
     /// Reads until the reply is whole.
     async fn read(&mut self, link: &Link, response: &mut Response) -> Result<(), ModelFailure> {
         while self.stage == Stage::Partial {
@@ -231,39 +209,4 @@ impl<'a> ReadingStream<'a> {
             let _end = timeout(DRAIN, response.chunk()).await;
         }
     }
-
-    fn take(&mut self, bytes: &[u8]) -> Result<(), ModelFailure> {
-        self.room = self.room.checked_sub(bytes.len()).ok_or_else(|| {
-            let message = "the reply has more bytes than four times `max_event_bytes`";
-            ModelFailure::new(ErrorKind::InvalidRequest, message)
-        })?;
-        let Self { decoder, assembler, progress, stage, .. } = self;
-        let fed = decoder.feed(bytes, |frame| take_frame(frame, assembler.as_mut(), *progress, stage));
-        match fed {
-            Err(Broken(failure)) if *stage == Stage::Partial => Err(failure),
-            Err(Broken(_)) => {
-                *stage = Stage::Done;
-                Ok(())
-            }
-            Ok(()) => Ok(()),
-        }
-    }
-}
-
-/// Hands a frame's data on. Bytes that are no UTF-8 are replaced, as the format demands.
-pub(crate) fn take_frame(
-    frame: Frame<'_>,
-    assembler: &mut dyn Assembler,
-    progress: &dyn Progress,
-    stage: &mut Stage,
-) -> Result<(), Broken> {
-    if *stage == Stage::Done {
-        return Ok(());
-    }
-    let next = match std::str::from_utf8(frame.data) {
-        Ok(data) => assembler.frame(data, progress)?,
-        Err(_) => assembler.frame(&String::from_utf8_lossy(frame.data), progress)?,
-    };
-    *stage = next;
-    Ok(())
 }

@@ -4,7 +4,6 @@
 use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress, Request};
 use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolUse, Usage};
 use midturn_core::rules::id::CallId;
-use midturn_core::sse::TooLarge;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -68,22 +67,6 @@ pub(crate) trait Assembler: Send {
 
     /// The reply, once it is whole.
     fn finish(self: Box<Self>) -> Reply;
-}
-
-impl From<TooLarge> for Broken {
-    fn from(error: TooLarge) -> Self {
-        Self(ModelFailure::new(ErrorKind::InvalidRequest, error.to_string()))
-    }
-}
-
-/// A stream that can't be read on.
-#[derive(Debug)]
-pub(crate) struct Broken(pub(crate) ModelFailure);
-
-impl From<ModelFailure> for Broken {
-    fn from(failure: ModelFailure) -> Self {
-        Self(failure)
-    }
 }
 
 /// A frame that is no JSON, or not of the documented form.

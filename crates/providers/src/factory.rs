@@ -14,7 +14,7 @@ use crate::config::{Config, Dialect, Endpoint, Missing};
 use crate::decode::assembler;
 use crate::dialect::Conversation;
 use crate::limiter::Limiter;
-use crate::link::{Link, missing};
+use crate::link::Link;
 use crate::transcript::Kept;
 use crate::{anthropic, chat, responses};
 
@@ -47,7 +47,7 @@ impl Providers {
     /// # Errors
     /// As [`Providers::check`].
     pub fn missing(&self, model: &str) -> Result<Option<Missing>, ModelFailure> {
-        self.parse(model).map(|(provider, endpoint, _)| missing(provider, endpoint))
+        self.parse(model).map(|(provider, endpoint, _)| endpoint.missing(provider))
     }
 
     /// A model for one agent.

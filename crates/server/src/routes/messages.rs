@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine;
-use midturn_core::rules::id::{AgentName, MessageId};
-use midturn_core::rules::mail::{self, ReceiptState, Refusal, Sender};
+use midturn_core::rules::id::MessageId;
+use midturn_core::rules::mail::{self, Refusal, Sender};
 use midturn_wire::message::{
     Accepted, Deliveries, Delivery, Message, Receipt, ReceiptWord, Receipts, RefusedDelivery, SoftInterrupt,
     WAIT_MAX, WaitQuery, Waited, Withdrawn,
@@ -119,7 +119,7 @@ pub(super) async fn receipts(
     asker: Asker,
 ) -> Reply<Receipts> {
     let receipts = known(&app, &path, &asker).await?;
-    Ok(Json(Receipts { receipts: receipts.iter().map(Known::wire).collect() }))
+    Ok(Json(Receipts { receipts: receipts.iter().map(Receipt::from).collect() }))
 }
 
 /// Waits until a message has come as far as asked, can't come so far any more, or the time is up.
@@ -143,15 +143,13 @@ pub(super) async fn wait(
     let all = known(&app, &path, &asker).await?;
     let mut one = chosen(all, query.to.as_deref(), &path.id)?;
     let word = query.state.unwrap_or(ReceiptWord::Answered);
-    if let Known::Live(receipt) = &mut one {
-        let reached = receipt.reached(|state| word.is_reached_by(state));
-        tokio::select! {
-            biased;
-            _ = tokio::time::timeout(timeout, reached) => {}
-            () = app.shutdown.cancelled() => {}
-        }
+    let reached = one.reached(|state| word.is_reached_by(state));
+    tokio::select! {
+        biased;
+        _ = tokio::time::timeout(timeout, reached) => {}
+        () = app.shutdown.cancelled() => {}
     }
-    Ok(Json(Waited { reached: word.is_reached_by(&one.state()), receipt: one.wire() }))
+    Ok(Json(Waited { reached: word.is_reached_by(&one.state()), receipt: Receipt::from(&one) }))
 }
 
 /// Takes back what is queued and has not acted.
@@ -174,45 +172,14 @@ pub(super) async fn withdraw(change: Change<MessagePath, Empty>) -> Reply<Withdr
     Ok(Json(Withdrawn { returned: returned as u64 }))
 }
 
-/// What is known of a message at one receiver.
-enum Known {
-    /// It can still move.
-    Live(midturn_core::engine::Receipt),
-    /// As the store has it.
-    Stored(MessageId, AgentName, ReceiptState),
-}
-
-impl Known {
-    fn state(&self) -> ReceiptState {
-        match self {
-            Self::Live(receipt) => receipt.state(),
-            Self::Stored(_, _, state) => state.clone(),
-        }
-    }
-
-    fn to(&self) -> &AgentName {
-        match self {
-            Self::Live(receipt) => &receipt.to,
-            Self::Stored(_, to, _) => to,
-        }
-    }
-
-    fn wire(&self) -> Receipt {
-        match self {
-            Self::Live(receipt) => Receipt::from(receipt),
-            Self::Stored(id, to, state) => Receipt::of(id, to, state),
-        }
-    }
-}
-
 /// The receipts of the asker's own message: what the session remembers, else what is stored.
-async fn known(app: &App, path: &MessagePath, Asker(from): &Asker) -> Result<Vec<Known>, Refused> {
+async fn known(app: &App, path: &MessagePath, Asker(from): &Asker) -> Result<Vec<engine::Receipt>, Refused> {
     let id = message_id(&path.id)?;
     let session = match app.named(&path.session)? {
         Named::Live(live) => {
             let receipts = live.coordinator.receipts(from, &id);
             if !receipts.is_empty() {
-                return Ok(receipts.into_iter().map(Known::Live).collect());
+                return Ok(receipts);
             }
             live.record.id.clone()
         }
@@ -222,12 +189,13 @@ async fn known(app: &App, path: &MessagePath, Asker(from): &Asker) -> Result<Vec
     if stored.is_empty() {
         return Err(unknown_message(&path.id));
     }
-    Ok(stored.into_iter().map(|(to, state)| Known::Stored(id.clone(), to, state)).collect())
+    let receipt = |(to, state)| engine::Receipt::left_at(state, id.clone(), to);
+    Ok(stored.into_iter().map(receipt).collect())
 }
 
-fn chosen(all: Vec<Known>, to: Option<&str>, id: &str) -> Result<Known, Refused> {
-    let names: Vec<String> = all.iter().map(|one| format!("`{}`", one.to())).collect();
-    let mut fitting = all.into_iter().filter(|one| to.is_none_or(|to| one.to().as_str() == to));
+fn chosen(all: Vec<engine::Receipt>, to: Option<&str>, id: &str) -> Result<engine::Receipt, Refused> {
+    let names: Vec<String> = all.iter().map(|one| format!("`{}`", one.to)).collect();
+    let mut fitting = all.into_iter().filter(|one| to.is_none_or(|to| one.to.as_str() == to));
     match (fitting.next(), fitting.next()) {
         (Some(one), None) => Ok(one),
         (Some(_), Some(_)) => {
