@@ -11,6 +11,7 @@
 mod journal;
 mod lines;
 pub mod maker;
+pub mod memory;
 mod transactions;
 mod trouble;
 

@@ -8,14 +8,13 @@ use std::time::{Duration, SystemTime};
 
 use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress, Request};
 use midturn_core::rules::conversation::Reply;
-use midturn_core::sse::{Decoder, Frame};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Response, StatusCode};
 use tokio::time::{Instant, sleep_until, timeout};
-use tokio_util::sync::WaitForCancellationFuture;
 
 use crate::body::Chunks;
-use crate::dialect::{Assembler, Broken, Stage, ended_early};
+use crate::decode::Stream;
+use crate::dialect::{Assembler, Stage, ended_early};
 use crate::failure::{retry_after, said_in_body, shorten, status_kind};
 use crate::link::Link;
 
@@ -28,9 +27,6 @@ const DRAIN: Duration = Duration::from_millis(10);
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 64 << 10;
 
-/// A reply has at most so many times the bytes of the largest event.
-const EVENTS_PER_REPLY: usize = 4;
-
 /// Makes one attempt.
 pub(crate) async fn call(
     link: &Link,
@@ -38,39 +34,31 @@ pub(crate) async fn call(
     assembler: Box<dyn Assembler>,
     request: &Request<'_>,
 ) -> Result<Reply, ModelFailure> {
+    let mut stream = Stream::new(link.max_event_bytes, assembler, request.progress);
+    let reply = async {
+        let turn = link.limiter.enter().await;
+        let mut response = send(link, body, request.progress).await?;
+        if let Some(failure) = refusal(link, &response) {
+            return Err(with_body(link, failure, &mut response).await);
+        }
+        stream.read(link, &mut response).await?;
+        Ok((turn, response))
+    };
     let cancelled = request.cancel.cancelled();
     let mut cancelled = std::pin::pin!(cancelled);
-    let _turn = tokio::select! {
+    let whole = tokio::select! {
         biased;
-        () = &mut cancelled => return Err(cut()),
-        turn = link.limiter.enter() => turn,
+        () = &mut cancelled => Err(ModelFailure::new(ErrorKind::Cancelled, "the call was cut")),
+        whole = reply => whole,
     };
-    let result = attempt(link, body, assembler, request.progress, cancelled).await;
-    result.map_err(|failure| told(link, failure))
-}
-
-async fn attempt(
-    link: &Link,
-    body: Chunks,
-    assembler: Box<dyn Assembler>,
-    progress: &dyn Progress,
-    mut cancelled: std::pin::Pin<&mut WaitForCancellationFuture<'_>>,
-) -> Result<Reply, ModelFailure> {
-    let mut response = tokio::select! {
+    let (_turn, mut response) = whole.map_err(|failure| told(link, failure))?;
+    // Either way the reply is whole: all that is won is figures, and the connection.
+    tokio::select! {
         biased;
-        () = &mut cancelled => return Err(cut()),
-        response = send(link, body, progress) => response?,
-    };
-    if let Some(failure) = refusal(link, &response) {
-        return tokio::select! {
-            biased;
-            () = &mut cancelled => Err(cut()),
-            failure = with_body(link, failure, &mut response) => Err(failure),
-        };
+        () = &mut cancelled => {}
+        () = stream.settle(&mut response) => {}
     }
-    let mut reading = ReadingStream::new(link, assembler, progress);
-    reading.read(link, &mut response, cancelled).await?;
-    Ok(reading.assembler.finish())
+    stream.finish()
 }
 
 /// Everything that leaves this crate passes here: keys are taken out, and a wish to wait
@@ -81,10 +69,6 @@ fn told(link: &Link, failure: ModelFailure) -> ModelFailure {
         link.limiter.hold(wait.duration());
     }
     ModelFailure { message: link.redact(failure.message), ..failure }
-}
-
-fn cut() -> ModelFailure {
-    ModelFailure::new(ErrorKind::Cancelled, "the call was cut")
 }
 
 fn connection(message: String) -> ModelFailure {
@@ -200,106 +184,29 @@ async fn with_body(link: &Link, mut failure: ModelFailure, response: &mut Respon
     failure
 }
 
-/// A reply while its stream is read.
-struct ReadingStream<'a> {
-    decoder: Decoder,
-    assembler: Box<dyn Assembler>,
-    progress: &'a dyn Progress,
-    stage: Stage,
-    room: usize,
-}
-
-impl<'a> ReadingStream<'a> {
-    fn new(link: &Link, assembler: Box<dyn Assembler>, progress: &'a dyn Progress) -> Self {
-        Self {
-            decoder: Decoder::new(link.max_event_bytes),
-            assembler,
-            progress,
-            stage: Stage::Partial,
-            room: link.max_event_bytes.saturating_mul(EVENTS_PER_REPLY),
-        }
-    }
-
-    /// Reads until the reply is whole and settled.
-    async fn read(
-        &mut self,
-        link: &Link,
-        response: &mut Response,
-        mut cancelled: std::pin::Pin<&mut WaitForCancellationFuture<'_>>,
-    ) -> Result<(), ModelFailure> {
-        let silence = sleep_until(Instant::now() + link.idle_timeout);
-        let mut silence = std::pin::pin!(silence);
+impl Stream<'_> {
+    /// Reads until the reply is whole.
+    async fn read(&mut self, link: &Link, response: &mut Response) -> Result<(), ModelFailure> {
         while self.stage == Stage::Partial {
-            let chunk = tokio::select! {
-                biased;
-                () = &mut cancelled => return Err(cut()),
-                chunk = response.chunk() => chunk.map_err(|error| broken(link, &error))?,
-                () = &mut silence => return Err(silent(link)),
-            };
-            self.take(&chunk.ok_or_else(ended_early)?)?;
-            silence.as_mut().reset(Instant::now() + link.idle_timeout);
-        }
-        let settled = async {
-            timeout(SETTLE, self.settle(response)).await.is_ok()
-                && timeout(DRAIN, response.chunk()).await.is_ok()
-        };
-        // Either way the reply is whole: all that is won is figures, and the connection.
-        tokio::select! {
-            biased;
-            () = &mut cancelled => {}
-            _settled = settled => {}
+            let chunk = timeout(link.idle_timeout, response.chunk()).await.map_err(|_| silent(link))?;
+            self.take(&chunk.map_err(|error| broken(link, &error))?.ok_or_else(ended_early)?)?;
         }
         Ok(())
     }
 
-    /// Reads the figures that follow. Whatever fails now, the reply is whole.
+    /// Reads the figures that follow, and the end. Whatever fails now, the reply is whole.
     async fn settle(&mut self, response: &mut Response) {
-        while self.stage == Stage::Whole {
-            match response.chunk().await {
-                Ok(Some(bytes)) if self.take(&bytes).is_ok() => {}
-                _ => self.stage = Stage::Done,
+        let figures = async {
+            while self.stage == Stage::Whole {
+                match response.chunk().await {
+                    Ok(Some(bytes)) if self.take(&bytes).is_ok() => {}
+                    _ => self.stage = Stage::Done,
+                }
             }
+        };
+        if timeout(SETTLE, figures).await.is_ok() {
+            // Whether the end came in time only decides whether the connection is used again.
+            let _end = timeout(DRAIN, response.chunk()).await;
         }
     }
-
-    fn take(&mut self, bytes: &[u8]) -> Result<(), ModelFailure> {
-        self.room = self.room.checked_sub(bytes.len()).ok_or_else(|| {
-            let message = "the reply has more bytes than four times `max_event_bytes`";
-            ModelFailure::new(ErrorKind::InvalidRequest, message)
-        })?;
-        let Self { decoder, assembler, progress, stage, .. } = self;
-        let fed = decoder.feed(bytes, |frame| take_frame(frame, assembler.as_mut(), *progress, stage));
-        match fed {
-            Err(Broken(failure)) if *stage == Stage::Partial => Err(failure),
-            Err(Broken(_)) => {
-                *stage = Stage::Done;
-                Ok(())
-            }
-            Ok(()) => Ok(()),
-        }
-    }
-}
-
-/// Hands a frame's data on. Bytes that are no UTF-8 are replaced, as the format demands.
-pub(crate) fn take_frame(
-    frame: Frame<'_>,
-    assembler: &mut dyn Assembler,
-    progress: &dyn Progress,
-    stage: &mut Stage,
-) -> Result<(), Broken> {
-    if *stage == Stage::Done {
-        return Ok(());
-    }
-    let next = match std::str::from_utf8(frame.data) {
-        Ok(data) => assembler.frame(data, progress)?,
-        Err(_) => assembler.frame(&String::from_utf8_lossy(frame.data), progress)?,
-    };
-    *stage = next;
-    Ok(())
-}
-
-/// A conversation that can't be written as JSON.
-pub(crate) fn unwritable(name: &str, error: &serde_json::Error) -> ModelFailure {
-    let message = format!("the request to {name} can't be written: {error}");
-    ModelFailure::new(ErrorKind::InvalidRequest, message)
 }

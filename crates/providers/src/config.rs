@@ -192,9 +192,11 @@ impl Endpoint {
         self.environment.get(self.key_env.as_ref()?)
     }
 
-    /// The first variable that it names and doesn't have.
-    pub(crate) fn missing(&self) -> Option<(String, &str)> {
-        self.variables().find(|(_, variable)| self.environment.get(*variable).is_none_or(Secret::is_empty))
+    /// The first variable that it names and doesn't have; `provider` is its name.
+    pub(crate) fn missing(&self, provider: &str) -> Option<Missing> {
+        let is_missing = |variable: &str| self.environment.get(variable).is_none_or(Secret::is_empty);
+        let (field, variable) = self.variables().find(|(_, variable)| is_missing(variable))?;
+        Some(Missing { provider: provider.to_owned(), field, variable: variable.to_owned() })
     }
 }
 
@@ -281,14 +283,16 @@ mod tests {
         config.0.insert("local".into(), Endpoint::new(Dialect::Chat, "http://l"));
         read(&mut config, |name| (name != "ANTHROPIC_API_KEY").then_some("a-long-value"));
         for (name, has, missing) in [
-            ("anthropic", &[][..], Some(("key_env".to_owned(), "ANTHROPIC_API_KEY"))),
+            ("anthropic", &[][..], Some("ANTHROPIC_API_KEY")),
             ("openai", &["OPENAI_API_KEY"], None),
             ("azure", &["AZURE"], None),
             ("local", &[], None),
         ] {
             let endpoint = &config.0[name];
             assert_eq!(endpoint.environment.keys().collect::<Vec<_>>(), has, "{name}");
-            assert_eq!(endpoint.missing(), missing, "{name}");
+            let found = endpoint.missing(name).map(|found| (found.key(), found.variable));
+            let key = format!("providers.{name}.key_env");
+            assert_eq!(found, missing.map(|variable| (key, variable.to_owned())), "{name}");
         }
     }
 

@@ -1,46 +1,94 @@
-//! Replies from recorded streams, for tests, examples and benchmarks: what a call does with the
-//! bytes of a response, without a connection.
+//! Replies from streams of events: what a call does with the bytes of a response, and, for tests,
+//! examples and benchmarks, the same without a connection.
 
-use midturn_core::engine::ports::model::{ModelFailure, Progress};
+use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress};
 use midturn_core::rules::conversation::Reply;
-use midturn_core::sse::Decoder;
+use midturn_core::sse::{Decoder, Frame};
 
-use crate::call::take_frame;
 use crate::config::Dialect;
-use crate::dialect::{Assembler, Broken, Stage, ended_early};
+use crate::dialect::{Assembler, Stage, ended_early};
 use crate::{anthropic, chat, responses};
+
+/// A reply has at most so many times the bytes of the largest event.
+const EVENTS_PER_REPLY: usize = 4;
+
+/// A reply while its stream is read.
+pub(crate) struct Stream<'a> {
+    decoder: Decoder,
+    assembler: Box<dyn Assembler>,
+    progress: &'a dyn Progress,
+    pub(crate) stage: Stage,
+    room: usize,
+}
+
+impl<'a> Stream<'a> {
+    pub(crate) fn new(
+        max_event_bytes: usize,
+        assembler: Box<dyn Assembler>,
+        progress: &'a dyn Progress,
+    ) -> Self {
+        let decoder = Decoder::new(max_event_bytes);
+        let room = max_event_bytes.saturating_mul(EVENTS_PER_REPLY);
+        Self { decoder, assembler, progress, stage: Stage::Partial, room }
+    }
+
+    /// Takes bytes as they come. Whatever is wrong with those that follow a whole reply, it stands.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), ModelFailure> {
+        match self.fed(bytes) {
+            Err(failure) if self.stage == Stage::Partial => Err(failure),
+            Err(_) => {
+                self.stage = Stage::Done;
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn fed(&mut self, bytes: &[u8]) -> Result<(), ModelFailure> {
+        self.room = self.room.checked_sub(bytes.len()).ok_or_else(|| {
+            let message = "the reply has more bytes than four times `max_event_bytes`";
+            ModelFailure::new(ErrorKind::InvalidRequest, message)
+        })?;
+        let Self { decoder, assembler, progress, stage, .. } = self;
+        decoder.feed(bytes, |frame: Frame<'_>| {
+            if *stage != Stage::Done {
+                // Bytes that are no UTF-8 are replaced, as the format demands.
+                *stage = assembler.frame(&String::from_utf8_lossy(frame.data), *progress)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The reply, if it is whole.
+    pub(crate) fn finish(self) -> Result<Reply, ModelFailure> {
+        if self.stage == Stage::Partial { Err(ended_early()) } else { Ok(self.assembler.finish()) }
+    }
+}
 
 /// Puts a reply together from the chunks of a stream of events.
 ///
 /// # Errors
-/// An event of more than `max_event_bytes` bytes, an error event, and a stream that ends before
-/// the stop reason has come.
+/// An event of more than `max_event_bytes` bytes, a reply of more than four times that, an error
+/// event, and a stream that ends before the stop reason has come.
 pub fn decode<C: AsRef<[u8]>>(
     dialect: Dialect,
     chunks: impl IntoIterator<Item = C>,
     max_event_bytes: usize,
     progress: &dyn Progress,
 ) -> Result<Reply, ModelFailure> {
-    let mut assembler = assembler(dialect);
-    let mut decoder = Decoder::new(max_event_bytes);
-    let mut stage = Stage::Partial;
+    let mut stream = Stream::new(max_event_bytes, assembler(dialect, 0), progress);
     for chunk in chunks {
-        let fed =
-            decoder.feed(chunk.as_ref(), |frame| take_frame(frame, assembler.as_mut(), progress, &mut stage));
-        match fed {
-            Err(Broken(failure)) if stage == Stage::Partial => return Err(failure),
-            Err(Broken(_)) => break,
-            Ok(()) => {}
-        }
+        stream.take(chunk.as_ref())?;
     }
-    if stage == Stage::Partial { Err(ended_early()) } else { Ok(assembler.finish()) }
+    stream.finish()
 }
 
-fn assembler(dialect: Dialect) -> Box<dyn Assembler> {
+/// What puts together the reply to an agent's `call`-th call.
+pub(crate) fn assembler(dialect: Dialect, call: u64) -> Box<dyn Assembler> {
     match dialect {
-        Dialect::Anthropic => Box::new(anthropic::Reading::new(0)),
-        Dialect::Responses => Box::new(responses::Reading::new(0)),
-        Dialect::Chat => Box::new(chat::Reading::new(0)),
+        Dialect::Anthropic => Box::new(anthropic::Reading::new(call)),
+        Dialect::Responses => Box::new(responses::Reading::new(call)),
+        Dialect::Chat => Box::new(chat::Reading::new(call)),
     }
 }
 

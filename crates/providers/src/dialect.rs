@@ -2,38 +2,50 @@
 //! together from the frames of a stream.
 
 use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress, Request};
-use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolUse};
+use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolUse, Usage};
 use midturn_core::rules::id::CallId;
-use midturn_core::sse::TooLarge;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::body::Chunks;
+use crate::config::Endpoint;
 
 /// One agent's conversation in one wire format.
 pub(crate) trait Conversation: Send + Sync {
     /// The request body. What was encoded for earlier requests is used again.
-    fn body(&mut self, request: &Request<'_>) -> serde_json::Result<Chunks>;
+    fn body(&mut self, request: &Request<'_>) -> Chunks;
 
     /// The most tokens that a reply has where a budget is limited and leaves enough.
     fn max_output(&self) -> u64;
-
-    /// What puts together the reply to the agent's `call`-th call.
-    fn assembler(&self, call: u64) -> Box<dyn Assembler>;
 }
 
 /// How long a reply may be where a budget is limited and nothing was configured.
-pub(crate) const UNDER_A_BUDGET: u32 = 32_000;
+const UNDER_A_BUDGET: u32 = 32_000;
 
-/// What was configured, and no more than the request leaves.
-pub(crate) fn within(configured: u32, request: Option<u64>) -> u32 {
-    request.map_or(configured, |most| configured.min(u32::try_from(most).unwrap_or(u32::MAX)))
+/// What is the same in every request of one agent.
+pub(crate) struct Options {
+    pub(crate) model: String,
+    max_tokens: Option<u32>,
+    pub(crate) thinking_budget: Option<u32>,
+    pub(crate) reasoning_effort: Option<String>,
 }
 
-/// The same, where perhaps nothing was configured.
-pub(crate) fn at_most(configured: Option<u32>, request: Option<u64>) -> Option<u32> {
-    match (configured, request) {
-        (None, None) => None,
-        (configured, request) => Some(within(configured.unwrap_or(u32::MAX), request)),
+impl Options {
+    pub(crate) fn new(model: &str, endpoint: &Endpoint, max_tokens: Option<u32>) -> Self {
+        let Endpoint { thinking_budget, reasoning_effort, .. } = endpoint.clone();
+        Self { model: model.to_owned(), max_tokens, thinking_budget, reasoning_effort }
+    }
+
+    /// The most tokens that a reply has unless a request says less.
+    pub(crate) fn max_output(&self) -> u64 {
+        self.max_tokens.unwrap_or(UNDER_A_BUDGET).into()
+    }
+
+    /// The most tokens that the reply to this request may have: what was configured, and no more
+    /// than the request leaves.
+    pub(crate) fn max_tokens(&self, request: &Request<'_>) -> Option<u32> {
+        let left = request.max_output.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+        self.max_tokens.into_iter().chain(left).min()
     }
 }
 
@@ -57,25 +69,30 @@ pub(crate) trait Assembler: Send {
     fn finish(self: Box<Self>) -> Reply;
 }
 
-impl From<TooLarge> for Broken {
-    fn from(error: TooLarge) -> Self {
-        Self(ModelFailure::new(ErrorKind::InvalidRequest, error.to_string()))
-    }
-}
-
-/// A stream that can't be read on.
-#[derive(Debug)]
-pub(crate) struct Broken(pub(crate) ModelFailure);
-
-impl From<ModelFailure> for Broken {
-    fn from(failure: ModelFailure) -> Self {
-        Self(failure)
-    }
-}
-
 /// A frame that is no JSON, or not of the documented form.
 pub(crate) fn unreadable(error: &serde_json::Error) -> ModelFailure {
     ModelFailure::new(ErrorKind::Server, format!("the provider sent an event that can't be read: {error}"))
+}
+
+/// An event; `None` if it is of a kind that is not known, which is `K`'s default, and not of the
+/// usual form.
+pub(crate) fn event<'a, E, K>(data: &'a str) -> Result<Option<E>, ModelFailure>
+where
+    E: Deserialize<'a>,
+    K: Deserialize<'a> + Default + PartialEq,
+{
+    #[derive(Deserialize)]
+    struct Typed<K> {
+        #[serde(rename = "type", default)]
+        kind: K,
+    }
+    match serde_json::from_str(data) {
+        Ok(event) => Ok(Some(event)),
+        Err(error) => match serde_json::from_str::<Typed<K>>(data) {
+            Ok(Typed { kind }) if kind == K::default() => Ok(None),
+            _ => Err(unreadable(&error)),
+        },
+    }
 }
 
 /// The stream ended too early.
@@ -106,6 +123,37 @@ pub(crate) fn stop_with_calls(reason: StopReason, blocks: &[Block]) -> StopReaso
     match reason {
         StopReason::EndTurn if has_calls => StopReason::ToolUse,
         other => other,
+    }
+}
+
+/// What a reply cost, in the words of Responses and in those of Chat Completions. Some servers
+/// send both, so neither can be an alias of the other.
+#[derive(Deserialize)]
+pub(crate) struct Figures {
+    input_tokens: Option<u64>,
+    prompt_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    input_tokens_details: Option<Details>,
+    prompt_tokens_details: Option<Details>,
+    /// DeepSeek's name for the tokens from the cache.
+    prompt_cache_hit_tokens: Option<u64>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct Details {
+    cached_tokens: Option<u64>,
+}
+
+impl Figures {
+    pub(crate) fn usage(&self) -> Usage {
+        let details = self.input_tokens_details.or(self.prompt_tokens_details);
+        let cached = details.and_then(|details| details.cached_tokens).or(self.prompt_cache_hit_tokens);
+        Usage {
+            input: self.input_tokens.or(self.prompt_tokens).unwrap_or(0),
+            output: self.output_tokens.or(self.completion_tokens).unwrap_or(0),
+            cached: cached.unwrap_or(0),
+        }
     }
 }
 

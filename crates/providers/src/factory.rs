@@ -9,14 +9,14 @@ use midturn_core::rules::conversation::Reply;
 use midturn_core::rules::id::AgentName;
 use parking_lot::Mutex;
 
-use crate::anthropic::Anthropic;
-use crate::call::{call, unwritable};
-use crate::chat::Chat;
+use crate::call::call;
 use crate::config::{Config, Dialect, Endpoint, Missing};
+use crate::decode::assembler;
 use crate::dialect::Conversation;
 use crate::limiter::Limiter;
-use crate::link::{Link, missing};
-use crate::responses::Responses;
+use crate::link::Link;
+use crate::transcript::Kept;
+use crate::{anthropic, chat, responses};
 
 /// Makes models. One per process: its models share connections, and a limiter per key.
 pub struct Providers {
@@ -47,7 +47,7 @@ impl Providers {
     /// # Errors
     /// As [`Providers::check`].
     pub fn missing(&self, model: &str) -> Result<Option<Missing>, ModelFailure> {
-        self.parse(model).map(|(provider, endpoint, _)| missing(provider, endpoint))
+        self.parse(model).map(|(provider, endpoint, _)| endpoint.missing(provider))
     }
 
     /// A model for one agent.
@@ -57,11 +57,12 @@ impl Providers {
     pub fn make(&self, model: &str) -> Result<Box<dyn Model>, ModelFailure> {
         let (provider, endpoint, name) = self.parse(model)?;
         let conversation: Box<dyn Conversation> = match endpoint.dialect {
-            Dialect::Anthropic => Box::new(Anthropic::new(name, endpoint)),
-            Dialect::Responses => Box::new(Responses::new(name, endpoint)),
-            Dialect::Chat => Box::new(Chat::new(name, endpoint)),
+            Dialect::Anthropic => Box::new(Kept::<anthropic::Messages>::new(name, endpoint)),
+            Dialect::Responses => Box::new(Kept::<responses::Items>::new(name, endpoint)),
+            Dialect::Chat => Box::new(Kept::<chat::Messages>::new(name, endpoint)),
         };
-        Ok(Box::new(HttpModel { link: self.link(provider, endpoint)?, conversation }))
+        let (dialect, link) = (endpoint.dialect, self.link(provider, endpoint)?);
+        Ok(Box::new(HttpModel { dialect, link, conversation }))
     }
 
     fn link(&self, provider: &str, endpoint: &Endpoint) -> Result<Arc<Link>, ModelFailure> {
@@ -114,6 +115,7 @@ impl ModelFactory for Providers {
 
 /// One agent's model: the way to its provider, and what was encoded so far.
 struct HttpModel {
+    dialect: Dialect,
     link: Arc<Link>,
     conversation: Box<dyn Conversation>,
 }
@@ -126,8 +128,7 @@ impl Model for HttpModel {
 
     async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure> {
         let body = self.conversation.body(&request);
-        let body = body.map_err(|error| unwritable(&self.link.name, &error))?;
-        let assembler = self.conversation.assembler(request.call);
+        let assembler = assembler(self.dialect, request.call);
         call(&self.link, body, assembler, &request).await
     }
 }

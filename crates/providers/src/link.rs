@@ -8,7 +8,7 @@ use midturn_core::engine::ports::model::{ErrorKind, ModelFailure};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 
-use crate::config::{Dialect, Endpoint, Missing, Secret};
+use crate::config::{Dialect, Endpoint, Secret};
 use crate::limiter::Limiter;
 
 const USER_AGENT: &str = concat!("midturn/", env!("CARGO_PKG_VERSION"));
@@ -37,7 +37,7 @@ impl Link {
     /// # Errors
     /// A missing key, a key no header can carry, a base URL that is none, no TLS.
     pub(crate) fn new(name: &str, endpoint: &Endpoint, limiter: Arc<Limiter>) -> Result<Self, ModelFailure> {
-        if let Some(missing) = missing(name, endpoint) {
+        if let Some(missing) = endpoint.missing(name) {
             return Err(invalid(missing.to_string()));
         }
         let url = url(name, endpoint)?;
@@ -62,12 +62,6 @@ impl Link {
 
 fn invalid(message: String) -> ModelFailure {
     ModelFailure::new(ErrorKind::InvalidRequest, message)
-}
-
-/// The first variable that a provider names and the environment doesn't have.
-pub(crate) fn missing(name: &str, endpoint: &Endpoint) -> Option<Missing> {
-    let (field, variable) = endpoint.missing()?;
-    Some(Missing { provider: name.to_owned(), field, variable: variable.to_owned() })
 }
 
 fn login(name: &str, endpoint: &Endpoint) -> String {
@@ -153,17 +147,18 @@ fn client(url: &Url, connect_timeout: Duration) -> Result<Client, ModelFailure> 
         .user_agent(USER_AGENT)
         .connect_timeout(connect_timeout)
         .redirect(reqwest::redirect::Policy::none())
-        .tls_backend_preconfigured(tls(url.scheme() == "https")?)
+        .tls_backend_preconfigured(tls(url.scheme() == "https").map_err(invalid)?)
         .build()
         .map_err(|error| invalid(format!("the HTTP client can't be made: {error}")))
 }
 
 /// TLS by ring, with the system's certificates; without any when the URL is plain.
-fn tls(wanted: bool) -> Result<rustls::ClientConfig, ModelFailure> {
+///
+/// # Errors
+/// A sentence: there are no certificates.
+pub fn tls(wanted: bool) -> Result<rustls::ClientConfig, String> {
     let fail = |error: rustls::Error| {
-        invalid(format!(
-            "TLS can't be set up: {error}; install the system's CA certificates, or set SSL_CERT_FILE"
-        ))
+        format!("TLS can't be set up: {error}; install the system's CA certificates, or set SSL_CERT_FILE")
     };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider.clone())

@@ -1,12 +1,9 @@
-//! Blocks that only their provider understands: whose they are, and how one that comes in
-//! pieces is put together without touching the rest.
+//! Blocks that only their provider understands, and whose they are.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use midturn_core::rules::conversation::Opaque;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
+use midturn_core::rules::conversation::{Block, Opaque};
+use serde::Deserialize;
 
 /// Whose block it is. A conversation may be continued with another provider's model, which
 /// would refuse what it doesn't know.
@@ -16,8 +13,20 @@ pub(crate) enum Owner {
     OpenAi,
 }
 
+impl Owner {
+    /// What goes back to this provider as it came from there, if the block is such a one.
+    pub(crate) fn part_of(self, block: &Block) -> Option<&str> {
+        let raw = match block {
+            Block::Thinking(thinking) => thinking.replay.as_ref(),
+            Block::Provider(raw) => Some(raw),
+            Block::Text(_) | Block::ToolUse(_) => None,
+        };
+        raw.filter(|raw| owner(raw) == self).map(|raw| &*raw.0)
+    }
+}
+
 /// The owner, by the block's type.
-pub(crate) fn owner(block: &Opaque) -> Owner {
+fn owner(block: &Opaque) -> Owner {
     #[derive(Deserialize)]
     struct Typed<'a> {
         #[serde(rename = "type", borrow)]
@@ -30,57 +39,6 @@ pub(crate) fn owner(block: &Opaque) -> Owner {
         Owner::OpenAi
     } else {
         Owner::Anthropic
-    }
-}
-
-/// A JSON object whose fields keep their order and their bytes.
-#[derive(Debug, Default)]
-pub(crate) struct Fields(Vec<(String, Box<RawValue>)>);
-
-impl Fields {
-    /// Replaces a field's value, or adds the field.
-    pub(crate) fn set(&mut self, name: &str, value: Box<RawValue>) {
-        match self.0.iter_mut().find(|(key, _)| key == name) {
-            Some((_, old)) => *old = value,
-            None => self.0.push((name.to_owned(), value)),
-        }
-    }
-
-    /// Takes over the fields of another object, but for its `type`.
-    pub(crate) fn lay_over(&mut self, other: Self) {
-        for (name, value) in other.0 {
-            if name != "type" {
-                self.set(&name, value);
-            }
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Fields;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    fields.push(entry);
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(Visitor)
-    }
-}
-
-impl Serialize for Fields {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
@@ -99,14 +57,5 @@ mod tests {
         ] {
             assert_eq!(owner(&Opaque(block.into())), whose, "{block}");
         }
-    }
-
-    #[test]
-    fn what_is_not_replaced_keeps_its_bytes_and_its_place() {
-        let mut fields: Fields =
-            serde_json::from_str(r#"{"type":"x","z":1.50,"input":{},"a":"\u00e9"}"#).unwrap();
-        fields.lay_over(serde_json::from_str(r#"{"type":"y","input":{"q": 1}}"#).unwrap());
-        let json = serde_json::to_string(&fields).unwrap();
-        assert_eq!(json, r#"{"type":"x","z":1.50,"input":{"q": 1},"a":"\u00e9"}"#);
     }
 }

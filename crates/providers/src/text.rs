@@ -79,10 +79,6 @@ impl Text {
         self.whole.len() as u64
     }
 
-    pub(crate) fn as_str(&self) -> &str {
-        &self.whole
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.whole.is_empty()
     }

@@ -4,77 +4,160 @@
 //! plus what is new, and after a compaction all is new. Which JSON a provider wants is the business of its [`Script`].
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use midturn_core::engine::ports::model::Request;
 use midturn_core::engine::ports::tool::ToolSpec;
-use midturn_core::rules::conversation::Entry;
-use serde::Serialize;
+use midturn_core::rules::conversation::{Block, Entry, Reply, ToolResult};
 use serde_json::Value;
 
 use crate::body::{Chunks, Segments};
+use crate::config::Endpoint;
+use crate::dialect::{Conversation, Options};
 
-/// How a provider writes the entries of a conversation. It carries what it has to remember
-/// from one entry to the next (that a message is still open, say).
-pub(crate) trait Script: Default + Send {
+/// How a provider writes a conversation. It carries what it has to remember from one entry to
+/// the next.
+pub(crate) trait Script: Default + Send + Sync {
+    /// What is put at each of [`Script::marks`].
+    const MARK: &'static str = "";
+
+    /// The most tokens that a reply may have, as it was configured.
+    fn max_tokens(endpoint: &Endpoint) -> Option<u32> {
+        endpoint.max_output_tokens
+    }
+
+    /// All that comes before the conversation, up to the bracket that opens its list.
+    fn head(options: &Options, request: &Request<'_>) -> String;
+
+    /// Writes a text of the user's side.
+    fn user(&mut self, text: &str, out: &mut Out<'_>);
+
+    /// Writes the result of a call.
+    fn result(&mut self, result: &ToolResult, out: &mut Out<'_>);
+
+    /// Writes what the model said.
+    fn reply(&mut self, reply: &Reply, out: &mut Out<'_>);
+
+    /// Where marks are put between the kept bytes: they are no part of what was sent.
+    fn marks(&self) -> [Option<usize>; 2] {
+        [None; 2]
+    }
+
     /// Writes one entry.
-    fn entry(&mut self, entry: &Entry, out: &mut Out<'_>) -> serde_json::Result<()>;
-
-    /// What closes the message that is still open.
-    fn close(&self) -> &'static [u8];
+    fn entry(&mut self, entry: &Entry, out: &mut Out<'_>) {
+        match entry {
+            Entry::User(injected) => self.user(&injected.text, out),
+            Entry::Assistant(reply) => self.reply(reply, out),
+            Entry::Interrupted(_) => {}
+            Entry::ToolResults { results, mail } => {
+                results.iter().for_each(|result| self.result(result, out));
+                mail.iter().for_each(|injected| self.user(&injected.text, out));
+            }
+        }
+    }
 }
 
-/// Where entries are written.
+/// A message that further parts can join as long as nothing else follows it.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) open: &'static str,
+    pub(crate) between: &'static str,
+    pub(crate) close: &'static str,
+}
+
+/// What a list ends with so far.
+#[derive(Clone, Copy, Default)]
+enum Last {
+    #[default]
+    Nothing,
+    Open(&'static Frame),
+    Closed,
+}
+
+impl Last {
+    fn close(self) -> &'static str {
+        if let Self::Open(frame) = self { frame.close } else { "" }
+    }
+}
+
+/// Where entries are written: the list of a request.
 pub(crate) struct Out<'a> {
     bytes: &'a mut Vec<u8>,
     base: usize,
+    last: &'a mut Last,
 }
 
 impl Out<'_> {
-    pub(crate) fn raw(&mut self, text: &str) {
-        self.bytes.extend_from_slice(text.as_bytes());
+    /// Writes a part of a message. Says whether a message was begun for it: it joins the last
+    /// one if that is of the same frame.
+    pub(crate) fn part(&mut self, frame: &'static Frame, part: impl Display) -> bool {
+        let begins = !matches!(self.last, Last::Open(open) if *open == frame);
+        if begins {
+            self.begin(Last::Open(frame));
+        }
+        self.raw(if begins { frame.open } else { frame.between });
+        self.raw(&part.to_string());
+        begins
     }
 
-    pub(crate) fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> serde_json::Result<()> {
-        serde_json::to_writer(&mut *self.bytes, value)
-    }
-
-    /// The inside of a JSON string, without its quotes.
-    pub(crate) fn string_inside(&mut self, text: &str) -> serde_json::Result<()> {
-        let quoted = serde_json::to_string(text)?;
-        self.raw(quoted.get(1..quoted.len() - 1).unwrap_or_default());
-        Ok(())
+    /// Writes an item that nothing joins.
+    pub(crate) fn item(&mut self, item: impl Display) {
+        self.begin(Last::Closed);
+        self.raw(&item.to_string());
     }
 
     /// The position of the next byte in the whole transcript.
     pub(crate) fn position(&self) -> usize {
         self.base + self.bytes.len()
     }
+
+    fn begin(&mut self, next: Last) {
+        let before = std::mem::replace(self.last, next);
+        self.raw(before.close());
+        if !matches!(before, Last::Nothing) {
+            self.raw(",");
+        }
+    }
+
+    fn raw(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
 }
 
 /// What one agent keeps from request to request.
-#[derive(Default)]
 pub(crate) struct Kept<S> {
+    options: Options,
     head: Head,
     pub(crate) transcript: Transcript<S>,
 }
 
 impl<S: Script> Kept<S> {
-    /// The body of a request: `write` makes its head, `body` puts it together. The request for a
-    /// summary is written afresh, because what is kept is the conversation's and goes on growing.
-    pub(crate) fn body(
-        &mut self,
-        request: &Request<'_>,
-        write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
-        body: impl FnOnce(Bytes, &Transcript<S>) -> Chunks,
-    ) -> serde_json::Result<Chunks> {
-        let mut apart = Self::default();
-        let kept = if request.purpose.is_turn() { self } else { &mut apart };
-        let head = kept.head.get(request, write)?;
-        kept.transcript.update(request.entries)?;
-        Ok(body(head, &kept.transcript))
+    pub(crate) fn new(model: &str, endpoint: &Endpoint) -> Self {
+        let options = Options::new(model, endpoint, S::max_tokens(endpoint));
+        Self { options, head: Head::default(), transcript: Transcript::default() }
+    }
+}
+
+impl<S: Script> Conversation for Kept<S> {
+    fn body(&mut self, request: &Request<'_>) -> Chunks {
+        let Self { options, head, transcript } = self;
+        let write = || S::head(options, request);
+        if request.purpose.is_turn() {
+            let head = head.get(request, write);
+            transcript.update(request.entries);
+            return transcript.body(head);
+        }
+        // What is kept is the conversation's and goes on growing.
+        let mut apart = Transcript::<S>::default();
+        apart.update(request.entries);
+        apart.body(write().into())
+    }
+
+    fn max_output(&self) -> u64 {
+        self.options.max_output()
     }
 }
 
@@ -83,6 +166,7 @@ impl<S: Script> Kept<S> {
 pub(crate) struct Transcript<S> {
     seen: Vec<Arc<Entry>>,
     segments: Segments,
+    last: Last,
     script: S,
     /// How many entries were encoded in all.
     #[cfg(test)]
@@ -92,45 +176,43 @@ pub(crate) struct Transcript<S> {
 impl<S: Script> Transcript<S> {
     /// Encodes what is new. If the entries are not the ones seen before and more, all is
     /// encoded anew.
-    pub(crate) fn update(&mut self, entries: &[Arc<Entry>]) -> serde_json::Result<()> {
+    pub(crate) fn update(&mut self, entries: &[Arc<Entry>]) {
         if !self.is_continued_by(entries) {
-            self.restart();
+            self.seen.clear();
+            (self.segments, self.last, self.script) = Default::default();
         }
         let new = &entries[self.seen.len()..];
-        let Self { segments, script, .. } = self;
-        let written = segments.append(|bytes, base| {
-            let mut out = Out { bytes, base };
-            new.iter().try_for_each(|entry| script.entry(entry, &mut out))
+        let Self { segments, last, script, .. } = self;
+        segments.append(|bytes, base| {
+            let mut out = Out { bytes, base, last };
+            new.iter().for_each(|entry| script.entry(entry, &mut out));
         });
-        if written.is_err() {
-            self.restart();
-        } else {
-            self.seen.extend_from_slice(new);
-            #[cfg(test)]
-            {
-                self.encoded += new.len();
-            }
+        self.seen.extend_from_slice(new);
+        #[cfg(test)]
+        {
+            self.encoded += new.len();
         }
-        written
     }
 
-    pub(crate) fn segments(&self) -> &Segments {
-        &self.segments
-    }
-
-    pub(crate) fn script(&self) -> &S {
-        &self.script
+    /// The request: what is kept, with the marks in between.
+    fn body(&self, head: Bytes) -> Chunks {
+        let mut chunks = Chunks::default();
+        chunks.push(head);
+        let mut from = 0;
+        for place in self.script.marks().into_iter().flatten() {
+            self.segments.lend(from, place, &mut chunks);
+            chunks.push(Bytes::from_static(S::MARK.as_bytes()));
+            from = place;
+        }
+        self.segments.lend(from, self.segments.len(), &mut chunks);
+        chunks.push(Bytes::from_static(self.last.close().as_bytes()));
+        chunks.push(Bytes::from_static(b"]}"));
+        chunks
     }
 
     fn is_continued_by(&self, entries: &[Arc<Entry>]) -> bool {
         self.seen.len() <= entries.len()
             && self.seen.iter().zip(entries).all(|(seen, now)| Arc::ptr_eq(seen, now))
-    }
-
-    fn restart(&mut self) {
-        self.seen.clear();
-        self.segments = Segments::default();
-        self.script = S::default();
     }
 }
 
@@ -144,11 +226,7 @@ struct Head {
 impl Head {
     /// The bytes for this request's system prompt, tools and length of reply; `write` makes them
     /// when they differ from the last ones.
-    fn get(
-        &mut self,
-        request: &Request<'_>,
-        write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
-    ) -> serde_json::Result<Bytes> {
+    fn get(&mut self, request: &Request<'_>, write: impl FnOnce() -> String) -> Bytes {
         let (system, tools) = (fingerprint(request.system), request.tools);
         let same_tools = |kept: &[Arc<ToolSpec>]| {
             kept.len() == tools.len() && kept.iter().zip(tools).all(|(a, b)| Arc::ptr_eq(a, b))
@@ -157,12 +235,10 @@ impl Head {
             *kept == system && *output == request.max_output && same_tools(list)
         });
         if !same {
-            let mut bytes = Vec::new();
-            write(&mut bytes)?;
-            self.bytes = Bytes::from(bytes);
+            self.bytes = write().into();
             self.made_of = Some((system, request.max_output, tools.to_vec()));
         }
-        Ok(self.bytes.clone())
+        self.bytes.clone()
     }
 }
 
@@ -170,6 +246,18 @@ fn fingerprint(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
+}
+
+/// A request's fields, up to the bracket that opens its list.
+pub(crate) fn up_to_list(fields: &Value, list: &str) -> String {
+    let fields = fields.to_string();
+    format!(r#"{},"{list}":["#, fields.strip_suffix('}').unwrap_or(&fields))
+}
+
+/// A reply without the thinking at its end: no API takes back thinking that nothing follows.
+pub(crate) fn followed(reply: &Reply) -> &[Block] {
+    let end = reply.blocks.iter().rposition(|block| !matches!(block, Block::Thinking(_)));
+    &reply.blocks[..end.map_or(0, |last| last + 1)]
 }
 
 /// Arguments as they can be sent back: providers want an object there, whatever the model
@@ -190,16 +278,21 @@ mod tests {
     #[derive(Default)]
     struct Plain;
 
+    static LINE: Frame = Frame { open: "<", between: "+", close: ">" };
+
     impl Script for Plain {
-        fn entry(&mut self, entry: &Entry, out: &mut Out<'_>) -> serde_json::Result<()> {
-            match entry {
-                Entry::User(injected) => out.string_inside(&injected.text),
-                _ => Ok(()),
-            }
+        fn head(_: &Options, _: &Request<'_>) -> String {
+            String::new()
         }
 
-        fn close(&self) -> &'static [u8] {
-            b""
+        fn user(&mut self, text: &str, out: &mut Out<'_>) {
+            out.part(&LINE, text);
+        }
+
+        fn result(&mut self, _: &ToolResult, _: &mut Out<'_>) {}
+
+        fn reply(&mut self, reply: &Reply, out: &mut Out<'_>) {
+            out.item(reply.text());
         }
     }
 
@@ -208,30 +301,50 @@ mod tests {
     }
 
     fn text(transcript: &Transcript<Plain>) -> String {
-        let mut chunks = Chunks::default();
-        transcript.segments.lend(0, transcript.segments.len(), &mut chunks);
-        String::from_utf8(chunks.concat()).unwrap()
+        String::from_utf8(transcript.body(Bytes::new()).concat()).unwrap()
     }
 
     #[test]
     fn an_entry_is_encoded_once_unless_the_past_has_changed() {
         let mut transcript = Transcript::<Plain>::default();
-        let mut entries = vec![user("a"), user("\"b\"")];
+        let mut entries = vec![user("a"), user("b")];
         for (grow, encoded, expected) in [
-            (None, 2, r#"a\"b\""#),
-            (None, 2, r#"a\"b\""#),
-            (Some("c"), 3, r#"a\"b\"c"#),
-            (Some("d"), 4, r#"a\"b\"cd"#),
+            (None, 2, "<a+b>]}"),
+            (None, 2, "<a+b>]}"),
+            (Some("c"), 3, "<a+b+c>]}"),
+            (Some("d"), 4, "<a+b+c+d>]}"),
         ] {
             entries.extend(grow.map(user));
-            transcript.update(&entries).unwrap();
+            transcript.update(&entries);
             assert_eq!((transcript.encoded, text(&transcript).as_str()), (encoded, expected));
         }
         entries[0] = user("z");
-        transcript.update(&entries).unwrap();
-        assert_eq!((transcript.encoded, text(&transcript).as_str()), (8, r#"z\"b\"cd"#));
-        transcript.update(&entries[..1]).unwrap();
-        assert_eq!(text(&transcript), "z");
+        transcript.update(&entries);
+        assert_eq!((transcript.encoded, text(&transcript).as_str()), (8, "<z+b+c+d>]}"));
+        transcript.update(&entries[..1]);
+        assert_eq!(text(&transcript), "<z>]}");
+    }
+
+    #[test]
+    fn what_can_be_joined_is_joined_and_closed_before_anything_else() {
+        let said = |text: &str| {
+            let blocks = vec![Block::Text(text.to_owned())];
+            Arc::new(Entry::Assistant(Reply { blocks, ..Reply::default() }.into()))
+        };
+        let mut transcript = Transcript::<Plain>::default();
+        let mut entries = Vec::new();
+        for (next, expected) in [
+            (said("1"), "1]}"),
+            (said("2"), "1,2]}"),
+            (user("a"), "1,2,<a>]}"),
+            (user("b"), "1,2,<a+b>]}"),
+            (said("3"), "1,2,<a+b>,3]}"),
+            (user("c"), "1,2,<a+b>,3,<c>]}"),
+        ] {
+            entries.push(next);
+            transcript.update(&entries);
+            assert_eq!(text(&transcript), expected);
+        }
     }
 
     #[test]

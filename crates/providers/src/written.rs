@@ -28,13 +28,7 @@ const LOGINS: [&str; 2] = ["bearer ", "basic "];
 /// The value of a header or of a query's parameter, as it is written: `Bearer ${GATEWAY_KEY}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Written(Vec<Part>);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
-    Text(String),
-    Variable(String),
-}
+pub struct Written(String);
 
 /// Why something can't be a header or a parameter. The value isn't repeated: it may be a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,19 +80,22 @@ impl Written {
 
     /// The environment variables that it names.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|part| match part {
-            Part::Text(_) => None,
-            Part::Variable(name) => Some(name.as_str()),
-        })
+        self.named().map(|(name, _)| name)
     }
 
     /// What is sent; of a variable that isn't there nothing is.
     pub(crate) fn filled(&self, environment: &BTreeMap<String, Secret>) -> String {
-        let fill = |part: &Part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Variable(name) => environment.get(name).map(Secret::expose).unwrap_or_default().to_owned(),
-        };
-        self.0.iter().map(fill).collect()
+        let mut filled = self.0.split("${").next().unwrap_or_default().to_owned();
+        for (name, after) in self.named() {
+            filled += environment.get(name).map(Secret::expose).unwrap_or_default();
+            filled += after;
+        }
+        filled
+    }
+
+    /// Each variable, and the text between it and the next.
+    fn named(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.split("${").skip(1).filter_map(|rest| rest.split_once('}'))
     }
 }
 
@@ -107,33 +104,18 @@ impl TryFrom<String> for Written {
 
     /// The value of a header or parameter that has been looked at by its name.
     fn try_from(text: String) -> Result<Self, BadWritten> {
-        match text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-            true => parts(&text).map(Self),
-            false => Err(BadWritten::Characters),
+        if !text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+            return Err(BadWritten::Characters);
         }
+        let is_named = |rest: &str| rest.split_once('}').is_some_and(|(name, _)| is_variable(name));
+        if text.split("${").skip(1).all(is_named) { Ok(Self(text)) } else { Err(BadWritten::Variable) }
     }
 }
 
 impl From<Written> for String {
-    fn from(Written(parts): Written) -> Self {
-        let shown = |part| match part {
-            Part::Text(text) => text,
-            Part::Variable(name) => format!("${{{name}}}"),
-        };
-        parts.into_iter().map(shown).collect()
+    fn from(Written(text): Written) -> Self {
+        text
     }
-}
-
-fn parts(mut rest: &str) -> Result<Vec<Part>, BadWritten> {
-    let mut parts = Vec::new();
-    while let Some((text, after)) = rest.split_once("${") {
-        let named = after.split_once('}').filter(|(name, _)| is_variable(name));
-        let (name, after) = named.ok_or(BadWritten::Variable)?;
-        parts.extend([Part::Text(text.to_owned()), Part::Variable(name.to_owned())]);
-        rest = after;
-    }
-    parts.push(Part::Text(rest.to_owned()));
-    Ok(parts)
 }
 
 /// Whether an environment variable can have this name.

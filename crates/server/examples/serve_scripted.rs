@@ -5,6 +5,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use midturn_conformance::memory::Memory;
 use midturn_core::engine::{AgentSpec, Message};
 use midturn_core::rules::approval::{Mode, Policy};
 use midturn_core::rules::id::MessageId;
@@ -19,7 +20,7 @@ mod support;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let archive = Arc::new(support::archive::Memory::default());
+    let archive = Arc::new(Memory::default());
     let host = Arc::new(support::host::TestHost::new(archive, support::scripts()));
     let live = host.start_session("s1").await;
     let message = Message::new(Sender::User, "lead", "Something to answer.");

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_wire::text::is_id;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -12,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::host::{Host, Live};
 use crate::metrics::Metrics;
-use crate::problem::Refused;
+use crate::problem::{Refused, shown};
 use crate::security::Tokens;
 use crate::serve::Bounds;
 
@@ -81,10 +82,7 @@ impl App {
     }
 
     /// A session that is stored.
-    pub(crate) async fn summary(
-        &self,
-        id: &SessionId,
-    ) -> Result<midturn_core::engine::ports::archive::SessionSummary, Refused> {
+    pub(crate) async fn summary(&self, id: &SessionId) -> Result<SessionSummary, Refused> {
         let all = self.host.archive().sessions().await?;
         let found = all.into_iter().find(|summary| summary.record.id == *id);
         found.ok_or_else(|| unknown_session(id.as_str()))
@@ -105,9 +103,9 @@ impl App {
     }
 }
 
-fn unknown_session(session: &str) -> Refused {
-    let short: String = session.chars().filter(|c| !c.is_control()).take(80).collect();
-    let detail = format!("there is no session `{short}`; `GET /v1/sessions` lists them");
+/// There is no such session.
+pub(crate) fn unknown_session(session: &str) -> Refused {
+    let detail = format!("there is no session `{}`; `GET /v1/sessions` lists them", shown(session));
     Refused::not_found("unknown_session", detail)
 }
 
@@ -118,6 +116,5 @@ pub(crate) fn agent_name(text: &str) -> Result<AgentName, Refused> {
 
 /// Nobody has that name.
 pub(crate) fn unknown_agent(text: &str) -> Refused {
-    let short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
-    Refused::not_found("unknown_agent", format!("there is no agent `{short}` in this session"))
+    Refused::not_found("unknown_agent", format!("there is no agent `{}` in this session", shown(text)))
 }

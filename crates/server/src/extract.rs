@@ -21,10 +21,10 @@ const BODY_MAX: usize = 1024 * 1024;
 /// A body comes within so long.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// The body of a change.
-pub(crate) struct Change<T>(pub(crate) T);
+/// What a request brings, in JSON.
+pub(crate) struct Brought<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Change<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Brought<T> {
     type Rejection = Refused;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Refused> {

@@ -1,7 +1,6 @@
 //! The `Host` port: what the interface needs of the process it is in. The command line
 //! implements it; the interface itself neither opens stores nor makes models.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,23 +8,9 @@ use midturn_core::engine::ports::Archive;
 use midturn_core::engine::ports::archive::SessionRecord;
 use midturn_core::engine::{Attached, Coordinator};
 use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_wire::session::NewSession;
 
 use crate::feed::Feed;
-
-/// A session somebody asks for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NewSession {
-    /// What the lead is to do.
-    pub task: String,
-    /// The folder to work in; the host's own without it.
-    pub folder: Option<PathBuf>,
-    /// The lead's model; the configured one without it.
-    pub model: Option<String>,
-    /// Settings over the configured ones, each `KEY=VALUE`.
-    pub set: Vec<String>,
-    /// Whether somebody is about to follow it who answers what agents ask.
-    pub attended: bool,
-}
 
 /// An agent somebody asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ mod security;
 mod serve;
 
 pub use feed::Feed;
-pub use host::{Entered, Host, HostError, Live, NewAgent, NewSession};
+pub use host::{Entered, Host, HostError, Live, NewAgent};
 pub use listen::{BindError, Listen};
 pub use metrics::Metrics;
 pub use routes::openapi;

@@ -12,6 +12,11 @@ use midturn_wire::problem::Problem;
 
 use crate::host::HostError;
 
+/// A word out of a request, as it can be repeated in an answer.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(80).collect()
+}
+
 /// A request that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
@@ -30,13 +35,18 @@ impl Refused {
 
     /// What was sent doesn't fit.
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_request", detail)
+        Self::unprocessable("bad_request", detail)
+    }
+
+    /// What was sent doesn't fit, in a way that has a word of its own.
+    pub(crate) fn unprocessable(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
     }
 
     /// A rule that is none, or that is not about the call it came with.
     pub(crate) fn bad_rule(error: &RuleError) -> Self {
         let shown: String = error.to_string().chars().filter(|c| !c.is_control()).take(400).collect();
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_rule", shown)
+        Self::unprocessable("bad_rule", shown)
     }
 
     /// There is no such thing.
@@ -151,14 +161,10 @@ impl From<RaiseError> for Refused {
 
 impl From<AnswerError> for Refused {
     fn from(error: AnswerError) -> Self {
+        let listed = format!("{error}; `GET …/approvals` lists what is asked");
         match error {
-            AnswerError::NotAsked { .. } => {
-                let detail = format!("{error}; `GET …/approvals` lists what is asked");
-                Self::conflict("not_asked", detail)
-            }
-            AnswerError::Ambiguous { .. } => {
-                Self::conflict("ambiguous", format!("{error}; `GET …/approvals` lists what is asked"))
-            }
+            AnswerError::NotAsked { .. } => Self::conflict("not_asked", listed),
+            AnswerError::Ambiguous { .. } => Self::conflict("ambiguous", listed),
             AnswerError::Rule(error) => Self::bad_rule(&error),
             AnswerError::TooManyRules => Self::conflict("too_many_rules", error.to_string()),
         }

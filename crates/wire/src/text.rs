@@ -1,6 +1,7 @@
 //! Texts, ids and durations in requests: what comes in is checked once, here.
 
-use std::borrow::Cow;
+use std::fmt::Display;
+use std::str::FromStr;
 
 use midturn_core::rules::id::MessageId;
 use midturn_core::rules::limits::Money;
@@ -27,14 +28,14 @@ pub struct Text(pub String);
 pub struct Id(pub MessageId);
 
 /// A duration: `250ms`, `1.5s`, `2m`, `1h`, `40us` or `0`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(value_type = String, pattern = r"^([0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h)|[0-9]{1,9}us|0)$", example = "1.5s")]
-pub struct Duration(pub Span);
+pub struct Duration(#[serde(deserialize_with = "parsed")] pub Span);
 
 /// An amount of US dollars.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(value_type = String, pattern = r"^[0-9]{1,7}(\.[0-9]{1,12})?$", example = "2.50")]
-pub struct Amount(pub Money);
+pub struct Amount(#[serde(deserialize_with = "parsed")] pub Money);
 
 /// The number of a run, a call or an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -102,11 +103,13 @@ impl<'de> Deserialize<'de> for AnyId {
     }
 }
 
-impl<'de> Deserialize<'de> for Duration {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map(Self).map_err(D::Error::custom)
-    }
+/// What stands in a text, and in a text only: the engine's own types take numbers, too.
+fn parsed<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: Display>,
+{
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
 impl<'de> Deserialize<'de> for Since {
@@ -118,13 +121,6 @@ impl<'de> Deserialize<'de> for Since {
             return Err(D::Error::invalid_value(Unexpected::Float(seconds), says));
         }
         Ok(Self(Micros((seconds * 1e6).round() as u64)))
-    }
-}
-
-impl<'de> Deserialize<'de> for Amount {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map(Self).map_err(D::Error::custom)
     }
 }
 

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use midturn_core::rules::event::{Event, EventKind, LiveEvent, LiveKind};
 use midturn_core::rules::id::AgentName;
+use midturn_wire::approval::Approval;
 
 use crate::run::progress::{self, Asking, Shown, Tone};
-use crate::run::session::attending::Request;
+use crate::run::session::attending::line;
 
 /// A line without an end is shown in parts of about so many characters.
 const WIDTH: usize = 100;
@@ -40,9 +41,9 @@ impl View {
     }
 
     /// The line of what is asked already when the first event comes.
-    pub(super) fn asked(&mut self, request: &Request) -> Line {
+    pub(super) fn asked(&mut self, request: &Approval) -> Line {
         let hint = self.asking.knows(&request.agent, &request.tool, request.since);
-        (Tone::Asks, request.line() + if self.answers { &hint } else { "" })
+        (Tone::Asks, line(request) + if self.answers { &hint } else { "" })
     }
 
     /// What is asked, as far as it was shown.

@@ -5,6 +5,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use midturn_client::Trouble;
 use midturn_client::events::{Ended, Told, Wanted, follow};
 use midturn_core::rules::id::AgentName;
+use midturn_wire::approval::Approval;
 use midturn_wire::session::Session;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -16,7 +17,7 @@ use super::view::{Line, View};
 use crate::failure::{End, Failure};
 use crate::run::input::{self, Typed};
 use crate::run::progress::{self, Shown, Tone};
-use crate::run::session::attending::{self, Asked, Request};
+use crate::run::session::attending::{self, Asked};
 use crate::run::steering;
 use crate::secrets;
 
@@ -85,7 +86,7 @@ impl Screen {
     }
 
     /// Shows what is asked already, of one agent or of all.
-    fn asked(&mut self, open: &[Request], only: Option<&AgentName>) -> Result<Reader, Failure> {
+    fn asked(&mut self, open: &[Approval], only: Option<&AgentName>) -> Result<Reader, Failure> {
         let wanted = open.iter().filter(|request| only.is_none_or(|only| request.agent == *only));
         let lines = wanted.map(|request| self.view.asked(request)).collect();
         self.write(&self.written(lines))

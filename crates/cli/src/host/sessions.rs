@@ -1,6 +1,5 @@
 //! The sessions that live in this process: beginning one, taking one up, adding agents.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,9 +9,10 @@ use midturn_core::engine::{Attached, SpawnError, Templates};
 use midturn_core::fail;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_server::feed::Follower;
-use midturn_server::{Entered, Feed, Host, HostError, Live, Metrics, NewAgent, NewSession};
+use midturn_server::{Entered, Feed, Host, HostError, Live, Metrics, NewAgent};
 use midturn_tools::leftovers;
 use midturn_tools::sandbox::Sandbox;
+use midturn_wire::session::NewSession;
 use parking_lot::Mutex;
 
 use super::carry::{self, Held};
@@ -372,11 +372,10 @@ impl Host for Carrier {
     }
 
     async fn begin(self: Arc<Self>, session: NewSession) -> Result<Entered, HostError> {
-        let company = Company { answers: session.attended, ..Company::default() };
-        let layer = over(&self.layer, session.folder, session.model, session.set);
-        let task = prepare::task(&session.task)?;
+        let company = Company { answers: session.answers, ..Company::default() };
+        let task = prepare::task(&session.task.0)?.to_owned();
+        let layer = over(&self.layer, session);
         let prepared = prepare::prepare(&layer, &self.env, &Earlier::default())?;
-        let task = task.to_owned();
         let begins = async move { self.begin_with(&task, prepared, company).await };
         Ok(entered(whole(begins).await?, Vec::new()))
     }
@@ -431,11 +430,12 @@ fn entered(begun: Begun, working: Vec<AgentName>) -> Entered {
     Entered { live: begun.live, working, attached: begun.attached }
 }
 
-fn over(layer: &LayerArgs, folder: Option<PathBuf>, model: Option<String>, set: Vec<String>) -> LayerArgs {
+fn over(layer: &LayerArgs, session: NewSession) -> LayerArgs {
+    let NewSession { folder, model, set, .. } = session;
     LayerArgs {
-        cwd: folder.or_else(|| layer.cwd.clone()),
-        model: model.or_else(|| layer.model.clone()),
-        set: layer.set.iter().cloned().chain(set).collect(),
+        cwd: folder.map(|folder| folder.0.into()).or_else(|| layer.cwd.clone()),
+        model: model.map(|model| model.0).or_else(|| layer.model.clone()),
+        set: layer.set.iter().cloned().chain(set.into_iter().map(|set| set.0)).collect(),
     }
 }
 

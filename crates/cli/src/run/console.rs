@@ -16,12 +16,12 @@ use midturn_client::deltas::Deltas;
 use midturn_client::events::{Told, read};
 use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_server::feed::{Follower, News};
+use midturn_wire::approval::Approval;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::progress::{self, Asking, Shown, Tone};
-use super::session::attending::Request;
 use crate::env::Env;
 use crate::secrets;
 use writer::{Piece, Writer};
@@ -103,7 +103,7 @@ impl Console {
     }
 
     /// What is asked already when the first event comes.
-    pub(crate) async fn asked(&self, request: &Request) {
+    pub(crate) async fn asked(&self, request: &Approval) {
         self.put(Piece::Asked(Box::new(request.clone()))).await;
     }
 

@@ -11,6 +11,7 @@ use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::{Rest, Sender, Standing};
 use midturn_server::Feed;
+use midturn_wire::approval::Approval;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +22,7 @@ use super::steering::Said;
 use super::watcher::LeadWatcher;
 use crate::failure::End;
 use crate::host::Carrier;
-use attending::{Asked, Halted, Over, Request, Steered, obey};
+use attending::{Asked, Halted, Over, Steered, obey};
 
 /// A run under way.
 pub struct Session {
@@ -93,21 +94,12 @@ impl Session {
 }
 
 impl Asked for Session {
-    async fn requests(&self) -> Result<Vec<Request>, String> {
-        let open = self.coordinator.approvals().into_iter();
-        Ok(open
-            .map(|approval| Request {
-                agent: approval.agent,
-                tool: approval.tool.to_string(),
-                name: approval.name.to_string(),
-                input: approval.input,
-                always: approval.always.text().to_owned(),
-                since: approval.since,
-            })
-            .collect())
+    async fn requests(&self) -> Result<Vec<Approval>, String> {
+        let session = self.coordinator.session_id().as_str();
+        Ok(self.coordinator.approvals().iter().map(|open| Approval::of(session, open)).collect())
     }
 
-    async fn answer(&self, request: &Request, said: &Said) -> Result<(), String> {
+    async fn answer(&self, request: &Approval, said: &Said) -> Result<(), String> {
         let (agent, tool) = (request.agent.as_str(), request.tool.as_str());
         let answer = match said {
             Said::Once => approval::Answer::Once,
@@ -143,7 +135,7 @@ impl Steered for Session {
 
 impl Session {
     /// What is allowed from now on: the rule that was given, or that of the request itself.
-    fn rule(&self, request: &Request, given: Option<&str>) -> Result<Rule, String> {
+    fn rule(&self, request: &Approval, given: Option<&str>) -> Result<Rule, String> {
         if let Some(given) = given {
             return Rule::parse(given).map_err(|error| error.to_string());
         }

@@ -3,11 +3,11 @@
 //! The exporter works on a thread of its own that knows no runtime, and it goes on while the
 //! process's own runtime ends; so the connection has a small runtime of its own.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use midturn_providers::tls;
 use opentelemetry_http::{HttpClient, HttpError, Request, Response};
 use reqwest::Client;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -124,20 +124,4 @@ async fn exchange(client: Client, request: reqwest::Request) -> Result<Response<
     *answer.status_mut() = response.status();
     *answer.headers_mut() = std::mem::take(response.headers_mut());
     Ok(answer)
-}
-
-/// TLS by ring, with the system's certificates; without any when the URL is plain.
-fn tls(wanted: bool) -> Result<rustls::ClientConfig, String> {
-    let fail = |error: rustls::Error| {
-        format!("TLS can't be set up: {error}; install the system's CA certificates, or set SSL_CERT_FILE")
-    };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(fail)?;
-    if !wanted {
-        return Ok(builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth());
-    }
-    let verifier = rustls_platform_verifier::Verifier::new(provider).map_err(fail)?;
-    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
 }

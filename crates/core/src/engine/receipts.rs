@@ -23,6 +23,11 @@ pub struct Receipt {
 }
 
 impl Receipt {
+    /// The receipt of a message of a session that goes on nowhere: it stands where it was left.
+    pub fn left_at(state: ReceiptState, id: MessageId, to: AgentName) -> Self {
+        Self { id, to, state: watch::channel(state).1 }
+    }
+
     /// Where the message stands.
     pub fn state(&self) -> ReceiptState {
         self.state.borrow().clone()

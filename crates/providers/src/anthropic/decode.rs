@@ -1,16 +1,17 @@
 //! Replies of Anthropic's Messages API, put together from the events of a stream.
 
-use std::borrow::Cow;
-
+use indexmap::IndexMap;
 use midturn_core::engine::ports::model::{ModelFailure, Progress};
 use midturn_core::rules::conversation::{Block, Opaque, Reply, StopReason, Thinking, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::dialect::{Assembler, Stage, tool_use, unreadable};
+use crate::dialect::{Assembler, Stage, event, tool_use, unreadable};
 use crate::failure::stream_error;
-use crate::opaque::Fields;
 use crate::text::{Piece, Text};
+
+/// A JSON object whose fields keep their order and their bytes.
+type Fields = IndexMap<String, Box<RawValue>>;
 
 /// Any event. One flat struct: a tagged enum would make serde buffer every field before the tag.
 #[derive(Deserialize)]
@@ -19,8 +20,7 @@ struct Event<'a> {
     kind: Kind,
     index: Option<u32>,
     #[serde(borrow)]
-    delta: Option<Delta<'a>>,
-    #[serde(borrow)]
+    delta: Option<Part<'a>>,
     content_block: Option<&'a RawValue>,
     message: Option<Start>,
     usage: Option<Figures>,
@@ -42,18 +42,20 @@ enum Kind {
     Other,
 }
 
+/// A block's start, or a delta of one. The rest of a start, where it matters, is kept raw.
 #[derive(Default, Deserialize)]
-struct Delta<'a> {
+struct Part<'a> {
+    #[serde(rename = "type", default)]
+    kind: String,
+    id: Option<String>,
+    name: Option<String>,
     #[serde(borrow)]
+    input: Option<&'a RawValue>,
     text: Option<Piece<'a>>,
-    #[serde(borrow)]
     thinking: Option<Piece<'a>>,
-    #[serde(borrow)]
     signature: Option<Piece<'a>>,
-    #[serde(borrow)]
     partial_json: Option<Piece<'a>>,
-    #[serde(borrow)]
-    stop_reason: Option<Cow<'a, str>>,
+    stop_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -71,15 +73,15 @@ struct Figures {
 }
 
 impl Figures {
-    fn update(&mut self, newer: &Self) {
-        for (old, new) in [
-            (&mut self.input_tokens, newer.input_tokens),
-            (&mut self.cache_creation_input_tokens, newer.cache_creation_input_tokens),
-            (&mut self.cache_read_input_tokens, newer.cache_read_input_tokens),
-            (&mut self.output_tokens, newer.output_tokens),
-        ] {
-            *old = new.or(*old);
-        }
+    fn update(&mut self, newer: Self) {
+        *self = Self {
+            input_tokens: newer.input_tokens.or(self.input_tokens),
+            cache_creation_input_tokens: newer
+                .cache_creation_input_tokens
+                .or(self.cache_creation_input_tokens),
+            cache_read_input_tokens: newer.cache_read_input_tokens.or(self.cache_read_input_tokens),
+            output_tokens: newer.output_tokens.or(self.output_tokens),
+        };
     }
 
     fn usage(&self) -> Usage {
@@ -88,23 +90,6 @@ impl Figures {
         let input = parts.iter().flatten().fold(0, |sum: u64, part| sum.saturating_add(*part));
         Usage { input, output: self.output_tokens.unwrap_or(0), cached }
     }
-}
-
-/// The start of a block. The rest of it, where it matters, is kept raw.
-#[derive(Deserialize)]
-struct BlockStart<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    id: Option<String>,
-    name: Option<String>,
-    #[serde(borrow)]
-    text: Option<Piece<'a>>,
-    #[serde(borrow)]
-    thinking: Option<Piece<'a>>,
-    #[serde(borrow)]
-    signature: Option<Piece<'a>>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
 }
 
 /// A block while it comes.
@@ -133,12 +118,6 @@ impl Reading {
         if self.stop_reason.is_some() { Stage::Whole } else { Stage::Partial }
     }
 
-    fn figures(&mut self, newer: Option<&Figures>) {
-        if let Some(newer) = newer {
-            self.figures.update(newer);
-        }
-    }
-
     fn block(&mut self, index: u32) -> Option<&mut Building> {
         self.blocks.iter_mut().rev().find(|(at, _)| *at == index).map(|(_, block)| block)
     }
@@ -147,78 +126,63 @@ impl Reading {
         if self.block(index).is_some() {
             return Ok(());
         }
-        let start: BlockStart<'_> = serde_json::from_str(raw.get()).map_err(|error| unreadable(&error))?;
-        let block = self.begun(start, raw, progress)?;
-        self.blocks.push((index, block));
-        Ok(())
-    }
-
-    fn begun(
-        &self,
-        start: BlockStart<'_>,
-        raw: &RawValue,
-        progress: &dyn Progress,
-    ) -> Result<Building, ModelFailure> {
-        Ok(match start.kind.as_ref() {
-            "text" => {
-                let mut text = Text::default();
-                text.push(&start.text.unwrap_or_default(), |delta| progress.text(delta));
-                Building::Text(text)
-            }
-            "thinking" => {
-                let (mut text, mut signature) = (Text::default(), Text::default());
-                text.push(&start.thinking.unwrap_or_default(), |delta| progress.thinking(delta));
-                signature.push(&start.signature.unwrap_or_default(), |_| {});
-                Building::Thinking { text, signature }
-            }
+        let read = |error: serde_json::Error| unreadable(&error);
+        let mut start: Part<'_> = serde_json::from_str(raw.get()).map_err(read)?;
+        let mut block = match start.kind.as_str() {
+            "text" => Building::Text(Text::default()),
+            "thinking" => Building::Thinking { text: Text::default(), signature: Text::default() },
             "redacted_thinking" => Building::Redacted(Opaque(raw.get().into())),
             "tool_use" => {
-                let id = start.id.unwrap_or_else(|| format!("call_{}_{}", self.call, self.blocks.len()));
-                let name = start.name.unwrap_or_default();
+                let id =
+                    start.id.take().unwrap_or_else(|| format!("call_{}_{}", self.call, self.blocks.len()));
+                let name = start.name.take().unwrap_or_default();
                 progress.call(&id, &name, 0);
                 let at_start = start.input.map_or_else(String::new, |input| input.get().to_owned());
                 Building::Call { id, name, json: Text::default(), at_start }
             }
             _ => Building::Provider {
-                fields: serde_json::from_str(raw.get()).map_err(|error| unreadable(&error))?,
+                fields: serde_json::from_str(raw.get()).map_err(read)?,
                 raw: raw.get().into(),
                 json: Text::default(),
                 changed: false,
             },
-        })
-    }
-
-    fn delta(&mut self, index: u32, delta: &Delta<'_>, data: &str, progress: &dyn Progress) {
-        let Some(block) = self.block(index) else {
-            return;
         };
-        match block {
-            Building::Text(text) => {
-                if let Some(piece) = &delta.text {
-                    text.push(piece, |delta| progress.text(delta));
-                }
+        block.told(&start, progress);
+        self.blocks.push((index, block));
+        Ok(())
+    }
+}
+
+impl Building {
+    /// Takes what a start or a delta has of text, and tells it.
+    fn told(&mut self, part: &Part<'_>, progress: &dyn Progress) {
+        let push = |to: &mut Text, piece: &Option<Piece<'_>>, tell: &dyn Fn(&str)| {
+            piece.iter().for_each(|piece| to.push(piece, tell));
+        };
+        match self {
+            Self::Text(text) => push(text, &part.text, &|delta| progress.text(delta)),
+            Self::Thinking { text, signature } => {
+                push(text, &part.thinking, &|delta| progress.thinking(delta));
+                push(signature, &part.signature, &|_| {});
             }
-            Building::Thinking { text, signature } => {
-                if let Some(piece) = &delta.thinking {
-                    text.push(piece, |delta| progress.thinking(delta));
-                }
-                if let Some(piece) = &delta.signature {
-                    signature.push(piece, |_| {});
-                }
-            }
-            Building::Redacted(_) => {}
-            Building::Call { id, name, json, .. } => {
-                if let Some(piece) = &delta.partial_json {
+            Self::Redacted(_) => {}
+            Self::Call { id, name, json, .. } => {
+                if let Some(piece) = &part.partial_json {
                     json.push(piece, |_| {});
                     progress.call(id, name, json.len());
                 }
             }
-            Building::Provider { fields, json, changed, .. } => {
-                *changed = true;
-                match &delta.partial_json {
-                    Some(piece) => json.push(piece, |_| {}),
-                    None => lay_over(fields, data),
-                }
+            Self::Provider { json, .. } => push(json, &part.partial_json, &|_| {}),
+        }
+    }
+
+    /// Takes a delta whose event is `data`.
+    fn delta(&mut self, delta: &Part<'_>, data: &str, progress: &dyn Progress) {
+        self.told(delta, progress);
+        if let Self::Provider { fields, changed, .. } = self {
+            *changed = true;
+            if delta.partial_json.is_none() {
+                lay_over(fields, data);
             }
         }
     }
@@ -230,28 +194,28 @@ fn lay_over(fields: &mut Fields, data: &str) {
     struct Whole {
         delta: Fields,
     }
-    if let Ok(whole) = serde_json::from_str::<Whole>(data) {
-        fields.lay_over(whole.delta);
+    if let Ok(Whole { delta }) = serde_json::from_str(data) {
+        fields.extend(delta.into_iter().filter(|(name, _)| name != "type"));
     }
 }
 
 impl Assembler for Reading {
     fn frame(&mut self, data: &str, progress: &dyn Progress) -> Result<Stage, ModelFailure> {
-        let Some(event) = read(data)? else {
+        let Some(event) = event::<Event<'_>, Kind>(data)? else {
             return Ok(self.stage());
         };
         match (event.kind, event.index) {
             (Kind::MessageStart, _) => {
                 // Its figure for the output is from before the reply: it is not told.
-                self.figures(event.message.and_then(|start| start.usage).as_ref());
+                self.figures.update(event.message.and_then(|start| start.usage).unwrap_or_default());
             }
             (Kind::ContentBlockStart, Some(index)) => {
-                if let Some(raw) = event.content_block {
-                    self.start(index, raw, progress)?;
-                }
+                event.content_block.map_or(Ok(()), |raw| self.start(index, raw, progress))?;
             }
             (Kind::ContentBlockDelta, Some(index)) => {
-                self.delta(index, &event.delta.unwrap_or_default(), data, progress);
+                if let Some(block) = self.block(index) {
+                    block.delta(&event.delta.unwrap_or_default(), data, progress);
+                }
             }
             (Kind::ContentBlockStop, Some(index)) => {
                 if let Some(Building::Thinking { .. }) = self.block(index) {
@@ -259,10 +223,9 @@ impl Assembler for Reading {
                 }
             }
             (Kind::MessageDelta, _) => {
-                self.figures(event.usage.as_ref());
-                if let Some(tokens) = event.usage.and_then(|figures| figures.output_tokens) {
-                    progress.tokens(tokens);
-                }
+                let figures = event.usage.unwrap_or_default();
+                figures.output_tokens.iter().for_each(|tokens| progress.tokens(*tokens));
+                self.figures.update(figures);
                 let reason = event.delta.and_then(|delta| delta.stop_reason);
                 self.stop_reason = reason.map(|word| stop_reason(&word)).or(self.stop_reason.take());
             }
@@ -280,22 +243,6 @@ impl Assembler for Reading {
             stop_reason: self.stop_reason.unwrap_or_default(),
             usage: self.figures.usage(),
         }
-    }
-}
-
-/// An event; `None` if it is of a kind that is not known and not of the usual form.
-fn read(data: &str) -> Result<Option<Event<'_>>, ModelFailure> {
-    #[derive(Deserialize)]
-    struct Typed {
-        #[serde(rename = "type", default)]
-        kind: Kind,
-    }
-    match serde_json::from_str(data) {
-        Ok(event) => Ok(Some(event)),
-        Err(error) => match serde_json::from_str(data) {
-            Ok(Typed { kind: Kind::Other }) => Ok(None),
-            _ => Err(unreadable(&error)),
-        },
     }
 }
 
@@ -320,10 +267,9 @@ fn finished(block: Building) -> Option<Block> {
         Building::Provider { raw, changed: false, .. } => Some(Block::Provider(Opaque(raw.into()))),
         Building::Provider { mut fields, json, .. } => {
             if let Ok(input) = RawValue::from_string(json.finish()) {
-                fields.set("input", input);
+                fields.insert("input".to_owned(), input);
             }
-            let json = serde_json::to_string(&fields).ok()?;
-            Some(Block::Provider(Opaque(json.into())))
+            Some(Block::Provider(Opaque(serde_json::to_string(&fields).ok()?.into())))
         }
     }
 }
@@ -339,4 +285,18 @@ fn thinking(text: String, signature: &str) -> Thinking {
     let replay = Replay { r#type: "thinking", thinking: &text, signature };
     let replay = (!signature.is_empty()).then(|| serde_json::to_string(&replay).ok()).flatten();
     Thinking { replay: replay.map(|json| Opaque(json.into())), text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_replaced_keeps_its_bytes_and_its_place() {
+        let mut fields: Fields =
+            serde_json::from_str(r#"{"type":"x","z":1.50,"input":{},"a":"\u00e9"}"#).unwrap();
+        lay_over(&mut fields, r#"{"delta":{"type":"y","input":{"q": 1}}}"#);
+        let json = serde_json::to_string(&fields).unwrap();
+        assert_eq!(json, r#"{"type":"x","z":1.50,"input":{"q": 1},"a":"\u00e9"}"#);
+    }
 }

@@ -4,17 +4,15 @@
 //! end of the last two user messages, so that the next request finds the one before. Markers
 //! are put between the kept bytes when a request is made: they are no part of what was sent.
 
-use bytes::Bytes;
 use midturn_core::engine::ports::model::Request;
-use midturn_core::rules::conversation::{Block, Entry, Injected, Opaque, Reply, ToolResult};
-use serde::Serialize;
-use serde_json::Value;
+use midturn_core::engine::ports::tool::ToolSpec;
+use midturn_core::rules::conversation::{Block, Reply, ToolResult};
+use serde_json::{Value, json};
 
-use crate::body::Chunks;
 use crate::config::Endpoint;
-use crate::dialect::within;
-use crate::opaque::{Owner, owner};
-use crate::transcript::{Out, Script, Transcript, sendable};
+use crate::dialect::Options;
+use crate::opaque::Owner;
+use crate::transcript::{Frame, Out, Script, followed, sendable, up_to_list};
 
 /// The most tokens of a reply when nothing is configured: Anthropic's API wants a limit.
 pub const ANTHROPIC_MAX_TOKENS: u32 = 32_000;
@@ -22,258 +20,103 @@ pub const ANTHROPIC_MAX_TOKENS: u32 = 32_000;
 /// What must at least be left for the answer beside the thinking.
 const BESIDE_THINKING: u32 = 4_096;
 
-/// The marker, as it follows a block's last field.
-const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
-
-/// What is the same in every request of one agent.
-pub(super) struct Options {
-    model: String,
-    max_tokens: u32,
-    thinking_budget: Option<u32>,
-}
-
-#[derive(Serialize)]
-struct HeadJson<'a> {
-    model: &'a str,
-    max_tokens: u32,
-    stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<ThinkingJson>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<[SystemJson<'a>; 1]>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<ToolJson<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<ToolChoiceJson>,
-}
-
-/// Said where no tool may be called: those of the calls in a conversation are named all the same.
-#[derive(Serialize)]
-struct ToolChoiceJson {
-    r#type: &'static str,
-}
-
-#[derive(Serialize)]
-struct ThinkingJson {
-    r#type: &'static str,
-    budget_tokens: u32,
-}
-
-#[derive(Serialize)]
-struct SystemJson<'a> {
-    r#type: &'static str,
-    text: &'a str,
-    cache_control: CacheJson,
-}
-
-#[derive(Serialize)]
-struct ToolJson<'a> {
-    name: &'a str,
-    description: &'a str,
-    input_schema: &'a Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<CacheJson>,
-}
-
-#[derive(Serialize)]
-struct CacheJson {
-    r#type: &'static str,
-}
-
-const CACHED: CacheJson = CacheJson { r#type: "ephemeral" };
-
-impl Options {
-    pub(super) fn new(model: &str, endpoint: &Endpoint) -> Self {
-        let asked = endpoint.max_output_tokens.unwrap_or(ANTHROPIC_MAX_TOKENS);
-        let floor = endpoint.thinking_budget.map_or(0, |budget| budget.saturating_add(BESIDE_THINKING));
-        Self {
-            model: model.to_owned(),
-            max_tokens: asked.max(floor),
-            thinking_budget: endpoint.thinking_budget,
-        }
-    }
-
-    /// The most tokens that a reply has unless a request says less.
-    pub(super) fn max_output(&self) -> u64 {
-        self.max_tokens.into()
-    }
-
-    /// Writes all that comes before the messages, up to the bracket that opens them.
-    pub(super) fn write_head(&self, request: &Request<'_>, bytes: &mut Vec<u8>) -> serde_json::Result<()> {
-        let Request { system, tools, purpose, max_output, .. } = *request;
-        let no_calls = !purpose.is_turn() && !tools.is_empty();
-        let has_system = !system.trim().is_empty();
-        let last = tools.len().saturating_sub(1);
-        let tools = tools.iter().enumerate().map(|(n, tool)| ToolJson {
-            name: &tool.name,
-            description: &tool.description,
-            input_schema: &tool.input_schema,
-            cache_control: (n == last && !has_system).then_some(CACHED),
-        });
-        let max_tokens = within(self.max_tokens, max_output);
-        // The API wants the thinking to fit into the reply: where a budget leaves no room for
-        // both, the answer comes first.
-        let fits = |budget: &u32| budget.saturating_add(BESIDE_THINKING) <= max_tokens;
-        let thinking = self.thinking_budget.filter(fits);
-        let head = HeadJson {
-            model: &self.model,
-            max_tokens,
-            stream: true,
-            thinking: thinking.map(|budget_tokens| ThinkingJson { r#type: "enabled", budget_tokens }),
-            system: has_system.then_some([SystemJson {
-                r#type: "text",
-                text: system,
-                cache_control: CACHED,
-            }]),
-            tools: tools.collect(),
-            tool_choice: no_calls.then_some(ToolChoiceJson { r#type: "none" }),
-        };
-        serde_json::to_writer(&mut *bytes, &head)?;
-        bytes.pop();
-        bytes.extend_from_slice(br#","messages":["#);
-        Ok(())
-    }
-}
-
-/// The request: what is kept, with the markers in between.
-pub(super) fn body(head: Bytes, transcript: &Transcript<Messages>) -> Chunks {
-    let (segments, script) = (transcript.segments(), transcript.script());
-    let mut chunks = Chunks::default();
-    chunks.push(head);
-    let mut from = 0;
-    for place in script.marks.iter().flatten() {
-        segments.lend(from, *place, &mut chunks);
-        chunks.push(Bytes::from_static(MARK));
-        from = *place;
-    }
-    segments.lend(from, segments.len(), &mut chunks);
-    chunks.push(Bytes::from_static(script.close()));
-    chunks.push(Bytes::from_static(b"]}"));
-    chunks
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    User,
-    Assistant,
-}
+static USER: Frame = Frame { open: r#"{"role":"user","content":["#, between: ",", close: "]}" };
+static ASSISTANT: Frame = Frame { open: r#"{"role":"assistant","content":["#, between: ",", close: "]}" };
 
 /// The messages. The last one stays open, so that a neighbour of its role can join it.
 #[derive(Default)]
-pub(super) struct Messages {
-    open: Option<Role>,
+pub(crate) struct Messages {
     /// Where a marker fits: before the brace that ends the last block of each of the last two
     /// user messages, the older first.
     marks: [Option<usize>; 2],
 }
 
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum BlockJson<'a> {
-    Text {
-        text: &'a str,
-    },
-    ToolUse {
-        id: &'a str,
-        name: &'a str,
-        input: &'a Value,
-    },
-    ToolResult {
-        tool_use_id: &'a str,
-        #[serde(skip_serializing_if = "str::is_empty")]
-        content: &'a str,
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        is_error: bool,
-    },
-}
-
 impl Script for Messages {
-    fn entry(&mut self, entry: &Entry, out: &mut Out<'_>) -> serde_json::Result<()> {
-        match entry {
-            Entry::User(injected) => self.text(injected, out),
-            Entry::Assistant(reply) => self.reply(reply, out),
-            Entry::Interrupted(_) => Ok(()),
-            Entry::ToolResults { results, mail } => {
-                results.iter().try_for_each(|result| self.user(&result_json(result), out))?;
-                mail.iter().try_for_each(|injected| self.text(injected, out))
+    /// The marker, as it follows a block's last field.
+    const MARK: &'static str = r#","cache_control":{"type":"ephemeral"}"#;
+
+    fn max_tokens(endpoint: &Endpoint) -> Option<u32> {
+        let asked = endpoint.max_output_tokens.unwrap_or(ANTHROPIC_MAX_TOKENS);
+        let floor = endpoint.thinking_budget.map_or(0, |budget| budget.saturating_add(BESIDE_THINKING));
+        Some(asked.max(floor))
+    }
+
+    fn head(options: &Options, request: &Request<'_>) -> String {
+        let max_tokens = options.max_tokens(request);
+        let mut head = json!({"model": options.model, "max_tokens": max_tokens, "stream": true});
+        // The API wants the thinking to fit into the reply: where a budget leaves no room for
+        // both, the answer comes first.
+        let fits =
+            |budget: &u32| max_tokens.is_none_or(|most| budget.saturating_add(BESIDE_THINKING) <= most);
+        if let Some(budget) = options.thinking_budget.filter(fits) {
+            head["thinking"] = json!({"type": "enabled", "budget_tokens": budget});
+        }
+        let cached = json!({"type": "ephemeral"});
+        let tool = |tool: &ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema});
+        let mut tools: Vec<Value> = request.tools.iter().map(|spec| tool(spec)).collect();
+        if !request.system.trim().is_empty() {
+            head["system"] = json!([{"type": "text", "text": request.system, "cache_control": cached}]);
+        } else if let Some(last) = tools.last_mut() {
+            last["cache_control"] = cached;
+        }
+        if !tools.is_empty() {
+            head["tools"] = tools.into();
+            if !request.purpose.is_turn() {
+                head["tool_choice"] = json!({"type": "none"});
+            }
+        }
+        up_to_list(&head, "messages")
+    }
+
+    fn user(&mut self, text: &str, out: &mut Out<'_>) {
+        self.user_block(&json!({"type": "text", "text": text}), out);
+    }
+
+    fn result(&mut self, result: &ToolResult, out: &mut Out<'_>) {
+        let mut block = json!({"type": "tool_result", "tool_use_id": result.id.as_str()});
+        if !result.text.is_empty() {
+            block["content"] = json!(&*result.text);
+        }
+        if result.is_error {
+            block["is_error"] = json!(true);
+        }
+        self.user_block(&block, out);
+    }
+
+    fn reply(&mut self, reply: &Reply, out: &mut Out<'_>) {
+        for block in followed(reply) {
+            match block {
+                // The API refuses a blank text.
+                Block::Text(text) if text.trim().is_empty() => {}
+                Block::Text(text) => {
+                    out.part(&ASSISTANT, json!({"type": "text", "text": text}));
+                }
+                Block::ToolUse(call) => {
+                    let (id, input) = (call.id.as_str(), sendable(&call.input));
+                    out.part(
+                        &ASSISTANT,
+                        json!({"type": "tool_use", "id": id, "name": call.name, "input": input}),
+                    );
+                }
+                Block::Thinking(_) | Block::Provider(_) => {
+                    if let Some(raw) = Owner::Anthropic.part_of(block) {
+                        out.part(&ASSISTANT, raw);
+                    }
+                }
             }
         }
     }
 
-    fn close(&self) -> &'static [u8] {
-        if self.open.is_some() { b"]}" } else { b"" }
+    fn marks(&self) -> [Option<usize>; 2] {
+        self.marks
     }
 }
 
 impl Messages {
-    fn text(&mut self, injected: &Injected, out: &mut Out<'_>) -> serde_json::Result<()> {
-        self.user(&BlockJson::Text { text: &injected.text }, out)
-    }
-
-    fn user(&mut self, block: &BlockJson<'_>, out: &mut Out<'_>) -> serde_json::Result<()> {
-        if self.open != Some(Role::User) {
-            self.marks = [self.marks[1], None];
+    fn user_block(&mut self, block: &Value, out: &mut Out<'_>) {
+        if out.part(&USER, block) {
+            self.marks[0] = self.marks[1];
         }
-        self.begin(Role::User, out);
-        out.json(block)?;
         self.marks[1] = Some(out.position() - 1);
-        Ok(())
-    }
-
-    fn reply(&mut self, reply: &Reply, out: &mut Out<'_>) -> serde_json::Result<()> {
-        // The API refuses a message that ends in thinking.
-        let end = reply.blocks.iter().rposition(|block| !matches!(block, Block::Thinking(_)));
-        let blocks = &reply.blocks[..end.map_or(0, |last| last + 1)];
-        blocks.iter().try_for_each(|block| self.assistant(block, out))
-    }
-
-    fn assistant(&mut self, block: &Block, out: &mut Out<'_>) -> serde_json::Result<()> {
-        match block {
-            // The API refuses a blank text.
-            Block::Text(text) if text.trim().is_empty() => {}
-            Block::Text(text) => {
-                self.begin(Role::Assistant, out);
-                out.json(&BlockJson::Text { text })?;
-            }
-            Block::ToolUse(call) => {
-                self.begin(Role::Assistant, out);
-                let (id, input) = (call.id.as_str(), sendable(&call.input));
-                out.json(&BlockJson::ToolUse { id, name: &call.name, input: &input })?;
-            }
-            Block::Thinking(thinking) => thinking.replay.iter().for_each(|raw| self.verbatim(raw, out)),
-            Block::Provider(raw) => self.verbatim(raw, out),
-        }
-        Ok(())
-    }
-
-    fn verbatim(&mut self, raw: &Opaque, out: &mut Out<'_>) {
-        if owner(raw) == Owner::Anthropic {
-            self.begin(Role::Assistant, out);
-            out.raw(&raw.0);
-        }
-    }
-
-    /// Opens a block in a message of this role.
-    fn begin(&mut self, role: Role, out: &mut Out<'_>) {
-        match self.open {
-            Some(open) if open == role => out.raw(","),
-            Some(_) => out.raw("]},"),
-            None => {}
-        }
-        if self.open != Some(role) {
-            self.open = Some(role);
-            out.raw(match role {
-                Role::User => r#"{"role":"user","content":["#,
-                Role::Assistant => r#"{"role":"assistant","content":["#,
-            });
-        }
-    }
-}
-
-fn result_json(result: &ToolResult) -> BlockJson<'_> {
-    BlockJson::ToolResult {
-        tool_use_id: result.id.as_str(),
-        content: &result.text,
-        is_error: result.is_error,
     }
 }

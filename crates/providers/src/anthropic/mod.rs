@@ -3,49 +3,19 @@
 mod decode;
 mod encode;
 
-use midturn_core::engine::ports::model::Request;
-
-use crate::body::Chunks;
-use crate::config::Endpoint;
-use crate::dialect::{Assembler, Conversation};
-use crate::transcript::Kept;
-
 pub(crate) use decode::Reading;
 pub use encode::ANTHROPIC_MAX_TOKENS;
-
-/// One agent's conversation with a model of Anthropic's.
-pub(crate) struct Anthropic {
-    options: encode::Options,
-    kept: Kept<encode::Messages>,
-}
-
-impl Anthropic {
-    pub(crate) fn new(model: &str, endpoint: &Endpoint) -> Self {
-        Self { options: encode::Options::new(model, endpoint), kept: Kept::default() }
-    }
-}
-
-impl Conversation for Anthropic {
-    fn body(&mut self, request: &Request<'_>) -> serde_json::Result<Chunks> {
-        let options = &self.options;
-        let head = |bytes: &mut Vec<u8>| options.write_head(request, bytes);
-        self.kept.body(request, head, encode::body)
-    }
-
-    fn max_output(&self) -> u64 {
-        self.options.max_output()
-    }
-
-    fn assembler(&self, call: u64) -> Box<dyn Assembler> {
-        Box::new(Reading::new(call))
-    }
-}
+pub(crate) use encode::Messages;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Dialect;
+    use crate::body::Chunks;
+    use crate::config::{Dialect, Endpoint};
     use crate::decode::Silent;
+    use crate::dialect::Conversation;
+    use crate::transcript::Kept;
+    use midturn_core::engine::ports::model::Request;
     use midturn_core::rules::compaction::Purpose;
     use midturn_core::rules::conversation::{Block, Entry, Injected, Reply};
     use std::sync::Arc;
@@ -57,7 +27,7 @@ mod tests {
         [Arc::new(user), Arc::new(Entry::Assistant(reply.into()))]
     }
 
-    fn body(model: &mut Anthropic, entries: &[Arc<Entry>]) -> Chunks {
+    fn body(model: &mut Kept<Messages>, entries: &[Arc<Entry>]) -> Chunks {
         let cancel = CancellationToken::new();
         let request = Request {
             messages: 1,
@@ -72,7 +42,7 @@ mod tests {
             cancel: &cancel,
             progress: &Silent,
         };
-        model.body(&request).unwrap()
+        model.body(&request)
     }
 
     /// The body as the server reads it, without cache markers.
@@ -83,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_request_begins_with_the_bytes_of_the_one_before_and_encodes_only_what_is_new() {
-        let mut model = Anthropic::new("m", &Endpoint::new(Dialect::Anthropic, "http://h"));
+        let mut model = Kept::<Messages>::new("m", &Endpoint::new(Dialect::Anthropic, "http://h"));
         let mut entries = Vec::new();
         let mut before = String::new();
         for n in 0..150 {
@@ -92,14 +62,14 @@ mod tests {
             let now = unmarked(&chunks);
             assert!(now.starts_with(before.trim_end_matches("]}]}")), "request {n}");
             assert!(chunks.concat().windows(13).filter(|w| w == b"cache_control").count() <= 4);
-            assert_eq!(model.kept.transcript.encoded, entries.len() - 1);
+            assert_eq!(model.transcript.encoded, entries.len() - 1);
             before = now;
         }
     }
 
     #[test]
     fn what_was_closed_is_lent_from_where_it_lies_however_often_it_is_sent() {
-        let mut model = Anthropic::new("m", &Endpoint::new(Dialect::Anthropic, "http://h"));
+        let mut model = Kept::<Messages>::new("m", &Endpoint::new(Dialect::Anthropic, "http://h"));
         let mut entries: Vec<_> = (0..400).flat_map(turn).collect();
         let places = |chunks: Chunks| chunks.pointers().into_iter().map(|(at, _)| at).collect::<Vec<_>>();
         let first = places(body(&mut model, &entries));

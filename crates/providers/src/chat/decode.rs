@@ -9,13 +9,13 @@ use midturn_core::engine::ports::model::{ModelFailure, Progress};
 use midturn_core::rules::conversation::{Block, Reply, StopReason, Thinking, Usage};
 use serde::Deserialize;
 
-use crate::dialect::{Assembler, Stage, ended_early, stop_with_calls, tool_use, unreadable};
+use crate::dialect::{Assembler, Figures, Stage, ended_early, stop_with_calls, tool_use, unreadable};
 use crate::failure::stream_error;
 use crate::text::{Piece, Text};
 
 #[derive(Deserialize)]
 struct Chunk<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
     usage: Option<Figures>,
     error: Option<serde_json::Value>,
@@ -27,64 +27,32 @@ struct Choice<'a> {
     index: u32,
     #[serde(borrow)]
     delta: Option<Delta<'a>>,
-    #[serde(borrow)]
-    finish_reason: Option<Cow<'a, str>>,
+    finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Delta<'a> {
     #[serde(borrow)]
     content: Option<Piece<'a>>,
-    #[serde(borrow)]
     refusal: Option<Piece<'a>>,
-    #[serde(borrow)]
     reasoning_content: Option<Piece<'a>>,
-    #[serde(borrow)]
     reasoning: Option<Piece<'a>>,
-    #[serde(borrow)]
     tool_calls: Option<Vec<CallDelta<'a>>>,
 }
 
 #[derive(Deserialize)]
 struct CallDelta<'a> {
     index: Option<u32>,
-    #[serde(borrow)]
-    id: Option<Cow<'a, str>>,
+    id: Option<String>,
     #[serde(borrow)]
     function: Option<FunctionDelta<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 struct FunctionDelta<'a> {
-    #[serde(borrow)]
-    name: Option<Cow<'a, str>>,
+    name: Option<String>,
     #[serde(borrow)]
     arguments: Option<Piece<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Figures {
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
-    prompt_tokens_details: Option<Details>,
-    /// DeepSeek's name for the same.
-    prompt_cache_hit_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Details {
-    cached_tokens: Option<u64>,
-}
-
-impl Figures {
-    fn usage(&self) -> Usage {
-        let details = self.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
-        Usage {
-            input: self.prompt_tokens.unwrap_or(0),
-            output: self.completion_tokens.unwrap_or(0),
-            cached: details.or(self.prompt_cache_hit_tokens).unwrap_or(0),
-        }
-    }
 }
 
 #[derive(Default)]
@@ -103,6 +71,7 @@ impl Call {
 }
 
 /// A reply while it comes.
+#[derive(Default)]
 pub(crate) struct Reading {
     call: u64,
     thinking: Text,
@@ -115,15 +84,7 @@ pub(crate) struct Reading {
 
 impl Reading {
     pub(crate) fn new(call: u64) -> Self {
-        Self {
-            call,
-            thinking: Text::default(),
-            thinking_is_open: false,
-            text: Text::default(),
-            calls: Vec::new(),
-            usage: Usage::default(),
-            stop_reason: None,
-        }
+        Self { call, ..Self::default() }
     }
 
     fn choice(&mut self, choice: Choice<'_>, progress: &dyn Progress) {
@@ -131,7 +92,7 @@ impl Reading {
             self.delta(delta, progress);
         }
         if let Some(word) = choice.finish_reason.filter(|word| !word.is_empty()) {
-            self.end_thinking(progress);
+            end_thinking(&mut self.thinking_is_open, progress);
             self.stop_reason = Some(stop_reason(&word));
         }
     }
@@ -145,22 +106,15 @@ impl Reading {
             });
         }
         for piece in [delta.content, delta.refusal].into_iter().flatten() {
-            let before = self.text.as_str().len();
-            self.text.push(&piece, |_| {});
-            if self.text.as_str().len() > before {
-                self.end_thinking(progress);
-                progress.text(&self.text.as_str()[before..]);
-            }
+            let open = &mut self.thinking_is_open;
+            self.text.push(&piece, |delta| {
+                end_thinking(open, progress);
+                progress.text(delta);
+            });
         }
         for call in delta.tool_calls.into_iter().flatten() {
-            self.end_thinking(progress);
+            end_thinking(&mut self.thinking_is_open, progress);
             self.call_delta(call, progress);
-        }
-    }
-
-    fn end_thinking(&mut self, progress: &dyn Progress) {
-        if std::mem::take(&mut self.thinking_is_open) {
-            progress.thinking_done();
         }
     }
 
@@ -172,10 +126,10 @@ impl Reading {
             return;
         };
         if call.id.is_empty() {
-            call.id = id.into_owned();
+            call.id = id;
         }
         if call.name.is_empty() {
-            call.name = function.name.unwrap_or_default().into_owned();
+            call.name = function.name.unwrap_or_default();
         }
         call.arguments.push(&function.arguments.unwrap_or_default(), |_| {});
         if !call.name.is_empty() {
@@ -233,6 +187,12 @@ impl Assembler for Reading {
         }
         let stop_reason = stop_with_calls(self.stop_reason.unwrap_or_default(), &blocks);
         Reply { blocks, stop_reason, usage: self.usage }
+    }
+}
+
+fn end_thinking(is_open: &mut bool, progress: &dyn Progress) {
+    if std::mem::take(is_open) {
+        progress.thinking_done();
     }
 }
 

@@ -10,7 +10,7 @@ use midturn_core::rules::conversation::{Block, Opaque, Reply, StopReason, Thinki
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dialect::{Assembler, Stage, stop_with_calls, tool_use, unreadable};
+use crate::dialect::{Assembler, Figures, Stage, event, stop_with_calls, tool_use, unreadable};
 use crate::failure::stream_error;
 use crate::responses::items::{Building, Items, Mark};
 use crate::text::Piece;
@@ -21,13 +21,10 @@ struct Event<'a> {
     #[serde(rename = "type", default)]
     kind: Kind,
     output_index: Option<u32>,
-    #[serde(borrow)]
-    item_id: Option<Cow<'a, str>>,
+    item_id: Option<String>,
     #[serde(borrow)]
     delta: Option<Piece<'a>>,
-    #[serde(borrow)]
     item: Option<&'a RawValue>,
-    #[serde(borrow)]
     response: Option<&'a RawValue>,
 }
 
@@ -69,8 +66,7 @@ impl Event<'_> {
 /// The response as a whole, at its end.
 #[derive(Default, Deserialize)]
 struct Response<'a> {
-    #[serde(borrow)]
-    status: Option<Cow<'a, str>>,
+    status: Option<String>,
     error: Option<serde_json::Value>,
     incomplete_details: Option<Incomplete>,
     #[serde(borrow)]
@@ -84,36 +80,17 @@ struct Incomplete {
 }
 
 #[derive(Deserialize)]
-struct Figures {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    input_tokens_details: Option<Details>,
-}
-
-#[derive(Deserialize)]
-struct Details {
-    cached_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
 struct Item<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
-    #[serde(borrow)]
-    id: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    call_id: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    status: Option<Cow<'a, str>>,
+    id: Option<String>,
+    call_id: Option<String>,
+    status: Option<String>,
     name: Option<String>,
-    #[serde(borrow)]
     arguments: Option<Piece<'a>>,
-    #[serde(borrow)]
     content: Option<Vec<Part<'a>>>,
-    #[serde(borrow)]
     summary: Option<Vec<Part<'a>>>,
-    #[serde(borrow)]
-    encrypted_content: Option<Cow<'a, str>>,
+    encrypted_content: Option<String>,
 }
 
 impl<'a> Item<'a> {
@@ -136,11 +113,11 @@ fn given(id: Option<&str>) -> Option<&str> {
 struct Part<'a> {
     #[serde(borrow)]
     text: Option<Piece<'a>>,
-    #[serde(borrow)]
     refusal: Option<Piece<'a>>,
 }
 
 /// A reply while it comes.
+#[derive(Default)]
 pub(crate) struct Reading {
     call: u64,
     items: Items,
@@ -150,20 +127,13 @@ pub(crate) struct Reading {
 
 impl Reading {
     pub(crate) fn new(call: u64) -> Self {
-        Self { call, items: Items::default(), usage: Usage::default(), stop_reason: None }
+        Self { call, ..Self::default() }
     }
 
-    fn added(
-        &mut self,
-        index: Option<u32>,
-        raw: &RawValue,
-        progress: &dyn Progress,
-    ) -> Result<(), ModelFailure> {
-        let item = Item::read(raw)?;
+    fn added(&mut self, index: Option<u32>, item: Item<'_>, progress: &dyn Progress) {
         let building = self.items.begun(item.mark(index));
         building.name = item.name.unwrap_or_default();
         building.tell_call(self.call, progress);
-        Ok(())
     }
 
     fn done(
@@ -210,7 +180,7 @@ impl Reading {
         }
         self.all_done(response.output.as_deref().unwrap_or_default(), progress)?;
         if let Some(figures) = &response.usage {
-            self.usage = usage(figures);
+            self.usage = figures.usage();
             progress.tokens(self.usage.output);
         }
         self.stop_reason = Some(stop_reason(response));
@@ -220,11 +190,14 @@ impl Reading {
 
 impl Assembler for Reading {
     fn frame(&mut self, data: &str, progress: &dyn Progress) -> Result<Stage, ModelFailure> {
-        let Some(event) = read(data)? else {
+        if data.trim() == "[DONE]" {
+            return Ok(Stage::Partial);
+        }
+        let Some(event) = event::<Event<'_>, Kind>(data)? else {
             return Ok(Stage::Partial);
         };
         match (event.kind, event.item) {
-            (Kind::ItemAdded, Some(raw)) => self.added(event.output_index, raw, progress)?,
+            (Kind::ItemAdded, Some(raw)) => self.added(event.output_index, Item::read(raw)?, progress),
             (Kind::ItemDone, Some(raw)) => self.done(event.output_index, raw, progress)?,
             (Kind::Text, _) => self.delta(&event, |delta| progress.text(delta)),
             (Kind::Reasoning, _) => self.delta(&event, |delta| progress.thinking(delta)),
@@ -251,25 +224,6 @@ impl Assembler for Reading {
     }
 }
 
-/// An event; `None` if it is of a kind that is not known and not of the usual form.
-fn read(data: &str) -> Result<Option<Event<'_>>, ModelFailure> {
-    #[derive(Deserialize)]
-    struct Typed {
-        #[serde(rename = "type", default)]
-        kind: Kind,
-    }
-    if data.trim() == "[DONE]" {
-        return Ok(None);
-    }
-    match serde_json::from_str(data) {
-        Ok(event) => Ok(Some(event)),
-        Err(error) => match serde_json::from_str(data) {
-            Ok(Typed { kind: Kind::Other }) => Ok(None),
-            _ => Err(unreadable(&error)),
-        },
-    }
-}
-
 /// The error is the event itself, or a field of it.
 fn error_event(data: &str) -> ModelFailure {
     let mut event: serde_json::Value = serde_json::from_str(data).unwrap_or_default();
@@ -288,15 +242,6 @@ fn stop_reason(response: &Response<'_>) -> StopReason {
     match reason {
         Some("max_output_tokens") | None => StopReason::MaxTokens,
         Some(other) => StopReason::from_word(other),
-    }
-}
-
-fn usage(figures: &Figures) -> Usage {
-    let cached = figures.input_tokens_details.as_ref().and_then(|details| details.cached_tokens);
-    Usage {
-        input: figures.input_tokens.unwrap_or(0),
-        output: figures.output_tokens.unwrap_or(0),
-        cached: cached.unwrap_or(0),
     }
 }
 

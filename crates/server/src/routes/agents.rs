@@ -11,9 +11,9 @@ use midturn_wire::agent::{Agent, Agents, Conversation, ConversationQuery, NewAge
 use midturn_wire::problem::{Unanswered, Unchanged};
 use midturn_wire::text::Text;
 
-use super::{AgentPath, SessionPath};
-use crate::app::{App, Named, agent_name, unknown_agent};
-use crate::extract::{Change, Json, Path, Query};
+use super::{AgentPath, Change, Made, Reply, SessionPath};
+use crate::app::{App, Named, unknown_agent, unknown_session};
+use crate::extract::{Json, Path, Query};
 use crate::host::{self, Live};
 use crate::problem::Refused;
 
@@ -27,10 +27,7 @@ const ROWS: u64 = 200;
     params(SessionPath),
     responses((status = 200, body = Agents), Unanswered)
 )]
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Path(path): Path<SessionPath>,
-) -> Result<Json<Agents>, Refused> {
+pub(super) async fn list(State(app): State<Arc<App>>, Path(path): Path<SessionPath>) -> Reply<Agents> {
     let agents = match app.named(&path.session)? {
         Named::Live(live) => live.coordinator.agents().into_iter().map(Agent::from).collect(),
         Named::Stored(id) => stored(&journal(&app, &id).await?),
@@ -46,12 +43,8 @@ pub(super) async fn list(
     request_body = NewAgent,
     responses((status = 201, body = Agent), Unchanged)
 )]
-pub(super) async fn spawn(
-    State(app): State<Arc<App>>,
-    Path(path): Path<SessionPath>,
-    Change(agent): Change<NewAgent>,
-) -> Result<(StatusCode, Json<Agent>), Refused> {
-    let live = app.live(&path.session).await?;
+pub(super) async fn spawn(State(app): State<Arc<App>>, change: Change<SessionPath, NewAgent>) -> Made<Agent> {
+    let Change { live, body: agent, .. } = change;
     let agent = host::NewAgent {
         name: new_name("name", &agent.name)?,
         prompt: agent.prompt.map(|prompt| prompt.0),
@@ -70,11 +63,8 @@ pub(super) async fn spawn(
     params(AgentPath),
     responses((status = 200, body = Agent), Unanswered)
 )]
-pub(super) async fn one(
-    State(app): State<Arc<App>>,
-    Path(path): Path<AgentPath>,
-) -> Result<Json<Agent>, Refused> {
-    find(&app, &path).await.map(Json)
+pub(super) async fn one(State(app): State<Arc<App>>, Path(path): Path<AgentPath>) -> Reply<Agent> {
+    find(&app, &path).await.map(|(_, agent)| Json(agent))
 }
 
 /// A part of an agent's conversation.
@@ -88,7 +78,7 @@ pub(super) async fn conversation(
     State(app): State<Arc<App>>,
     Path(path): Path<AgentPath>,
     Query(query): Query<ConversationQuery>,
-) -> Result<Json<Conversation>, Refused> {
+) -> Reply<Conversation> {
     let limit = query.limit.unwrap_or(ROWS);
     if !(1..=1000).contains(&limit) {
         return Err(Refused::bad_request("`limit`: write a number from 1 to 1000"));
@@ -109,34 +99,23 @@ pub(super) async fn conversation(
     params(AgentPath),
     responses((status = 200, body = Plan), Unanswered)
 )]
-pub(super) async fn plan(
-    State(app): State<Arc<App>>,
-    Path(path): Path<AgentPath>,
-) -> Result<Json<Plan>, Refused> {
-    let agent = find(&app, &path).await?;
+pub(super) async fn plan(State(app): State<Arc<App>>, Path(path): Path<AgentPath>) -> Reply<Plan> {
+    let (_, agent) = find(&app, &path).await?;
     Ok(Json(Plan { steps: agent.plan }))
 }
 
 /// The ids of a session and an agent that are there.
 pub(super) async fn existing(app: &App, path: &AgentPath) -> Result<(SessionId, AgentName), Refused> {
-    let name = agent_name(&path.agent)?;
-    match app.named(&path.session)? {
-        Named::Live(live) => of(&live, name.as_str()).map(|_| (live.record.id.clone(), name)),
-        Named::Stored(id) => {
-            let journal = journal(app, &id).await?;
-            let is_there = journal.agents.iter().any(|agent| agent.record.name == name);
-            if is_there { Ok((id, name)) } else { Err(unknown_agent(&path.agent)) }
-        }
-    }
+    find(app, path).await.map(|(session, agent)| (session, agent.name))
 }
 
-async fn find(app: &App, path: &AgentPath) -> Result<Agent, Refused> {
+async fn find(app: &App, path: &AgentPath) -> Result<(SessionId, Agent), Refused> {
     match app.named(&path.session)? {
-        Named::Live(live) => of(&live, &path.agent),
+        Named::Live(live) => Ok((live.record.id.clone(), of(&live, &path.agent)?)),
         Named::Stored(id) => {
-            let agents = stored(&journal(app, &id).await?);
-            let found = agents.into_iter().find(|agent| agent.name.as_str() == path.agent);
-            found.ok_or_else(|| unknown_agent(&path.agent))
+            let mut agents = stored(&journal(app, &id).await?).into_iter();
+            let found = agents.find(|agent| agent.name.as_str() == path.agent);
+            Ok((id, found.ok_or_else(|| unknown_agent(&path.agent))?))
         }
     }
 }
@@ -146,16 +125,7 @@ fn of(live: &Live, name: &str) -> Result<Agent, Refused> {
 }
 
 async fn journal(app: &App, id: &SessionId) -> Result<SessionJournal, Refused> {
-    let journal = app.host.archive().journal(id).await?;
-    match journal {
-        Some(journal) => Ok(journal),
-        // It says in which words a session is unknown.
-        None => {
-            Err(app.summary(id).await.err().unwrap_or_else(|| {
-                Refused::not_found("unknown_session", format!("the session `{id}` is gone"))
-            }))
-        }
-    }
+    app.host.archive().journal(id).await?.ok_or_else(|| unknown_session(id.as_str()))
 }
 
 fn stored(journal: &SessionJournal) -> Vec<Agent> {
@@ -172,6 +142,6 @@ fn stored(journal: &SessionJournal) -> Vec<Agent> {
 fn new_name(field: &str, text: &Text) -> Result<AgentName, Refused> {
     AgentName::new(&text.0).map_err(|error| {
         let short: String = error.to_string().chars().filter(|c| !c.is_control()).collect();
-        Refused::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_name", format!("`{field}`: {short}"))
+        Refused::unprocessable("invalid_name", format!("`{field}`: {short}"))
     })
 }

@@ -4,17 +4,15 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use midturn_core::engine::{Coordinator, Meant};
 use midturn_core::rules::approval::{self, Rule};
 use midturn_wire::approval::{Answer, Answered, Approval, Approvals, Decision, REASON_MAX};
 use midturn_wire::problem::{Unanswered, Unchanged};
 
-use super::{CallPath, SessionPath};
+use super::{CallPath, Change, Reply, SessionPath};
 use crate::app::{App, Named, agent_name, unknown_agent};
-use crate::extract::{Change, Json, Path};
+use crate::extract::{Json, Path};
 use crate::problem::Refused;
-use crate::security::Asker;
 
 /// What agents of a session ask a person, the oldest request first.
 #[utoipa::path(
@@ -23,10 +21,7 @@ use crate::security::Asker;
     params(SessionPath),
     responses((status = 200, body = Approvals), Unanswered)
 )]
-pub(super) async fn list(
-    State(app): State<Arc<App>>,
-    Path(path): Path<SessionPath>,
-) -> Result<Json<Approvals>, Refused> {
+pub(super) async fn list(State(app): State<Arc<App>>, Path(path): Path<SessionPath>) -> Reply<Approvals> {
     let approvals = match app.named(&path.session)? {
         Named::Live(live) => {
             let open = live.coordinator.approvals();
@@ -42,18 +37,13 @@ pub(super) async fn list(
 #[utoipa::path(
     post,
     path = "/v1/sessions/{session}/agents/{agent}/approvals/{tool}",
-    params(CallPath),
+    params(SessionPath, CallPath),
     request_body = Answer,
     responses((status = 200, body = Answered), Unchanged)
 )]
-pub(super) async fn answer(
-    State(app): State<Arc<App>>,
-    Path(path): Path<CallPath>,
-    asker: Asker,
-    Change(answer): Change<Answer>,
-) -> Result<Json<Answered>, Refused> {
+pub(super) async fn answer(change: Change<CallPath, Answer>) -> Reply<Answered> {
+    let Change { live, path, asker, body: answer } = change;
     asker.must_be_a_person()?;
-    let live = app.live(&path.session).await?;
     agent_name(&path.agent)?;
     if live.coordinator.agent(&path.agent).is_none() {
         return Err(unknown_agent(&path.agent));
@@ -89,7 +79,7 @@ fn word(
         }
         (Decision::Denied, None, Some(reason)) if reason.0.len() > REASON_MAX => {
             let detail = format!("`reason`: at most {REASON_MAX} bytes; a sentence will do");
-            Err(Refused::new(StatusCode::UNPROCESSABLE_ENTITY, "too_large", detail))
+            Err(Refused::unprocessable("too_large", detail))
         }
         (Decision::Denied, None, reason) => Ok(approval::Answer::No(reason.map(|reason| reason.0))),
         (Decision::Once | Decision::Denied, Some(_), _) => Err(only_with("rule", "session")),

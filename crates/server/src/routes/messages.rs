@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine;
-use midturn_core::rules::id::{AgentName, MessageId};
-use midturn_core::rules::mail::{self, ReceiptState, Refusal, Sender};
+use midturn_core::rules::id::MessageId;
+use midturn_core::rules::mail::{self, Refusal, Sender};
 use midturn_wire::message::{
     Accepted, Deliveries, Delivery, Message, Receipt, ReceiptWord, Receipts, RefusedDelivery, SoftInterrupt,
     WAIT_MAX, WaitQuery, Waited, Withdrawn,
@@ -16,10 +16,10 @@ use midturn_wire::problem::{Unanswered, Unchanged};
 use midturn_wire::text::is_id;
 use midturn_wire::work::Empty;
 
-use super::{AgentPath, MessagePath, SessionPath};
+use super::{AgentPath, Change, Made, MessagePath, Reply, SessionPath};
 use crate::app::{App, Named, agent_name};
-use crate::extract::{Change, Json, Path, Query};
-use crate::problem::Refused;
+use crate::extract::{Json, Path, Query};
+use crate::problem::{Refused, shown};
 use crate::security::Asker;
 
 /// So long a client waits unless it asks.
@@ -33,13 +33,8 @@ const WAIT: Duration = Duration::from_secs(30);
     request_body = Message,
     responses((status = 202, body = Accepted), Unchanged)
 )]
-pub(super) async fn send(
-    State(app): State<Arc<App>>,
-    Path(path): Path<AgentPath>,
-    Asker(from): Asker,
-    Change(message): Change<Message>,
-) -> Result<(StatusCode, Json<Accepted>), Refused> {
-    let live = app.live(&path.session).await?;
+pub(super) async fn send(change: Change<AgentPath, Message>) -> Made<Accepted> {
+    let Change { live, path, asker: Asker(from), body: message } = change;
     let to_all = path.agent == "all";
     if !to_all {
         agent_name(&path.agent)?;
@@ -101,13 +96,8 @@ fn refused_by_all(deliveries: &[engine::Delivery]) -> Option<Refusal> {
     request_body = SoftInterrupt,
     responses((status = 202, body = Receipt), Unchanged)
 )]
-pub(super) async fn soft_interrupt(
-    State(app): State<Arc<App>>,
-    Path(path): Path<SessionPath>,
-    Asker(from): Asker,
-    Change(message): Change<SoftInterrupt>,
-) -> Result<(StatusCode, Json<Receipt>), Refused> {
-    let live = app.live(&path.session).await?;
+pub(super) async fn soft_interrupt(change: Change<SessionPath, SoftInterrupt>) -> Made<Receipt> {
+    let Change { live, asker: Asker(from), body: message, .. } = change;
     let lead = live.lead.clone().ok_or_else(|| {
         Refused::not_found("no_lead", "this session has no lead; write to one of its agents")
     })?;
@@ -127,9 +117,9 @@ pub(super) async fn receipts(
     State(app): State<Arc<App>>,
     Path(path): Path<MessagePath>,
     asker: Asker,
-) -> Result<Json<Receipts>, Refused> {
+) -> Reply<Receipts> {
     let receipts = known(&app, &path, &asker).await?;
-    Ok(Json(Receipts { receipts: receipts.iter().map(Known::wire).collect() }))
+    Ok(Json(Receipts { receipts: receipts.iter().map(Receipt::from).collect() }))
 }
 
 /// Waits until a message has come as far as asked, can't come so far any more, or the time is up.
@@ -144,7 +134,7 @@ pub(super) async fn wait(
     Path(path): Path<MessagePath>,
     Query(query): Query<WaitQuery>,
     asker: Asker,
-) -> Result<Json<Waited>, Refused> {
+) -> Reply<Waited> {
     let timeout = query.timeout.map_or(WAIT, |timeout| timeout.0.duration());
     if timeout > WAIT_MAX.duration() {
         return Err(Refused::bad_request(format!("`timeout`: wait at most {WAIT_MAX}, and again")));
@@ -153,15 +143,13 @@ pub(super) async fn wait(
     let all = known(&app, &path, &asker).await?;
     let mut one = chosen(all, query.to.as_deref(), &path.id)?;
     let word = query.state.unwrap_or(ReceiptWord::Answered);
-    if let Known::Live(receipt) = &mut one {
-        let reached = receipt.reached(|state| word.is_reached_by(state));
-        tokio::select! {
-            biased;
-            _ = tokio::time::timeout(timeout, reached) => {}
-            () = app.shutdown.cancelled() => {}
-        }
+    let reached = one.reached(|state| word.is_reached_by(state));
+    tokio::select! {
+        biased;
+        _ = tokio::time::timeout(timeout, reached) => {}
+        () = app.shutdown.cancelled() => {}
     }
-    Ok(Json(Waited { reached: word.is_reached_by(&one.state()), receipt: one.wire() }))
+    Ok(Json(Waited { reached: word.is_reached_by(&one.state()), receipt: Receipt::from(&one) }))
 }
 
 /// Takes back what is queued and has not acted.
@@ -172,13 +160,8 @@ pub(super) async fn wait(
     request_body = Empty,
     responses((status = 200, body = Withdrawn), Unchanged)
 )]
-pub(super) async fn withdraw(
-    State(app): State<Arc<App>>,
-    Path(path): Path<MessagePath>,
-    Asker(from): Asker,
-    Change(Empty {}): Change<Empty>,
-) -> Result<Json<Withdrawn>, Refused> {
-    let live = app.live(&path.session).await?;
+pub(super) async fn withdraw(change: Change<MessagePath, Empty>) -> Reply<Withdrawn> {
+    let Change { live, path, asker: Asker(from), .. } = change;
     let id = message_id(&path.id)?;
     let returned = live.coordinator.withdraw(&from, &id).await?;
     if returned == 0 {
@@ -189,45 +172,14 @@ pub(super) async fn withdraw(
     Ok(Json(Withdrawn { returned: returned as u64 }))
 }
 
-/// What is known of a message at one receiver.
-enum Known {
-    /// It can still move.
-    Live(midturn_core::engine::Receipt),
-    /// As the store has it.
-    Stored(MessageId, AgentName, ReceiptState),
-}
-
-impl Known {
-    fn state(&self) -> ReceiptState {
-        match self {
-            Self::Live(receipt) => receipt.state(),
-            Self::Stored(_, _, state) => state.clone(),
-        }
-    }
-
-    fn to(&self) -> &AgentName {
-        match self {
-            Self::Live(receipt) => &receipt.to,
-            Self::Stored(_, to, _) => to,
-        }
-    }
-
-    fn wire(&self) -> Receipt {
-        match self {
-            Self::Live(receipt) => Receipt::from(receipt),
-            Self::Stored(id, to, state) => Receipt::of(id, to, state),
-        }
-    }
-}
-
 /// The receipts of the asker's own message: what the session remembers, else what is stored.
-async fn known(app: &App, path: &MessagePath, Asker(from): &Asker) -> Result<Vec<Known>, Refused> {
+async fn known(app: &App, path: &MessagePath, Asker(from): &Asker) -> Result<Vec<engine::Receipt>, Refused> {
     let id = message_id(&path.id)?;
     let session = match app.named(&path.session)? {
         Named::Live(live) => {
             let receipts = live.coordinator.receipts(from, &id);
             if !receipts.is_empty() {
-                return Ok(receipts.into_iter().map(Known::Live).collect());
+                return Ok(receipts);
             }
             live.record.id.clone()
         }
@@ -237,12 +189,13 @@ async fn known(app: &App, path: &MessagePath, Asker(from): &Asker) -> Result<Vec
     if stored.is_empty() {
         return Err(unknown_message(&path.id));
     }
-    Ok(stored.into_iter().map(|(to, state)| Known::Stored(id.clone(), to, state)).collect())
+    let receipt = |(to, state)| engine::Receipt::left_at(state, id.clone(), to);
+    Ok(stored.into_iter().map(receipt).collect())
 }
 
-fn chosen(all: Vec<Known>, to: Option<&str>, id: &str) -> Result<Known, Refused> {
-    let names: Vec<String> = all.iter().map(|one| format!("`{}`", one.to())).collect();
-    let mut fitting = all.into_iter().filter(|one| to.is_none_or(|to| one.to().as_str() == to));
+fn chosen(all: Vec<engine::Receipt>, to: Option<&str>, id: &str) -> Result<engine::Receipt, Refused> {
+    let names: Vec<String> = all.iter().map(|one| format!("`{}`", one.to)).collect();
+    let mut fitting = all.into_iter().filter(|one| to.is_none_or(|to| one.to.as_str() == to));
     match (fitting.next(), fitting.next()) {
         (Some(one), None) => Ok(one),
         (Some(_), Some(_)) => {
@@ -258,9 +211,6 @@ fn message_id(text: &str) -> Result<MessageId, Refused> {
 }
 
 fn unknown_message(text: &str) -> Refused {
-    let short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
-    Refused::not_found(
-        "unknown_message",
-        format!("there is no message `{short}` of yours to such a receiver"),
-    )
+    let detail = format!("there is no message `{}` of yours to such a receiver", shown(text));
+    Refused::not_found("unknown_message", detail)
 }

@@ -11,23 +11,57 @@ mod work;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{IntoParams, Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::extract::{Brought, Json, Path};
+use crate::host::Live;
 use crate::problem::Refused;
-use crate::security::gate;
+use crate::security::{Asker, gate};
+
+/// What a route replies.
+type Reply<T> = Result<Json<T>, Refused>;
+
+/// What a route replies that has made or accepted something.
+type Made<T> = Result<(StatusCode, Json<T>), Refused>;
+
+/// A change that is asked of a session that lives.
+struct Change<P, T> {
+    /// The session; it is looked up last, when all of the request has come.
+    live: Live,
+    /// What is meant in it.
+    path: P,
+    asker: Asker,
+    /// What is asked.
+    body: T,
+}
+
+impl<P: DeserializeOwned + Send, T: DeserializeOwned + Send> FromRequest<Arc<App>> for Change<P, T> {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
+        let (mut parts, body) = request.into_parts();
+        let Path(SessionPath { session }) = Path::from_request_parts(&mut parts, app).await?;
+        let Path(path) = Path::from_request_parts(&mut parts, app).await?;
+        let asker = Asker::from_request_parts(&mut parts, app).await?;
+        let Brought(body) = Brought::from_request(Request::from_parts(parts, body), app).await?;
+        Ok(Self { live: app.live(&session).await?, path, asker, body })
+    }
+}
 
 /// A session in the path.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 struct SessionPath {
-    /// Its id, or `current`: the session that began last among those that live.
+    /// The session's id, or `current`: the session that began last among those that live.
     #[param(min_length = 1)]
     session: String,
 }
@@ -44,13 +78,10 @@ struct AgentPath {
     agent: String,
 }
 
-/// A call in the path.
+/// A call in the path, beside its session.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 struct CallPath {
-    /// The session's id, or `current`: the session that began last among those that live.
-    #[param(min_length = 1)]
-    session: String,
     /// The agent's name.
     #[param(min_length = 1)]
     agent: String,

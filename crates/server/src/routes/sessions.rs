@@ -6,7 +6,6 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::Attached;
-use midturn_core::rules::id::SessionId;
 use midturn_core::rules::mail::{Sender, Standing};
 use midturn_core::rules::time::Micros;
 use midturn_wire::problem::{Unanswered, Unchanged};
@@ -14,10 +13,10 @@ use midturn_wire::session::{NewSession, Resume, Resumed, Session, Sessions};
 use midturn_wire::text::Text;
 use midturn_wire::work::{Empty, Stopped};
 
-use super::SessionPath;
+use super::{Change, Made, Reply, SessionPath};
 use crate::app::{App, Named};
-use crate::extract::{Change, Json, Path};
-use crate::host::{self, Live};
+use crate::extract::{Brought, Json, Path};
+use crate::host::Live;
 use crate::problem::Refused;
 use crate::security::Asker;
 
@@ -26,7 +25,7 @@ const COMES: Duration = Duration::from_secs(10);
 
 /// The sessions: those that live, and those that are only stored.
 #[utoipa::path(get, path = "/v1/sessions", responses((status = 200, body = Sessions), Unanswered))]
-pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Json<Sessions>, Refused> {
+pub(super) async fn list(State(app): State<Arc<App>>) -> Reply<Sessions> {
     let mut sessions: Vec<Session> = app.host.live().iter().rev().map(Session::from).collect();
     for stored in app.host.archive().sessions().await? {
         if sessions.iter().all(|live| live.session != stored.record.id.as_str()) {
@@ -46,14 +45,10 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Json<Sessions>, 
 pub(super) async fn begin(
     State(app): State<Arc<App>>,
     asker: Asker,
-    Change(session): Change<NewSession>,
-) -> Result<(StatusCode, Json<Session>), Refused> {
+    Brought(session): Brought<NewSession>,
+) -> Made<Session> {
     if session.task.0.trim().is_empty() {
-        return Err(Refused::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "empty",
-            "the task is empty; say what to do",
-        ));
+        return Err(Refused::unprocessable("empty", "the task is empty; say what to do"));
     }
     let is_relative = |folder: &Text| !folder.0.starts_with('/');
     if session.folder.as_ref().is_some_and(is_relative) {
@@ -62,7 +57,7 @@ pub(super) async fn begin(
     if session.answers {
         asker.must_be_a_person()?;
     }
-    let entered = app.host.clone().begin(session.into()).await?;
+    let entered = app.host.clone().begin(session).await?;
     hold(&app, entered.attached);
     Ok((StatusCode::CREATED, Json(Session::from(&entered.live))))
 }
@@ -74,10 +69,7 @@ pub(super) async fn begin(
     params(SessionPath),
     responses((status = 200, body = Session), Unanswered)
 )]
-pub(super) async fn one(
-    State(app): State<Arc<App>>,
-    Path(path): Path<SessionPath>,
-) -> Result<Json<Session>, Refused> {
+pub(super) async fn one(State(app): State<Arc<App>>, Path(path): Path<SessionPath>) -> Reply<Session> {
     Ok(Json(match app.named(&path.session)? {
         Named::Live(live) => Session::from(&*live),
         Named::Stored(id) => app.summary(&id).await?.into(),
@@ -96,12 +88,12 @@ pub(super) async fn resume(
     State(app): State<Arc<App>>,
     Path(path): Path<SessionPath>,
     asker: Asker,
-    Change(Resume { answers }): Change<Resume>,
-) -> Result<Json<Resumed>, Refused> {
+    Brought(Resume { answers }): Brought<Resume>,
+) -> Reply<Resumed> {
     if answers {
         asker.must_be_a_person()?;
     }
-    let id: SessionId = match app.named(&path.session)? {
+    let id = match app.named(&path.session)? {
         // Its store failed for too long: it is taken up again from what was recorded.
         Named::Live(live) if live.coordinator.broken().is_some() => live.record.id,
         Named::Live(live) => {
@@ -134,12 +126,8 @@ fn hold(app: &App, attached: Option<Arc<Attached>>) {
     request_body = Empty,
     responses((status = 200, body = Stopped), Unchanged)
 )]
-pub(super) async fn shutdown(
-    State(app): State<Arc<App>>,
-    Path(path): Path<SessionPath>,
-    Change(Empty {}): Change<Empty>,
-) -> Result<Json<Stopped>, Refused> {
-    let live = app.live(&path.session).await?;
+pub(super) async fn shutdown(change: Change<SessionPath, Empty>) -> Reply<Stopped> {
+    let Change { live, .. } = change;
     let reply = live.coordinator.stop_all(Sender::User).await?;
     Ok(Json(reply.into()))
 }
@@ -160,18 +148,6 @@ impl From<&Live> for Session {
             running: running as u64,
             busy: live.coordinator.is_busy(),
             last_seq: live.feed.last(),
-        }
-    }
-}
-
-impl From<NewSession> for host::NewSession {
-    fn from(wire: NewSession) -> Self {
-        Self {
-            task: wire.task.0,
-            folder: wire.folder.map(|folder| folder.0.into()),
-            model: wire.model.map(|model| model.0),
-            set: wire.set.into_iter().map(|set| set.0).collect(),
-            attended: wire.answers,
         }
     }
 }

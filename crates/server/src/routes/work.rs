@@ -6,15 +6,16 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::Message;
 use midturn_core::engine::ports::ToolError;
+use midturn_core::rules::id::AgentName;
 use midturn_wire::agent::Agent;
 use midturn_wire::message::Receipt;
 use midturn_wire::problem::{Unanswered, Unchanged};
 use midturn_wire::session::Session;
 use midturn_wire::work::{Closed, Diff, Empty, Limits, Merge, Started, Stop, Stopped, Supersede};
 
-use super::{AgentPath, SessionPath};
+use super::{AgentPath, Change, Made, Reply, SessionPath};
 use crate::app::{App, agent_name, unknown_agent};
-use crate::extract::{Change, Json, Path};
+use crate::extract::{Json, Path};
 use crate::host::Live;
 use crate::problem::Refused;
 use crate::security::Asker;
@@ -27,13 +28,8 @@ use crate::security::Asker;
     request_body = Stop,
     responses((status = 200, body = Stopped), Unchanged)
 )]
-pub(super) async fn stop(
-    State(app): State<Arc<App>>,
-    Path(path): Path<AgentPath>,
-    Asker(by): Asker,
-    Change(stop): Change<Stop>,
-) -> Result<Json<Stopped>, Refused> {
-    let live = app.live(&path.session).await?;
+pub(super) async fn stop(change: Change<AgentPath, Stop>) -> Reply<Stopped> {
+    let Change { live, path, asker: Asker(by), body: stop } = change;
     let scope = stop.scope.unwrap_or_default().into();
     let name = path.agent.as_str();
     let reply = match stop.stream_run_id {
@@ -51,13 +47,8 @@ pub(super) async fn stop(
     request_body = Supersede,
     responses((status = 202, body = Receipt), Unchanged)
 )]
-pub(super) async fn supersede(
-    State(app): State<Arc<App>>,
-    Path(path): Path<AgentPath>,
-    Asker(from): Asker,
-    Change(supersede): Change<Supersede>,
-) -> Result<(StatusCode, Json<Receipt>), Refused> {
-    let live = app.live(&path.session).await?;
+pub(super) async fn supersede(change: Change<AgentPath, Supersede>) -> Made<Receipt> {
+    let Change { live, path, asker: Asker(from), body: supersede } = change;
     agent_name(&path.agent)?;
     let mut message = Message::new(from, path.agent, supersede.text.0);
     message.id = supersede.id.map(|id| id.0);
@@ -75,12 +66,8 @@ pub(super) async fn supersede(
     request_body = Empty,
     responses((status = 200, body = Started), Unchanged)
 )]
-pub(super) async fn resume(
-    State(app): State<Arc<App>>,
-    Path(path): Path<AgentPath>,
-    Change(Empty {}): Change<Empty>,
-) -> Result<Json<Started>, Refused> {
-    let live = app.live(&path.session).await?;
+pub(super) async fn resume(change: Change<AgentPath, Empty>) -> Reply<Started> {
+    let Change { live, path, .. } = change;
     Ok(Json(live.coordinator.resume(&path.agent).await?.into()))
 }
 
@@ -93,14 +80,9 @@ pub(super) async fn resume(
     request_body = Limits,
     responses((status = 200, body = Agent), Unchanged)
 )]
-pub(super) async fn agent_limits(
-    State(app): State<Arc<App>>,
-    Path(path): Path<AgentPath>,
-    asker: Asker,
-    Change(limits): Change<Limits>,
-) -> Result<Json<Agent>, Refused> {
+pub(super) async fn agent_limits(change: Change<AgentPath, Limits>) -> Reply<Agent> {
+    let Change { live, path, asker, body: limits } = change;
     asker.must_be_a_person()?;
-    let live = app.live(&path.session).await?;
     live.coordinator.raise(Some(&path.agent), limits.into()).await?;
     let agent = live.coordinator.agent(&path.agent).ok_or_else(|| unknown_agent(&path.agent))?;
     Ok(Json(agent.into()))
@@ -114,14 +96,9 @@ pub(super) async fn agent_limits(
     request_body = Limits,
     responses((status = 200, body = Session), Unchanged)
 )]
-pub(super) async fn session_limits(
-    State(app): State<Arc<App>>,
-    Path(path): Path<SessionPath>,
-    asker: Asker,
-    Change(limits): Change<Limits>,
-) -> Result<Json<Session>, Refused> {
+pub(super) async fn session_limits(change: Change<SessionPath, Limits>) -> Reply<Session> {
+    let Change { live, asker, body: limits, .. } = change;
     asker.must_be_a_person()?;
-    let live = app.live(&path.session).await?;
     live.coordinator.raise(None, limits.into()).await?;
     Ok(Json(Session::from(&live)))
 }
@@ -134,13 +111,8 @@ pub(super) async fn session_limits(
     request_body = Empty,
     responses((status = 200, body = Closed), Unchanged)
 )]
-pub(super) async fn close(
-    State(app): State<Arc<App>>,
-    Path(path): Path<AgentPath>,
-    Asker(by): Asker,
-    Change(Empty {}): Change<Empty>,
-) -> Result<Json<Closed>, Refused> {
-    let live = app.live(&path.session).await?;
+pub(super) async fn close(change: Change<AgentPath, Empty>) -> Reply<Closed> {
+    let Change { live, path, asker: Asker(by), .. } = change;
     let closed = live.coordinator.close(&path.agent, by).await?;
     Ok(Json(Closed { closed: closed.iter().map(ToString::to_string).collect() }))
 }
@@ -152,12 +124,9 @@ pub(super) async fn close(
     params(AgentPath),
     responses((status = 200, body = Diff), Unanswered)
 )]
-pub(super) async fn diff(
-    State(app): State<Arc<App>>,
-    Path(path): Path<AgentPath>,
-) -> Result<Json<Diff>, Refused> {
-    let live = with_agent(&app, &path).await?;
-    let name = agent_name(&path.agent)?;
+pub(super) async fn diff(State(app): State<Arc<App>>, Path(path): Path<AgentPath>) -> Reply<Diff> {
+    let live = app.live(&path.session).await?;
+    let name = present(&live, &path)?;
     let diff = live.coordinator.diff(&name).await;
     Ok(Json(diff.map_err(|error| no_diff(&live, &path.agent, &error))?.into()))
 }
@@ -170,13 +139,9 @@ pub(super) async fn diff(
     request_body = Empty,
     responses((status = 200, body = Merge), Unchanged)
 )]
-pub(super) async fn merge(
-    State(app): State<Arc<App>>,
-    Path(path): Path<AgentPath>,
-    Change(Empty {}): Change<Empty>,
-) -> Result<Json<Merge>, Refused> {
-    let live = with_agent(&app, &path).await?;
-    let name = agent_name(&path.agent)?;
+pub(super) async fn merge(change: Change<AgentPath, Empty>) -> Reply<Merge> {
+    let Change { live, path, .. } = change;
+    let name = present(&live, &path)?;
     let merge = live.coordinator.merge(&name).await;
     Ok(Json(merge.map_err(|error| no_diff(&live, &path.agent, &error))?.into()))
 }
@@ -188,8 +153,7 @@ fn no_diff(live: &Live, agent: &str, error: &ToolError) -> Refused {
     Refused::conflict(code, error.to_string())
 }
 
-async fn with_agent(app: &App, path: &AgentPath) -> Result<Live, Refused> {
-    let live = app.live(&path.session).await?;
-    let is_there = live.coordinator.agent(&path.agent).is_some();
-    if is_there { Ok(live) } else { Err(unknown_agent(&path.agent)) }
+/// The name of an agent that is there.
+fn present(live: &Live, path: &AgentPath) -> Result<AgentName, Refused> {
+    live.coordinator.agent(&path.agent).map(|agent| agent.name).ok_or_else(|| unknown_agent(&path.agent))
 }

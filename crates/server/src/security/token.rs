@@ -28,15 +28,9 @@ impl Token {
     /// # Errors
     /// The machine gives none.
     pub fn random() -> Result<Self, TokenError> {
-        use fmt::Write;
         let mut bytes = [0_u8; 32];
         getrandom::fill(&mut bytes).map_err(|error| TokenError::NoRandom(error.to_string()))?;
-        let mut text = String::with_capacity(64);
-        for byte in bytes {
-            // Writing to a string can't fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        Ok(Self(text))
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
     /// One that was made elsewhere.

@@ -2,6 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
+use midturn_conformance::maker;
+use midturn_core::engine::ports::Store;
+use midturn_core::rules::id::SessionId;
 use serde_json::json;
 
 use crate::support::Rig;
@@ -30,6 +33,9 @@ async fn health_and_sessions_say_what_there_is() {
 #[tokio::test]
 async fn a_conversation_is_read_in_parts() {
     let rig = Rig::start().await;
+    let s1 = rig.archive.find(&SessionId::new("s1")).unwrap().unwrap();
+    let rows = (1..=12).map(|n| maker::said("lead", &format!("row {n}"))).collect();
+    s1.submit(maker::rows(rows)).await.unwrap();
     let at = "/v1/sessions/s1/agents/lead/conversation";
     let first = rig.get(&format!("{at}?limit=5")).await.json();
     assert_eq!((first["messages"].as_array().map(Vec::len), &first["next"]), (Some(5), &json!(5)));

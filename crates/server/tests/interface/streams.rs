@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use midturn_conformance::memory;
 use midturn_core::engine::ports::{Archive, Observer};
 use midturn_core::rules::approval::Decision;
 use midturn_core::rules::compaction::Purpose;
@@ -16,7 +17,6 @@ use midturn_server::feed::{Follower, Kept, News};
 use midturn_server::{Feed, Live};
 use serde_json::{Value, json};
 
-use crate::support::archive;
 use crate::support::client::{Client, Told};
 use crate::support::host::record;
 use crate::support::{Rig, name};
@@ -25,7 +25,7 @@ use crate::support::{Rig, name};
 struct Stage {
     rig: Rig,
     feed: Arc<Feed>,
-    kept: Arc<archive::Kept>,
+    kept: Arc<memory::Kept>,
 }
 
 const EVENTS: &str = "/v1/sessions/s2/events";

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use midturn_conformance::memory::Memory;
 use midturn_core::engine::ports::archive::SessionRecord;
 use midturn_core::engine::ports::{Archive, RealClock};
 use midturn_core::engine::scripted::{ScriptedModels, Scripts, SimulatedTools};
@@ -10,10 +11,10 @@ use midturn_core::engine::{AgentSpec, Coordinator, SpawnError};
 use midturn_core::rules::approval::Policy;
 use midturn_core::rules::id::SessionId;
 use midturn_core::rules::mail::Role;
-use midturn_server::{Entered, Feed, Host, HostError, Live, NewAgent, NewSession};
+use midturn_server::{Entered, Feed, Host, HostError, Live, NewAgent};
+use midturn_wire::session::NewSession;
 use parking_lot::Mutex;
 
-use super::archive::Memory;
 use super::name;
 
 /// The process.
@@ -88,7 +89,7 @@ impl Host for TestHost {
         }
         let number = self.live.lock().len() + 1;
         let live = self.start_session(&format!("s{number}")).await;
-        let attached = session.attended.then(|| Arc::new(live.coordinator.attach()));
+        let attached = session.answers.then(|| Arc::new(live.coordinator.attach()));
         Ok(Entered { live, working: Vec::new(), attached })
     }
 

@@ -3,13 +3,13 @@
 #![allow(dead_code, unreachable_pub, reason = "each user needs another part of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "it is a part of tests")]
 
-pub mod archive;
 pub mod client;
 pub mod host;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use midturn_conformance::memory::Memory;
 use midturn_core::engine::scripted::{ScriptedCall, ScriptedReply, Scripts};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::time::Span;
@@ -18,7 +18,6 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use archive::Memory;
 use client::{Answer, Client};
 use host::TestHost;
 

@@ -16,6 +16,7 @@ use midturn_core::rules::id::{AgentName, CallId, SessionId};
 use midturn_core::rules::limits::{self, Money};
 use midturn_core::rules::mail::{Rest, Role, Standing};
 use midturn_wire::agent::{self, Agent, Agents, State, What};
+use midturn_wire::approval::Approval;
 use midturn_wire::message::{Message, Receipt};
 use midturn_wire::session::Session;
 use midturn_wire::text::Text;
@@ -31,7 +32,7 @@ use crate::run::Attended;
 use crate::run::console::Console;
 use crate::run::input::Typed;
 use crate::run::progress::Tone;
-use crate::run::session::attending::{self, Asked, Halted, Over, Request, Steered, obey};
+use crate::run::session::attending::{self, Asked, Halted, Over, Steered, obey};
 use crate::run::session::changes;
 use crate::run::steering::Said;
 use crate::run::watcher::LeadWatcher;
@@ -301,11 +302,11 @@ enum Came {
 }
 
 impl Asked for Remote {
-    async fn requests(&self) -> Result<Vec<Request>, String> {
+    async fn requests(&self) -> Result<Vec<Approval>, String> {
         self.elsewhere().requests().await
     }
 
-    async fn answer(&self, request: &Request, said: &Said) -> Result<(), String> {
+    async fn answer(&self, request: &Approval, said: &Said) -> Result<(), String> {
         self.elsewhere().answer(request, said).await
     }
 }

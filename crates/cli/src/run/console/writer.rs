@@ -5,12 +5,13 @@ use std::io::{BufWriter, StdoutLock, Write};
 use std::sync::Arc;
 
 use midturn_core::rules::event::Event;
+use midturn_wire::approval::Approval;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::run::progress::{self, Asking, Tone};
-use crate::run::session::attending::Request;
+use crate::run::session::attending::line;
 
 /// What is written where.
 pub(super) enum Piece {
@@ -21,7 +22,7 @@ pub(super) enum Piece {
     /// An event: its line of standard error, if it has one, and its JSON, if that is wanted.
     Event(Option<String>, Box<Event>),
     /// A request that was open before the first event.
-    Asked(Box<Request>),
+    Asked(Box<Approval>),
 }
 
 /// Who writes.
@@ -64,7 +65,7 @@ impl Writer {
             Piece::Told(tone, line) => self.tell(tone, line),
             Piece::Asked(request) => {
                 let hint = self.asking.lock().knows(&request.agent, &request.tool, request.since);
-                self.tell(Tone::Asks, request.line() + if self.answers { &hint } else { "" });
+                self.tell(Tone::Asks, line(&request) + if self.answers { &hint } else { "" });
             }
             Piece::Event(json, event) => {
                 // A request counts as shown just before it is: who reads it may answer at once.

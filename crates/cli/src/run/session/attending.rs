@@ -6,8 +6,7 @@ use std::fmt::Display;
 use midturn_core::engine::AgentStatus;
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::AgentName;
-use midturn_core::rules::time::Micros;
-use serde_json::Value;
+use midturn_wire::approval::Approval;
 
 use super::listed;
 use crate::failure::End;
@@ -28,34 +27,14 @@ pub(crate) enum Over {
     OutputGone,
 }
 
-/// What an agent asks a person.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Request {
-    /// Who asks.
-    pub(crate) agent: AgentName,
-    /// The call.
-    pub(crate) tool: String,
-    /// The tool.
-    pub(crate) name: String,
-    /// Its arguments.
-    pub(crate) input: Value,
-    /// The rule that "always" stands for.
-    pub(crate) always: String,
-    /// Since when it is asked, in the session's time: it tells the request from all others
-    /// about a call of that id.
-    pub(crate) since: Micros,
+/// What an agent asks, as the event's line has it.
+pub(crate) fn line(asked: &Approval) -> String {
+    format!("{} asks: {}", asked.agent, progress::asked(&asked.name, &asked.input))
 }
 
-impl Request {
-    /// As the event's line has it.
-    pub(crate) fn line(&self) -> String {
-        format!("{} asks: {}", self.agent, progress::asked(&self.name, &self.input))
-    }
-
-    /// Whether it is the one that was shown: what was asked later is another.
-    fn is(&self, shown: &Shown) -> bool {
-        self.agent == shown.agent && self.tool == shown.tool.as_str() && self.since <= shown.by
-    }
+/// Whether a request is the one that was shown: what was asked later is another.
+fn is(asked: &Approval, shown: &Shown) -> bool {
+    asked.agent == shown.agent && asked.tool == shown.tool.as_str() && asked.since <= shown.by
 }
 
 /// What a stop did.
@@ -69,10 +48,10 @@ pub(crate) struct Halted {
 /// Where requests for a person's word are open. Errors are sentences.
 pub(crate) trait Asked {
     /// They, the oldest first.
-    async fn requests(&self) -> Result<Vec<Request>, String>;
+    async fn requests(&self) -> Result<Vec<Approval>, String>;
 
     /// Gives the word on one.
-    async fn answer(&self, request: &Request, said: &Said) -> Result<(), String>;
+    async fn answer(&self, request: &Approval, said: &Said) -> Result<(), String>;
 }
 
 /// A session that can be steered. Errors are sentences.
@@ -165,7 +144,7 @@ pub(crate) async fn answer(
     let meant = shown.get(at).ok_or_else(|| LineError::NothingAsked.to_string())?;
     let mut open = asked.requests().await?;
     // What was asked since nobody has read: the word was not about that.
-    open.retain(|request| request.is(meant));
+    open.retain(|request| is(request, meant));
     let over = || LineError::NotAsking(meant.agent.to_string()).to_string();
     let request = open.last().ok_or_else(over)?;
     asked.answer(request, &said).await?;
@@ -173,7 +152,7 @@ pub(crate) async fn answer(
 }
 
 /// What an answer did, for the person who gave it.
-pub(crate) fn told(request: &Request, said: &Said) -> String {
+pub(crate) fn told(request: &Approval, said: &Said) -> String {
     let call = format!("{}: {}", request.agent, progress::asked(&request.name, &request.input));
     match said {
         Said::Once => format!("allowed: {call}"),

@@ -11,6 +11,7 @@ use crate::rules::conversation::{Entry, Reply};
 use crate::rules::id::AgentName;
 use crate::rules::limits::Prices;
 use crate::rules::time::Span;
+use crate::sse::TooLarge;
 
 /// What one model call is given. Everything is borrowed: a long conversation costs no copy.
 pub struct Request<'a> {
@@ -94,6 +95,12 @@ impl ModelFailure {
     /// A failure without a `retry-after`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None }
+    }
+}
+
+impl From<TooLarge> for ModelFailure {
+    fn from(error: TooLarge) -> Self {
+        Self::new(ErrorKind::InvalidRequest, error.to_string())
     }
 }
 

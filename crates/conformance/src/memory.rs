@@ -1,19 +1,24 @@
-//! An archive in memory.
+//! An archive in memory, of the engine's own stores: what the suite shows of it holds for whoever
+//! tests with it instead of a database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use midturn_core::engine::ports::archive::{ChatMessage, SessionRecord, SessionSummary, StoredEvent};
+use midturn_core::engine::ports::archive::{ChatMessage, KeptMail, SessionSummary, StoredEvent};
+use midturn_core::engine::ports::store::Row;
 use midturn_core::engine::ports::{
-    Archive, Commit, KeepingStore, SessionJournal, Store, StoreError, TakenUp, Transaction,
+    Archive, Commit, KeepingStore, SessionJournal, SessionRecord, Store, StoreError, TakenUp, Transaction,
 };
 use midturn_core::rules::event::Event;
 use midturn_core::rules::id::{AgentName, MessageId, SessionId};
 use midturn_core::rules::mail::{ReceiptState, Sender};
+use midturn_core::rules::record::Line;
 use parking_lot::Mutex;
 
-/// All sessions.
+use crate::{Place, maker};
+
+/// All sessions. To close it changes nothing: they live as long as this does.
 #[derive(Default)]
 pub struct Memory {
     sessions: Mutex<Vec<Arc<Kept>>>,
@@ -21,9 +26,11 @@ pub struct Memory {
     pub broken: AtomicBool,
 }
 
-/// One session.
+/// One session under its newest epoch. What an earlier coordinator still writes goes into an
+/// earlier one of these, which nobody reads.
 pub struct Kept {
     record: SessionRecord,
+    epoch: u64,
     store: KeepingStore,
     events: Mutex<Vec<StoredEvent>>,
 }
@@ -31,14 +38,8 @@ pub struct Kept {
 impl Kept {
     /// Keeps an event.
     pub fn event(&self, event: &Event) {
-        let events = vec![event.clone()];
         // It is kept at once.
-        drop(self.submit(Arc::new(Transaction { events, ..Transaction::default() })));
-    }
-
-    /// How many events are kept.
-    pub fn count(&self) -> usize {
-        self.events.lock().len()
+        drop(self.submit(maker::events(vec![event.clone()])));
     }
 
     fn journal(&self) -> SessionJournal {
@@ -46,6 +47,7 @@ impl Kept {
     }
 }
 
+#[async_trait]
 impl Store for Kept {
     fn submit(&self, transaction: Arc<Transaction>) -> Commit {
         let told = transaction.events.iter().map(|event| {
@@ -55,27 +57,42 @@ impl Store for Kept {
         self.events.lock().extend(told);
         self.store.submit(transaction)
     }
+
+    async fn known(&self, from: &Sender, id: &MessageId) -> Result<Vec<KeptMail>, StoreError> {
+        self.store.known(from, id).await
+    }
 }
 
 impl Memory {
     /// Begins a session, or one that is only stored.
     pub fn add(&self, record: SessionRecord) -> Arc<Kept> {
-        let kept = Arc::new(Kept { record, store: KeepingStore::default(), events: Mutex::default() });
+        let (store, events) = Default::default();
+        let kept = Arc::new(Kept { record, epoch: 1, store, events });
         self.sessions.lock().push(kept.clone());
         kept
     }
 
     /// How many events are kept, of all sessions.
     pub fn count(&self) -> usize {
-        self.sessions.lock().iter().map(|kept| kept.count()).sum()
+        self.sessions.lock().iter().map(|kept| kept.events.lock().len()).sum()
     }
 
-    fn find(&self, session: &SessionId) -> Result<Option<Arc<Kept>>, StoreError> {
+    /// What is kept of a session.
+    ///
+    /// # Errors
+    /// It is `broken`.
+    pub fn find(&self, session: &SessionId) -> Result<Option<Arc<Kept>>, StoreError> {
         if self.broken.load(Ordering::Relaxed) {
             return Err(StoreError::Failed("the disk is gone; look for it".to_owned()));
         }
-        let sessions = self.sessions.lock();
-        Ok(sessions.iter().find(|kept| kept.record.id == *session).cloned())
+        Ok(self.sessions.lock().iter().find(|kept| kept.record.id == *session).cloned())
+    }
+}
+
+#[async_trait]
+impl Place for Arc<Memory> {
+    async fn open(&self) -> Arc<dyn Archive> {
+        self.clone()
     }
 }
 
@@ -86,20 +103,29 @@ impl Archive for Memory {
     }
 
     async fn begin(&self, record: SessionRecord) -> Result<Arc<dyn Store>, StoreError> {
+        if self.find(&record.id)?.is_some() {
+            return Err(StoreError::Failed(format!("there is a session `{}` already", record.id)));
+        }
         Ok(self.add(record))
     }
 
-    async fn take_up(&self, _: &SessionId) -> Result<Option<TakenUp>, StoreError> {
-        Ok(None)
+    async fn take_up(&self, session: &SessionId) -> Result<Option<TakenUp>, StoreError> {
+        let mut sessions = self.sessions.lock();
+        let Some(kept) = sessions.iter_mut().find(|kept| kept.record.id == *session) else { return Ok(None) };
+        let events = Mutex::new(kept.events.lock().clone());
+        let (record, store) = (kept.record.clone(), kept.store.taken_up());
+        *kept = Arc::new(Kept { record, epoch: kept.epoch + 1, store, events });
+        Ok(Some(TakenUp { store: kept.clone(), epoch: kept.epoch, journal: kept.journal() }))
     }
 
+    /// What runs in them isn't counted.
     async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
         self.find(&SessionId::new("any"))?;
         let summary = |kept: &Arc<Kept>| {
             let journal = kept.journal();
             SessionSummary {
                 record: journal.record,
-                epoch: 1,
+                epoch: kept.epoch,
                 agents: journal.agents.len() as u64,
                 running: 0,
                 shut_down: 0,
@@ -137,23 +163,10 @@ impl Archive for Memory {
         after: u64,
         limit: u32,
     ) -> Result<Vec<ChatMessage>, StoreError> {
-        // Twelve rows of each agent, whatever was said.
-        let known = self.find(session)?.is_some();
-        let row = |seq| ChatMessage {
-            agent: agent.clone(),
-            run: 1,
-            seq,
-            role: "user".to_owned(),
-            message_type: "user".to_owned(),
-            content: format!("row {seq}"),
-            tool_name: None,
-            tool_call_id: None,
-            tool_result: None,
-            metadata: serde_json::json!({}),
-            created_at: 1_700_000_000_000_000 + seq,
-        };
-        let rows = (1..=12).filter(|seq| known && *seq > after);
-        Ok(rows.take(limit as usize).map(row).collect())
+        let agents = self.find(session)?.map(|kept| kept.journal().agents).unwrap_or_default();
+        let rows = agents.into_iter().find(|known| known.record.name == *agent).map(|known| known.rows);
+        let rows = rows.unwrap_or_default().into_iter().zip(1..).map(|(row, seq)| message(&row, seq));
+        Ok(rows.skip(after as usize).take(limit as usize).collect())
     }
 
     async fn receipts(
@@ -163,7 +176,7 @@ impl Archive for Memory {
         id: &MessageId,
     ) -> Result<Vec<(AgentName, ReceiptState)>, StoreError> {
         let Some(kept) = self.find(session)? else { return Ok(Vec::new()) };
-        let known = kept.store.known(from, id).await?;
+        let known = kept.known(from, id).await?;
         Ok(known.into_iter().map(|kept| (kept.accepted.mail.to.clone(), kept.state)).collect())
     }
 
@@ -172,4 +185,25 @@ impl Archive for Memory {
     }
 
     async fn close(&self) {}
+}
+
+/// A prompt as semantics.md, section 6 has it. Of all other lines nobody asks here for the words.
+fn message(row: &Row, seq: u64) -> ChatMessage {
+    let content = match &row.line {
+        Line::Prompt(text) => text.to_string(),
+        other => format!("{other:?}"),
+    };
+    ChatMessage {
+        agent: row.agent.clone(),
+        run: row.run,
+        seq,
+        role: "user".to_owned(),
+        message_type: "user".to_owned(),
+        content,
+        tool_name: None,
+        tool_call_id: None,
+        tool_result: None,
+        metadata: serde_json::json!({}),
+        created_at: 0,
+    }
 }
