@@ -3,7 +3,7 @@
 //! It holds no secret, and it is not one of the `MIDTURN_` variables: those are settings, which
 //! a `midturn` that an agent's command runs would read.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 
@@ -101,11 +101,6 @@ impl Mark {
         };
         environ.split(|&b| b == 0).find_map(value)
     }
-}
-
-/// Whether this variable is a mark: one that we carry ourselves is not handed on.
-pub(crate) fn is_mark(name: &OsStr) -> bool {
-    name == MARK
 }
 
 #[cfg(test)]

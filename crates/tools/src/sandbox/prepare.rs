@@ -12,7 +12,7 @@ use super::rights::Rights;
 use super::stand_in::StandIns;
 use super::{Confinement, Engine, Sandbox, bubblewrap};
 use crate::process::Supervision;
-use crate::process::table::Process;
+use crate::process::table::{Process, processes};
 
 /// A program that is to run the supervisor.
 #[derive(Debug)]
@@ -125,9 +125,9 @@ fn sockets() -> Vec<PathBuf> {
 fn threads_of_ours() -> u64 {
     use std::os::unix::fs::MetadataExt as _;
     let us = rustix::process::geteuid().as_raw();
-    let pids = crate::process::table::pids().unwrap_or_default();
-    let ours = pids
-        .into_iter()
-        .filter(|pid| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == us));
-    ours.filter_map(Process::threads).sum()
+    let is_ours = |process: &&Process| {
+        std::fs::metadata(format!("/proc/{}", process.pid)).is_ok_and(|about| about.uid() == us)
+    };
+    let all = processes().unwrap_or_default();
+    all.iter().filter(is_ours).map(|process| process.threads).sum()
 }
