@@ -31,12 +31,11 @@ pub(crate) fn parse<A: DeserializeOwned>(call: &ToolUse) -> Result<(A, Ignored),
     match parsed {
         Ok(arguments) => Ok((arguments, Ignored { tool: call.name.clone(), names })),
         Err(what) => {
-            let place = track.path().to_string();
-            Err(Output::error(if place == "." {
-                format!("The arguments of {} don't fit: {what}.", call.name)
-            } else {
-                format!("The arguments of {} don't fit: `{place}`: {what}.", call.name)
-            }))
+            let place = match track.path().to_string() {
+                all if all == "." => String::new(),
+                place => format!("`{place}`: "),
+            };
+            Err(Output::error(format!("The arguments of {} don't fit: {place}{what}.", call.name)))
         }
     }
 }
@@ -54,15 +53,15 @@ impl Ignored {
             return output;
         }
         let names: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
-        let note = format!("[Ignored, since {} has no such argument: {}]", self.tool, names.join(", "));
+        let note = format!("Ignored, since {} has no such argument: {}", self.tool, names.join(", "));
         Output { text: with_note(output.text, &note), ..output }
     }
 }
 
-/// A note is a line of its own below what it is about.
+/// A note is a line of its own, in brackets, below what it is about.
 pub(crate) fn with_note(mut text: String, note: &str) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    text + note
+    text + &format!("[{note}]")
 }

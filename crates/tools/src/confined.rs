@@ -38,16 +38,6 @@ impl Confined {
         confinement.read_only.dedup();
         Ok((Arc::new(confinement), before))
     }
-
-    /// After a command, when nothing of it is alive: what was planted is put aside, and said.
-    pub(crate) fn after(&self, before: &Before) -> Vec<String> {
-        self.guard.after(before)
-    }
-
-    /// What a person has to see to before another command runs. `None`: nothing.
-    pub(crate) fn missing(&self) -> Option<String> {
-        self.guard.missing()
-    }
 }
 
 /// Whether there is something that can be mounted on itself. A link can't: the guard sees to it.

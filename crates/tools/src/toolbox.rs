@@ -7,19 +7,19 @@ use midturn_core::engine::ports::{Tool, ToolSpec, Toolbox};
 use midturn_core::rules::conversation::ToolUse;
 
 use crate::ground::Ground;
-use crate::tools::{bash::Bash, edit::Edit, glob::Glob, grep::Grep, read::Read, write::Write};
+use crate::tools::{bash, edit, glob, grep, read, write};
 
 /// What makes a tool on its ground.
 type Make = fn(Arc<Ground>) -> Arc<dyn Tool>;
 
 /// All work tools by name. There is no other way to make one, so no name gives another's tool.
 const WORK_TOOLS: [(&str, Make); 6] = [
-    ("bash", |ground| Arc::new(Bash::new(ground))),
-    ("edit", |ground| Arc::new(Edit::new(ground))),
-    ("glob", |ground| Arc::new(Glob::new(ground))),
-    ("grep", |ground| Arc::new(Grep::new(ground))),
-    ("read", |ground| Arc::new(Read::new(ground))),
-    ("write", |ground| Arc::new(Write::new(ground))),
+    ("bash", bash::tool),
+    ("edit", edit::tool),
+    ("glob", glob::tool),
+    ("grep", grep::tool),
+    ("read", read::tool),
+    ("write", write::tool),
 ];
 
 /// The work tools of one agent.

@@ -67,6 +67,13 @@ pub enum PathError {
     System(String, io::Error),
 }
 
+impl From<PathError> for String {
+    /// In the words that a model reads.
+    fn from(error: PathError) -> Self {
+        error.to_string()
+    }
+}
+
 /// A folder that is held open, and what lies beneath it.
 #[derive(Debug)]
 pub struct Root {
@@ -211,12 +218,12 @@ impl Root {
     /// Holds the folder of a file and calls `with` with it. A last component that is a link is
     /// followed, so that what it points to is changed and not the link. `create`: makes the
     /// folders that are not there.
-    pub(crate) fn place<T>(
+    pub(crate) fn place<T, E: From<PathError>>(
         &self,
         text: &str,
         create: bool,
-        with: impl FnOnce(&Place<'_>) -> Result<T, PathError>,
-    ) -> Result<T, PathError> {
+        with: impl FnOnce(&Place<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut path = self.relative(text)?.to_owned();
         for _ in 0..LINKS_MAX {
             let name = path.file_name().ok_or_else(|| PathError::Folder(text.to_owned()))?;
@@ -227,17 +234,17 @@ impl Root {
                 Ok(target) => {
                     let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
                     if target.is_absolute() {
-                        return Err(self.outside(text));
+                        return Err(self.outside(text).into());
                     }
                     path = parent.join(target);
                 }
                 Err(Errno::INVAL | Errno::NOENT) => {
                     return with(&Place { dir, name: Path::new(name), shown: text });
                 }
-                Err(errno) => return Err(self.explain(text, errno)),
+                Err(errno) => return Err(self.explain(text, errno).into()),
             }
         }
-        Err(self.explain(text, Errno::LOOP))
+        Err(self.explain(text, Errno::LOOP).into())
     }
 
     fn parent(&self, path: &Path, create: bool, text: &str) -> Result<OwnedFd, PathError> {

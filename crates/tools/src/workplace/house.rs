@@ -82,7 +82,7 @@ impl House {
     pub(super) fn keeper(
         &self,
         layout: &Layout,
-        supervisor: &Arc<Supervisor>,
+        supervisor: &Supervisor,
         reach: &Reach,
     ) -> io::Result<Keeper> {
         let Paths { writable, mut read_only, private } = Paths::of_ourselves(layout, &self.worktrees());

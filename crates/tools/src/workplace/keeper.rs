@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
+use crate::ground::off_the_runtime;
 use crate::process::{Cause, Command, RunError, Status, Supervisor};
 use crate::protect::head_of;
 use crate::sandbox::Confinement;
@@ -22,7 +22,7 @@ const SCRIPT: &str = "exec 2>\"$0\" \"$@\"";
 /// Runs git in a sandbox.
 #[derive(Clone, Debug)]
 pub(super) struct Keeper {
-    pub(super) supervisor: Arc<Supervisor>,
+    pub(super) supervisor: Supervisor,
     pub(super) confinement: Arc<Confinement>,
 }
 
@@ -67,8 +67,7 @@ impl Keeper {
             }
         };
         let ended = self.supervisor.run(&command, &enough, &mut take).await;
-        let complaint =
-            spawn_blocking(move || taken(&complaints, complaint_max)).await.map_err(io::Error::other)?;
+        let complaint = off_the_runtime(move || taken(&complaints, complaint_max)).await.flatten();
         match ended {
             Ok(ended) if ended.cause == Cause::TimedOut => Ok(None),
             Ok(ended) => Ok(Some(Kept { status: ended.status, answer, complaint: complaint? })),

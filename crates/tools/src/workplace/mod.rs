@@ -51,7 +51,7 @@ pub struct GitWorkplace {
     resumed: bool,
     place_of: Box<PlaceOf>,
     limits: Limits,
-    supervisor: Arc<Supervisor>,
+    supervisor: Supervisor,
     environment: Arc<[(OsString, OsString)]>,
     sandbox: Option<Sandbox>,
     reach: Reach,
@@ -94,7 +94,7 @@ impl GitWorkplace {
             resumed: false,
             place_of: Box::new(place_of),
             limits: Limits::default(),
-            supervisor: Arc::new(Supervisor::ourselves().of_session(session)),
+            supervisor: Supervisor::ourselves().of_session(session),
             environment: command_environment(std::env::vars_os(), &[]),
             sandbox: None,
             reach: Reach::default(),
@@ -127,10 +127,11 @@ impl GitWorkplace {
     /// With commands that run under these supervisors, who carry the session's mark.
     #[must_use]
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
-        self.supervisor = Arc::new(match &self.sandbox {
-            Some(sandbox) => supervisor.of_session(&self.session).sandbox(sandbox.clone()),
-            None => supervisor.of_session(&self.session),
-        });
+        let marked = supervisor.of_session(&self.session);
+        self.supervisor = match &self.sandbox {
+            Some(sandbox) => marked.sandbox(sandbox.clone()),
+            None => marked,
+        };
         self
     }
 
@@ -138,11 +139,8 @@ impl GitWorkplace {
     /// Without it commands can do all that we can, which is for tests.
     #[must_use]
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
-        self.sandbox = Some(sandbox.clone());
-        let supervisor = std::mem::replace(&mut self.supervisor, Arc::new(Supervisor::ourselves()));
-        // It is shared only once there are tools, and then nobody builds any more.
-        let supervisor = Arc::into_inner(supervisor).unwrap_or_else(Supervisor::ourselves);
-        self.supervisor = Arc::new(supervisor.sandbox(sandbox));
+        self.supervisor = self.supervisor.clone().sandbox(sandbox.clone());
+        self.sandbox = Some(sandbox);
         self
     }
 
@@ -214,8 +212,14 @@ impl GitWorkplace {
             root = root.hiding(confined.confinement.hidden.clone());
             environment.push(("TMPDIR".into(), confined.confinement.temporary.clone().into()));
         }
-        let supervisor = self.supervisor.clone();
-        Ok(Ground::new(root, self.limits.clone(), supervisor, environment.into(), confined))
+        Ok(Ground {
+            root,
+            limits: self.limits.clone(),
+            supervisor: self.supervisor.clone(),
+            environment: environment.into(),
+            confined,
+            edited: Mutex::default(),
+        })
     }
 
     fn confined(
@@ -440,7 +444,7 @@ impl Workplace for GitWorkplace {
             Some(worktree) => commit::commit(worktree, agent.as_str(), run).await,
             None => Changes { files: edited, ..Changes::default() },
         };
-        let missing = opened.ground.confined.as_ref().and_then(Confined::missing);
+        let missing = opened.ground.confined.as_ref().and_then(|confined| confined.guard.missing());
         let before = std::mem::take(&mut *opened.notes.lock());
         changes.notes.splice(0..0, before.into_iter().chain(missing));
         Ok(changes)

@@ -5,12 +5,12 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use tokio::task::spawn_blocking;
 
 use super::git::{Git, GitError};
 use super::record::SCRATCH;
 use super::stage;
 use super::worktree::{Repository, Worktree};
+use crate::ground::off_the_runtime;
 use crate::protect::file;
 
 /// The largest index that is copied, in bytes: that of a million files.
@@ -42,7 +42,7 @@ impl Scratch {
             std::fs::write(info.join("alternates"), objects.as_encoded_bytes())?;
             Ok(folder)
         });
-        Ok(Self { folder: folder.await? })
+        Ok(Self { folder: folder.await.flatten()? })
     }
 
     /// A place for an index that is nobody's.
@@ -61,7 +61,7 @@ impl Scratch {
         let theirs = worktree.own.join("index");
         // With it comes what git knows of unchanged files, which are not read again then.
         let target = index.clone();
-        let copied = off_the_runtime(move || copy(&theirs, &target)).await?;
+        let copied = off_the_runtime(move || copy(&theirs, &target)).await.flatten()?;
         let git = self.git(&worktree.git()).with("GIT_INDEX_FILE", index).setting("core.splitIndex", "false");
         if !copied {
             git.bytes(&["read-tree", "HEAD"]).await?;
@@ -112,10 +112,4 @@ fn copy(from: &Path, to: &Path) -> io::Result<bool> {
 
 fn is_file(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|about| about.is_file())
-}
-
-async fn off_the_runtime<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    spawn_blocking(work).await.map_err(io::Error::other)?
 }
