@@ -25,13 +25,13 @@ impl Confined {
     ///
     /// # Errors
     /// What has to be kept from the command can't be known: it must not run.
-    pub(crate) fn before(&self) -> io::Result<(Arc<Confinement>, Before)> {
+    pub(crate) fn before(&self) -> io::Result<(Arc<Confinement>, Arc<Before>)> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.confinement.temporary)?;
         let before = self.guard.before()?;
         let mut confinement = self.confinement.clone();
         confinement.read_only.retain(|path| is_there(path));
         confinement.read_only.extend(self.stand_ins.iter().filter(|path| !is_link(path)).cloned());
-        confinement.read_only.extend(before.to_mount().cloned());
+        confinement.read_only.extend(before.to_mount.iter().cloned());
         // A folder that is told to be writable is one whose parts are told apart.
         confinement.read_only.retain(|path| !confinement.writable.contains(path));
         confinement.read_only.sort();

@@ -4,12 +4,13 @@
 //! Authority are settings and definitions of agents; they give rights or run programs without
 //! anybody asking. Instructions (`AGENTS.md`, `CLAUDE.md`) are text for a model, and what a
 //! build runs (`Makefile`, `package.json`, `build.rs`) is the project itself: agents may write
-//! both, and whoever reads or builds them has to look. [`walk`] finds what has such a name,
+//! both, and whoever reads or builds them has to look. [`held`] works beneath a folder, [`walk`] finds what has such a name,
 //! [`aside`] takes away what was not there before, [`original`] brings back what was moved, [`guard`]
 //! does all of it after each command.
 
 pub(crate) mod aside;
 pub(crate) mod guard;
+pub(crate) mod held;
 mod memory;
 pub(crate) mod original;
 mod walk;
@@ -79,9 +80,7 @@ pub(crate) fn head_of(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 
 /// Opens a file to read, if it is one and no link; it waits for nobody.
 pub(crate) fn file(path: &Path) -> io::Result<std::fs::File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = std::fs::File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
+    held::file_in(CWD, path)
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! inode, looked for only where a command could have moved it, and nothing is followed.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -27,10 +26,11 @@ const OF_OWNER: u32 = 0o700;
 /// A folder that stays where it is.
 #[derive(Debug)]
 pub(crate) struct Original {
-    folder: OwnedFd,
+    pub(super) folder: OwnedFd,
     /// Its device and inode.
     id: (u64, u64),
-    path: PathBuf,
+    /// Where it belongs.
+    pub(super) path: PathBuf,
     /// The folder that a command can't move, and the way from there.
     top: OwnedFd,
     below: PathBuf,
@@ -84,16 +84,6 @@ impl Original {
         Ok(Some(Self { folder, id, path: path.to_owned(), top, below: below.to_owned() }))
     }
 
-    /// Where it belongs.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The folder itself, wherever it is.
-    pub(super) fn handle(&self) -> io::Result<OwnedFd> {
-        self.folder.try_clone()
-    }
-
     /// Whether it is where it belongs.
     pub(super) fn is_in_place(&self) -> bool {
         way(self.top.as_fd(), &self.below).and_then(rustix::fs::fstat).is_ok_and(|stat| id(&stat) == self.id)
@@ -111,7 +101,9 @@ impl Original {
         let taken = usable.and_then(|()| self.take(within));
         let put = self.put_aside(aside);
         let returned = match (&taken, &put) {
-            (Ok(place), Ok(_)) => place.give(self.name()).map_err(io::Error::from),
+            (Ok(place), Ok(_)) => {
+                place.give(self.below.file_name().unwrap_or_default()).map_err(io::Error::from)
+            }
             (Ok(_), Err(_)) => Err(io::Error::other("its place is taken")),
             (Err(error), _) => Err(io::Error::other(error.to_string())),
         };
@@ -184,10 +176,6 @@ impl Original {
         }
         aside.put(&self.top, &self.below)
     }
-
-    fn name(&self) -> &OsStr {
-        self.below.file_name().unwrap_or_default()
-    }
 }
 
 /// The original, under a name of ours.
@@ -199,12 +187,6 @@ struct Taken {
 impl Taken {
     fn give(&self, name: &OsStr) -> Result<(), Errno> {
         rustix::fs::renameat_with(&self.beside, &self.name, &self.beside, name, RenameFlags::NOREPLACE)
-    }
-}
-
-impl fmt::Debug for Taken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
     }
 }
 

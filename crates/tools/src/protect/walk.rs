@@ -3,14 +3,14 @@
 //! so many names and no more, the shallow ones first.
 
 use std::collections::VecDeque;
-use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
+use super::held::{entries, kind, name, open_folder};
 use super::what;
 
 /// How many names are looked at. A folder of a large project has some ten thousand.
@@ -60,20 +60,21 @@ fn walk(
     while let Some(folder) = folders.pop_front() {
         // One that is gone or was swapped holds nothing of this folder's.
         let Ok(opened) = open_folder(top, &folder) else { continue };
-        for entry in Dir::read_from(&opened)?.flatten() {
-            let name = entry.file_name().to_bytes();
-            if name == b"." || name == b".." {
-                continue;
-            }
+        for entry in entries(&opened)? {
+            let name = name(&entry);
             if left == 0 || found.len() == FOUND_MAX {
                 return Ok(found);
             }
             left -= 1;
-            let kind = kind_of(opened.as_fd(), name, entry.file_type());
-            match judge(&folder, name, kind) {
-                Verdict::Found => found.push(folder.join(OsStr::from_bytes(name))),
+            // Not every file system says it in its list of names.
+            let kind = match entry.file_type() {
+                FileType::Unknown => kind(&opened, name).unwrap_or(FileType::Unknown),
+                said => said,
+            };
+            match judge(&folder, name.as_bytes(), kind) {
+                Verdict::Found => found.push(folder.join(name)),
                 Verdict::Into if kind == FileType::Directory && folders.len() < FOLDERS_MAX => {
-                    folders.push_back(folder.join(OsStr::from_bytes(name)));
+                    folders.push_back(folder.join(name));
                 }
                 Verdict::Into | Verdict::Pass => {}
             }
@@ -82,27 +83,12 @@ fn walk(
     Ok(found)
 }
 
-/// Not every file system says it in its list of names.
-fn kind_of(folder: BorrowedFd<'_>, name: &[u8], said: FileType) -> FileType {
-    if said != FileType::Unknown {
-        return said;
-    }
-    let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
-    stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
-}
-
-/// Opens a folder below another one through no link.
-pub(super) fn open_folder(top: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut here = rustix::fs::openat(top, ".", flags, Mode::empty())?;
-    for part in path {
-        here = rustix::fs::openat(here.as_fd(), part, flags, Mode::empty())?;
-    }
-    Ok(here)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd as _;
+
+    use rustix::fs::{Mode, OFlags};
+
     use super::*;
 
     #[test]

@@ -60,7 +60,7 @@ impl Bash {
     }
 
     /// Confines the command, where there is a sandbox; what is to be compared afterwards.
-    async fn confine(&self, command: &mut Command) -> Result<Option<Before>, Output> {
+    async fn confine(&self, command: &mut Command) -> Result<Option<Arc<Before>>, Output> {
         let ground = self.ground.clone();
         let look = move || ground.confined.as_ref().map(Confined::before).transpose();
         let looked = off_the_runtime(look).await.flatten().map_err(|error| {
@@ -74,7 +74,7 @@ impl Bash {
     }
 
     /// What a command planted is taken away; what there is to say of it.
-    async fn look_after(&self, before: Option<Before>) -> Vec<String> {
+    async fn look_after(&self, before: Option<Arc<Before>>) -> Vec<String> {
         let Some(before) = before else { return Vec::new() };
         let ground = self.ground.clone();
         let after = move || ground.confined.as_ref().map(|confined| confined.guard.after(&before));

@@ -13,7 +13,7 @@ use super::place::Reach;
 use super::worktree::Worktree;
 use crate::confined::{Confined, is_there};
 use crate::process::Supervisor;
-use crate::protect::guard::{Guard, Together};
+use crate::protect::guard::{Guard, Sought, Together};
 use crate::protect::original::{Original, Others};
 use crate::protect::{make_file, make_folders};
 use crate::sandbox::Confinement;
@@ -115,9 +115,9 @@ impl House {
             self.others.add(own);
         }
         let guard = guard
-            .authorities(&worktree.top)?
-            .links(&worktree.own)?
-            .names(common, &ALTERNATES)?
+            .watch(&worktree.top, Sought::Authorities)?
+            .watch(&worktree.own, Sought::Links)?
+            .watch(common, Sought::Names(&ALTERNATES))?
             .keeps(&worktree.own, "commondir", "../..\n")?
             .keeps(&worktree.own, "gitdir", worktree.link_back())?
             .keeps(&worktree.own, "config.worktree", "")?
@@ -141,10 +141,8 @@ impl House {
         reach: &Reach,
     ) -> io::Result<Confined> {
         let paths = Paths::of_project(folder, layout);
-        let mut guard = Guard::new(self.aside(agent), self.mounts).authorities(folder)?;
-        if !self.mounts {
-            guard = guard.together(&self.together);
-        }
+        let mut guard = Guard::new(self.aside(agent), self.mounts).watch(folder, Sought::Authorities)?;
+        guard.together = (!self.mounts).then(|| self.together.clone());
         if let Some(layout) = layout {
             for folder in ["hooks", "info", "worktrees", "refs/heads/midturn", "logs/refs/heads/midturn"] {
                 make_folders(&layout.common, Path::new(folder))?;
@@ -152,12 +150,13 @@ impl House {
             if !self.mounts {
                 let more = reach.writable.iter().cloned().chain([self.temporary(agent)]);
                 let within: Vec<_> = paths.writable.iter().cloned().chain(more).collect();
-                guard = guard.originals(self.originals(folder, layout)?, &within).others(&self.others);
-                guard = guard.worktrees(&layout.common, &OF_OTHERS)?;
+                guard = guard.originals(self.originals(folder, layout)?, &within);
+                guard.others = self.others.clone();
+                guard = guard.watch(&layout.common, Sought::Worktrees(&OF_OTHERS))?;
             }
-            guard = guard.names(&layout.common, &SETTINGS)?;
+            guard = guard.watch(&layout.common, Sought::Names(&SETTINGS))?;
             if layout.own != layout.common {
-                guard = guard.names(&layout.own, &OF_OWN)?;
+                guard = guard.watch(&layout.own, Sought::Names(&OF_OWN))?;
             }
         }
         Ok(self.confined(agent, paths, folder, guard, reach))

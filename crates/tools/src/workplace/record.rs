@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use midturn_core::rules::id::AgentName;
 use serde::{Deserialize, Serialize};
 
+use crate::protect::aside::remove;
+
 /// The format of the file.
 const VERSION: u32 = 1;
 
@@ -100,10 +102,6 @@ fn read(path: &Path) -> io::Result<Option<Record>> {
     io::Read::read_to_end(&mut io::Read::take(file, BYTES_MAX), &mut bytes)?;
     let record = serde_json::from_slice::<Record>(&bytes).ok();
     Ok(record.filter(|record| !record.name.is_empty() && !record.name.contains('/') && record.name != ".."))
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
 #[cfg(test)]
