@@ -1,10 +1,9 @@
 //! The tools of one agent, on its root.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use midturn_core::engine::ports::{Tool, ToolSpec, Toolbox};
-use midturn_core::rules::conversation::ToolUse;
+use midturn_core::engine::ToolSet;
+use midturn_core::engine::ports::Tool;
 
 use crate::ground::Ground;
 use crate::tools::{bash, edit, glob, grep, read, write};
@@ -22,28 +21,11 @@ const WORK_TOOLS: [(&str, Make); 6] = [
     ("write", write::tool),
 ];
 
-/// The work tools of one agent.
-pub struct WorkTools {
-    tools: BTreeMap<&'static str, Arc<dyn Tool>>,
-}
-
-impl WorkTools {
-    /// All of them, or of them those that `only` names, in any case.
-    pub(crate) fn new(ground: &Arc<Ground>, only: Option<&[String]>) -> Self {
-        let wanted = |(name, _): &(&str, Make)| {
-            only.is_none_or(|only| only.iter().any(|word| word.eq_ignore_ascii_case(name)))
-        };
-        let tools = WORK_TOOLS.into_iter().filter(wanted).map(|(name, make)| (name, make(ground.clone())));
-        Self { tools: tools.collect() }
-    }
-}
-
-impl Toolbox for WorkTools {
-    fn specs(&self) -> Vec<Arc<ToolSpec>> {
-        self.tools.values().map(|tool| tool.spec()).collect()
-    }
-
-    fn find(&self, call: &ToolUse) -> Option<Arc<dyn Tool>> {
-        self.tools.get(&*call.name).cloned()
-    }
+/// All work tools of one agent, or of them those that `only` names, in any case.
+pub(crate) fn work_tools(ground: &Arc<Ground>, only: Option<&[String]>) -> ToolSet {
+    let is_wanted = |(name, _): &(&str, Make)| {
+        only.is_none_or(|only| only.iter().any(|word| word.eq_ignore_ascii_case(name)))
+    };
+    let tools = WORK_TOOLS.into_iter().filter(is_wanted).map(|(_, make)| make(ground.clone()));
+    ToolSet::new(tools.collect())
 }

@@ -18,8 +18,6 @@ use rustix::io::Errno;
 
 use crate::protect::authority;
 
-pub use self::replace::Seen;
-
 /// How many links a path may go through, as in the kernel.
 const LINKS_MAX: usize = 40;
 
@@ -28,7 +26,7 @@ const TRIES: usize = 16;
 
 /// Why a path was refused or could not be used.
 #[derive(Debug, thiserror::Error)]
-pub enum PathError {
+pub(crate) enum PathError {
     /// No path.
     #[error("the path is empty: name a file, relative to {0}")]
     Empty(PathBuf),
@@ -76,7 +74,7 @@ impl From<PathError> for String {
 
 /// A folder that is held open, and what lies beneath it.
 #[derive(Debug)]
-pub struct Root {
+pub(crate) struct Root {
     dir: OwnedFd,
     /// As given, and as it really is: the beginnings that absolute paths may have.
     given: PathBuf,
@@ -97,7 +95,7 @@ pub(crate) struct Place<'a> {
 
 impl Root {
     /// Opens a folder as a root.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let dir =
             rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let real = real_path(&dir)?;
@@ -113,14 +111,15 @@ impl Root {
     }
 
     /// The same, on a system without `openat2`.
-    pub fn open_without_kernel_help(path: &Path) -> io::Result<Self> {
+    #[cfg(test)]
+    fn open_without_kernel_help(path: &Path) -> io::Result<Self> {
         let root = Self::open(path)?;
         root.kernel.store(false, Ordering::Relaxed);
         Ok(root)
     }
 
     /// Where the root really is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.real
     }
 
@@ -140,7 +139,7 @@ impl Root {
     }
 
     /// One name for all ways to write the same path; looks at nothing.
-    pub fn normal(&self, text: &str) -> Option<String> {
+    pub(crate) fn normal(&self, text: &str) -> Option<String> {
         let mut parts = Vec::new();
         for component in self.relative(text).ok()?.components() {
             match component {

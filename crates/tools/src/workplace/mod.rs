@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
+use midturn_core::engine::ToolSet;
 use midturn_core::engine::ports::{Changes, Diff, Merge, ToolError, Toolbox, Workplace};
 use midturn_core::rules::id::{AgentName, RunId, SessionId};
 use parking_lot::Mutex;
@@ -41,7 +42,7 @@ use crate::mark::{Mark, Purpose};
 use crate::process::Supervisor;
 use crate::root::{PathError, Root};
 use crate::sandbox::{Sandbox, Tier};
-use crate::toolbox::WorkTools;
+use crate::toolbox::work_tools;
 
 /// The places of one session's agents in one project.
 pub struct GitWorkplace {
@@ -72,7 +73,7 @@ pub struct GitWorkplace {
 /// An agent's place.
 struct Opened {
     ground: Arc<Ground>,
-    tools: Arc<WorkTools>,
+    tools: Arc<ToolSet>,
     worktree: Option<Worktree>,
     /// What the next report has to say of how it began.
     notes: Mutex<Vec<String>>,
@@ -187,7 +188,7 @@ impl GitWorkplace {
             .ground(agent, worktree.as_ref(), layout.ok().as_deref())
             .map_err(|e| ToolError(format!("{agent} has no place to work in: {e}")))?;
         let ground = Arc::new(ground);
-        let tools = Arc::new(WorkTools::new(&ground, place.tools.as_deref()));
+        let tools = Arc::new(work_tools(&ground, place.tools.as_deref()));
         Ok(Opened { ground, tools, worktree, notes: Mutex::new(notes) })
     }
 
