@@ -231,7 +231,7 @@ fn v2(mounts: &str, own: &str) -> Option<Places> {
     }
     let mut at = own.as_path();
     loop {
-        if gives_limits(at) && is_writable(&at.join("cgroup.procs")) {
+        if names_both(at, "cgroup.subtree_control") && is_writable(&at.join("cgroup.procs")) {
             return Some(Places::V2(at.to_owned()));
         }
         if at == top || has_limits(at) {
@@ -244,11 +244,9 @@ fn v2(mounts: &str, own: &str) -> Option<Places> {
 /// A group that was given to us alone (a service with `Delegate=yes`): we move one down, since
 /// a group with processes in it can't limit groups below.
 fn alone_in(own: &Path) -> Option<PathBuf> {
-    let has = fs::read_to_string(own.join("cgroup.controllers")).ok()?;
-    let can = ["memory", "pids"].iter().all(|c| has.split_ascii_whitespace().any(|has| has == *c));
     let inside = fs::read_to_string(own.join("cgroup.procs")).ok()?;
     let alone = inside.lines().eq([std::process::id().to_string().as_str()]);
-    if !can || !alone || !is_writable(&own.join("cgroup.subtree_control")) {
+    if !alone || !names_both(own, "cgroup.controllers") || !is_writable(&own.join("cgroup.subtree_control")) {
         return None;
     }
     let ours = own.join("midturn");
@@ -260,20 +258,19 @@ fn alone_in(own: &Path) -> Option<PathBuf> {
     Some(own.to_owned())
 }
 
-fn gives_limits(group: &Path) -> bool {
-    let given = fs::read_to_string(group.join("cgroup.subtree_control")).unwrap_or_default();
-    ["memory", "pids"].iter().all(|c| given.split_ascii_whitespace().any(|given| given == *c))
+/// Whether this file names both kinds of limit.
+fn names_both(group: &Path, file: &str) -> bool {
+    let names = fs::read_to_string(group.join(file)).unwrap_or_default();
+    ["memory", "pids"].iter().all(|kind| names.split_ascii_whitespace().any(|name| name == *kind))
 }
 
+/// Whether it has a limit of its own: a file that is there, isn't empty and doesn't begin with `max`.
 fn has_limits(group: &Path) -> bool {
-    let limit = |file| fs::read_to_string(group.join(file)).is_ok_and(|limit| limit.trim() != "max");
-    ["memory.max", "memory.high", "memory.swap.max", "pids.max", "cpu.max", "cpuset.cpus"].iter().any(
-        |file| match *file {
-            "cpu.max" => fs::read_to_string(group.join(file)).is_ok_and(|limit| !limit.starts_with("max")),
-            "cpuset.cpus" => fs::read_to_string(group.join(file)).is_ok_and(|cpus| !cpus.trim().is_empty()),
-            file => limit(file),
-        },
-    )
+    let files = ["memory.max", "memory.high", "memory.swap.max", "pids.max", "cpu.max", "cpuset.cpus"];
+    files.iter().any(|file| {
+        let said = fs::read_to_string(group.join(file)).unwrap_or_default();
+        said.split_ascii_whitespace().next().is_some_and(|limit| limit != "max")
+    })
 }
 
 fn is_writable(file: &Path) -> bool {

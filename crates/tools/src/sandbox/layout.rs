@@ -146,14 +146,14 @@ impl Layout {
 
     /// Last, since what is mounted in an empty folder needs a place made there.
     fn seal(&mut self, kinds: &BTreeMap<PathBuf, Kind>) {
-        let fresh = |step: &Step| match step {
-            Step::Fresh { at } if at == Path::new(RUN) => Some(Step::Seal { at: at.clone() }),
-            Step::Fresh { at } if kinds.get(at).is_some_and(|kind| *kind != Kind::Private) => {
+        let is_private = |at: &Path| kinds.get(at).is_none_or(|kind| *kind == Kind::Private);
+        let seal = |step: &Step| match step {
+            Step::Fresh { at } if at == Path::new(RUN) || !is_private(at) => {
                 Some(Step::Seal { at: at.clone() })
             }
             _ => None,
         };
-        let seals: Vec<_> = self.steps.iter().filter_map(fresh).collect();
+        let seals: Vec<_> = self.steps.iter().filter_map(seal).collect();
         self.steps.extend(seals);
     }
 }

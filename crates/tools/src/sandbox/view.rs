@@ -15,9 +15,7 @@ use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, mount_remo
 
 use super::layout::Step;
 use super::orders::View;
-
-/// What a fresh `/dev` holds.
-const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+use super::rights::DEVICES;
 
 const LINKS: [(&str, &str); 5] = [
     ("/proc/self/fd", "fd"),
@@ -35,7 +33,7 @@ pub(crate) fn make(view: &View) -> io::Result<()> {
     // All of them first: some will be covered, and none is read-only unless so told.
     let sources: Vec<Option<OwnedFd>> = view.steps.iter().map(source).collect::<io::Result<_>>()?;
     let devices: Vec<_> =
-        DEVICES.iter().map(|name| Ok((*name, copy(&device(name))?))).collect::<io::Result<_>>()?;
+        DEVICES.iter().map(|path| Ok((*path, copy(Path::new(path))?))).collect::<io::Result<_>>()?;
     // `/proc` too: what root may write in there it may write without any privilege.
     read_only(|_| true)?;
     make_devices(&devices)?;
@@ -72,10 +70,6 @@ fn source(step: &Step) -> io::Result<Option<OwnedFd>> {
         Step::Nothing { .. } => copy(Path::new("/dev/null")).map(Some),
         Step::Fresh { .. } | Step::Seal { .. } => Ok(None),
     }
-}
-
-fn device(name: &str) -> PathBuf {
-    Path::new("/dev").join(name)
 }
 
 /// What is mounted there once more, nowhere as yet.
@@ -164,18 +158,19 @@ fn plain(mut path: &[u8]) -> Vec<u8> {
 fn make_devices(devices: &[(&str, OwnedFd)]) -> io::Result<()> {
     let dev = Path::new("/dev");
     mount("tmpfs", dev, "tmpfs", MountFlags::NOSUID, c"mode=0755").map_err(|errno| told(dev, errno))?;
-    for (name, held) in devices {
-        File::create(device(name))?;
-        put(held, &device(name))?;
+    for (path, held) in devices {
+        File::create(path)?;
+        put(held, Path::new(path))?;
     }
     for (to, name) in LINKS {
-        symlink(to, device(name))?;
+        symlink(to, dev.join(name))?;
     }
-    fs::create_dir(device("shm"))?;
-    fs::create_dir(device("pts"))?;
+    let pts = dev.join("pts");
+    fs::create_dir(dev.join("shm"))?;
+    fs::create_dir(&pts)?;
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     let options = c"newinstance,ptmxmode=0666,mode=620";
-    mount("devpts", device("pts"), "devpts", flags, options).map_err(|errno| told(&device("pts"), errno))
+    mount("devpts", &pts, "devpts", flags, options).map_err(|errno| told(&pts, errno))
 }
 
 fn told(path: &Path, errno: Errno) -> io::Error {
