@@ -26,7 +26,7 @@ impl Confined {
     /// # Errors
     /// What has to be kept from the command can't be known: it must not run.
     pub(crate) fn before(&self) -> io::Result<(Arc<Confinement>, Arc<Before>)> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.confinement.temporary)?;
+        private_folder(&self.confinement.temporary)?;
         let before = self.guard.before()?;
         let mut confinement = self.confinement.clone();
         confinement.read_only.retain(|path| is_there(path));
@@ -38,6 +38,11 @@ impl Confined {
         confinement.read_only.dedup();
         Ok((Arc::new(confinement), before))
     }
+}
+
+/// Makes a folder for this user only, if it isn't there.
+pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Whether there is something that can be mounted on itself. A link can't: the guard sees to it.

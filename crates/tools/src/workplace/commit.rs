@@ -135,14 +135,9 @@ impl RunEnd<'_> {
     async fn tree_of_all(&self) -> Result<String, GitError> {
         let scratch = Scratch::new(&self.worktree.repository).await?;
         let git = self.git.clone().with("GIT_INDEX_FILE", scratch.index());
-        let tree = async {
-            git.bytes(&["read-tree", "HEAD"]).await?;
-            stage::all(&git, &[]).await?;
-            git.text(&["write-tree"]).await
-        };
-        let tree = tree.await;
-        scratch.remove().await;
-        tree
+        git.bytes(&["read-tree", "HEAD"]).await?;
+        stage::all(&git, &[]).await?;
+        git.text(&["write-tree"]).await
     }
 
     /// The files that differ between the worktree's start and the branch, relative to the root.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
-use super::keeper::{Keeper, Kept};
+use super::keeper::Keeper;
 use super::layout::{Layout, Setting};
 use crate::mark::Mark;
 use crate::process::Status;
@@ -99,10 +99,10 @@ pub(super) struct Git<'a> {
 }
 
 /// How a git command ended, and what it said.
-struct Ended {
-    status: Status,
-    answer: Vec<u8>,
-    complaint: Vec<u8>,
+pub(super) struct Ended {
+    pub(super) status: Status,
+    pub(super) answer: Vec<u8>,
+    pub(super) complaint: Vec<u8>,
 }
 
 impl Ended {
@@ -242,9 +242,7 @@ impl<'a> Git<'a> {
             Some(keeper) => {
                 let limits = (max, COMPLAINT_MAX, PATIENCE);
                 let kept = keeper.run(self.folder, self.environment(), words, limits).await?;
-                let Kept { status, answer, complaint } =
-                    kept.ok_or_else(|| GitError::TimedOut(words[0].to_owned()))?;
-                Ok(Ended { status, answer, complaint })
+                kept.ok_or_else(|| GitError::TimedOut(words[0].to_owned()))
             }
             None => self.run_here(words, max).await,
         }

@@ -2,16 +2,19 @@
 //! what was put aside, for our own scratch. And what of a confinement follows from them.
 
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::confine::{ALTERNATES, OF_OTHERS, OF_OWN, Paths, SETTINGS, hidden};
+use midturn_core::rules::id::SessionId;
+
+use super::confine::{
+    ALTERNATES, OF_OTHERS, OF_OWN, SETTINGS, hidden, of_ourselves, of_project, of_worktree,
+};
 use super::keeper::Keeper;
 use super::layout::Layout;
 use super::place::Reach;
-use super::worktree::Worktree;
-use crate::confined::{Confined, is_there};
+use super::worktree::{Worktree, part_of_branch};
+use crate::confined::{Confined, is_there, private_folder};
 use crate::process::Supervisor;
 use crate::protect::guard::{Guard, Sought, Together};
 use crate::protect::original::{Original, Others};
@@ -31,9 +34,8 @@ const PLACES: [&str; 3] = ["XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "KUBECONFIG"];
 #[derive(Clone, Debug)]
 pub(super) struct House {
     /// The state folder, as it really is.
-    state: PathBuf,
-    /// The session, as a part of a path.
-    session: String,
+    pub(super) state: PathBuf,
+    session: SessionId,
     /// Whether the sandbox gives commands a view of the file system of their own.
     mounts: bool,
     /// Git's own folders that a command in the project folder could move.
@@ -46,18 +48,22 @@ pub(super) struct House {
 
 impl House {
     /// Makes the state folder if need be, for this user only.
-    pub(super) fn new(state: &Path, session: String, mounts: bool) -> io::Result<Self> {
-        private(state)?;
+    pub(super) fn new(state: &Path, session: &SessionId, mounts: bool) -> io::Result<Self> {
+        private_folder(state)?;
         let (originals, others, together) = (Arc::default(), Others::default(), Together::default());
-        Ok(Self { state: state.canonicalize()?, session, mounts, originals, others, together })
+        let (state, session) = (state.canonicalize()?, session.clone());
+        Ok(Self { state, session, mounts, originals, others, together })
     }
 
-    pub(super) fn worktrees(&self) -> PathBuf {
-        self.state.join("worktrees").join(&self.session)
+    /// The folder that worktrees are made in, as git will name it; made.
+    pub(super) fn worktrees(&self) -> io::Result<PathBuf> {
+        let folder = worktrees(&self.state, &self.session);
+        std::fs::create_dir_all(&folder)?;
+        folder.canonicalize()
     }
 
     fn all_temporary(&self) -> PathBuf {
-        self.state.join("tmp").join(&self.session)
+        self.state.join("tmp").join(part_of_branch(&self.session))
     }
 
     /// An agent's folder for temporary files; made before each of its commands.
@@ -68,7 +74,7 @@ impl House {
     /// Our own scratch folder, made.
     pub(super) fn scratch(&self) -> io::Result<PathBuf> {
         let folder = self.temporary(OURS);
-        private(&folder)?;
+        private_folder(&folder)?;
         Ok(folder)
     }
 
@@ -85,10 +91,10 @@ impl House {
         supervisor: &Supervisor,
         reach: &Reach,
     ) -> io::Result<Keeper> {
-        let Paths { writable, mut read_only, private } = Paths::of_ourselves(layout, &self.worktrees());
-        read_only.retain(|path| self.mounts && is_there(path));
-        let hidden = hidden(home().as_deref(), &reach.hidden, &layout.top);
-        let confinement = Confinement { writable, read_only, hidden, private, temporary: self.scratch()? };
+        let mut confinement = of_ourselves(layout, &self.worktrees()?);
+        confinement.read_only.retain(|path| self.mounts && is_there(path));
+        confinement.hidden = hidden(home().as_deref(), &reach.hidden, &layout.top);
+        confinement.temporary = self.scratch()?;
         Ok(Keeper { supervisor: supervisor.clone(), confinement: Arc::new(confinement) })
     }
 
@@ -122,14 +128,14 @@ impl House {
             .keeps(&worktree.own, "gitdir", worktree.link_back())?
             .keeps(&worktree.own, "config.worktree", "")?
             .keeps(&worktree.top, ".git", worktree.link())?;
-        Ok(self.confined(agent, Paths::of_worktree(worktree), &worktree.top, guard, reach))
+        Ok(self.confined(agent, of_worktree(worktree), &worktree.top, guard, reach))
     }
 
     /// For commands that can do all that we can, as a person chose: they have a folder for temporary
     /// files, and nobody looks after them.
     pub(super) fn unconfined(&self, agent: &str, folder: &Path, reach: &Reach) -> Confined {
         let guard = Guard::new(self.aside(agent), false);
-        self.confined(agent, Paths::default(), folder, guard, reach)
+        self.confined(agent, Confinement::default(), folder, guard, reach)
     }
 
     /// What an agent in the project folder is confined to.
@@ -140,7 +146,7 @@ impl House {
         layout: Option<&Layout>,
         reach: &Reach,
     ) -> io::Result<Confined> {
-        let paths = Paths::of_project(folder, layout);
+        let paths = of_project(folder, layout);
         let mut guard = Guard::new(self.aside(agent), self.mounts).watch(folder, Sought::Authorities)?;
         guard.together = (!self.mounts).then(|| self.together.clone());
         if let Some(layout) = layout {
@@ -176,15 +182,21 @@ impl House {
         Ok(self.originals.get_or_init(|| opened))
     }
 
-    fn confined(&self, agent: &str, paths: Paths, folder: &Path, guard: Guard, reach: &Reach) -> Confined {
-        let Paths { mut writable, mut read_only, private } = paths;
+    fn confined(
+        &self,
+        agent: &str,
+        mut confinement: Confinement,
+        folder: &Path,
+        guard: Guard,
+        reach: &Reach,
+    ) -> Confined {
         // Where Landlock keeps a part of a folder, nothing can be made in the folder: the guard
         // gives back what was changed.
-        read_only.retain(|_| self.mounts);
+        confinement.read_only.retain(|_| self.mounts);
         let stand_ins = STAND_INS.iter().filter(|_| self.mounts).map(|name| folder.join(name)).collect();
-        writable.extend(reach.writable.iter().cloned());
-        let (hidden, temporary) = (self.hidden(folder, reach), self.temporary(agent));
-        let confinement = Confinement { writable, read_only, hidden, private, temporary };
+        confinement.writable.extend(reach.writable.iter().cloned());
+        confinement.hidden = self.hidden(folder, reach);
+        confinement.temporary = self.temporary(agent);
         Confined { confinement, stand_ins, guard }
     }
 
@@ -196,7 +208,7 @@ impl House {
     }
 
     fn aside(&self, agent: &str) -> PathBuf {
-        self.state.join("aside").join(&self.session).join(agent)
+        self.state.join("aside").join(part_of_branch(&self.session)).join(agent)
     }
 }
 
@@ -204,7 +216,7 @@ fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
-/// Makes a folder for this user only, if it isn't there.
-fn private(folder: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+/// Where a session's worktrees are, in the state folder.
+pub(super) fn worktrees(state: &Path, session: &SessionId) -> PathBuf {
+    state.join("worktrees").join(part_of_branch(session))
 }

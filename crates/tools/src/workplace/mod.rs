@@ -174,20 +174,15 @@ impl GitWorkplace {
                 Ok((worktree, notes)) => (Some(worktree), notes),
                 Err(NoWorktree::NotPossible(why)) => {
                     let folder = self.project.display();
-                    (
-                        None,
-                        vec![format!(
-                            "{agent} works in the folder {folder} itself, not in a worktree: {why}"
-                        )],
-                    )
+                    let note =
+                        format!("{agent} works in the folder {folder} itself, not in a worktree: {why}");
+                    (None, vec![note])
                 }
-                Err(failed) => return Err(ToolError(format!("{agent} has no place to work in: {failed}"))),
+                Err(failed) => return Err(no_place(agent, &failed)),
             },
         };
-        let ground = self
-            .ground(agent, worktree.as_ref(), layout.ok().as_deref())
-            .map_err(|e| ToolError(format!("{agent} has no place to work in: {e}")))?;
-        let ground = Arc::new(ground);
+        let ground = self.ground(agent, worktree.as_ref(), layout.ok().as_deref());
+        let ground = Arc::new(ground.map_err(|error| no_place(agent, &error))?);
         let tools = Arc::new(work_tools(&ground, place.tools.as_deref()));
         Ok(Opened { ground, tools, worktree, notes: Mutex::new(notes) })
     }
@@ -244,7 +239,7 @@ impl GitWorkplace {
             return Ok(house);
         }
         let mounts = self.sandbox.as_ref().is_some_and(|sandbox| sandbox.in_force().mount_namespace);
-        let house = House::new(&self.state, self.part_of_branch(), mounts)?;
+        let house = House::new(&self.state, &self.session, mounts)?;
         Ok(self.house.get_or_init(|| {
             house.clean();
             house
@@ -271,24 +266,28 @@ impl GitWorkplace {
 
     async fn repository(&self) -> Result<Repository, NoWorktree> {
         let layout = self.layout().await?;
-        let failed = |error: std::io::Error| self.no_state(&error);
-        let house = self.house().map_err(failed)?;
-        let keeper = match self.is_kept() {
-            true => Some(house.keeper(&layout, &self.supervisor, &self.reach).map_err(failed)?),
-            false => None,
+        let in_house = || {
+            let house = self.house()?;
+            let keeper = || house.keeper(&layout, &self.supervisor, &self.reach);
+            Ok(Repository {
+                layout: layout.clone(),
+                state: house.state.clone(),
+                records: Records { folder: house.worktrees()?, session: self.session.clone() },
+                scratch: house.scratch()?,
+                mark: self.mark.clone(),
+                keeper: self.is_kept().then(keeper).transpose()?,
+            })
         };
-        let scratch = house.scratch().map_err(failed)?;
-        Ok(Repository { layout, scratch, mark: self.mark.clone(), keeper })
+        in_house().map_err(|error| self.no_state(&error))
     }
 
     async fn worktree(&self, agent: &AgentName) -> Result<(Worktree, Vec<String>), NoWorktree> {
         let _one_at_a_time = self.making.lock().await;
-        let beside = self.beside().map_err(|e| self.no_state(&e))?;
         let repository = self.repository().await?;
         let mut notes = Vec::new();
         if let Some(record) = self.record(agent).map_err(|e| self.no_state(&e))? {
             let made = record.made;
-            match repository.again(&beside.worktrees, &self.records(&beside), record).await? {
+            match repository.again(record).await? {
                 Again::Found(worktree) => return Ok((worktree, notes)),
                 Again::Rebuilt(worktree) => {
                     let note = "its worktree was gone and was made again from its branch: what was not committed is lost";
@@ -303,51 +302,20 @@ impl GitWorkplace {
                 Again::Gone => {}
             }
         }
-        let worktree = self.new_worktree(&repository, &beside, agent, &mut notes).await?;
-        Ok((worktree, notes))
-    }
-
-    async fn new_worktree(
-        &self,
-        repository: &Repository,
-        beside: &Beside,
-        agent: &AgentName,
-        notes: &mut Vec<String>,
-    ) -> Result<Worktree, NoWorktree> {
         let head = repository.head().await?;
-        notes.extend(repository.dirty(&beside.state, &head).await?);
-        let (session, records) = (self.part_of_branch(), self.records(beside));
-        let worktree = repository.add(&beside.worktrees, &session, agent, (&records, &head)).await?;
+        notes.extend(repository.dirty(&head).await?);
+        let worktree = repository.add(agent, &head).await?;
         if !worktree.branch.ends_with(&format!("/{agent}")) {
             let branch = &worktree.branch;
             notes.push(format!(
                 "a worktree or branch of that name is left over from before, so {agent} works on {branch}"
             ));
         }
-        Ok(worktree)
-    }
-
-    fn part_of_branch(&self) -> String {
-        worktree::part_of_branch(self.session.as_str())
-    }
-
-    fn worktrees(&self) -> PathBuf {
-        self.state.join("worktrees").join(self.part_of_branch())
-    }
-
-    /// The folders that worktrees are made in, as git will name them.
-    fn beside(&self) -> std::io::Result<Beside> {
-        let worktrees = self.worktrees();
-        std::fs::create_dir_all(&worktrees)?;
-        Ok(Beside { state: Path::canonicalize(&self.state)?, worktrees: worktrees.canonicalize()? })
+        Ok((worktree, notes))
     }
 
     fn no_state(&self, error: &std::io::Error) -> NoWorktree {
         NoWorktree::Failed(format!("the state folder {} can't be used: {error}", self.state.display()))
-    }
-
-    fn records(&self, beside: &Beside) -> Records {
-        Records::new(beside.worktrees.clone(), self.session.as_str())
     }
 
     /// What is remembered of an agent's worktree from before.
@@ -358,7 +326,8 @@ impl GitWorkplace {
         // Held while it is read: reading removes what a killed process left, once.
         let mut before = self.before.lock();
         if before.is_none() {
-            *before = Some(Records::new(self.worktrees(), self.session.as_str()).load()?);
+            let folder = house::worktrees(&self.state, &self.session);
+            *before = Some(Records { folder, session: self.session.clone() }.load()?);
         }
         Ok(before.as_ref().and_then(|records| records.get(agent).cloned()))
     }
@@ -370,14 +339,13 @@ impl GitWorkplace {
     /// The agent's worktree: the one it works in, or else the one it worked in before.
     async fn known(&self, agent: &AgentName) -> Result<Worktree, ToolError> {
         let failed = |error: &dyn std::fmt::Display| ToolError(format!("the branch of `{agent}`: {error}"));
-        let beside = self.beside().map_err(|e| failed(&self.no_state(&e)))?;
         if let Some(opened) = self.opened(agent) {
             return opened.worktree.clone().ok_or_else(|| no_branch(agent));
         }
         let record = self.record(agent).map_err(|e| failed(&self.no_state(&e)))?.filter(|record| record.made);
         let record = record.ok_or_else(|| no_branch(agent))?;
         let repository = self.repository().await.map_err(|e| failed(&e))?;
-        Ok(repository.worktree(&beside.worktrees, &record))
+        Ok(repository.worktree(&record))
     }
 }
 
@@ -400,6 +368,10 @@ enum GroundError {
     Confinement(#[from] std::io::Error),
 }
 
+fn no_place(agent: &AgentName, why: &dyn std::fmt::Display) -> ToolError {
+    ToolError(format!("{agent} has no place to work in: {why}"))
+}
+
 fn no_branch(agent: &AgentName) -> ToolError {
     ToolError(format!("`{agent}` has no branch of its own"))
 }
@@ -416,11 +388,6 @@ fn relative(prefix: &str, path: &str) -> String {
         let parent = above.trim_end_matches('/').rfind('/').map_or(0, |at| at + 1);
         above = &above[..parent];
     }
-}
-
-struct Beside {
-    state: PathBuf,
-    worktrees: PathBuf,
 }
 
 #[async_trait]
@@ -450,6 +417,7 @@ impl Workplace for GitWorkplace {
         changes.notes.splice(0..0, before.into_iter().chain(missing));
         Ok(changes)
     }
+
     fn branch(&self, agent: &AgentName) -> Option<String> {
         match self.opened(agent) {
             Some(opened) => opened.worktree.as_ref().map(|worktree| worktree.branch.clone()),
@@ -460,19 +428,15 @@ impl Workplace for GitWorkplace {
 
     async fn diff(&self, agent: &AgentName) -> Result<Diff, ToolError> {
         let worktree = self.known(agent).await?;
-        diff::diff(&worktree, worktree.state())
-            .await
-            .map_err(|error| ToolError(format!("no diff of {}: {error}", worktree.branch)))
+        let diff = diff::diff(&worktree).await;
+        diff.map_err(|error| ToolError(format!("no diff of {}: {error}", worktree.branch)))
     }
 
     async fn merge(&self, agent: &AgentName) -> Result<Merge, ToolError> {
         let worktree = self.known(agent).await?;
         let _one_at_a_time = self.merging.lock().await;
-        let merge = async {
-            let (repository, state) = (&worktree.repository, worktree.state());
-            Merging { repository, worktree: &worktree, state, agent: agent.as_str() }.merge().await
-        };
-        merge.await.map_err(|error| ToolError(format!("{} was not merged: {error}", worktree.branch)))
+        let merge = Merging { worktree: &worktree, agent: agent.as_str() }.merge().await;
+        merge.map_err(|error| ToolError(format!("{} was not merged: {error}", worktree.branch)))
     }
 }
 
