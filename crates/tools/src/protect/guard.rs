@@ -16,7 +16,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use super::aside::{Aside, restore};
 use super::held::{entries, file_in, kind, name, open_folder, parent_of};
 use super::memory::Memory;
-use super::original::{Became, Original, Others, usable};
+use super::original::{Original, Others, usable};
 use super::walk::{authorities, links};
 use super::what;
 
@@ -231,20 +231,17 @@ impl Guard {
                 continue;
             }
             match original.put_back(&self.aside, &self.within) {
-                Became::InPlace => {}
-                Became::PutBack(note) => notes.push(note),
-                Became::Lost(note) => {
+                Ok(put_back) => notes.extend(put_back),
+                Err(note) => {
                     notes.push(format!("{note}. {}", original.missing()));
                     lost.push(&original.path);
                 }
             }
         }
         if lost.is_empty() {
-            let others = self.others.all();
-            notes.extend(others.iter().filter_map(|other| match other.put_back(&self.aside, &self.within) {
-                Became::InPlace => None,
-                Became::PutBack(note) | Became::Lost(note) => Some(note),
-            }));
+            let others = self.others.all().into_iter();
+            let put_back = others.map(|other| other.put_back(&self.aside, &self.within));
+            notes.extend(put_back.filter_map(|told| told.unwrap_or_else(Some)));
         }
         (notes, lost)
     }

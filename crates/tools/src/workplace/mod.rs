@@ -40,7 +40,7 @@ use crate::environment::command_environment;
 use crate::ground::{Ground, Limits};
 use crate::mark::{Mark, Purpose};
 use crate::process::Supervisor;
-use crate::root::{PathError, Root};
+use crate::root::Root;
 use crate::sandbox::{Sandbox, Tier};
 use crate::toolbox::work_tools;
 
@@ -192,13 +192,14 @@ impl GitWorkplace {
         agent: &AgentName,
         worktree: Option<&Worktree>,
         layout: Option<&Layout>,
-    ) -> Result<Ground, GroundError> {
+    ) -> Result<Ground, String> {
         let folder = worktree.map_or(&self.project, |worktree| &worktree.top);
-        let mut root = Root::open(folder).map_err(|e| GroundError::Folder(folder.clone(), e))?;
-        let confined = match &self.sandbox {
-            Some(_) => Some(self.confined(agent, root.path(), worktree, layout)?),
-            None => None,
-        };
+        let mut root = Root::open(folder)
+            .map_err(|error| format!("the folder {} can't be opened: {error}", folder.display()))?;
+        let confined = self.sandbox.as_ref().map(|_| self.confined(agent, root.path(), worktree, layout));
+        let confined = confined.transpose();
+        let confined =
+            confined.map_err(|error| format!("what its commands may touch can't be told: {error}"))?;
         if let Some(worktree) = worktree {
             // A folder without a committed file isn't in a worktree yet.
             root = root.below(&worktree.repository.layout.prefix)?;
@@ -227,9 +228,9 @@ impl GitWorkplace {
     ) -> std::io::Result<Confined> {
         let house = self.house()?;
         match worktree {
-            _ if !self.is_kept() => Ok(house.unconfined(agent.as_str(), folder, &self.reach)),
-            Some(worktree) => house.in_worktree(agent.as_str(), worktree, &self.reach),
-            None => house.in_project(agent.as_str(), folder, layout, &self.reach),
+            _ if !self.is_kept() => Ok(house.unconfined(agent.as_str(), folder)),
+            Some(worktree) => house.in_worktree(agent.as_str(), worktree),
+            None => house.in_project(agent.as_str(), folder, layout),
         }
     }
 
@@ -239,7 +240,8 @@ impl GitWorkplace {
             return Ok(house);
         }
         let mounts = self.sandbox.as_ref().is_some_and(|sandbox| sandbox.in_force().mount_namespace);
-        let house = House::new(&self.state, &self.session, mounts)?;
+        let session = worktree::part_of_branch(&self.session);
+        let house = House::new(&self.state, &session, mounts, self.reach.clone())?;
         Ok(self.house.get_or_init(|| {
             house.clean();
             house
@@ -268,11 +270,14 @@ impl GitWorkplace {
         let layout = self.layout().await?;
         let in_house = || {
             let house = self.house()?;
-            let keeper = || house.keeper(&layout, &self.supervisor, &self.reach);
+            let keeper = || house.keeper(&layout, &self.supervisor);
+            std::fs::create_dir_all(&house.worktrees)?;
+            // As git will name it.
+            let folder = house.worktrees.canonicalize()?;
             Ok(Repository {
                 layout: layout.clone(),
                 state: house.state.clone(),
-                records: Records { folder: house.worktrees()?, session: self.session.clone() },
+                records: Records { folder, session: self.session.clone() },
                 scratch: house.scratch()?,
                 mark: self.mark.clone(),
                 keeper: self.is_kept().then(keeper).transpose()?,
@@ -326,7 +331,7 @@ impl GitWorkplace {
         // Held while it is read: reading removes what a killed process left, once.
         let mut before = self.before.lock();
         if before.is_none() {
-            let folder = house::worktrees(&self.state, &self.session);
+            let folder = self.house()?.worktrees.clone();
             *before = Some(Records { folder, session: self.session.clone() }.load()?);
         }
         Ok(before.as_ref().and_then(|records| records.get(agent).cloned()))
@@ -355,17 +360,6 @@ impl Drop for GitWorkplace {
             house.clean();
         }
     }
-}
-
-/// Why an agent has no folder to work in.
-#[derive(Debug, thiserror::Error)]
-enum GroundError {
-    #[error("the folder {0} can't be opened: {1}")]
-    Folder(PathBuf, std::io::Error),
-    #[error("{0}")]
-    Path(#[from] PathError),
-    #[error("what its commands may touch can't be told: {0}")]
-    Confinement(#[from] std::io::Error),
 }
 
 fn no_place(agent: &AgentName, why: &dyn std::fmt::Display) -> ToolError {
