@@ -73,41 +73,32 @@ impl Report {
 /// The request for a command: its words, then its environment; each part with its length
 /// before it and a NUL behind each entry. `None` when an entry holds a NUL or a part is too long.
 pub(crate) fn request(words: &[OsString], environment: &[(OsString, OsString)]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    part(&mut bytes, WORDS_MAX, words.iter().map(|word| vec![word.as_bytes()]))?;
-    let entries = environment.iter().map(|(name, value)| vec![name.as_bytes(), b"=", value.as_bytes()]);
-    part(&mut bytes, ENVIRONMENT_MAX, entries)?;
-    Some(bytes)
+    let words = words.iter().map(|word| vec![word.as_bytes()]);
+    let variables = environment.iter().map(|(name, value)| vec![name.as_bytes(), b"=", value.as_bytes()]);
+    Some([part(&joined(words)?, WORDS_MAX)?, part(&joined(variables)?, ENVIRONMENT_MAX)?].concat())
 }
 
-fn part<'a>(bytes: &mut Vec<u8>, max: usize, entries: impl Iterator<Item = Vec<&'a [u8]>>) -> Option<()> {
-    let begin = bytes.len();
-    bytes.extend_from_slice(&[0; 4]);
-    for entry in entries {
-        let entry = entry.concat();
+fn joined<'a>(entries: impl Iterator<Item = Vec<&'a [u8]>>) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for entry in entries.map(|parts| parts.concat()) {
         if entry.contains(&0) {
             return None;
         }
-        bytes.extend_from_slice(&entry);
+        bytes.extend(entry);
         bytes.push(0);
     }
-    let length = bytes.len() - begin - 4;
-    let length = u32::try_from(length).ok().filter(|_| length <= max)?;
-    bytes[begin..begin + 4].copy_from_slice(&length.to_le_bytes());
-    Some(())
+    Some(bytes)
+}
+
+fn part(content: &[u8], max: usize) -> Option<Vec<u8>> {
+    let length = u32::try_from(content.len()).ok().filter(|_| content.len() <= max)?;
+    Some([&length.to_le_bytes()[..], content].concat())
 }
 
 /// The last part of a request.
 pub(crate) fn orders(orders: &Orders) -> io::Result<Vec<u8>> {
-    let text = if *orders == Orders::default() { Vec::new() } else { serde_json::to_vec(orders)? };
-    let length = u32::try_from(text.len()).ok().filter(|_| text.len() <= PART_MAX);
-    let length = length.ok_or_else(|| io::Error::other("there are too many places to protect"))?;
-    Ok([&length.to_le_bytes()[..], &text].concat())
-}
-
-/// What an orders part says.
-pub(crate) fn read_orders(part: &[u8]) -> io::Result<Orders> {
-    if part.is_empty() { Ok(Orders::default()) } else { Ok(serde_json::from_slice(part)?) }
+    let part = part(&serde_json::to_vec(orders)?, PART_MAX);
+    part.ok_or_else(|| io::Error::other("there are too many places to protect"))
 }
 
 /// The doors of a command's cgroups, at most.

@@ -192,11 +192,8 @@ impl Root {
 
     /// Opens a file to read, with what it was like then.
     pub(crate) fn file(&self, text: &str) -> Result<(File, Stat), PathError> {
-        let path = self.relative(text)?;
         // Not blocking: opening a named pipe would wait for its writer.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let fd = self.resolve(path, flags).map_err(|e| self.explain(text, e))?;
-        self.not_hidden(&fd, None, text)?;
+        let fd = self.reach(text, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         let stat = rustix::fs::fstat(&fd).map_err(|e| self.explain(text, e))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok((File::from(fd), stat)),
@@ -207,11 +204,14 @@ impl Root {
 
     /// Where a folder beneath the root really is.
     pub(crate) fn folder(&self, text: &str) -> Result<PathBuf, PathError> {
-        let fd = self
-            .resolve(self.relative(text)?, OFlags::PATH | OFlags::DIRECTORY)
-            .map_err(|e| self.explain(text, e))?;
-        self.not_hidden(&fd, None, text)?;
+        let fd = self.reach(text, OFlags::PATH | OFlags::DIRECTORY)?;
         real_path(&fd).map_err(|e| PathError::System(text.to_owned(), e))
+    }
+
+    fn reach(&self, text: &str, flags: OFlags) -> Result<OwnedFd, PathError> {
+        let fd = self.resolve(self.relative(text)?, flags).map_err(|errno| self.explain(text, errno))?;
+        self.not_hidden(&fd, None, text)?;
+        Ok(fd)
     }
 
     /// Holds the folder of a file and calls `with` with it. A last component that is a link is

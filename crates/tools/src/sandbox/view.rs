@@ -31,7 +31,8 @@ const LINKS: [(&str, &str); 5] = [
 /// The first step that fails. Nothing may be run in what is made then.
 pub(crate) fn make(view: &View) -> io::Result<()> {
     // All of them first: some will be covered, and none is read-only unless so told.
-    let sources: Vec<Option<OwnedFd>> = view.steps.iter().map(source).collect::<io::Result<_>>()?;
+    let sources = view.steps.iter().map(|step| source(step).map(copy).transpose());
+    let sources: Vec<Option<OwnedFd>> = sources.collect::<io::Result<_>>()?;
     let devices: Vec<_> =
         DEVICES.iter().map(|path| Ok((*path, copy(Path::new(path))?))).collect::<io::Result<_>>()?;
     // `/proc` too: what root may write in there it may write without any privilege.
@@ -44,31 +45,28 @@ pub(crate) fn make(view: &View) -> io::Result<()> {
 }
 
 fn carry_out(step: &Step, source: Option<&OwnedFd>) -> io::Result<()> {
-    match (step, source) {
-        (Step::Bind { at, writable, .. }, Some(source)) => {
+    match step {
+        Step::Bind { at, .. } | Step::Nothing { at } => {
+            let source = source.ok_or(io::ErrorKind::NotFound)?;
             place(at, is_folder(source)?)?;
             put(source, at)?;
-            if *writable { Ok(()) } else { read_only(|path| path.starts_with(at)) }
+            let is_sealed = matches!(step, Step::Bind { writable: false, .. });
+            if is_sealed { read_only(|path| path.starts_with(at)) } else { Ok(()) }
         }
-        (Step::Nothing { at }, Some(source)) => {
-            place(at, false)?;
-            put(source, at)
-        }
-        (Step::Bind { .. } | Step::Nothing { .. }, None) => Err(io::ErrorKind::NotFound.into()),
-        (Step::Fresh { at }, _) => {
+        Step::Fresh { at } => {
             place(at, true)?;
             empty(at)
         }
         // Not what is mounted below it.
-        (Step::Seal { at }, _) => read_only(|path| path == at),
+        Step::Seal { at } => read_only(|path| path == at),
     }
 }
 
-fn source(step: &Step) -> io::Result<Option<OwnedFd>> {
+fn source(step: &Step) -> Option<&Path> {
     match step {
-        Step::Bind { from, .. } => copy(from).map(Some),
-        Step::Nothing { .. } => copy(Path::new("/dev/null")).map(Some),
-        Step::Fresh { .. } | Step::Seal { .. } => Ok(None),
+        Step::Bind { from, .. } => Some(from),
+        Step::Nothing { .. } => Some(Path::new("/dev/null")),
+        Step::Fresh { .. } | Step::Seal { .. } => None,
     }
 }
 

@@ -118,13 +118,13 @@ impl Worktree {
             Err(_) => State::Gone,
             Ok(about) if !about.is_dir() => State::Broken,
             Ok(_) => {
-                let links =
-                    [(self.top.join(".git"), self.link()), (self.own.join("gitdir"), self.link_back())];
-                let said = |(path, says): &(PathBuf, Vec<u8>)| {
-                    head_of(path, PATH_MAX).is_ok_and(|bytes| bytes.trim_ascii_end() == says.trim_ascii_end())
+                let says = |path: PathBuf, link: &[u8]| {
+                    head_of(&path, PATH_MAX).is_ok_and(|said| said.trim_ascii_end() == link.trim_ascii_end())
                 };
-                let head = self.own.join("HEAD").symlink_metadata().is_ok();
-                if head && links.iter().all(said) { State::Usable } else { State::Broken }
+                let is_ours = self.own.join("HEAD").symlink_metadata().is_ok()
+                    && says(self.top.join(".git"), &self.link())
+                    && says(self.own.join("gitdir"), &self.link_back());
+                if is_ours { State::Usable } else { State::Broken }
             }
         }
     }

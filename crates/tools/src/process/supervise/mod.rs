@@ -148,7 +148,7 @@ impl Request {
         let doors = wire::receive_doors(&control)?;
         let mut part = || read_part(&mut control);
         let (words, environment) = (wire::entries(&part()?), wire::entries(&part()?));
-        Ok(Self { words, environment, orders: wire::read_orders(&part()?)?, doors })
+        Ok(Self { words, environment, orders: serde_json::from_slice(&part()?)?, doors })
     }
 }
 
