@@ -28,7 +28,7 @@ use self::wire::Report;
 use crate::mark::{MARK, Mark, Purpose};
 use crate::planted::{Fault, planted};
 use crate::sandbox::cgroup::Group;
-use crate::sandbox::{Confinement, Exceeded, Sandbox};
+use crate::sandbox::{Confinement, Exceeded, InForce, Sandbox};
 
 /// How often it is tried to build a sandbox.
 const TRIES: u32 = 3;
@@ -149,6 +149,11 @@ impl Supervisor {
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = Some(sandbox);
         self
+    }
+
+    /// What holds its commands. `None`: there is no sandbox, not even one without walls.
+    pub(crate) fn in_force(&self) -> Option<&InForce> {
+        self.sandbox.as_ref().map(Sandbox::in_force)
     }
 
     /// With at best this kind of supervision.

@@ -53,8 +53,8 @@ impl House {
     pub(super) fn new(state: &Path, session: &str, mounts: bool, reach: Reach) -> io::Result<Self> {
         private_folder(state)?;
         let state = state.canonicalize()?;
-        let [worktrees, temporary, aside] =
-            ["worktrees", "tmp", "aside"].map(|name| state.join(name).join(session));
+        let worktrees = worktrees(&state, session);
+        let [temporary, aside] = ["tmp", "aside"].map(|name| state.join(name).join(session));
         let (originals, others, together) = (OnceLock::new(), Others::default(), Together::default());
         Ok(Self { state, worktrees, temporary, aside, mounts, reach, originals, others, together })
     }
@@ -182,6 +182,11 @@ impl House {
             places.chain(self.reach.hidden.iter().cloned()).chain([self.state.clone()]).collect();
         hidden(home().as_deref(), &ours, folder)
     }
+}
+
+/// Where a session's worktrees are made, below the state folder.
+pub(super) fn worktrees(state: &Path, session: &str) -> PathBuf {
+    state.join("worktrees").join(session)
 }
 
 fn home() -> Option<PathBuf> {

@@ -41,7 +41,7 @@ use crate::ground::{Ground, Limits};
 use crate::mark::{Mark, Purpose};
 use crate::process::Supervisor;
 use crate::root::Root;
-use crate::sandbox::{Sandbox, Tier};
+use crate::sandbox::Tier;
 use crate::toolbox::work_tools;
 
 /// The places of one session's agents in one project.
@@ -54,7 +54,6 @@ pub struct GitWorkplace {
     limits: Limits,
     supervisor: Supervisor,
     environment: Arc<[(OsString, OsString)]>,
-    sandbox: Option<Sandbox>,
     reach: Reach,
     /// Looked up before any agent works; why not, if it is in no repository.
     layout: OnceCell<Result<Arc<Layout>, String>>,
@@ -97,7 +96,6 @@ impl GitWorkplace {
             limits: Limits::default(),
             supervisor: Supervisor::ourselves().of_session(session),
             environment: command_environment(std::env::vars_os(), &[]),
-            sandbox: None,
             reach: Reach::default(),
             layout: OnceCell::new(),
             house: OnceLock::new(),
@@ -125,23 +123,12 @@ impl GitWorkplace {
         self
     }
 
-    /// With commands that run under these supervisors, who carry the session's mark.
+    /// With commands that run under these supervisors, who carry the session's mark, and in their
+    /// sandbox; our own git commands too, where agents have worked. Without a sandbox commands can
+    /// do all that we can, which is for tests.
     #[must_use]
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
-        let marked = supervisor.of_session(&self.session);
-        self.supervisor = match &self.sandbox {
-            Some(sandbox) => marked.sandbox(sandbox.clone()),
-            None => marked,
-        };
-        self
-    }
-
-    /// With this sandbox for commands, and for our own git commands where agents have worked.
-    /// Without it commands can do all that we can, which is for tests.
-    #[must_use]
-    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
-        self.supervisor = self.supervisor.clone().sandbox(sandbox.clone());
-        self.sandbox = Some(sandbox);
+        self.supervisor = supervisor.of_session(&self.session);
         self
     }
 
@@ -196,10 +183,11 @@ impl GitWorkplace {
         let folder = worktree.map_or(&self.project, |worktree| &worktree.top);
         let mut root = Root::open(folder)
             .map_err(|error| format!("the folder {} can't be opened: {error}", folder.display()))?;
-        let confined = self.sandbox.as_ref().map(|_| self.confined(agent, root.path(), worktree, layout));
-        let confined = confined.transpose();
-        let confined =
-            confined.map_err(|error| format!("what its commands may touch can't be told: {error}"))?;
+        let confined = match self.supervisor.in_force() {
+            Some(_) => self.confined(agent, root.path(), worktree, layout).map(Some),
+            None => Ok(None),
+        }
+        .map_err(|error| format!("what its commands may touch can't be told: {error}"))?;
         if let Some(worktree) = worktree {
             // A folder without a committed file isn't in a worktree yet.
             root = root.below(&worktree.repository.layout.prefix)?;
@@ -239,7 +227,7 @@ impl GitWorkplace {
         if let Some(house) = self.house.get() {
             return Ok(house);
         }
-        let mounts = self.sandbox.as_ref().is_some_and(|sandbox| sandbox.in_force().mount_namespace);
+        let mounts = self.supervisor.in_force().is_some_and(|sandbox| sandbox.mount_namespace);
         let session = worktree::part_of_branch(&self.session);
         let house = House::new(&self.state, &session, mounts, self.reach.clone())?;
         Ok(self.house.get_or_init(|| {
@@ -263,7 +251,7 @@ impl GitWorkplace {
 
     /// Whether there is a sandbox that holds anything.
     fn is_kept(&self) -> bool {
-        self.sandbox.as_ref().is_some_and(|sandbox| sandbox.in_force().tier != Tier::None)
+        self.supervisor.in_force().is_some_and(|sandbox| sandbox.tier != Tier::None)
     }
 
     async fn repository(&self) -> Result<Repository, NoWorktree> {
@@ -331,7 +319,7 @@ impl GitWorkplace {
         // Held while it is read: reading removes what a killed process left, once.
         let mut before = self.before.lock();
         if before.is_none() {
-            let folder = self.house()?.worktrees.clone();
+            let folder = house::worktrees(&self.state, &worktree::part_of_branch(&self.session));
             *before = Some(Records { folder, session: self.session.clone() }.load()?);
         }
         Ok(before.as_ref().and_then(|records| records.get(agent).cloned()))
