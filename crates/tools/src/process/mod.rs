@@ -152,7 +152,7 @@ impl Supervisor {
     }
 
     /// What holds its commands. `None`: there is no sandbox, not even one without walls.
-    pub(crate) fn in_force(&self) -> Option<&InForce> {
+    pub(crate) fn in_force(&self) -> Option<InForce> {
         self.sandbox.as_ref().map(Sandbox::in_force)
     }
 

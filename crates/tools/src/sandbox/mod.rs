@@ -112,7 +112,6 @@ pub struct Sandbox {
     abilities: Abilities,
     filter: Option<Filter>,
     groups: Option<Groups>,
-    in_force: InForce,
 }
 
 /// Who builds it.
@@ -123,12 +122,14 @@ enum Engine {
     Nobody,
 }
 
-impl Sandbox {
-    /// What is in force.
-    pub fn in_force(&self) -> &InForce {
-        &self.in_force
+impl Engine {
+    /// Landlock alone: commands meet all that the machine has.
+    fn has_no_namespaces(&self) -> bool {
+        *self == Self::Landlock(Supervision::Subreaper)
     }
+}
 
+impl Sandbox {
     /// What was asked for.
     pub fn wanted(&self) -> &Wanted {
         &self.wanted

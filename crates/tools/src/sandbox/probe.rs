@@ -49,7 +49,7 @@ impl Sandbox {
             if engine == Engine::Nobody {
                 return Ok(Self::off(wanted));
             }
-            let name = name(&engine);
+            let name = engine.name();
             let tried = match Self::build(wanted, engine) {
                 Ok(sandbox) => sandbox.works(program).await.map(|()| sandbox),
                 Err(error) => Err(error),
@@ -73,7 +73,7 @@ impl Sandbox {
 
     fn build(wanted: &Wanted, engine: Engine) -> Result<Self, String> {
         let abilities = Abilities::of_this_system();
-        let alone = engine == Engine::Landlock(Supervision::Subreaper);
+        let alone = engine.has_no_namespaces();
         if matches!(engine, Engine::Landlock(_)) && !abilities.files {
             return Err("this system has no Landlock, or one from before Linux 6.2".to_owned());
         }
@@ -90,9 +90,7 @@ impl Sandbox {
     }
 
     fn new(wanted: &Wanted, engine: Engine, abilities: Abilities, filter: Option<Filter>) -> Self {
-        let groups = Groups::find();
-        let in_force = in_force(wanted, &engine, abilities, filter.is_some(), groups.as_ref());
-        Self { wanted: wanted.clone(), engine, abilities, filter, groups, in_force }
+        Self { wanted: wanted.clone(), engine, abilities, filter, groups: Groups::find() }
     }
 
     /// Runs `true` in it.
@@ -152,88 +150,80 @@ fn engines(tier: Option<Tier>, best: Supervision, refused: &mut Vec<String>) -> 
     engines
 }
 
-fn name(engine: &Engine) -> &'static str {
-    match engine {
-        Engine::Bubblewrap(_) => "bubblewrap",
-        Engine::Landlock(Supervision::Subreaper) => "Landlock without namespaces",
-        Engine::Landlock(_) => "Landlock with namespaces",
-        Engine::Nobody => "none",
+impl Engine {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Bubblewrap(_) => "bubblewrap",
+            Self::Landlock(Supervision::Subreaper) => "Landlock without namespaces",
+            Self::Landlock(_) => "Landlock with namespaces",
+            Self::Nobody => "none",
+        }
     }
 }
 
-fn in_force(
-    wanted: &Wanted,
-    engine: &Engine,
-    abilities: Abilities,
-    seccomp: bool,
-    groups: Option<&Groups>,
-) -> InForce {
-    let nobody = *engine == Engine::Nobody;
-    let alone = *engine == Engine::Landlock(Supervision::Subreaper);
-    InForce {
-        tier: match engine {
-            Engine::Bubblewrap(_) => Tier::Bubblewrap,
-            Engine::Landlock(_) => Tier::Landlock,
-            Engine::Nobody => Tier::None,
-        },
-        user_namespace: matches!(
-            engine,
-            Engine::Bubblewrap(_) | Engine::Landlock(Supervision::UserNamespace)
-        ),
-        pid_namespace: !alone && !nobody,
-        mount_namespace: !alone && !nobody,
-        network: match (wanted.network || nobody, alone) {
-            (true, _) => NetworkState::Open,
-            (false, true) => NetworkState::FilteredBySeccomp,
-            (false, false) => NetworkState::Off,
-        },
-        seccomp,
-        no_new_privileges: !nobody,
-        limits: match groups {
-            Some(groups) if groups.is_v2() => LimitsBy::CgroupV2,
-            Some(_) => LimitsBy::CgroupV1,
-            None => LimitsBy::Looking,
-        },
-        notes: notes(wanted, engine, abilities, seccomp, groups),
+impl Sandbox {
+    /// What is in force.
+    pub fn in_force(&self) -> InForce {
+        let engine = &self.engine;
+        let nobody = *engine == Engine::Nobody;
+        let own = !nobody && !engine.has_no_namespaces();
+        InForce {
+            tier: match engine {
+                Engine::Bubblewrap(_) => Tier::Bubblewrap,
+                Engine::Landlock(_) => Tier::Landlock,
+                Engine::Nobody => Tier::None,
+            },
+            user_namespace: own && *engine != Engine::Landlock(Supervision::Namespace),
+            pid_namespace: own,
+            mount_namespace: own,
+            network: match (self.wanted.network || nobody, own) {
+                (true, _) => NetworkState::Open,
+                (false, true) => NetworkState::Off,
+                (false, false) => NetworkState::FilteredBySeccomp,
+            },
+            seccomp: self.filter.is_some(),
+            no_new_privileges: !nobody,
+            limits: match &self.groups {
+                Some(groups) if groups.is_v2() => LimitsBy::CgroupV2,
+                Some(_) => LimitsBy::CgroupV1,
+                None => LimitsBy::Looking,
+            },
+            notes: self.notes(),
+        }
     }
-}
 
-fn notes(
-    wanted: &Wanted,
-    engine: &Engine,
-    abilities: Abilities,
-    seccomp: bool,
-    groups: Option<&Groups>,
-) -> Vec<String> {
-    let nobody = *engine == Engine::Nobody;
-    let alone = *engine == Engine::Landlock(Supervision::Subreaper);
-    let root = rustix::process::geteuid().is_root();
-    let all = [
-        (nobody, "commands can do all that you can do: --no-sandbox was given".to_owned()),
-        (matches!(engine, Engine::Landlock(_)), format!("a stronger one can be had: {GET_BUBBLEWRAP}")),
-        (
-            alone,
-            format!(
-                "without namespaces commands see other processes' names, can change modes, owners and times of files \
-                 that are yours anywhere, make no new file in a folder that holds a protected one, list no folder \
-                 that holds a hidden one, and write no /tmp but their own TMPDIR: {GET_NAMESPACES}"
+    fn notes(&self) -> Vec<String> {
+        let Self { wanted, engine, abilities, filter, groups } = self;
+        let nobody = *engine == Engine::Nobody;
+        let alone = engine.has_no_namespaces();
+        let root = rustix::process::geteuid().is_root();
+        let all = [
+            (nobody, "commands can do all that you can do: --no-sandbox was given".to_owned()),
+            (matches!(engine, Engine::Landlock(_)), format!("a stronger one can be had: {GET_BUBBLEWRAP}")),
+            (
+                alone,
+                format!(
+                    "without namespaces commands see other processes' names, can change modes, owners and times of files \
+                     that are yours anywhere, make no new file in a folder that holds a protected one, list no folder \
+                     that holds a hidden one, and write no /tmp but their own TMPDIR: {GET_NAMESPACES}"
+                ),
             ),
-        ),
-        (alone && !abilities.sockets, "commands can make no Unix sockets".to_owned()),
-        (
-            alone && !abilities.scopes,
-            "commands can signal your other processes: that takes Linux 6.12 or namespaces".to_owned(),
-        ),
-        (
-            !nobody && wanted.network && !abilities.scopes,
-            "commands can reach abstract sockets of your other programs: that takes Linux 6.12, or no network".to_owned(),
-        ),
-        (!nobody && !seccomp, format!("system calls are not filtered on {}", std::env::consts::ARCH)),
-        (groups.is_none(), GET_CGROUP.to_owned()),
-        (
-            !nobody && groups.is_none() && root,
-            "for root, the number of processes is not limited without a cgroup".to_owned(),
-        ),
-    ];
-    all.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note).collect()
+            (alone && !abilities.sockets, "commands can make no Unix sockets".to_owned()),
+            (
+                alone && !abilities.scopes,
+                "commands can signal your other processes: that takes Linux 6.12 or namespaces".to_owned(),
+            ),
+            (
+                !nobody && wanted.network && !abilities.scopes,
+                "commands can reach abstract sockets of your other programs: that takes Linux 6.12, or no network".to_owned(),
+            ),
+            (!nobody && filter.is_none(), format!("system calls are not filtered on {}", std::env::consts::ARCH)),
+            (groups.is_none(), GET_CGROUP.to_owned()),
+            (
+                !nobody && groups.is_none() && root,
+                "for root, the number of processes is not limited without a cgroup".to_owned(),
+            ),
+        ];
+        all.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note).collect()
+    }
 }
