@@ -1,4 +1,5 @@
-//! Schemas out, arguments in: one struct per tool is both. And notes on what comes back.
+//! Schemas out, arguments in: one struct per tool is both. And the notes on what comes back, with
+//! the names that they list.
 
 use std::sync::Arc;
 
@@ -6,6 +7,9 @@ use midturn_core::engine::ports::{Output, ToolSpec};
 use midturn_core::rules::conversation::ToolUse;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+
+/// How many names a sentence lists.
+const NAMES_MAX: usize = 5;
 
 /// What the model is told of a tool whose arguments are an `A`.
 pub(crate) fn spec<A: JsonSchema>(name: &str, description: &str) -> Arc<ToolSpec> {
@@ -64,4 +68,26 @@ pub(crate) fn with_note(mut text: String, note: &str) -> String {
         text.push('\n');
     }
     text + &format!("[{note}]")
+}
+
+/// Some names, for a sentence. `None`: there are none.
+pub(crate) fn listed(names: &[impl AsRef<str>]) -> Option<String> {
+    let shown: Vec<_> = names.iter().take(NAMES_MAX).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(NAMES_MAX) {
+        0 if shown.is_empty() => None,
+        0 => Some(shown.join(", ")),
+        more => Some(format!("{} and {more} more", shown.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_lists_some_names_and_counts_the_others() {
+        assert_eq!(listed(&["1", "2", "3", "4", "5", "6", "7"]).unwrap(), "1, 2, 3, 4, 5 and 2 more");
+        assert_eq!(listed(&["1"]).unwrap(), "1");
+        assert_eq!(listed(&[""; 0]), None);
+    }
 }

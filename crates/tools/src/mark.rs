@@ -43,7 +43,7 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// This process.
+    /// This very process, as those who come later know it.
     pub(crate) fn ourselves() -> io::Result<Self> {
         let Process { pid, started, session, .. } = Process::ourselves()?;
         let namespace = std::fs::read_link("/proc/self/ns/pid")?;

@@ -55,13 +55,13 @@ const GIT_TIDIES_UP: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 pub enum LeftoversError {
     /// The system's table can't be read.
-    #[error("the processes that the last daemon left can't be looked for: {0}")]
+    #[error("the processes that the last daemon left running can't be looked up: {0}")]
     NotFound(#[from] io::Error),
     /// Some don't die.
-    #[error("of the processes that the last daemon left, these don't end (end them by hand): {0:?}")]
+    #[error("of the processes that the last daemon left running, these don't end (end them by hand): {0:?}")]
     Alive(Vec<i32>),
     /// They start others faster than they can be ended.
-    #[error("the processes that the last daemon left go on starting others: end them by hand")]
+    #[error("the processes that the last daemon left running go on starting others: end them by hand")]
     Starting,
 }
 

@@ -51,7 +51,7 @@ pub struct Command {
 /// Why a command came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// By itself.
+    /// It ended by itself.
     Itself,
     /// Its time was up.
     TimedOut,
@@ -64,7 +64,7 @@ pub enum Cause {
 pub struct Ended {
     /// How the command itself ended.
     pub status: Status,
-    /// Why.
+    /// Why it came to that.
     pub cause: Cause,
     /// How many processes it had left running when it exited by itself; they were ended.
     pub left_running: u32,
@@ -223,14 +223,13 @@ impl Supervisor {
         };
         holds.over();
         match report {
-            Report::Ended { status, left_running } => {
+            Report::Ended { status, left_running, outgrown } => {
                 complaint.it_ran();
+                // The supervisor looks after the memory where no group does.
+                let limit =
+                    self.sandbox.as_ref().filter(|_| outgrown).map(|sandbox| sandbox.wanted().limits.memory);
+                let exceeded = limit.map(Exceeded::Memory).or(exceeded);
                 Ok(Some(Ended { status, cause, left_running, exceeded }))
-            }
-            Report::Outgrown { status } => {
-                complaint.it_ran();
-                let limit = self.sandbox.as_ref().map(|sandbox| sandbox.wanted().limits.memory);
-                Ok(Some(Ended { status, cause, left_running: 0, exceeded: limit.map(Exceeded::Memory) }))
             }
             Report::NotStarted { errno } => {
                 Err(RunError::NotExecuted(std::io::Error::from_raw_os_error(errno)))
@@ -247,7 +246,7 @@ impl Supervisor {
     fn weaken(&self, from: Supervision) -> Result<(), RunError> {
         if self.sandbox.as_ref().is_some_and(|sandbox| sandbox.supervision().is_some()) {
             return Err(RunError::NoSandbox(format!(
-                "the system refuses it its namespaces ({})",
+                "the system refuses to give it namespaces ({})",
                 from.as_str()
             )));
         }

@@ -32,7 +32,7 @@ const ENVIRONMENT_MAX: usize = 2 << 20;
 pub(crate) const PART_MAX: usize = ENVIRONMENT_MAX;
 
 /// The size of a report, in bytes: JSON, and blanks behind it.
-pub(crate) const REPORT_BYTES: usize = 96;
+pub(crate) const REPORT_BYTES: usize = 128;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,10 +46,9 @@ pub enum Status {
 /// What a supervisor says once nothing of its tree is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Report {
-    /// The command ran and is gone.
-    Ended { status: Status, left_running: u32 },
-    /// As before; all of it was ended for having more memory than its limit.
-    Outgrown { status: Status },
+    /// The command ran and is gone. `outgrown`: all of it was ended for having more memory than its
+    /// limit.
+    Ended { status: Status, left_running: u32, outgrown: bool },
     /// The command could not be executed: the system's error number.
     NotStarted { errno: i32 },
     /// This kind of supervision can't be had here; nothing was executed.
@@ -149,10 +148,8 @@ mod tests {
     #[test]
     fn a_report_is_read_as_it_was_written() {
         for report in [
-            Report::Ended { status: Status::Exited(3), left_running: 2 },
-            Report::Ended { status: Status::Signalled(i32::MIN), left_running: u32::MAX },
-            Report::Outgrown { status: Status::Exited(1) },
-            Report::Outgrown { status: Status::Signalled(9) },
+            Report::Ended { status: Status::Exited(3), left_running: 2, outgrown: true },
+            Report::Ended { status: Status::Signalled(i32::MIN), left_running: u32::MAX, outgrown: false },
             Report::NotStarted { errno: 2 },
             Report::Unavailable,
             Report::NotLocked { failed: Failed::Rights, errno: 1 },

@@ -10,7 +10,7 @@ use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 
 use super::TEMPORARY;
-use super::held::{new_file, parent_of};
+use super::beneath::{new_file, parent_of};
 
 /// How many things are kept of one agent; the place of an older one is taken then.
 const KEPT_MAX: usize = 64;

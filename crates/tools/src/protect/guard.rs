@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
 use super::aside::{Aside, restore};
-use super::held::{entries, file_in, kind, name, open_folder, parent_of};
+use super::beneath::{entries, file_in, kind, name, open_folder, parent_of};
 use super::memory::Memory;
 use super::original::{Original, Others, usable};
 use super::walk::{authorities, links};
@@ -137,13 +137,8 @@ impl Guard {
     }
 
     /// Sees to it that a file has this content.
-    pub(crate) fn keeps(
-        mut self,
-        folder: &Path,
-        name: &str,
-        content: impl Into<Vec<u8>>,
-    ) -> io::Result<Self> {
-        self.kept.push(Kept { held: Held::open(folder)?, name: name.into(), content: content.into() });
+    pub(crate) fn keeps(mut self, folder: &Path, name: &str, content: &[u8]) -> io::Result<Self> {
+        self.kept.push(Kept { held: Held::open(folder)?, name: name.into(), content: content.to_owned() });
         Ok(self)
     }
 
@@ -306,8 +301,8 @@ impl Watched {
     fn found(&self) -> io::Result<Vec<PathBuf>> {
         let held = &self.held;
         match self.sought {
-            Sought::Authorities => Ok(authorities(held.folder.as_fd())?),
-            Sought::Links => Ok(links(held.folder.as_fd())?),
+            Sought::Authorities => authorities(held.folder.as_fd()),
+            Sought::Links => links(held.folder.as_fd()),
             Sought::Worktrees(_) => {
                 let is_no_folder = |path: &PathBuf| held.kind(path) != Some(FileType::Directory);
                 Ok(held.worktrees()?.into_iter().filter(is_no_folder).collect())
@@ -396,7 +391,7 @@ mod tests {
             .watch(&path("top"), Sought::Authorities)
             .and_then(|guard| guard.watch(&path("git"), Sought::Names(&["hooks", "config.worktree"])))
             .and_then(|guard| guard.watch(&path("git"), Sought::Links))
-            .and_then(|guard| guard.keeps(&path("git"), "commondir", "../..\n"))
+            .and_then(|guard| guard.keeps(&path("git"), "commondir", b"../..\n"))
             .unwrap();
         (folder, guard)
     }

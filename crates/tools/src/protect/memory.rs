@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, RawMode};
 use rustix::io::Errno;
 
-use super::held::{entries, file_in, kind, name, new_file, open_folder, parent_of};
+use super::beneath::{entries, file_in, kind, name, new_file, open_folder, parent_of};
 
 /// The largest file that is remembered, in bytes, and how much of all of them.
 const FILE_MAX: u64 = 256 << 10;

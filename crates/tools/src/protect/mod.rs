@@ -4,13 +4,13 @@
 //! Authority are settings and definitions of agents; they give rights or run programs without
 //! anybody asking. Instructions (`AGENTS.md`, `CLAUDE.md`) are text for a model, and what a
 //! build runs (`Makefile`, `package.json`, `build.rs`) is the project itself: agents may write
-//! both, and whoever reads or builds them has to look. [`held`] works beneath a folder, [`walk`] finds what has such a name,
+//! both, and whoever reads or builds them has to look. [`beneath`] works in a folder that is held, [`walk`] finds what has such a name,
 //! [`aside`] takes away what was not there before, [`original`] brings back what was moved, [`guard`]
 //! does all of it after each command.
 
 pub(crate) mod aside;
+pub(crate) mod beneath;
 pub(crate) mod guard;
-pub(crate) mod held;
 mod memory;
 pub(crate) mod original;
 mod walk;
@@ -80,7 +80,7 @@ pub(crate) fn head_of(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 
 /// Opens a file to read, if it is one and no link; it waits for nobody.
 pub(crate) fn file(path: &Path) -> io::Result<std::fs::File> {
-    held::file_in(CWD, path)
+    beneath::file_in(CWD, path)
 }
 
 #[cfg(test)]

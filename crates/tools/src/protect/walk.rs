@@ -3,14 +3,14 @@
 //! so many names and no more, the shallow ones first.
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
-use rustix::io::Errno;
 
-use super::held::{entries, kind, name, open_folder};
+use super::beneath::{entries, kind, name, open_folder};
 use super::what;
 
 /// How many names are looked at. A folder of a large project has some ten thousand.
@@ -34,7 +34,7 @@ enum Verdict {
 
 /// The paths with authority in the folder, relative to it. `.git` counts only at the top: agents
 /// may have repositories of their own further down.
-pub(super) fn authorities(top: BorrowedFd<'_>) -> Result<Vec<PathBuf>, Errno> {
+pub(super) fn authorities(top: BorrowedFd<'_>) -> io::Result<Vec<PathBuf>> {
     walk(top, |folder, name, _| match what(name) {
         Some(_) if name != b".git" || folder.as_os_str().is_empty() => Verdict::Found,
         Some(_) => Verdict::Pass,
@@ -43,17 +43,14 @@ pub(super) fn authorities(top: BorrowedFd<'_>) -> Result<Vec<PathBuf>, Errno> {
 }
 
 /// The links in a folder and in those below it, relative to it.
-pub(super) fn links(top: BorrowedFd<'_>) -> Result<Vec<PathBuf>, Errno> {
+pub(super) fn links(top: BorrowedFd<'_>) -> io::Result<Vec<PathBuf>> {
     walk(top, |_, _, kind| match kind {
         FileType::Symlink => Verdict::Found,
         _ => Verdict::Into,
     })
 }
 
-fn walk(
-    top: BorrowedFd<'_>,
-    judge: impl Fn(&Path, &[u8], FileType) -> Verdict,
-) -> Result<Vec<PathBuf>, Errno> {
+fn walk(top: BorrowedFd<'_>, judge: impl Fn(&Path, &[u8], FileType) -> Verdict) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut left = NAMES_MAX;
     let mut folders = VecDeque::from([PathBuf::new()]);

@@ -27,7 +27,7 @@ const TRIES: usize = 16;
 /// Why a path was refused or could not be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PathError {
-    /// No path.
+    /// There is nothing to open, or a NUL in it.
     #[error("the path is empty: name a file, relative to {0}")]
     Empty(PathBuf),
     /// It leads out.

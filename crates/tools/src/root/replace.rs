@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::{PathError, Place};
 use crate::protect::aside::name_of_ours;
-use crate::protect::held::new_file;
+use crate::protect::beneath::new_file;
 
 /// What tells whether a file is the one that was looked at, and as it was then.
 fn identity(stat: &Stat) -> (u64, u64, i64, i64, u64) {

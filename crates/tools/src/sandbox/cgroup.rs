@@ -168,7 +168,7 @@ impl Drop for Group {
     }
 }
 
-/// Walks in.
+/// Puts this process into the group that the door leads to.
 pub(crate) fn enter(door: &OwnedFd) -> io::Result<()> {
     rustix::io::write(door, b"0").map(drop).map_err(io::Error::from)
 }

@@ -40,7 +40,7 @@ impl Sandbox {
             return Ok(Prepared { wrapper: None, orders, _stand_ins: StandIns::default() });
         }
         let confinement = confinement.ok_or_else(|| {
-            io::Error::other("it was not said what the command may touch, which is a fault of midturn's own")
+            io::Error::other("nobody said what the command may touch, which is a bug in midturn")
         })?;
         let mut layout = Layout::new(confinement, &sockets())?;
         let lock = &mut orders.lock;

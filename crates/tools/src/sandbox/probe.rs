@@ -38,7 +38,7 @@ impl Sandbox {
     /// As [`Sandbox::probe`], with no more namespaces than this for [`Tier::Landlock`].
     ///
     /// # Errors
-    /// As before.
+    /// As for [`Sandbox::probe`].
     pub async fn probe_at_best(
         wanted: &Wanted,
         program: &Path,

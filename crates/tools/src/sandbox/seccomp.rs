@@ -161,7 +161,7 @@ const RETURN: u16 = 0x06;
 /// would match.
 const X32: u32 = 0x4000_0000;
 
-/// The filter.
+/// The filter for commands that may make these sockets and meet these processes.
 ///
 /// # Errors
 /// When one for this machine's processor can't be made.

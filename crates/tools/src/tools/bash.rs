@@ -30,7 +30,7 @@ struct Arguments {
     timeout: Option<f64>,
 }
 
-/// The tool.
+/// `bash` in the root of one agent.
 struct Bash {
     spec: Arc<ToolSpec>,
     ground: Arc<Ground>,
@@ -65,7 +65,7 @@ impl Bash {
         let look = move || ground.confined.as_ref().map(Confined::before).transpose();
         let looked = off_the_runtime(look).await.flatten().map_err(|error| {
             Output::error(format!(
-                "[The command was not started: what has to be kept from it can't be looked for: {error}]"
+                "[The command was not started: what has to be kept from it can't be looked up: {error}]"
             ))
         });
         let Some((confinement, before)) = looked? else { return Ok(None) };

@@ -28,7 +28,7 @@ struct Arguments {
     replace_all: bool,
 }
 
-/// The tool.
+/// `edit` in the root of this agent.
 pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
     let text = "Replaces a text in a file of your working folder, in one step. `old` has to be there exactly once \
                 (take more of the lines around it until it is), or wherever it is with `replace_all`. Line \
@@ -64,7 +64,7 @@ fn replaced(text: &str, arguments: &Arguments) -> Result<(String, usize), String
         (1, _) => Ok((text.replacen(&*old, &new, 1), 1)),
         (_, true) => Ok((text.replace(&*old, &new), text.matches(&*old).count())),
         (count, false) => Err(format!(
-            "`old` is in `{path}` {count} times: take more of the lines around the place you mean, or set replace_all"
+            "`old` is in `{path}` {count} times: include more of the lines around the place you mean, or set replace_all"
         )),
     }
 }
@@ -92,7 +92,7 @@ fn occurrences(text: &str, old: &str) -> usize {
 fn hint(text: &str, old: &str) -> &'static str {
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     if squeezed(text).contains(&squeezed(old)) {
-        "; it would be there with other blanks or line breaks: read it again and take it over exactly"
+        "; it is there with different blanks or line breaks: read the file again and copy the text exactly"
     } else {
         ": read it again, it may have changed"
     }
@@ -155,7 +155,7 @@ mod tests {
             ("a b a", "a", "x", false, "is in `f` 2 times"),
             ("aaa", "aa", "x", false, "is in `f` 2 times"),
             ("a b", "c", "x", false, "is not in `f`: read it again"),
-            ("a   b", "a b", "x", false, "other blanks"),
+            ("a   b", "a b", "x", false, "different blanks"),
             ("a", "", "x", false, "`old` is empty"),
             ("a", "a", "a", false, "nothing to change"),
             ("a b", "c", "x", true, "is not in `f`"),

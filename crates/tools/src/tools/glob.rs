@@ -23,7 +23,7 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-/// The tool.
+/// `glob` in the root of this agent.
 pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
     let text = "Lists the files of your working folder whose path is of a glob pattern, sorted by path; what \
                 .gitignore excludes is left out.";
@@ -39,5 +39,5 @@ fn list(ground: &Ground, arguments: &Arguments, cancel: &CancellationToken) -> R
             break;
         }
     }
-    Ok(Output::ok(lines.finish(&format!("[no file is of the pattern {}]", arguments.pattern))))
+    Ok(Output::ok(lines.finish(&format!("[no file matches {}]", arguments.pattern))))
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::on_files::{Does, FileTool};
 use super::read::shortened;
 use super::search::{Lines, Pattern, files, here};
-use crate::arguments::with_note;
+use crate::arguments::{listed, with_note};
 use crate::ground::Ground;
 
 /// The longest line that is searched, in bytes; a file with a longer one is passed over.
@@ -46,7 +46,7 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-/// The tool.
+/// `grep` in the root of this agent.
 pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
     let text = "Searches the files of your working folder for a regular expression. Each match is shown as \
                 `path:line:text`, lines around it as `path-line-text`; what .gitignore excludes and binary files \
@@ -70,9 +70,15 @@ fn search(ground: &Ground, arguments: &Arguments, cancel: &CancellationToken) ->
         if cancel.is_cancelled() || found.lines.is_full() {
             break;
         }
-        if only.as_ref().is_none_or(|only| only.means(&path)) {
-            let path = path.to_string_lossy().into_owned();
-            found.search(ground, &mut searcher, &matcher, path, cancel);
+        if only.as_ref().is_some_and(|only| !only.means(&path)) {
+            continue;
+        }
+        found.path = path.to_string_lossy().into_owned();
+        // Beneath the root by handle, whatever the walk's path has become meanwhile.
+        let Ok((file, _)) = ground.root.file(&found.path) else { continue };
+        let searched = searcher.search_reader(&matcher, Cancellable { file, cancel }, &mut found);
+        if searched.is_err() && !cancel.is_cancelled() {
+            found.passed_over.push(std::mem::take(&mut found.path));
         }
     }
     Ok(Output::ok(found.finish(&arguments.pattern)))
@@ -105,23 +111,6 @@ struct Matches {
 }
 
 impl Matches {
-    fn search(
-        &mut self,
-        ground: &Ground,
-        searcher: &mut Searcher,
-        matcher: &RegexMatcher,
-        path: String,
-        cancel: &CancellationToken,
-    ) {
-        // Beneath the root by handle, whatever the walk's path has become meanwhile.
-        let Ok((file, _)) = ground.root.file(&path) else { return };
-        self.path = path;
-        let result = searcher.search_reader(matcher, Cancellable { file, cancel }, &mut *self);
-        if result.is_err() && !cancel.is_cancelled() {
-            self.passed_over.push(std::mem::take(&mut self.path));
-        }
-    }
-
     fn show(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes);
         let text = shortened(text.trim_end_matches(['\n', '\r']), LINE_SHOWN);
@@ -130,14 +119,13 @@ impl Matches {
 
     fn finish(self, pattern: &str) -> String {
         let text = self.lines.finish(&format!("[nothing matches {pattern}]"));
-        let [first, others @ ..] = self.passed_over.as_slice() else { return text };
-        let others = others.len();
-        with_note(
-            text,
-            &format!(
-                "{first} and {others} others could not be searched: a line is too long, or they can't be read"
-            ),
-        )
+        match listed(&self.passed_over) {
+            None => text,
+            Some(files) => {
+                let why = "not searched, because a line is too long or the file can't be read";
+                with_note(text, &format!("{why}: {files}"))
+            }
+        }
     }
 }
 

@@ -28,7 +28,7 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-/// The tool.
+/// `read` in the root of this agent.
 pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
     let text = format!(
         "Reads a text file of your working folder. Each line comes with its number and a tab before it. Without \
@@ -48,7 +48,7 @@ pub(super) fn text_of((file, stat): (File, Stat), path: &str, limits: &Limits) -
     let too_large = |size: u64| {
         let (size, max) = (mebibytes(size), mebibytes(limits.file_bytes));
         format!(
-            "`{path}` has {size} MiB, and at most {max} MiB are read: look into it with grep, or with head, tail or sed in bash"
+            "`{path}` is {size} MiB, and at most {max} MiB can be read: look into it with grep, or with head, tail or sed in bash"
         )
     };
     let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
@@ -96,7 +96,7 @@ fn numbered(text: &str, arguments: &Arguments, limits: &Limits) -> String {
     match (total, last < first) {
         (0, _) => "[the file is empty]".to_owned(),
         (_, true) if first > total => {
-            format!("[the file has {total} lines, so there is none from line {first}]")
+            format!("[the file ends at line {total}: there is no line {first}]")
         }
         (_, _) if last < total => {
             output + &format!("[lines {first} to {last} of {total}; go on with offset {}]", last + 1)
@@ -131,7 +131,7 @@ mod tests {
             ),
             ("1\n2\n3\n4\n", Some(4), None, "     4\t4\n"),
             ("1\n2\n3\n", Some(2), Some(1), "     2\t2\n[lines 2 to 2 of 3; go on with offset 3]"),
-            ("1\n", Some(9), None, "[the file has 1 lines, so there is none from line 9]"),
+            ("1\n", Some(9), None, "[the file ends at line 1: there is no line 9]"),
             ("", None, None, "[the file is empty]"),
             ("ééééé\n", None, None, "     1\téééé [… 2 bytes more in this line]\n"),
         ];

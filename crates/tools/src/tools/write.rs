@@ -21,7 +21,7 @@ struct Arguments {
     content: String,
 }
 
-/// The tool.
+/// `write` in the root of this agent.
 pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
     let text = "Writes a whole file of your working folder, in one step; folders that are missing are made. A file \
                 that is there is replaced: it keeps its mode, and its line endings if they are CRLF. To change a \

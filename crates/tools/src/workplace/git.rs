@@ -78,7 +78,7 @@ pub(super) enum GitError {
     /// It can't be started.
     #[error("git can't be run: {0}")]
     NotRun(#[from] std::io::Error),
-    /// It failed.
+    /// It ended with an error, and said this.
     #[error("git {command} failed: {complaint}")]
     Failed { command: String, complaint: String },
     /// It says more than anybody wants to read.
@@ -214,6 +214,11 @@ impl<'a> Git<'a> {
     pub(super) async fn maybe(&self, words: &[&str]) -> Result<Option<String>, GitError> {
         let (yes, answer) = self.yes_or_no(words).await?;
         Ok(yes.then(|| String::from_utf8_lossy(&answer).trim_end().to_owned()))
+    }
+
+    /// The commit that has this name. `None`: there is none.
+    pub(super) async fn commit_at(&self, name: &str) -> Result<Option<String>, GitError> {
+        self.maybe(&["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).await
     }
 
     async fn run(&self, words: &[&str]) -> Result<Ended, GitError> {

@@ -107,10 +107,10 @@ impl House {
             .watch(&worktree.top, Sought::Authorities)?
             .watch(&worktree.own, Sought::Links)?
             .watch(common, Sought::Names(&ALTERNATES))?
-            .keeps(&worktree.own, "commondir", "../..\n")?
-            .keeps(&worktree.own, "gitdir", worktree.link_back())?
-            .keeps(&worktree.own, "config.worktree", "")?
-            .keeps(&worktree.top, ".git", worktree.link())?;
+            .keeps(&worktree.own, "commondir", b"../..\n")?
+            .keeps(&worktree.own, "gitdir", &worktree.link_back())?
+            .keeps(&worktree.own, "config.worktree", b"")?
+            .keeps(&worktree.top, ".git", &worktree.link())?;
         Ok(self.confined(agent, of_worktree(worktree), &worktree.top, guard))
     }
 

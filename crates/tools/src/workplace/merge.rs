@@ -13,13 +13,11 @@ use super::git::{Git, GitError, parts};
 use super::relative;
 use super::snapshot::Scratch;
 use super::worktree::{State, Worktree};
+use crate::arguments::listed;
 use crate::protect::authority;
 
 /// How often it is tried again when somebody commits in the project folder meanwhile.
 const LOOKS: usize = 3;
-
-/// How many names a sentence lists.
-const NAMES_MAX: usize = 5;
 
 /// Who makes a merge's commit; its author is the person, where git knows one.
 const MIDTURN: &str = "midturn";
@@ -33,7 +31,7 @@ const UNDER_WAY: [(&str, &str); 5] = [
     ("rebase-apply", "a rebase"),
 ];
 
-/// One merge.
+/// A branch to be merged, and whose it is.
 pub(super) struct Merging<'a> {
     pub(super) worktree: &'a Worktree,
     pub(super) agent: &'a str,
@@ -67,7 +65,7 @@ impl Merging<'_> {
     async fn try_merge(&self) -> Result<Merge, Stop> {
         let git = self.worktree.repository.git().by(MIDTURN);
         self.nothing_in_the_way(&git).await?;
-        let Some(tip) = commit_at(&git, &self.worktree.reference()).await? else {
+        let Some(tip) = git.commit_at(&self.worktree.reference()).await? else {
             return refused(format!("the branch {} is gone", self.worktree.branch));
         };
         self.all_committed(&tip).await?;
@@ -81,7 +79,7 @@ impl Merging<'_> {
 
     /// `None`: HEAD moved meanwhile.
     async fn attempt(&self, git: &Git<'_>, tip: &str) -> Result<Option<Merge>, Stop> {
-        let Some(head) = commit_at(git, "HEAD").await? else {
+        let Some(head) = git.commit_at("HEAD").await? else {
             return refused("the project folder has no commit yet to merge into");
         };
         if git.is(&["merge-base", "--is-ancestor", tip, &head]).await? {
@@ -133,7 +131,7 @@ impl Merging<'_> {
         let scratch = Scratch::new(&self.worktree.repository).await?;
         let tree = scratch.snapshot(self.worktree).await?.tree;
         let changed = changed(&scratch.git(&self.worktree.git()), tip, &tree).await?;
-        match list(&self.names(parts(&changed))) {
+        match listed(&self.names(parts(&changed))) {
             None => Ok(()),
             Some(files) => refused(format!(
                 "{} has work that is not committed ({files}): that is done when its run ends, so merge then; \
@@ -151,7 +149,7 @@ impl Merging<'_> {
         let changed = changed(git, base, tip).await?;
         let gives = |path: &&[u8]| authority(Path::new(OsStr::from_bytes(path))).is_some();
         let branch = &self.worktree.branch;
-        match list(&self.names(parts(&changed).filter(gives))) {
+        match listed(&self.names(parts(&changed).filter(gives))) {
             None => Ok(()),
             Some(files) => refused(format!(
                 "{branch} changes what Midturn or other tools obey ({files}): look at it with \
@@ -210,7 +208,7 @@ impl Merging<'_> {
         let action = format!("midturn merge {}", self.worktree.branch);
         match git.clone().with("GIT_REFLOG_ACTION", action).bytes(&words).await {
             Ok(_) => Ok(true),
-            Err(GitError::Failed { .. }) if commit_at(git, "HEAD").await?.as_deref() != Some(head) => {
+            Err(GitError::Failed { .. }) if git.commit_at("HEAD").await?.as_deref() != Some(head) => {
                 Ok(false)
             }
             Err(GitError::Failed { command, complaint }) => match refusal(&complaint) {
@@ -234,10 +232,6 @@ async fn changed(git: &Git<'_>, from: &str, to: &str) -> Result<Vec<u8>, GitErro
     git.bytes(&["diff-tree", "-r", "--name-only", "--no-renames", "-z", from, to]).await
 }
 
-async fn commit_at(git: &Git<'_>, name: &str) -> Result<Option<String>, GitError> {
-    git.maybe(&["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).await
-}
-
 /// The person's name and address, if git was told; it isn't to make up any.
 async fn author(git: &Git<'_>) -> Option<(String, String)> {
     // Failures mean the same: nobody is known.
@@ -249,7 +243,7 @@ async fn author(git: &Git<'_>) -> Option<(String, String)> {
 /// What git's complaint means where it refused before it changed anything.
 fn refusal(complaint: &str) -> Option<String> {
     let names: Vec<_> = complaint.split("; ").filter_map(|line| line.strip_prefix('\t')).collect();
-    let files = list(&names).unwrap_or_else(|| complaint.to_owned());
+    let files = listed(&names).unwrap_or_else(|| complaint.to_owned());
     if complaint.contains("untracked") {
         Some(format!(
             "untracked files in the project folder are in the way ({files}): move or remove them first"
@@ -264,16 +258,6 @@ fn refusal(complaint: &str) -> Option<String> {
         ))
     } else {
         None
-    }
-}
-
-/// Some names. `None`: there are none.
-fn list(names: &[impl AsRef<str>]) -> Option<String> {
-    let shown: Vec<_> = names.iter().take(NAMES_MAX).map(AsRef::as_ref).collect();
-    match names.len().saturating_sub(NAMES_MAX) {
-        0 if shown.is_empty() => None,
-        0 => Some(shown.join(", ")),
-        more => Some(format!("{} and {more} more", shown.join(", "))),
     }
 }
 
@@ -303,6 +287,5 @@ mod tests {
         for (complaint, sentence) in rows {
             assert_eq!(refusal(complaint).as_deref(), sentence);
         }
-        assert_eq!(list(&["1", "2", "3", "4", "5", "6", "7"]).unwrap(), "1, 2, 3, 4, 5 and 2 more");
     }
 }

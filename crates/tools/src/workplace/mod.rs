@@ -388,7 +388,7 @@ impl Workplace for GitWorkplace {
 
     async fn run_ended(&self, agent: &AgentName, run: RunId) -> Result<Changes, ToolError> {
         let opened =
-            self.opened(agent).ok_or_else(|| ToolError(format!("{agent} has no place that was opened")))?;
+            self.opened(agent).ok_or_else(|| ToolError(format!("no workplace was opened for {agent}")))?;
         let edited = opened.ground.take_edited();
         let mut changes = match &opened.worktree {
             Some(worktree) => commit::commit(worktree, agent.as_str(), run).await,

@@ -11,6 +11,7 @@ use super::git::{Git, GitError, parts};
 use super::keeper::Keeper;
 use super::layout::Layout;
 use super::record::{Record, Records};
+use crate::arguments::listed;
 use crate::mark::Mark;
 use crate::protect::aside::restore;
 use crate::protect::head_of;
@@ -161,7 +162,7 @@ impl Repository {
 
     /// The commit at HEAD.
     pub(super) async fn head(&self) -> Result<String, NoWorktree> {
-        let head = self.git().maybe(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await?;
+        let head = self.git().commit_at("HEAD").await?;
         head.ok_or_else(|| NoWorktree::NotPossible("its git repository has no commit yet".to_owned()))
     }
 
@@ -175,19 +176,13 @@ impl Repository {
             words.push(ours);
         }
         let answer = self.git().bytes(&words).await?;
-        let paths: Vec<_> =
-            parts(&answer).filter_map(|part| part.get(3..)).map(String::from_utf8_lossy).collect();
-        let short = head.get(..12).unwrap_or(head);
-        Ok(match paths.as_slice() {
-            [] => None,
-            [path] => Some(format!(
-                "the worktree starts from commit {short}: an uncommitted change in the project folder ({path}) is not in it"
-            )),
-            [path, others @ ..] => Some(format!(
-                "the worktree starts from commit {short}: uncommitted changes in the project folder ({path} and {} others) are not in it",
-                others.len()
-            )),
-        })
+        let paths = parts(&answer).filter_map(|part| part.get(3..)).map(String::from_utf8_lossy);
+        Ok(listed(&paths.collect::<Vec<_>>()).map(|paths| {
+            format!(
+                "the worktree starts from commit {head:.12}: uncommitted changes in the project folder ({paths}) are \
+                 not in it"
+            )
+        }))
     }
 
     /// Makes a worktree named after the agent, on the branch `midturn/SESSION/NAME`. If either is
@@ -253,8 +248,7 @@ impl Repository {
                 State::Gone => {}
             }
         }
-        let lives = self.git().maybe(&["rev-parse", "--verify", "--quiet", &worktree.reference()]).await?;
-        if lives.is_none() {
+        if self.git().commit_at(&worktree.reference()).await?.is_none() {
             return Ok(Again::Gone);
         }
         // What git remembers of a folder that is gone; or a folder that was only half made, in
@@ -312,7 +306,7 @@ impl Repository {
 }
 
 fn not_remembered(error: std::io::Error) -> NoWorktree {
-    NoWorktree::Failed(format!("what belongs to it can't be written down: {error}"))
+    NoWorktree::Failed(format!("the record of it can't be written: {error}"))
 }
 
 /// A session's id as a part of a branch's name, where much is not allowed.
