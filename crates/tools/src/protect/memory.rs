@@ -64,8 +64,12 @@ impl Memory {
         let mut to_remove: Vec<PathBuf> = Vec::new();
         // Those that are remembered, too: what is there instead of one may be too much to be seen.
         for path in self.entries.keys().chain(now.entries.keys()).collect::<BTreeSet<_>>() {
+            let (was, is) = (self.entries.get(path), now.entries.get(path));
+            // A folder that isn't seen is gone, or too much came before it: then all that it holds
+            // that was never remembered would go with it.
+            let is_folder_unseen = is.is_none() && was == Some(&Entry::Folder);
             let goes_with = to_remove.iter().any(|above| path.starts_with(above));
-            if self.entries.get(path) != now.entries.get(path) && !goes_with {
+            if was != is && !is_folder_unseen && !goes_with {
                 to_remove.push(path.clone());
             }
         }
@@ -160,5 +164,22 @@ mod tests {
 
         std::fs::write(path(".claude/agents/a.md"), "x".repeat(300 << 10)).unwrap();
         assert_eq!(changes(), [PathBuf::from(".claude/agents/a.md")], "though it is too large to look at");
+    }
+
+    #[test]
+    fn of_too_much_no_folder_is_taken_for_one_that_came_to_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |path: &str| folder.path().join(path);
+        for n in 0..=ENTRIES_MAX {
+            std::fs::create_dir_all(path(&format!(".idea/{n}/in"))).unwrap();
+        }
+        let top = rustix::fs::open(folder.path(), OFlags::PATH, Mode::empty()).unwrap();
+        let before = Memory::of(top.as_fd(), Path::new(".idea")).unwrap();
+        assert_eq!(before.entries.len(), ENTRIES_MAX);
+        for n in 0..64 {
+            std::fs::write(path(&format!(".idea/new-{n}")), "").unwrap();
+        }
+        let to_remove = before.changes(top.as_fd()).unwrap().unwrap_or_default();
+        assert!(to_remove.iter().all(|name| !folder.path().join(name).is_dir()), "{to_remove:?}");
     }
 }
