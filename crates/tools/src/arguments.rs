@@ -1,4 +1,5 @@
-//! Schemas out, arguments in: one struct per tool is both. And notes on what comes back.
+//! Schemas out, arguments in: one struct per tool is both. And the notes on what comes back, with
+//! the names that they list.
 
 use std::sync::Arc;
 
@@ -6,6 +7,9 @@ use midturn_core::engine::ports::{Output, ToolSpec};
 use midturn_core::rules::conversation::ToolUse;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+
+/// How many names a sentence lists.
+const NAMES_MAX: usize = 5;
 
 /// What the model is told of a tool whose arguments are an `A`.
 pub(crate) fn spec<A: JsonSchema>(name: &str, description: &str) -> Arc<ToolSpec> {
@@ -31,12 +35,11 @@ pub(crate) fn parse<A: DeserializeOwned>(call: &ToolUse) -> Result<(A, Ignored),
     match parsed {
         Ok(arguments) => Ok((arguments, Ignored { tool: call.name.clone(), names })),
         Err(what) => {
-            let place = track.path().to_string();
-            Err(Output::error(if place == "." {
-                format!("The arguments of {} don't fit: {what}.", call.name)
-            } else {
-                format!("The arguments of {} don't fit: `{place}`: {what}.", call.name)
-            }))
+            let place = match track.path().to_string() {
+                all if all == "." => String::new(),
+                place => format!("`{place}`: "),
+            };
+            Err(Output::error(format!("The arguments of {} don't fit: {place}{what}.", call.name)))
         }
     }
 }
@@ -54,15 +57,37 @@ impl Ignored {
             return output;
         }
         let names: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
-        let note = format!("[Ignored, since {} has no such argument: {}]", self.tool, names.join(", "));
+        let note = format!("Ignored, since {} has no such argument: {}", self.tool, names.join(", "));
         Output { text: with_note(output.text, &note), ..output }
     }
 }
 
-/// A note is a line of its own below what it is about.
+/// A note is a line of its own, in brackets, below what it is about.
 pub(crate) fn with_note(mut text: String, note: &str) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    text + note
+    text + &format!("[{note}]")
+}
+
+/// Some names, for a sentence. `None`: there are none.
+pub(crate) fn listed(names: &[impl AsRef<str>]) -> Option<String> {
+    let shown: Vec<_> = names.iter().take(NAMES_MAX).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(NAMES_MAX) {
+        0 if shown.is_empty() => None,
+        0 => Some(shown.join(", ")),
+        more => Some(format!("{} and {more} more", shown.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_lists_some_names_and_counts_the_others() {
+        assert_eq!(listed(&["1", "2", "3", "4", "5", "6", "7"]).unwrap(), "1, 2, 3, 4, 5 and 2 more");
+        assert_eq!(listed(&["1"]).unwrap(), "1");
+        assert_eq!(listed(&[""; 0]), None);
+    }
 }

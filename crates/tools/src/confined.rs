@@ -25,29 +25,24 @@ impl Confined {
     ///
     /// # Errors
     /// What has to be kept from the command can't be known: it must not run.
-    pub(crate) fn before(&self) -> io::Result<(Arc<Confinement>, Before)> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.confinement.temporary)?;
+    pub(crate) fn before(&self) -> io::Result<(Arc<Confinement>, Arc<Before>)> {
+        private_folder(&self.confinement.temporary)?;
         let before = self.guard.before()?;
         let mut confinement = self.confinement.clone();
         confinement.read_only.retain(|path| is_there(path));
         confinement.read_only.extend(self.stand_ins.iter().filter(|path| !is_link(path)).cloned());
-        confinement.read_only.extend(before.to_mount().cloned());
+        confinement.read_only.extend(before.to_mount.iter().cloned());
         // A folder that is told to be writable is one whose parts are told apart.
         confinement.read_only.retain(|path| !confinement.writable.contains(path));
         confinement.read_only.sort();
         confinement.read_only.dedup();
         Ok((Arc::new(confinement), before))
     }
+}
 
-    /// After a command, when nothing of it is alive: what was planted is put aside, and said.
-    pub(crate) fn after(&self, before: &Before) -> Vec<String> {
-        self.guard.after(before)
-    }
-
-    /// What a person has to see to before another command runs. `None`: nothing.
-    pub(crate) fn missing(&self) -> Option<String> {
-        self.guard.missing()
-    }
+/// Makes a folder for this user only, if it isn't there.
+pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Whether there is something that can be mounted on itself. A link can't: the guard sees to it.

@@ -57,17 +57,13 @@ pub fn command_environment(
     all: impl IntoIterator<Item = (OsString, OsString)>,
     more: &[String],
 ) -> Arc<[(OsString, OsString)]> {
+    let has_a_password = |value: &OsStr| secrets::has_a_password(&value.to_string_lossy());
     all.into_iter().filter(|(name, value)| is_allowed(name, more) && !has_a_password(value)).collect()
 }
 
 fn is_allowed(name: &OsStr, more: &[String]) -> bool {
     let Some(name) = name.to_str() else { return false };
     ALLOWED.contains(&name) || name.starts_with(ALLOWED_BEGINNING) || more.iter().any(|word| word == name)
-}
-
-/// Whether there is a URL with a password in it: `postgres://user:password@host`.
-fn has_a_password(value: &OsStr) -> bool {
-    secrets::has_a_password(&value.to_string_lossy())
 }
 
 #[cfg(test)]

@@ -3,17 +3,15 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use midturn_core::engine::ports::{Output, ToolCall};
 use midturn_core::rules::conversation::ToolUse;
 use parking_lot::Mutex;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
-use crate::arguments::parse;
 use crate::confined::Confined;
 use crate::process::Supervisor;
 use crate::root::Root;
@@ -60,24 +58,14 @@ const EDITED_MAX: usize = 10_000;
 pub(crate) struct Ground {
     pub(crate) root: Root,
     pub(crate) limits: Limits,
-    pub(crate) supervisor: Arc<Supervisor>,
+    pub(crate) supervisor: Supervisor,
     pub(crate) environment: Arc<[(OsString, OsString)]>,
     /// What commands are confined to. `None`: there is no sandbox.
     pub(crate) confined: Option<Confined>,
-    edited: Mutex<BTreeSet<String>>,
+    pub(crate) edited: Mutex<BTreeSet<String>>,
 }
 
 impl Ground {
-    pub(crate) fn new(
-        root: Root,
-        limits: Limits,
-        supervisor: Arc<Supervisor>,
-        environment: Arc<[(OsString, OsString)]>,
-        confined: Option<Confined>,
-    ) -> Self {
-        Self { root, limits, supervisor, environment, confined, edited: Mutex::default() }
-    }
-
     /// Remembers that a file was edited.
     pub(crate) fn edited(&self, text: &str) {
         let mut edited = self.edited.lock();
@@ -100,48 +88,9 @@ impl Ground {
     }
 }
 
-/// Files are read and written by threads that may wait for a disk.
-pub(crate) async fn off_the_runtime<F>(work: F) -> Output
-where
-    F: FnOnce() -> Output + Send + 'static,
-{
-    match spawn_blocking(work).await {
-        Ok(output) => output,
-        Err(error) => Output::error(format!("The tool failed, which is a fault of its own: {error}")),
-    }
-}
-
-/// As [`on_ground`], for a search: it changes nothing, so the thread may finish behind our back
-/// when it is told to end, or when it waits for what an agent put where a list of ignored
-/// files is meant to be.
-pub(crate) async fn search_ground<A, F>(ground: &Arc<Ground>, call: &ToolCall, work: F) -> Output
-where
-    A: DeserializeOwned + Send + 'static,
-    F: FnOnce(&Ground, &A) -> Result<Output, String> + Send + 'static,
-{
-    let patience = ground.limits.timeout_max;
-    tokio::select! {
-        biased;
-        output = on_ground(ground, &call.call, work) => output,
-        () = call.cancel.cancelled() => Output::error(""),
-        () = tokio::time::sleep(patience) => {
-            Output::error(format!("The search did not end within {} s: narrow it.", patience.as_secs()))
-        }
-    }
-}
-
-/// What every tool that works on files does with a call: reads its arguments, does the work
-/// off the runtime, and tells the model what went wrong.
-pub(crate) async fn on_ground<A, F>(ground: &Arc<Ground>, call: &ToolUse, work: F) -> Output
-where
-    A: DeserializeOwned + Send + 'static,
-    F: FnOnce(&Ground, &A) -> Result<Output, String> + Send + 'static,
-{
-    let (arguments, ignored): (A, _) = match parse(call) {
-        Ok(parsed) => parsed,
-        Err(output) => return output,
-    };
-    let ground = ground.clone();
-    let work = move || work(&ground, &arguments).unwrap_or_else(Output::error);
-    ignored.noted(off_the_runtime(work).await)
+/// Does what may wait for a disk on a thread that may wait.
+pub(crate) async fn off_the_runtime<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    spawn_blocking(work).await.map_err(io::Error::other)
 }

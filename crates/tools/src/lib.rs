@@ -2,7 +2,7 @@
 //!
 //! [`workplace::GitWorkplace`] gives each agent its folder and its tools. Commands run under
 //! [`process`] supervisors, so that nothing of a call outlives it; files are reached through a
-//! [`root`] that is held open, so that no path leads out. This is the only crate that touches
+//! root that is held open, so that no path leads out. This is the only crate that touches
 //! a user's files; it knows nothing of models, mail or turns.
 
 mod arguments;
@@ -14,9 +14,9 @@ mod mark;
 mod planted;
 pub mod process;
 mod protect;
-pub mod root;
+mod root;
 pub mod sandbox;
-pub mod toolbox;
+mod toolbox;
 mod tools;
 pub mod workplace;
 

@@ -3,7 +3,7 @@
 //! It holds no secret, and it is not one of the `MIDTURN_` variables: those are settings, which
 //! a `midturn` that an agent's command runs would read.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// This process.
+    /// This very process, as those who come later know it.
     pub(crate) fn ourselves() -> io::Result<Self> {
         let Process { pid, started, session, .. } = Process::ourselves()?;
         let namespace = std::fs::read_link("/proc/self/ns/pid")?;
@@ -101,11 +101,6 @@ impl Mark {
         };
         environ.split(|&b| b == 0).find_map(value)
     }
-}
-
-/// Whether this variable is a mark: one that we carry ourselves is not handed on.
-pub(crate) fn is_mark(name: &OsStr) -> bool {
-    name == MARK
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Faults planted on purpose, which the crash harness has to find. Without the feature
-//! `planted-faults` none of this is in the program: every question is answered `false` when it
-//! is compiled.
+//! `planted-faults` nothing can be planted: every question is answered `false` when the program is
+//! compiled.
 
 /// A fault of this crate's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,50 +13,31 @@ pub(crate) enum Fault {
     SupervisorIgnoresPipe,
 }
 
-#[cfg(not(feature = "planted-faults"))]
-mod absent {
-    /// Never.
-    pub(crate) const fn planted(_: super::Fault) -> bool {
-        false
-    }
+/// The variable that names the fault; other crates have faults of their own in it.
+const VARIABLE: &str = "_MIDTURN_PLANTED";
 
-    /// Nothing is handed on to supervisors.
-    pub(crate) const fn handed_on() -> Option<(&'static str, &'static str)> {
-        None
-    }
+/// Whether this fault is planted.
+pub(crate) fn planted(fault: Fault) -> bool {
+    word()
+        == Some(match fault {
+            Fault::GroupKillOnly => "group_kill_only",
+            Fault::NoLeftovers => "no_leftovers",
+            Fault::SupervisorIgnoresPipe => "supervisor_ignores_pipe",
+        })
+}
+
+/// What supervisors have to be told; their environment is a new one.
+pub(crate) fn handed_on() -> Option<(&'static str, &'static str)> {
+    word().map(|word| (VARIABLE, word))
 }
 
 #[cfg(feature = "planted-faults")]
-mod present {
-    use std::sync::OnceLock;
-
-    use super::Fault;
-
-    /// The variable that names the fault; other crates have faults of their own in it.
-    const VARIABLE: &str = "_MIDTURN_PLANTED";
-
-    fn word() -> Option<&'static str> {
-        static WORD: OnceLock<Option<String>> = OnceLock::new();
-        WORD.get_or_init(|| std::env::var(VARIABLE).ok()).as_deref()
-    }
-
-    /// Whether this fault is planted.
-    pub(crate) fn planted(fault: Fault) -> bool {
-        word()
-            == Some(match fault {
-                Fault::GroupKillOnly => "group_kill_only",
-                Fault::NoLeftovers => "no_leftovers",
-                Fault::SupervisorIgnoresPipe => "supervisor_ignores_pipe",
-            })
-    }
-
-    /// What supervisors have to be told; their environment is a new one.
-    pub(crate) fn handed_on() -> Option<(&'static str, &'static str)> {
-        word().map(|word| (VARIABLE, word))
-    }
+fn word() -> Option<&'static str> {
+    static WORD: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    WORD.get_or_init(|| std::env::var(VARIABLE).ok()).as_deref()
 }
 
 #[cfg(not(feature = "planted-faults"))]
-pub(crate) use absent::{handed_on, planted};
-#[cfg(feature = "planted-faults")]
-pub(crate) use present::{handed_on, planted};
+const fn word() -> Option<&'static str> {
+    None
+}

@@ -442,7 +442,7 @@ async fn a_worktree_inside_the_project_that_lost_its_link_is_not_taken_for_the_p
     let workplace = project.workplace_at(&project.folder.path().join("state"));
     run(&workplace, "w", "echo x > x.txt; rm .git").await;
     let changes = workplace.run_ended(&name("w"), 1).await.unwrap();
-    assert!(changes.notes.join("; ").contains("not all could be committed"), "{:?}", changes.notes);
+    assert!(changes.notes.join("; ").contains("not everything could be committed"), "{:?}", changes.notes);
     assert_eq!(project.git(&["rev-parse", "midturn/s1/w"]), project.git(&["rev-parse", "main"]));
     let diff = workplace.diff(&name("w")).await.unwrap();
     assert!(!diff.patch.contains("mine"), "{}", diff.patch);

@@ -35,7 +35,7 @@ impl Place {
     }
 
     fn workplace(&self, sandbox: &Sandbox) -> GitWorkplace {
-        self.project.workplace().supervisor(supervisor()).sandbox(sandbox.clone())
+        self.project.workplace().supervisor(supervisor().sandbox(sandbox.clone()))
     }
 
     fn path(&self, path: &str) -> PathBuf {

@@ -376,7 +376,7 @@ async fn searches_find_what_is_there_and_not_what_is_excluded() {
             json!({"pattern": "**/*", "limit": 2}),
             ".ci/run\n.gitignore\n[2 shown, there are more: narrow the search]",
         ),
-        ("glob", json!({"pattern": "*.py"}), "[no file is of the pattern *.py]"),
+        ("glob", json!({"pattern": "*.py"}), "[no file matches *.py]"),
     ];
     for (tool, input, text) in rows {
         assert_eq!(tools.call(tool, input.clone()).await, Output::ok(text), "{tool} {input}");

@@ -64,7 +64,10 @@ async fn a_dirty_tree_stays_as_it_is_and_the_report_says_so_once() {
     run(&workplace, "w", "grep -qx one a.txt; test ! -e b.txt").await;
     let changes = workplace.run_ended(&name("w"), 1).await.unwrap();
     let [note] = &*changes.notes else { panic!("{:?}", changes.notes) };
-    assert!(note.contains("uncommitted changes in the project folder (a.txt and 1 others)"), "{note}");
+    assert!(
+        note.contains("uncommitted changes in the project folder (a.txt, b.txt) are not in it"),
+        "{note}"
+    );
     assert!(workplace.run_ended(&name("w"), 2).await.unwrap().notes.is_empty());
     assert_eq!(project.git(&["status", "--porcelain"]), " M a.txt\n?? b.txt");
 }
@@ -74,7 +77,7 @@ async fn where_no_worktree_can_be_the_folder_itself_is_used_and_the_report_says_
     let bare = Project::empty();
     let unborn = Project::empty();
     unborn.git(&["init", "-q"]);
-    for (project, why) in [(bare, "it is in no git repository"), (unborn, "has no commit yet")] {
+    for (project, why) in [(bare, "it is not in a git repository"), (unborn, "has no commit yet")] {
         let workplace = project.workplace();
         let folder = run(&workplace, "w", "echo x > x.txt").await;
         assert_eq!(folder, project.folder.path().canonicalize().unwrap());
@@ -219,7 +222,7 @@ async fn what_cannot_be_committed_is_said_and_stays() {
     let workplace = project.workplace();
     let folder = run(&workplace, "w", "echo x > x.txt; rm .git").await;
     let changes = workplace.run_ended(&name("w"), 1).await.unwrap();
-    assert!(changes.notes[0].contains("not all could be committed"), "{:?}", changes.notes);
+    assert!(changes.notes[0].contains("not everything could be committed"), "{:?}", changes.notes);
     assert!(folder.join("x.txt").exists());
 
     let inner = run(&workplace, "v", "git init -q inner; cd inner; echo y > y.txt; git add y.txt; git -c user.name=w -c user.email=w@w commit -q -m y").await;

@@ -164,13 +164,15 @@ fn workplace(prepared: &Prepared, held: Held<'_>, id: &SessionId) -> GitWorkplac
     };
     let writable = config.general.sandbox.writable.0.iter().map(|path| below_home(path)).collect();
     let reach = Reach { writable, hidden: held.hidden.to_vec() };
+    let supervisor = Supervisor::ourselves()
+        .grace(config.settings.abort_grace.duration())
+        .sandbox(held.safety.sandbox().clone());
     let handed_on = &config.general.sandbox.environment.0;
     GitWorkplace::new(folder, state, id, move |agent| team.place_of(agent))
         .limits(limits)
-        .sandbox(held.safety.sandbox().clone())
         .reach(reach)
         .environment(command_environment(std::env::vars_os(), handed_on))
-        .supervisor(Supervisor::ourselves().grace(config.settings.abort_grace.duration()))
+        .supervisor(supervisor)
 }
 
 /// A path as it is written, `~/` followed.

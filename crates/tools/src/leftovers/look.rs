@@ -255,6 +255,7 @@ mod tests {
                 session,
                 state: b'S',
                 flags: 0,
+                threads: 1,
                 started: 1,
             })
             .collect()

@@ -23,13 +23,12 @@ use std::time::{Duration, Instant};
 
 use midturn_core::rules::id::SessionId;
 use nix::sys::signal::Signal;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::task::spawn_blocking;
 
 use self::look::{Found, Look, Sight};
 use crate::mark::Purpose;
 use crate::planted::{Fault, planted};
-use crate::process::table::{Process, send};
+use crate::process::table::{Process, is_dead_by, send};
 
 /// How long all of it may take. What is stuck in the kernel (a dead network disk, say) doesn't
 /// die sooner for being waited for.
@@ -56,13 +55,13 @@ const GIT_TIDIES_UP: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 pub enum LeftoversError {
     /// The system's table can't be read.
-    #[error("the processes that the last daemon left can't be looked for: {0}")]
+    #[error("the processes that the last daemon left running can't be looked up: {0}")]
     NotFound(#[from] io::Error),
     /// Some don't die.
-    #[error("of the processes that the last daemon left, these don't end (end them by hand): {0:?}")]
+    #[error("of the processes that the last daemon left running, these don't end (end them by hand): {0:?}")]
     Alive(Vec<i32>),
     /// They start others faster than they can be ended.
-    #[error("the processes that the last daemon left go on starting others: end them by hand")]
+    #[error("the processes that the last daemon left running go on starting others: end them by hand")]
     Starting,
 }
 
@@ -150,7 +149,7 @@ impl Hunt {
                 return Ok(());
             }
             match process.hold()? {
-                Some(hold) if !is_dead(&hold)? => {
+                Some(hold) if !is_dead_by(&hold, Duration::ZERO)? => {
                     signal.map_or(Ok(()), |signal| send(&hold, signal))?;
                     held.insert(key, Held { pid: process.pid, process: hold, purpose });
                     fresh += 1;
@@ -231,16 +230,6 @@ fn is_enough(sight: Sight, since: Duration, looks: u32) -> bool {
         Sight::Hazy => since > LOOKS_ON.0 && looks >= LOOKS_ON.1,
         Sight::Begins => false,
     }
-}
-
-fn is_dead(held: &OwnedFd) -> io::Result<bool> {
-    is_dead_by(held, Duration::ZERO)
-}
-
-fn is_dead_by(held: &OwnedFd, patience: Duration) -> io::Result<bool> {
-    let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
-    let mut ends = [PollFd::new(held, PollFlags::IN)];
-    Ok(rustix::io::retry_on_intr(|| poll(&mut ends, Some(&patience)))? > 0)
 }
 
 #[cfg(test)]

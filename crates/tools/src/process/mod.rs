@@ -13,23 +13,22 @@ mod wire;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use midturn_core::rules::id::SessionId;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 pub use self::supervise::{SUPERVISE, Supervision, supervise_main};
 pub use self::wire::Status;
 
 use self::complaint::Complaint;
-use self::launch::LaunchError;
-use self::running::Running;
+use self::launch::Launched;
 use self::wire::Report;
-use crate::mark::{Mark, Purpose, is_mark};
+use crate::mark::{MARK, Mark, Purpose};
 use crate::planted::{Fault, planted};
 use crate::sandbox::cgroup::Group;
-use crate::sandbox::{Confinement, Exceeded, Sandbox};
+use crate::sandbox::{Confinement, Exceeded, InForce, Sandbox};
 
 /// How often it is tried to build a sandbox.
 const TRIES: u32 = 3;
@@ -52,7 +51,7 @@ pub struct Command {
 /// Why a command came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// By itself.
+    /// It ended by itself.
     Itself,
     /// Its time was up.
     TimedOut,
@@ -65,7 +64,7 @@ pub enum Cause {
 pub struct Ended {
     /// How the command itself ended.
     pub status: Status,
-    /// Why.
+    /// Why it came to that.
     pub cause: Cause,
     /// How many processes it had left running when it exited by itself; they were ended.
     pub left_running: u32,
@@ -84,7 +83,7 @@ pub enum RunError {
     NotExecuted(std::io::Error),
     /// The supervisor could not be started.
     #[error("the command was not started: its supervisor could not be: {0}")]
-    NoSupervisor(std::io::Error),
+    NoSupervisor(#[from] std::io::Error),
     /// What it may touch can't be kept to.
     #[error("the command was not started: its sandbox could not be built: {0}")]
     NoSandbox(String),
@@ -93,12 +92,13 @@ pub enum RunError {
     SupervisorLost,
 }
 
-/// Starts commands under supervisors, and remembers which kind of supervision can be had.
-#[derive(Debug)]
+/// Starts commands under supervisors, and remembers which kind of supervision can be had, for all
+/// of its clones.
+#[derive(Clone, Debug)]
 pub struct Supervisor {
     program: PathBuf,
     grace: Duration,
-    supervision: AtomicU8,
+    supervision: Arc<Mutex<Supervision>>,
     mark: Option<Mark>,
     sandbox: Option<Sandbox>,
 }
@@ -124,7 +124,7 @@ impl Supervisor {
         } else {
             Supervision::UserNamespace
         };
-        let supervision = AtomicU8::new(best as u8);
+        let supervision = Arc::new(Mutex::new(best));
         Self { program: program.into(), grace: Self::GRACE, supervision, mark: None, sandbox: None }
     }
 
@@ -151,23 +151,22 @@ impl Supervisor {
         self
     }
 
+    /// What holds its commands. `None`: there is no sandbox, not even one without walls.
+    pub(crate) fn in_force(&self) -> Option<InForce> {
+        self.sandbox.as_ref().map(Sandbox::in_force)
+    }
+
     /// With at best this kind of supervision.
     #[must_use]
-    pub fn at_best(self, supervision: Supervision) -> Self {
-        self.supervision.store(supervision as u8, Ordering::Relaxed);
+    pub fn at_best(mut self, supervision: Supervision) -> Self {
+        self.supervision = Arc::new(Mutex::new(supervision));
         self
     }
 
     /// The kind of supervision in use: after the first command the one that can be had here.
     pub fn supervision(&self) -> Supervision {
-        if let Some(supervision) = self.sandbox.as_ref().and_then(Sandbox::supervision) {
-            return supervision;
-        }
-        match self.supervision.load(Ordering::Relaxed) {
-            0 => Supervision::Namespace,
-            1 => Supervision::UserNamespace,
-            _ => Supervision::Subreaper,
-        }
+        let of_sandbox = self.sandbox.as_ref().and_then(Sandbox::supervision);
+        of_sandbox.unwrap_or_else(|| *self.supervision.lock())
     }
 
     /// Runs a command to its end: its own, at its timeout, or when `cancel` is cancelled. Each
@@ -197,7 +196,8 @@ impl Supervisor {
 
     /// The mark comes first, so that it is found where there is a lot to read.
     fn environment(&self, command: &Command) -> Vec<(OsString, OsString)> {
-        let given = command.environment.iter().filter(|(name, _)| !is_mark(name)).cloned();
+        // One that we carry ourselves is not handed on.
+        let given = command.environment.iter().filter(|(name, _)| name != MARK).cloned();
         self.mark.iter().map(Mark::entry).chain(given).collect()
     }
 
@@ -210,15 +210,9 @@ impl Supervisor {
         cancel: &CancellationToken,
         output: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Option<Ended>, RunError> {
-        let mut launched = match launch::launch(self, supervision, command).await {
-            Ok(launched) => launched,
-            Err(LaunchError::Refused) => return Ok(None),
-            Err(LaunchError::NoSandbox(error)) => return Err(RunError::NoSandbox(error.to_string())),
-            Err(LaunchError::Failed(error)) => return Err(RunError::NoSupervisor(error)),
-        };
-        let request = [request, &launched.orders].concat();
-        let holds = std::mem::take(&mut launched.holds);
-        let running = Running::new(launched).map_err(RunError::NoSupervisor)?;
+        let launched = launch::launch(self, supervision, command).await?;
+        let Some(Launched { running, orders, holds }) = launched else { return Ok(None) };
+        let request = [request, &orders].concat();
         let mut complaint = Complaint::new(self.sandbox.is_some(), output);
         let ended =
             running.until_end(&request, command.timeout, cancel, &mut |bytes| complaint.hear(bytes)).await;
@@ -229,23 +223,22 @@ impl Supervisor {
         };
         holds.over();
         match report {
-            Report::Ended { status, left_running } => {
+            Report::Ended { status, left_running, outgrown } => {
                 complaint.it_ran();
+                // The supervisor looks after the memory where no group does.
+                let limit =
+                    self.sandbox.as_ref().filter(|_| outgrown).map(|sandbox| sandbox.wanted().limits.memory);
+                let exceeded = limit.map(Exceeded::Memory).or(exceeded);
                 Ok(Some(Ended { status, cause, left_running, exceeded }))
-            }
-            Report::Outgrown { status } => {
-                complaint.it_ran();
-                let limit = self.sandbox.as_ref().map(|sandbox| sandbox.wanted().limits.memory);
-                Ok(Some(Ended { status, cause, left_running: 0, exceeded: limit.map(Exceeded::Memory) }))
             }
             Report::NotStarted { errno } => {
                 Err(RunError::NotExecuted(std::io::Error::from_raw_os_error(errno)))
             }
             Report::NotLocked { failed, errno } => {
-                let told = || format!("{}: {}", failed.as_str(), std::io::Error::from_raw_os_error(errno));
+                let told = || format!("{failed}: {}", std::io::Error::from_raw_os_error(errno));
                 Err(RunError::NoSandbox(complaint.words().unwrap_or_else(told)))
             }
-            Report::Unavailable { .. } => Ok(None),
+            Report::Unavailable => Ok(None),
         }
     }
 
@@ -253,14 +246,13 @@ impl Supervisor {
     fn weaken(&self, from: Supervision) -> Result<(), RunError> {
         if self.sandbox.as_ref().is_some_and(|sandbox| sandbox.supervision().is_some()) {
             return Err(RunError::NoSandbox(format!(
-                "the system refuses it its namespaces ({})",
+                "the system refuses to give it namespaces ({})",
                 from.as_str()
             )));
         }
-        let weaker = from.weaker().ok_or_else(|| {
-            RunError::NoSupervisor(std::io::Error::other("the system lets no process adopt orphans"))
-        })?;
-        self.supervision.fetch_max(weaker as u8, Ordering::Relaxed);
+        let none = || std::io::Error::other("the system lets no process adopt orphans");
+        let mut supervision = self.supervision.lock();
+        *supervision = from.weaker().ok_or_else(none)?.max(*supervision);
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Our side of a running supervisor: waits for its report, ends it when told, drains the output.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -10,7 +11,6 @@ use tokio::process::Child;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::launch::Launched;
 use super::wire::{REPORT_BYTES, Report};
 use super::{Cause, RunError};
 
@@ -32,8 +32,12 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn new(launched: Launched) -> io::Result<Self> {
-        let Launched { child, control, output, .. } = launched;
+    /// Of our end of the control socket, and of what the command writes. Within a runtime.
+    pub(super) fn new(
+        child: Child,
+        control: std::os::unix::net::UnixStream,
+        output: OwnedFd,
+    ) -> io::Result<Self> {
         control.set_nonblocking(true)?;
         let control = UnixStream::from_std(control)?;
         Ok(Self { _child: child, control, output: pipe::Receiver::from_owned_fd(output)? })
@@ -82,7 +86,7 @@ impl Running {
                 biased;
                 n = reports.read(&mut bytes[read..]) => match n {
                     Ok(n) if n > 0 && read + n < REPORT_BYTES => { read += n; continue }
-                    Ok(n) if n > 0 => return (Report::decode(bytes), cause),
+                    Ok(n) if n > 0 => return (Report::decode(&bytes), cause),
                     Ok(_) | Err(_) => return (None, cause),
                 },
                 () = cancel.cancelled(), if cause == Cause::Itself => Cause::Cancelled,

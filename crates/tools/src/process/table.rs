@@ -1,9 +1,12 @@
 //! Lines of the system's table of processes, and a hold on the process that a line names.
 
+use std::fmt::Display;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
 /// The kernel's `PF_EXITING`.
@@ -22,6 +25,7 @@ pub(crate) struct Process {
     pub(crate) state: u8,
     /// What the kernel notes of it; see [`Process::is_exiting`] and [`Process::has_executed`].
     pub(crate) flags: u32,
+    pub(crate) threads: u64,
     /// Together with the number it names a process for good, until the machine starts anew.
     pub(crate) started: u64,
 }
@@ -33,16 +37,12 @@ impl Process {
 
     /// Our own line, with the numbers that others know us by.
     pub(crate) fn ourselves() -> io::Result<Self> {
-        let line = std::fs::read_to_string("/proc/self/stat")?;
-        Self::parse(&line).ok_or_else(|| io::Error::other("/proc/self/stat can't be read"))
+        let us = line("self").as_deref().and_then(Self::parse);
+        us.ok_or_else(|| io::Error::other("/proc/self/stat can't be read"))
     }
 
-    /// How many threads it has.
-    pub(crate) fn threads(pid: i32) -> Option<u64> {
-        line(pid)?.rsplit_once(") ")?.1.split(' ').nth(17)?.parse().ok()
-    }
-
-    /// `PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS … STARTTIME …`; the name may hold blanks and brackets.
+    /// `PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS … THREADS … STARTTIME …`; the name may hold
+    /// blanks and brackets.
     fn parse(stat: &str) -> Option<Self> {
         let (head, tail) = stat.rsplit_once(") ")?;
         let pid = head.split_once(' ')?.0.parse().ok()?;
@@ -51,8 +51,9 @@ impl Process {
         let parent = fields.next()?.parse().ok()?;
         let session = fields.nth(1)?.parse().ok()?;
         let flags = fields.nth(2)?.parse().ok()?;
-        let started = fields.nth(12)?.parse().ok()?;
-        Some(Self { pid, parent, session, state, flags, started })
+        let threads = fields.nth(10)?.parse().ok()?;
+        let started = fields.nth(1)?.parse().ok()?;
+        Some(Self { pid, parent, session, state, flags, threads, started })
     }
 
     /// Whether it is more than a line that waits for its parent.
@@ -85,7 +86,7 @@ impl Process {
 }
 
 /// A process may give itself a name that is no text, and is found all the same.
-fn line(pid: i32) -> Option<String> {
+fn line(pid: impl Display) -> Option<String> {
     let line = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     Some(String::from_utf8_lossy(&line).into_owned())
 }
@@ -98,6 +99,13 @@ pub(crate) fn send(held: &OwnedFd, signal: Signal) -> io::Result<()> {
         Ok(()) | Err(rustix::io::Errno::SRCH | rustix::io::Errno::PERM) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// Whether the process that is held is dead, after at most so long.
+pub(crate) fn is_dead_by(held: &OwnedFd, patience: Duration) -> io::Result<bool> {
+    let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+    let mut ends = [PollFd::new(held, PollFlags::IN)];
+    Ok(rustix::io::retry_on_intr(|| poll(&mut ends, Some(&patience)))? > 0)
 }
 
 /// The numbers of all processes that can be seen.
@@ -121,7 +129,15 @@ mod tests {
         let process = Process::parse(line).unwrap();
         assert_eq!(
             process,
-            Process { pid: 42, parent: 7, session: 40, state: b'S', flags: 0x40_0000, started: 99887 }
+            Process {
+                pid: 42,
+                parent: 7,
+                session: 40,
+                state: b'S',
+                flags: 0x40_0000,
+                threads: 1,
+                started: 99887
+            }
         );
         assert!(process.has_executed() && !process.is_exiting());
         assert_eq!(Process::parse("42 (a"), None);
@@ -136,8 +152,7 @@ mod tests {
         let mut child =
             std::process::Command::new(&program).stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = child.id().cast_signed();
-        assert_eq!(Process::read(pid).map(|process| process.pid), Some(pid));
-        assert_eq!(Process::threads(pid), Some(1));
+        assert_eq!(Process::read(pid).map(|process| (process.pid, process.threads)), Some((pid, 1)));
         drop(child.stdin.take());
         child.wait().unwrap();
     }

@@ -18,6 +18,8 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::sandbox::orders::{Failed, Orders};
 
 /// The longest list of words. The kernel takes no longer word than 128 KiB anyway.
@@ -29,11 +31,11 @@ const ENVIRONMENT_MAX: usize = 2 << 20;
 /// The longest part of a request.
 pub(crate) const PART_MAX: usize = ENVIRONMENT_MAX;
 
-/// The size of a report, in bytes.
-pub(crate) const REPORT_BYTES: usize = 12;
+/// The size of a report, in bytes: JSON, and blanks behind it.
+pub(crate) const REPORT_BYTES: usize = 128;
 
 /// How a command ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// It exited with this status.
     Exited(i32),
@@ -42,93 +44,60 @@ pub enum Status {
 }
 
 /// What a supervisor says once nothing of its tree is alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Report {
-    /// The command ran and is gone.
-    Ended { status: Status, left_running: u32 },
-    /// As before; all of it was ended for having more memory than its limit.
-    Outgrown { status: Status },
+    /// The command ran and is gone. `outgrown`: all of it was ended for having more memory than its
+    /// limit.
+    Ended { status: Status, left_running: u32, outgrown: bool },
     /// The command could not be executed: the system's error number.
     NotStarted { errno: i32 },
     /// This kind of supervision can't be had here; nothing was executed.
-    Unavailable { errno: i32 },
+    Unavailable,
     /// The sandbox could not be built; nothing was executed.
     NotLocked { failed: Failed, errno: i32 },
 }
 
 impl Report {
-    pub(crate) fn encode(self) -> [u8; REPORT_BYTES] {
-        let (tag, value, left) = match self {
-            Self::Ended { status: Status::Exited(code), left_running } => (0u32, code, left_running),
-            Self::Ended { status: Status::Signalled(signal), left_running } => (1, signal, left_running),
-            Self::Outgrown { status: Status::Exited(code) } => (5, code, 0),
-            Self::Outgrown { status: Status::Signalled(signal) } => (6, signal, 0),
-            Self::NotStarted { errno } => (2, errno, 0),
-            Self::Unavailable { errno } => (3, errno, 0),
-            Self::NotLocked { failed, errno } => (4, errno, failed as u32),
-        };
-        let mut bytes = [0; REPORT_BYTES];
-        bytes[..4].copy_from_slice(&tag.to_le_bytes());
-        bytes[4..8].copy_from_slice(&value.to_le_bytes());
-        bytes[8..].copy_from_slice(&left.to_le_bytes());
-        bytes
+    pub(crate) fn encode(self) -> io::Result<[u8; REPORT_BYTES]> {
+        let mut bytes = [b' '; REPORT_BYTES];
+        serde_json::to_writer(&mut bytes[..], &self)?;
+        Ok(bytes)
     }
 
-    pub(crate) fn decode(bytes: [u8; REPORT_BYTES]) -> Option<Self> {
-        let [t0, t1, t2, t3, v0, v1, v2, v3, l0, l1, l2, l3] = bytes;
-        let value = i32::from_le_bytes([v0, v1, v2, v3]);
-        let left_running = u32::from_le_bytes([l0, l1, l2, l3]);
-        match u32::from_le_bytes([t0, t1, t2, t3]) {
-            0 => Some(Self::Ended { status: Status::Exited(value), left_running }),
-            1 => Some(Self::Ended { status: Status::Signalled(value), left_running }),
-            2 => Some(Self::NotStarted { errno: value }),
-            3 => Some(Self::Unavailable { errno: value }),
-            4 => Failed::from_number(left_running).map(|failed| Self::NotLocked { failed, errno: value }),
-            5 => Some(Self::Outgrown { status: Status::Exited(value) }),
-            6 => Some(Self::Outgrown { status: Status::Signalled(value) }),
-            _ => None,
-        }
+    pub(crate) fn decode(bytes: &[u8; REPORT_BYTES]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
     }
 }
 
 /// The request for a command: its words, then its environment; each part with its length
 /// before it and a NUL behind each entry. `None` when an entry holds a NUL or a part is too long.
 pub(crate) fn request(words: &[OsString], environment: &[(OsString, OsString)]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    part(&mut bytes, WORDS_MAX, words.iter().map(|word| vec![word.as_bytes()]))?;
-    let entries = environment.iter().map(|(name, value)| vec![name.as_bytes(), b"=", value.as_bytes()]);
-    part(&mut bytes, ENVIRONMENT_MAX, entries)?;
-    Some(bytes)
+    let words = words.iter().map(|word| vec![word.as_bytes()]);
+    let variables = environment.iter().map(|(name, value)| vec![name.as_bytes(), b"=", value.as_bytes()]);
+    Some([part(&joined(words)?, WORDS_MAX)?, part(&joined(variables)?, ENVIRONMENT_MAX)?].concat())
 }
 
-fn part<'a>(bytes: &mut Vec<u8>, max: usize, entries: impl Iterator<Item = Vec<&'a [u8]>>) -> Option<()> {
-    let begin = bytes.len();
-    bytes.extend_from_slice(&[0; 4]);
-    for entry in entries {
-        let entry = entry.concat();
+fn joined<'a>(entries: impl Iterator<Item = Vec<&'a [u8]>>) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for entry in entries.map(|parts| parts.concat()) {
         if entry.contains(&0) {
             return None;
         }
-        bytes.extend_from_slice(&entry);
+        bytes.extend(entry);
         bytes.push(0);
     }
-    let length = bytes.len() - begin - 4;
-    let length = u32::try_from(length).ok().filter(|_| length <= max)?;
-    bytes[begin..begin + 4].copy_from_slice(&length.to_le_bytes());
-    Some(())
+    Some(bytes)
+}
+
+fn part(content: &[u8], max: usize) -> Option<Vec<u8>> {
+    let length = u32::try_from(content.len()).ok().filter(|_| content.len() <= max)?;
+    Some([&length.to_le_bytes()[..], content].concat())
 }
 
 /// The last part of a request.
 pub(crate) fn orders(orders: &Orders) -> io::Result<Vec<u8>> {
-    let text = if *orders == Orders::default() { Vec::new() } else { serde_json::to_vec(orders)? };
-    let length = u32::try_from(text.len()).ok().filter(|_| text.len() <= PART_MAX);
-    let length = length.ok_or_else(|| io::Error::other("there are too many places to protect"))?;
-    Ok([&length.to_le_bytes()[..], &text].concat())
-}
-
-/// What an orders part says.
-pub(crate) fn read_orders(part: &[u8]) -> io::Result<Orders> {
-    if part.is_empty() { Ok(Orders::default()) } else { Ok(serde_json::from_slice(part)?) }
+    let part = part(&serde_json::to_vec(orders)?, PART_MAX);
+    part.ok_or_else(|| io::Error::other("there are too many places to protect"))
 }
 
 /// The doors of a command's cgroups, at most.
@@ -179,17 +148,15 @@ mod tests {
     #[test]
     fn a_report_is_read_as_it_was_written() {
         for report in [
-            Report::Ended { status: Status::Exited(3), left_running: 2 },
-            Report::Ended { status: Status::Signalled(9), left_running: 0 },
-            Report::Outgrown { status: Status::Exited(1) },
-            Report::Outgrown { status: Status::Signalled(9) },
+            Report::Ended { status: Status::Exited(3), left_running: 2, outgrown: true },
+            Report::Ended { status: Status::Signalled(i32::MIN), left_running: u32::MAX, outgrown: false },
             Report::NotStarted { errno: 2 },
-            Report::Unavailable { errno: 1 },
+            Report::Unavailable,
             Report::NotLocked { failed: Failed::Rights, errno: 1 },
         ] {
-            assert_eq!(Report::decode(report.encode()), Some(report));
+            assert_eq!(Report::decode(&report.encode().unwrap()), Some(report));
         }
-        assert_eq!(Report::decode([9; REPORT_BYTES]), None);
+        assert_eq!(Report::decode(&[9; REPORT_BYTES]), None);
     }
 
     #[test]

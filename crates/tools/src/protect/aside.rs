@@ -6,11 +6,11 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, RenameFlags};
+use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 
 use super::TEMPORARY;
-use super::walk::open_folder;
+use super::beneath::{new_file, parent_of};
 
 /// How many things are kept of one agent; the place of an older one is taken then.
 const KEPT_MAX: usize = 64;
@@ -32,13 +32,7 @@ impl Aside {
 
     /// Takes away what is at `path` below `top`, and says where it is now. `None`: nothing is there.
     pub(super) fn put(&self, top: impl AsFd, path: &Path) -> io::Result<Option<PathBuf>> {
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
-        let parent = match open_folder(top.as_fd(), parent) {
-            Ok(parent) => parent,
-            // Gone since, or swapped for a link: then it isn't there.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
-            Err(errno) => return Err(errno.into()),
-        };
+        let Some((parent, name)) = parent_of(top, path)? else { return Ok(None) };
         std::fs::create_dir_all(&self.folder)?;
         let shown: String = name.to_string_lossy().chars().take(NAME_MAX).collect();
         let place = self.free_place(&shown)?;
@@ -74,32 +68,29 @@ impl Aside {
 }
 
 /// A name for what is ours where commands can write: one that they can't have taken before.
-pub(super) fn name_of_ours(what: &str) -> String {
+pub(crate) fn name_of_ours(what: &str) -> String {
     format!("{TEMPORARY}{what}-{:016x}", RandomState::new().build_hasher().finish())
 }
 
-/// Nobody can write in the folder but we, so this is what was looked at; and what is in it is
-/// removed by handles.
-fn remove(path: &Path) -> io::Result<()> {
+/// Removes a file, or a folder with all that is in it, where nobody can write but we: so this is
+/// what was looked at.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
     if path.symlink_metadata()?.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
 /// Gives a file below `top` this content, as a whole, in place of what has its name: a file or
 /// a link, no folder.
 pub(crate) fn restore(top: impl AsFd, path: &Path, content: &[u8]) -> io::Result<()> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::Error::other("it has no file's name"));
-    };
-    let parent = open_folder(top.as_fd(), parent)?;
+    let (parent, name) = parent_of(top, path)?.ok_or(io::ErrorKind::NotFound)?;
     let temporary = name_of_ours("restore");
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(&parent, &temporary, flags, Mode::from_raw_mode(0o644))?;
-    io::Write::write_all(&mut std::fs::File::from(file), content)?;
+    io::Write::write_all(&mut new_file(&parent, &temporary, 0o644)?, content)?;
     Ok(rustix::fs::renameat(&parent, &temporary, &parent, name)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{Mode, OFlags};
+
     use super::*;
 
     #[test]

@@ -5,20 +5,19 @@
 //! writable, and so can git's own folder as a whole.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
 
 use super::aside::{Aside, restore};
+use super::beneath::{entries, file_in, kind, name, open_folder, parent_of};
 use super::memory::Memory;
-use super::original::{Became, Original, Others, usable};
-use super::walk::{authorities, links, open_folder};
+use super::original::{Original, Others, usable};
+use super::walk::{authorities, links};
 use super::what;
 
 /// How many sentences one command gets; who plants more is told of the others' number.
@@ -36,16 +35,23 @@ struct Held {
 }
 
 /// What is looked for in a folder.
-#[derive(Debug)]
-enum Watched {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sought {
     /// Names with authority, at any depth.
-    Authorities(Held),
+    Authorities,
     /// These names, in a folder of git's.
-    Names(Held, &'static [&'static str]),
-    /// These names in git's own folders for worktrees that were there before, in this one of git's.
-    Worktrees(Held, &'static [&'static str]),
-    /// Links, where git makes none and would follow them.
-    Links(Held),
+    Names(&'static [&'static str]),
+    /// These files in git's own folders for worktrees that were there before, in this one of git's.
+    Worktrees(&'static [&'static str]),
+    /// Links, at any depth, where git makes none and would follow them.
+    Links,
+}
+
+/// A folder, and what is looked for in it.
+#[derive(Debug)]
+struct Watched {
+    held: Held,
+    sought: Sought,
 }
 
 /// A file that keeps its content.
@@ -57,28 +63,19 @@ struct Kept {
 }
 
 /// What was there before a command.
-#[derive(Debug)]
-pub(crate) struct Before(Arc<Seen>);
-
-/// What was there before the first of the commands that are under way in one folder: what one of
-/// them has planted so far is not what another one gives back.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Together(Arc<Mutex<Weak<Seen>>>);
-
 #[derive(Debug, Default)]
-struct Seen {
+pub(crate) struct Before {
     there: BTreeSet<PathBuf>,
-    to_mount: Vec<PathBuf>,
+    /// What is to be mounted so that the command can't write it.
+    pub(crate) to_mount: Vec<PathBuf>,
     /// What it held where nothing prevents a change, and by whom it is watched.
     memories: Vec<(usize, Memory)>,
 }
 
-impl Before {
-    /// What is to be mounted so that the command can't write it.
-    pub(crate) fn to_mount(&self) -> impl Iterator<Item = &PathBuf> {
-        self.0.to_mount.iter()
-    }
-}
+/// What was there before the first of the commands that are under way in one folder: what one of
+/// them has planted so far is not what another one gives back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Together(Arc<Mutex<Weak<Before>>>);
 
 /// One agent's guard.
 #[derive(Debug)]
@@ -88,9 +85,11 @@ pub(crate) struct Guard {
     mounts: bool,
     /// What has to be where it was for a command to run.
     originals: Vec<Arc<Original>>,
-    /// What comes back if it can be found: others may have removed it.
-    others: Others,
-    together: Option<Together>,
+    /// What comes back if it can be found, those included that are held later: others may have
+    /// removed it.
+    pub(crate) others: Others,
+    /// The other guards of the same folders, made as this one is, with which it looks as one.
+    pub(crate) together: Option<Together>,
     /// Where a command could have moved either.
     within: Vec<PathBuf>,
     watched: Vec<Watched>,
@@ -122,43 +121,14 @@ impl Guard {
         self
     }
 
-    /// Looks as one with the other guards of the same folders, which were made as this one was.
-    pub(crate) fn together(mut self, together: &Together) -> Self {
-        self.together = Some(together.clone());
-        self
-    }
-
-    /// Puts these folders back too, those that are held later included.
-    pub(crate) fn others(mut self, others: &Others) -> Self {
-        self.others = others.clone();
-        self
-    }
-
-    /// Looks for names with authority in this folder and below.
-    pub(crate) fn authorities(mut self, folder: &Path) -> io::Result<Self> {
-        self.watched.push(Watched::Authorities(Held::open(folder)?));
+    /// Looks for this in this folder.
+    pub(crate) fn watch(mut self, folder: &Path, sought: Sought) -> io::Result<Self> {
+        let held = match self.originals.iter().find(|original| original.path == folder) {
+            Some(original) => Held { folder: original.folder.try_clone()?, path: folder.to_owned() },
+            None => Held::open(folder)?,
+        };
+        self.watched.push(Watched { held, sought });
         Ok(self)
-    }
-
-    /// Looks for these names in this folder.
-    pub(crate) fn names(mut self, folder: &Path, names: &'static [&'static str]) -> io::Result<Self> {
-        let held = self.held(folder)?;
-        self.watched.push(Watched::Names(held, names));
-        Ok(self)
-    }
-
-    /// Gives these files back in git's own folders for worktrees, in this folder of git's.
-    pub(crate) fn worktrees(mut self, folder: &Path, names: &'static [&'static str]) -> io::Result<Self> {
-        let held = self.held(folder)?;
-        self.watched.push(Watched::Worktrees(held, names));
-        Ok(self)
-    }
-
-    fn held(&self, folder: &Path) -> io::Result<Held> {
-        match self.originals.iter().find(|original| original.path() == folder) {
-            Some(original) => Ok(Held { folder: original.handle()?, path: folder.to_owned() }),
-            None => Held::open(folder),
-        }
     }
 
     /// What a person has to see to before a command may run. `None`: nothing.
@@ -166,20 +136,9 @@ impl Guard {
         self.originals.iter().find(|original| !original.is_in_place()).map(|original| original.missing())
     }
 
-    /// Looks for links in this folder and below.
-    pub(crate) fn links(mut self, folder: &Path) -> io::Result<Self> {
-        self.watched.push(Watched::Links(Held::open(folder)?));
-        Ok(self)
-    }
-
     /// Sees to it that a file has this content.
-    pub(crate) fn keeps(
-        mut self,
-        folder: &Path,
-        name: &str,
-        content: impl Into<Vec<u8>>,
-    ) -> io::Result<Self> {
-        self.kept.push(Kept { held: Held::open(folder)?, name: name.into(), content: content.into() });
+    pub(crate) fn keeps(mut self, folder: &Path, name: &str, content: &[u8]) -> io::Result<Self> {
+        self.kept.push(Kept { held: Held::open(folder)?, name: name.into(), content: content.to_owned() });
         Ok(self)
     }
 
@@ -188,41 +147,41 @@ impl Guard {
     /// # Errors
     /// A folder can't be read: then nobody knows what would have to be kept from the command. Or
     /// one that has to stay where it is isn't there.
-    pub(crate) fn before(&self) -> io::Result<Before> {
+    pub(crate) fn before(&self) -> io::Result<Arc<Before>> {
         if let Some(missing) = self.missing() {
             return Err(io::Error::other(missing));
         }
-        let Some(together) = &self.together else { return Ok(Before(Arc::new(self.seen()?))) };
+        let Some(together) = &self.together else { return self.look().map(Arc::new) };
         let mut under_way = together.0.lock();
-        if let Some(seen) = under_way.upgrade() {
-            return Ok(Before(seen));
+        if let Some(before) = under_way.upgrade() {
+            return Ok(before);
         }
-        let seen = Arc::new(self.seen()?);
-        *under_way = Arc::downgrade(&seen);
-        Ok(Before(seen))
+        let before = Arc::new(self.look()?);
+        *under_way = Arc::downgrade(&before);
+        Ok(before)
     }
 
-    fn seen(&self) -> io::Result<Seen> {
-        let mut before = Seen::default();
+    fn look(&self) -> io::Result<Before> {
+        let mut before = Before::default();
         for (by, watched) in self.watched.iter().enumerate() {
-            let held = watched.held();
+            let held = &watched.held;
             usable(held.folder.as_fd())?;
+            let remembered = |path: &Path| Ok((by, Memory::of(held.folder.as_fd(), path)?));
             for path in watched.found()? {
-                match held.kind(&path) {
-                    Some(FileType::Directory) if path.ends_with(".git") && !self.mounts => {
-                        // A whole repository: what matters in it is watched by name.
-                    }
-                    Some(FileType::Symlink) => {
-                        before.memories.push((by, Memory::of(held.folder.as_fd(), &path)?));
-                    }
-                    _ if self.mounts => before.to_mount.push(held.path.join(&path)),
-                    _ => before.memories.push((by, Memory::of(held.folder.as_fd(), &path)?)),
+                let kind = held.kind(&path);
+                // Of a whole repository what matters is watched by name.
+                let is_repository = kind == Some(FileType::Directory) && path.ends_with(".git");
+                if self.mounts && kind != Some(FileType::Symlink) {
+                    before.to_mount.push(held.path.join(&path));
+                } else if self.mounts || !is_repository {
+                    before.memories.push(remembered(&path)?);
                 }
                 before.there.insert(held.path.join(path));
             }
-            for path in watched.files()? {
-                before.memories.push((by, Memory::of(held.folder.as_fd(), &path)?));
-            }
+            let files = watched.files()?;
+            before
+                .memories
+                .extend(files.iter().map(|path| remembered(path)).collect::<io::Result<Vec<_>>>()?);
         }
         if self.mounts {
             before.to_mount.extend(self.kept.iter().map(|kept| kept.held.path.join(&kept.name)));
@@ -231,19 +190,24 @@ impl Guard {
     }
 
     /// Looks after a command, when nothing of it is alive; what there is to say of it.
-    pub(crate) fn after(&self, Before(before): &Before) -> Vec<String> {
+    pub(crate) fn after(&self, before: &Before) -> Vec<String> {
         // Before anything that they could have been moved into is put aside itself.
         let (mut notes, lost) = self.put_back();
         notes.extend(self.kept.iter().filter_map(|kept| kept.restored(&self.aside)));
         for watched in &self.watched {
-            self.put_aside(watched, before, &mut notes);
+            match self.put_aside(watched, before) {
+                Ok(planted) => notes.extend(planted),
+                Err(error) => notes.push(format!(
+                    "{} can't be looked through for what was planted: {error}",
+                    watched.held.path.display()
+                )),
+            }
         }
         for (by, memory) in &before.memories {
             let watched = &self.watched[*by];
-            if !lost.iter().any(|path| watched.held().path.starts_with(path))
-                && watched.still_has(memory.path())
-            {
-                self.give_back(watched.held(), memory, &mut notes);
+            let is_lost = lost.iter().any(|path| watched.held.path.starts_with(path));
+            if !is_lost && watched.still_has(&memory.path) {
+                notes.extend(self.give_back(&watched.held, memory));
             }
         }
         let more = notes.len().saturating_sub(NOTES_MAX);
@@ -258,77 +222,62 @@ impl Guard {
     fn put_back(&self) -> (Vec<String>, Vec<&Path>) {
         let (mut notes, mut lost): (Vec<_>, Vec<&Path>) = (Vec::new(), Vec::new());
         for original in &self.originals {
-            if lost.iter().any(|path| original.path().starts_with(path)) {
+            if lost.iter().any(|path| original.path.starts_with(path)) {
                 continue;
             }
             match original.put_back(&self.aside, &self.within) {
-                Became::InPlace => {}
-                Became::PutBack(note) => notes.push(note),
-                Became::Lost(note) => {
+                Ok(put_back) => notes.extend(put_back),
+                Err(note) => {
                     notes.push(format!("{note}. {}", original.missing()));
-                    lost.push(original.path());
+                    lost.push(&original.path);
                 }
             }
         }
         if lost.is_empty() {
-            let others = self.others.all();
-            notes.extend(others.iter().filter_map(|other| match other.put_back(&self.aside, &self.within) {
-                Became::InPlace => None,
-                Became::PutBack(note) | Became::Lost(note) => Some(note),
-            }));
+            let others = self.others.all().into_iter();
+            let put_back = others.map(|other| other.put_back(&self.aside, &self.within));
+            notes.extend(put_back.filter_map(|told| told.unwrap_or_else(Some)));
         }
         (notes, lost)
     }
 
-    fn put_aside(&self, watched: &Watched, before: &Seen, notes: &mut Vec<String>) {
-        let held = watched.held();
-        let found = match usable(held.folder.as_fd()).and_then(|()| watched.found()) {
-            Ok(found) => found,
-            Err(error) => {
-                notes.push(format!(
-                    "{} can't be looked through for what was planted: {error}",
-                    held.path.display()
-                ));
-                return;
+    /// What came to be is put aside; what there is to say of it.
+    fn put_aside(&self, watched: &Watched, before: &Before) -> io::Result<Vec<String>> {
+        let held = &watched.held;
+        usable(held.folder.as_fd())?;
+        let mut found = watched.found()?;
+        found.retain(|path| !before.there.contains(&held.path.join(path)) && !held.is_empty_folder(path));
+        let put = |path: &PathBuf| {
+            let shown = path.display();
+            match self.aside.put(&held.folder, path) {
+                Ok(None) => None,
+                Ok(Some(place)) => Some(format!(
+                    "`{shown}` was put aside to {}: {}, which commands may not make",
+                    place.display(),
+                    watched.reason(path)
+                )),
+                Err(error) => Some(format!(
+                    "`{shown}` may not be made by commands and could not be put aside ({error}): a person has to remove it"
+                )),
             }
         };
-        let is_new =
-            |path: &PathBuf| !before.there.contains(&held.path.join(path)) && !held.is_empty_folder(path);
-        for path in found.into_iter().filter(is_new) {
-            match self.aside.put(&held.folder, &path) {
-                Ok(Some(place)) => notes.push(format!(
-                    "`{}` was put aside to {}: {}, which commands may not make",
-                    path.display(),
-                    place.display(),
-                    watched.reason(&path)
-                )),
-                Ok(None) => {}
-                Err(error) => notes.push(format!(
-                    "`{}` may not be made by commands and could not be put aside ({error}): a person has to remove it",
-                    path.display()
-                )),
-            }
-        }
+        Ok(found.iter().filter_map(put).collect())
     }
-}
 
-impl Guard {
-    /// What was changed although it was there is made as it was.
-    fn give_back(&self, held: &Held, memory: &Memory, notes: &mut Vec<String>) {
-        let shown = memory.path().display();
+    /// What was changed although it was there is made as it was; what there is to say of it.
+    fn give_back(&self, held: &Held, memory: &Memory) -> Option<String> {
+        let shown = memory.path.display();
         let given_back = memory.changes(held.folder.as_fd()).and_then(|changed| {
-            for path in &changed.to_remove {
+            for path in changed.iter().flatten() {
                 self.aside.put(&held.folder, path)?;
             }
             memory.restore(held.folder.as_fd())?;
-            Ok(changed.is_any)
+            Ok(changed.is_some())
         });
         match given_back {
-            Ok(false) => {}
-            Ok(true) => {
-                notes.push(format!("`{shown}` was made as it was before: commands may not change it"))
-            }
-            Err(error) => notes.push(format!(
+            Ok(false) => None,
+            Ok(true) => Some(format!("`{shown}` was made as it was before: commands may not change it")),
+            Err(error) => Some(format!(
                 "`{shown}` was changed and can't be made as it was ({error}): a person has to look at it"
             )),
         }
@@ -336,34 +285,29 @@ impl Guard {
 }
 
 impl Watched {
-    fn held(&self) -> &Held {
-        match self {
-            Self::Authorities(held) | Self::Links(held) => held,
-            Self::Names(held, _) | Self::Worktrees(held, _) => held,
-        }
-    }
-
     /// Whether what is remembered belongs there yet: a worktree is removed by others too.
     fn still_has(&self, path: &Path) -> bool {
-        let Self::Worktrees(held, _) = self else { return true };
-        path.parent().and_then(|folder| held.kind(folder)) == Some(FileType::Directory)
+        let Sought::Worktrees(_) = self.sought else { return true };
+        path.parent().and_then(|folder| self.held.kind(folder)) == Some(FileType::Directory)
     }
 
     /// Files of which only these are looked at, whether they are there or not.
     fn files(&self) -> io::Result<Vec<PathBuf>> {
-        let Self::Worktrees(held, names) = self else { return Ok(Vec::new()) };
-        Ok(held.worktrees()?.iter().flat_map(|own| names.iter().map(|name| own.join(name))).collect())
+        let Sought::Worktrees(names) = self.sought else { return Ok(Vec::new()) };
+        let all = self.held.worktrees()?;
+        Ok(all.iter().flat_map(|own| names.iter().map(|name| own.join(name))).collect())
     }
 
     fn found(&self) -> io::Result<Vec<PathBuf>> {
-        match self {
-            Self::Authorities(held) => Ok(authorities(held.folder.as_fd())?),
-            Self::Links(held) => Ok(links(held.folder.as_fd())?),
-            Self::Worktrees(held, _) => {
+        let held = &self.held;
+        match self.sought {
+            Sought::Authorities => authorities(held.folder.as_fd()),
+            Sought::Links => links(held.folder.as_fd()),
+            Sought::Worktrees(_) => {
                 let is_no_folder = |path: &PathBuf| held.kind(path) != Some(FileType::Directory);
                 Ok(held.worktrees()?.into_iter().filter(is_no_folder).collect())
             }
-            Self::Names(held, names) => {
+            Sought::Names(names) => {
                 let is_there = |name: &&&str| held.kind(Path::new(name)).is_some();
                 Ok(names.iter().filter(is_there).map(PathBuf::from).collect())
             }
@@ -372,10 +316,10 @@ impl Watched {
 
     fn reason(&self, path: &Path) -> &'static str {
         let name = path.file_name().unwrap_or_default();
-        match self {
-            Self::Authorities(_) => what(name.as_encoded_bytes()).unwrap_or("it gives authority"),
-            Self::Names(..) | Self::Worktrees(..) => "git's own settings",
-            Self::Links(_) => "a link in git's own folder",
+        match self.sought {
+            Sought::Authorities => what(name.as_encoded_bytes()).unwrap_or("it gives authority"),
+            Sought::Names(_) | Sought::Worktrees(_) => "git's own settings",
+            Sought::Links => "a link in git's own folder",
         }
     }
 }
@@ -388,29 +332,22 @@ impl Held {
     }
 
     fn kind(&self, path: &Path) -> Option<FileType> {
-        let (parent, name) = (path.parent()?, path.file_name()?);
-        let parent = open_folder(self.folder.as_fd(), parent).ok()?;
-        let stat = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        Some(FileType::from_raw_mode(stat.st_mode))
+        let (parent, name) = parent_of(&self.folder, path).ok()??;
+        kind(&parent, name).ok()
     }
 
     /// What is where git's own folders for worktrees are.
     fn worktrees(&self) -> io::Result<Vec<PathBuf>> {
-        let folder = open_folder(self.folder.as_fd(), Path::new(WORKTREES))?;
-        let entries = Dir::read_from(&folder)?.flatten().take(WORKTREES_MAX);
-        let named = |entry: DirEntry| {
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            (name != "." && name != "..").then(|| Path::new(WORKTREES).join(name))
-        };
-        Ok(entries.filter_map(named).collect())
+        let folder = open_folder(&self.folder, Path::new(WORKTREES))?;
+        let all = entries(&folder)?.take(WORKTREES_MAX);
+        Ok(all.map(|entry| Path::new(WORKTREES).join(name(&entry))).collect())
     }
 
     /// Such a folder gives nobody anything; it may be one that stands in where another
     /// command is not to make one.
     fn is_empty_folder(&self, path: &Path) -> bool {
-        let Ok(folder) = open_folder(self.folder.as_fd(), path) else { return false };
-        let is_name = |entry: &DirEntry| ![b".".as_slice(), b".."].contains(&entry.file_name().to_bytes());
-        Dir::read_from(&folder).is_ok_and(|entries| !entries.flatten().any(|entry| is_name(&entry)))
+        let inside = open_folder(&self.folder, path).and_then(entries);
+        inside.is_ok_and(|mut entries| entries.next().is_none())
     }
 }
 
@@ -431,13 +368,8 @@ impl Kept {
     }
 
     fn is_as_it_should_be(&self) -> io::Result<bool> {
-        // Not blocking: it could be a named pipe by now.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.held.folder, &self.name, flags, Mode::empty())?;
-        let file = std::fs::File::from(file);
-        if !file.metadata()?.is_file() {
-            return Ok(false);
-        }
+        // It could be a named pipe by now.
+        let file = file_in(&self.held.folder, &self.name)?;
         let mut content = Vec::new();
         file.take(self.content.len() as u64 + 1).read_to_end(&mut content)?;
         Ok(content == self.content)
@@ -456,10 +388,10 @@ mod tests {
         std::fs::create_dir_all(path("git/hooks")).unwrap();
         std::fs::write(path("git/commondir"), "../..\n").unwrap();
         let guard = Guard::new(path("aside"), mounts)
-            .authorities(&path("top"))
-            .and_then(|guard| guard.names(&path("git"), &["hooks", "config.worktree"]))
-            .and_then(|guard| guard.links(&path("git")))
-            .and_then(|guard| guard.keeps(&path("git"), "commondir", "../..\n"))
+            .watch(&path("top"), Sought::Authorities)
+            .and_then(|guard| guard.watch(&path("git"), Sought::Names(&["hooks", "config.worktree"])))
+            .and_then(|guard| guard.watch(&path("git"), Sought::Links))
+            .and_then(|guard| guard.keeps(&path("git"), "commondir", b"../..\n"))
             .unwrap();
         (folder, guard)
     }
@@ -470,9 +402,8 @@ mod tests {
             let (folder, guard) = guarded(mounts);
             let path = |path: &str| folder.path().join(path);
             let before = guard.before().unwrap();
-            let to_mount: Vec<_> = before.to_mount().cloned().collect();
             let expected = ["top/sub/.vscode", "git/hooks", "git/commondir"].map(path);
-            assert_eq!(to_mount, if mounts { expected.to_vec() } else { Vec::new() });
+            assert_eq!(before.to_mount, if mounts { expected.to_vec() } else { Vec::new() });
             assert_eq!(guard.after(&before), Vec::<String>::new());
 
             std::fs::write(path("top/sub/midturn.toml"), "").unwrap();
@@ -509,7 +440,7 @@ mod tests {
     fn what_one_command_planted_so_far_is_not_what_another_gives_back() {
         let (folder, guard) = guarded(false);
         let path = |path: &str| folder.path().join(path);
-        let guard = guard.together(&Together::default());
+        let guard = Guard { together: Some(Together::default()), ..guard };
         let first = guard.before().unwrap();
         std::fs::write(path("git/hooks/planted"), "").unwrap();
         std::fs::write(path("top/midturn.toml"), "").unwrap();

@@ -2,17 +2,15 @@
 //! it, to be compared and given back afterwards: with Landlock alone, and where the place is a
 //! link. Bounded: of what is too much, the smaller and shallower files are remembered.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::ffi::OsStr;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode};
+use rustix::fs::{AtFlags, FileType, Mode, RawMode};
 use rustix::io::Errno;
 
-use super::walk::open_folder;
+use super::beneath::{entries, file_in, kind, name, new_file, open_folder, parent_of};
 
 /// The largest file that is remembered, in bytes, and how much of all of them.
 const FILE_MAX: u64 = 256 << 10;
@@ -35,16 +33,8 @@ enum Entry {
 /// What a place and all below it holds, by path below the folder it is in; each above its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Memory {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     entries: BTreeMap<PathBuf, Entry>,
-}
-
-/// What is not as it is remembered.
-pub(super) struct Changes {
-    /// Whether anything is.
-    pub(super) is_any: bool,
-    /// What was not there, or something else.
-    pub(super) to_remove: Vec<PathBuf>,
 }
 
 impl Memory {
@@ -64,41 +54,39 @@ impl Memory {
         Ok(Self { path: path.to_owned(), entries })
     }
 
-    /// The place.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Looks again. What was too much to be remembered is let be.
-    pub(super) fn changes(&self, top: BorrowedFd<'_>) -> io::Result<Changes> {
+    /// Looks again: what was not there, or something else, and has to go. `None`: all is as it was.
+    /// What was too much to be remembered is let be.
+    pub(super) fn changes(&self, top: BorrowedFd<'_>) -> io::Result<Option<Vec<PathBuf>>> {
         let now = Self::of(top, &self.path)?;
+        if now == *self {
+            return Ok(None);
+        }
         let mut to_remove: Vec<PathBuf> = Vec::new();
-        for (path, entry) in &now.entries {
+        // Those that are remembered, too: what is there instead of one may be too much to be seen.
+        for path in self.entries.keys().chain(now.entries.keys()).collect::<BTreeSet<_>>() {
+            let (was, is) = (self.entries.get(path), now.entries.get(path));
+            // A folder that isn't seen is gone, or too much came before it: then all that it holds
+            // that was never remembered would go with it.
+            let is_folder_unseen = is.is_none() && was == Some(&Entry::Folder);
             let goes_with = to_remove.iter().any(|above| path.starts_with(above));
-            if self.entries.get(path) != Some(entry) && !goes_with {
+            if was != is && !is_folder_unseen && !goes_with {
                 to_remove.push(path.clone());
             }
         }
-        Ok(Changes { is_any: now != *self, to_remove })
+        Ok(Some(to_remove))
     }
 
     /// Makes again what is missing.
     pub(super) fn restore(&self, top: BorrowedFd<'_>) -> io::Result<()> {
         for (path, entry) in &self.entries {
-            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
-            let parent = open_folder(top, parent)?;
-            if rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            let (parent, name) = parent_of(top, path)?.ok_or(io::ErrorKind::NotFound)?;
+            if kind(&parent, name).is_ok() {
                 continue;
             }
             match entry {
                 Entry::Folder => rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755))?,
                 Entry::Link(target) => rustix::fs::symlinkat(target.as_slice(), &parent, name)?,
-                Entry::File(mode, content) => {
-                    let flags =
-                        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                    let file = rustix::fs::openat(&parent, name, flags, Mode::from_raw_mode(*mode))?;
-                    std::fs::File::from(file).write_all(content)?;
-                }
+                Entry::File(mode, content) => new_file(&parent, name, *mode)?.write_all(content)?,
             }
         }
         Ok(())
@@ -107,12 +95,7 @@ impl Memory {
 
 /// `None`: it isn't there, or is nothing that can be remembered.
 fn look(top: BorrowedFd<'_>, path: &Path, left: &mut u64) -> io::Result<Option<(Entry, Vec<PathBuf>)>> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
-    let parent = match open_folder(top, parent) {
-        Ok(parent) => parent,
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
-        Err(errno) => return Err(errno.into()),
-    };
+    let Some((parent, name)) = parent_of(top, path)? else { return Ok(None) };
     let stat = match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
         Err(Errno::NOENT) => return Ok(None),
@@ -125,12 +108,10 @@ fn look(top: BorrowedFd<'_>, path: &Path, left: &mut u64) -> io::Result<Option<(
             let target = rustix::fs::readlinkat(&parent, name, Vec::new())?;
             Some((Entry::Link(target.into_bytes()), Vec::new()))
         }
-        FileType::Directory => Some((Entry::Folder, names(parent.as_fd(), path, name)?)),
+        FileType::Directory => Some((Entry::Folder, names(parent.as_fd(), path)?)),
         FileType::RegularFile if size <= FILE_MAX.min(*left) => {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let file = std::fs::File::from(rustix::fs::openat(&parent, name, flags, Mode::empty())?);
             let mut content = Vec::new();
-            file.take(FILE_MAX).read_to_end(&mut content)?;
+            file_in(&parent, name.as_ref())?.take(FILE_MAX).read_to_end(&mut content)?;
             *left = left.saturating_sub(content.len() as u64);
             Some((Entry::File(mode, content), Vec::new()))
         }
@@ -138,20 +119,18 @@ fn look(top: BorrowedFd<'_>, path: &Path, left: &mut u64) -> io::Result<Option<(
     })
 }
 
-fn names(parent: BorrowedFd<'_>, path: &Path, name: &OsStr) -> io::Result<Vec<PathBuf>> {
-    let folder = open_folder(parent, Path::new(name))?;
-    let mut all = Vec::new();
-    for entry in Dir::read_from(&folder)?.flatten().take(ENTRIES_MAX) {
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if name != "." && name != ".." && !PASSED.iter().any(|passed| name == *passed) {
-            all.push(path.join(name));
-        }
-    }
-    Ok(all)
+/// What is in the folder that has the last name of `path`, with that path.
+fn names(parent: BorrowedFd<'_>, path: &Path) -> io::Result<Vec<PathBuf>> {
+    let folder = open_folder(parent, Path::new(path.file_name().unwrap_or_default()))?;
+    let all = entries(&folder)?.take(ENTRIES_MAX);
+    let all = all.filter(|entry| !PASSED.iter().any(|passed| name(entry) == *passed));
+    Ok(all.map(|entry| path.join(name(&entry))).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::OFlags;
+
     use super::*;
 
     #[test]
@@ -166,14 +145,14 @@ mod tests {
         let remember = || Memory::of(top.as_fd(), Path::new(".claude")).unwrap();
         let before = remember();
         assert_eq!(before.entries.len(), 4, "{before:?}");
-        assert!(!before.changes(top.as_fd()).unwrap().is_any);
+        assert_eq!(before.changes(top.as_fd()).unwrap(), None);
 
         std::fs::write(path(".claude/agents/b.md"), "b").unwrap();
         std::fs::create_dir_all(path(".claude/new/er")).unwrap();
         std::fs::write(path(".claude/agents/a.md"), "changed").unwrap();
-        let changes = before.changes(top.as_fd()).unwrap();
+        let changes = || before.changes(top.as_fd()).unwrap().unwrap();
         let expected = [".claude/agents/a.md", ".claude/agents/b.md", ".claude/new"].map(PathBuf::from);
-        assert_eq!(changes.to_remove, expected);
+        assert_eq!(changes(), expected);
 
         for gone in [".claude/agents", ".claude/new"] {
             std::fs::remove_dir_all(path(gone)).unwrap();
@@ -182,5 +161,25 @@ mod tests {
         assert_eq!(remember(), before);
         assert_eq!(std::fs::read_to_string(path(".claude/agents/a.md")).unwrap(), "a");
         assert!(path(".claude/large").exists(), "though it was too large to remember");
+
+        std::fs::write(path(".claude/agents/a.md"), "x".repeat(300 << 10)).unwrap();
+        assert_eq!(changes(), [PathBuf::from(".claude/agents/a.md")], "though it is too large to look at");
+    }
+
+    #[test]
+    fn of_too_much_no_folder_is_taken_for_one_that_came_to_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |path: &str| folder.path().join(path);
+        for n in 0..=ENTRIES_MAX {
+            std::fs::create_dir_all(path(&format!(".idea/{n}/in"))).unwrap();
+        }
+        let top = rustix::fs::open(folder.path(), OFlags::PATH, Mode::empty()).unwrap();
+        let before = Memory::of(top.as_fd(), Path::new(".idea")).unwrap();
+        assert_eq!(before.entries.len(), ENTRIES_MAX);
+        for n in 0..64 {
+            std::fs::write(path(&format!(".idea/new-{n}")), "").unwrap();
+        }
+        let to_remove = before.changes(top.as_fd()).unwrap().unwrap_or_default();
+        assert!(to_remove.iter().all(|name| !folder.path().join(name).is_dir()), "{to_remove:?}");
     }
 }

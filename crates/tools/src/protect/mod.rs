@@ -4,11 +4,12 @@
 //! Authority are settings and definitions of agents; they give rights or run programs without
 //! anybody asking. Instructions (`AGENTS.md`, `CLAUDE.md`) are text for a model, and what a
 //! build runs (`Makefile`, `package.json`, `build.rs`) is the project itself: agents may write
-//! both, and whoever reads or builds them has to look. [`walk`] finds what has such a name,
+//! both, and whoever reads or builds them has to look. [`beneath`] works in a folder that is held, [`walk`] finds what has such a name,
 //! [`aside`] takes away what was not there before, [`original`] brings back what was moved, [`guard`]
 //! does all of it after each command.
 
 pub(crate) mod aside;
+pub(crate) mod beneath;
 pub(crate) mod guard;
 mod memory;
 pub(crate) mod original;
@@ -79,9 +80,7 @@ pub(crate) fn head_of(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 
 /// Opens a file to read, if it is one and no link; it waits for nobody.
 pub(crate) fn file(path: &Path) -> io::Result<std::fs::File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = std::fs::File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
+    beneath::file_in(CWD, path)
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! inode, looked for only where a command could have moved it, and nothing is followed.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -27,25 +26,14 @@ const OF_OWNER: u32 = 0o700;
 /// A folder that stays where it is.
 #[derive(Debug)]
 pub(crate) struct Original {
-    folder: OwnedFd,
+    pub(super) folder: OwnedFd,
     /// Its device and inode.
     id: (u64, u64),
-    path: PathBuf,
+    /// Where it belongs.
+    pub(super) path: PathBuf,
     /// The folder that a command can't move, and the way from there.
     top: OwnedFd,
     below: PathBuf,
-}
-
-/// What became of it.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Became {
-    /// It is where it was.
-    InPlace,
-    /// It is there again; in words.
-    PutBack(String),
-    /// It isn't, and what stood in its place isn't there either, as far as it could be put
-    /// aside; in words.
-    Lost(String),
 }
 
 /// Such folders of a session, which come to be one by one: of each worktree its own.
@@ -84,36 +72,34 @@ impl Original {
         Ok(Some(Self { folder, id, path: path.to_owned(), top, below: below.to_owned() }))
     }
 
-    /// Where it belongs.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The folder itself, wherever it is.
-    pub(super) fn handle(&self) -> io::Result<OwnedFd> {
-        self.folder.try_clone()
-    }
-
     /// Whether it is where it belongs.
     pub(super) fn is_in_place(&self) -> bool {
         way(self.top.as_fd(), &self.below).and_then(rustix::fs::fstat).is_ok_and(|stat| id(&stat) == self.id)
     }
 
     /// Puts it back from wherever it is below one of the folders `within`, and puts aside what
-    /// stands in its place.
-    pub(super) fn put_back(&self, aside: &Aside, within: &[PathBuf]) -> Became {
+    /// stands in its place. In words; `None`: it was where it belongs.
+    ///
+    /// # Errors
+    /// It can't be put back, in words; what stood in its place isn't there either, as far as it could
+    /// be put aside.
+    pub(super) fn put_back(&self, aside: &Aside, within: &[PathBuf]) -> Result<Option<String>, String> {
         // Nothing can be done in a folder without these; who owns it can't be kept from it.
         let usable = usable(self.top.as_fd()).and_then(|()| usable(self.folder.as_fd()));
         if self.is_in_place() {
-            return Became::InPlace;
+            return Ok(None);
         }
         // First of all it is taken out of where it is: that may be what is put aside.
         let taken = usable.and_then(|()| self.take(within));
         let put = self.put_aside(aside);
         let returned = match (&taken, &put) {
-            (Ok(place), Ok(_)) => place.give(self.name()).map_err(io::Error::from),
-            (Ok(_), Err(_)) => Err(io::Error::other("its place is taken")),
-            (Err(error), _) => Err(io::Error::other(error.to_string())),
+            (Ok((beside, own)), Ok(_)) => {
+                let name = self.below.file_name().unwrap_or_default();
+                let given = rustix::fs::renameat_with(beside, own, beside, name, RenameFlags::NOREPLACE);
+                given.map_err(|errno| io::Error::from(errno).to_string())
+            }
+            (Ok(_), Err(_)) => Err("its place is taken".to_owned()),
+            (Err(error), _) => Err(error.to_string()),
         };
         let path = self.path.display();
         let instead = match &put {
@@ -122,13 +108,13 @@ impl Original {
             Err(error) => format!("; what stands in its place could not be put aside ({error})"),
         };
         match returned {
-            Ok(()) => Became::PutBack(format!(
-                "`{path}` was put back where it belongs: commands may not move it{instead}"
-            )),
+            Ok(()) => {
+                Ok(Some(format!("`{path}` was put back where it belongs: commands may not move it{instead}")))
+            }
             Err(error) => {
-                let left = taken
-                    .map(|place| format!(", it is now {}", self.path.with_file_name(place.name).display()));
-                Became::Lost(format!(
+                let left =
+                    taken.map(|(_, own)| format!(", it is now {}", self.path.with_file_name(own).display()));
+                Err(format!(
                     "`{path}` was moved or removed and can't be put back: {error}{}{instead}",
                     left.unwrap_or_default()
                 ))
@@ -154,8 +140,8 @@ impl Original {
         )
     }
 
-    /// Gives it a name of ours beside its place.
-    fn take(&self, within: &[PathBuf]) -> io::Result<Taken> {
+    /// Gives it a name of ours beside its place: the folder that this is in, and the name.
+    fn take(&self, within: &[PathBuf]) -> io::Result<(OwnedFd, String)> {
         let at = std::fs::read_link(own_path(self.folder.as_fd()))?;
         let top = within.iter().find(|top| at.starts_with(top) && at != **top);
         let (Some(top), Some(parent), Some(name)) = (top, at.parent(), at.file_name()) else {
@@ -175,7 +161,7 @@ impl Original {
         let beside = way(self.top.as_fd(), self.below.parent().unwrap_or(Path::new("")))?;
         let own = name_of_ours("original");
         rustix::fs::renameat_with(&parent, name, &beside, &own, RenameFlags::NOREPLACE)?;
-        Ok(Taken { beside, name: own })
+        Ok((beside, own))
     }
 
     fn put_aside(&self, aside: &Aside) -> io::Result<Option<PathBuf>> {
@@ -183,28 +169,6 @@ impl Original {
             return Ok(None);
         }
         aside.put(&self.top, &self.below)
-    }
-
-    fn name(&self) -> &OsStr {
-        self.below.file_name().unwrap_or_default()
-    }
-}
-
-/// The original, under a name of ours.
-struct Taken {
-    beside: OwnedFd,
-    name: String,
-}
-
-impl Taken {
-    fn give(&self, name: &OsStr) -> Result<(), Errno> {
-        rustix::fs::renameat_with(&self.beside, &self.name, &self.beside, name, RenameFlags::NOREPLACE)
-    }
-}
-
-impl fmt::Debug for Taken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
     }
 }
 
@@ -285,10 +249,10 @@ mod tests {
             std::fs::create_dir_all(top.join("git/hooks")).unwrap();
             let original = Original::open(&top, &top.join("git")).unwrap().unwrap();
             let aside = Aside::new(folder.path().join("aside"));
-            assert_eq!(original.put_back(&aside, &[]), Became::InPlace, "{claim}");
+            assert_eq!(original.put_back(&aside, &[]), Ok(None), "{claim}");
             done(&top).unwrap();
             let became = original.put_back(&aside, std::slice::from_ref(&top));
-            assert_eq!(matches!(became, Became::PutBack(_)), comes_back, "{claim}: {became:?}");
+            assert_eq!(matches!(became, Ok(Some(_))), comes_back, "{claim}: {became:?}");
             assert_eq!(original.is_in_place(), comes_back, "{claim}: {became:?}");
             assert_eq!(top.join("git").symlink_metadata().is_ok(), comes_back, "{claim}: {became:?}");
             assert_eq!(top.join("git/hooks").is_dir(), comes_back, "{claim}: {became:?}");

@@ -3,14 +3,14 @@
 //! so many names and no more, the shallow ones first.
 
 use std::collections::VecDeque;
-use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::fs::FileType;
 
+use super::beneath::{entries, kind, name, open_folder};
 use super::what;
 
 /// How many names are looked at. A folder of a large project has some ten thousand.
@@ -34,7 +34,7 @@ enum Verdict {
 
 /// The paths with authority in the folder, relative to it. `.git` counts only at the top: agents
 /// may have repositories of their own further down.
-pub(super) fn authorities(top: BorrowedFd<'_>) -> Result<Vec<PathBuf>, Errno> {
+pub(super) fn authorities(top: BorrowedFd<'_>) -> io::Result<Vec<PathBuf>> {
     walk(top, |folder, name, _| match what(name) {
         Some(_) if name != b".git" || folder.as_os_str().is_empty() => Verdict::Found,
         Some(_) => Verdict::Pass,
@@ -43,37 +43,35 @@ pub(super) fn authorities(top: BorrowedFd<'_>) -> Result<Vec<PathBuf>, Errno> {
 }
 
 /// The links in a folder and in those below it, relative to it.
-pub(super) fn links(top: BorrowedFd<'_>) -> Result<Vec<PathBuf>, Errno> {
+pub(super) fn links(top: BorrowedFd<'_>) -> io::Result<Vec<PathBuf>> {
     walk(top, |_, _, kind| match kind {
         FileType::Symlink => Verdict::Found,
         _ => Verdict::Into,
     })
 }
 
-fn walk(
-    top: BorrowedFd<'_>,
-    judge: impl Fn(&Path, &[u8], FileType) -> Verdict,
-) -> Result<Vec<PathBuf>, Errno> {
+fn walk(top: BorrowedFd<'_>, judge: impl Fn(&Path, &[u8], FileType) -> Verdict) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut left = NAMES_MAX;
     let mut folders = VecDeque::from([PathBuf::new()]);
     while let Some(folder) = folders.pop_front() {
         // One that is gone or was swapped holds nothing of this folder's.
         let Ok(opened) = open_folder(top, &folder) else { continue };
-        for entry in Dir::read_from(&opened)?.flatten() {
-            let name = entry.file_name().to_bytes();
-            if name == b"." || name == b".." {
-                continue;
-            }
+        for entry in entries(&opened)? {
+            let name = name(&entry);
             if left == 0 || found.len() == FOUND_MAX {
                 return Ok(found);
             }
             left -= 1;
-            let kind = kind_of(opened.as_fd(), name, entry.file_type());
-            match judge(&folder, name, kind) {
-                Verdict::Found => found.push(folder.join(OsStr::from_bytes(name))),
+            // Not every file system says it in its list of names.
+            let kind = match entry.file_type() {
+                FileType::Unknown => kind(&opened, name).unwrap_or(FileType::Unknown),
+                said => said,
+            };
+            match judge(&folder, name.as_bytes(), kind) {
+                Verdict::Found => found.push(folder.join(name)),
                 Verdict::Into if kind == FileType::Directory && folders.len() < FOLDERS_MAX => {
-                    folders.push_back(folder.join(OsStr::from_bytes(name)));
+                    folders.push_back(folder.join(name));
                 }
                 Verdict::Into | Verdict::Pass => {}
             }
@@ -82,27 +80,12 @@ fn walk(
     Ok(found)
 }
 
-/// Not every file system says it in its list of names.
-fn kind_of(folder: BorrowedFd<'_>, name: &[u8], said: FileType) -> FileType {
-    if said != FileType::Unknown {
-        return said;
-    }
-    let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
-    stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
-}
-
-/// Opens a folder below another one through no link.
-pub(super) fn open_folder(top: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut here = rustix::fs::openat(top, ".", flags, Mode::empty())?;
-    for part in path {
-        here = rustix::fs::openat(here.as_fd(), part, flags, Mode::empty())?;
-    }
-    Ok(here)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd as _;
+
+    use rustix::fs::{Mode, OFlags};
+
     use super::*;
 
     #[test]

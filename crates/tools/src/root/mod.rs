@@ -18,8 +18,6 @@ use rustix::io::Errno;
 
 use crate::protect::authority;
 
-pub use self::replace::Seen;
-
 /// How many links a path may go through, as in the kernel.
 const LINKS_MAX: usize = 40;
 
@@ -28,8 +26,8 @@ const TRIES: usize = 16;
 
 /// Why a path was refused or could not be used.
 #[derive(Debug, thiserror::Error)]
-pub enum PathError {
-    /// No path.
+pub(crate) enum PathError {
+    /// There is nothing to open, or a NUL in it.
     #[error("the path is empty: name a file, relative to {0}")]
     Empty(PathBuf),
     /// It leads out.
@@ -67,9 +65,16 @@ pub enum PathError {
     System(String, io::Error),
 }
 
+impl From<PathError> for String {
+    /// In the words that a model reads.
+    fn from(error: PathError) -> Self {
+        error.to_string()
+    }
+}
+
 /// A folder that is held open, and what lies beneath it.
 #[derive(Debug)]
-pub struct Root {
+pub(crate) struct Root {
     dir: OwnedFd,
     /// As given, and as it really is: the beginnings that absolute paths may have.
     given: PathBuf,
@@ -90,7 +95,7 @@ pub(crate) struct Place<'a> {
 
 impl Root {
     /// Opens a folder as a root.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let dir =
             rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let real = real_path(&dir)?;
@@ -106,14 +111,15 @@ impl Root {
     }
 
     /// The same, on a system without `openat2`.
-    pub fn open_without_kernel_help(path: &Path) -> io::Result<Self> {
+    #[cfg(test)]
+    fn open_without_kernel_help(path: &Path) -> io::Result<Self> {
         let root = Self::open(path)?;
         root.kernel.store(false, Ordering::Relaxed);
         Ok(root)
     }
 
     /// Where the root really is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.real
     }
 
@@ -133,7 +139,7 @@ impl Root {
     }
 
     /// One name for all ways to write the same path; looks at nothing.
-    pub fn normal(&self, text: &str) -> Option<String> {
+    pub(crate) fn normal(&self, text: &str) -> Option<String> {
         let mut parts = Vec::new();
         for component in self.relative(text).ok()?.components() {
             match component {
@@ -186,11 +192,8 @@ impl Root {
 
     /// Opens a file to read, with what it was like then.
     pub(crate) fn file(&self, text: &str) -> Result<(File, Stat), PathError> {
-        let path = self.relative(text)?;
         // Not blocking: opening a named pipe would wait for its writer.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let fd = self.resolve(path, flags).map_err(|e| self.explain(text, e))?;
-        self.not_hidden(&fd, None, text)?;
+        let fd = self.reach(text, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         let stat = rustix::fs::fstat(&fd).map_err(|e| self.explain(text, e))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok((File::from(fd), stat)),
@@ -201,22 +204,25 @@ impl Root {
 
     /// Where a folder beneath the root really is.
     pub(crate) fn folder(&self, text: &str) -> Result<PathBuf, PathError> {
-        let fd = self
-            .resolve(self.relative(text)?, OFlags::PATH | OFlags::DIRECTORY)
-            .map_err(|e| self.explain(text, e))?;
-        self.not_hidden(&fd, None, text)?;
+        let fd = self.reach(text, OFlags::PATH | OFlags::DIRECTORY)?;
         real_path(&fd).map_err(|e| PathError::System(text.to_owned(), e))
+    }
+
+    fn reach(&self, text: &str, flags: OFlags) -> Result<OwnedFd, PathError> {
+        let fd = self.resolve(self.relative(text)?, flags).map_err(|errno| self.explain(text, errno))?;
+        self.not_hidden(&fd, None, text)?;
+        Ok(fd)
     }
 
     /// Holds the folder of a file and calls `with` with it. A last component that is a link is
     /// followed, so that what it points to is changed and not the link. `create`: makes the
     /// folders that are not there.
-    pub(crate) fn place<T>(
+    pub(crate) fn place<T, E: From<PathError>>(
         &self,
         text: &str,
         create: bool,
-        with: impl FnOnce(&Place<'_>) -> Result<T, PathError>,
-    ) -> Result<T, PathError> {
+        with: impl FnOnce(&Place<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut path = self.relative(text)?.to_owned();
         for _ in 0..LINKS_MAX {
             let name = path.file_name().ok_or_else(|| PathError::Folder(text.to_owned()))?;
@@ -227,17 +233,17 @@ impl Root {
                 Ok(target) => {
                     let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
                     if target.is_absolute() {
-                        return Err(self.outside(text));
+                        return Err(self.outside(text).into());
                     }
                     path = parent.join(target);
                 }
                 Err(Errno::INVAL | Errno::NOENT) => {
                     return with(&Place { dir, name: Path::new(name), shown: text });
                 }
-                Err(errno) => return Err(self.explain(text, errno)),
+                Err(errno) => return Err(self.explain(text, errno).into()),
             }
         }
-        Err(self.explain(text, Errno::LOOP))
+        Err(self.explain(text, Errno::LOOP).into())
     }
 
     fn parent(&self, path: &Path, create: bool, text: &str) -> Result<OwnedFd, PathError> {

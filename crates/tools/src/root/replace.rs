@@ -6,35 +6,17 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use super::{PathError, Place};
-use crate::protect::TEMPORARY;
+use crate::protect::aside::name_of_ours;
+use crate::protect::beneath::new_file;
 
-/// How many names are tried for a temporary file.
-const NAMES_TRIED: usize = 64;
-
-/// What a file was like when it was looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
-    device: u64,
-    inode: u64,
-    size: i64,
-    changed: (i64, i64),
-}
-
-impl From<&Stat> for Seen {
-    fn from(stat: &Stat) -> Self {
-        Self {
-            device: stat.st_dev,
-            inode: stat.st_ino,
-            size: stat.st_size,
-            changed: (stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
-        }
-    }
+/// What tells whether a file is the one that was looked at, and as it was then.
+fn identity(stat: &Stat) -> (u64, u64, i64, i64, u64) {
+    (stat.st_dev, stat.st_ino, stat.st_size, stat.st_ctime, stat.st_ctime_nsec)
 }
 
 /// Removes the temporary file unless it became the file itself.
@@ -84,7 +66,7 @@ impl Place<'_> {
             self.dress(&file, was)?;
         }
         file.sync_all().map_err(|e| self.system(e))?;
-        if self.stat()?.as_ref().map(Seen::from) != was.map(Seen::from) {
+        if self.stat()?.as_ref().map(identity) != was.map(identity) {
             return Err(PathError::Changed(self.shown.to_owned()));
         }
         rustix::fs::renameat(&self.dir, &temporary.name, &self.dir, self.name).map_err(|e| self.system(e))?;
@@ -93,17 +75,9 @@ impl Place<'_> {
     }
 
     fn temporary(&self) -> Result<(File, Temporary<'_>), PathError> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        for _ in 0..NAMES_TRIED {
-            let name = format!("{TEMPORARY}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-            match rustix::fs::openat(&self.dir, &name, flags, Mode::from_raw_mode(0o666)) {
-                Ok(fd) => return Ok((File::from(fd), Temporary { place: self, name, kept: false })),
-                Err(Errno::EXIST) => {}
-                Err(errno) => return Err(self.system(errno)),
-            }
-        }
-        Err(self.system(Errno::EXIST))
+        let name = name_of_ours("write");
+        let file = new_file(&self.dir, &name, 0o666).map_err(|e| self.system(e))?;
+        Ok((file, Temporary { place: self, name, kept: false }))
     }
 
     /// The owner first: changing it takes bits off the mode. Only root can give a file away,

@@ -15,42 +15,26 @@ pub(crate) fn find() -> Option<PathBuf> {
 
 /// What comes before the program that is to run in it.
 pub(crate) fn arguments(steps: &[Step], folder: &Path, network: bool) -> Vec<OsString> {
-    let mut all = Arguments(Vec::with_capacity(64));
-    all.words(["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
-    if !network {
-        all.words(["--unshare-net"]);
-    }
-    all.words(["--as-pid-1", "--new-session", "--cap-drop", "ALL"]);
+    let spaces =
+        ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"];
+    let no_network = (!network).then_some("--unshare-net");
+    let privileges = ["--as-pid-1", "--new-session", "--cap-drop", "ALL"];
     // What root may write in `/proc` it may write without any privilege, and all of the machine
     // obeys; bubblewrap leaves it open for those who are root outside.
-    all.words(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]);
-    steps.iter().for_each(|step| all.step(step));
-    all.paths("--chdir", &[folder]);
-    all.words(["--"]);
-    all.0
+    let base = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"];
+    let before = spaces.into_iter().chain(no_network).chain(privileges).chain(base).map(OsStr::new);
+    let after = ["--chdir".as_ref(), folder.as_os_str(), "--".as_ref()];
+    before.chain(steps.iter().flat_map(words)).chain(after).map(OsStr::to_owned).collect()
 }
 
-struct Arguments(Vec<OsString>);
-
-impl Arguments {
-    fn words<const N: usize>(&mut self, words: [&str; N]) {
-        self.0.extend(words.map(OsString::from));
-    }
-
-    fn paths(&mut self, option: &str, paths: &[&Path]) {
-        self.0.push(option.into());
-        self.0.extend(paths.iter().map(|path| OsStr::to_owned(path.as_os_str())));
-    }
-
-    fn step(&mut self, step: &Step) {
-        match step {
-            Step::Bind { from, at, writable: true } => self.paths("--bind", &[from, at]),
-            Step::Bind { from, at, writable: false } => self.paths("--ro-bind", &[from, at]),
-            Step::Fresh { at } => self.paths("--tmpfs", &[at]),
-            // As a device: one that can't be opened would stop programs that look whether
-            // there are settings of theirs.
-            Step::Nothing { at } => self.paths("--dev-bind", &["/dev/null".as_ref(), at]),
-            Step::Seal { at } => self.paths("--remount-ro", &[at]),
-        }
+fn words(step: &Step) -> Vec<&OsStr> {
+    match step {
+        Step::Bind { from, at, writable: true } => vec!["--bind".as_ref(), from.as_ref(), at.as_ref()],
+        Step::Bind { from, at, writable: false } => vec!["--ro-bind".as_ref(), from.as_ref(), at.as_ref()],
+        Step::Fresh { at } => vec!["--tmpfs".as_ref(), at.as_ref()],
+        // As a device: one that can't be opened would stop programs that look whether
+        // there are settings of theirs.
+        Step::Nothing { at } => vec!["--dev-bind".as_ref(), "/dev/null".as_ref(), at.as_ref()],
+        Step::Seal { at } => vec!["--remount-ro".as_ref(), at.as_ref()],
     }
 }

@@ -41,11 +41,11 @@ pub(crate) struct Groups {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Places {
-    /// One hierarchy.
-    V2(PathBuf),
-    /// One for each kind of limit.
-    V1 { pids: PathBuf, memory: PathBuf },
+struct Places {
+    /// Where processes are limited, and memory too where there is one hierarchy.
+    pids: PathBuf,
+    /// In the old hierarchies, of which there is one for each kind of limit.
+    memory: Option<PathBuf>,
 }
 
 /// One command's group. Dropped, it is removed.
@@ -74,7 +74,7 @@ impl Groups {
     }
 
     pub(crate) fn is_v2(&self) -> bool {
-        matches!(self.places, Places::V2(_))
+        self.places.memory.is_none()
     }
 
     /// A new group with these limits.
@@ -84,43 +84,31 @@ impl Groups {
         let name = format!("{NAME}{}-{}", self.us, NEXT.fetch_add(1, Ordering::Relaxed));
         let mut group = Group { groups: self.clone(), folders: Vec::new(), limits: *limits };
         let (processes, memory) = (limits.processes.to_string(), limits.memory.to_string());
-        match &self.places {
-            Places::V2(base) => {
-                let folder = group.add(base, &name)?;
-                set(&folder, "pids.max", &processes)?;
+        let folder = group.add(&self.places.pids, &name)?;
+        set(&folder, "pids.max", &processes)?;
+        // Without swap there is none to limit.
+        let _no_swap = match &self.places.memory {
+            None => {
                 set(&folder, "memory.max", &memory)?;
-                // Without swap there is none to limit.
-                let _no_swap = set(&folder, "memory.swap.max", "0");
+                set(&folder, "memory.swap.max", "0")
             }
-            Places::V1 { pids, memory: base } => {
-                let folder = group.add(pids, &name)?;
-                set(&folder, "pids.max", &processes)?;
+            Some(base) => {
                 let folder = group.add(base, &name)?;
                 set(&folder, "memory.limit_in_bytes", &memory)?;
-                let _no_swap = set(&folder, "memory.memsw.limit_in_bytes", &memory);
+                set(&folder, "memory.memsw.limit_in_bytes", &memory)
             }
-        }
+        };
         Ok(group)
-    }
-
-    fn bases(&self) -> Vec<&Path> {
-        match &self.places {
-            Places::V2(base) => vec![base],
-            Places::V1 { pids, memory } => vec![pids, memory],
-        }
     }
 
     /// Removes the groups of coordinators that are gone. One with a process in it can't be
     /// removed, whoever's it is.
     fn sweep(&self) {
-        for base in self.bases() {
-            let Ok(entries) = fs::read_dir(base) else { continue };
-            for entry in entries.flatten() {
-                if entry.file_name().to_str().and_then(owner).is_some_and(|(pid, started)| {
-                    Process::read(pid).is_none_or(|process| process.started != started)
-                }) {
-                    let _in_use = fs::remove_dir(entry.path());
-                }
+        let is_gone = |(pid, started)| Process::read(pid).is_none_or(|process| process.started != started);
+        let bases = std::iter::once(&self.places.pids).chain(&self.places.memory);
+        for entry in bases.filter_map(|base| fs::read_dir(base).ok()).flatten().flatten() {
+            if entry.file_name().to_str().and_then(owner).is_some_and(is_gone) {
+                let _in_use = fs::remove_dir(entry.path());
             }
         }
     }
@@ -180,7 +168,7 @@ impl Drop for Group {
     }
 }
 
-/// Walks in.
+/// Puts this process into the group that the door leads to.
 pub(crate) fn enter(door: &OwnedFd) -> io::Result<()> {
     rustix::io::write(door, b"0").map(drop).map_err(io::Error::from)
 }
@@ -217,7 +205,7 @@ fn v1(mounts: &str, own: &str) -> Option<Places> {
             |kind: &str, options: &str| kind == "cgroup" && options.split(',').any(|o| o == controller);
         folder(mounts, mounted, path)
     };
-    Some(Places::V1 { pids: place("pids")?, memory: place("memory")? })
+    Some(Places { pids: place("pids")?, memory: Some(place("memory")?) })
 }
 
 /// The nearest group from our own upwards that can have limited groups below it. None above
@@ -227,12 +215,12 @@ fn v2(mounts: &str, own: &str) -> Option<Places> {
     let top = folder(mounts, |kind, _| kind == "cgroup2", "/")?;
     let own = folder(mounts, |kind, _| kind == "cgroup2", path)?;
     if let Some(base) = alone_in(&own) {
-        return Some(Places::V2(base));
+        return Some(Places { pids: base, memory: None });
     }
     let mut at = own.as_path();
     loop {
-        if gives_limits(at) && is_writable(&at.join("cgroup.procs")) {
-            return Some(Places::V2(at.to_owned()));
+        if names_both(at, "cgroup.subtree_control") && is_writable(&at.join("cgroup.procs")) {
+            return Some(Places { pids: at.to_owned(), memory: None });
         }
         if at == top || has_limits(at) {
             return None;
@@ -244,11 +232,9 @@ fn v2(mounts: &str, own: &str) -> Option<Places> {
 /// A group that was given to us alone (a service with `Delegate=yes`): we move one down, since
 /// a group with processes in it can't limit groups below.
 fn alone_in(own: &Path) -> Option<PathBuf> {
-    let has = fs::read_to_string(own.join("cgroup.controllers")).ok()?;
-    let can = ["memory", "pids"].iter().all(|c| has.split_ascii_whitespace().any(|has| has == *c));
     let inside = fs::read_to_string(own.join("cgroup.procs")).ok()?;
     let alone = inside.lines().eq([std::process::id().to_string().as_str()]);
-    if !can || !alone || !is_writable(&own.join("cgroup.subtree_control")) {
+    if !alone || !names_both(own, "cgroup.controllers") || !is_writable(&own.join("cgroup.subtree_control")) {
         return None;
     }
     let ours = own.join("midturn");
@@ -260,20 +246,19 @@ fn alone_in(own: &Path) -> Option<PathBuf> {
     Some(own.to_owned())
 }
 
-fn gives_limits(group: &Path) -> bool {
-    let given = fs::read_to_string(group.join("cgroup.subtree_control")).unwrap_or_default();
-    ["memory", "pids"].iter().all(|c| given.split_ascii_whitespace().any(|given| given == *c))
+/// Whether this file names both kinds of limit.
+fn names_both(group: &Path, file: &str) -> bool {
+    let names = fs::read_to_string(group.join(file)).unwrap_or_default();
+    ["memory", "pids"].iter().all(|kind| names.split_ascii_whitespace().any(|name| name == *kind))
 }
 
+/// Whether it has a limit of its own: a file that is there, isn't empty and doesn't begin with `max`.
 fn has_limits(group: &Path) -> bool {
-    let limit = |file| fs::read_to_string(group.join(file)).is_ok_and(|limit| limit.trim() != "max");
-    ["memory.max", "memory.high", "memory.swap.max", "pids.max", "cpu.max", "cpuset.cpus"].iter().any(
-        |file| match *file {
-            "cpu.max" => fs::read_to_string(group.join(file)).is_ok_and(|limit| !limit.starts_with("max")),
-            "cpuset.cpus" => fs::read_to_string(group.join(file)).is_ok_and(|cpus| !cpus.trim().is_empty()),
-            file => limit(file),
-        },
-    )
+    let files = ["memory.max", "memory.high", "memory.swap.max", "pids.max", "cpu.max", "cpuset.cpus"];
+    files.iter().any(|file| {
+        let said = fs::read_to_string(group.join(file)).unwrap_or_default();
+        said.split_ascii_whitespace().next().is_some_and(|limit| limit != "max")
+    })
 }
 
 fn is_writable(file: &Path) -> bool {
@@ -312,7 +297,7 @@ mod tests {
             at.path().display()
         );
         let own = "8:pids:/a/b\n4:memory:/a/b\n0::/\n";
-        let expected = Places::V1 { pids: at.path().join("pids/a/b"), memory: at.path().join("memory/b") };
+        let expected = Places { pids: at.path().join("pids/a/b"), memory: Some(at.path().join("memory/b")) };
         assert_eq!(v1(&mounts, own), Some(expected));
         assert_eq!(v1(&mounts, "8:pids:/a/b\n0::/\n"), None);
     }
@@ -329,7 +314,7 @@ mod tests {
         fs::write(at.path().join("user/cgroup.subtree_control"), "memory pids\n").unwrap();
         let mounts = format!("33 25 0:29 / {} rw - cgroup2 cgroup2 rw\n", at.path().display());
         let found = || v2(&mounts, "0::/user/app/own\n");
-        assert_eq!(found(), Some(Places::V2(at.path().join("user"))));
+        assert_eq!(found(), Some(Places { pids: at.path().join("user"), memory: None }));
         fs::write(at.path().join("user/app/memory.max"), "1000\n").unwrap();
         assert_eq!(found(), None);
     }

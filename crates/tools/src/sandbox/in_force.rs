@@ -34,7 +34,7 @@ pub enum LimitsBy {
 /// The sandbox that is in force, for people and for programs. Shown on one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InForce {
-    /// Its kind.
+    /// Which kind of sandbox it is.
     pub tier: Tier,
     /// Commands are in a user namespace of their own.
     pub user_namespace: bool,

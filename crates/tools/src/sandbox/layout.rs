@@ -105,7 +105,7 @@ impl Layout {
         if Path::new(RUN).is_dir() {
             self.steps.push(Step::Fresh { at: RUN.into() });
             for kept in KEPT.iter().map(PathBuf::from).filter(|kept| kept.exists()) {
-                self.steps.push(Step::Bind { from: kept.clone(), at: kept, writable: false });
+                self.bind(&kept, false);
             }
         }
         if kinds.iter().any(|(path, kind)| path.starts_with(TMP) && *kind == Kind::Writable) {
@@ -121,23 +121,25 @@ impl Layout {
             let above = above(kinds, path);
             let masked = is_emptied(path) && above.is_none() || above == Some(Kind::Hidden);
             let at = path.clone();
+            if matches!(kind, Kind::Writable | Kind::Private) {
+                self.writable.push(at.clone());
+            }
             match kind {
-                Kind::Writable => {
-                    self.writable.push(at.clone());
-                    self.steps.push(Step::Bind { from: at.clone(), at, writable: true });
-                }
-                Kind::Private => {
-                    self.writable.push(at.clone());
-                    self.steps.push(Step::Fresh { at });
-                }
+                Kind::Writable => self.bind(path, true),
+                Kind::Private => self.steps.push(Step::Fresh { at }),
                 // All is bound read-only to begin with.
                 Kind::ReadOnly if above.is_none() && !masked => {}
-                Kind::ReadOnly => self.steps.push(Step::Bind { from: at.clone(), at, writable: false }),
+                Kind::ReadOnly => self.bind(path, false),
                 Kind::Hidden if masked => {}
                 Kind::Hidden if self.is_folder(path) => self.steps.push(Step::Fresh { at }),
                 Kind::Hidden => self.steps.push(Step::Nothing { at }),
             }
         }
+    }
+
+    /// As in the system's view.
+    fn bind(&mut self, path: &Path, writable: bool) {
+        self.steps.push(Step::Bind { from: path.to_owned(), at: path.to_owned(), writable });
     }
 
     fn is_folder(&self, path: &Path) -> bool {
@@ -146,14 +148,14 @@ impl Layout {
 
     /// Last, since what is mounted in an empty folder needs a place made there.
     fn seal(&mut self, kinds: &BTreeMap<PathBuf, Kind>) {
-        let fresh = |step: &Step| match step {
-            Step::Fresh { at } if at == Path::new(RUN) => Some(Step::Seal { at: at.clone() }),
-            Step::Fresh { at } if kinds.get(at).is_some_and(|kind| *kind != Kind::Private) => {
+        let is_private = |at: &Path| kinds.get(at).is_none_or(|kind| *kind == Kind::Private);
+        let seal = |step: &Step| match step {
+            Step::Fresh { at } if at == Path::new(RUN) || !is_private(at) => {
                 Some(Step::Seal { at: at.clone() })
             }
             _ => None,
         };
-        let seals: Vec<_> = self.steps.iter().filter_map(fresh).collect();
+        let seals: Vec<_> = self.steps.iter().filter_map(seal).collect();
         self.steps.extend(seals);
     }
 }

@@ -35,9 +35,9 @@ pub(crate) fn lock(lock: &Lock, doors: &[OwnedFd]) -> Result<(), (Failed, io::Er
 }
 
 /// Becomes the command. Returns only when that fails.
-pub(crate) fn become_command(words: &[CString], environment: &[CString]) -> io::Error {
+pub(crate) fn execute(words: &[CString], environment: &[CString]) -> io::Error {
     let mut words = words.iter().map(|word| OsStr::from_bytes(word.as_bytes()));
-    let Some(program) = words.next() else { return io::ErrorKind::InvalidInput.into() };
+    let Some(program) = words.next() else { return rustix::io::Errno::INVAL.into() };
     let mut command = Command::new(program);
     command.args(words).env_clear().stdin(Stdio::null());
     for entry in environment.iter().map(|entry| entry.as_bytes()) {

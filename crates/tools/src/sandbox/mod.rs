@@ -21,8 +21,7 @@ mod seccomp;
 mod stand_in;
 pub(crate) mod view;
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -105,20 +104,14 @@ pub struct Confinement {
 #[error("{0}")]
 pub struct NoSandbox(pub String);
 
-/// A sandbox that was tried out and works here. Cheap to clone.
+/// A sandbox that was tried out and works here.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
-    inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
     wanted: Wanted,
     engine: Engine,
     abilities: Abilities,
     filter: Option<Filter>,
     groups: Option<Groups>,
-    in_force: InForce,
 }
 
 /// Who builds it.
@@ -129,46 +122,22 @@ enum Engine {
     Nobody,
 }
 
+impl Engine {
+    /// Landlock alone: commands meet all that the machine has.
+    fn has_no_namespaces(&self) -> bool {
+        *self == Self::Landlock(Supervision::Subreaper)
+    }
+}
+
 impl Sandbox {
-    /// Tries what the machine has, by running `true` in it, and keeps the best. `program` is
-    /// what supervisors are: `/proc/self/exe` unless in a test.
-    ///
-    /// # Errors
-    /// When nothing works, or not the kind that is wanted: what is missing, how to get it.
-    pub async fn probe(wanted: &Wanted, program: &Path) -> Result<Self, NoSandbox> {
-        probe::best(wanted, program, Supervision::UserNamespace).await
-    }
-
-    /// As [`Sandbox::probe`], with no more namespaces than this for [`Tier::Landlock`].
-    ///
-    /// # Errors
-    /// As before.
-    pub async fn probe_at_best(
-        wanted: &Wanted,
-        program: &Path,
-        best: Supervision,
-    ) -> Result<Self, NoSandbox> {
-        probe::best(wanted, program, best).await
-    }
-
-    /// None: for `--no-sandbox`. Limits hold all the same.
-    pub fn off(wanted: &Wanted) -> Self {
-        probe::off(wanted)
-    }
-
-    /// What is in force.
-    pub fn in_force(&self) -> &InForce {
-        &self.inner.in_force
-    }
-
     /// What was asked for.
     pub fn wanted(&self) -> &Wanted {
-        &self.inner.wanted
+        &self.wanted
     }
 
     /// The supervision that belongs to it. `None`: any.
     pub(crate) fn supervision(&self) -> Option<Supervision> {
-        match self.inner.engine {
+        match self.engine {
             Engine::Bubblewrap(_) => Some(Supervision::Inside),
             Engine::Landlock(supervision) => Some(supervision),
             Engine::Nobody => None,

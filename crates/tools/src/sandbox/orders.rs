@@ -50,35 +50,19 @@ pub(crate) struct Bounds {
     pub(crate) processes: Option<u64>,
 }
 
-/// Which of it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
+/// Which of it failed, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub(crate) enum Failed {
-    Orders = 1,
-    View = 2,
-    Cgroup = 3,
-    Bounds = 4,
-    Privileges = 5,
-    Rights = 6,
-    Filters = 7,
-}
-
-impl Failed {
-    pub(crate) fn from_number(number: u32) -> Option<Self> {
-        use Failed::{Bounds, Cgroup, Filters, Orders, Privileges, Rights, View};
-        [Orders, View, Cgroup, Bounds, Privileges, Rights, Filters].into_iter().find(|f| *f as u32 == number)
-    }
-
-    /// For people.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Orders => "what it was told could not be read",
-            Self::View => "its own view of the file system could not be made",
-            Self::Cgroup => "the command could not be put into its cgroup",
-            Self::Bounds => "its limits could not be set",
-            Self::Privileges => "privileges could not be given up",
-            Self::Rights => "Landlock could not be applied",
-            Self::Filters => "system calls could not be filtered",
-        }
-    }
+    #[error("its own view of the file system could not be made")]
+    View,
+    #[error("the command could not be put into its cgroup")]
+    Cgroup,
+    #[error("its limits could not be set")]
+    Bounds,
+    #[error("privileges could not be given up")]
+    Privileges,
+    #[error("Landlock could not be applied")]
+    Rights,
+    #[error("system calls could not be filtered")]
+    Filters,
 }

@@ -6,13 +6,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::cgroup::Group;
-use super::layout::{Layout, Step};
+use super::layout::Layout;
 use super::orders::{Bounds, Lock, Orders, View};
 use super::rights::Rights;
 use super::stand_in::StandIns;
 use super::{Confinement, Engine, Sandbox, bubblewrap};
 use crate::process::Supervision;
-use crate::process::table::Process;
+use crate::process::table::{Process, processes};
 
 /// A program that is to run the supervisor.
 #[derive(Debug)]
@@ -36,76 +36,67 @@ impl Sandbox {
     /// What keeps the sandbox from being built. Nothing may be run then.
     pub(crate) fn prepare(&self, confinement: Option<&Confinement>, folder: &Path) -> io::Result<Prepared> {
         let mut orders = Orders { view: None, lock: self.lock() };
-        if self.inner.engine == Engine::Nobody {
+        if self.engine == Engine::Nobody {
             return Ok(Prepared { wrapper: None, orders, _stand_ins: StandIns::default() });
         }
         let confinement = confinement.ok_or_else(|| {
-            io::Error::other("it was not said what the command may touch, which is a fault of midturn's own")
+            io::Error::other("nobody said what the command may touch, which is a bug in midturn")
         })?;
-        let layout = Layout::new(confinement, &sockets())?;
+        let mut layout = Layout::new(confinement, &sockets())?;
+        let lock = &mut orders.lock;
         // Bubblewrap has taken them away already.
-        orders.lock.no_privileges = !matches!(self.inner.engine, Engine::Bubblewrap(_));
-        let wrapper = match &self.inner.engine {
-            Engine::Bubblewrap(program) => Some(Wrapper {
-                program: program.clone(),
-                arguments: bubblewrap::arguments(&layout.steps, folder, self.inner.wanted.network),
-            }),
-            Engine::Landlock(_) | Engine::Nobody => None,
-        };
-        let stand_ins = match &self.inner.engine {
+        lock.no_privileges = !matches!(self.engine, Engine::Bubblewrap(_));
+        let mut wrapper = None;
+        match &self.engine {
             Engine::Landlock(Supervision::Subreaper) => {
-                orders.lock.rights = Some(Rights::without_a_view(&layout.grants)?);
-                StandIns::default()
+                lock.rights = Some(Rights::without_a_view(&layout.grants)?);
+                // There are no mounts for which something would have to stand in.
+                layout.stand_ins.clear();
             }
             Engine::Landlock(_) => {
-                orders.lock.rights = Some(Rights::of_a_view(&inside(&layout)));
-                orders.view = Some(self.view(layout.steps, folder));
-                StandIns::put(&layout.stand_ins)?
+                // The devices that we make in a view can be written too.
+                layout.writable.push("/dev".into());
+                lock.rights = Some(Rights { read: vec!["/".into()], write: layout.writable });
+                let network_off = !self.wanted.network;
+                orders.view = Some(View { steps: layout.steps, folder: folder.to_owned(), network_off });
             }
-            Engine::Bubblewrap(_) | Engine::Nobody => {
-                orders.lock.rights = self.inner.abilities.scopes.then(Rights::default);
-                StandIns::put(&layout.stand_ins)?
+            Engine::Bubblewrap(program) => {
+                lock.rights = self.abilities.scopes.then(Rights::default);
+                let arguments = bubblewrap::arguments(&layout.steps, folder, self.wanted.network);
+                wrapper = Some(Wrapper { program: program.clone(), arguments });
             }
-        };
-        Ok(Prepared { wrapper, orders, _stand_ins: stand_ins })
+            Engine::Nobody => {}
+        }
+        Ok(Prepared { wrapper, orders, _stand_ins: StandIns::put(&layout.stand_ins)? })
     }
 
     /// A cgroup for a command, where there are any.
     pub(crate) fn group(&self) -> io::Result<Option<Group>> {
-        self.inner.groups.as_ref().map(|groups| groups.make(&self.inner.wanted.limits)).transpose()
-    }
-
-    fn view(&self, steps: Vec<Step>, folder: &Path) -> View {
-        View { steps, folder: folder.to_owned(), network_off: !self.inner.wanted.network }
+        self.groups.as_ref().map(|groups| groups.make(&self.wanted.limits)).transpose()
     }
 
     fn lock(&self) -> Lock {
-        let limits = &self.inner.wanted.limits;
-        let alone = self.inner.groups.is_none();
+        let limits = &self.wanted.limits;
+        let alone = self.groups.is_none();
         let bounds = Bounds {
             file_size: Some(limits.file_size),
             open_files: Some(limits.open_files.into()),
             memory: alone.then_some(limits.memory),
             processes: if alone { self.processes() } else { None },
         };
-        Lock { bounds, no_privileges: false, rights: None, filter: self.inner.filter.clone() }
+        Lock { bounds, no_privileges: false, rights: None, filter: self.filter.clone() }
     }
 
     /// The system counts a user's processes in a user namespace; where there is none of the
     /// command's own, all others of that user count too.
     fn processes(&self) -> Option<u64> {
-        let limit = u64::from(self.inner.wanted.limits.processes);
-        match self.inner.engine {
+        let limit = u64::from(self.wanted.limits.processes);
+        match self.engine {
             Engine::Landlock(Supervision::Subreaper) => Some(limit.saturating_add(threads_of_ours())),
             Engine::Bubblewrap(_) | Engine::Landlock(_) => Some(limit),
             Engine::Nobody => None,
         }
     }
-}
-
-/// What can be written in a view, the devices that we make in it too.
-fn inside(layout: &Layout) -> Vec<PathBuf> {
-    layout.writable.iter().cloned().chain(["/dev".into()]).collect()
 }
 
 /// Files by which programs of this machine are spoken to.
@@ -125,9 +116,9 @@ fn sockets() -> Vec<PathBuf> {
 fn threads_of_ours() -> u64 {
     use std::os::unix::fs::MetadataExt as _;
     let us = rustix::process::geteuid().as_raw();
-    let pids = crate::process::table::pids().unwrap_or_default();
-    let ours = pids
-        .into_iter()
-        .filter(|pid| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == us));
-    ours.filter_map(Process::threads).sum()
+    let is_ours = |process: &&Process| {
+        std::fs::metadata(format!("/proc/{}", process.pid)).is_ok_and(|about| about.uid() == us)
+    };
+    let all = processes().unwrap_or_default();
+    all.iter().filter(is_ours).map(|process| process.threads).sum()
 }

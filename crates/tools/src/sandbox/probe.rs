@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::cgroup::Groups;
 use super::rights::Abilities;
-use super::seccomp::{Around, Sockets, filter};
+use super::seccomp::{Around, Filter, Sockets, filter};
 use super::{
-    Confinement, Engine, InForce, Inner, LimitsBy, NetworkState, NoSandbox, Sandbox, Tier, Wanted, bubblewrap,
+    Confinement, Engine, InForce, LimitsBy, NetworkState, NoSandbox, Sandbox, Tier, Wanted, bubblewrap,
 };
 use crate::process::{Command, Status, Supervision, Supervisor};
 
@@ -25,56 +25,103 @@ const GET_NAMESPACES: &str = "allow user namespaces (`sysctl kernel.apparmor_res
 const GET_CGROUP: &str = "a command's memory is looked at every 100 ms, so for a moment it can have more than its limit; so \
      that it can't, start midturn in a cgroup of its own (`systemd-run --user --scope -p Delegate=yes midturn …`)";
 
-pub(super) async fn best(wanted: &Wanted, program: &Path, best: Supervision) -> Result<Sandbox, NoSandbox> {
-    let mut refused = Vec::new();
-    for engine in engines(wanted.tier, best, &mut refused) {
-        if engine == Engine::Nobody {
-            return Ok(off(wanted));
-        }
-        let name = name(&engine);
-        let tried = match build(wanted, engine) {
-            Ok(sandbox) => works(&sandbox, program).await.map(|()| sandbox),
-            Err(error) => Err(error),
-        };
-        match tried {
-            Ok(sandbox) => return Ok(sandbox),
-            Err(error) => refused.push(format!("{name}: {error}")),
-        }
+impl Sandbox {
+    /// Tries what the machine has, by running `true` in it, and keeps the best. `program` is
+    /// what supervisors are: `/proc/self/exe` unless in a test.
+    ///
+    /// # Errors
+    /// When nothing works, or not the kind that is wanted: what is missing, how to get it.
+    pub async fn probe(wanted: &Wanted, program: &Path) -> Result<Self, NoSandbox> {
+        Self::probe_at_best(wanted, program, Supervision::UserNamespace).await
     }
-    Err(NoSandbox(format!(
-        "no sandbox can be built here, so no command is run. {}. To get one: {GET_BUBBLEWRAP}; or {GET_NAMESPACES}; or \
-         use a Linux with Landlock (6.2 or later). To go on without any, at your own risk: --no-sandbox",
-        refused.join(". ")
-    )))
-}
 
-/// None, chosen by a person.
-pub(super) fn off(wanted: &Wanted) -> Sandbox {
-    let groups = Groups::find();
-    let mut notes = vec!["commands can do all that you can do: --no-sandbox was given".to_owned()];
-    if groups.is_none() {
-        notes.push(GET_CGROUP.to_owned());
+    /// As [`Sandbox::probe`], with no more namespaces than this for [`Tier::Landlock`].
+    ///
+    /// # Errors
+    /// As for [`Sandbox::probe`].
+    pub async fn probe_at_best(
+        wanted: &Wanted,
+        program: &Path,
+        best: Supervision,
+    ) -> Result<Self, NoSandbox> {
+        let mut refused = Vec::new();
+        for engine in engines(wanted.tier, best, &mut refused) {
+            if engine == Engine::Nobody {
+                return Ok(Self::off(wanted));
+            }
+            let name = engine.name();
+            let tried = match Self::build(wanted, engine) {
+                Ok(sandbox) => sandbox.works(program).await.map(|()| sandbox),
+                Err(error) => Err(error),
+            };
+            match tried {
+                Ok(sandbox) => return Ok(sandbox),
+                Err(error) => refused.push(format!("{name}: {error}")),
+            }
+        }
+        Err(NoSandbox(format!(
+            "no sandbox can be built here, so no command is run. {}. To get one: {GET_BUBBLEWRAP}; or {GET_NAMESPACES}; or \
+             use a Linux with Landlock (6.2 or later). To go on without any, at your own risk: --no-sandbox",
+            refused.join(". ")
+        )))
     }
-    let in_force = InForce {
-        tier: Tier::None,
-        user_namespace: false,
-        pid_namespace: false,
-        mount_namespace: false,
-        network: NetworkState::Open,
-        seccomp: false,
-        no_new_privileges: false,
-        limits: limits_by(groups.as_ref()),
-        notes,
-    };
-    let inner = Inner {
-        wanted: wanted.clone(),
-        engine: Engine::Nobody,
-        abilities: Abilities::default(),
-        filter: None,
-        groups,
-        in_force,
-    };
-    Sandbox { inner: Arc::new(inner) }
+
+    /// None: for `--no-sandbox`. Limits hold all the same.
+    pub fn off(wanted: &Wanted) -> Self {
+        Self::new(wanted, Engine::Nobody, Abilities::default(), None)
+    }
+
+    fn build(wanted: &Wanted, engine: Engine) -> Result<Self, String> {
+        let abilities = Abilities::of_this_system();
+        let alone = engine.has_no_namespaces();
+        if matches!(engine, Engine::Landlock(_)) && !abilities.files {
+            return Err("this system has no Landlock, or one from before Linux 6.2".to_owned());
+        }
+        // Without namespaces the network of the machine is theirs, and the sockets of its services
+        // can be kept from them only by letting them have none.
+        let sockets = Sockets { network: wanted.network || !alone, unix: !alone || abilities.sockets };
+        let around = if alone { Around::Machine } else { Around::Own };
+        let filter = match filter(sockets, around) {
+            Ok(filter) => Some(filter),
+            Err(_) if matches!(engine, Engine::Bubblewrap(_)) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self::new(wanted, engine, abilities, filter))
+    }
+
+    fn new(wanted: &Wanted, engine: Engine, abilities: Abilities, filter: Option<Filter>) -> Self {
+        Self { wanted: wanted.clone(), engine, abilities, filter, groups: Groups::find() }
+    }
+
+    /// Runs `true` in it.
+    async fn works(&self, program: &Path) -> Result<(), String> {
+        let temporary =
+            tempfile::tempdir().map_err(|error| format!("no temporary folder can be made: {error}"))?;
+        let confinement = Confinement { temporary: temporary.path().to_owned(), ..Confinement::default() };
+        let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+        let command = Command {
+            words: vec!["true".into()],
+            folder: PathBuf::from("/"),
+            environment: Arc::new([("PATH".into(), path)]),
+            timeout: PATIENCE,
+            confinement: Some(Arc::new(confinement)),
+        };
+        let supervisor = Supervisor::with_program(program).sandbox(self.clone());
+        let mut said = Vec::new();
+        let mut hear = |bytes: &[u8]| {
+            if said.len() < 4_096 {
+                said.extend_from_slice(bytes);
+            }
+        };
+        match supervisor.run(&command, &CancellationToken::new(), &mut hear).await {
+            Ok(ended) if ended.status == Status::Exited(0) => Ok(()),
+            Ok(ended) => {
+                let said = String::from_utf8_lossy(&said);
+                Err(format!("`true` ended as {:?} in it: {}", ended.status, said.trim()))
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
 }
 
 /// Those that can be tried, best first.
@@ -103,135 +150,80 @@ fn engines(tier: Option<Tier>, best: Supervision, refused: &mut Vec<String>) -> 
     engines
 }
 
-fn name(engine: &Engine) -> &'static str {
-    match engine {
-        Engine::Bubblewrap(_) => "bubblewrap",
-        Engine::Landlock(Supervision::Subreaper) => "Landlock without namespaces",
-        Engine::Landlock(_) => "Landlock with namespaces",
-        Engine::Nobody => "none",
-    }
-}
-
-fn build(wanted: &Wanted, engine: Engine) -> Result<Sandbox, String> {
-    let abilities = Abilities::of_this_system();
-    let alone = engine == Engine::Landlock(Supervision::Subreaper);
-    if matches!(engine, Engine::Landlock(_)) && !abilities.files {
-        return Err("this system has no Landlock, or one from before Linux 6.2".to_owned());
-    }
-    // Without namespaces the network of the machine is theirs, and the sockets of its services
-    // can be kept from them only by letting them have none.
-    let sockets = Sockets { network: wanted.network || !alone, unix: !alone || abilities.sockets };
-    let around = if alone { Around::Machine } else { Around::Own };
-    let filter = match filter(sockets, around) {
-        Ok(filter) => Some(filter),
-        Err(_) if matches!(engine, Engine::Bubblewrap(_)) => None,
-        Err(error) => return Err(error),
-    };
-    let groups = Groups::find();
-    let in_force = in_force(wanted, &engine, abilities, filter.is_some(), groups.as_ref());
-    let inner = Inner { wanted: wanted.clone(), engine, abilities, filter, groups, in_force };
-    Ok(Sandbox { inner: Arc::new(inner) })
-}
-
-fn in_force(
-    wanted: &Wanted,
-    engine: &Engine,
-    abilities: Abilities,
-    seccomp: bool,
-    groups: Option<&Groups>,
-) -> InForce {
-    let bubblewrap = matches!(engine, Engine::Bubblewrap(_));
-    let alone = *engine == Engine::Landlock(Supervision::Subreaper);
-    let network = match (wanted.network, alone) {
-        (true, _) => NetworkState::Open,
-        (false, true) => NetworkState::FilteredBySeccomp,
-        (false, false) => NetworkState::Off,
-    };
-    InForce {
-        tier: if bubblewrap { Tier::Bubblewrap } else { Tier::Landlock },
-        user_namespace: bubblewrap || *engine == Engine::Landlock(Supervision::UserNamespace),
-        pid_namespace: !alone,
-        mount_namespace: !alone,
-        network,
-        seccomp,
-        no_new_privileges: true,
-        limits: limits_by(groups),
-        notes: notes(wanted, engine, abilities, seccomp, groups),
-    }
-}
-
-fn limits_by(groups: Option<&Groups>) -> LimitsBy {
-    match groups {
-        Some(groups) if groups.is_v2() => LimitsBy::CgroupV2,
-        Some(_) => LimitsBy::CgroupV1,
-        None => LimitsBy::Looking,
-    }
-}
-
-fn notes(
-    wanted: &Wanted,
-    engine: &Engine,
-    abilities: Abilities,
-    seccomp: bool,
-    groups: Option<&Groups>,
-) -> Vec<String> {
-    let alone = *engine == Engine::Landlock(Supervision::Subreaper);
-    let bubblewrap = matches!(engine, Engine::Bubblewrap(_));
-    let root = rustix::process::geteuid().is_root();
-    let all = [
-        (!bubblewrap, format!("a stronger one can be had: {GET_BUBBLEWRAP}")),
-        (
-            alone,
-            format!(
-                "without namespaces commands see other processes' names, can change modes, owners and times of files \
-                 that are yours anywhere, make no new file in a folder that holds a protected one, list no folder \
-                 that holds a hidden one, and write no /tmp but their own TMPDIR: {GET_NAMESPACES}"
-            ),
-        ),
-        (alone && !abilities.sockets, "commands can make no Unix sockets".to_owned()),
-        (
-            alone && !abilities.scopes,
-            "commands can signal your other processes: that takes Linux 6.12 or namespaces".to_owned(),
-        ),
-        (
-            wanted.network && !abilities.scopes,
-            "commands can reach abstract sockets of your other programs: that takes Linux 6.12, or no network".to_owned(),
-        ),
-        (!seccomp, format!("system calls are not filtered on {}", std::env::consts::ARCH)),
-        (groups.is_none(), GET_CGROUP.to_owned()),
-        (groups.is_none() && root, "for root, the number of processes is not limited without a cgroup".to_owned()),
-    ];
-    all.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note).collect()
-}
-
-/// Runs `true` in it.
-async fn works(sandbox: &Sandbox, program: &Path) -> Result<(), String> {
-    let temporary =
-        tempfile::tempdir().map_err(|error| format!("no temporary folder can be made: {error}"))?;
-    let confinement = Confinement { temporary: temporary.path().to_owned(), ..Confinement::default() };
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
-    let command = Command {
-        words: vec!["true".into()],
-        folder: PathBuf::from("/"),
-        environment: Arc::new([("PATH".into(), path)]),
-        timeout: PATIENCE,
-        confinement: Some(Arc::new(confinement)),
-    };
-    let supervisor = Supervisor::with_program(program).sandbox(sandbox.clone());
-    let mut said = Vec::new();
-    let mut hear = |bytes: &[u8]| {
-        if said.len() < 4_096 {
-            said.extend_from_slice(bytes);
+impl Engine {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Bubblewrap(_) => "bubblewrap",
+            Self::Landlock(Supervision::Subreaper) => "Landlock without namespaces",
+            Self::Landlock(_) => "Landlock with namespaces",
+            Self::Nobody => "none",
         }
-    };
-    let ended = supervisor.run(&command, &CancellationToken::new(), &mut hear).await;
-    match ended {
-        Ok(ended) if ended.status == Status::Exited(0) => Ok(()),
-        Ok(ended) => Err(format!(
-            "`true` ended as {:?} in it: {}",
-            ended.status,
-            String::from_utf8_lossy(&said).trim()
-        )),
-        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl Sandbox {
+    /// What is in force.
+    pub fn in_force(&self) -> InForce {
+        let engine = &self.engine;
+        let nobody = *engine == Engine::Nobody;
+        let own = !nobody && !engine.has_no_namespaces();
+        InForce {
+            tier: match engine {
+                Engine::Bubblewrap(_) => Tier::Bubblewrap,
+                Engine::Landlock(_) => Tier::Landlock,
+                Engine::Nobody => Tier::None,
+            },
+            user_namespace: own && *engine != Engine::Landlock(Supervision::Namespace),
+            pid_namespace: own,
+            mount_namespace: own,
+            network: match (self.wanted.network || nobody, own) {
+                (true, _) => NetworkState::Open,
+                (false, true) => NetworkState::Off,
+                (false, false) => NetworkState::FilteredBySeccomp,
+            },
+            seccomp: self.filter.is_some(),
+            no_new_privileges: !nobody,
+            limits: match &self.groups {
+                Some(groups) if groups.is_v2() => LimitsBy::CgroupV2,
+                Some(_) => LimitsBy::CgroupV1,
+                None => LimitsBy::Looking,
+            },
+            notes: self.notes(),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let Self { wanted, engine, abilities, filter, groups } = self;
+        let nobody = *engine == Engine::Nobody;
+        let alone = engine.has_no_namespaces();
+        let root = rustix::process::geteuid().is_root();
+        let all = [
+            (nobody, "commands can do all that you can do: --no-sandbox was given".to_owned()),
+            (matches!(engine, Engine::Landlock(_)), format!("a stronger one can be had: {GET_BUBBLEWRAP}")),
+            (
+                alone,
+                format!(
+                    "without namespaces commands see other processes' names, can change modes, owners and times of files \
+                     that are yours anywhere, make no new file in a folder that holds a protected one, list no folder \
+                     that holds a hidden one, and write no /tmp but their own TMPDIR: {GET_NAMESPACES}"
+                ),
+            ),
+            (alone && !abilities.sockets, "commands can make no Unix sockets".to_owned()),
+            (
+                alone && !abilities.scopes,
+                "commands can signal your other processes: that takes Linux 6.12 or namespaces".to_owned(),
+            ),
+            (
+                !nobody && wanted.network && !abilities.scopes,
+                "commands can reach abstract sockets of your other programs: that takes Linux 6.12, or no network".to_owned(),
+            ),
+            (!nobody && filter.is_none(), format!("system calls are not filtered on {}", std::env::consts::ARCH)),
+            (groups.is_none(), GET_CGROUP.to_owned()),
+            (
+                !nobody && groups.is_none() && root,
+                "for root, the number of processes is not limited without a cgroup".to_owned(),
+            ),
+        ];
+        all.into_iter().filter(|(holds, _)| *holds).map(|(_, note)| note).collect()
     }
 }

@@ -28,7 +28,7 @@ const NEWEST: ABI = ABI::V9;
 pub(crate) const DEVICES: [&str; 6] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// What is granted; all else is not.
+/// What is granted; all else is not. In a view of one's own nothing is to be seen that may not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rights {
     /// Files are not governed when there are neither.
@@ -58,7 +58,7 @@ pub(crate) struct Abilities {
 impl Abilities {
     /// Found out by a thread that restricts itself and ends.
     pub(crate) fn of_this_system() -> Self {
-        let tried = std::thread::spawn(|| Rights::default().restrict()).join();
+        let tried = std::thread::spawn(|| Rights::default().apply()).join();
         let abi = match tried {
             Ok(Ok(LandlockStatus::Available { effective_abi, .. })) => effective_abi,
             Ok(_) | Err(_) => ABI::Unsupported,
@@ -68,11 +68,6 @@ impl Abilities {
 }
 
 impl Rights {
-    /// Rights for a view in which nothing is to be seen that may not be read.
-    pub(crate) fn of_a_view(writable: &[PathBuf]) -> Self {
-        Self { read: vec!["/".into()], write: writable.to_vec() }
-    }
-
     /// Rights for the view that all have: what is nearest above a path holds for it.
     ///
     /// # Errors
@@ -142,17 +137,9 @@ impl Rights {
     ///
     /// # Errors
     /// When the system has no Landlock, or refuses it.
-    pub(crate) fn apply(&self) -> Result<(), RulesetError> {
-        self.restrict().map(drop)
-    }
-
-    fn governs_files(&self) -> bool {
-        !self.read.is_empty() || !self.write.is_empty()
-    }
-
-    fn restrict(&self) -> Result<LandlockStatus, RulesetError> {
+    pub(crate) fn apply(&self) -> Result<LandlockStatus, RulesetError> {
         let mut ruleset = Ruleset::default();
-        if self.governs_files() {
+        if !self.read.is_empty() || !self.write.is_empty() {
             ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST))?;
         }
         let mut ruleset = ruleset.scope(Scope::from_all(NEWEST))?.create()?;

@@ -32,8 +32,8 @@ pub(crate) enum Around {
     Machine,
 }
 
-/// A compiled filter: an instruction in each number. It travels to the supervisor.
-pub(crate) type Filter = Vec<u64>;
+/// A compiled filter, instruction by instruction. It travels to the supervisor.
+pub(crate) type Filter = Vec<(u16, u8, u8, u32)>;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Made<T> = Result<T, seccompiler::BackendError>;
@@ -161,7 +161,7 @@ const RETURN: u16 = 0x06;
 /// would match.
 const X32: u32 = 0x4000_0000;
 
-/// The filter.
+/// The filter for commands that may make these sockets and meet these processes.
 ///
 /// # Errors
 /// When one for this machine's processor can't be made.
@@ -290,19 +290,11 @@ fn rule<const N: usize>(conditions: [SeccompCondition; N]) -> Made<SeccompRule> 
 }
 
 fn pack(program: &[sock_filter]) -> Filter {
-    let word = |i: &sock_filter| {
-        u64::from(i.code) << 48 | u64::from(i.jt) << 40 | u64::from(i.jf) << 32 | u64::from(i.k)
-    };
-    program.iter().map(word).collect()
+    program.iter().map(|i| (i.code, i.jt, i.jf, i.k)).collect()
 }
 
-fn unpack(filter: &[u64]) -> BpfProgram {
-    let instruction = |word: &u64| {
-        let [c1, c0, jt, jf, k3, k2, k1, k0] = word.to_be_bytes();
-        let (code, k) = (u16::from_be_bytes([c1, c0]), u32::from_be_bytes([k3, k2, k1, k0]));
-        sock_filter { code, jt, jf, k }
-    };
-    filter.iter().map(instruction).collect()
+fn unpack(filter: &Filter) -> BpfProgram {
+    filter.iter().map(|&(code, jt, jf, k)| instruction(code, jt, jf, k)).collect()
 }
 
 #[cfg(test)]

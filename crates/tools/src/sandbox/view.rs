@@ -15,9 +15,7 @@ use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, mount_remo
 
 use super::layout::Step;
 use super::orders::View;
-
-/// What a fresh `/dev` holds.
-const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+use super::rights::DEVICES;
 
 const LINKS: [(&str, &str); 5] = [
     ("/proc/self/fd", "fd"),
@@ -33,9 +31,10 @@ const LINKS: [(&str, &str); 5] = [
 /// The first step that fails. Nothing may be run in what is made then.
 pub(crate) fn make(view: &View) -> io::Result<()> {
     // All of them first: some will be covered, and none is read-only unless so told.
-    let sources: Vec<Option<OwnedFd>> = view.steps.iter().map(source).collect::<io::Result<_>>()?;
+    let sources = view.steps.iter().map(|step| source(step).map(copy).transpose());
+    let sources: Vec<Option<OwnedFd>> = sources.collect::<io::Result<_>>()?;
     let devices: Vec<_> =
-        DEVICES.iter().map(|name| Ok((*name, copy(&device(name))?))).collect::<io::Result<_>>()?;
+        DEVICES.iter().map(|path| Ok((*path, copy(Path::new(path))?))).collect::<io::Result<_>>()?;
     // `/proc` too: what root may write in there it may write without any privilege.
     read_only(|_| true)?;
     make_devices(&devices)?;
@@ -46,36 +45,29 @@ pub(crate) fn make(view: &View) -> io::Result<()> {
 }
 
 fn carry_out(step: &Step, source: Option<&OwnedFd>) -> io::Result<()> {
-    match (step, source) {
-        (Step::Bind { at, writable, .. }, Some(source)) => {
+    match step {
+        Step::Bind { at, .. } | Step::Nothing { at } => {
+            let source = source.ok_or(io::ErrorKind::NotFound)?;
             place(at, is_folder(source)?)?;
             put(source, at)?;
-            if *writable { Ok(()) } else { read_only(|path| path.starts_with(at)) }
+            let is_sealed = matches!(step, Step::Bind { writable: false, .. });
+            if is_sealed { read_only(|path| path.starts_with(at)) } else { Ok(()) }
         }
-        (Step::Nothing { at }, Some(source)) => {
-            place(at, false)?;
-            put(source, at)
-        }
-        (Step::Bind { .. } | Step::Nothing { .. }, None) => Err(io::ErrorKind::NotFound.into()),
-        (Step::Fresh { at }, _) => {
+        Step::Fresh { at } => {
             place(at, true)?;
             empty(at)
         }
         // Not what is mounted below it.
-        (Step::Seal { at }, _) => read_only(|path| path == at),
+        Step::Seal { at } => read_only(|path| path == at),
     }
 }
 
-fn source(step: &Step) -> io::Result<Option<OwnedFd>> {
+fn source(step: &Step) -> Option<&Path> {
     match step {
-        Step::Bind { from, .. } => copy(from).map(Some),
-        Step::Nothing { .. } => copy(Path::new("/dev/null")).map(Some),
-        Step::Fresh { .. } | Step::Seal { .. } => Ok(None),
+        Step::Bind { from, .. } => Some(from),
+        Step::Nothing { .. } => Some(Path::new("/dev/null")),
+        Step::Fresh { .. } | Step::Seal { .. } => None,
     }
-}
-
-fn device(name: &str) -> PathBuf {
-    Path::new("/dev").join(name)
 }
 
 /// What is mounted there once more, nowhere as yet.
@@ -164,18 +156,19 @@ fn plain(mut path: &[u8]) -> Vec<u8> {
 fn make_devices(devices: &[(&str, OwnedFd)]) -> io::Result<()> {
     let dev = Path::new("/dev");
     mount("tmpfs", dev, "tmpfs", MountFlags::NOSUID, c"mode=0755").map_err(|errno| told(dev, errno))?;
-    for (name, held) in devices {
-        File::create(device(name))?;
-        put(held, &device(name))?;
+    for (path, held) in devices {
+        File::create(path)?;
+        put(held, Path::new(path))?;
     }
     for (to, name) in LINKS {
-        symlink(to, device(name))?;
+        symlink(to, dev.join(name))?;
     }
-    fs::create_dir(device("shm"))?;
-    fs::create_dir(device("pts"))?;
+    let pts = dev.join("pts");
+    fs::create_dir(dev.join("shm"))?;
+    fs::create_dir(&pts)?;
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     let options = c"newinstance,ptmxmode=0666,mode=620";
-    mount("devpts", device("pts"), "devpts", flags, options).map_err(|errno| told(&device("pts"), errno))
+    mount("devpts", &pts, "devpts", flags, options).map_err(|errno| told(&pts, errno))
 }
 
 fn told(path: &Path, errno: Errno) -> io::Error {

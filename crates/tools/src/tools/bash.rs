@@ -1,7 +1,5 @@
 //! `bash`: a command, under a supervisor, to its end and no process further.
 
-use std::fmt::Write as _;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +10,10 @@ use midturn_core::rules::conversation::ToolUse;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::task::spawn_blocking;
 
 use crate::arguments::{parse, spec, with_note};
 use crate::confined::Confined;
-use crate::ground::Ground;
+use crate::ground::{Ground, off_the_runtime};
 use crate::process::{Cause, Command, Ended, Status};
 use crate::protect::guard::Before;
 use crate::sandbox::Exceeded;
@@ -33,25 +30,25 @@ struct Arguments {
     timeout: Option<f64>,
 }
 
-/// The tool.
-pub(crate) struct Bash {
+/// `bash` in the root of one agent.
+struct Bash {
     spec: Arc<ToolSpec>,
     ground: Arc<Ground>,
 }
 
-impl Bash {
-    pub(crate) fn new(ground: Arc<Ground>) -> Self {
-        let text = format!(
-            "Runs a command with bash in the root of your working folder. Each call starts afresh there: a `cd` or \
-             a variable is gone with the next. Nothing can be typed into it. Standard output and error come back \
-             together, the middle left out when it is long. Whatever it left running when it exits is ended. It may \
-             run for {} s unless `timeout` says otherwise, at most {} s.",
-            ground.limits.timeout.as_secs(),
-            ground.limits.timeout_max.as_secs()
-        );
-        Self { spec: spec::<Arguments>("bash", &text), ground }
-    }
+pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
+    let text = format!(
+        "Runs a command with bash in the root of your working folder. Each call starts afresh there: a `cd` or \
+         a variable is gone with the next. Nothing can be typed into it. Standard output and error come back \
+         together, the middle left out when it is long. Whatever it left running when it exits is ended. It may \
+         run for {} s unless `timeout` says otherwise, at most {} s.",
+        ground.limits.timeout.as_secs(),
+        ground.limits.timeout_max.as_secs()
+    );
+    Arc::new(Bash { spec: spec::<Arguments>("bash", &text), ground })
+}
 
+impl Bash {
     fn command(&self, arguments: Arguments) -> Result<Command, Output> {
         Ok(Command {
             words: vec!["bash".into(), "-c".into(), arguments.command.into()],
@@ -63,28 +60,25 @@ impl Bash {
     }
 
     /// Confines the command, where there is a sandbox; what is to be compared afterwards.
-    async fn confine(&self, command: &mut Command) -> Result<Option<Before>, Output> {
+    async fn confine(&self, command: &mut Command) -> Result<Option<Arc<Before>>, Output> {
         let ground = self.ground.clone();
-        let before = spawn_blocking(move || ground.confined.as_ref().map(Confined::before).transpose()).await;
-        match before.map_err(io::Error::other).flatten() {
-            Ok(None) => Ok(None),
-            Ok(Some((confinement, before))) => {
-                command.confinement = Some(confinement);
-                Ok(Some(before))
-            }
-            Err(error) => Err(Output::error(format!(
-                "[The command was not started: what has to be kept from it can't be looked for: {error}]"
-            ))),
-        }
+        let look = move || ground.confined.as_ref().map(Confined::before).transpose();
+        let looked = off_the_runtime(look).await.flatten().map_err(|error| {
+            Output::error(format!(
+                "[The command was not started: what has to be kept from it can't be looked up: {error}]"
+            ))
+        });
+        let Some((confinement, before)) = looked? else { return Ok(None) };
+        command.confinement = Some(confinement);
+        Ok(Some(before))
     }
 
     /// What a command planted is taken away; what there is to say of it.
-    async fn look_after(&self, before: Option<Before>) -> Vec<String> {
+    async fn look_after(&self, before: Option<Arc<Before>>) -> Vec<String> {
         let Some(before) = before else { return Vec::new() };
         let ground = self.ground.clone();
-        let after =
-            move || ground.confined.as_ref().map(|confined| confined.after(&before)).unwrap_or_default();
-        let notes = spawn_blocking(after).await;
+        let after = move || ground.confined.as_ref().map(|confined| confined.guard.after(&before));
+        let notes = off_the_runtime(after).await.map(Option::unwrap_or_default);
         notes.unwrap_or_else(|error| vec![format!("what it planted was not looked for: {error}")])
     }
 
@@ -141,47 +135,35 @@ impl Tool for Bash {
             // What is said of a call that was cut is the engine's to say.
             Ok(Ended { cause: Cause::Cancelled, .. }) => Output::error(capture.text()),
             Ok(ended) => ignored.noted(report(capture.text(), ended, command.timeout)),
-            Err(error) => Output::error(with_note(capture.text(), &format!("[{error}]"))),
+            Err(error) => Output::error(with_note(capture.text(), &error.to_string())),
         };
+        // The command did what no command may do.
+        let planted = |output: Output, note: String| Output::error(with_note(output.text, &note));
         notes.into_iter().fold(output, planted).into()
     }
 }
 
 /// The output, and below it in brackets what it doesn't say itself.
 fn report(output: String, ended: Ended, timeout: Duration) -> Output {
-    let mut note = match (ended.cause, ended.status) {
+    let mut notes = match (ended.cause, ended.status) {
         (Cause::Cancelled, _) => return Output::error(output),
         (Cause::TimedOut, _) => {
-            format!("[Timed out after {} s; it was ended, with all it started]", timeout.as_secs_f64())
+            vec![format!("Timed out after {} s; it was ended, with all it started", timeout.as_secs_f64())]
         }
-        (Cause::Itself, Status::Exited(0)) => String::new(),
-        (Cause::Itself, Status::Exited(code)) => format!("[exit status {code}]"),
-        (Cause::Itself, Status::Signalled(signal)) => format!("[ended by {}]", signal_name(signal)),
+        (Cause::Itself, Status::Exited(0)) => Vec::new(),
+        (Cause::Itself, Status::Exited(code)) => vec![format!("exit status {code}")],
+        (Cause::Itself, Status::Signalled(signal)) => vec![format!("ended by {}", signal_name(signal))],
     };
-    let mut is_error = !note.is_empty();
-    if ended.left_running > 0 {
-        let (processes, were) =
-            if ended.left_running == 1 { ("process", "was") } else { ("processes", "were") };
-        let separator = if is_error { "\n" } else { "" };
-        // Writing to a string can't fail.
-        let _ = write!(note, "{separator}[{} {processes} it left running {were} ended]", ended.left_running);
+    let is_error = !notes.is_empty() || matches!(ended.exceeded, Some(Exceeded::Memory(_)));
+    match ended.left_running {
+        0 => {}
+        1 => notes.push("1 process it left running was ended".to_owned()),
+        more => notes.push(format!("{more} processes it left running were ended")),
     }
-    if let Some(exceeded) = ended.exceeded {
-        is_error |= matches!(exceeded, Exceeded::Memory(_));
-        let separator = if note.is_empty() { "" } else { "\n" };
-        let _ = write!(note, "{separator}[{}]", limit_reached(exceeded));
-    }
-    let text = match (output.is_empty(), note.is_empty()) {
-        (true, true) => "(no output)".to_owned(),
-        (false, true) => output,
-        _ => with_note(output, &note),
-    };
-    Output { text, is_error }
-}
-
-/// The command did what no command may do.
-fn planted(output: Output, note: String) -> Output {
-    Output::error(with_note(output.text, &format!("[{note}]")))
+    notes.extend(ended.exceeded.map(limit_reached));
+    let nothing = output.is_empty() && notes.is_empty();
+    let output = if nothing { "(no output)".to_owned() } else { output };
+    Output { text: notes.iter().fold(output, |text, note| with_note(text, note)), is_error }
 }
 
 fn limit_reached(exceeded: Exceeded) -> String {

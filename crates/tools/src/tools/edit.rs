@@ -3,16 +3,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use midturn_core::engine::ports::{CallTraits, Output, Returned, Tool, ToolCall, ToolSpec};
-use midturn_core::rules::approval::Effect;
-use midturn_core::rules::conversation::ToolUse;
+use midturn_core::engine::ports::{Output, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
+use super::on_files::{Does, FileTool};
 use super::read::text_of;
-use crate::arguments::spec;
-use crate::ground::{Ground, on_ground};
+use crate::ground::Ground;
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
@@ -30,68 +28,25 @@ struct Arguments {
     replace_all: bool,
 }
 
-/// The tool.
-pub(crate) struct Edit {
-    spec: Arc<ToolSpec>,
-    ground: Arc<Ground>,
+/// `edit` in the root of this agent.
+pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
+    let text = "Replaces a text in a file of your working folder, in one step. `old` has to be there exactly once \
+                (take more of the lines around it until it is), or wherever it is with `replace_all`. Line \
+                endings and the file's mode stay.";
+    FileTool::make(("edit", text), ground, Does::Edit, edit)
 }
 
-impl Edit {
-    pub(crate) fn new(ground: Arc<Ground>) -> Self {
-        let text = "Replaces a text in a file of your working folder, in one step. `old` has to be there exactly once \
-                    (take more of the lines around it until it is), or wherever it is with `replace_all`. Line \
-                    endings and the file's mode stay.";
-        Self { spec: spec::<Arguments>("edit", text), ground }
-    }
-}
-
-#[async_trait]
-impl Tool for Edit {
-    fn spec(&self) -> Arc<ToolSpec> {
-        self.spec.clone()
-    }
-
-    fn traits(&self, call: &ToolUse) -> CallTraits {
-        edit_traits(&self.ground, call)
-    }
-
-    async fn call(&self, call: ToolCall) -> Returned {
-        on_ground(&self.ground, &call.call, edit).await.into()
-    }
-}
-
-/// An edit is one step that takes milliseconds: it is let finish, so that what became of the
-/// file is known for sure.
-pub(super) fn edit_traits(ground: &Ground, call: &ToolUse) -> CallTraits {
-    let subject = ground.subject(call, None);
-    let edits = subject.clone();
-    CallTraits { abortable: false, edits, effect: Effect::Edits, subject, ..CallTraits::SERIAL }
-}
-
-fn edit(ground: &Ground, arguments: &Arguments) -> Result<Output, String> {
+fn edit(ground: &Ground, arguments: &Arguments, _: &CancellationToken) -> Result<Output, String> {
     let path = &arguments.path;
-    let mut problem = None;
-    let done = ground.root.place(path, false, |place| {
-        let (mut file, stat) = place.read()?;
-        let edited =
-            text_of(&mut file, &stat, path, &ground.limits).and_then(|text| replaced(&text, arguments));
-        match edited {
-            Ok((text, count)) => place.replace(text.as_bytes(), Some(&stat)).map(|()| count),
-            Err(what) => {
-                problem = Some(what);
-                Ok(0)
-            }
-        }
-    });
-    let count = done.map_err(|e| e.to_string())?;
-    match problem {
-        Some(problem) => Err(problem),
-        None => {
-            ground.edited(path);
-            let times = if count == 1 { String::new() } else { format!(" in {count} places") };
-            Ok(Output::ok(format!("Edited {path}{times}.")))
-        }
-    }
+    let count = ground.root.place(path, false, |place| {
+        let (file, was) = place.read()?;
+        let (text, count) = replaced(&text_of((file, was), path, &ground.limits)?, arguments)?;
+        place.replace(text.as_bytes(), Some(&was))?;
+        Ok::<_, String>(count)
+    })?;
+    ground.edited(path);
+    let times = if count == 1 { String::new() } else { format!(" in {count} places") };
+    Ok(Output::ok(format!("Edited {path}{times}.")))
 }
 
 /// The text after the edit, and in how many places it was made.
@@ -109,7 +64,7 @@ fn replaced(text: &str, arguments: &Arguments) -> Result<(String, usize), String
         (1, _) => Ok((text.replacen(&*old, &new, 1), 1)),
         (_, true) => Ok((text.replace(&*old, &new), text.matches(&*old).count())),
         (count, false) => Err(format!(
-            "`old` is in `{path}` {count} times: take more of the lines around the place you mean, or set replace_all"
+            "`old` is in `{path}` {count} times: include more of the lines around the place you mean, or set replace_all"
         )),
     }
 }
@@ -137,7 +92,7 @@ fn occurrences(text: &str, old: &str) -> usize {
 fn hint(text: &str, old: &str) -> &'static str {
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     if squeezed(text).contains(&squeezed(old)) {
-        "; it would be there with other blanks or line breaks: read it again and take it over exactly"
+        "; it is there with different blanks or line breaks: read the file again and copy the text exactly"
     } else {
         ": read it again, it may have changed"
     }
@@ -200,7 +155,7 @@ mod tests {
             ("a b a", "a", "x", false, "is in `f` 2 times"),
             ("aaa", "aa", "x", false, "is in `f` 2 times"),
             ("a b", "c", "x", false, "is not in `f`: read it again"),
-            ("a   b", "a b", "x", false, "other blanks"),
+            ("a   b", "a b", "x", false, "different blanks"),
             ("a", "", "x", false, "`old` is empty"),
             ("a", "a", "a", false, "nothing to change"),
             ("a b", "c", "x", true, "is not in `f`"),

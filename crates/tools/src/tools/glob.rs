@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use midturn_core::engine::ports::{CallTraits, Output, Returned, Tool, ToolCall, ToolSpec};
-use midturn_core::rules::conversation::ToolUse;
+use midturn_core::engine::ports::{Output, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::search::{Lines, Pattern, files};
-use crate::arguments::spec;
-use crate::ground::{Ground, search_ground};
+use super::on_files::{Does, FileTool};
+use super::search::{Lines, Pattern, files, here};
+use crate::ground::Ground;
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
@@ -25,48 +23,21 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-fn here() -> String {
-    ".".to_owned()
-}
-
-/// The tool.
-pub(crate) struct Glob {
-    spec: Arc<ToolSpec>,
-    ground: Arc<Ground>,
-}
-
-impl Glob {
-    pub(crate) fn new(ground: Arc<Ground>) -> Self {
-        let text = "Lists the files of your working folder whose path is of a glob pattern, sorted by path; what \
-                    .gitignore excludes is left out.";
-        Self { spec: spec::<Arguments>("glob", text), ground }
-    }
-}
-
-#[async_trait]
-impl Tool for Glob {
-    fn spec(&self) -> Arc<ToolSpec> {
-        self.spec.clone()
-    }
-
-    fn traits(&self, call: &ToolUse) -> CallTraits {
-        CallTraits { subject: self.ground.subject(call, Some(".")), ..CallTraits::SAFE }
-    }
-
-    async fn call(&self, call: ToolCall) -> Returned {
-        let cancel = call.cancel.clone();
-        search_ground(&self.ground, &call, move |ground, asked| list(ground, asked, &cancel)).await.into()
-    }
+/// `glob` in the root of this agent.
+pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
+    let text = "Lists the files of your working folder whose path is of a glob pattern, sorted by path; what \
+                .gitignore excludes is left out.";
+    FileTool::make(("glob", text), ground, Does::Search, list)
 }
 
 fn list(ground: &Ground, arguments: &Arguments, cancel: &CancellationToken) -> Result<Output, String> {
     let pattern = Pattern::new(ground, "pattern", &arguments.pattern, &arguments.path)?;
     let limit = arguments.limit.unwrap_or(ground.limits.search_results);
     let mut lines = Lines::new(limit, ground.limits.output_bytes);
-    for found in files(ground, &arguments.path)?.take_while(|_| !cancel.is_cancelled()) {
-        if found.is_meant(&pattern) && !lines.push(&found.shown()) {
+    for path in files(ground, &arguments.path)?.take_while(|_| !cancel.is_cancelled()) {
+        if pattern.means(&path) && !lines.push(&path.to_string_lossy()) {
             break;
         }
     }
-    Ok(Output::ok(lines.finish(&format!("[no file is of the pattern {}]", arguments.pattern))))
+    Ok(Output::ok(lines.finish(&format!("[no file matches {}]", arguments.pattern))))
 }

@@ -3,19 +3,18 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use grep::regex::{RegexMatcher, RegexMatcherBuilder};
 use grep::searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
-use midturn_core::engine::ports::{CallTraits, Output, Returned, Tool, ToolCall, ToolSpec};
-use midturn_core::rules::conversation::ToolUse;
+use midturn_core::engine::ports::{Output, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
+use super::on_files::{Does, FileTool};
 use super::read::shortened;
-use super::search::{Lines, Pattern, files};
-use crate::arguments::spec;
-use crate::ground::{Ground, search_ground};
+use super::search::{Lines, Pattern, files, here};
+use crate::arguments::{listed, with_note};
+use crate::ground::Ground;
 
 /// The longest line that is searched, in bytes; a file with a longer one is passed over.
 const LINE_BYTES_MAX: usize = 16 << 20;
@@ -47,48 +46,18 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-fn here() -> String {
-    ".".to_owned()
-}
-
-/// The tool.
-pub(crate) struct Grep {
-    spec: Arc<ToolSpec>,
-    ground: Arc<Ground>,
-}
-
-impl Grep {
-    pub(crate) fn new(ground: Arc<Ground>) -> Self {
-        let text = "Searches the files of your working folder for a regular expression. Each match is shown as \
-                    `path:line:text`, lines around it as `path-line-text`; what .gitignore excludes and binary files \
-                    are left out.";
-        Self { spec: spec::<Arguments>("grep", text), ground }
-    }
-}
-
-#[async_trait]
-impl Tool for Grep {
-    fn spec(&self) -> Arc<ToolSpec> {
-        self.spec.clone()
-    }
-
-    fn traits(&self, call: &ToolUse) -> CallTraits {
-        CallTraits { subject: self.ground.subject(call, Some(".")), ..CallTraits::SAFE }
-    }
-
-    async fn call(&self, call: ToolCall) -> Returned {
-        let cancel = call.cancel.clone();
-        search_ground(&self.ground, &call, move |ground, asked| search(ground, asked, &cancel)).await.into()
-    }
+/// `grep` in the root of this agent.
+pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
+    let text = "Searches the files of your working folder for a regular expression. Each match is shown as \
+                `path:line:text`, lines around it as `path-line-text`; what .gitignore excludes and binary files \
+                are left out.";
+    FileTool::make(("grep", text), ground, Does::Search, search)
 }
 
 fn search(ground: &Ground, arguments: &Arguments, cancel: &CancellationToken) -> Result<Output, String> {
     let matcher = matcher(arguments)?;
-    let only = arguments
-        .glob
-        .as_deref()
-        .map(|glob| Pattern::new(ground, "glob", glob, &arguments.path))
-        .transpose()?;
+    let only = arguments.glob.as_deref();
+    let only = only.map(|glob| Pattern::new(ground, "glob", glob, &arguments.path)).transpose()?;
     let limit = arguments.limit.unwrap_or(ground.limits.search_results);
     let mut found = Matches {
         path: String::new(),
@@ -97,12 +66,19 @@ fn search(ground: &Ground, arguments: &Arguments, cancel: &CancellationToken) ->
         passed_over: Vec::new(),
     };
     let mut searcher = searcher(arguments.context);
-    for file in files(ground, &arguments.path)? {
+    for path in files(ground, &arguments.path)? {
         if cancel.is_cancelled() || found.lines.is_full() {
             break;
         }
-        if only.as_ref().is_none_or(|only| file.is_meant(only)) {
-            found.search(ground, &mut searcher, &matcher, file.shown(), cancel);
+        if only.as_ref().is_some_and(|only| !only.means(&path)) {
+            continue;
+        }
+        found.path = path.to_string_lossy().into_owned();
+        // Beneath the root by handle, whatever the walk's path has become meanwhile.
+        let Ok((file, _)) = ground.root.file(&found.path) else { continue };
+        let searched = searcher.search_reader(&matcher, Cancellable { file, cancel }, &mut found);
+        if searched.is_err() && !cancel.is_cancelled() {
+            found.passed_over.push(std::mem::take(&mut found.path));
         }
     }
     Ok(Output::ok(found.finish(&arguments.pattern)))
@@ -135,23 +111,6 @@ struct Matches {
 }
 
 impl Matches {
-    fn search(
-        &mut self,
-        ground: &Ground,
-        searcher: &mut Searcher,
-        matcher: &RegexMatcher,
-        path: String,
-        cancel: &CancellationToken,
-    ) {
-        // Beneath the root by handle, whatever the walk's path has become meanwhile.
-        let Ok((file, _)) = ground.root.file(&path) else { return };
-        self.path = path;
-        let result = searcher.search_reader(matcher, Cancellable { file, cancel }, &mut *self);
-        if result.is_err() && !cancel.is_cancelled() {
-            self.passed_over.push(std::mem::take(&mut self.path));
-        }
-    }
-
     fn show(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes);
         let text = shortened(text.trim_end_matches(['\n', '\r']), LINE_SHOWN);
@@ -159,17 +118,14 @@ impl Matches {
     }
 
     fn finish(self, pattern: &str) -> String {
-        let mut text = self.lines.finish(&format!("[nothing matches {pattern}]"));
-        if let [first, others @ ..] = self.passed_over.as_slice() {
-            if !text.ends_with('\n') {
-                text.push('\n');
+        let text = self.lines.finish(&format!("[nothing matches {pattern}]"));
+        match listed(&self.passed_over) {
+            None => text,
+            Some(files) => {
+                let why = "not searched, because a line is too long or the file can't be read";
+                with_note(text, &format!("{why}: {files}"))
             }
-            text += &format!(
-                "[{first} and {} others could not be searched: a line is too long, or they can't be read]",
-                others.len()
-            );
         }
-        text
     }
 }
 

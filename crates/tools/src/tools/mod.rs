@@ -4,6 +4,7 @@ pub(crate) mod bash;
 pub(crate) mod edit;
 pub(crate) mod glob;
 pub(crate) mod grep;
+mod on_files;
 pub(crate) mod read;
 mod search;
 pub(crate) mod write;

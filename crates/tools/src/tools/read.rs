@@ -1,18 +1,18 @@
 //! `read`: a piece of a text file, with line numbers.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::Read as _;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use midturn_core::engine::ports::{CallTraits, Output, Returned, Tool, ToolCall, ToolSpec};
-use midturn_core::rules::conversation::ToolUse;
+use midturn_core::engine::ports::{Output, Tool};
 use rustix::fs::Stat;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
-use crate::arguments::spec;
-use crate::ground::{Ground, Limits, on_ground};
+use super::on_files::{Does, FileTool};
+use crate::ground::{Ground, Limits};
 use crate::root::PathError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -28,60 +28,27 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-/// The tool.
-pub(crate) struct Read {
-    spec: Arc<ToolSpec>,
-    ground: Arc<Ground>,
+/// `read` in the root of this agent.
+pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
+    let text = format!(
+        "Reads a text file of your working folder. Each line comes with its number and a tab before it. Without \
+         `limit` at most {} lines; a longer file is read piece by piece with `offset`.",
+        ground.limits.read_lines
+    );
+    FileTool::make(("read", &text), ground, Does::Read, read)
 }
 
-impl Read {
-    pub(crate) fn new(ground: Arc<Ground>) -> Self {
-        let text = format!(
-            "Reads a text file of your working folder. Each line comes with its number and a tab before it. Without \
-             `limit` at most {} lines; a longer file is read piece by piece with `offset`.",
-            ground.limits.read_lines
-        );
-        Self { spec: spec::<Arguments>("read", &text), ground }
-    }
-}
-
-#[async_trait]
-impl Tool for Read {
-    fn spec(&self) -> Arc<ToolSpec> {
-        self.spec.clone()
-    }
-
-    fn traits(&self, call: &ToolUse) -> CallTraits {
-        CallTraits { subject: self.ground.subject(call, None), ..CallTraits::SAFE }
-    }
-
-    async fn call(&self, call: ToolCall) -> Returned {
-        tokio::select! {
-            biased;
-            output = on_ground(&self.ground, &call.call, read) => output.into(),
-            // A read changes nothing, so the thread may finish behind our back.
-            () = call.cancel.cancelled() => Output::error("").into(),
-        }
-    }
-}
-
-fn read(ground: &Ground, arguments: &Arguments) -> Result<Output, String> {
-    let (mut file, stat) = ground.root.file(&arguments.path).map_err(|e| e.to_string())?;
-    let text = text_of(&mut file, &stat, &arguments.path, &ground.limits)?;
+fn read(ground: &Ground, arguments: &Arguments, _: &CancellationToken) -> Result<Output, String> {
+    let text = text_of(ground.root.file(&arguments.path)?, &arguments.path, &ground.limits)?;
     Ok(Output::ok(numbered(&text, arguments, &ground.limits)))
 }
 
 /// The whole text of a file, if it is text and not too large.
-pub(super) fn text_of(
-    file: &mut std::fs::File,
-    stat: &Stat,
-    path: &str,
-    limits: &Limits,
-) -> Result<String, String> {
+pub(super) fn text_of((file, stat): (File, Stat), path: &str, limits: &Limits) -> Result<String, String> {
     let too_large = |size: u64| {
         let (size, max) = (mebibytes(size), mebibytes(limits.file_bytes));
         format!(
-            "`{path}` has {size} MiB, and at most {max} MiB are read: look into it with grep, or with head, tail or sed in bash"
+            "`{path}` is {size} MiB, and at most {max} MiB can be read: look into it with grep, or with head, tail or sed in bash"
         )
     };
     let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
@@ -91,7 +58,7 @@ pub(super) fn text_of(
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
     // It may have grown since, or be one of those that say 0 and have more.
     let read = file.take(limits.file_bytes + 1).read_to_end(&mut bytes);
-    read.map_err(|e| PathError::System(path.to_owned(), e).to_string())?;
+    read.map_err(|e| PathError::System(path.to_owned(), e))?;
     if bytes.len() as u64 > limits.file_bytes {
         return Err(too_large(bytes.len() as u64));
     }
@@ -129,7 +96,7 @@ fn numbered(text: &str, arguments: &Arguments, limits: &Limits) -> String {
     match (total, last < first) {
         (0, _) => "[the file is empty]".to_owned(),
         (_, true) if first > total => {
-            format!("[the file has {total} lines, so there is none from line {first}]")
+            format!("[the file ends at line {total}: there is no line {first}]")
         }
         (_, _) if last < total => {
             output + &format!("[lines {first} to {last} of {total}; go on with offset {}]", last + 1)
@@ -164,7 +131,7 @@ mod tests {
             ),
             ("1\n2\n3\n4\n", Some(4), None, "     4\t4\n"),
             ("1\n2\n3\n", Some(2), Some(1), "     2\t2\n[lines 2 to 2 of 3; go on with offset 3]"),
-            ("1\n", Some(9), None, "[the file has 1 lines, so there is none from line 9]"),
+            ("1\n", Some(9), None, "[the file ends at line 1: there is no line 9]"),
             ("", None, None, "[the file is empty]"),
             ("ééééé\n", None, None, "     1\téééé [… 2 bytes more in this line]\n"),
         ];

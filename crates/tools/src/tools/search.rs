@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
-use ignore::{DirEntry, WalkBuilder};
+use ignore::WalkBuilder;
 
 use crate::ground::Ground;
 
-/// The files beneath a folder, or the file itself, by name: what `.gitignore` and the like
+/// The files beneath a folder, or the file itself, by name and relative to the root: what `.gitignore` and the like
 /// exclude is left out, so is `.git`, and links are not followed.
-pub(super) fn files(ground: &Ground, path: &str) -> Result<impl Iterator<Item = Found> + use<>, String> {
+pub(super) fn files(ground: &Ground, path: &str) -> Result<impl Iterator<Item = PathBuf> + use<>, String> {
     let start = match ground.root.file(path) {
-        Ok(_) => ground.root.path().join(ground.root.relative(path).map_err(|e| e.to_string())?),
-        Err(_) => ground.root.folder(path).map_err(|e| e.to_string())?,
+        Ok(_) => ground.root.path().join(ground.root.relative(path)?),
+        Err(_) => ground.root.folder(path)?,
     };
     let root = ground.root.path().to_owned();
     let walk = WalkBuilder::new(start)
@@ -22,38 +22,13 @@ pub(super) fn files(ground: &Ground, path: &str) -> Result<impl Iterator<Item = 
         .filter_entry(|entry| entry.file_name() != ".git")
         .build();
     // What can't be looked at isn't there for a search.
-    Ok(walk.flatten().filter(is_file).filter_map(move |entry| Found::new(&root, entry.path())))
+    let files = walk.flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
+    Ok(files.filter_map(move |entry| Some(entry.path().strip_prefix(&root).ok()?.to_owned())))
 }
 
-fn is_file(entry: &DirEntry) -> bool {
-    entry.file_type().is_some_and(|kind| kind.is_file())
-}
-
-/// A file that a search came upon.
-pub(super) struct Found {
-    /// Its path, relative to the root.
-    pub(super) path: PathBuf,
-}
-
-impl Found {
-    fn new(root: &Path, path: &Path) -> Option<Self> {
-        path.strip_prefix(root).ok().map(|path| Self { path: path.to_owned() })
-    }
-
-    /// As it is shown, and as the other tools take it.
-    pub(super) fn shown(&self) -> String {
-        self.path.to_string_lossy().into_owned()
-    }
-
-    /// Whether it is what the pattern means: its name, where the pattern has no slash, else its
-    /// path from the folder that is searched.
-    pub(super) fn is_meant(&self, pattern: &Pattern) -> bool {
-        match (pattern.by_name, self.path.strip_prefix(&pattern.from)) {
-            (true, _) => self.path.file_name().is_some_and(|name| pattern.glob.is_match(name)),
-            (false, Ok(path)) => pattern.glob.is_match(path),
-            (false, Err(_)) => false,
-        }
-    }
+/// The folder that is searched by default.
+pub(super) fn here() -> String {
+    ".".to_owned()
 }
 
 /// A glob pattern.
@@ -71,6 +46,16 @@ impl Pattern {
         let folder = ground.root.folder(path).unwrap_or_default();
         let from = folder.strip_prefix(ground.root.path()).unwrap_or(Path::new("")).to_owned();
         Ok(Self { glob: glob.compile_matcher(), by_name: !text.contains('/'), from })
+    }
+
+    /// Whether it means this file, relative to the root: its name, where the pattern has no slash,
+    /// else its path from the folder that is searched.
+    pub(super) fn means(&self, path: &Path) -> bool {
+        match (self.by_name, path.strip_prefix(&self.from)) {
+            (true, _) => path.file_name().is_some_and(|name| self.glob.is_match(name)),
+            (false, Ok(path)) => self.glob.is_match(path),
+            (false, Err(_)) => false,
+        }
     }
 }
 

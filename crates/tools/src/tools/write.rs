@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use midturn_core::engine::ports::{CallTraits, Output, Returned, Tool, ToolCall, ToolSpec};
-use midturn_core::rules::conversation::ToolUse;
+use midturn_core::engine::ports::{Output, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
-use super::edit::{Ending, edit_traits};
+use super::edit::Ending;
+use super::on_files::{Does, FileTool};
 use super::read::text_of;
-use crate::arguments::spec;
-use crate::ground::{Ground, on_ground};
-use crate::root::PathError;
+use crate::ground::Ground;
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
@@ -23,51 +21,27 @@ struct Arguments {
     content: String,
 }
 
-/// The tool.
-pub(crate) struct Write {
-    spec: Arc<ToolSpec>,
-    ground: Arc<Ground>,
+/// `write` in the root of this agent.
+pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
+    let text = "Writes a whole file of your working folder, in one step; folders that are missing are made. A file \
+                that is there is replaced: it keeps its mode, and its line endings if they are CRLF. To change a \
+                part of a file use edit.";
+    FileTool::make(("write", text), ground, Does::Edit, write)
 }
 
-impl Write {
-    pub(crate) fn new(ground: Arc<Ground>) -> Self {
-        let text = "Writes a whole file of your working folder, in one step; folders that are missing are made. A file \
-                    that is there is replaced: it keeps its mode, and its line endings if they are CRLF. To change a \
-                    part of a file use edit.";
-        Self { spec: spec::<Arguments>("write", text), ground }
-    }
-}
-
-#[async_trait]
-impl Tool for Write {
-    fn spec(&self) -> Arc<ToolSpec> {
-        self.spec.clone()
-    }
-
-    fn traits(&self, call: &ToolUse) -> CallTraits {
-        edit_traits(&self.ground, call)
-    }
-
-    async fn call(&self, call: ToolCall) -> Returned {
-        let work = |ground: &Ground, asked: &Arguments| write(ground, asked).map_err(|e| e.to_string());
-        on_ground(&self.ground, &call.call, work).await.into()
-    }
-}
-
-fn write(ground: &Ground, arguments: &Arguments) -> Result<Output, PathError> {
+fn write(ground: &Ground, arguments: &Arguments, _: &CancellationToken) -> Result<Output, String> {
     let text = ground.root.place(&arguments.path, true, |place| {
         let was = place.present()?;
         let mut content = std::borrow::Cow::from(&arguments.content);
         if was.is_some() && !content.contains("\r\n") {
-            let (mut file, stat) = place.read()?;
             // What is no text, or too large to look at, has no line endings to keep.
-            let old = text_of(&mut file, &stat, &arguments.path, &ground.limits).unwrap_or_default();
+            let old = text_of(place.read()?, &arguments.path, &ground.limits).unwrap_or_default();
             content = Ending::of(&old).applied_to(&arguments.content);
         }
         place.replace(content.as_bytes(), was.as_ref())?;
         let what = if was.is_some() { "Replaced" } else { "Created" };
         let kept = if content.len() == arguments.content.len() { "" } else { ", with its CRLF line endings" };
-        Ok(format!("{what} {} ({} bytes{kept}).", arguments.path, content.len()))
+        Ok::<_, String>(format!("{what} {} ({} bytes{kept}).", arguments.path, content.len()))
     })?;
     ground.edited(&arguments.path);
     Ok(Output::ok(text))

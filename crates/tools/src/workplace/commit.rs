@@ -19,7 +19,7 @@ pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId) -> Chan
     };
     if let Some(why_not) = why_not {
         let top = worktree.top.display();
-        changes.notes.push(format!("not all could be committed ({why_not}); the work is in {top}"));
+        changes.notes.push(format!("not everything could be committed ({why_not}); the work is in {top}"));
     }
     match end.files(&mut changes.notes).await {
         Ok(files) => changes.files = files,
@@ -103,7 +103,7 @@ impl RunEnd<'_> {
         notes: &mut Vec<String>,
     ) -> Result<(), GitError> {
         let here = self.git.text(&["rev-parse", "--verify", "HEAD^{commit}"]).await?;
-        let tip = self.git.maybe(&["rev-parse", "--verify", "--quiet", &self.worktree.reference()]).await?;
+        let tip = self.git.commit_at(&self.worktree.reference()).await?;
         let tree = self.tree_of_all().await?;
         let already = match &tip {
             Some(tip) => {
@@ -135,14 +135,9 @@ impl RunEnd<'_> {
     async fn tree_of_all(&self) -> Result<String, GitError> {
         let scratch = Scratch::new(&self.worktree.repository).await?;
         let git = self.git.clone().with("GIT_INDEX_FILE", scratch.index());
-        let tree = async {
-            git.bytes(&["read-tree", "HEAD"]).await?;
-            stage::all(&git, &[]).await?;
-            git.text(&["write-tree"]).await
-        };
-        let tree = tree.await;
-        scratch.remove().await;
-        tree
+        git.bytes(&["read-tree", "HEAD"]).await?;
+        stage::all(&git, &[]).await?;
+        git.text(&["write-tree"]).await
     }
 
     /// The files that differ between the worktree's start and the branch, relative to the root.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::layout::Layout;
 use super::worktree::Worktree;
+use crate::sandbox::Confinement;
 
 /// What an agent in a worktree sees of git's common folder, besides what it may write there. Git
 /// takes a lock directly in that folder for each ref that it removes, a cherry-pick's own
@@ -127,69 +128,53 @@ const OF_SYSTEM: [&str; 12] = [
     "/run/secrets",
 ];
 
-/// Lists of paths, for a `Confinement`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Paths {
-    pub(super) writable: Vec<PathBuf>,
-    pub(super) read_only: Vec<PathBuf>,
-    pub(super) private: Vec<PathBuf>,
+/// For an agent with a worktree of its own.
+pub(super) fn of_worktree(worktree: &Worktree) -> Confinement {
+    let Layout { common, .. } = &*worktree.repository.layout;
+    let reference = worktree.reference();
+    let branches = Path::new(&reference).parent().unwrap_or(Path::new("refs/heads/midturn"));
+    let writable = vec![
+        worktree.top.clone(),
+        worktree.own.clone(),
+        common.join("objects"),
+        common.join(branches),
+        common.join("logs").join(&reference),
+    ];
+    let of_own = OF_OWN.iter().map(|name| worktree.own.join(name));
+    let of_objects = ["objects/info", "objects/pack"].into_iter().map(|name| common.join(name));
+    let seen = SEEN.iter().map(|name| common.join(name)).chain([worktree.top.join(".git")]);
+    let read_only = of_own.chain(of_objects).chain(seen).collect();
+    Confinement { writable, read_only, private: vec![common.clone()], ..Confinement::default() }
 }
 
-impl Paths {
-    /// For an agent with a worktree of its own.
-    pub(super) fn of_worktree(worktree: &Worktree) -> Self {
-        let Layout { common, .. } = &*worktree.repository.layout;
-        let reference = worktree.reference();
-        let branches = Path::new(&reference).parent().unwrap_or(Path::new("refs/heads/midturn"));
-        let writable = vec![
-            worktree.top.clone(),
-            worktree.own.clone(),
-            common.join("objects"),
-            common.join(branches),
-            common.join("logs").join(&reference),
-        ];
-        let of_own = OF_OWN.iter().map(|name| worktree.own.join(name));
-        let of_objects = ["objects/info", "objects/pack"].into_iter().map(|name| common.join(name));
-        let seen = SEEN.iter().map(|name| common.join(name)).chain([worktree.top.join(".git")]);
-        let read_only = of_own.chain(of_objects).chain(seen).collect();
-        Self { writable, read_only, private: vec![common.clone()] }
-    }
-
-    /// For an agent that works in the project folder.
-    pub(super) fn of_project(folder: &Path, layout: Option<&Layout>) -> Self {
-        let mut paths = Self { writable: vec![folder.to_owned()], ..Self::default() };
-        if let Some(layout) = layout {
-            paths.add_repository(layout);
-        }
-        paths
-    }
-
-    /// For our own git commands, in the project, in the worktrees, and in our scratch folder.
-    pub(super) fn of_ourselves(layout: &Layout, worktrees: &Path) -> Self {
-        let Layout { top, common, own, .. } = layout;
-        // Ours are the branches, and git's own folders for worktrees.
-        let not_ours = |name: &&&str| !name.ends_with("midturn") && **name != "worktrees";
-        let mut read_only: Vec<_> = OF_COMMON.iter().filter(not_ours).map(|name| common.join(name)).collect();
-        read_only.extend(layout.sources.iter().cloned());
-        let writable = vec![common.clone(), own.clone(), top.clone(), worktrees.to_owned()];
-        Self { writable, read_only, ..Self::default() }
-    }
-
-    fn add_repository(&mut self, layout: &Layout) {
-        let Layout { common, own, top, sources, .. } = layout;
+/// For an agent that works in the project folder.
+pub(super) fn of_project(folder: &Path, layout: Option<&Layout>) -> Confinement {
+    let (mut writable, mut read_only) = (vec![folder.to_owned()], Vec::new());
+    if let Some(Layout { common, own, top, sources, .. }) = layout {
         // Each by itself, so that with mounts none can be renamed and another put in its place.
-        let parts = ["", "objects", "refs", "logs"].into_iter().map(|name| common.join(name));
-        self.writable.extend(parts);
-        self.read_only.extend(OF_COMMON.iter().map(|name| common.join(name)));
-        self.read_only.extend(sources.iter().cloned());
+        writable.extend(["", "objects", "refs", "logs"].map(|name| common.join(name)));
+        read_only.extend(OF_COMMON.iter().map(|name| common.join(name)));
+        read_only.extend(sources.iter().cloned());
         if own != common {
             // The project folder is a worktree itself, or a submodule.
-            self.writable.push(own.clone());
+            writable.push(own.clone());
             // Those are another work tree's.
-            self.read_only.extend(["HEAD", "index"].map(|name| common.join(name)));
-            self.read_only.extend(OF_OWN.iter().map(|name| own.join(name)).chain([top.join(".git")]));
+            read_only.extend(["HEAD", "index"].map(|name| common.join(name)));
+            read_only.extend(OF_OWN.iter().map(|name| own.join(name)).chain([top.join(".git")]));
         }
     }
+    Confinement { writable, read_only, ..Confinement::default() }
+}
+
+/// For our own git commands, in the project, in the worktrees, and in our scratch folder.
+pub(super) fn of_ourselves(layout: &Layout, worktrees: &Path) -> Confinement {
+    let Layout { top, common, own, .. } = layout;
+    // Ours are the branches, and git's own folders for worktrees.
+    let not_ours = |name: &&&str| !name.ends_with("midturn") && **name != "worktrees";
+    let mut read_only: Vec<_> = OF_COMMON.iter().filter(not_ours).map(|name| common.join(name)).collect();
+    read_only.extend(layout.sources.iter().cloned());
+    let writable = vec![common.clone(), own.clone(), top.clone(), worktrees.to_owned()];
+    Confinement { writable, read_only, ..Confinement::default() }
 }
 
 /// What is kept from an agent that works in `folder`: secrets, and the folders of this program.
@@ -221,16 +206,16 @@ mod tests {
 
     #[test]
     fn in_the_project_folder_commits_can_be_made_and_settings_cannot() {
-        let paths = Paths::of_project(Path::new("/p/sub"), Some(&layout("/p/.git")));
+        let paths = of_project(Path::new("/p/sub"), Some(&layout("/p/.git")));
         let writable = ["/p/sub", "/p/.git", "/p/.git/objects", "/p/.git/refs", "/p/.git/logs"];
         assert_eq!(paths.writable, writable.map(PathBuf::from));
         for path in ["/p/.git/hooks", "/p/.git/config", "/p/.git/info", "/p/.git/worktrees", "/p/.husky"] {
             assert!(paths.read_only.contains(&path.into()), "{path}");
         }
-        let linked = Paths::of_project(Path::new("/p"), Some(&layout("/p/.git/worktrees/x")));
+        let linked = of_project(Path::new("/p"), Some(&layout("/p/.git/worktrees/x")));
         assert!(linked.read_only.contains(&"/p/.git/worktrees/x/commondir".into()));
         assert!(linked.read_only.contains(&"/p/.git".into()));
-        let alone = Paths::of_project(Path::new("/p"), None);
+        let alone = of_project(Path::new("/p"), None);
         assert_eq!((alone.writable, alone.read_only), (vec!["/p".into()], vec![]));
     }
 

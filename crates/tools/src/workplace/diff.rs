@@ -3,7 +3,7 @@
 use midturn_core::engine::ports::Diff;
 
 use super::git::{Git, GitError};
-use super::snapshot::Scratch;
+use super::snapshot::{Scratch, Snapshot};
 use super::worktree::{State, Worktree};
 
 /// How much of a patch is given, in bytes.
@@ -11,13 +11,13 @@ const PATCH_MAX: usize = 1 << 20;
 
 /// The difference between the branch's start and what is in the worktree, or on the branch
 /// where there is no worktree any more.
-pub(super) async fn diff(worktree: &Worktree, state: State) -> Result<Diff, GitError> {
-    match state {
+pub(super) async fn diff(worktree: &Worktree) -> Result<Diff, GitError> {
+    match worktree.state() {
         State::Usable => {
             let scratch = Scratch::new(&worktree.repository).await?;
-            let diff = with_uncommitted(worktree, &scratch).await;
-            scratch.remove().await;
-            diff
+            let Snapshot { tree, left_out } = scratch.snapshot(worktree).await?;
+            let note = left_out.map(|complaint| format!("not all files could be read: {complaint}"));
+            patch(worktree, &scratch.git(&worktree.git()), &tree, note.as_deref()).await
         }
         State::Gone => patch(worktree, &worktree.repository.git(), &worktree.reference(), None).await,
         State::Broken => {
@@ -28,12 +28,6 @@ pub(super) async fn diff(worktree: &Worktree, state: State) -> Result<Diff, GitE
             patch(worktree, &worktree.repository.git(), &worktree.reference(), Some(&note)).await
         }
     }
-}
-
-async fn with_uncommitted(worktree: &Worktree, scratch: &Scratch) -> Result<Diff, GitError> {
-    let snapshot = scratch.snapshot(worktree).await?;
-    let note = snapshot.left_out.map(|complaint| format!("not all files could be read: {complaint}"));
-    patch(worktree, &scratch.git(&worktree.git()), &snapshot.tree, note.as_deref()).await
 }
 
 /// A note goes before the patch, where tools that apply patches read over it.

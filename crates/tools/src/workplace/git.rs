@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
-use super::keeper::{Keeper, Kept};
+use super::keeper::Keeper;
 use super::layout::{Layout, Setting};
 use crate::mark::Mark;
 use crate::process::Status;
@@ -78,7 +78,7 @@ pub(super) enum GitError {
     /// It can't be started.
     #[error("git can't be run: {0}")]
     NotRun(#[from] std::io::Error),
-    /// It failed.
+    /// It ended with an error, and said this.
     #[error("git {command} failed: {complaint}")]
     Failed { command: String, complaint: String },
     /// It says more than anybody wants to read.
@@ -99,10 +99,10 @@ pub(super) struct Git<'a> {
 }
 
 /// How a git command ended, and what it said.
-struct Ended {
-    status: Status,
-    answer: Vec<u8>,
-    complaint: Vec<u8>,
+pub(super) struct Ended {
+    pub(super) status: Status,
+    pub(super) answer: Vec<u8>,
+    pub(super) complaint: Vec<u8>,
 }
 
 impl Ended {
@@ -216,6 +216,11 @@ impl<'a> Git<'a> {
         Ok(yes.then(|| String::from_utf8_lossy(&answer).trim_end().to_owned()))
     }
 
+    /// The commit that has this name. `None`: there is none.
+    pub(super) async fn commit_at(&self, name: &str) -> Result<Option<String>, GitError> {
+        self.maybe(&["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).await
+    }
+
     async fn run(&self, words: &[&str]) -> Result<Ended, GitError> {
         let ended = self.run_upto(words, ANSWER_MAX).await?;
         if ended.answer.len() as u64 > ANSWER_MAX {
@@ -242,9 +247,7 @@ impl<'a> Git<'a> {
             Some(keeper) => {
                 let limits = (max, COMPLAINT_MAX, PATIENCE);
                 let kept = keeper.run(self.folder, self.environment(), words, limits).await?;
-                let Kept { status, answer, complaint } =
-                    kept.ok_or_else(|| GitError::TimedOut(words[0].to_owned()))?;
-                Ok(Ended { status, answer, complaint })
+                kept.ok_or_else(|| GitError::TimedOut(words[0].to_owned()))
             }
             None => self.run_here(words, max).await,
         }

@@ -2,18 +2,19 @@
 //! what was put aside, for our own scratch. And what of a confinement follows from them.
 
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::confine::{ALTERNATES, OF_OTHERS, OF_OWN, Paths, SETTINGS, hidden};
+use super::confine::{
+    ALTERNATES, OF_OTHERS, OF_OWN, SETTINGS, hidden, of_ourselves, of_project, of_worktree,
+};
 use super::keeper::Keeper;
 use super::layout::Layout;
 use super::place::Reach;
 use super::worktree::Worktree;
-use crate::confined::{Confined, is_there};
+use crate::confined::{Confined, is_there, private_folder};
 use crate::process::Supervisor;
-use crate::protect::guard::{Guard, Together};
+use crate::protect::guard::{Guard, Sought, Together};
 use crate::protect::original::{Original, Others};
 use crate::protect::{make_file, make_folders};
 use crate::sandbox::Confinement;
@@ -28,16 +29,19 @@ const STAND_INS: [&str; 4] = [".claude", ".midturn", ".vscode", ".idea"];
 const PLACES: [&str; 3] = ["XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "KUBECONFIG"];
 
 /// The folders of one session.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct House {
     /// The state folder, as it really is.
-    state: PathBuf,
-    /// The session, as a part of a path.
-    session: String,
+    pub(super) state: PathBuf,
+    /// Where worktrees are made, each beside its record.
+    pub(super) worktrees: PathBuf,
+    temporary: PathBuf,
+    aside: PathBuf,
     /// Whether the sandbox gives commands a view of the file system of their own.
     mounts: bool,
+    reach: Reach,
     /// Git's own folders that a command in the project folder could move.
-    originals: Arc<OnceLock<Vec<Arc<Original>>>>,
+    originals: OnceLock<Vec<Arc<Original>>>,
     /// Of them those for worktrees of agents.
     others: Others,
     /// Of all agents in the project folder.
@@ -46,59 +50,44 @@ pub(super) struct House {
 
 impl House {
     /// Makes the state folder if need be, for this user only.
-    pub(super) fn new(state: &Path, session: String, mounts: bool) -> io::Result<Self> {
-        private(state)?;
-        let (originals, others, together) = (Arc::default(), Others::default(), Together::default());
-        Ok(Self { state: state.canonicalize()?, session, mounts, originals, others, together })
-    }
-
-    pub(super) fn worktrees(&self) -> PathBuf {
-        self.state.join("worktrees").join(&self.session)
-    }
-
-    fn all_temporary(&self) -> PathBuf {
-        self.state.join("tmp").join(&self.session)
+    pub(super) fn new(state: &Path, session: &str, mounts: bool, reach: Reach) -> io::Result<Self> {
+        private_folder(state)?;
+        let state = state.canonicalize()?;
+        let worktrees = worktrees(&state, session);
+        let [temporary, aside] = ["tmp", "aside"].map(|name| state.join(name).join(session));
+        let (originals, others, together) = (OnceLock::new(), Others::default(), Together::default());
+        Ok(Self { state, worktrees, temporary, aside, mounts, reach, originals, others, together })
     }
 
     /// An agent's folder for temporary files; made before each of its commands.
     pub(super) fn temporary(&self, agent: &str) -> PathBuf {
-        self.all_temporary().join(agent)
+        self.temporary.join(agent)
     }
 
     /// Our own scratch folder, made.
     pub(super) fn scratch(&self) -> io::Result<PathBuf> {
         let folder = self.temporary(OURS);
-        private(&folder)?;
+        private_folder(&folder)?;
         Ok(folder)
     }
 
     /// Removes what is temporary. What can't be removed, because it was made so, is left: the
     /// next one tries again.
     pub(super) fn clean(&self) {
-        let _ = std::fs::remove_dir_all(self.all_temporary());
+        let _ = std::fs::remove_dir_all(&self.temporary);
     }
 
     /// What our own git commands are kept to.
-    pub(super) fn keeper(
-        &self,
-        layout: &Layout,
-        supervisor: &Arc<Supervisor>,
-        reach: &Reach,
-    ) -> io::Result<Keeper> {
-        let Paths { writable, mut read_only, private } = Paths::of_ourselves(layout, &self.worktrees());
-        read_only.retain(|path| self.mounts && is_there(path));
-        let hidden = hidden(home().as_deref(), &reach.hidden, &layout.top);
-        let confinement = Confinement { writable, read_only, hidden, private, temporary: self.scratch()? };
+    pub(super) fn keeper(&self, layout: &Layout, supervisor: &Supervisor) -> io::Result<Keeper> {
+        let mut confinement = of_ourselves(layout, &self.worktrees);
+        confinement.read_only.retain(|path| self.mounts && is_there(path));
+        confinement.hidden = hidden(home().as_deref(), &self.reach.hidden, &layout.top);
+        confinement.temporary = self.scratch()?;
         Ok(Keeper { supervisor: supervisor.clone(), confinement: Arc::new(confinement) })
     }
 
     /// What an agent in a worktree of its own is confined to.
-    pub(super) fn in_worktree(
-        &self,
-        agent: &str,
-        worktree: &Worktree,
-        reach: &Reach,
-    ) -> io::Result<Confined> {
+    pub(super) fn in_worktree(&self, agent: &str, worktree: &Worktree) -> io::Result<Confined> {
         let common = &worktree.repository.layout.common;
         // What is to be writable, or the other way round, has to be there.
         let reference = worktree.reference();
@@ -106,7 +95,7 @@ impl House {
         make_folders(common, branches)?;
         make_file(common, &Path::new("logs").join(&reference))?;
         make_file(&worktree.own, Path::new("config.worktree"))?;
-        let mut guard = Guard::new(self.aside(agent), self.mounts);
+        let mut guard = Guard::new(self.aside.join(agent), self.mounts);
         if !self.mounts
             && let Some(own) = Original::open(common, &worktree.own)?.map(Arc::new)
         {
@@ -115,21 +104,21 @@ impl House {
             self.others.add(own);
         }
         let guard = guard
-            .authorities(&worktree.top)?
-            .links(&worktree.own)?
-            .names(common, &ALTERNATES)?
-            .keeps(&worktree.own, "commondir", "../..\n")?
-            .keeps(&worktree.own, "gitdir", worktree.link_back())?
-            .keeps(&worktree.own, "config.worktree", "")?
-            .keeps(&worktree.top, ".git", worktree.link())?;
-        Ok(self.confined(agent, Paths::of_worktree(worktree), &worktree.top, guard, reach))
+            .watch(&worktree.top, Sought::Authorities)?
+            .watch(&worktree.own, Sought::Links)?
+            .watch(common, Sought::Names(&ALTERNATES))?
+            .keeps(&worktree.own, "commondir", b"../..\n")?
+            .keeps(&worktree.own, "gitdir", &worktree.link_back())?
+            .keeps(&worktree.own, "config.worktree", b"")?
+            .keeps(&worktree.top, ".git", &worktree.link())?;
+        Ok(self.confined(agent, of_worktree(worktree), &worktree.top, guard))
     }
 
     /// For commands that can do all that we can, as a person chose: they have a folder for temporary
     /// files, and nobody looks after them.
-    pub(super) fn unconfined(&self, agent: &str, folder: &Path, reach: &Reach) -> Confined {
-        let guard = Guard::new(self.aside(agent), false);
-        self.confined(agent, Paths::default(), folder, guard, reach)
+    pub(super) fn unconfined(&self, agent: &str, folder: &Path) -> Confined {
+        let guard = Guard::new(self.aside.join(agent), false);
+        self.confined(agent, Confinement::default(), folder, guard)
     }
 
     /// What an agent in the project folder is confined to.
@@ -138,29 +127,27 @@ impl House {
         agent: &str,
         folder: &Path,
         layout: Option<&Layout>,
-        reach: &Reach,
     ) -> io::Result<Confined> {
-        let paths = Paths::of_project(folder, layout);
-        let mut guard = Guard::new(self.aside(agent), self.mounts).authorities(folder)?;
-        if !self.mounts {
-            guard = guard.together(&self.together);
-        }
+        let confinement = of_project(folder, layout);
+        let mut guard = Guard::new(self.aside.join(agent), self.mounts).watch(folder, Sought::Authorities)?;
+        guard.together = (!self.mounts).then(|| self.together.clone());
         if let Some(layout) = layout {
             for folder in ["hooks", "info", "worktrees", "refs/heads/midturn", "logs/refs/heads/midturn"] {
                 make_folders(&layout.common, Path::new(folder))?;
             }
             if !self.mounts {
-                let more = reach.writable.iter().cloned().chain([self.temporary(agent)]);
-                let within: Vec<_> = paths.writable.iter().cloned().chain(more).collect();
-                guard = guard.originals(self.originals(folder, layout)?, &within).others(&self.others);
-                guard = guard.worktrees(&layout.common, &OF_OTHERS)?;
+                let more = self.reach.writable.iter().cloned().chain([self.temporary(agent)]);
+                let within: Vec<_> = confinement.writable.iter().cloned().chain(more).collect();
+                guard = guard.originals(self.originals(folder, layout)?, &within);
+                guard.others = self.others.clone();
+                guard = guard.watch(&layout.common, Sought::Worktrees(&OF_OTHERS))?;
             }
-            guard = guard.names(&layout.common, &SETTINGS)?;
+            guard = guard.watch(&layout.common, Sought::Names(&SETTINGS))?;
             if layout.own != layout.common {
-                guard = guard.names(&layout.own, &OF_OWN)?;
+                guard = guard.watch(&layout.own, Sought::Names(&OF_OWN))?;
             }
         }
-        Ok(self.confined(agent, paths, folder, guard, reach))
+        Ok(self.confined(agent, confinement, folder, guard))
     }
 
     /// Held from when the first agent in the project folder has not yet run a command, for all.
@@ -177,35 +164,31 @@ impl House {
         Ok(self.originals.get_or_init(|| opened))
     }
 
-    fn confined(&self, agent: &str, paths: Paths, folder: &Path, guard: Guard, reach: &Reach) -> Confined {
-        let Paths { mut writable, mut read_only, private } = paths;
+    fn confined(&self, agent: &str, mut confinement: Confinement, folder: &Path, guard: Guard) -> Confined {
         // Where Landlock keeps a part of a folder, nothing can be made in the folder: the guard
         // gives back what was changed.
-        read_only.retain(|_| self.mounts);
+        confinement.read_only.retain(|_| self.mounts);
         let stand_ins = STAND_INS.iter().filter(|_| self.mounts).map(|name| folder.join(name)).collect();
-        writable.extend(reach.writable.iter().cloned());
-        let (hidden, temporary) = (self.hidden(folder, reach), self.temporary(agent));
-        let confinement = Confinement { writable, read_only, hidden, private, temporary };
+        confinement.writable.extend(self.reach.writable.iter().cloned());
+        confinement.hidden = self.hidden(folder);
+        confinement.temporary = self.temporary(agent);
         Confined { confinement, stand_ins, guard }
     }
 
-    fn hidden(&self, folder: &Path, reach: &Reach) -> Vec<PathBuf> {
+    fn hidden(&self, folder: &Path) -> Vec<PathBuf> {
         let places = PLACES.iter().filter_map(std::env::var_os).map(PathBuf::from);
         let places = places.filter(|path| path.is_absolute() && !folder.starts_with(path));
-        let ours: Vec<_> = places.chain(reach.hidden.iter().cloned()).chain([self.state.clone()]).collect();
+        let ours: Vec<_> =
+            places.chain(self.reach.hidden.iter().cloned()).chain([self.state.clone()]).collect();
         hidden(home().as_deref(), &ours, folder)
     }
+}
 
-    fn aside(&self, agent: &str) -> PathBuf {
-        self.state.join("aside").join(&self.session).join(agent)
-    }
+/// Where a session's worktrees are made, below the state folder.
+pub(super) fn worktrees(state: &Path, session: &str) -> PathBuf {
+    state.join("worktrees").join(session)
 }
 
 fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
-}
-
-/// Makes a folder for this user only, if it isn't there.
-fn private(folder: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }

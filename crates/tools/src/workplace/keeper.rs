@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{Cause, Command, RunError, Status, Supervisor};
+use super::git::Ended;
+use crate::ground::off_the_runtime;
+use crate::process::{Cause, Command, RunError, Supervisor};
 use crate::protect::head_of;
 use crate::sandbox::Confinement;
 
@@ -22,15 +23,8 @@ const SCRIPT: &str = "exec 2>\"$0\" \"$@\"";
 /// Runs git in a sandbox.
 #[derive(Clone, Debug)]
 pub(super) struct Keeper {
-    pub(super) supervisor: Arc<Supervisor>,
+    pub(super) supervisor: Supervisor,
     pub(super) confinement: Arc<Confinement>,
-}
-
-/// How a kept command ended, and what it said.
-pub(super) struct Kept {
-    pub(super) status: Status,
-    pub(super) answer: Vec<u8>,
-    pub(super) complaint: Vec<u8>,
 }
 
 impl Keeper {
@@ -46,7 +40,7 @@ impl Keeper {
         environment: Vec<(OsString, OsString)>,
         words: &[&str],
         (answer_max, complaint_max, patience): (u64, u64, Duration),
-    ) -> io::Result<Option<Kept>> {
+    ) -> io::Result<Option<Ended>> {
         let complaints = self.complaints();
         let script = ["sh", "-c", SCRIPT].into_iter().map(OsString::from);
         let git = ["git"].iter().chain(words).map(OsString::from);
@@ -67,11 +61,10 @@ impl Keeper {
             }
         };
         let ended = self.supervisor.run(&command, &enough, &mut take).await;
-        let complaint =
-            spawn_blocking(move || taken(&complaints, complaint_max)).await.map_err(io::Error::other)?;
+        let complaint = off_the_runtime(move || taken(&complaints, complaint_max)).await.flatten();
         match ended {
             Ok(ended) if ended.cause == Cause::TimedOut => Ok(None),
-            Ok(ended) => Ok(Some(Kept { status: ended.status, answer, complaint: complaint? })),
+            Ok(ended) => Ok(Some(Ended { status: ended.status, answer, complaint: complaint? })),
             Err(RunError::NotExecuted(error)) => Err(error),
             Err(error) => Err(io::Error::other(error)),
         }

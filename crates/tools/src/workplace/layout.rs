@@ -63,7 +63,7 @@ impl Layout {
         let top = match git.bytes(&["rev-parse", "--show-toplevel"]).await {
             Ok(top) => folder(top),
             Err(GitError::Failed { complaint, .. }) if complaint.contains("not a git repository") => {
-                return Err(NoWorktree::NotPossible("it is in no git repository".to_owned()));
+                return Err(NoWorktree::NotPossible("it is not in a git repository".to_owned()));
             }
             // Somebody else's repository, say, or no git at all.
             Err(error) => return Err(NoWorktree::NotPossible(error.to_string())),

@@ -12,14 +12,12 @@ use midturn_core::engine::ports::Merge;
 use super::git::{Git, GitError, parts};
 use super::relative;
 use super::snapshot::Scratch;
-use super::worktree::{Repository, State, Worktree};
+use super::worktree::{State, Worktree};
+use crate::arguments::listed;
 use crate::protect::authority;
 
 /// How often it is tried again when somebody commits in the project folder meanwhile.
 const LOOKS: usize = 3;
-
-/// How many names a sentence lists.
-const NAMES_MAX: usize = 5;
 
 /// Who makes a merge's commit; its author is the person, where git knows one.
 const MIDTURN: &str = "midturn";
@@ -33,155 +31,149 @@ const UNDER_WAY: [(&str, &str); 5] = [
     ("rebase-apply", "a rebase"),
 ];
 
-/// One merge.
+/// A branch to be merged, and whose it is.
 pub(super) struct Merging<'a> {
-    pub(super) repository: &'a Repository,
     pub(super) worktree: &'a Worktree,
-    pub(super) state: State,
     pub(super) agent: &'a str,
 }
 
-/// What became of the last step.
-enum Forwarded {
-    Done,
-    /// HEAD is not where it was.
-    Moved,
-    Refused(String),
+/// Why it goes no further.
+enum Stop {
+    /// It is refused, or there are conflicts.
+    Known(Merge),
+    Git(GitError),
+}
+
+impl From<GitError> for Stop {
+    fn from(error: GitError) -> Self {
+        Self::Git(error)
+    }
+}
+
+fn refused<T>(why: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Known(Merge::Refused(why.into())))
 }
 
 impl Merging<'_> {
     pub(super) async fn merge(&self) -> Result<Merge, GitError> {
-        let git = self.repository.git().by(MIDTURN);
-        if let Some(why) = self.in_the_way(&git).await? {
-            return Ok(Merge::Refused(why));
+        match self.try_merge().await {
+            Ok(merge) | Err(Stop::Known(merge)) => Ok(merge),
+            Err(Stop::Git(error)) => Err(error),
         }
-        let Some(tip) = commit_at(&git, &self.worktree.reference()).await? else {
-            return Ok(Merge::Refused(format!("the branch {} is gone", self.worktree.branch)));
+    }
+
+    async fn try_merge(&self) -> Result<Merge, Stop> {
+        let git = self.worktree.repository.git().by(MIDTURN);
+        self.nothing_in_the_way(&git).await?;
+        let Some(tip) = git.commit_at(&self.worktree.reference()).await? else {
+            return refused(format!("the branch {} is gone", self.worktree.branch));
         };
-        if let Some(why) = self.uncommitted(&tip).await? {
-            return Ok(Merge::Refused(why));
-        }
+        self.all_committed(&tip).await?;
         for _ in 0..LOOKS {
             if let Some(done) = self.attempt(&git, &tip).await? {
                 return Ok(done);
             }
         }
-        Ok(Merge::Refused("somebody else is committing in the project folder: try again".to_owned()))
+        refused("somebody else is committing in the project folder: try again")
     }
 
     /// `None`: HEAD moved meanwhile.
-    async fn attempt(&self, git: &Git<'_>, tip: &str) -> Result<Option<Merge>, GitError> {
-        let Some(head) = commit_at(git, "HEAD").await? else {
-            return Ok(Some(Merge::Refused("the project folder has no commit yet to merge into".to_owned())));
+    async fn attempt(&self, git: &Git<'_>, tip: &str) -> Result<Option<Merge>, Stop> {
+        let Some(head) = git.commit_at("HEAD").await? else {
+            return refused("the project folder has no commit yet to merge into");
         };
         if git.is(&["merge-base", "--is-ancestor", tip, &head]).await? {
             return Ok(Some(Merge::UpToDate));
         }
-        if let Some(why) = self.authority(git, &head, tip).await? {
-            return Ok(Some(Merge::Refused(why)));
-        }
+        self.no_authority(git, &head, tip).await?;
         let new = if git.is(&["merge-base", "--is-ancestor", &head, tip]).await? {
             tip.to_owned()
         } else {
-            let conflicts = self.conflicts(git, &head, tip).await?;
-            if !conflicts.is_empty() {
-                return Ok(Some(Merge::Conflicts(conflicts)));
-            }
+            self.no_conflicts(git, &head, tip).await?;
             self.commit(git, &head, tip).await?
         };
-        Ok(match self.forward(git, &head, &new).await? {
-            Forwarded::Done => Some(Merge::Merged(new)),
-            Forwarded::Moved => None,
-            Forwarded::Refused(why) => Some(Merge::Refused(why)),
-        })
+        Ok(self.forward(git, &head, &new).await?.then_some(Merge::Merged(new)))
     }
 
-    /// What is in the way whatever the branch holds.
-    async fn in_the_way(&self, git: &Git<'_>) -> Result<Option<String>, GitError> {
-        let folder = &self.repository.layout.own;
+    /// Refuses where something is in the way whatever the branch holds.
+    async fn nothing_in_the_way(&self, git: &Git<'_>) -> Result<(), Stop> {
+        let folder = &self.worktree.repository.layout.own;
         let is_there = |(file, _): &&(&str, &str)| folder.join(file).symlink_metadata().is_ok();
         if let Some((_, what)) = UNDER_WAY.iter().find(is_there) {
-            return Ok(Some(format!(
+            return refused(format!(
                 "{what} is under way in the project folder: finish it or give it up first"
-            )));
-        }
-        if git.maybe(&["symbolic-ref", "--quiet", "HEAD"]).await?.is_none() {
-            return Ok(Some(
-                "the project folder is on no branch (detached HEAD): switch to one first".to_owned(),
             ));
         }
-        let unmerged = git.bytes(&["ls-files", "--unmerged", "-z"]).await?;
-        Ok(parts(&unmerged).next().map(|_| {
-            "there are conflicts in the project folder that nobody has resolved: resolve them first"
-                .to_owned()
-        }))
+        if git.maybe(&["symbolic-ref", "--quiet", "HEAD"]).await?.is_none() {
+            return refused("the project folder is on no branch (detached HEAD): switch to one first");
+        }
+        match parts(&git.bytes(&["ls-files", "--unmerged", "-z"]).await?).next() {
+            None => Ok(()),
+            Some(_) => refused(
+                "there are conflicts in the project folder that nobody has resolved: resolve them first",
+            ),
+        }
     }
 
-    /// Says what is in the worktree and not on the branch.
-    async fn uncommitted(&self, tip: &str) -> Result<Option<String>, GitError> {
+    /// Refuses where something is in the worktree and not on the branch.
+    async fn all_committed(&self, tip: &str) -> Result<(), Stop> {
         let top = self.worktree.top.display();
-        match self.state {
-            State::Gone => return Ok(None),
+        match self.worktree.state() {
+            State::Gone => return Ok(()),
             State::Broken => {
-                return Ok(Some(format!(
+                return refused(format!(
                     "{top} is no longer a worktree, so what is not committed there can't be seen: \
                      `git worktree repair {top}` may help; without the folder the branch can be merged"
-                )));
+                ));
             }
             State::Usable => {}
         }
-        let scratch = Scratch::new(self.repository).await?;
-        let files = async {
-            let tree = scratch.snapshot(self.worktree).await?.tree;
-            let words = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", tip, &tree];
-            scratch.git(&self.worktree.git()).bytes(&words).await
-        };
-        let files = files.await;
-        scratch.remove().await;
-        Ok(list(&self.names(parts(&files?))).map(|files| {
-            format!(
+        let scratch = Scratch::new(&self.worktree.repository).await?;
+        let tree = scratch.snapshot(self.worktree).await?.tree;
+        let changed = changed(&scratch.git(&self.worktree.git()), tip, &tree).await?;
+        match listed(&self.names(parts(&changed))) {
+            None => Ok(()),
+            Some(files) => refused(format!(
                 "{} has work that is not committed ({files}): that is done when its run ends, so merge then; \
                  if no run of it is going on, commit or remove it in {top}",
                 self.agent
-            )
-        }))
+            )),
+        }
     }
 
-    /// Says which files the branch changes that give authority in the project folder. An agent
+    /// Refuses where the branch changes files that give authority in the project folder. An agent
     /// can commit them without ever having such a file.
-    async fn authority(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<Option<String>, GitError> {
+    async fn no_authority(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<(), Stop> {
         let base = git.maybe(&["merge-base", head, tip]).await?;
         let base = base.as_deref().and_then(|bases| bases.lines().next()).unwrap_or(head);
-        let words = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", base, tip];
-        let changed = git.bytes(&words).await?;
+        let changed = changed(git, base, tip).await?;
         let gives = |path: &&[u8]| authority(Path::new(OsStr::from_bytes(path))).is_some();
         let branch = &self.worktree.branch;
-        Ok(list(&self.names(parts(&changed).filter(gives))).map(|files| {
-            format!(
+        match listed(&self.names(parts(&changed).filter(gives))) {
+            None => Ok(()),
+            Some(files) => refused(format!(
                 "{branch} changes what Midturn or other tools obey ({files}): look at it with \
                  `git diff {head:.12}...{branch}`, and if it is as you want it, merge it yourself with `git merge {branch}`"
-            )
-        }))
+            )),
+        }
     }
 
-    /// The files that conflict. It is tried in a scratch folder, so with conflicts not even
-    /// the repository's objects have changed.
-    async fn conflicts(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<Vec<String>, GitError> {
-        let scratch = Scratch::new(self.repository).await?;
+    /// Refuses with the files that conflict. It is tried in a scratch folder, so with conflicts not
+    /// even the repository's objects have changed.
+    async fn no_conflicts(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<(), Stop> {
+        let scratch = Scratch::new(&self.worktree.repository).await?;
         let words = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", head, tip];
-        let answer = scratch.git(git).yes_or_no(&words).await;
-        scratch.remove().await;
-        let (clean, answer) = answer?;
+        let (clean, answer) = scratch.git(git).yes_or_no(&words).await?;
+        if clean {
+            return Ok(());
+        }
         // The tree comes first.
         let files = self.names(parts(&answer).skip(1));
-        match (clean, files.is_empty()) {
-            (true, _) => Ok(Vec::new()),
-            (false, false) => Ok(files),
-            (false, true) => Err(GitError::Failed {
-                command: "merge-tree".to_owned(),
-                complaint: "it speaks of conflicts and names none".to_owned(),
-            }),
+        if files.is_empty() {
+            let complaint = "it speaks of conflicts and names none".to_owned();
+            return Err(GitError::Failed { command: "merge-tree".to_owned(), complaint }.into());
         }
+        Err(Stop::Known(Merge::Conflicts(files)))
     }
 
     async fn commit(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<String, GitError> {
@@ -198,8 +190,9 @@ impl Merging<'_> {
         git.text(&["commit-tree", &tree, "-p", head, "-p", tip, "-m", &message]).await
     }
 
-    /// Moves the project folder on to a commit that is ahead of its HEAD.
-    async fn forward(&self, git: &Git<'_>, head: &str, new: &str) -> Result<Forwarded, GitError> {
+    /// Moves the project folder on to a commit that is ahead of its HEAD. False: HEAD is not where it
+    /// was.
+    async fn forward(&self, git: &Git<'_>, head: &str, new: &str) -> Result<bool, Stop> {
         // Options that the branch is configured with go last but for these.
         let words = [
             "merge",
@@ -214,26 +207,29 @@ impl Merging<'_> {
         ];
         let action = format!("midturn merge {}", self.worktree.branch);
         match git.clone().with("GIT_REFLOG_ACTION", action).bytes(&words).await {
-            Ok(_) => Ok(Forwarded::Done),
-            Err(GitError::Failed { .. }) if commit_at(git, "HEAD").await?.as_deref() != Some(head) => {
-                Ok(Forwarded::Moved)
+            Ok(_) => Ok(true),
+            Err(GitError::Failed { .. }) if git.commit_at("HEAD").await?.as_deref() != Some(head) => {
+                Ok(false)
             }
             Err(GitError::Failed { command, complaint }) => match refusal(&complaint) {
-                Some(why) => Ok(Forwarded::Refused(why)),
-                None => Err(GitError::Failed { command, complaint }),
+                Some(why) => refused(why),
+                None => Err(GitError::Failed { command, complaint }.into()),
             },
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// As the person in the project folder would write them.
     fn names<'a>(&self, paths: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
-        paths.map(|path| relative(&self.repository.layout.prefix, &String::from_utf8_lossy(path))).collect()
+        paths
+            .map(|path| relative(&self.worktree.repository.layout.prefix, &String::from_utf8_lossy(path)))
+            .collect()
     }
 }
 
-async fn commit_at(git: &Git<'_>, name: &str) -> Result<Option<String>, GitError> {
-    git.maybe(&["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).await
+/// The paths of the files that are different in two trees, or in those of two commits.
+async fn changed(git: &Git<'_>, from: &str, to: &str) -> Result<Vec<u8>, GitError> {
+    git.bytes(&["diff-tree", "-r", "--name-only", "--no-renames", "-z", from, to]).await
 }
 
 /// The person's name and address, if git was told; it isn't to make up any.
@@ -247,7 +243,7 @@ async fn author(git: &Git<'_>) -> Option<(String, String)> {
 /// What git's complaint means where it refused before it changed anything.
 fn refusal(complaint: &str) -> Option<String> {
     let names: Vec<_> = complaint.split("; ").filter_map(|line| line.strip_prefix('\t')).collect();
-    let files = list(&names).unwrap_or_else(|| complaint.to_owned());
+    let files = listed(&names).unwrap_or_else(|| complaint.to_owned());
     if complaint.contains("untracked") {
         Some(format!(
             "untracked files in the project folder are in the way ({files}): move or remove them first"
@@ -262,16 +258,6 @@ fn refusal(complaint: &str) -> Option<String> {
         ))
     } else {
         None
-    }
-}
-
-/// Some names. `None`: there are none.
-fn list(names: &[impl AsRef<str>]) -> Option<String> {
-    let shown: Vec<_> = names.iter().take(NAMES_MAX).map(AsRef::as_ref).collect();
-    match names.len().saturating_sub(NAMES_MAX) {
-        0 if shown.is_empty() => None,
-        0 => Some(shown.join(", ")),
-        more => Some(format!("{} and {more} more", shown.join(", "))),
     }
 }
 
@@ -301,6 +287,5 @@ mod tests {
         for (complaint, sentence) in rows {
             assert_eq!(refusal(complaint).as_deref(), sentence);
         }
-        assert_eq!(list(&["1", "2", "3", "4", "5", "6", "7"]).unwrap(), "1, 2, 3, 4, 5 and 2 more");
     }
 }

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
+use midturn_core::engine::ToolSet;
 use midturn_core::engine::ports::{Changes, Diff, Merge, ToolError, Toolbox, Workplace};
 use midturn_core::rules::id::{AgentName, RunId, SessionId};
 use parking_lot::Mutex;
@@ -39,9 +40,9 @@ use crate::environment::command_environment;
 use crate::ground::{Ground, Limits};
 use crate::mark::{Mark, Purpose};
 use crate::process::Supervisor;
-use crate::root::{PathError, Root};
-use crate::sandbox::{Sandbox, Tier};
-use crate::toolbox::WorkTools;
+use crate::root::Root;
+use crate::sandbox::Tier;
+use crate::toolbox::work_tools;
 
 /// The places of one session's agents in one project.
 pub struct GitWorkplace {
@@ -51,9 +52,8 @@ pub struct GitWorkplace {
     resumed: bool,
     place_of: Box<PlaceOf>,
     limits: Limits,
-    supervisor: Arc<Supervisor>,
+    supervisor: Supervisor,
     environment: Arc<[(OsString, OsString)]>,
-    sandbox: Option<Sandbox>,
     reach: Reach,
     /// Looked up before any agent works; why not, if it is in no repository.
     layout: OnceCell<Result<Arc<Layout>, String>>,
@@ -72,7 +72,7 @@ pub struct GitWorkplace {
 /// An agent's place.
 struct Opened {
     ground: Arc<Ground>,
-    tools: Arc<WorkTools>,
+    tools: Arc<ToolSet>,
     worktree: Option<Worktree>,
     /// What the next report has to say of how it began.
     notes: Mutex<Vec<String>>,
@@ -94,9 +94,8 @@ impl GitWorkplace {
             resumed: false,
             place_of: Box::new(place_of),
             limits: Limits::default(),
-            supervisor: Arc::new(Supervisor::ourselves().of_session(session)),
+            supervisor: Supervisor::ourselves().of_session(session),
             environment: command_environment(std::env::vars_os(), &[]),
-            sandbox: None,
             reach: Reach::default(),
             layout: OnceCell::new(),
             house: OnceLock::new(),
@@ -124,25 +123,12 @@ impl GitWorkplace {
         self
     }
 
-    /// With commands that run under these supervisors, who carry the session's mark.
+    /// With commands that run under these supervisors, who carry the session's mark, and in their
+    /// sandbox; our own git commands too, where agents have worked. Without a sandbox commands can
+    /// do all that we can, which is for tests.
     #[must_use]
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
-        self.supervisor = Arc::new(match &self.sandbox {
-            Some(sandbox) => supervisor.of_session(&self.session).sandbox(sandbox.clone()),
-            None => supervisor.of_session(&self.session),
-        });
-        self
-    }
-
-    /// With this sandbox for commands, and for our own git commands where agents have worked.
-    /// Without it commands can do all that we can, which is for tests.
-    #[must_use]
-    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
-        self.sandbox = Some(sandbox.clone());
-        let supervisor = std::mem::replace(&mut self.supervisor, Arc::new(Supervisor::ourselves()));
-        // It is shared only once there are tools, and then nobody builds any more.
-        let supervisor = Arc::into_inner(supervisor).unwrap_or_else(Supervisor::ourselves);
-        self.supervisor = Arc::new(supervisor.sandbox(sandbox));
+        self.supervisor = supervisor.of_session(&self.session);
         self
     }
 
@@ -175,21 +161,16 @@ impl GitWorkplace {
                 Ok((worktree, notes)) => (Some(worktree), notes),
                 Err(NoWorktree::NotPossible(why)) => {
                     let folder = self.project.display();
-                    (
-                        None,
-                        vec![format!(
-                            "{agent} works in the folder {folder} itself, not in a worktree: {why}"
-                        )],
-                    )
+                    let note =
+                        format!("{agent} works in the folder {folder} itself, not in a worktree: {why}");
+                    (None, vec![note])
                 }
-                Err(failed) => return Err(ToolError(format!("{agent} has no place to work in: {failed}"))),
+                Err(failed) => return Err(no_place(agent, &failed)),
             },
         };
-        let ground = self
-            .ground(agent, worktree.as_ref(), layout.ok().as_deref())
-            .map_err(|e| ToolError(format!("{agent} has no place to work in: {e}")))?;
-        let ground = Arc::new(ground);
-        let tools = Arc::new(WorkTools::new(&ground, place.tools.as_deref()));
+        let ground = self.ground(agent, worktree.as_ref(), layout.ok().as_deref());
+        let ground = Arc::new(ground.map_err(|error| no_place(agent, &error))?);
+        let tools = Arc::new(work_tools(&ground, place.tools.as_deref()));
         Ok(Opened { ground, tools, worktree, notes: Mutex::new(notes) })
     }
 
@@ -198,13 +179,15 @@ impl GitWorkplace {
         agent: &AgentName,
         worktree: Option<&Worktree>,
         layout: Option<&Layout>,
-    ) -> Result<Ground, GroundError> {
+    ) -> Result<Ground, String> {
         let folder = worktree.map_or(&self.project, |worktree| &worktree.top);
-        let mut root = Root::open(folder).map_err(|e| GroundError::Folder(folder.clone(), e))?;
-        let confined = match &self.sandbox {
-            Some(_) => Some(self.confined(agent, root.path(), worktree, layout)?),
-            None => None,
-        };
+        let mut root = Root::open(folder)
+            .map_err(|error| format!("the folder {} can't be opened: {error}", folder.display()))?;
+        let confined = match self.supervisor.in_force() {
+            Some(_) => self.confined(agent, root.path(), worktree, layout).map(Some),
+            None => Ok(None),
+        }
+        .map_err(|error| format!("what its commands may touch can't be told: {error}"))?;
         if let Some(worktree) = worktree {
             // A folder without a committed file isn't in a worktree yet.
             root = root.below(&worktree.repository.layout.prefix)?;
@@ -214,8 +197,14 @@ impl GitWorkplace {
             root = root.hiding(confined.confinement.hidden.clone());
             environment.push(("TMPDIR".into(), confined.confinement.temporary.clone().into()));
         }
-        let supervisor = self.supervisor.clone();
-        Ok(Ground::new(root, self.limits.clone(), supervisor, environment.into(), confined))
+        Ok(Ground {
+            root,
+            limits: self.limits.clone(),
+            supervisor: self.supervisor.clone(),
+            environment: environment.into(),
+            confined,
+            edited: Mutex::default(),
+        })
     }
 
     fn confined(
@@ -227,9 +216,9 @@ impl GitWorkplace {
     ) -> std::io::Result<Confined> {
         let house = self.house()?;
         match worktree {
-            _ if !self.is_kept() => Ok(house.unconfined(agent.as_str(), folder, &self.reach)),
-            Some(worktree) => house.in_worktree(agent.as_str(), worktree, &self.reach),
-            None => house.in_project(agent.as_str(), folder, layout, &self.reach),
+            _ if !self.is_kept() => Ok(house.unconfined(agent.as_str(), folder)),
+            Some(worktree) => house.in_worktree(agent.as_str(), worktree),
+            None => house.in_project(agent.as_str(), folder, layout),
         }
     }
 
@@ -238,8 +227,9 @@ impl GitWorkplace {
         if let Some(house) = self.house.get() {
             return Ok(house);
         }
-        let mounts = self.sandbox.as_ref().is_some_and(|sandbox| sandbox.in_force().mount_namespace);
-        let house = House::new(&self.state, self.part_of_branch(), mounts)?;
+        let mounts = self.supervisor.in_force().is_some_and(|sandbox| sandbox.mount_namespace);
+        let session = worktree::part_of_branch(&self.session);
+        let house = House::new(&self.state, &session, mounts, self.reach.clone())?;
         Ok(self.house.get_or_init(|| {
             house.clean();
             house
@@ -261,29 +251,36 @@ impl GitWorkplace {
 
     /// Whether there is a sandbox that holds anything.
     fn is_kept(&self) -> bool {
-        self.sandbox.as_ref().is_some_and(|sandbox| sandbox.in_force().tier != Tier::None)
+        self.supervisor.in_force().is_some_and(|sandbox| sandbox.tier != Tier::None)
     }
 
     async fn repository(&self) -> Result<Repository, NoWorktree> {
         let layout = self.layout().await?;
-        let failed = |error: std::io::Error| self.no_state(&error);
-        let house = self.house().map_err(failed)?;
-        let keeper = match self.is_kept() {
-            true => Some(house.keeper(&layout, &self.supervisor, &self.reach).map_err(failed)?),
-            false => None,
+        let in_house = || {
+            let house = self.house()?;
+            let keeper = || house.keeper(&layout, &self.supervisor);
+            std::fs::create_dir_all(&house.worktrees)?;
+            // As git will name it.
+            let folder = house.worktrees.canonicalize()?;
+            Ok(Repository {
+                layout: layout.clone(),
+                state: house.state.clone(),
+                records: Records { folder, session: self.session.clone() },
+                scratch: house.scratch()?,
+                mark: self.mark.clone(),
+                keeper: self.is_kept().then(keeper).transpose()?,
+            })
         };
-        let scratch = house.scratch().map_err(failed)?;
-        Ok(Repository { layout, scratch, mark: self.mark.clone(), keeper })
+        in_house().map_err(|error| self.no_state(&error))
     }
 
     async fn worktree(&self, agent: &AgentName) -> Result<(Worktree, Vec<String>), NoWorktree> {
         let _one_at_a_time = self.making.lock().await;
-        let beside = self.beside().map_err(|e| self.no_state(&e))?;
         let repository = self.repository().await?;
         let mut notes = Vec::new();
         if let Some(record) = self.record(agent).map_err(|e| self.no_state(&e))? {
             let made = record.made;
-            match repository.again(&beside.worktrees, &self.records(&beside), record).await? {
+            match repository.again(record).await? {
                 Again::Found(worktree) => return Ok((worktree, notes)),
                 Again::Rebuilt(worktree) => {
                     let note = "its worktree was gone and was made again from its branch: what was not committed is lost";
@@ -298,51 +295,20 @@ impl GitWorkplace {
                 Again::Gone => {}
             }
         }
-        let worktree = self.new_worktree(&repository, &beside, agent, &mut notes).await?;
-        Ok((worktree, notes))
-    }
-
-    async fn new_worktree(
-        &self,
-        repository: &Repository,
-        beside: &Beside,
-        agent: &AgentName,
-        notes: &mut Vec<String>,
-    ) -> Result<Worktree, NoWorktree> {
         let head = repository.head().await?;
-        notes.extend(repository.dirty(&beside.state, &head).await?);
-        let (session, records) = (self.part_of_branch(), self.records(beside));
-        let worktree = repository.add(&beside.worktrees, &session, agent, (&records, &head)).await?;
+        notes.extend(repository.dirty(&head).await?);
+        let worktree = repository.add(agent, &head).await?;
         if !worktree.branch.ends_with(&format!("/{agent}")) {
             let branch = &worktree.branch;
             notes.push(format!(
                 "a worktree or branch of that name is left over from before, so {agent} works on {branch}"
             ));
         }
-        Ok(worktree)
-    }
-
-    fn part_of_branch(&self) -> String {
-        worktree::part_of_branch(self.session.as_str())
-    }
-
-    fn worktrees(&self) -> PathBuf {
-        self.state.join("worktrees").join(self.part_of_branch())
-    }
-
-    /// The folders that worktrees are made in, as git will name them.
-    fn beside(&self) -> std::io::Result<Beside> {
-        let worktrees = self.worktrees();
-        std::fs::create_dir_all(&worktrees)?;
-        Ok(Beside { state: Path::canonicalize(&self.state)?, worktrees: worktrees.canonicalize()? })
+        Ok((worktree, notes))
     }
 
     fn no_state(&self, error: &std::io::Error) -> NoWorktree {
         NoWorktree::Failed(format!("the state folder {} can't be used: {error}", self.state.display()))
-    }
-
-    fn records(&self, beside: &Beside) -> Records {
-        Records::new(beside.worktrees.clone(), self.session.as_str())
     }
 
     /// What is remembered of an agent's worktree from before.
@@ -353,7 +319,8 @@ impl GitWorkplace {
         // Held while it is read: reading removes what a killed process left, once.
         let mut before = self.before.lock();
         if before.is_none() {
-            *before = Some(Records::new(self.worktrees(), self.session.as_str()).load()?);
+            let folder = house::worktrees(&self.state, &worktree::part_of_branch(&self.session));
+            *before = Some(Records { folder, session: self.session.clone() }.load()?);
         }
         Ok(before.as_ref().and_then(|records| records.get(agent).cloned()))
     }
@@ -365,14 +332,13 @@ impl GitWorkplace {
     /// The agent's worktree: the one it works in, or else the one it worked in before.
     async fn known(&self, agent: &AgentName) -> Result<Worktree, ToolError> {
         let failed = |error: &dyn std::fmt::Display| ToolError(format!("the branch of `{agent}`: {error}"));
-        let beside = self.beside().map_err(|e| failed(&self.no_state(&e)))?;
         if let Some(opened) = self.opened(agent) {
             return opened.worktree.clone().ok_or_else(|| no_branch(agent));
         }
         let record = self.record(agent).map_err(|e| failed(&self.no_state(&e)))?.filter(|record| record.made);
         let record = record.ok_or_else(|| no_branch(agent))?;
         let repository = self.repository().await.map_err(|e| failed(&e))?;
-        Ok(repository.worktree(&beside.worktrees, &record))
+        Ok(repository.worktree(&record))
     }
 }
 
@@ -384,15 +350,8 @@ impl Drop for GitWorkplace {
     }
 }
 
-/// Why an agent has no folder to work in.
-#[derive(Debug, thiserror::Error)]
-enum GroundError {
-    #[error("the folder {0} can't be opened: {1}")]
-    Folder(PathBuf, std::io::Error),
-    #[error("{0}")]
-    Path(#[from] PathError),
-    #[error("what its commands may touch can't be told: {0}")]
-    Confinement(#[from] std::io::Error),
+fn no_place(agent: &AgentName, why: &dyn std::fmt::Display) -> ToolError {
+    ToolError(format!("{agent} has no place to work in: {why}"))
 }
 
 fn no_branch(agent: &AgentName) -> ToolError {
@@ -413,11 +372,6 @@ fn relative(prefix: &str, path: &str) -> String {
     }
 }
 
-struct Beside {
-    state: PathBuf,
-    worktrees: PathBuf,
-}
-
 #[async_trait]
 impl Workplace for GitWorkplace {
     async fn open(&self, agent: &AgentName) -> Result<Arc<dyn Toolbox>, ToolError> {
@@ -434,17 +388,18 @@ impl Workplace for GitWorkplace {
 
     async fn run_ended(&self, agent: &AgentName, run: RunId) -> Result<Changes, ToolError> {
         let opened =
-            self.opened(agent).ok_or_else(|| ToolError(format!("{agent} has no place that was opened")))?;
+            self.opened(agent).ok_or_else(|| ToolError(format!("no workplace was opened for {agent}")))?;
         let edited = opened.ground.take_edited();
         let mut changes = match &opened.worktree {
             Some(worktree) => commit::commit(worktree, agent.as_str(), run).await,
             None => Changes { files: edited, ..Changes::default() },
         };
-        let missing = opened.ground.confined.as_ref().and_then(Confined::missing);
+        let missing = opened.ground.confined.as_ref().and_then(|confined| confined.guard.missing());
         let before = std::mem::take(&mut *opened.notes.lock());
         changes.notes.splice(0..0, before.into_iter().chain(missing));
         Ok(changes)
     }
+
     fn branch(&self, agent: &AgentName) -> Option<String> {
         match self.opened(agent) {
             Some(opened) => opened.worktree.as_ref().map(|worktree| worktree.branch.clone()),
@@ -455,19 +410,15 @@ impl Workplace for GitWorkplace {
 
     async fn diff(&self, agent: &AgentName) -> Result<Diff, ToolError> {
         let worktree = self.known(agent).await?;
-        diff::diff(&worktree, worktree.state())
-            .await
-            .map_err(|error| ToolError(format!("no diff of {}: {error}", worktree.branch)))
+        let diff = diff::diff(&worktree).await;
+        diff.map_err(|error| ToolError(format!("no diff of {}: {error}", worktree.branch)))
     }
 
     async fn merge(&self, agent: &AgentName) -> Result<Merge, ToolError> {
         let worktree = self.known(agent).await?;
         let _one_at_a_time = self.merging.lock().await;
-        let merge = async {
-            let (repository, state) = (&worktree.repository, worktree.state());
-            Merging { repository, worktree: &worktree, state, agent: agent.as_str() }.merge().await
-        };
-        merge.await.map_err(|error| ToolError(format!("{} was not merged: {error}", worktree.branch)))
+        let merge = Merging { worktree: &worktree, agent: agent.as_str() }.merge().await;
+        merge.map_err(|error| ToolError(format!("{} was not merged: {error}", worktree.branch)))
     }
 }
 

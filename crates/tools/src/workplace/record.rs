@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use midturn_core::rules::id::AgentName;
+use midturn_core::rules::id::{AgentName, SessionId};
 use serde::{Deserialize, Serialize};
+
+use crate::protect::aside::remove;
 
 /// The format of the file.
 const VERSION: u32 = 1;
@@ -23,7 +25,7 @@ pub(super) const SCRATCH: &str = ".scratch-";
 pub(super) struct Record {
     version: u32,
     /// The session's id in full: two ids may have the same form in a branch's name.
-    session: String,
+    session: SessionId,
     agent: AgentName,
     /// The folder, beside this file.
     pub(super) name: String,
@@ -37,15 +39,11 @@ pub(super) struct Record {
 /// The records of one session.
 #[derive(Clone, Debug)]
 pub(super) struct Records {
-    folder: PathBuf,
-    session: String,
+    pub(super) folder: PathBuf,
+    pub(super) session: SessionId,
 }
 
 impl Records {
-    pub(super) fn new(folder: PathBuf, session: &str) -> Self {
-        Self { folder, session: session.to_owned() }
-    }
-
     /// A worktree that is about to be made.
     pub(super) fn begin(&self, agent: &AgentName, name: &str, branch: &str, start: &str) -> Record {
         Record {
@@ -102,10 +100,6 @@ fn read(path: &Path) -> io::Result<Option<Record>> {
     Ok(record.filter(|record| !record.name.is_empty() && !record.name.contains('/') && record.name != ".."))
 }
 
-fn remove(path: &Path) -> io::Result<()> {
-    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,7 +108,8 @@ mod tests {
     fn only_whole_records_of_this_very_session_are_loaded() {
         let folder = tempfile::tempdir().unwrap();
         let agent = AgentName::new("w").unwrap();
-        let records = |session| Records::new(folder.path().to_owned(), session);
+        let records =
+            |session| Records { folder: folder.path().to_owned(), session: SessionId::new(session) };
         let ours = Record { made: true, ..records("a/b").begin(&agent, "w", "midturn/a-b/w", "0123") };
         records("a/b").save(&ours).unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
@@ -130,6 +125,7 @@ mod tests {
             records("a/b").save(&Record { name: name.into(), ..ours.clone() }).unwrap();
             assert_eq!(records("a/b").load().unwrap(), HashMap::new(), "{name:?} is not a folder beside it");
         }
-        assert_eq!(Records::new(folder.path().join("none"), "s").load().unwrap(), HashMap::new());
+        let none = Records { folder: folder.path().join("none"), session: SessionId::new("s") };
+        assert_eq!(none.load().unwrap(), HashMap::new());
     }
 }

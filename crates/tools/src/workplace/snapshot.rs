@@ -4,13 +4,13 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-use tokio::task::spawn_blocking;
+use tokio::runtime::Handle;
 
 use super::git::{Git, GitError};
 use super::record::SCRATCH;
 use super::stage;
 use super::worktree::{Repository, Worktree};
+use crate::ground::off_the_runtime;
 use crate::protect::file;
 
 /// The largest index that is copied, in bytes: that of a million files.
@@ -18,7 +18,7 @@ const INDEX_MAX: u64 = 256 << 20;
 
 /// A place for objects that nobody will miss.
 pub(super) struct Scratch {
-    folder: TempDir,
+    folder: PathBuf,
 }
 
 /// What a worktree holds.
@@ -40,19 +40,19 @@ impl Scratch {
             let mut objects = objects.into_os_string();
             objects.push("\n");
             std::fs::write(info.join("alternates"), objects.as_encoded_bytes())?;
-            Ok(folder)
+            Ok(folder.keep())
         });
-        Ok(Self { folder: folder.await? })
+        Ok(Self { folder: folder.await.flatten()? })
     }
 
     /// A place for an index that is nobody's.
     pub(super) fn index(&self) -> PathBuf {
-        self.folder.path().join("index")
+        self.folder.join("index")
     }
 
     /// Git that stores what it makes in here.
     pub(super) fn git<'a>(&self, git: &Git<'a>) -> Git<'a> {
-        git.clone().with("GIT_OBJECT_DIRECTORY", self.folder.path().join("objects"))
+        git.clone().with("GIT_OBJECT_DIRECTORY", self.folder.join("objects"))
     }
 
     /// The tree of all files of the worktree, those that are ignored apart.
@@ -61,7 +61,7 @@ impl Scratch {
         let theirs = worktree.own.join("index");
         // With it comes what git knows of unchanged files, which are not read again then.
         let target = index.clone();
-        let copied = off_the_runtime(move || copy(&theirs, &target)).await?;
+        let copied = off_the_runtime(move || copy(&theirs, &target)).await.flatten()?;
         let git = self.git(&worktree.git()).with("GIT_INDEX_FILE", index).setting("core.splitIndex", "false");
         if !copied {
             git.bytes(&["read-tree", "HEAD"]).await?;
@@ -69,10 +69,16 @@ impl Scratch {
         let left_out = add_all(&git).await?;
         Ok(Snapshot { tree: git.text(&["write-tree"]).await?, left_out })
     }
+}
 
-    /// Takes it away; a failure leaves only rubbish, which the session's next start removes.
-    pub(super) async fn remove(self) {
-        let _ = off_the_runtime(move || self.folder.close()).await;
+impl Drop for Scratch {
+    /// Taken away behind our back; a failure leaves only rubbish, which the session's end removes, or
+    /// its next start.
+    fn drop(&mut self) {
+        let folder = std::mem::take(&mut self.folder);
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn_blocking(move || std::fs::remove_dir_all(folder));
+        }
     }
 }
 
@@ -112,10 +118,4 @@ fn copy(from: &Path, to: &Path) -> io::Result<bool> {
 
 fn is_file(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|about| about.is_file())
-}
-
-async fn off_the_runtime<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    spawn_blocking(work).await.map_err(io::Error::other)?
 }

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use midturn_core::rules::id::AgentName;
-
+use midturn_core::rules::id::{AgentName, SessionId};
 use rustix::fs::{Mode, OFlags};
 
 use super::git::{Git, GitError, parts};
 use super::keeper::Keeper;
 use super::layout::Layout;
 use super::record::{Record, Records};
+use crate::arguments::listed;
 use crate::mark::Mark;
 use crate::protect::aside::restore;
 use crate::protect::head_of;
@@ -32,6 +32,10 @@ const PATH_MAX: u64 = 16 << 10;
 #[derive(Clone, Debug)]
 pub(super) struct Repository {
     pub(super) layout: Arc<Layout>,
+    /// The state folder, which may be in the work tree.
+    pub(super) state: PathBuf,
+    /// What is remembered of the session's worktrees, in the folder where they are.
+    pub(super) records: Records,
     /// Our own folder for scratch folders; no agent can write in it.
     pub(super) scratch: PathBuf,
     /// What our git commands carry.
@@ -115,13 +119,13 @@ impl Worktree {
             Err(_) => State::Gone,
             Ok(about) if !about.is_dir() => State::Broken,
             Ok(_) => {
-                let links =
-                    [(self.top.join(".git"), self.link()), (self.own.join("gitdir"), self.link_back())];
-                let said = |(path, says): &(PathBuf, Vec<u8>)| {
-                    head_of(path, PATH_MAX).is_ok_and(|bytes| bytes.trim_ascii_end() == says.trim_ascii_end())
+                let says = |path: PathBuf, link: &[u8]| {
+                    head_of(&path, PATH_MAX).is_ok_and(|said| said.trim_ascii_end() == link.trim_ascii_end())
                 };
-                let head = self.own.join("HEAD").symlink_metadata().is_ok();
-                if head && links.iter().all(said) { State::Usable } else { State::Broken }
+                let is_ours = self.own.join("HEAD").symlink_metadata().is_ok()
+                    && says(self.top.join(".git"), &self.link())
+                    && says(self.own.join("gitdir"), &self.link_back());
+                if is_ours { State::Usable } else { State::Broken }
             }
         }
     }
@@ -158,53 +162,41 @@ impl Repository {
 
     /// The commit at HEAD.
     pub(super) async fn head(&self) -> Result<String, NoWorktree> {
-        let head = self.git().maybe(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await?;
+        let head = self.git().commit_at("HEAD").await?;
         head.ok_or_else(|| NoWorktree::NotPossible("its git repository has no commit yet".to_owned()))
     }
 
     /// What a worktree that starts from HEAD will not have, in words. `None`: nothing.
-    pub(super) async fn dirty(&self, state: &Path, head: &str) -> Result<Option<String>, GitError> {
+    pub(super) async fn dirty(&self, head: &str) -> Result<Option<String>, GitError> {
         let mut words =
             vec!["status", "--porcelain=v1", "-z", "--untracked-files=normal", "--no-renames", "--", "."];
-        let ours = state.strip_prefix(&self.layout.top).map(|state| format!(":(exclude){}", state.display()));
+        let ours =
+            self.state.strip_prefix(&self.layout.top).map(|state| format!(":(exclude){}", state.display()));
         if let Ok(ours) = &ours {
             words.push(ours);
         }
         let answer = self.git().bytes(&words).await?;
-        let paths: Vec<_> =
-            parts(&answer).filter_map(|part| part.get(3..)).map(String::from_utf8_lossy).collect();
-        let short = head.get(..12).unwrap_or(head);
-        Ok(match paths.as_slice() {
-            [] => None,
-            [path] => Some(format!(
-                "the worktree starts from commit {short}: an uncommitted change in the project folder ({path}) is not in it"
-            )),
-            [path, others @ ..] => Some(format!(
-                "the worktree starts from commit {short}: uncommitted changes in the project folder ({path} and {} others) are not in it",
-                others.len()
-            )),
-        })
+        let paths = parts(&answer).filter_map(|part| part.get(3..)).map(String::from_utf8_lossy);
+        Ok(listed(&paths.collect::<Vec<_>>()).map(|paths| {
+            format!(
+                "the worktree starts from commit {head:.12}: uncommitted changes in the project folder ({paths}) are \
+                 not in it"
+            )
+        }))
     }
 
-    /// Makes a worktree in the folder `beside`, named after the agent, on the branch
-    /// `midturn/SESSION/NAME`. If either is left over from before, a number is added to both:
-    /// what is in them is somebody's work.
-    pub(super) async fn add(
-        &self,
-        beside: &Path,
-        session: &str,
-        agent: &AgentName,
-        (records, start): (&Records, &str),
-    ) -> Result<Worktree, NoWorktree> {
+    /// Makes a worktree named after the agent, on the branch `midturn/SESSION/NAME`. If either is
+    /// left over from before, a number is added to both: what is in them is somebody's work.
+    pub(super) async fn add(&self, agent: &AgentName, start: &str) -> Result<Worktree, NoWorktree> {
         let mut error = None;
         for _ in 0..LOOKS {
-            let (name, branch) = self.free_name(beside, session, agent.as_str()).await?;
-            let record = records.begin(agent, &name, &branch, start);
+            let (name, branch) = self.free_name(agent.as_str()).await?;
+            let record = self.records.begin(agent, &name, &branch, start);
             // First, so that what is half made when we are killed is known as ours.
-            records.save(&record).map_err(not_remembered)?;
-            let worktree = self.worktree(beside, &record);
+            self.records.save(&record).map_err(not_remembered)?;
+            let worktree = self.worktree(&record);
             match self.try_add(&worktree.top, &["--no-track", "-b", &branch], start).await {
-                Ok(()) => return self.made(worktree, records, record).map(|(worktree, _)| worktree),
+                Ok(()) => return self.made(worktree, record).map(|(worktree, _)| worktree),
                 Err(failed) => error = Some(failed),
             }
         }
@@ -212,8 +204,8 @@ impl Repository {
     }
 
     /// The worktree that a record speaks of, whatever is left of it.
-    pub(super) fn worktree(&self, beside: &Path, record: &Record) -> Worktree {
-        let top = beside.join(&record.name);
+    pub(super) fn worktree(&self, record: &Record) -> Worktree {
+        let top = self.records.folder.join(&record.name);
         Worktree {
             own: self.own_folder(&top, &record.name),
             repository: self.clone(),
@@ -241,39 +233,32 @@ impl Repository {
     }
 
     /// Looks for the worktree of a record, and makes it again where only its branch is left.
-    pub(super) async fn again(
-        &self,
-        beside: &Path,
-        records: &Records,
-        record: Record,
-    ) -> Result<Again, NoWorktree> {
-        let worktree = self.worktree(beside, &record);
+    pub(super) async fn again(&self, record: Record) -> Result<Again, NoWorktree> {
+        let worktree = self.worktree(&record);
         let top = worktree.top.to_string_lossy().into_owned();
         if record.made {
             if worktree.state() == State::Broken {
                 worktree.repair();
             }
             match worktree.state() {
-                State::Usable => {
-                    return self.made(worktree, records, record).map(|(found, _)| Again::Found(found));
-                }
+                State::Usable => return self.made(worktree, record).map(|(found, _)| Again::Found(found)),
                 State::Broken => {
                     return Ok(Again::NotUsable(format!("the folder {top} is no longer a worktree")));
                 }
                 State::Gone => {}
             }
         }
-        let lives = self.git().maybe(&["rev-parse", "--verify", "--quiet", &worktree.reference()]).await?;
-        if lives.is_none() {
+        if self.git().commit_at(&worktree.reference()).await?.is_none() {
             return Ok(Again::Gone);
         }
         // What git remembers of a folder that is gone; or a folder that was only half made, in
         // which nobody has worked. Where there is neither it fails.
         let _ = self.git().bytes(&["worktree", "remove", "--force", "--force", &top]).await;
         match self.try_add(&worktree.top, &[], &worktree.branch).await {
-            Ok(()) => self
-                .made(worktree, records, record)
-                .map(|(worktree, was)| if was { Again::Rebuilt(worktree) } else { Again::Found(worktree) }),
+            Ok(()) => Ok(match self.made(worktree, record)? {
+                (worktree, true) => Again::Rebuilt(worktree),
+                (worktree, false) => Again::Found(worktree),
+            }),
             Err(error) => {
                 Ok(Again::NotUsable(format!("the branch {} can't be checked out: {error}", worktree.branch)))
             }
@@ -281,16 +266,11 @@ impl Repository {
     }
 
     /// Remembers that it is made to the end; and whether that was known.
-    fn made(
-        &self,
-        mut worktree: Worktree,
-        records: &Records,
-        mut record: Record,
-    ) -> Result<(Worktree, bool), NoWorktree> {
+    fn made(&self, mut worktree: Worktree, mut record: Record) -> Result<(Worktree, bool), NoWorktree> {
         worktree.own = self.own_folder(&worktree.top, &record.name);
         let was = std::mem::replace(&mut record.made, true);
         if !was {
-            records.save(&record).map_err(not_remembered)?;
+            self.records.save(&record).map_err(not_remembered)?;
         }
         Ok((worktree, was))
     }
@@ -302,15 +282,11 @@ impl Repository {
         self.git().setting("worktree.useRelativePaths", "false").bytes(&words).await.map(drop)
     }
 
-    async fn free_name(
-        &self,
-        beside: &Path,
-        session: &str,
-        agent: &str,
-    ) -> Result<(String, String), NoWorktree> {
+    async fn free_name(&self, agent: &str) -> Result<(String, String), NoWorktree> {
         let git = self.git();
-        let branches = format!("refs/heads/midturn/{session}/");
-        let taken = git.bytes(&["for-each-ref", "--format=%(refname)%00", &branches]).await?;
+        let branches = format!("midturn/{}", part_of_branch(&self.records.session));
+        let all = format!("{}/", reference(&branches));
+        let taken = git.bytes(&["for-each-ref", "--format=%(refname)%00", &all]).await?;
         let taken: HashSet<_> = parts(&taken).map(|part| part.trim_ascii().to_vec()).collect();
         let registered = git.bytes(&["worktree", "list", "--porcelain", "-z"]).await?;
         let registered: HashSet<_> =
@@ -318,13 +294,10 @@ impl Repository {
         for n in 1..=NAMES_TRIED {
             // No agent's name has a dot, so no other agent wants this one.
             let name = if n == 1 { agent.to_owned() } else { format!("{agent}.{n}") };
-            let path = beside.join(&name);
+            let branch = format!("{branches}/{name}");
+            let path = self.records.folder.join(&name);
             let known = registered.contains(path.as_os_str().as_encoded_bytes());
-            if !known
-                && !taken.contains(format!("{branches}{name}").as_bytes())
-                && path.symlink_metadata().is_err()
-            {
-                let branch = format!("midturn/{session}/{name}");
+            if !known && !taken.contains(reference(&branch).as_bytes()) && path.symlink_metadata().is_err() {
                 return Ok((name, branch));
             }
         }
@@ -333,13 +306,13 @@ impl Repository {
 }
 
 fn not_remembered(error: std::io::Error) -> NoWorktree {
-    NoWorktree::Failed(format!("what belongs to it can't be written down: {error}"))
+    NoWorktree::Failed(format!("the record of it can't be written: {error}"))
 }
 
 /// A session's id as a part of a branch's name, where much is not allowed.
-pub(super) fn part_of_branch(session: &str) -> String {
+pub(super) fn part_of_branch(session: &SessionId) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let text: String = session.chars().map(|c| if allowed(c) { c } else { '-' }).take(100).collect();
+    let text: String = session.as_str().chars().map(|c| if allowed(c) { c } else { '-' }).take(100).collect();
     if text.is_empty() { "session".to_owned() } else { text }
 }
 
@@ -352,7 +325,7 @@ mod tests {
         for (id, part) in
             [("s1", "s1"), ("a/b..c", "a-b--c"), ("", "session"), ("é~^:", "----"), ("x.lock", "x-lock")]
         {
-            assert_eq!(part_of_branch(id), part);
+            assert_eq!(part_of_branch(&SessionId::new(id)), part);
         }
     }
 }

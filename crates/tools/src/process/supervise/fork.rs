@@ -8,14 +8,13 @@
 
 use std::io;
 
-use nix::errno::Errno;
 use nix::sys::signal::{SigHandler, Signal};
 use nix::unistd::{ForkResult, Pid};
 
 /// Forks. `None` in the child. Refuses (`EBUSY`) where there is more than one thread.
-pub(super) fn fork() -> nix::Result<Option<Pid>> {
-    if threads()? != 1 {
-        return Err(Errno::EBUSY);
+pub(super) fn fork() -> io::Result<Option<Pid>> {
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(nix::errno::Errno::EBUSY.into());
     }
     // SAFETY: the process has one thread, checked above, so the child finds every lock and
     // the allocator as consistent as the parent left them.
@@ -43,9 +42,4 @@ pub(super) fn inherit_nothing() -> io::Result<()> {
         unsafe { nix::sys::signal::signal(signal, SigHandler::SigDfl) }?;
     }
     Ok(nix::sys::signal::SigSet::empty().thread_set_mask()?)
-}
-
-fn threads() -> nix::Result<usize> {
-    let tasks = std::fs::read_dir("/proc/self/task");
-    tasks.map(Iterator::count).map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(0)))
 }

@@ -1,7 +1,9 @@
 //! The loopback of a new network namespace, which is down to begin with: programs that speak to
 //! themselves by way of `localhost` need it.
 
-use nix::errno::Errno;
+use std::io;
+
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
 /// A message that changes an interface; its answer is an error number.
@@ -15,11 +17,7 @@ const LOOPBACK: i32 = 1;
 const UP: u32 = 1;
 
 /// Brings it up.
-pub(super) fn start() -> nix::Result<()> {
-    told().map_err(|errno| Errno::from_raw(errno.raw_os_error()))
-}
-
-fn told() -> rustix::io::Result<()> {
+pub(super) fn start() -> io::Result<()> {
     let kernel = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     send(&kernel, &request(), SendFlags::empty())?;
     let mut answer = [0; 64];
@@ -27,8 +25,8 @@ fn told() -> rustix::io::Result<()> {
     let number = |at: usize| answer[..length].get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
     match (u16::from_ne_bytes([answer[4], answer[5]]), number(16).map(i32::from_ne_bytes)) {
         (ANSWER, Some(0)) => Ok(()),
-        (ANSWER, Some(errno)) => Err(rustix::io::Errno::from_raw_os_error(-errno)),
-        _ => Err(rustix::io::Errno::PROTO),
+        (ANSWER, Some(errno)) => Err(io::Error::from_raw_os_error(-errno)),
+        _ => Err(Errno::PROTO.into()),
     }
 }
 

@@ -14,7 +14,8 @@ mod tree;
 mod watch;
 
 use std::ffi::{CString, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -33,16 +34,15 @@ pub const SUPERVISE: &str = "__supervise";
 
 /// How a tree is held together, best first (semantics.md, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
 pub enum Supervision {
     /// The supervisor is process 1 of a PID namespace that the caller's privileges made.
-    Namespace = 0,
+    Namespace,
     /// As before, inside a user namespace of its own, for those without privileges.
-    UserNamespace = 1,
+    UserNamespace,
     /// The supervisor adopts what is orphaned and finds its descendants by looking.
-    Subreaper = 2,
+    Subreaper,
     /// The supervisor is process 1 of the namespaces that bubblewrap made for it.
-    Inside = 3,
+    Inside,
 }
 
 impl Supervision {
@@ -113,15 +113,14 @@ fn supervise(supervision: Supervision, grace: Duration) -> io::Result<()> {
             drop(request);
             return namespace::wait_for(child);
         }
-        Err(errno) => return say(Report::Unavailable { errno: errno as i32 }),
+        Err(_) => return say(Report::Unavailable),
     };
     if let Some(view) = &request.orders.view
         && let Err(error) = view::make(view)
     {
         // Among the command's output, where there is room for a path.
         eprintln!("midturn: the view of the file system can't be made: {error}");
-        let errno = error.raw_os_error().unwrap_or(0);
-        return say(Report::NotLocked { failed: Failed::View, errno });
+        return say(Report::NotLocked { failed: Failed::View, errno: start::number(&error) });
     }
     let signals = watch::block_signals()?;
     match start::start(&request) {
@@ -145,9 +144,11 @@ struct Request {
 
 impl Request {
     fn read() -> io::Result<Self> {
-        let doors = wire::receive_doors(io::stdin())?;
-        let (words, environment) = (wire::entries(&read_part()?), wire::entries(&read_part()?));
-        Ok(Self { words, environment, orders: wire::read_orders(&read_part()?)?, doors })
+        let mut control = control()?;
+        let doors = wire::receive_doors(&control)?;
+        let mut part = || read_part(&mut control);
+        let (words, environment) = (wire::entries(&part()?), wire::entries(&part()?));
+        Ok(Self { words, environment, orders: serde_json::from_slice(&part()?)?, doors })
     }
 }
 
@@ -157,7 +158,7 @@ enum Held {
     By(Pid),
 }
 
-fn hold(supervision: Supervision, orders: &Orders) -> nix::Result<Held> {
+fn hold(supervision: Supervision, orders: &Orders) -> io::Result<Held> {
     let also = orders.view.as_ref().map_or(CloneFlags::empty(), namespace::of_a_view);
     match supervision {
         Supervision::Namespace => namespace::as_first(also).map(|()| Held::Here(Tree::Namespace)),
@@ -173,51 +174,38 @@ fn hold(supervision: Supervision, orders: &Orders) -> nix::Result<Held> {
     }
 }
 
+/// The control socket. It is read without a buffer, which would keep what is not yet asked for.
+fn control() -> io::Result<File> {
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
 /// One part of the request: the command's words come first, then its environment, then orders.
-fn read_part() -> io::Result<Vec<u8>> {
+fn read_part(control: &mut File) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
-    read_whole(&mut length)?;
+    control.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length) as usize;
     if length > wire::PART_MAX {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the request is too long"));
     }
     let mut part = vec![0; length];
-    read_whole(&mut part)?;
+    control.read_exact(&mut part)?;
     Ok(part)
-}
-
-/// Reads without a buffer of its own, which would keep what is not yet asked for.
-fn read_whole(mut buffer: &mut [u8]) -> io::Result<()> {
-    while !buffer.is_empty() {
-        match nix::unistd::read(io::stdin().as_fd(), buffer) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(n) => buffer = &mut buffer[n..],
-            Err(Errno::EINTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(())
 }
 
 /// A report is far smaller than a socket's buffer: it is written at once or not at all. That
 /// nobody is there any more to read it is no failure: the tree is gone, which was the point.
+///
+/// Keeps still until the report is read: winding up a namespace at once would take the processor
+/// from the one that waits for the report.
 fn say(report: Report) -> io::Result<()> {
-    match nix::unistd::write(io::stdin().as_fd(), &report.encode()) {
-        Ok(_) => until_closed(),
-        Err(Errno::EPIPE | Errno::ECONNRESET) => Ok(()),
-        Err(errno) => Err(errno.into()),
-    }
-}
-
-/// Keeps still until the report is read: winding up a namespace at once would take the
-/// processor from the one that waits for the report.
-fn until_closed() -> io::Result<()> {
-    let mut order = [0];
-    loop {
-        match nix::unistd::read(io::stdin().as_fd(), &mut order) {
-            Ok(0) | Err(Errno::ECONNRESET) => return Ok(()),
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(errno) => return Err(errno.into()),
+    let mut control = control()?;
+    let said = control.write_all(&report.encode()?);
+    match said.and_then(|()| io::copy(&mut control, &mut io::sink())) {
+        Err(error)
+            if ![io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&error.kind()) =>
+        {
+            Err(error)
         }
+        Ok(_) | Err(_) => Ok(()),
     }
 }

@@ -16,10 +16,8 @@ use crate::sandbox::orders::View;
 /// Settles in as process 1 of a PID namespace: gives it its own `/proc`. Without that, what
 /// the command sees there (`ps`, `pgrep`, `/proc/$$`) would be other people's processes, so
 /// where `/proc` can't be mounted there is no namespace either.
-pub(super) fn as_first(also: CloneFlags) -> nix::Result<()> {
-    if std::process::id() != 1 {
-        return Err(Errno::ESRCH);
-    }
+pub(super) fn as_first(also: CloneFlags) -> io::Result<()> {
+    is_first()?;
     unshare(CloneFlags::CLONE_NEWNS | also)?;
     if also.contains(CloneFlags::CLONE_NEWNET) {
         loopback::start()?;
@@ -28,7 +26,11 @@ pub(super) fn as_first(also: CloneFlags) -> nix::Result<()> {
     // As a slave: mounts made outside later are seen, ours is not seen outside.
     mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_SLAVE, nothing)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("proc"), "/proc", Some("proc"), flags, nothing)
+    Ok(mount(Some("proc"), "/proc", Some("proc"), flags, nothing)?)
+}
+
+fn is_first() -> io::Result<()> {
+    if std::process::id() == 1 { Ok(()) } else { Err(Errno::ESRCH.into()) }
 }
 
 /// The namespaces that a view needs besides.
@@ -39,31 +41,24 @@ pub(super) fn of_a_view(view: &View) -> CloneFlags {
 
 /// Settles in as process 1 of the namespaces that bubblewrap made. It must not be looked into
 /// by the command, which is of the same user.
-pub(super) fn inside() -> nix::Result<()> {
-    if std::process::id() != 1 {
-        return Err(Errno::ESRCH);
-    }
-    nix::sys::prctl::set_dumpable(false)
+pub(super) fn inside() -> io::Result<()> {
+    is_first()?;
+    Ok(nix::sys::prctl::set_dumpable(false)?)
 }
 
 /// Makes a user namespace that maps us to ourselves, a PID namespace in it, and its process 1
 /// by forking: `None` there. The child dies with us.
-pub(super) fn fork_first() -> nix::Result<Option<Pid>> {
+pub(super) fn fork_first() -> io::Result<Option<Pid>> {
     let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWPID)?;
-    map("setgroups", "deny")?;
-    map("uid_map", &format!("{user} {user} 1"))?;
-    map("gid_map", &format!("{group} {group} 1"))?;
+    std::fs::write("/proc/self/setgroups", "deny")?;
+    std::fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
     let child = fork()?;
     if child.is_none() {
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
     }
     Ok(child)
-}
-
-fn map(file: &str, text: &str) -> nix::Result<()> {
-    std::fs::write(format!("/proc/self/{file}"), text)
-        .map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(0)))
 }
 
 /// Waits for process 1. Once it is reaped the kernel has ended all of its namespace.

@@ -33,17 +33,15 @@ impl Tree {
     /// Sends the signal to all that are there. For [`Tree::Descendants`] it looks again until
     /// a look finds nobody new: what forks while it is being looked at is found then.
     pub(super) fn signal(self, signal: Signal) -> io::Result<()> {
-        match self {
+        let sent = match self {
             // The kernel does it in one step, forks included.
-            Self::Namespace => match kill(Pid::from_raw(-1), signal) {
-                Ok(()) | Err(Errno::ESRCH) => Ok(()),
-                Err(errno) => Err(errno.into()),
-            },
-            Self::Descendants => signal_each(signal),
-            Self::Group(leader) => match killpg(leader, signal) {
-                Ok(()) | Err(Errno::ESRCH) => Ok(()),
-                Err(errno) => Err(errno.into()),
-            },
+            Self::Namespace => kill(Pid::from_raw(-1), signal),
+            Self::Group(leader) => killpg(leader, signal),
+            Self::Descendants => return signal_each(signal),
+        };
+        match sent {
+            Ok(()) | Err(Errno::ESRCH) => Ok(()),
+            Err(errno) => Err(errno.into()),
         }
     }
 
@@ -51,11 +49,8 @@ impl Tree {
         let us = std::process::id().cast_signed();
         match self {
             Self::Namespace => Ok(processes()?.into_iter().filter(|p| p.pid != us).collect()),
-            Self::Descendants => match descendants_by_list(us) {
-                Ok(found) => Ok(found),
-                // A kernel without the lists of children.
-                Err(_) => Ok(descendants(us, processes()?)),
-            },
+            // There are kernels without the lists of children.
+            Self::Descendants => descendants_by_list(us).or_else(|_| Ok(descendants(us, processes()?))),
             Self::Group(_) => Ok(Vec::new()),
         }
     }
@@ -119,7 +114,8 @@ mod tests {
 
     #[test]
     fn descendants_are_found_at_any_depth_and_nobody_else() {
-        let row = |pid, parent| Process { pid, parent, session: 1, state: b'S', flags: 0, started: 1 };
+        let row =
+            |pid, parent| Process { pid, parent, session: 1, state: b'S', flags: 0, threads: 1, started: 1 };
         let found = descendants(5, vec![row(9, 8), row(6, 5), row(8, 6), row(7, 1), row(5, 1)]);
         let mut pids: Vec<_> = found.iter().map(|p| p.pid).collect();
         pids.sort_unstable();

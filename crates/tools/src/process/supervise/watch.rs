@@ -86,11 +86,7 @@ impl Watch {
 
     fn report(&self) -> Report {
         let status = self.status.unwrap_or(Status::Signalled(Signal::SIGKILL as i32));
-        if self.outgrown {
-            Report::Outgrown { status }
-        } else {
-            Report::Ended { status, left_running: self.left_running }
-        }
+        Report::Ended { status, left_running: self.left_running, outgrown: self.outgrown }
     }
 
     fn forgets_the_rest(&self) -> bool {
