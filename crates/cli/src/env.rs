@@ -21,6 +21,7 @@ impl Env {
     }
 
     /// An environment of these variables only.
+    #[cfg(test)]
     pub fn of<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         Self(variables.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect())
     }

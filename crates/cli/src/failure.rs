@@ -48,31 +48,26 @@ impl From<InterfaceError> for Failure {
     }
 }
 
-/// The exit statuses of every command.
+/// How a command ends, with the exit status that the shell sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum End {
     /// All went well.
-    Finished,
+    Finished = 0,
     /// The work failed.
-    Failed,
+    Failed = 1,
     /// Bad arguments or bad input.
-    Usage,
+    Usage = 2,
     /// A limit was reached.
-    Limit,
+    Limit = 4,
     /// A person interrupted it.
-    Interrupted,
+    Interrupted = 130,
 }
 
 impl End {
     /// The number that the shell sees.
     pub fn status(self) -> u8 {
-        match self {
-            Self::Finished => 0,
-            Self::Failed => 1,
-            Self::Usage => 2,
-            Self::Limit => 4,
-            Self::Interrupted => 130,
-        }
+        self as u8
     }
 }
 

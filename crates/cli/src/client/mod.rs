@@ -26,8 +26,8 @@ use midturn_core::rules::time::Micros;
 use serde_json::{Value, json};
 
 use crate::args::{
-    AgentArgs, ApprovalsArgs, ApproveArgs, ClientArgs, DenyArgs, LimitArgs, MeantArgs, PsArgs, SendArgs,
-    StatsArgs, StopArgs, WatchArgs, WithdrawArgs,
+    AgentArgs, ApproveArgs, ClientArgs, DenyArgs, LimitArgs, MeantArgs, SendArgs, StopArgs, WatchArgs,
+    WideClientArgs, WithdrawArgs,
 };
 use crate::commands;
 use crate::env::Env;
@@ -106,8 +106,8 @@ pub(crate) fn find(project: &Project) -> Result<Option<Client>, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers, or it is refused.
-pub fn ps(args: &PsArgs, env: &Env) -> Result<End, Failure> {
-    ask(&args.client, env, async |asking| ps::ps(asking).await)
+pub fn ps(args: &ClientArgs, env: &Env) -> Result<End, Failure> {
+    ask(args, env, async |asking| ps::ps(asking).await)
 }
 
 /// `midturn send`.
@@ -147,9 +147,9 @@ pub fn limit(args: &LimitArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers.
-pub fn approvals(args: &ApprovalsArgs, env: &Env) -> Result<End, Failure> {
-    let only = args.client.session.as_deref();
-    ask(&args.client.of_current(), env, async |asking| approvals::list(asking, only).await)
+pub fn approvals(args: &WideClientArgs, env: &Env) -> Result<End, Failure> {
+    let only = args.session.as_deref();
+    ask(&args.of_current(), env, async |asking| approvals::list(asking, only).await)
 }
 
 /// `midturn approve`.
@@ -198,8 +198,8 @@ pub fn merge(args: &AgentArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers.
-pub fn stats(args: &StatsArgs, env: &Env) -> Result<End, Failure> {
-    ask(&args.client, env, async |asking| stats::stats(asking).await)
+pub fn stats(args: &ClientArgs, env: &Env) -> Result<End, Failure> {
+    ask(args, env, async |asking| stats::stats(asking).await)
 }
 
 /// `midturn watch`.

@@ -25,9 +25,9 @@ use midturn_providers::Endpoint;
 use serde_json::Value;
 
 use authority::Whose;
-pub use keys::{AgentDefaults, General, Isolation, Names, Storing, Timeouts};
+pub use keys::{AgentDefaults, General, Isolation, Names};
 pub use providers::Provider;
-pub use safety::{Approvals, Kind, ModelFacts, Rules, Sandboxing, Usd};
+pub use safety::{Approvals, ModelFacts, Rules, Sandboxing};
 pub use show::{Keys, shown, shown_as_json};
 
 use crate::env::{Env, folders_down_to};

@@ -26,17 +26,17 @@ use crate::run::{Attended, attended, prepare};
 /// [`Failure::Usage`]: the configuration is not sound, or there is no sandbox. [`Failure::Failed`]: another process
 /// holds the store, the store fails, or an address can't be bound.
 pub fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
-    let folder = commands::work_folder(&args.layer)?;
-    let layer = LayerArgs { cwd: Some(folder.clone()), ..args.safety.over(&args.layer) };
+    let folder = commands::work_folder(&args.work.layer)?;
+    let layer = LayerArgs { cwd: Some(folder.clone()), ..args.work.whole_layer() };
     let config = commands::load(&layer, &folder, env)?;
-    let project = Project::of(&folder, &args.store, env)?;
+    let project = Project::of(&folder, &args.work.store, env)?;
     attended(false, env, async |attended| {
         let safety = Safety::of(&config, None).await?;
         match holding::open(&project, config.general.store.patience).await? {
             Opened::Theirs(who) => Err(Failure::failed(format!("{who}; `midturn ps` asks it"))),
             Opened::Ours(holding) => {
                 attended.tell_notes(&[prepare::notes(&config)?, safety.notes()].concat()).await;
-                let carrier = Carrier::new(holding, env, &layer).serving(safety, args.safety.set());
+                let carrier = Carrier::new(holding, env, &layer).serving(safety, args.work.safety.set());
                 answer(args, &project, Arc::new(carrier), attended).await
             }
         }
