@@ -81,11 +81,7 @@ impl fmt::Display for Finding {
 pub fn doctor(args: &DoctorArgs, env: &Env) -> Result<End, Failure> {
     let layer = args.work.whole_layer();
     let folder = commands::work_folder(&layer)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
-    let findings = runtime.block_on(checks::all(&layer, &args.work.store, &folder, env));
+    let findings = commands::block_on(checks::all(&layer, &args.work.store, &folder, env))?;
     let is_well = findings.iter().all(|finding| finding.state < State::Missing);
     commands::print(&if args.json { json(&findings, is_well) } else { text(&findings, is_well) })?;
     Ok(if is_well { End::Finished } else { End::Failed })

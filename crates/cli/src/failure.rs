@@ -18,13 +18,13 @@ pub enum Failure {
 
 impl Failure {
     /// A failure of the person's input.
-    pub fn usage(message: impl Into<String>) -> Self {
-        Self::Usage(message.into())
+    pub fn usage(message: impl ToString) -> Self {
+        Self::Usage(message.to_string())
     }
 
     /// A failure of the work.
-    pub fn failed(message: impl Into<String>) -> Self {
-        Self::Failed(message.into())
+    pub fn failed(message: impl ToString) -> Self {
+        Self::Failed(message.to_string())
     }
 
     /// How the process ends.
@@ -38,13 +38,13 @@ impl Failure {
 
 impl From<Trouble> for Failure {
     fn from(trouble: Trouble) -> Self {
-        Self::failed(trouble.to_string())
+        Self::failed(trouble)
     }
 }
 
 impl From<InterfaceError> for Failure {
     fn from(error: InterfaceError) -> Self {
-        Self::failed(error.to_string())
+        Self::failed(error)
     }
 }
 

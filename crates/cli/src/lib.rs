@@ -19,6 +19,7 @@ mod export;
 mod failure;
 #[cfg(feature = "crash-tests")]
 mod faults;
+mod files;
 mod history;
 mod host;
 mod log;

@@ -41,7 +41,7 @@ where
     V: AsRef<str>,
 {
     let _adding = ADDING.lock();
-    let all = known().with(values).map_err(|error| Failure::usage(error.to_string()))?;
+    let all = known().with(values).map_err(Failure::usage)?;
     *KNOWN.write() = all;
     Ok(())
 }

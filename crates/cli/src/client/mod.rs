@@ -17,7 +17,6 @@ pub mod table;
 mod view;
 mod watch;
 
-use std::future::Future;
 use std::io::IsTerminal;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -29,7 +28,7 @@ use crate::args::{
     AgentArgs, ApproveArgs, ClientArgs, DenyArgs, LimitArgs, MeantArgs, SendArgs, StopArgs, WatchArgs,
     WideClientArgs, WithdrawArgs,
 };
-use crate::commands;
+use crate::commands::{self, block_on};
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::project::Project;
@@ -267,11 +266,4 @@ fn agent(more: &Value) -> midturn_wire::agent::Agent {
 fn now() -> Micros {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Micros(u64::try_from(now.as_micros()).unwrap_or(u64::MAX))
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
-    Ok(runtime.block_on(future))
 }

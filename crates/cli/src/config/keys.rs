@@ -2,11 +2,14 @@
 //! settings are core's own struct; this file adds what only the command line needs.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
 use midturn_core::rules::time::Span;
 use midturn_providers::BUILT_IN;
-use serde::{Deserialize, Serialize};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::providers::{self, Provider};
@@ -134,30 +137,35 @@ impl Default for Timeouts {
 pub struct Names(pub Vec<String>);
 
 impl<'de> Deserialize<'de> for Names {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Names;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a list of names")
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Names, E> {
-                Ok(Names(
-                    text.split(',')
-                        .map(|name| name.trim().to_owned())
-                        .filter(|name| !name.is_empty())
-                        .collect(),
-                ))
-            }
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Names, A::Error> {
-                let mut names = Vec::new();
-                while let Some(name) = items.next_element()? {
-                    names.push(name);
-                }
-                Ok(Names(names))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let by_comma = |text: &str| {
+            let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+            names.map(str::to_owned).collect()
+        };
+        deserializer.deserialize_any(Texts { expected: "a list of names", one: by_comma }).map(Self)
+    }
+}
+
+/// Reads a list of texts; `one` makes a list of a text that stands alone.
+pub(super) struct Texts {
+    /// For errors.
+    pub(super) expected: &'static str,
+    pub(super) one: fn(&str) -> Vec<String>,
+}
+
+impl<'de> Visitor<'de> for Texts {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Vec<String>, E> {
+        Ok((self.one)(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Vec<String>, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(items))
     }
 }
 

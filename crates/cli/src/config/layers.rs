@@ -9,13 +9,15 @@ use midturn_providers::BUILT_IN;
 use serde_json::Value;
 
 use super::authority::{self, Ruling, Whose};
-use super::file::{self, Leaf, Spot};
+use super::file::{self, Leaf};
 use super::keys::{self, General, Named};
 use super::providers;
 use super::text::{PREFIX, nearest, secret, suggestion, variable};
-use super::{Entry, Flags, Origin};
+use super::{Entry, Origin};
+use crate::args::LayerArgs;
 use crate::env::Env;
 use crate::failure::Failure;
+use crate::files::{Misplaced, Spot, complaint};
 
 /// The keys with the strongest value laid so far.
 pub(super) struct Layers {
@@ -36,9 +38,7 @@ impl Layers {
 
     /// Lays a file over what is there.
     pub(super) fn lay_file(&mut self, path: &Path, source: &str, whose: Whose) -> Result<(), Failure> {
-        let complain = |(at, what): (Spot, String)| {
-            Failure::usage(format!("{}:{}:{}: {what}", path.display(), at.line, at.column))
-        };
+        let complain = complaint(path);
         let leaves = file::leaves(source).map_err(complain)?;
         let mut said: BTreeMap<String, Spot> = BTreeMap::new();
         for leaf in leaves {
@@ -119,7 +119,7 @@ impl Layers {
     }
 
     /// Whether a file may say this.
-    fn admit_leaf(&self, key: &str, leaf: &Leaf) -> Result<(), (Spot, String)> {
+    fn admit_leaf(&self, key: &str, leaf: &Leaf) -> Result<(), Misplaced> {
         match keys::named(key, self.entries.keys()) {
             Named::Key => keys::check(key, &leaf.value).map_err(|what| {
                 let bad = keys::bad_item(key, &leaf.value);
@@ -182,12 +182,12 @@ impl Layers {
         };
         let value = read_text(key, text)
             .map_err(|what| Failure::usage(format!("the environment variable {name}: {what}")))?;
-        self.lay(key, Entry::one(value, Origin::Environment(name.to_owned())));
+        self.lay(key, Entry::one(value, Origin::Environment { variable: name.to_owned() }));
         Ok(())
     }
 
     /// Lays the flags over what is there.
-    pub(super) fn lay_flags(&mut self, flags: &Flags) -> Result<(), Failure> {
+    pub(super) fn lay_flags(&mut self, flags: &LayerArgs) -> Result<(), Failure> {
         for said in &flags.set {
             let (key, text) = said.split_once('=').ok_or_else(|| {
                 Failure::usage(format!("--set {said}: expected KEY=VALUE, for example --set max_turns=20"))
@@ -207,7 +207,7 @@ impl Layers {
             Named::Unknown => Err(self.unknown(key)),
         };
         let value = value.map_err(|what| Failure::usage(format!("{flag}: {what}")))?;
-        self.lay(key, Entry::one(value, Origin::Flag(flag)));
+        self.lay(key, Entry::one(value, Origin::Flag { flag }));
         Ok(())
     }
 

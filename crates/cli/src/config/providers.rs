@@ -239,7 +239,7 @@ pub(super) fn settle(entries: &mut Entries) -> Result<(), Failure> {
     for name in &names {
         let dialect = needed(entries, name, "dialect", &names)?;
         needed(entries, name, "base_url", &names)?;
-        let dialect = Dialect::deserialize(dialect).map_err(|error| Failure::usage(error.to_string()))?;
+        let dialect = Dialect::deserialize(dialect).map_err(Failure::usage)?;
         without_others_fields(entries, name, dialect)?;
         one_login(entries, name, dialect)?;
     }
@@ -305,8 +305,7 @@ fn own_keys(entries: &Entries, name: &str, names: &BTreeSet<String>) -> Result<(
         if !is_own {
             continue;
         }
-        let written =
-            Written::deserialize(&entry.value).map_err(|error| Failure::usage(error.to_string()))?;
+        let written = Written::deserialize(&entry.value).map_err(Failure::usage)?;
         for variable in written.variables().filter(|variable| key_of(name) != Some(*variable)) {
             if let Some(other) = names.iter().find(|other| key_of(other) == Some(variable)) {
                 return Err(Failure::usage(format!(

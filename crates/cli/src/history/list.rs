@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::rules::time::{Micros, Span};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::State;
@@ -81,47 +80,25 @@ fn state(session: &SessionSummary, live: &BTreeSet<String>) -> String {
     }
 }
 
-/// A session, for programs: the fields of the interface's `Session` (docs/protocol.md), and
-/// `state`: `running`, `idle`, `resumable` or `ended`.
-#[derive(Serialize)]
-struct Listed<'a> {
-    session: &'a str,
-    title: &'a str,
-    folder: &'a str,
-    /// Seconds since 1970.
-    began_at: Micros,
-    epoch: u64,
-    live: bool,
-    agents: u64,
-    running: u64,
-    last_seq: u64,
-    state: &'static str,
-}
-
-/// All of them, one object.
+/// All of them, one object: of each the fields of the interface's `Session` (docs/protocol.md) that
+/// are kept, and its `state`.
 pub(super) fn json(sessions: &[SessionSummary], live: &BTreeSet<String>) -> Value {
-    json!({"sessions": sessions.iter().map(|session| listed(session, live)).collect::<Vec<_>>()})
-}
-
-fn listed<'a>(session: &'a SessionSummary, live: &BTreeSet<String>) -> Listed<'a> {
-    let SessionSummary { record, epoch, agents, running, last_seq, .. } = session;
-    Listed {
-        session: record.id.as_str(),
-        title: &record.title,
-        folder: &record.folder,
-        began_at: Micros(record.began_at),
-        epoch: *epoch,
-        live: live.contains(record.id.as_str()),
-        agents: *agents,
-        running: *running,
-        last_seq: *last_seq,
-        state: match State::of(session, live) {
-            State::Running => "running",
-            State::Idle => "idle",
-            State::Resumable => "resumable",
-            State::Ended => "ended",
-        },
-    }
+    let listed = |session: &SessionSummary| {
+        let SessionSummary { record, epoch, agents, running, last_seq, .. } = session;
+        json!({
+            "session": record.id,
+            "title": record.title,
+            "folder": record.folder,
+            "began_at": Micros(record.began_at),
+            "epoch": epoch,
+            "live": live.contains(record.id.as_str()),
+            "agents": agents,
+            "running": running,
+            "last_seq": last_seq,
+            "state": State::of(session, live),
+        })
+    };
+    json!({"sessions": sessions.iter().map(listed).collect::<Vec<_>>()})
 }
 
 #[cfg(test)]

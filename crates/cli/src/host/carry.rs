@@ -150,7 +150,7 @@ pub async fn coordinator(
         }
         builder = builder.resume(journal);
     }
-    builder.start().await.map_err(|error| Failure::failed(error.to_string()))
+    builder.start().await.map_err(Failure::failed)
 }
 
 fn workplace(prepared: &Prepared, held: Held<'_>, id: &SessionId) -> GitWorkplace {

@@ -142,7 +142,7 @@ impl Carrier {
         let safety = self.safety_of(&prepared.config).await?;
         self.sessions.make_room().await?;
         let record = carry::record(session_id::new(), task, &prepared, self.served);
-        let store = self.holding.archive.begin(record.clone()).await.map_err(failed)?;
+        let store = self.holding.archive.begin(record.clone()).await.map_err(Failure::failed)?;
         fail::point("session_archived");
         let stored = Stored { record, epoch: 1, store, journal: None };
         let begun = self.enter(&prepared, safety, stored, company).await?;
@@ -150,7 +150,7 @@ impl Carrier {
         let spec = team.lead(&models.lead, &models.name, task);
         if let Err(error) = begun.live.coordinator.spawn_agent(spec).await {
             self.sessions.give_up(&begun).await;
-            return Err(self.sessions.must_go_on().err().unwrap_or_else(|| failed(error).into()));
+            return Err(self.sessions.must_go_on().err().unwrap_or_else(|| Failure::failed(error).into()));
         }
         self.sessions.show(begun.live.record.id.as_str());
         Ok(begun)
@@ -168,7 +168,7 @@ impl Carrier {
         company: Company,
     ) -> Result<Option<(Begun, Vec<AgentName>)>, HostError> {
         let Some((begun, mut working)) = self.take_up(id, set, company).await? else { return Ok(None) };
-        let resumed = begun.live.coordinator.resume_all().await.map_err(failed)?;
+        let resumed = begun.live.coordinator.resume_all().await.map_err(Failure::failed)?;
         working.extend(resumed);
         Ok(Some((begun, working)))
     }
@@ -193,7 +193,9 @@ impl Carrier {
             let attached = company.answers.then(|| Arc::new(begun.live.coordinator.attach()));
             return Ok(Some((Begun { attached, ..begun }, Vec::new())));
         }
-        let Some(looked) = self.holding.archive.journal(id).await.map_err(failed)? else { return Ok(None) };
+        let Some(looked) = self.holding.archive.journal(id).await.map_err(Failure::failed)? else {
+            return Ok(None);
+        };
         // What can be wrong is found before anybody else's writes are fenced off.
         let layer = carry::layer(&looked.record, &[&self.again, set].concat())?;
         let prepared = prepare::prepare(&layer, &self.env, &carry::earlier(&looked))?;
@@ -201,7 +203,9 @@ impl Carrier {
         self.let_go_if_broken(id).await;
         end_leftovers(std::slice::from_ref(id)).await?;
         self.sessions.make_room().await?;
-        let Some(taken) = self.holding.archive.take_up(id).await.map_err(failed)? else { return Ok(None) };
+        let Some(taken) = self.holding.archive.take_up(id).await.map_err(Failure::failed)? else {
+            return Ok(None);
+        };
         fail::point("taken_up");
         let TakenUp { store, journal, epoch, .. } = taken;
         let stored = Stored { record: journal.record.clone(), epoch, store, journal: Some(journal) };
@@ -272,7 +276,7 @@ impl Carrier {
     /// # Errors
     /// [`Failure::Failed`]: the store can't be read.
     pub async fn sessions(&self) -> Result<Vec<SessionSummary>, Failure> {
-        self.holding.archive.sessions().await.map_err(failed)
+        self.holding.archive.sessions().await.map_err(Failure::failed)
     }
 
     /// A session that lives here.
@@ -316,10 +320,6 @@ struct Stored {
     store: Arc<dyn Store>,
     /// What happened in it; none if it begins now.
     journal: Option<SessionJournal>,
-}
-
-fn failed(error: impl std::fmt::Display) -> Failure {
-    Failure::failed(error.to_string())
 }
 
 /// What dead processes left running of these sessions is ended before any of them goes on: how

@@ -36,7 +36,7 @@ fn a_provider_of_one_s_own_is_data_and_stands_beside_the_built_in_ones() {
     assert_eq!(variables, expected);
     assert!(!config.entries.contains_key("providers.gateway.thinking_budget"));
     assert!(config.entries.contains_key("providers.gateway.reasoning_effort"));
-    let text = Box::leak(shown(&config, &Keys::of(&config, &Env::default())).into_boxed_str());
+    let text = Box::leak(shown(&config, &keys_set(&config, &Env::default())).into_boxed_str());
     assert_eq!(load(&[(USERS, text)], &[], &[]).unwrap().general, config.general);
 }
 
