@@ -61,7 +61,7 @@ pub enum Command {
     /// Take back a message that no agent has read yet
     #[command(after_help = client::WITHDRAW_HELP)]
     Withdraw(WithdrawArgs),
-    /// Stop what an agent does; it can be sent on afterwards
+    /// Stop what an agent does; it can be set to work again afterwards
     #[command(after_help = client::STOP_HELP)]
     Stop(StopArgs),
     /// Set how much an agent, or all of them together, may use; one that had used it up goes on
@@ -124,7 +124,7 @@ Examples:
 const CONFIG_HELP: &str = "\
 Values come from, the weakest first: defaults, midturn.toml in the configuration folder, midturn.toml
 from the repository's root down to the working folder, MIDTURN_… variables, flags. What came with the
-repository can tighten what agents may do and use, and not loosen it.
+repository can tighten what agents may do and use, but not loosen it.
 
 Examples:
   midturn config

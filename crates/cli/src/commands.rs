@@ -51,7 +51,7 @@ pub fn load(layer: &LayerArgs, folder: &Path, env: &Env) -> Result<Config, Failu
 /// The folder that a command works in, as an absolute path.
 ///
 /// # Errors
-/// [`Failure::Usage`]: it is not there, or no folder.
+/// [`Failure::Usage`]: it is not there, or is not a folder.
 pub fn work_folder(layer: &LayerArgs) -> Result<PathBuf, Failure> {
     let asked = layer.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
     let complain = |what: String| Failure::usage(format!("the working folder {}: {what}", asked.display()));

@@ -103,7 +103,7 @@ impl Project {
     /// The project that a folder is in: the repository's root, or else the folder. Nothing is made.
     ///
     /// # Errors
-    /// [`Failure::Usage`]: no state folder is named by the environment, or `--store` is none.
+    /// [`Failure::Usage`]: no state folder is named by the environment, or what `--store` names is not a store.
     pub fn of(folder: &Path, store: &StoreArgs, env: &Env) -> Result<Self, Failure> {
         let state = env.state_folder().ok_or_else(|| {
             Failure::usage("neither XDG_STATE_HOME nor HOME names a folder for the project's state")

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use midturn_core::rules::id::AgentName;
+use midturn_tools::workplace::Isolation;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::front_matter::{self, FrontMatter, Placed};
-use crate::config::{Isolation, Names};
+use crate::config::Names;
 use crate::failure::Failure;
 use crate::files::{Misplaced, Spot, complaint};
 
@@ -84,9 +86,7 @@ fn required(field: Option<Placed<String>>, name: &str) -> Result<Placed<String>,
 }
 
 fn isolation_of(isolation: &Placed<String>) -> Result<Isolation, Misplaced> {
-    match isolation.value.trim() {
-        "worktree" => Ok(Isolation::Worktree),
-        "none" => Ok(Isolation::None),
-        other => Err((isolation.at, format!("`isolation`: found `{other}`, expected `worktree` or `none`"))),
-    }
+    let word = isolation.value.trim();
+    Isolation::deserialize(Value::from(word))
+        .map_err(|_| (isolation.at, format!("`isolation`: found `{word}`, expected `worktree` or `none`")))
 }

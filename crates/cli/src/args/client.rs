@@ -35,23 +35,23 @@ Examples:
   midturn send all \"The API is frozen\" --urgency follow_up --expires-after 10m";
 
 pub(super) const WITHDRAW_HELP: &str = "\
-A message that has been read, or has already cut something, can't be taken back: that is said, with
-exit status 1.
+A message that has been read, or has already cut something, can't be taken back: the exit status is
+then 1.
 
 Example:
   midturn send worker \"Add a test\" --id t1 && midturn withdraw t1";
 
 pub(super) const STOP_HELP: &str = "\
-Its children go on unless --subtree is given. A message of yours, or `resume` in the interface, sends
-a stopped agent on.
+Its children go on unless --subtree is given. A message from you, or `resume` in the interface,
+sets a stopped agent to work again.
 
 Examples:
   midturn stop worker
   midturn stop lead --subtree";
 
 pub(super) const LIMIT_HELP: &str = "\
-What is not named stays as it is; 0 is no limit. None can be set below what is spent: that is said, with
-exit status 1. It is recorded, and holds when the session is resumed.
+What is not named stays as it is; 0 is no limit. A limit below what is spent already is
+refused, with exit status 1. It is recorded, and holds when the session is resumed.
 
 Examples:
   midturn limit worker --max-turns 60
@@ -92,7 +92,7 @@ Examples:
   midturn watch --json | jq -r 'select(.type == \"tool_started\") | .input.command'";
 
 pub(super) const DIFF_HELP: &str = "\
-What is not committed yet is in it.
+It includes what is not committed yet.
 
 Examples:
   midturn diff worker
@@ -287,7 +287,7 @@ pub struct SendArgs {
     /// An id of yours: sending the same again with the same id does nothing more
     #[arg(long, value_name = "ID")]
     pub id: Option<String>,
-    /// Take it back by itself if it is not read within this time: 30s, 5m, 1h
+    /// Take it back automatically if it is not read within this time: 30s, 5m, 1h
     #[arg(long, value_name = "TIME")]
     pub expires_after: Option<Span>,
     /// A message of yours to the same agent that this one replaces

@@ -10,14 +10,14 @@ use super::{LayerArgs, StoreArgs};
 
 pub(super) const RUN_HELP: &str = "\
 Lines on standard input steer the run while it lasts:
-  NAME: text   a message to that agent       NAME! text   an urgent one: what it runs is ended now
+  NAME: text   a message to that agent       NAME! text   an urgent one: what it runs ends now
   text         a message to the lead         /ps          who is there and what they do
   /stop NAME   stop an agent                 /quit        stop all of them and end
   /yes [NAME]  what it asks may be done      /no [NAME] [REASON]   it may not
   /always [NAME]   it, and its like, from now on in this session
-Without a name a word is for the oldest request.
+Without a name, the oldest request is answered.
 
-Ctrl-C stops all agents and reports; a second one leaves at once.
+Ctrl-C stops all agents and reports; a second one exits at once.
 Exit status: 0 finished, 1 failed, 2 usage, 4 a limit, 130 interrupted.
 
 Examples:

@@ -28,7 +28,7 @@ pub(super) enum Ruling {
     /// It holds besides what is there.
     Added,
     /// It doesn't hold, and the person is told; the text says why.
-    Left(String),
+    NotTaken(String),
     /// Nothing starts unless the person's own layers say something; the text says why.
     Refused(String),
 }
@@ -41,10 +41,10 @@ const TIERS: &[&str] = &["none", "landlock", "", "bubblewrap"];
 
 const PRICE: &str = "only a person knows what they pay";
 const EFFORT: &str = "how much a model may think for you is yours to say";
-const THERE: &str = "your key would go there with every request, and only you can want that";
-const LOGIN: &str = "which server gets which of your keys, and what goes with them, only you can want";
+const THERE: &str = "your key would go there with every request, which is yours to decide";
+const LOGIN: &str = "which server gets which of your keys, and what goes with them, is yours to decide";
 
-/// The table: every key of the configuration that is no setting, where `*` is a name that somebody chose;
+/// The table: every key of the configuration that is not a setting, where `*` is a name that somebody chose;
 /// settings say it where they are defined. A key that is in neither fails a test, and until then a
 /// project's file may not set it.
 const TABLE: &[(&str, Direction)] = &[
@@ -112,10 +112,10 @@ pub(super) fn adds_up(key: &str) -> bool {
 
 /// What becomes of what a project's file says, where `now` is what holds before it.
 pub(super) fn ruling(key: &str, now: &Value, said: &Value) -> Ruling {
-    let left = |why: &str| Ruling::Left(why.to_owned());
+    let not_taken = |why: &str| Ruling::NotTaken(why.to_owned());
     let looser = |is_looser: bool| {
         if is_looser {
-            Ruling::Left(format!("`{}` holds, which is stricter", shown(key, now)))
+            Ruling::NotTaken(format!("`{}` holds, which is stricter", shown(key, now)))
         } else {
             Ruling::Taken
         }
@@ -132,9 +132,9 @@ pub(super) fn ruling(key: &str, now: &Value, said: &Value) -> Ruling {
             looser(many(said) > many(now))
         }
         Fewer if items(said).iter().all(|item| items(now).contains(item)) => Ruling::Taken,
-        Fewer => left("only a person can allow that"),
+        Fewer => not_taken("only a person can allow that"),
         Persons(_) | PersonsOrError(_) if said == now => Ruling::Taken,
-        Persons(why) => left(why),
+        Persons(why) => not_taken(why),
         PersonsOrError(why) => Ruling::Refused(why.to_owned()),
     }
 }
@@ -195,7 +195,7 @@ mod tests {
             let got = match ruling(key, &now, &said) {
                 Ruling::Taken => "taken",
                 Ruling::Added => "added",
-                Ruling::Left(_) => "left",
+                Ruling::NotTaken(_) => "not taken",
                 Ruling::Refused(_) => "refused",
             };
             assert_eq!(got, expected, "{key}: {now} then {said}");
@@ -204,75 +204,75 @@ mod tests {
 
     #[test]
     fn a_project_tightens_and_never_loosens() {
-        let (taken, left) = ("taken", "left");
+        let (taken, kept) = ("taken", "not taken");
         hold([
             ("approvals.mode", json!("auto"), json!("plan"), taken),
             ("approvals.mode", json!("auto"), json!("auto"), taken),
-            ("approvals.mode", json!("ask"), json!("accept-edits"), left),
-            ("approvals.mode", json!("plan"), json!("ask"), left),
+            ("approvals.mode", json!("ask"), json!("accept-edits"), kept),
+            ("approvals.mode", json!("plan"), json!("ask"), kept),
             ("approvals.deny", json!(["read"]), json!([]), "added"),
-            ("approvals.allow", json!([]), json!(["bash"]), left),
+            ("approvals.allow", json!([]), json!(["bash"]), kept),
             ("approvals.allow", json!(["bash(ls)", "edit"]), json!(["edit"]), taken),
-            ("sandbox.tier", json!(null), json!("landlock"), left),
+            ("sandbox.tier", json!(null), json!("landlock"), kept),
             ("sandbox.tier", json!(null), json!("bubblewrap"), taken),
             ("sandbox.tier", json!("none"), json!("landlock"), taken),
-            ("sandbox.tier", json!("bubblewrap"), json!("none"), left),
-            ("sandbox.network", json!(false), json!(true), left),
+            ("sandbox.tier", json!("bubblewrap"), json!("none"), kept),
+            ("sandbox.network", json!(false), json!(true), kept),
             ("sandbox.network", json!(true), json!(false), taken),
-            ("sandbox.environment", json!([]), json!(["AWS_PROFILE"]), left),
-            ("sandbox.environment", json!([]), json!("AWS_PROFILE"), left),
-            ("sandbox.writable", json!([]), json!(["/"]), left),
+            ("sandbox.environment", json!([]), json!(["AWS_PROFILE"]), kept),
+            ("sandbox.environment", json!([]), json!("AWS_PROFILE"), kept),
+            ("sandbox.writable", json!([]), json!(["/"]), kept),
             ("sandbox.environment", json!(["A", "B"]), json!(["B"]), taken),
-            ("sandbox.memory", json!(1), json!(2), left),
+            ("sandbox.memory", json!(1), json!(2), kept),
             ("sandbox.memory", json!(2), json!(1), taken),
-            ("store.patience", json!("30s"), json!("1m"), left),
+            ("store.patience", json!("30s"), json!("1m"), kept),
             ("store.patience", json!("30s"), json!("0"), taken),
         ]);
     }
 
     #[test]
     fn a_project_lowers_limits_and_never_raises_them() {
-        let (taken, left) = ("taken", "left");
+        let (taken, kept) = ("taken", "not taken");
         hold([
-            ("max_agents", json!(64), json!(65), left),
+            ("max_agents", json!(64), json!(65), kept),
             ("max_turns", json!(0), json!(5), taken),
-            ("max_turns", json!(5), json!(0), left),
-            ("max_turns", json!(5), json!(6), left),
+            ("max_turns", json!(5), json!(0), kept),
+            ("max_turns", json!(5), json!(6), kept),
             ("max_cost", json!("0.00"), json!(2.5), taken),
-            ("max_cost", json!(2), json!("2.50"), left),
-            ("session.max_cost", json!(10.0), json!(0), left),
+            ("max_cost", json!(2), json!("2.50"), kept),
+            ("session.max_cost", json!(10.0), json!(0), kept),
             ("session.max_time", json!("1h"), json!("30m"), taken),
-            ("max_time", json!("30m"), json!("1h"), left),
-            ("models.a/b.input", json!(null), json!(0.0), left),
+            ("max_time", json!("30m"), json!("1h"), kept),
+            ("models.a/b.input", json!(null), json!(0.0), kept),
             ("models.a/b.input", json!(3.0), json!(3.0), taken),
             ("models.a/b.context_tokens", json!(null), json!(5), taken),
             ("providers.openai-chat.base_url", json!("https://a"), json!("https://b"), "refused"),
             ("providers.openai-chat.base_url", json!("https://a"), json!("https://a"), taken),
-            ("retry.attempts", json!(5), json!(100_000), left),
+            ("retry.attempts", json!(5), json!(100_000), kept),
             ("retry.attempts", json!(5), json!(2), taken),
-            ("retry.time", json!("5m"), json!("10m"), left),
+            ("retry.time", json!("5m"), json!("10m"), kept),
             ("retry.time", json!("5m"), json!("1m"), taken),
-            ("agents.isolation", json!("worktree"), json!("none"), left),
+            ("agents.isolation", json!("worktree"), json!("none"), kept),
             ("agents.isolation", json!("none"), json!("worktree"), taken),
-            ("concurrency", json!("safe"), json!("all"), left),
-            ("urgent_from_peers", json!(false), json!(true), left),
-            ("urgent_cuts_stream", json!(true), json!(false), left),
-            ("abort_deadline", json!("2s"), json!("1h"), left),
-            ("timeouts.command_max", json!("10m"), json!("10h"), left),
-            ("providers.anthropic.max_output_tokens", json!(32_000), json!(64_000), left),
+            ("concurrency", json!("safe"), json!("all"), kept),
+            ("urgent_from_peers", json!(false), json!(true), kept),
+            ("urgent_cuts_stream", json!(true), json!(false), kept),
+            ("abort_deadline", json!("2s"), json!("1h"), kept),
+            ("timeouts.command_max", json!("10m"), json!("10h"), kept),
+            ("providers.anthropic.max_output_tokens", json!(32_000), json!(64_000), kept),
             ("providers.anthropic.max_output_tokens", json!(32_000), json!(77), taken),
             ("providers.mine.dialect", json!(null), json!("chat"), "refused"),
             ("providers.mine.dialect", json!("chat"), json!("chat"), taken),
             ("providers.mine.key_env", json!(null), json!("OPENAI_API_KEY"), "refused"),
             ("providers.openai.headers.x-a.b", json!(null), json!("c"), "refused"),
             ("providers.openai.query.v", json!("1"), json!("2"), "refused"),
-            ("providers.mine.max_concurrent", json!(256), json!(257), left),
-            ("providers.anthropic.thinking_budget", json!(null), json!(1_024), left),
+            ("providers.mine.max_concurrent", json!(256), json!(257), kept),
+            ("providers.anthropic.thinking_budget", json!(null), json!(1_024), kept),
             ("providers.openai.max_output_tokens", json!(null), json!(77), taken),
-            ("providers.openai.reasoning_effort", json!(null), json!("high"), left),
+            ("providers.openai.reasoning_effort", json!(null), json!("high"), kept),
             ("agents.tools", json!(null), json!(["read"]), taken),
             ("aliases.sonnet", json!("a/b"), json!("c/d"), taken),
-            ("a.key.of.tomorrow", json!(1), json!(2), left),
+            ("a.key.of.tomorrow", json!(1), json!(2), kept),
         ]);
     }
 

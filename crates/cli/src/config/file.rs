@@ -89,7 +89,7 @@ fn plain(value: &DeValue<'_>) -> Result<Value, String> {
     })
 }
 
-/// One value as it would stand in a file; `None` when the text is none.
+/// One value as it would stand in a file; `None` when the text is not a value.
 pub(super) fn one_value(text: &str) -> Option<Value> {
     DeValue::parse(text).ok().and_then(|value| plain(value.get_ref()).ok())
 }

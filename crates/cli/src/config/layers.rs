@@ -47,7 +47,7 @@ impl Layers {
             if let Some(before) = said.insert(key.clone(), leaf.key_at) {
                 return Err(complain((
                     leaf.key_at,
-                    format!("`{key}` is there already, in line {}", before.line),
+                    format!("`{key}` is set already, in line {}", before.line),
                 )));
             }
             if !is_empty_table(&leaf.value) {
@@ -72,13 +72,13 @@ impl Layers {
         let place = &entry.origin;
         match ruling {
             Ruling::Taken | Ruling::Added => self.lay(key, entry),
-            Ruling::Left(why) => self.notes.push(format!(
+            Ruling::NotTaken(why) => self.notes.push(format!(
                 "{place}: `{key}` is not taken from a project's file: {why} (docs/configuration.md, \"Who may loosen\")"
             )),
             Ruling::Refused(why) => self.refused.push((
                 key.to_owned(),
                 format!(
-                    "{place}: `{key}` can't come from a project's file: {why}; if you do, set it in your own \
+                    "{place}: `{key}` can't come from a project's file: {why}; if you want it, set it in your own \
                      configuration file{} or with --set",
                     own_variable(key).map_or_else(String::new, |name| format!(", as {name}"))
                 ),
@@ -90,8 +90,8 @@ impl Layers {
     /// must not keep them from working.
     fn ruling(&self, key: &str, said: &Value) -> Ruling {
         match authority::ruling(key, &providers::held(key, &self.entries), said) {
-            Ruling::Taken | Ruling::Left(_) if providers::is_nobodys(key, &self.entries) => {
-                Ruling::Left("you have no provider of this name".to_owned())
+            Ruling::Taken | Ruling::NotTaken(_) if providers::is_nobodys(key, &self.entries) => {
+                Ruling::NotTaken("you have no provider of this name".to_owned())
             }
             ruling => ruling,
         }
@@ -139,7 +139,7 @@ impl Layers {
         }
         if let Some(model) = key.strip_prefix("models.") {
             return format!(
-                "unknown key `{key}`: of a model (here `{}`) there are context_tokens, input, output and cached, \
+                "unknown key `{key}`: a model (here `{}`) has context_tokens, input, output and cached, \
                  as in [models.\"PROVIDER/NAME\"]",
                 model.rsplit_once('.').map_or(model, |(model, _)| model)
             );

@@ -26,8 +26,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use authority::Whose;
-pub use keys::{AgentDefaults, General, Isolation, Names};
-pub use providers::Provider;
+pub use keys::{AgentDefaults, General, Names};
 pub use safety::{Approvals, ModelFacts, Rules, Sandboxing};
 pub use show::{keys_set, shown, shown_as_json};
 
@@ -189,10 +188,8 @@ impl Config {
 
     /// The environment variables that providers are logged in with.
     pub fn key_variables(&self) -> BTreeSet<String> {
-        let endpoints = self.general.providers.values().map(Provider::endpoint);
-        let named =
-            |one: Endpoint| -> Vec<String> { one.variables().map(|(_, name)| name.to_owned()).collect() };
-        endpoints.flat_map(named).collect()
+        let named = self.general.providers.values().flat_map(Endpoint::variables);
+        named.map(|(_, name)| name.to_owned()).collect()
     }
 
     /// Where a key's value came from.

@@ -53,7 +53,7 @@ impl<'de> Deserialize<'de> for Rules {
 #[serde(default, deny_unknown_fields)]
 pub struct Sandboxing {
     /// The kind; absent is the best that works here.
-    pub tier: Option<Kind>,
+    pub tier: Option<Tier>,
     /// Whether commands may use the network.
     pub network: bool,
     /// Processes and threads of one command at a time.
@@ -76,28 +76,6 @@ impl Default for Sandboxing {
         let TreeLimits { processes, memory, file_size, open_files } = TreeLimits::default();
         let (environment, writable) = (Names::default(), Names::default());
         Self { tier: None, network: false, processes, memory, file_size, open_files, environment, writable }
-    }
-}
-
-/// A kind of sandbox, as it is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Bubblewrap.
-    Bubblewrap,
-    /// Landlock and seccomp.
-    Landlock,
-    /// None.
-    None,
-}
-
-impl From<Kind> for Tier {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Bubblewrap => Self::Bubblewrap,
-            Kind::Landlock => Self::Landlock,
-            Kind::None => Self::None,
-        }
     }
 }
 

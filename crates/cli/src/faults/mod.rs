@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 use writes::Writes;
 
-/// The variable that names the fault; the tools have faults of their own in it. It is no setting.
+/// The variable that names the fault; the tools have faults of their own in it. It is not a setting.
 const VARIABLE: &str = "_MIDTURN_PLANTED";
 
 /// A fault of the store's, named by its word: `ack_before_durable`.

@@ -9,7 +9,7 @@ use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::rules::time::{Micros, Span};
 use serde_json::{Value, json};
 
-use super::State;
+use super::SessionState;
 use crate::client::table::{Side, duration, table};
 use crate::run::progress;
 
@@ -62,7 +62,7 @@ pub(super) fn text(sessions: &[SessionSummary], live: &BTreeSet<String>, now: &N
         ]
     };
     let rows: Vec<Vec<String>> = sessions.iter().map(row).collect();
-    let resumable = sessions.iter().any(|session| State::of(session, live) == State::Resumable);
+    let resumable = sessions.iter().any(|session| SessionState::of(session, live) == SessionState::Resumable);
     let hint = if resumable {
         "\n`midturn resume SESSION` goes on with one that was cut off or shut down\n"
     } else {
@@ -72,11 +72,13 @@ pub(super) fn text(sessions: &[SessionSummary], live: &BTreeSet<String>, now: &N
 }
 
 fn state(session: &SessionSummary, live: &BTreeSet<String>) -> String {
-    match State::of(session, live) {
-        State::Running => format!("running ({} at work)", session.running),
-        State::Idle => "idle".to_owned(),
-        State::Resumable => format!("can be resumed ({} at work)", session.running + session.shut_down),
-        State::Ended => "ended".to_owned(),
+    match SessionState::of(session, live) {
+        SessionState::Running => format!("running ({} at work)", session.running),
+        SessionState::Idle => "idle".to_owned(),
+        SessionState::Resumable => {
+            format!("can be resumed ({} at work)", session.running + session.shut_down)
+        }
+        SessionState::Ended => "ended".to_owned(),
     }
 }
 
@@ -95,7 +97,7 @@ pub(super) fn json(sessions: &[SessionSummary], live: &BTreeSet<String>) -> Valu
             "agents": agents,
             "running": running,
             "last_seq": last_seq,
-            "state": State::of(session, live),
+            "state": SessionState::of(session, live),
         })
     };
     json!({"sessions": sessions.iter().map(listed).collect::<Vec<_>>()})

@@ -131,7 +131,7 @@ async fn live(project: &Project) -> BTreeSet<String> {
 /// What a session is, as far as it is known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum SessionState {
     /// A process carries it, and agents work.
     Running,
     /// A process carries it, and nobody works.
@@ -142,7 +142,7 @@ enum State {
     Ended,
 }
 
-impl State {
+impl SessionState {
     fn of(session: &SessionSummary, live: &BTreeSet<String>) -> Self {
         match live.contains(session.record.id.as_str()) {
             true if session.running == 0 => Self::Idle,

@@ -11,7 +11,7 @@ use crate::failure::{End, Failure};
 use crate::run::progress;
 use crate::secrets;
 
-/// So many events are read at once.
+/// How many events are read at once.
 const PAGE: u32 = 1_000;
 
 /// What is to be shown.

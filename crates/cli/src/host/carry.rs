@@ -117,7 +117,7 @@ pub struct Held<'a> {
 /// Begins a session, or goes on with the one of this journal.
 ///
 /// # Errors
-/// [`Failure::Failed`]: the store does not take its begin, or what was kept can't be read.
+/// [`Failure::Failed`]: the store does not take its beginning, or what was kept can't be read.
 pub async fn coordinator(
     prepared: &Prepared,
     held: Held<'_>,

@@ -194,14 +194,14 @@ macro_rules! counted {
     )*};
 }
 
-macro_rules! unbounded {
+macro_rules! boundless {
     ($($ty:ty),*) => {$(
         impl Bounded for $ty {}
     )*};
 }
 
 counted!(u32, u64);
-unbounded!(bool, Span, Money, Urgency, Concurrency, OnError, ProgressGuard);
+boundless!(bool, Span, Money, Urgency, Concurrency, OnError, ProgressGuard);
 
 fn below(group: &str, field: &str) -> String {
     if group.is_empty() { field.to_owned() } else { format!("{group}.{field}") }
