@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use midturn_core::rules::time::Micros;
 
 use crate::failure::Failure;
 
@@ -79,6 +82,12 @@ impl Env {
     fn path(&self, name: &str) -> Option<PathBuf> {
         self.0.get(name).map(PathBuf::from).filter(|path| path.is_absolute())
     }
+}
+
+/// The time since 1970, by the machine's clock.
+pub fn now() -> Micros {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Micros(u64::try_from(now.as_micros()).unwrap_or(u64::MAX))
 }
 
 /// The folders from the repository's root down to `folder`, both included; `folder` alone

@@ -22,6 +22,11 @@ const WORK_TOOLS: [(&str, Make); 6] = [
     ("write", |ground| Arc::new(Write::new(ground))),
 ];
 
+/// The names of all work tools.
+pub fn work_tool_names() -> impl Iterator<Item = &'static str> {
+    WORK_TOOLS.iter().map(|(name, _)| *name)
+}
+
 /// The work tools of one agent.
 pub struct WorkTools {
     tools: BTreeMap<&'static str, Arc<dyn Tool>>,

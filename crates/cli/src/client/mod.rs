@@ -18,10 +18,8 @@ mod view;
 mod watch;
 
 use std::io::IsTerminal;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use midturn_client::{Client, Path, Trouble};
-use midturn_core::rules::time::Micros;
 use serde_json::{Value, json};
 
 use crate::args::{
@@ -29,7 +27,7 @@ use crate::args::{
     WideClientArgs, WithdrawArgs,
 };
 use crate::commands::{self, block_on};
-use crate::env::Env;
+use crate::env::{Env, now};
 use crate::failure::{End, Failure};
 use crate::project::Project;
 use crate::run::progress;
@@ -260,10 +258,4 @@ fn agent(more: &Value) -> midturn_wire::agent::Agent {
         agent[field] = value.clone();
     }
     serde_json::from_value(agent).unwrap()
-}
-
-/// Now, in the time of `began_at`: since 1970.
-fn now() -> Micros {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Micros(u64::try_from(now.as_micros()).unwrap_or(u64::MAX))
 }

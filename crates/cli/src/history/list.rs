@@ -1,7 +1,6 @@
 //! The list of sessions, as a table and as JSON. Pure, but for the clock of [`Now`].
 
 use std::collections::BTreeSet;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::SessionState;
 use crate::client::table::{Side, duration, table};
+use crate::env;
 use crate::run::progress;
 
 /// The instant of the list, and whose clock it is read on.
@@ -24,8 +24,7 @@ pub(super) struct Now {
 impl Now {
     /// The machine's clock and time zone.
     pub(super) fn of_machine() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { micros: u64::try_from(now.as_micros()).unwrap_or(u64::MAX), zone: TimeZone::system() }
+        Self { micros: env::now().0, zone: TimeZone::system() }
     }
 
     fn since(&self, micros: u64) -> Span {

@@ -59,7 +59,8 @@ pub fn log(args: &LogArgs, env: &Env) -> Result<End, Failure> {
     })?
 }
 
-fn nothing_is_kept(project: &Project) -> String {
+/// Said where nothing was ever kept.
+pub fn nothing_is_kept(project: &Project) -> String {
     format!("no session is kept in {} yet: `midturn run` begins one", project.store())
 }
 
@@ -68,14 +69,12 @@ fn nothing_is_kept(project: &Project) -> String {
 /// # Errors
 /// [`Failure::Failed`]: it can't be read; the sentence says what to do.
 pub async fn read_only(project: &Project) -> Result<Option<Arc<dyn Archive>>, Failure> {
-    let opened: Result<Arc<dyn Archive>, OpenError> = match project.store() {
-        StoreAt::File(path) => {
-            midturn_store::open_sqlite(path, OpenMode::ReadOnly).await.map(|store| Arc::new(store) as _)
-        }
-        StoreAt::Postgres(url) => midturn_store::open_postgres(url).await.map(|store| Arc::new(store) as _),
+    let opened = match project.store() {
+        StoreAt::File(path) => midturn_store::open_sqlite(path, OpenMode::ReadOnly).await,
+        StoreAt::Postgres(url) => midturn_store::open_postgres(url).await,
     };
     match opened {
-        Ok(archive) => Ok(Some(archive)),
+        Ok(archive) => Ok(Some(Arc::new(archive))),
         Err(OpenError::Missing(_)) => Ok(None),
         Err(error) => Err(Failure::failed(error)),
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use midturn_core::rules::id::SessionId;
 
 use super::holding::{self, Opened};
-use super::{Answering, Carrier};
+use super::{Answering, Carrier, carry};
 use crate::args::{ResumeArgs, WorkArgs};
 use crate::env::Env;
 use crate::failure::{End, Failure};
@@ -52,8 +52,7 @@ async fn go_on(
     let end = match taken {
         Ok(Some((begun, working))) if !working.is_empty() => {
             attended.tell_notes(&begun.safety.notes()).await;
-            let names: Vec<&str> = working.iter().map(|name| name.as_str()).collect();
-            attended.console.tell(Tone::Plain, format!("session {id} goes on: {}", names.join(", "))).await;
+            attended.console.tell(Tone::Plain, carry::goes_on(id, &working)).await;
             Ok(attended.steer(&carrier, begun).await)
         }
         Ok(Some(_)) => {

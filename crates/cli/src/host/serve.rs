@@ -110,9 +110,7 @@ async fn take_up_what_was_left(
         let id = &summary.record.id;
         match carrier.take_up(id, &[], Company::default()).await {
             Ok(Some((_, working))) => {
-                let names: Vec<&str> = working.iter().map(|name| name.as_str()).collect();
-                let told = format!("session {id} goes on: {}", names.join(", "));
-                attended.console.tell(Tone::Plain, told).await;
+                attended.console.tell(Tone::Plain, carry::goes_on(id, &working)).await;
             }
             Ok(None) => {}
             Err(error) => {
