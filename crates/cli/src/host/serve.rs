@@ -10,7 +10,7 @@ use super::carry::{self, Memo};
 use super::holding::{self, Opened};
 use super::safety::Safety;
 use super::sessions::end_leftovers;
-use super::{Answering, Carrier, Company};
+use super::{Answering, Audience, Carrier};
 use crate::args::{LayerArgs, ServeArgs};
 use crate::commands;
 use crate::env::Env;
@@ -80,15 +80,14 @@ async fn end_what_was_left(carrier: &Carrier, project: &Project, console: &Conso
     if ours.is_empty() {
         return Ok(());
     }
-    match end_leftovers(&ours).await {
-        Ok(0) => console.tell(Tone::Plain, "no process of an earlier daemon is left").await,
-        Ok(1) => console.tell(Tone::Plain, "ended 1 process that an earlier daemon left").await,
-        Ok(ended) => {
-            console.tell(Tone::Plain, format!("ended {ended} processes that an earlier daemon left")).await;
-        }
+    let (tone, told) = match end_leftovers(&ours).await {
+        Ok(0) => (Tone::Plain, "no process of an earlier daemon is left".to_owned()),
+        Ok(1) => (Tone::Plain, "ended 1 process that an earlier daemon left".to_owned()),
+        Ok(ended) => (Tone::Plain, format!("ended {ended} processes that an earlier daemon left")),
         // Each session looks again before it goes on, and those of others do.
-        Err(error) => console.tell(Tone::Bad, error.to_string()).await,
-    }
+        Err(error) => (Tone::Bad, error.to_string()),
+    };
+    console.tell(tone, told).await;
     Ok(())
 }
 
@@ -108,7 +107,7 @@ async fn take_up_what_was_left(
     let sessions = carrier.sessions().await?;
     for summary in sessions.iter().rev().filter(|summary| is_to_go_on(summary, project)) {
         let id = &summary.record.id;
-        match carrier.take_up(id, &[], Company::default()).await {
+        match carrier.take_up(id, &[], Audience::default()).await {
             Ok(Some((_, working))) => {
                 attended.console.tell(Tone::Plain, carry::goes_on(id, &working)).await;
             }

@@ -49,14 +49,14 @@ pub struct Begun {
 
 /// Who is there from a session's first event on.
 #[derive(Default)]
-pub struct Company {
+pub struct Audience {
     /// Who shows what is told of it.
     console: Option<Arc<Console>>,
     /// Whether somebody answers what agents ask.
     answers: bool,
 }
 
-impl From<&Arc<Console>> for Company {
+impl From<&Arc<Console>> for Audience {
     fn from(console: &Arc<Console>) -> Self {
         Self { console: Some(console.clone()), answers: console.answers() }
     }
@@ -135,7 +135,7 @@ impl Carrier {
         &self,
         task: &str,
         prepared: Prepared,
-        company: Company,
+        audience: Audience,
     ) -> Result<Begun, HostError> {
         let _turn = self.turn.lock().await;
         self.sessions.must_go_on()?;
@@ -145,7 +145,7 @@ impl Carrier {
         let store = self.holding.archive.begin(record.clone()).await.map_err(Failure::failed)?;
         fail::point("session_archived");
         let stored = Stored { record, epoch: 1, store, journal: None };
-        let begun = self.enter(&prepared, safety, stored, company).await?;
+        let begun = self.enter(&prepared, safety, stored, audience).await?;
         let Prepared { models, team, .. } = prepared;
         let spec = team.lead(&models.lead, &models.name, task);
         if let Err(error) = begun.live.coordinator.spawn_agent(spec).await {
@@ -165,9 +165,9 @@ impl Carrier {
         &self,
         id: &SessionId,
         set: &[String],
-        company: Company,
+        audience: Audience,
     ) -> Result<Option<(Begun, Vec<AgentName>)>, HostError> {
-        let Some((begun, mut working)) = self.take_up(id, set, company).await? else { return Ok(None) };
+        let Some((begun, mut working)) = self.take_up(id, set, audience).await? else { return Ok(None) };
         let resumed = begun.live.coordinator.resume_all().await.map_err(Failure::failed)?;
         working.extend(resumed);
         Ok(Some((begun, working)))
@@ -183,14 +183,14 @@ impl Carrier {
         &self,
         id: &SessionId,
         set: &[String],
-        company: Company,
+        audience: Audience,
     ) -> Result<Option<(Begun, Vec<AgentName>)>, HostError> {
         let _turn = self.turn.lock().await;
         self.sessions.must_go_on()?;
         let lives = self.begun(id.as_str());
         let broken = lives.as_ref().is_some_and(|begun| begun.live.coordinator.broken().is_some());
         if let Some(begun) = lives.filter(|_| !broken) {
-            let attached = company.answers.then(|| Arc::new(begun.live.coordinator.attach()));
+            let attached = audience.answers.then(|| Arc::new(begun.live.coordinator.attach()));
             return Ok(Some((Begun { attached, ..begun }, Vec::new())));
         }
         let Some(looked) = self.holding.archive.journal(id).await.map_err(Failure::failed)? else {
@@ -209,7 +209,7 @@ impl Carrier {
         fail::point("taken_up");
         let TakenUp { store, journal, epoch, .. } = taken;
         let stored = Stored { record: journal.record.clone(), epoch, store, journal: Some(journal) };
-        let begun = self.enter(&prepared, safety, stored, company).await?;
+        let begun = self.enter(&prepared, safety, stored, audience).await?;
         self.sessions.show(begun.live.record.id.as_str());
         let working = begun.live.coordinator.go_on().await;
         Ok(Some((begun, working)))
@@ -229,7 +229,7 @@ impl Carrier {
         prepared: &Prepared,
         safety: Safety,
         stored: Stored,
-        company: Company,
+        audience: Audience,
     ) -> Result<Begun, HostError> {
         let Stored { record, epoch, store, journal } = stored;
         let lead = prepared.models.lead.clone();
@@ -238,7 +238,7 @@ impl Carrier {
         let (figures, spans) = self.counted(&record.id, journal.as_ref());
         let own: [Arc<dyn Observer>; 3] = [feed.clone(), watcher.clone(), figures];
         let observers = own.into_iter().chain(spans).collect();
-        if let Some(console) = company.console {
+        if let Some(console) = audience.console {
             console.follow(Follower::new(feed.clone(), self.holding.archive.clone(), record.id.clone()));
         }
         let coordinator =
@@ -247,7 +247,7 @@ impl Carrier {
         let live = Live { record, epoch, lead: Some(lead.clone()), coordinator, feed };
         let begun = Begun { live, lead, watcher, safety, attached: None, team: prepared.team.clone() };
         self.sessions.enter(&begun).await?;
-        let attached = company.answers.then(|| Arc::new(begun.live.coordinator.attach()));
+        let attached = audience.answers.then(|| Arc::new(begun.live.coordinator.attach()));
         Ok(Begun { attached, ..begun })
     }
 
@@ -372,19 +372,19 @@ impl Host for Carrier {
     }
 
     async fn begin(self: Arc<Self>, session: NewSession) -> Result<Entered, HostError> {
-        let company = Company { answers: session.attended, ..Company::default() };
+        let audience = Audience { answers: session.attended, ..Audience::default() };
         let layer = over(&self.layer, session.folder, session.model, session.set);
         let task = prepare::task(&session.task)?;
         let prepared = prepare::prepare(&layer, &self.env, &Earlier::default())?;
         let task = task.to_owned();
-        let begins = async move { self.begin_with(&task, prepared, company).await };
+        let begins = async move { self.begin_with(&task, prepared, audience).await };
         Ok(entered(whole(begins).await?, Vec::new()))
     }
 
     async fn resume(self: Arc<Self>, session: SessionId, attended: bool) -> Result<Entered, HostError> {
-        let company = Company { answers: attended, ..Company::default() };
+        let audience = Audience { answers: attended, ..Audience::default() };
         let id = session.clone();
-        let taken = whole(async move { self.go_on_with(&id, &[], company).await }).await?;
+        let taken = whole(async move { self.go_on_with(&id, &[], audience).await }).await?;
         let nobody = || HostError::NotFound(format!("there is no session `{session}` in this store"));
         let (begun, working) = taken.ok_or_else(nobody)?;
         Ok(entered(begun, working))
