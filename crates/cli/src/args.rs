@@ -1,23 +1,19 @@
 //! The command line's form: commands, options and their help. It decides nothing.
 
 mod client;
-mod doctor;
 mod history;
-mod safety;
-mod serve;
+mod work;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use client::{
-    AgentArgs, ApprovalsArgs, ApproveArgs, ClientArgs, DenyArgs, Level, LimitArgs, LimitsArgs, MeantArgs,
-    PsArgs, SendArgs, StatsArgs, StopArgs, WaitState, WatchArgs, WideClientArgs, WithdrawArgs,
+    AgentArgs, ApproveArgs, ClientArgs, DenyArgs, LimitArgs, MeantArgs, SendArgs, StopArgs, WaitState,
+    WatchArgs, WideClientArgs, WithdrawArgs,
 };
-pub use doctor::DoctorArgs;
 pub use history::{ExportArgs, LogArgs, SessionsArgs};
-pub use safety::SafetyArgs;
-pub use serve::{ResumeArgs, ServeArgs};
+pub use work::{DoctorArgs, ResumeArgs, RunArgs, ServeArgs, WorkArgs};
 
 /// Parallel coding agents that are corrected in the middle of their work.
 #[derive(Debug, Parser)]
@@ -39,13 +35,13 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Give a task to a lead agent, which may spawn subagents; steer them while they work
-    #[command(after_help = RUN_HELP)]
+    #[command(after_help = work::RUN_HELP)]
     Run(RunArgs),
     /// Carry sessions for whoever asks: other terminals, editors, scripts, the page
-    #[command(after_help = serve::SERVE_HELP)]
+    #[command(after_help = work::SERVE_HELP)]
     Serve(ServeArgs),
     /// Go on with a session where it was when its process ended
-    #[command(after_help = serve::RESUME_HELP)]
+    #[command(after_help = work::RESUME_HELP)]
     Resume(ResumeArgs),
     /// List the sessions of this project
     #[command(after_help = history::SESSIONS_HELP)]
@@ -58,14 +54,14 @@ pub enum Command {
     Export(ExportArgs),
     /// Show the agents of a running session and what they do
     #[command(after_help = client::PS_HELP)]
-    Ps(PsArgs),
+    Ps(ClientArgs),
     /// Send an agent a message while it works
     #[command(after_help = client::SEND_HELP)]
     Send(SendArgs),
     /// Take back a message that no agent has read yet
     #[command(after_help = client::WITHDRAW_HELP)]
     Withdraw(WithdrawArgs),
-    /// Stop what an agent does; it can be sent on afterwards
+    /// Stop what an agent does; it can be set to work again afterwards
     #[command(after_help = client::STOP_HELP)]
     Stop(StopArgs),
     /// Set how much an agent, or all of them together, may use; one that had used it up goes on
@@ -73,7 +69,7 @@ pub enum Command {
     Limit(LimitArgs),
     /// List what agents ask a person to allow
     #[command(after_help = client::APPROVALS_HELP)]
-    Approvals(ApprovalsArgs),
+    Approvals(WideClientArgs),
     /// Allow a call that an agent asks about
     #[command(after_help = client::APPROVE_HELP)]
     Approve(ApproveArgs),
@@ -91,7 +87,7 @@ pub enum Command {
     Merge(AgentArgs),
     /// Show the figures of the running process
     #[command(after_help = client::STATS_HELP)]
-    Stats(StatsArgs),
+    Stats(ClientArgs),
     /// Play scenario files on a virtual clock and check what comes of them
     #[command(after_help = REPLAY_HELP)]
     Replay(ReplayArgs),
@@ -99,7 +95,7 @@ pub enum Command {
     #[command(after_help = CONFIG_HELP)]
     Config(ConfigArgs),
     /// Check whether agents can work here, and how safely
-    #[command(after_help = doctor::DOCTOR_HELP)]
+    #[command(after_help = work::DOCTOR_HELP)]
     Doctor(DoctorArgs),
     /// Print a script that completes commands and options in your shell
     #[command(
@@ -117,23 +113,6 @@ pub enum Command {
     },
 }
 
-const RUN_HELP: &str = "\
-Lines on standard input steer the run while it lasts:
-  NAME: text   a message to that agent       NAME! text   an urgent one: what it runs is ended now
-  text         a message to the lead         /ps          who is there and what they do
-  /stop NAME   stop an agent                 /quit        stop all of them and end
-  /yes [NAME]  what it asks may be done      /no [NAME] [REASON]   it may not
-  /always [NAME]   it, and its like, from now on in this session
-Without a name a word is for the oldest request.
-
-Ctrl-C stops all agents and reports; a second one leaves at once.
-Exit status: 0 finished, 1 failed, 2 usage, 4 a limit, 130 interrupted.
-
-Examples:
-  midturn run --model anthropic/claude-sonnet-4-5 \"Fix the failing test in crates/core\"
-  midturn run --mode ask \"Clean up the build\"                     (edits and commands are asked about)
-  midturn run --model scripted:scenarios/demo.yaml \"Show me\"     (no key needed)";
-
 const REPLAY_HELP: &str = "\
 Exit status: 0 all hold, 1 some expectation fails, 2 a file can't be read.
 
@@ -145,30 +124,11 @@ Examples:
 const CONFIG_HELP: &str = "\
 Values come from, the weakest first: defaults, midturn.toml in the configuration folder, midturn.toml
 from the repository's root down to the working folder, MIDTURN_… variables, flags. What came with the
-repository can tighten what agents may do and use, and not loosen it.
+repository can tighten what agents may do and use, but not loosen it.
 
 Examples:
   midturn config
   MIDTURN_RETRY_ATTEMPTS=2 midturn config --set max_turns=20";
-
-/// `midturn run`.
-#[derive(Debug, Args)]
-pub struct RunArgs {
-    /// What is to be done
-    pub task: String,
-    /// Write the events to standard output, one JSON object a line, instead of the answer
-    #[arg(long)]
-    pub json: bool,
-    /// How freely its agents work
-    #[command(flatten)]
-    pub safety: SafetyArgs,
-    /// Where the session is kept
-    #[command(flatten)]
-    pub store: StoreArgs,
-    /// What is laid over the configuration
-    #[command(flatten)]
-    pub layer: LayerArgs,
-}
 
 /// `midturn config`.
 #[derive(Debug, Args)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory;
 
 use crate::args::{Cli, ConfigArgs, LayerArgs};
-use crate::config::{self, Config, Flags};
+use crate::config::{self, Config};
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::secrets;
@@ -17,7 +17,7 @@ use crate::secrets;
 /// [`Failure::Usage`]: the configuration is not sound.
 pub fn config(args: &ConfigArgs, env: &Env) -> Result<End, Failure> {
     let config = load(&args.layer, &work_folder(&args.layer)?, env)?;
-    let keys = config::Keys::of(&config, env);
+    let keys = config::keys_set(&config, env);
     let text = if args.json {
         format!("{:#}\n", config::shown_as_json(&config, &keys))
     } else {
@@ -41,8 +41,7 @@ pub fn completions(shell: clap_complete::Shell) -> Result<End, Failure> {
 /// # Errors
 /// [`Failure::Usage`]: see [`Config::load`].
 pub fn load(layer: &LayerArgs, folder: &Path, env: &Env) -> Result<Config, Failure> {
-    let flags = Flags { model: layer.model.clone(), set: layer.set.clone() };
-    let config = Config::load(folder, env, &flags)?;
+    let config = Config::load(folder, env, layer)?;
     let texts = config.entries.iter().filter_map(|(key, entry)| Some((key.as_str(), entry.value.as_str()?)));
     secrets::hide_passwords(texts)?;
     secrets::hide(secrets::of_variables(env, config.key_variables()))?;
@@ -52,7 +51,7 @@ pub fn load(layer: &LayerArgs, folder: &Path, env: &Env) -> Result<Config, Failu
 /// The folder that a command works in, as an absolute path.
 ///
 /// # Errors
-/// [`Failure::Usage`]: it is not there, or no folder.
+/// [`Failure::Usage`]: it is not there, or is not a folder.
 pub fn work_folder(layer: &LayerArgs) -> Result<PathBuf, Failure> {
     let asked = layer.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
     let complain = |what: String| Failure::usage(format!("the working folder {}: {what}", asked.display()));
@@ -79,4 +78,15 @@ pub fn print_whole(text: &str) -> Result<End, Failure> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(End::Finished),
         Err(error) => Err(Failure::failed(format!("standard output can't be written: {error}"))),
     }
+}
+
+/// Waits for what a command without threads of its own has to wait for.
+///
+/// # Errors
+/// [`Failure::Failed`]: the system has no room for it.
+pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
+    Ok(runtime.block_on(future))
 }

@@ -16,7 +16,7 @@ use crate::failure::{End, Failure};
 /// How something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum Verdict {
     /// As it should be.
     Ok,
     /// It works, and could be better.
@@ -29,7 +29,7 @@ pub enum State {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How it is.
-    pub state: State,
+    pub state: Verdict,
     /// What was looked at.
     pub about: &'static str,
     /// What was found.
@@ -41,15 +41,15 @@ pub struct Finding {
 
 impl Finding {
     fn ok(about: &'static str, found: impl Into<String>) -> Self {
-        Self { state: State::Ok, about, found: found.into(), mend: None }
+        Self { state: Verdict::Ok, about, found: found.into(), mend: None }
     }
 
     fn weak(about: &'static str, found: impl Into<String>) -> Self {
-        Self { state: State::Weak, ..Self::ok(about, found) }
+        Self { state: Verdict::Weak, ..Self::ok(about, found) }
     }
 
     fn missing(about: &'static str, found: impl Into<String>) -> Self {
-        Self { state: State::Missing, ..Self::ok(about, found) }
+        Self { state: Verdict::Missing, ..Self::ok(about, found) }
     }
 
     fn mended_by(self, mend: impl Into<String>) -> Self {
@@ -61,9 +61,9 @@ impl fmt::Display for Finding {
     /// One line, and one more that says what to do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
-            State::Ok => "ok",
-            State::Weak => "weak",
-            State::Missing => "missing",
+            Verdict::Ok => "ok",
+            Verdict::Weak => "weak",
+            Verdict::Missing => "missing",
         };
         let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         write!(f, "{state:7} {}: {}", self.about, one_line(&self.found))?;
@@ -79,21 +79,17 @@ impl fmt::Display for Finding {
 /// # Errors
 /// [`Failure::Usage`]: the working folder is not there. What is wrong besides is told, not failed with.
 pub fn doctor(args: &DoctorArgs, env: &Env) -> Result<End, Failure> {
-    let layer = args.safety.over(&args.layer);
+    let layer = args.work.whole_layer();
     let folder = commands::work_folder(&layer)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
-    let findings = runtime.block_on(checks::all(&layer, &args.store, &folder, env));
-    let is_well = findings.iter().all(|finding| finding.state < State::Missing);
+    let findings = commands::block_on(checks::all(&layer, &args.work.store, &folder, env))?;
+    let is_well = findings.iter().all(|finding| finding.state < Verdict::Missing);
     commands::print(&if args.json { json(&findings, is_well) } else { text(&findings, is_well) })?;
     Ok(if is_well { End::Finished } else { End::Failed })
 }
 
 fn text(findings: &[Finding], is_well: bool) -> String {
     let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
-    let weak = findings.iter().filter(|finding| finding.state == State::Weak).count();
+    let weak = findings.iter().filter(|finding| finding.state == Verdict::Weak).count();
     let last = match (is_well, weak) {
         (false, _) => "agents can't work here as it is: see what is missing".to_owned(),
         (true, 0) => "agents can work here".to_owned(),

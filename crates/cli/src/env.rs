@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use midturn_core::rules::time::Micros;
 
 use crate::failure::Failure;
 
@@ -13,7 +16,7 @@ use crate::failure::Failure;
 pub struct Env(BTreeMap<String, OsString>);
 
 impl Env {
-    /// The environment of this process. A variable whose name is no UTF-8 is none of ours.
+    /// The environment of this process. A variable whose name is not UTF-8 is not one of ours.
     pub fn of_process() -> Self {
         Self(
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect(),
@@ -21,6 +24,7 @@ impl Env {
     }
 
     /// An environment of these variables only.
+    #[cfg(test)]
     pub fn of<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         Self(variables.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect())
     }
@@ -28,7 +32,7 @@ impl Env {
     /// A variable's text without the blanks around it; one that is blank counts as absent.
     ///
     /// # Errors
-    /// The value is no UTF-8. The value itself is not repeated: it may be a key.
+    /// The value is not UTF-8. It is not repeated: it may be a key.
     pub fn text(&self, name: &str) -> Result<Option<&str>, Failure> {
         match self.0.get(name) {
             None => Ok(None),
@@ -39,7 +43,7 @@ impl Env {
         }
     }
 
-    /// All variables; what of a value is no UTF-8 is replaced.
+    /// All variables; what is not UTF-8 in a value is replaced.
     pub fn all(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.to_string_lossy()))
     }
@@ -49,7 +53,7 @@ impl Env {
         self.0.get(name).is_some_and(|value| !value.to_string_lossy().trim().is_empty())
     }
 
-    /// The names that begin so.
+    /// The names with this prefix.
     pub fn names_beginning<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.keys().map(String::as_str).filter(move |name| name.starts_with(prefix))
     }
@@ -78,6 +82,12 @@ impl Env {
     fn path(&self, name: &str) -> Option<PathBuf> {
         self.0.get(name).map(PathBuf::from).filter(|path| path.is_absolute())
     }
+}
+
+/// The time since 1970, by the machine's clock.
+pub fn now() -> Micros {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Micros(u64::try_from(now.as_micros()).unwrap_or(u64::MAX))
 }
 
 /// The folders from the repository's root down to `folder`, both included; `folder` alone

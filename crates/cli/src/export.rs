@@ -2,7 +2,6 @@
 //! whether or not a process holds it; what a scenario can say of a session is
 //! `midturn-scenario`'s to know.
 
-use std::future::Future;
 use std::path::Path;
 
 use midturn_core::engine::ports::Archive;
@@ -31,7 +30,7 @@ const TOLD: usize = 5;
 /// the store can't be read, the session can't be replayed, or the file can't be written.
 pub fn export(args: &ExportArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
-    let (journal, events) = block_on(recorded(&project, &args.session))?;
+    let (journal, events) = commands::block_on(recorded(&project, &args.session))??;
     let text = midturn_scenario::export::scenario(&journal, &events).map_err(|error| match error {
         midturn_scenario::export::ExportError::Unfinished { .. } => Failure::usage(error.to_string()),
         _ => Failure::failed(error.to_string()),
@@ -47,14 +46,12 @@ pub fn export(args: &ExportArgs, env: &Env) -> Result<End, Failure> {
 /// A session, all of it.
 async fn recorded(project: &Project, asked: &str) -> Result<(SessionJournal, Vec<Event>), Failure> {
     let archive = history::read_only(project).await?;
-    let archive = archive.ok_or_else(|| {
-        Failure::usage(format!("no session is kept in {} yet: `midturn run` begins one", project.store()))
-    })?;
+    let archive = archive.ok_or_else(|| Failure::usage(history::nothing_is_kept(project)))?;
     let id = history::find(&*archive, asked).await?;
     // First the events: what a session that lives adds meanwhile is in the journal only, and
     // is not asked for.
     let events = all_events(&*archive, &id).await?;
-    let journal = archive.journal(&id).await.map_err(failed)?;
+    let journal = archive.journal(&id).await.map_err(Failure::failed)?;
     let journal = journal.ok_or_else(|| Failure::failed(format!("the session {id} is gone")))?;
     Ok((journal, events))
 }
@@ -63,7 +60,7 @@ async fn all_events(archive: &dyn Archive, id: &SessionId) -> Result<Vec<Event>,
     let mut events: Vec<Event> = Vec::new();
     loop {
         let after = events.last().map_or(0, |event| event.seq);
-        let page = archive.events(id, None, after, PAGE).await.map_err(failed)?;
+        let page = archive.events(id, None, after, PAGE).await.map_err(Failure::failed)?;
         if page.is_empty() {
             return Ok(events);
         }
@@ -105,14 +102,4 @@ fn written(path: &Path, text: &str) -> Result<End, Failure> {
     std::fs::write(path, text).map(|()| End::Finished).map_err(|error| {
         Failure::failed(format!("{} can't be written ({error}); choose another file with -o", path.display()))
     })
-}
-
-fn failed(error: impl std::fmt::Display) -> Failure {
-    Failure::failed(error.to_string())
-}
-
-fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| failed(format!("the runtime can't be started: {error}")))?;
-    runtime.block_on(future)
 }

@@ -18,13 +18,13 @@ pub enum Failure {
 
 impl Failure {
     /// A failure of the person's input.
-    pub fn usage(message: impl Into<String>) -> Self {
-        Self::Usage(message.into())
+    pub fn usage(message: impl ToString) -> Self {
+        Self::Usage(message.to_string())
     }
 
     /// A failure of the work.
-    pub fn failed(message: impl Into<String>) -> Self {
-        Self::Failed(message.into())
+    pub fn failed(message: impl ToString) -> Self {
+        Self::Failed(message.to_string())
     }
 
     /// How the process ends.
@@ -38,41 +38,36 @@ impl Failure {
 
 impl From<Trouble> for Failure {
     fn from(trouble: Trouble) -> Self {
-        Self::failed(trouble.to_string())
+        Self::failed(trouble)
     }
 }
 
 impl From<InterfaceError> for Failure {
     fn from(error: InterfaceError) -> Self {
-        Self::failed(error.to_string())
+        Self::failed(error)
     }
 }
 
-/// The exit statuses of every command.
+/// How a command ends, with the exit status that the shell sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum End {
     /// All went well.
-    Finished,
+    Finished = 0,
     /// The work failed.
-    Failed,
+    Failed = 1,
     /// Bad arguments or bad input.
-    Usage,
+    Usage = 2,
     /// A limit was reached.
-    Limit,
+    Limit = 4,
     /// A person interrupted it.
-    Interrupted,
+    Interrupted = 130,
 }
 
 impl End {
     /// The number that the shell sees.
     pub fn status(self) -> u8 {
-        match self {
-            Self::Finished => 0,
-            Self::Failed => 1,
-            Self::Usage => 2,
-            Self::Limit => 4,
-            Self::Interrupted => 130,
-        }
+        self as u8
     }
 }
 

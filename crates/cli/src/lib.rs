@@ -2,26 +2,32 @@
 //!
 //! It decides nothing about messages: that is `midturn-core`'s. It is the only crate that
 //! knows its siblings, the terminal, and exit statuses.
+//!
+//! Its one public item is [`main`], so that the compiler sees what nobody uses any more. Tests go
+//! through the binary, or stand beside the code.
 
-pub mod agents;
-pub mod args;
-pub mod client;
-pub mod commands;
-pub mod config;
-pub mod doctor;
-pub mod env;
-pub mod export;
-pub mod failure;
+#![allow(unreachable_pub, reason = "in here `pub` is for the other modules, and nothing but `main` leaves")]
+
+mod agents;
+mod args;
+mod client;
+mod commands;
+mod config;
+mod doctor;
+mod env;
+mod export;
+mod failure;
 #[cfg(feature = "crash-tests")]
-pub mod faults;
-pub mod history;
-pub mod host;
-pub mod log;
-pub mod project;
-pub mod replay;
-pub mod run;
-pub mod secrets;
-pub mod telemetry;
+mod faults;
+mod files;
+mod history;
+mod host;
+mod log;
+mod project;
+mod replay;
+mod run;
+mod secrets;
+mod telemetry;
 
 use std::process::ExitCode;
 

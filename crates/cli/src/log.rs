@@ -89,3 +89,32 @@ impl Visit for Line {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    const KEY: &str = "sk-ant-canary-7f3a9c51e2d84f60a7b3-tail-b04d";
+
+    /// Says that this process is the one that logs and panics.
+    const SPEAKS: &str = "CANARY_SPEAKS";
+
+    #[test]
+    fn logs_and_the_last_words_of_a_panic_are_without_secrets() {
+        if std::env::var_os(SPEAKS).is_some() {
+            crate::secrets::hide([("A_KEY", KEY)]).unwrap();
+            super::start();
+            tracing::warn!(target: "midturn_core", error = %format!("no {KEY}"), "said {KEY}");
+            panic!("with {KEY} at hand");
+        }
+        let name = "log::tests::logs_and_the_last_words_of_a_panic_are_without_secrets";
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let said = command.args(["--exact", name, "--nocapture"]).env(SPEAKS, "1").output().unwrap();
+        let told = String::from_utf8(said.stderr).unwrap();
+        let all = told.clone() + &String::from_utf8(said.stdout).unwrap();
+        // A part of it would be a leak too.
+        assert!(!all.contains("canary-7f3a") && !all.contains("tail-b04d"), "{all}");
+        assert!(told.contains("midturn: said [redacted: A_KEY] (error: no [redacted: A_KEY])"), "{told}");
+        assert!(told.contains("panicked at") && told.contains("with [redacted: A_KEY] at hand"), "{told}");
+    }
+}

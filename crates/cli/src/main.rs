@@ -1,4 +1,4 @@
-//! The binary: everything is in the library, so that tests can reach it.
+//! The binary: everything is in the library, which other packages' tests can depend on.
 
 use std::process::ExitCode;
 

@@ -52,14 +52,6 @@ impl StoreAt {
             .map_err(|error| Failure::usage(format!("--store: `{given}` is not a path: {error}")))?;
         Ok(Self::File(canonical(&path)))
     }
-
-    /// What tells it from other stores.
-    fn identity(&self) -> String {
-        match self {
-            Self::File(path) => path.to_string_lossy().into_owned(),
-            Self::Postgres(url) => url.clone(),
-        }
-    }
 }
 
 impl fmt::Display for StoreAt {
@@ -111,7 +103,7 @@ impl Project {
     /// The project that a folder is in: the repository's root, or else the folder. Nothing is made.
     ///
     /// # Errors
-    /// [`Failure::Usage`]: no state folder is named by the environment, or `--store` is none.
+    /// [`Failure::Usage`]: no state folder is named by the environment, or what `--store` names is not a store.
     pub fn of(folder: &Path, store: &StoreArgs, env: &Env) -> Result<Self, Failure> {
         let state = env.state_folder().ok_or_else(|| {
             Failure::usage("neither XDG_STATE_HOME nor HOME names a folder for the project's state")
@@ -122,9 +114,7 @@ impl Project {
         let key = match &given {
             None => key(&root, &root.to_string_lossy()),
             Some(StoreAt::File(path)) => key(path, &format!("store\0{}", path.to_string_lossy())),
-            Some(store @ StoreAt::Postgres(_)) => {
-                key(&root, &format!("{}\0{}", root.to_string_lossy(), store.identity()))
-            }
+            Some(StoreAt::Postgres(url)) => key(&root, &format!("{}\0{url}", root.to_string_lossy())),
         };
         let folder = |name: &str| -> Result<Option<PathBuf>, Failure> {
             Ok(env.text(name)?.map(PathBuf::from).filter(|path| path.is_absolute()))
@@ -151,11 +141,6 @@ impl Project {
     /// Whether a folder is in this project.
     pub fn holds(&self, folder: &Path) -> bool {
         root_of(folder) == self.root
-    }
-
-    /// The name of its folder of state.
-    pub fn key(&self) -> &str {
-        &self.key
     }
 
     /// Its folder of state; [`Project::prepare`] makes it.

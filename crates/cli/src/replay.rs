@@ -17,7 +17,7 @@ use crate::failure::{End, Failure};
 /// Replays the files.
 ///
 /// # Errors
-/// [`Failure::Usage`]: a `--shift` that is none. [`Failure::Failed`]: the output or the report
+/// [`Failure::Usage`]: a `--shift` that can't be read. [`Failure::Failed`]: the output or the report
 /// can't be written.
 pub fn replay(args: &ReplayArgs) -> Result<End, Failure> {
     let shift: Result<Vec<Shift>, _> = args.shift.iter().map(|text| text.parse()).collect();

@@ -41,7 +41,7 @@ where
     V: AsRef<str>,
 {
     let _adding = ADDING.lock();
-    let all = known().with(values).map_err(|error| Failure::usage(error.to_string()))?;
+    let all = known().with(values).map_err(Failure::usage)?;
     *KNOWN.write() = all;
     Ok(())
 }
@@ -57,8 +57,8 @@ pub fn hide_passwords<'a>(urls: impl IntoIterator<Item = (&'a str, &'a str)>) ->
     hide(passwords)
 }
 
-/// The secrets of an environment. The name of a file that is there is none: the file's name
-/// is no secret, and commands that get it may not be able to read it.
+/// The secrets of an environment. The name of a file that is there is not one: it hides
+/// nothing, and commands that get it may not be able to read it.
 pub fn of_environment(env: &Env) -> Vec<(String, String)> {
     let all: Vec<(&str, Cow<'_, str>)> = env.all().collect();
     let found = secrets::of_environment(all.iter().map(|(name, value)| (*name, value.as_ref())));

@@ -164,24 +164,3 @@ fn an_error_that_repeats_a_secret_is_told_without_it() {
         no_canary(&words.join(" "), &said.stderr);
     }
 }
-
-/// Says that this process is the one that logs and panics.
-const SPEAKS: &str = "CANARY_SPEAKS";
-
-#[test]
-fn logs_and_the_last_words_of_a_panic_are_without_secrets() {
-    if std::env::var_os(SPEAKS).is_some() {
-        midturn::secrets::hide([("A_KEY", KEY)]).unwrap();
-        midturn::log::start();
-        tracing::warn!(target: "midturn_core", error = %format!("no {KEY}"), "said {KEY}");
-        panic!("with {KEY} at hand");
-    }
-    let name = "logs_and_the_last_words_of_a_panic_are_without_secrets";
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    let said = command.args(["--exact", name, "--nocapture"]).env(SPEAKS, "1").output().unwrap();
-    let told = String::from_utf8(said.stderr).unwrap();
-    no_canary("standard output", &said.stdout);
-    no_canary("standard error", told.as_bytes());
-    assert!(told.contains("midturn: said [redacted: A_KEY] (error: no [redacted: A_KEY])"), "{told}");
-    assert!(told.contains("panicked at") && told.contains("with [redacted: A_KEY] at hand"), "{told}");
-}

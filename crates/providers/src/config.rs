@@ -84,8 +84,13 @@ impl Dialect {
     }
 }
 
-/// What one provider is reached with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How many calls may run at once under a key of which nothing else is said.
+pub const MAX_CONCURRENT: usize = 256;
+
+/// What one provider is reached with. What of it people write is read and written as the table
+/// `[providers.NAME]` of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Endpoint {
     /// What its server speaks.
     pub dialect: Dialect,
@@ -93,28 +98,55 @@ pub struct Endpoint {
     /// with it. A slash at the end, or `/v1` on a bare host, makes no difference.
     pub base_url: String,
     /// The environment variable that holds the key. `None`: the server wants none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
     /// What goes into every request's head besides.
+    #[serde(default)]
     pub headers: BTreeMap<String, Written>,
     /// What goes into every request's URL besides.
+    #[serde(default)]
     pub query: BTreeMap<String, Written>,
     /// What the environment has of the variables that are named above.
+    #[serde(skip)]
     pub environment: BTreeMap<String, Secret>,
     /// How long a connection may take to come about, TLS included.
+    #[serde(skip, default = "connect_timeout")]
     pub connect_timeout: Span,
     /// How long a connection may be silent.
+    #[serde(skip, default = "idle_timeout")]
     pub idle_timeout: Span,
     /// How many bytes one event of a stream may have. A whole reply may have four times that.
+    #[serde(skip, default = "max_event_bytes")]
     pub max_event_bytes: usize,
     /// How many calls may run at once under the key.
+    #[serde(default = "max_concurrent")]
     pub max_concurrent: usize,
     /// How many tokens a reply may have, thinking included. `None`: the server's own limit;
     /// Anthropic, which has none, gets 32,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
     /// How many tokens the model may think for (Anthropic). `None`: no thinking is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_budget: Option<u32>,
     /// How much a reasoning model reasons (OpenAI: `low`, `medium`, `high` …).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<String>,
+}
+
+const fn connect_timeout() -> Span {
+    Span::secs(10)
+}
+
+const fn idle_timeout() -> Span {
+    Span::secs(300)
+}
+
+const fn max_event_bytes() -> usize {
+    128 << 20
+}
+
+const fn max_concurrent() -> usize {
+    MAX_CONCURRENT
 }
 
 /// A variable that a provider names and the environment doesn't have.
@@ -162,10 +194,10 @@ impl Endpoint {
             headers: BTreeMap::new(),
             query: BTreeMap::new(),
             environment: BTreeMap::new(),
-            connect_timeout: Span::secs(10),
-            idle_timeout: Span::secs(300),
-            max_event_bytes: 128 << 20,
-            max_concurrent: 256,
+            connect_timeout: connect_timeout(),
+            idle_timeout: idle_timeout(),
+            max_event_bytes: max_event_bytes(),
+            max_concurrent: MAX_CONCURRENT,
             max_output_tokens: None,
             thinking_budget: None,
             reasoning_effort: None,

@@ -32,7 +32,7 @@ mod written;
 
 pub use anthropic::ANTHROPIC_MAX_TOKENS;
 pub use builtin::{BUILT_IN, BuiltIn};
-pub use config::{Config, Dialect, Endpoint, ForeignKey, Missing, Secret};
+pub use config::{Config, Dialect, Endpoint, ForeignKey, MAX_CONCURRENT, Missing, Secret};
 pub use decode::{Silent, decode};
 pub use factory::Providers;
 pub use link::tls;

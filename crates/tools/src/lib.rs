@@ -22,3 +22,4 @@ pub mod workplace;
 
 pub use environment::command_environment;
 pub use ground::Limits;
+pub use toolbox::work_tool_names;

@@ -21,6 +21,11 @@ const WORK_TOOLS: [(&str, Make); 6] = [
     ("write", write::tool),
 ];
 
+/// The names of all work tools.
+pub fn work_tool_names() -> impl Iterator<Item = &'static str> {
+    WORK_TOOLS.iter().map(|(name, _)| *name)
+}
+
 /// All work tools of one agent, or of them those that `only` names, in any case.
 pub(crate) fn work_tools(ground: &Arc<Ground>, only: Option<&[String]>) -> ToolSet {
     let is_wanted = |(name, _): &(&str, Make)| {

@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use midturn_core::rules::id::AgentName;
+use midturn_tools::workplace::Isolation;
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::front_matter::{self, FrontMatter, Placed, Spot};
-use crate::config::{Isolation, Names};
+use super::front_matter::{self, FrontMatter, Placed};
+use crate::config::Names;
 use crate::failure::Failure;
+use crate::files::{Misplaced, Spot, complaint};
 
 /// An agent as a file defines it.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +18,7 @@ pub struct Definition {
     /// The name by which `spawn_agent` asks for it.
     pub name: AgentName,
     /// The line of the name.
-    pub name_line: u64,
+    pub name_line: usize,
     /// When to use it, for the model that spawns.
     pub description: String,
     /// The tools it has; absent means all.
@@ -23,7 +26,7 @@ pub struct Definition {
     /// Its model as written: `PROVIDER/NAME`, an alias or `inherit`.
     pub model: Option<String>,
     /// The line of the model, for errors.
-    pub model_line: u64,
+    pub model_line: usize,
     /// Where it works; absent means as configured.
     pub isolation: Option<Isolation>,
     /// The body: its system prompt.
@@ -31,7 +34,7 @@ pub struct Definition {
     /// The file.
     pub path: PathBuf,
     /// Keys that mean nothing here, with their lines: kept, reported, not obeyed.
-    pub unknown: Vec<(String, u64, Value)>,
+    pub unknown: Vec<(String, usize, Value)>,
 }
 
 impl Definition {
@@ -40,14 +43,12 @@ impl Definition {
     /// # Errors
     /// [`Failure::Usage`] with the file, the line and what was expected.
     pub fn parse(path: &Path, source: &str) -> Result<Self, Failure> {
-        let complain = |(at, what): (Spot, String)| {
-            Failure::usage(format!("{}:{}:{}: {what}", path.display(), at.line, at.column))
-        };
+        let complain = complaint(path);
         let (front, body) = front_matter::read(source).map_err(complain)?;
         Self::check(path, front, body).map_err(complain)
     }
 
-    fn check(path: &Path, front: FrontMatter, body: &str) -> Result<Self, (Spot, String)> {
+    fn check(path: &Path, front: FrontMatter, body: &str) -> Result<Self, Misplaced> {
         let name = required(front.name, "name")?;
         let description = required(front.description, "description")?;
         let (model, model_line) = match front.model {
@@ -78,16 +79,14 @@ impl Definition {
     }
 }
 
-fn required(field: Option<Placed<String>>, name: &str) -> Result<Placed<String>, (Spot, String)> {
+fn required(field: Option<Placed<String>>, name: &str) -> Result<Placed<String>, Misplaced> {
     field
         .filter(|placed| !placed.value.trim().is_empty())
         .ok_or_else(|| (Spot::START, format!("the front matter has no `{name}`")))
 }
 
-fn isolation_of(isolation: &Placed<String>) -> Result<Isolation, (Spot, String)> {
-    match isolation.value.trim() {
-        "worktree" => Ok(Isolation::Worktree),
-        "none" => Ok(Isolation::None),
-        other => Err((isolation.at, format!("`isolation`: found `{other}`, expected `worktree` or `none`"))),
-    }
+fn isolation_of(isolation: &Placed<String>) -> Result<Isolation, Misplaced> {
+    let word = isolation.value.trim();
+    Isolation::deserialize(Value::from(word))
+        .map_err(|_| (isolation.at, format!("`isolation`: found `{word}`, expected `worktree` or `none`")))
 }

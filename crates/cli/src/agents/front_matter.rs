@@ -6,21 +6,7 @@ use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use crate::config::Names;
-
-/// A place in a file, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spot {
-    pub(super) line: u64,
-    pub(super) column: u64,
-}
-
-impl Spot {
-    pub(super) const START: Self = Self { line: 1, column: 1 };
-
-    fn of(location: serde_saphyr::Location) -> Self {
-        Self { line: location.line().max(1), column: location.column().max(1) }
-    }
-}
+use crate::files::{Misplaced, Spot};
 
 /// A value and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +17,7 @@ pub(super) struct Placed<T> {
 
 impl<T> From<Spanned<T>> for Placed<T> {
     fn from(spanned: Spanned<T>) -> Self {
-        Self { at: Spot::of(spanned.referenced), value: spanned.value }
+        Self { at: spot(spanned.referenced), value: spanned.value }
     }
 }
 
@@ -47,18 +33,23 @@ pub(super) struct FrontMatter {
 }
 
 /// Splits a file into front matter and body and reads the first.
-pub(super) fn read(source: &str) -> Result<(FrontMatter, &str), (Spot, String)> {
+pub(super) fn read(source: &str) -> Result<(FrontMatter, &str), Misplaced> {
     let (yaml, body) = split(source)?;
     if yaml.lines().skip(1).all(|line| line.trim().is_empty()) {
         return Ok((FrontMatter::default(), body));
     }
-    // The first line of dashes is YAML's own mark for a document's begin, so lines count as in the file.
+    // The first line of dashes is YAML's own mark for a document's beginning, so lines count as in the file.
     let options = serde_saphyr::options! { with_snippet: false };
     let front = serde_saphyr::from_str_with_options(yaml, options).map_err(|error| {
-        let at = error.location().map_or(Spot::START, Spot::of);
+        let at = error.location().map_or(Spot::START, spot);
         (at, message(&error))
     })?;
     Ok((front, body))
+}
+
+fn spot(location: serde_saphyr::Location) -> Spot {
+    let counted = |from_one: u64| usize::try_from(from_one).unwrap_or(usize::MAX).max(1);
+    Spot { line: counted(location.line()), column: counted(location.column()) }
 }
 
 /// The text of an error without the place that is printed before it anyway.
@@ -68,7 +59,7 @@ fn message(error: &serde_saphyr::Error) -> String {
     first.split(" at line ").next().unwrap_or(first).trim().to_owned()
 }
 
-fn split(source: &str) -> Result<(&str, &str), (Spot, String)> {
+fn split(source: &str) -> Result<(&str, &str), Misplaced> {
     let is_fence = |line: &str| line.trim_end() == "---";
     let mut at = 0;
     for (number, line) in source.split_inclusive('\n').enumerate() {
@@ -117,6 +108,6 @@ impl<'de> Visitor<'de> for Keys {
 /// A value that may be left empty.
 fn placed<'de, A: MapAccess<'de>, T: Deserialize<'de>>(map: &mut A) -> Result<Option<Placed<T>>, A::Error> {
     let spanned: Spanned<Option<T>> = map.next_value()?;
-    let at = Spot::of(spanned.referenced);
+    let at = spot(spanned.referenced);
     Ok(spanned.value.map(|value| Placed { value, at }))
 }

@@ -6,7 +6,6 @@ mod front_matter;
 mod instructions;
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use midturn_core::rules::id::AgentName;
@@ -16,6 +15,7 @@ pub use instructions::Instructions;
 
 use crate::env::{Env, folders_down_to};
 use crate::failure::Failure;
+use crate::files;
 
 /// Where definitions lie, below the project's folders and the person's own.
 const FOLDER: &str = ".claude/agents";
@@ -65,7 +65,7 @@ fn markdown_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         |error: std::io::Error| Failure::usage(format!("{}: can't be read: {error}", folder.display()));
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if is_absent(&error) => return Ok(Vec::new()),
+        Err(error) if files::is_absent(&error) => return Ok(Vec::new()),
         Err(error) => return Err(complain(error)),
     };
     let mut paths = Vec::new();
@@ -85,28 +85,12 @@ fn markdown_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
-fn is_absent(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
-}
-
 /// A file's text, without a byte order mark.
 fn text_of(path: &Path) -> Result<String, Failure> {
-    let complain = |what: String| Failure::usage(format!("{}: {what}", path.display()));
-    let unreadable = |error: std::io::Error| complain(format!("can't be read: {error}"));
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(FILE_MAX as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() > FILE_MAX {
-        return Err(complain(format!("has more than {} KiB", FILE_MAX >> 10)));
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)),
-        Err(error) => {
-            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
-            Err(Failure::usage(format!("{}:{line}: is not UTF-8", path.display())))
-        }
-    }
+    let text = files::read(path, FILE_MAX)?;
+    let text =
+        text.ok_or_else(|| Failure::usage(format!("{}: can't be read: it is gone", path.display())))?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ fn a_definition_has_its_fields_and_keeps_what_it_does_not_know() {
     assert_eq!(definition.description, "Reads code.");
     assert_eq!(definition.tools, Some(crate::config::Names(vec!["Read".into(), "Grep".into()])));
     assert_eq!((definition.model.as_deref(), definition.model_line), (Some("sonnet"), 7));
-    assert_eq!(definition.isolation, Some(crate::config::Isolation::Worktree));
+    assert_eq!(definition.isolation, Some(midturn_tools::workplace::Isolation::Worktree));
     assert_eq!(definition.system, "You review.\n---\nMore.");
     let unknown: Vec<_> = definition.unknown.iter().map(|(key, line, _)| (key.as_str(), *line)).collect();
     assert_eq!(unknown, [("color", 9), ("hooks", 10)]);

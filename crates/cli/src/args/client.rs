@@ -1,11 +1,14 @@
 //! The form of the commands that ask a running process: `ps`, `send`, `stop` and their kin.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::limits::Money;
 use midturn_core::rules::settings::LimitsPatch;
 use midturn_core::rules::time::Span;
 use midturn_wire::message::Urgency;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::PlaceArgs;
 use super::history::name;
@@ -32,23 +35,23 @@ Examples:
   midturn send all \"The API is frozen\" --urgency follow_up --expires-after 10m";
 
 pub(super) const WITHDRAW_HELP: &str = "\
-A message that has been read, or has already cut something, can't be taken back: that is said, with
-exit status 1.
+A message that has been read, or has already cut something, can't be taken back: the exit status is
+then 1.
 
 Example:
   midturn send worker \"Add a test\" --id t1 && midturn withdraw t1";
 
 pub(super) const STOP_HELP: &str = "\
-Its children go on unless --subtree is given. A message of yours, or `resume` in the interface, sends
-a stopped agent on.
+Its children go on unless --subtree is given. A message from you, or `resume` in the interface,
+sets a stopped agent to work again.
 
 Examples:
   midturn stop worker
   midturn stop lead --subtree";
 
 pub(super) const LIMIT_HELP: &str = "\
-What is not named stays as it is; 0 is no limit. None can be set below what is spent: that is said, with
-exit status 1. It is recorded, and holds when the session is resumed.
+What is not named stays as it is; 0 is no limit. A limit below what is spent already is
+refused, with exit status 1. It is recorded, and holds when the session is resumed.
 
 Examples:
   midturn limit worker --max-turns 60
@@ -89,7 +92,7 @@ Examples:
   midturn watch --json | jq -r 'select(.type == \"tool_started\") | .input.command'";
 
 pub(super) const DIFF_HELP: &str = "\
-What is not committed yet is in it.
+It includes what is not committed yet.
 
 Examples:
   midturn diff worker
@@ -143,14 +146,6 @@ impl WideClientArgs {
     }
 }
 
-/// `midturn approvals`.
-#[derive(Debug, Args)]
-pub struct ApprovalsArgs {
-    /// Whom to ask
-    #[command(flatten)]
-    pub client: WideClientArgs,
-}
-
 /// Which request is answered.
 #[derive(Debug, Args)]
 pub struct MeantArgs {
@@ -185,22 +180,6 @@ pub struct DenyArgs {
     /// Why; the model reads it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub reason: Option<String>,
-}
-
-/// `midturn ps`.
-#[derive(Debug, Args)]
-pub struct PsArgs {
-    /// Whom to ask
-    #[command(flatten)]
-    pub client: ClientArgs,
-}
-
-/// `midturn stats`.
-#[derive(Debug, Args)]
-pub struct StatsArgs {
-    /// Whom to ask
-    #[command(flatten)]
-    pub client: ClientArgs,
 }
 
 /// `midturn diff` and `midturn merge`.
@@ -303,12 +282,12 @@ pub struct SendArgs {
     #[arg(long, conflicts_with = "urgency")]
     pub urgent: bool,
     /// How soon it acts
-    #[arg(long, value_name = "LEVEL")]
-    pub urgency: Option<Level>,
+    #[arg(long, value_name = "LEVEL", value_parser = urgency())]
+    pub urgency: Option<Urgency>,
     /// An id of yours: sending the same again with the same id does nothing more
     #[arg(long, value_name = "ID")]
     pub id: Option<String>,
-    /// Take it back by itself if it is not read within this time: 30s, 5m, 1h
+    /// Take it back automatically if it is not read within this time: 30s, 5m, 1h
     #[arg(long, value_name = "TIME")]
     pub expires_after: Option<Span>,
     /// A message of yours to the same agent that this one replaces
@@ -325,29 +304,16 @@ pub struct SendArgs {
     pub client: ClientArgs,
 }
 
-/// How soon a message acts (semantics.md, section 2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum Level {
-    /// When the agent would otherwise be done
-    FollowUp,
-    /// When the tools of its turn have ended
-    AfterTools,
-    /// Between two tools
-    NextBoundary,
-    /// Now
-    Urgent,
-}
-
-impl From<Level> for Urgency {
-    fn from(level: Level) -> Self {
-        match level {
-            Level::FollowUp => Self::FollowUp,
-            Level::AfterTools => Self::AfterTools,
-            Level::NextBoundary => Self::NextBoundary,
-            Level::Urgent => Self::Urgent,
-        }
-    }
+/// How soon a message acts (semantics.md, section 2), by the words of the interface.
+fn urgency() -> impl TypedValueParser<Value = Urgency> {
+    let level = |word, help| PossibleValue::new(word).help(help);
+    let levels = [
+        level("follow_up", "When the agent would otherwise be done"),
+        level("after_tools", "When the tools of its turn have ended"),
+        level("next_boundary", "Between two tools"),
+        level("urgent", "Now"),
+    ];
+    PossibleValuesParser::new(levels).try_map(|word| Urgency::deserialize(Value::from(word)))
 }
 
 /// How far a message is waited for (semantics.md, section 8).

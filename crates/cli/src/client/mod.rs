@@ -17,20 +17,17 @@ pub mod table;
 mod view;
 mod watch;
 
-use std::future::Future;
 use std::io::IsTerminal;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use midturn_client::{Client, Path, Trouble};
-use midturn_core::rules::time::Micros;
 use serde_json::{Value, json};
 
 use crate::args::{
-    AgentArgs, ApprovalsArgs, ApproveArgs, ClientArgs, DenyArgs, LimitArgs, MeantArgs, PsArgs, SendArgs,
-    StatsArgs, StopArgs, WatchArgs, WithdrawArgs,
+    AgentArgs, ApproveArgs, ClientArgs, DenyArgs, LimitArgs, MeantArgs, SendArgs, StopArgs, WatchArgs,
+    WideClientArgs, WithdrawArgs,
 };
-use crate::commands;
-use crate::env::Env;
+use crate::commands::{self, block_on};
+use crate::env::{Env, now};
 use crate::failure::{End, Failure};
 use crate::project::Project;
 use crate::run::progress;
@@ -106,8 +103,8 @@ pub(crate) fn find(project: &Project) -> Result<Option<Client>, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers, or it is refused.
-pub fn ps(args: &PsArgs, env: &Env) -> Result<End, Failure> {
-    ask(&args.client, env, async |asking| ps::ps(asking).await)
+pub fn ps(args: &ClientArgs, env: &Env) -> Result<End, Failure> {
+    ask(args, env, async |asking| ps::ps(asking).await)
 }
 
 /// `midturn send`.
@@ -147,9 +144,9 @@ pub fn limit(args: &LimitArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers.
-pub fn approvals(args: &ApprovalsArgs, env: &Env) -> Result<End, Failure> {
-    let only = args.client.session.as_deref();
-    ask(&args.client.of_current(), env, async |asking| approvals::list(asking, only).await)
+pub fn approvals(args: &WideClientArgs, env: &Env) -> Result<End, Failure> {
+    let only = args.session.as_deref();
+    ask(&args.of_current(), env, async |asking| approvals::list(asking, only).await)
 }
 
 /// `midturn approve`.
@@ -198,8 +195,8 @@ pub fn merge(args: &AgentArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers.
-pub fn stats(args: &StatsArgs, env: &Env) -> Result<End, Failure> {
-    ask(&args.client, env, async |asking| stats::stats(asking).await)
+pub fn stats(args: &ClientArgs, env: &Env) -> Result<End, Failure> {
+    ask(args, env, async |asking| stats::stats(asking).await)
 }
 
 /// `midturn watch`.
@@ -261,17 +258,4 @@ fn agent(more: &Value) -> midturn_wire::agent::Agent {
         agent[field] = value.clone();
     }
     serde_json::from_value(agent).unwrap()
-}
-
-/// Now, in the time of `began_at`: since 1970.
-fn now() -> Micros {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Micros(u64::try_from(now.as_micros()).unwrap_or(u64::MAX))
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
-    Ok(runtime.block_on(future))
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::receipt;
 use super::{Answer, Asking, Text};
-use crate::args::{Level, SendArgs, WaitState};
+use crate::args::{SendArgs, WaitState};
 
 /// Said of a message that was refused or returned.
 const UNREAD: &str = "the message will not be read";
@@ -46,7 +46,7 @@ fn message(args: &SendArgs) -> Message {
     Message {
         text: Words(args.text.clone()),
         urgent: args.urgent.then_some(true),
-        urgency: args.urgency.map(Level::into),
+        urgency: args.urgency,
         id: id(&args.id),
         expires_after: args.expires_after.map(Duration),
         supersedes: id(&args.supersedes),

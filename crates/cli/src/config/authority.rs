@@ -2,12 +2,13 @@
 //! say, never loosen it (docs/decisions/0017-who-may-loosen.md). One table, and pure.
 
 use midturn_core::rules::limits::Money;
+use midturn_core::rules::settings::{Direction, Settings, UNSAID, Unit};
 use midturn_core::rules::time::Span;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::keys;
-use Direction::{Down, DownFrom, DownFromNone, Fewer, Free, More, Off, Persons, WhereKeysGo, Words};
+use Direction::{Down, DownFrom, DownFromNone, Fewer, Free, More, Off, Persons, PersonsOrError, Words};
 use Unit::{Dollars, Number, Time};
 
 /// Whose file it is.
@@ -27,42 +28,9 @@ pub(super) enum Ruling {
     /// It holds besides what is there.
     Added,
     /// It doesn't hold, and the person is told; the text says why.
-    Left(String),
+    NotTaken(String),
     /// Nothing starts unless the person's own layers say something; the text says why.
     Refused(String),
-}
-
-/// How a key can be loosened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    /// It gives nobody anything: the nearer file's value holds.
-    Free,
-    /// Of these words each is stricter than the one before it.
-    Words(&'static [&'static str]),
-    /// A smaller amount is stricter.
-    Down(Unit),
-    /// So it is, and 0 is no limit at all.
-    DownFromNone(Unit),
-    /// So it is, and where nothing is said it is this many.
-    DownFrom(u32),
-    /// `true` is looser.
-    Off,
-    /// More entries are looser.
-    Fewer,
-    /// More entries are stricter.
-    More,
-    /// Only a person can know it; the text says why.
-    Persons(&'static str),
-    /// The person's keys go there, or that goes with them; the text says why it is an error.
-    WhereKeysGo(&'static str),
-}
-
-/// What an amount is counted in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unit {
-    Number,
-    Time,
-    Dollars,
 }
 
 /// From the loosest to the strictest.
@@ -72,18 +40,14 @@ const MODES: &[&str] = &["auto", "accept-edits", "ask", "plan"];
 const TIERS: &[&str] = &["none", "landlock", "", "bubblewrap"];
 
 const PRICE: &str = "only a person knows what they pay";
-const MAIL: &str = "how agents are reached and interrupted is yours to say";
-const RETRIES: &str = "how often your provider is asked is yours to say";
 const EFFORT: &str = "how much a model may think for you is yours to say";
-const THERE: &str = "your key would go there with every request, and only you can want that";
-const LOGIN: &str = "which server gets which of your keys, and what goes with them, only you can want";
-const UNLISTED: &str = "nobody has said yet that a project may set it";
+const THERE: &str = "your key would go there with every request, which is yours to decide";
+const LOGIN: &str = "which server gets which of your keys, and what goes with them, is yours to decide";
 
-/// The table: every key of the configuration, where `*` is a name that somebody chose. A key that
-/// isn't in it fails a test, and until then a project's file may not set it.
+/// The table: every key of the configuration that is not a setting, where `*` is a name that somebody chose;
+/// settings say it where they are defined. A key that is in neither fails a test, and until then a
+/// project's file may not set it.
 const TABLE: &[(&str, Direction)] = &[
-    ("abort_deadline", Down(Time)),
-    ("abort_grace", Down(Time)),
     ("agents.isolation", Words(&["none", "worktree"])),
     // Models and tools are chosen among those that the person has keys for and that the sandbox,
     // the rules and the limits hold.
@@ -94,48 +58,21 @@ const TABLE: &[(&str, Direction)] = &[
     ("approvals.deny", More),
     ("approvals.mode", Words(MODES)),
     ("approvals.patience", Down(Time)),
-    // A compaction is a call like any other: it counts against the limits.
-    ("compact_at", Free),
-    ("compact_keep_turns", Free),
-    ("concurrency", Words(&["all", "safe"])),
-    ("context_tokens", Free),
-    ("default_urgency.from_above", Persons(MAIL)),
-    ("default_urgency.from_others", Persons(MAIL)),
-    ("default_urgency.to_lead", Persons(MAIL)),
-    ("keep_edits_together", Persons(MAIL)),
-    ("mailbox_bytes", Down(Number)),
-    ("mailbox_messages", Down(Number)),
-    ("max_agents", Down(Number)),
-    ("max_cost", DownFromNone(Dollars)),
-    ("max_depth", Down(Number)),
     ("max_event_bytes", Down(Number)),
-    ("max_parallel_tools", Down(Number)),
-    ("max_spawns", Down(Number)),
-    ("max_time", DownFromNone(Time)),
-    ("max_tokens", DownFromNone(Number)),
-    ("max_turns", DownFromNone(Number)),
-    ("message_bytes", Down(Number)),
     ("model", Free),
     ("models.*.cached", Persons(PRICE)),
     ("models.*.context_tokens", Free),
     ("models.*.input", Persons(PRICE)),
     ("models.*.output", Persons(PRICE)),
-    ("on_error", Persons(MAIL)),
-    ("progress_guard", Persons(MAIL)),
-    ("providers.*.base_url", WhereKeysGo(THERE)),
-    ("providers.*.dialect", WhereKeysGo(LOGIN)),
-    ("providers.*.headers.*", WhereKeysGo(LOGIN)),
-    ("providers.*.key_env", WhereKeysGo(LOGIN)),
+    ("providers.*.base_url", PersonsOrError(THERE)),
+    ("providers.*.dialect", PersonsOrError(LOGIN)),
+    ("providers.*.headers.*", PersonsOrError(LOGIN)),
+    ("providers.*.key_env", PersonsOrError(LOGIN)),
     ("providers.*.max_concurrent", Down(Number)),
     ("providers.*.max_output_tokens", DownFrom(u32::MAX)),
-    ("providers.*.query.*", WhereKeysGo(LOGIN)),
+    ("providers.*.query.*", PersonsOrError(LOGIN)),
     ("providers.*.reasoning_effort", Persons(EFFORT)),
     ("providers.*.thinking_budget", DownFrom(0)),
-    ("retry.attempts", Down(Number)),
-    ("retry.base", Persons(RETRIES)),
-    ("retry.cap", Persons(RETRIES)),
-    ("retry.jitter", Persons(RETRIES)),
-    ("retry.time", Down(Time)),
     ("sandbox.environment", Fewer),
     ("sandbox.file_size", Down(Number)),
     ("sandbox.memory", Down(Number)),
@@ -144,18 +81,11 @@ const TABLE: &[(&str, Direction)] = &[
     ("sandbox.processes", Down(Number)),
     ("sandbox.tier", Words(TIERS)),
     ("sandbox.writable", Fewer),
-    ("session.max_cost", DownFromNone(Dollars)),
-    ("session.max_time", DownFromNone(Time)),
-    ("session.max_tokens", DownFromNone(Number)),
-    ("session.max_turns", DownFromNone(Number)),
     ("store.patience", Down(Time)),
     ("timeouts.command", Down(Time)),
     ("timeouts.command_max", Down(Time)),
     ("timeouts.connect", Down(Time)),
     ("timeouts.idle", Down(Time)),
-    ("urgent_cuts_stream", Persons(MAIL)),
-    ("urgent_from_peers", Off),
-    ("urgent_per_minute", Down(Number)),
 ];
 
 /// The key as the table has it.
@@ -169,9 +99,10 @@ fn in_table(key: &str) -> String {
 }
 
 fn direction(key: &str) -> Direction {
-    let key = in_table(key);
-    let listed = TABLE.iter().find(|(listed, _)| *listed == key);
-    listed.map_or(Persons(UNLISTED), |(_, direction)| *direction)
+    let listed = in_table(key);
+    let listed = TABLE.iter().find(|(row, _)| *row == listed).map(|(_, direction)| *direction);
+    let setting = || Settings::all().into_iter().find(|setting| setting.key == key);
+    listed.or_else(|| Some(setting()?.direction)).unwrap_or(Persons(UNSAID))
 }
 
 /// Whether the values of all layers hold together.
@@ -181,10 +112,10 @@ pub(super) fn adds_up(key: &str) -> bool {
 
 /// What becomes of what a project's file says, where `now` is what holds before it.
 pub(super) fn ruling(key: &str, now: &Value, said: &Value) -> Ruling {
-    let left = |why: &str| Ruling::Left(why.to_owned());
+    let not_taken = |why: &str| Ruling::NotTaken(why.to_owned());
     let looser = |is_looser: bool| {
         if is_looser {
-            Ruling::Left(format!("`{}` holds, which is stricter", shown(key, now)))
+            Ruling::NotTaken(format!("`{}` holds, which is stricter", shown(key, now)))
         } else {
             Ruling::Taken
         }
@@ -201,10 +132,10 @@ pub(super) fn ruling(key: &str, now: &Value, said: &Value) -> Ruling {
             looser(many(said) > many(now))
         }
         Fewer if items(said).iter().all(|item| items(now).contains(item)) => Ruling::Taken,
-        Fewer => left("only a person can allow that"),
-        Persons(_) | WhereKeysGo(_) if said == now => Ruling::Taken,
-        Persons(why) => left(why),
-        WhereKeysGo(why) => Ruling::Refused(why.to_owned()),
+        Fewer => not_taken("only a person can allow that"),
+        Persons(_) | PersonsOrError(_) if said == now => Ruling::Taken,
+        Persons(why) => not_taken(why),
+        PersonsOrError(why) => Ruling::Refused(why.to_owned()),
     }
 }
 
@@ -249,6 +180,7 @@ pub(super) fn items(value: &Value) -> Vec<Value> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use midturn_core::rules::settings::Setting;
     use serde_json::json;
 
     use super::*;
@@ -263,7 +195,7 @@ mod tests {
             let got = match ruling(key, &now, &said) {
                 Ruling::Taken => "taken",
                 Ruling::Added => "added",
-                Ruling::Left(_) => "left",
+                Ruling::NotTaken(_) => "not taken",
                 Ruling::Refused(_) => "refused",
             };
             assert_eq!(got, expected, "{key}: {now} then {said}");
@@ -272,89 +204,104 @@ mod tests {
 
     #[test]
     fn a_project_tightens_and_never_loosens() {
-        let (taken, left) = ("taken", "left");
+        let (taken, kept) = ("taken", "not taken");
         hold([
             ("approvals.mode", json!("auto"), json!("plan"), taken),
             ("approvals.mode", json!("auto"), json!("auto"), taken),
-            ("approvals.mode", json!("ask"), json!("accept-edits"), left),
-            ("approvals.mode", json!("plan"), json!("ask"), left),
+            ("approvals.mode", json!("ask"), json!("accept-edits"), kept),
+            ("approvals.mode", json!("plan"), json!("ask"), kept),
             ("approvals.deny", json!(["read"]), json!([]), "added"),
-            ("approvals.allow", json!([]), json!(["bash"]), left),
+            ("approvals.allow", json!([]), json!(["bash"]), kept),
             ("approvals.allow", json!(["bash(ls)", "edit"]), json!(["edit"]), taken),
-            ("sandbox.tier", json!(null), json!("landlock"), left),
+            ("sandbox.tier", json!(null), json!("landlock"), kept),
             ("sandbox.tier", json!(null), json!("bubblewrap"), taken),
             ("sandbox.tier", json!("none"), json!("landlock"), taken),
-            ("sandbox.tier", json!("bubblewrap"), json!("none"), left),
-            ("sandbox.network", json!(false), json!(true), left),
+            ("sandbox.tier", json!("bubblewrap"), json!("none"), kept),
+            ("sandbox.network", json!(false), json!(true), kept),
             ("sandbox.network", json!(true), json!(false), taken),
-            ("sandbox.environment", json!([]), json!(["AWS_PROFILE"]), left),
-            ("sandbox.environment", json!([]), json!("AWS_PROFILE"), left),
-            ("sandbox.writable", json!([]), json!(["/"]), left),
+            ("sandbox.environment", json!([]), json!(["AWS_PROFILE"]), kept),
+            ("sandbox.environment", json!([]), json!("AWS_PROFILE"), kept),
+            ("sandbox.writable", json!([]), json!(["/"]), kept),
             ("sandbox.environment", json!(["A", "B"]), json!(["B"]), taken),
-            ("sandbox.memory", json!(1), json!(2), left),
+            ("sandbox.memory", json!(1), json!(2), kept),
             ("sandbox.memory", json!(2), json!(1), taken),
-            ("store.patience", json!("30s"), json!("1m"), left),
+            ("store.patience", json!("30s"), json!("1m"), kept),
             ("store.patience", json!("30s"), json!("0"), taken),
         ]);
     }
 
     #[test]
     fn a_project_lowers_limits_and_never_raises_them() {
-        let (taken, left) = ("taken", "left");
+        let (taken, kept) = ("taken", "not taken");
         hold([
-            ("max_agents", json!(64), json!(65), left),
+            ("max_agents", json!(64), json!(65), kept),
             ("max_turns", json!(0), json!(5), taken),
-            ("max_turns", json!(5), json!(0), left),
-            ("max_turns", json!(5), json!(6), left),
+            ("max_turns", json!(5), json!(0), kept),
+            ("max_turns", json!(5), json!(6), kept),
             ("max_cost", json!("0.00"), json!(2.5), taken),
-            ("max_cost", json!(2), json!("2.50"), left),
-            ("session.max_cost", json!(10.0), json!(0), left),
+            ("max_cost", json!(2), json!("2.50"), kept),
+            ("session.max_cost", json!(10.0), json!(0), kept),
             ("session.max_time", json!("1h"), json!("30m"), taken),
-            ("max_time", json!("30m"), json!("1h"), left),
-            ("models.a/b.input", json!(null), json!(0.0), left),
+            ("max_time", json!("30m"), json!("1h"), kept),
+            ("models.a/b.input", json!(null), json!(0.0), kept),
             ("models.a/b.input", json!(3.0), json!(3.0), taken),
             ("models.a/b.context_tokens", json!(null), json!(5), taken),
             ("providers.openai-chat.base_url", json!("https://a"), json!("https://b"), "refused"),
             ("providers.openai-chat.base_url", json!("https://a"), json!("https://a"), taken),
-            ("retry.attempts", json!(5), json!(100_000), left),
+            ("retry.attempts", json!(5), json!(100_000), kept),
             ("retry.attempts", json!(5), json!(2), taken),
-            ("retry.time", json!("5m"), json!("10m"), left),
+            ("retry.time", json!("5m"), json!("10m"), kept),
             ("retry.time", json!("5m"), json!("1m"), taken),
-            ("agents.isolation", json!("worktree"), json!("none"), left),
+            ("agents.isolation", json!("worktree"), json!("none"), kept),
             ("agents.isolation", json!("none"), json!("worktree"), taken),
-            ("concurrency", json!("safe"), json!("all"), left),
-            ("urgent_from_peers", json!(false), json!(true), left),
-            ("urgent_cuts_stream", json!(true), json!(false), left),
-            ("abort_deadline", json!("2s"), json!("1h"), left),
-            ("timeouts.command_max", json!("10m"), json!("10h"), left),
-            ("providers.anthropic.max_output_tokens", json!(32_000), json!(64_000), left),
+            ("concurrency", json!("safe"), json!("all"), kept),
+            ("urgent_from_peers", json!(false), json!(true), kept),
+            ("urgent_cuts_stream", json!(true), json!(false), kept),
+            ("abort_deadline", json!("2s"), json!("1h"), kept),
+            ("timeouts.command_max", json!("10m"), json!("10h"), kept),
+            ("providers.anthropic.max_output_tokens", json!(32_000), json!(64_000), kept),
             ("providers.anthropic.max_output_tokens", json!(32_000), json!(77), taken),
             ("providers.mine.dialect", json!(null), json!("chat"), "refused"),
             ("providers.mine.dialect", json!("chat"), json!("chat"), taken),
             ("providers.mine.key_env", json!(null), json!("OPENAI_API_KEY"), "refused"),
             ("providers.openai.headers.x-a.b", json!(null), json!("c"), "refused"),
             ("providers.openai.query.v", json!("1"), json!("2"), "refused"),
-            ("providers.mine.max_concurrent", json!(256), json!(257), left),
-            ("providers.anthropic.thinking_budget", json!(null), json!(1_024), left),
+            ("providers.mine.max_concurrent", json!(256), json!(257), kept),
+            ("providers.anthropic.thinking_budget", json!(null), json!(1_024), kept),
             ("providers.openai.max_output_tokens", json!(null), json!(77), taken),
-            ("providers.openai.reasoning_effort", json!(null), json!("high"), left),
+            ("providers.openai.reasoning_effort", json!(null), json!("high"), kept),
             ("agents.tools", json!(null), json!(["read"]), taken),
             ("aliases.sonnet", json!("a/b"), json!("c/d"), taken),
-            ("a.key.of.tomorrow", json!(1), json!(2), left),
+            ("a.key.of.tomorrow", json!(1), json!(2), kept),
         ]);
     }
 
-    /// A20: a key that nobody thought of here gives a project nothing, and this test says so.
+    /// A20: a key that nobody thought of gives a project nothing, and this test says so.
     #[test]
-    fn every_key_of_the_configuration_is_in_the_table_and_nothing_else() {
+    fn every_key_of_the_configuration_has_a_direction_and_nothing_else_has() {
         let free = ["aliases.*".to_owned()].into_iter();
         let free = free.chain(FACTS.map(|fact| format!("models.*.{fact}")));
         let free = free.chain(TABLES.map(|table| format!("providers.*.{table}.*")));
         // The table `models` is empty by default; the aliases that are built in are names.
         let known = keys::defaults().into_keys().filter(|key| key != "models");
         let known: BTreeSet<String> = known.map(|key| in_table(&key)).chain(free).collect();
-        let listed: BTreeSet<String> = TABLE.iter().map(|(key, _)| (*key).to_owned()).collect();
-        assert_eq!(listed.len(), TABLE.len(), "a key is in the table once");
-        assert_eq!(listed, known);
+        let listed = TABLE.iter().map(|(key, _)| (*key).to_owned());
+        let listed: Vec<String> =
+            listed.chain(Settings::all().into_iter().map(|setting| setting.key)).collect();
+        assert_eq!(listed.iter().cloned().collect::<BTreeSet<_>>(), known);
+        assert_eq!(listed.len(), known.len(), "each has one direction");
+        for Setting { key, direction, .. } in Settings::all() {
+            assert_ne!(direction, Persons(UNSAID), "{key}");
+        }
+    }
+
+    #[test]
+    fn every_limit_is_counted_in_its_own_unit() {
+        let defaults = keys::defaults();
+        for (key, value) in defaults.iter().filter(|(_, value)| !value.is_null()) {
+            if let Down(unit) | DownFromNone(unit) = direction(key) {
+                assert!(amount(unit, value).is_some(), "{key}: {value}");
+            }
+        }
     }
 }

@@ -1,45 +1,12 @@
 //! Reads a configuration file and tells where in it something stands. It knows TOML, and
 //! nothing of what the keys mean.
 
-use std::io::Read;
 use std::ops::Range;
-use std::path::Path;
 
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-use crate::failure::Failure;
-
-/// The largest file, in bytes.
-const FILE_MAX: u64 = 1 << 20;
-
-/// The text of a file; `None` when there is none.
-pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
-    let complain = |what: String| Failure::usage(format!("{}: {what}", path.display()));
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if is_absent(&error) => return Ok(None),
-        Err(error) => {
-            return Err(complain(format!("the configuration can't be read: {error}")));
-        }
-    };
-    let mut bytes = Vec::new();
-    file.take(FILE_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| complain(format!("the configuration can't be read: {error}")))?;
-    if bytes.len() as u64 > FILE_MAX {
-        return Err(complain("the configuration has more than 1 MiB".into()));
-    }
-    String::from_utf8(bytes).map(Some).map_err(|error| {
-        let line =
-            1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count();
-        Failure::usage(format!("{}:{line}: the configuration is not UTF-8", path.display()))
-    })
-}
-
-fn is_absent(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
-}
+use crate::files::{Misplaced, Spot};
 
 /// A key of a file with its value and their places.
 #[derive(Debug)]
@@ -56,15 +23,8 @@ pub(super) struct Leaf {
     pub(super) items_at: Vec<Spot>,
 }
 
-/// A place in a file, counted from 1; columns in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spot {
-    pub(super) line: usize,
-    pub(super) column: usize,
-}
-
 /// All leaves of a file, in the file's order. An error names its place.
-pub(super) fn leaves(source: &str) -> Result<Vec<Leaf>, (Spot, String)> {
+pub(super) fn leaves(source: &str) -> Result<Vec<Leaf>, Misplaced> {
     let table = DeTable::parse(source).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         (spot(source, at), error.message().trim_end().to_owned())
@@ -80,7 +40,7 @@ fn gather(
     path: &mut Vec<String>,
     table: &DeTable<'_>,
     found: &mut Vec<Leaf>,
-) -> Result<(), (Spot, String)> {
+) -> Result<(), Misplaced> {
     for (key, value) in table {
         path.push(key.get_ref().to_string());
         match value.get_ref() {
@@ -129,7 +89,7 @@ fn plain(value: &DeValue<'_>) -> Result<Value, String> {
     })
 }
 
-/// One value as it would stand in a file; `None` when the text is none.
+/// One value as it would stand in a file; `None` when the text is not a value.
 pub(super) fn one_value(text: &str) -> Option<Value> {
     DeValue::parse(text).ok().and_then(|value| plain(value.get_ref()).ok())
 }

@@ -2,14 +2,19 @@
 //! settings are core's own struct; this file adds what only the command line needs.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::LazyLock;
 
 use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
 use midturn_core::rules::time::Span;
-use midturn_providers::BUILT_IN;
-use serde::{Deserialize, Serialize};
+use midturn_providers::{BUILT_IN, Endpoint};
+use midturn_tools::workplace::Isolation;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::providers::{self, Provider};
+use super::providers;
 use super::safety::{Approvals, FACTS, ModelFacts, Sandboxing};
 
 /// What is configured besides the settings of semantics.md.
@@ -29,7 +34,7 @@ pub struct General {
     /// What the commands of agents run in.
     pub sandbox: Sandboxing,
     /// The providers, by the word before the slash in their models' names.
-    pub providers: BTreeMap<String, Provider>,
+    pub providers: BTreeMap<String, Endpoint>,
     /// What the sessions are kept in.
     pub store: Storing,
     /// How long providers and commands are waited for.
@@ -52,7 +57,7 @@ impl Default for General {
             approvals: Approvals::default(),
             models: BTreeMap::new(),
             sandbox: Sandboxing::default(),
-            providers: providers::built_in(),
+            providers: midturn_providers::Config::default().0,
             store: Storing::default(),
             timeouts: Timeouts::default(),
             max_event_bytes: 128 << 20,
@@ -70,17 +75,6 @@ pub struct AgentDefaults {
     pub tools: Option<Names>,
     /// Where it works.
     pub isolation: Isolation,
-}
-
-/// Where a subagent works.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Isolation {
-    /// In a worktree and on a branch of its own, where there is a repository.
-    #[default]
-    Worktree,
-    /// In the working folder itself, beside the others.
-    None,
 }
 
 impl Default for AgentDefaults {
@@ -134,30 +128,35 @@ impl Default for Timeouts {
 pub struct Names(pub Vec<String>);
 
 impl<'de> Deserialize<'de> for Names {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Names;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a list of names")
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Names, E> {
-                Ok(Names(
-                    text.split(',')
-                        .map(|name| name.trim().to_owned())
-                        .filter(|name| !name.is_empty())
-                        .collect(),
-                ))
-            }
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Names, A::Error> {
-                let mut names = Vec::new();
-                while let Some(name) = items.next_element()? {
-                    names.push(name);
-                }
-                Ok(Names(names))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let by_comma = |text: &str| {
+            let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+            names.map(str::to_owned).collect()
+        };
+        deserializer.deserialize_any(Texts { expected: "a list of names", one: by_comma }).map(Self)
+    }
+}
+
+/// Reads a list of texts; `one` makes a list of a text that stands alone.
+pub(super) struct Texts {
+    /// For errors.
+    pub(super) expected: &'static str,
+    pub(super) one: fn(&str) -> Vec<String>,
+}
+
+impl<'de> Visitor<'de> for Texts {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Vec<String>, E> {
+        Ok((self.one)(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Vec<String>, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(items))
     }
 }
 
@@ -165,18 +164,8 @@ impl<'de> Deserialize<'de> for Names {
 const FREE: [&str; 3] = ["aliases", "models", "providers"];
 
 /// The names that are fields of [`General`]; all others are settings.
-const GENERAL: [&str; 10] = [
-    "model",
-    "aliases",
-    "agents",
-    "approvals",
-    "models",
-    "providers",
-    "sandbox",
-    "store",
-    "timeouts",
-    "max_event_bytes",
-];
+static GENERAL: LazyLock<Value> =
+    LazyLock::new(|| serde_json::to_value(General::default()).unwrap_or_default());
 
 /// Whether this version knows the key.
 pub(super) fn is_known(key: &str) -> bool {
@@ -199,8 +188,8 @@ pub(super) fn free(key: &str) -> Option<Vec<&str>> {
 /// Every key with its default, by its dotted name.
 pub(super) fn defaults() -> BTreeMap<String, Value> {
     let mut flat = BTreeMap::new();
-    for part in [serde_json::to_value(General::default()), serde_json::to_value(Settings::default())] {
-        flatten("", part.unwrap_or_default(), &mut flat);
+    for part in [GENERAL.clone(), serde_json::to_value(Settings::default()).unwrap_or_default()] {
+        flatten("", part, &mut flat);
     }
     for (key, value) in BUILT_IN.iter().flat_map(|one| providers::unsaid(one.name, Some(one.dialect))) {
         flat.entry(key).or_insert(value);
@@ -252,7 +241,7 @@ pub(super) fn named<'a>(key: &str, known: impl IntoIterator<Item = &'a String>) 
     }
 }
 
-/// Which entry of a list is none that the key takes, and why.
+/// Which entry of a list the key does not take, and why.
 pub(super) fn bad_item(key: &str, value: &Value) -> Option<(usize, String)> {
     let items = value.as_array()?.iter().enumerate();
     let checked =
@@ -300,7 +289,7 @@ fn within_bounds(patch: &SettingsPatch) -> Result<(), String> {
 pub(super) fn read_types(values: &Value) -> Result<(General, SettingsPatch), serde_json::Error> {
     let fields = values.as_object().cloned().unwrap_or_default();
     let (general, settings): (serde_json::Map<_, _>, _) =
-        fields.into_iter().partition(|(name, _)| GENERAL.contains(&name.as_str()));
+        fields.into_iter().partition(|(name, _)| GENERAL.get(name).is_some());
     Ok((General::deserialize(Value::Object(general))?, SettingsPatch::deserialize(Value::Object(settings))?))
 }
 
@@ -350,10 +339,6 @@ mod tests {
 
     #[test]
     fn every_key_belongs_to_the_struct_that_has_it() {
-        let general = serde_json::to_value(General::default()).unwrap();
-        let names: Vec<_> = general.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(names.len(), GENERAL.len());
-        assert!(names.iter().all(|name| GENERAL.contains(name)), "{names:?}");
         let known = defaults();
         let all = nest(
             known.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| (key.as_str(), value)),

@@ -9,13 +9,15 @@ use midturn_providers::BUILT_IN;
 use serde_json::Value;
 
 use super::authority::{self, Ruling, Whose};
-use super::file::{self, Leaf, Spot};
+use super::file::{self, Leaf};
 use super::keys::{self, General, Named};
 use super::providers;
 use super::text::{PREFIX, nearest, secret, suggestion, variable};
-use super::{Entry, Flags, Origin};
+use super::{Entry, Origin};
+use crate::args::LayerArgs;
 use crate::env::Env;
 use crate::failure::Failure;
+use crate::files::{Misplaced, Spot, complaint};
 
 /// The keys with the strongest value laid so far.
 pub(super) struct Layers {
@@ -36,9 +38,7 @@ impl Layers {
 
     /// Lays a file over what is there.
     pub(super) fn lay_file(&mut self, path: &Path, source: &str, whose: Whose) -> Result<(), Failure> {
-        let complain = |(at, what): (Spot, String)| {
-            Failure::usage(format!("{}:{}:{}: {what}", path.display(), at.line, at.column))
-        };
+        let complain = complaint(path);
         let leaves = file::leaves(source).map_err(complain)?;
         let mut said: BTreeMap<String, Spot> = BTreeMap::new();
         for leaf in leaves {
@@ -47,7 +47,7 @@ impl Layers {
             if let Some(before) = said.insert(key.clone(), leaf.key_at) {
                 return Err(complain((
                     leaf.key_at,
-                    format!("`{key}` is there already, in line {}", before.line),
+                    format!("`{key}` is set already, in line {}", before.line),
                 )));
             }
             if !is_empty_table(&leaf.value) {
@@ -72,13 +72,13 @@ impl Layers {
         let place = &entry.origin;
         match ruling {
             Ruling::Taken | Ruling::Added => self.lay(key, entry),
-            Ruling::Left(why) => self.notes.push(format!(
+            Ruling::NotTaken(why) => self.notes.push(format!(
                 "{place}: `{key}` is not taken from a project's file: {why} (docs/configuration.md, \"Who may loosen\")"
             )),
             Ruling::Refused(why) => self.refused.push((
                 key.to_owned(),
                 format!(
-                    "{place}: `{key}` can't come from a project's file: {why}; if you do, set it in your own \
+                    "{place}: `{key}` can't come from a project's file: {why}; if you want it, set it in your own \
                      configuration file{} or with --set",
                     own_variable(key).map_or_else(String::new, |name| format!(", as {name}"))
                 ),
@@ -90,8 +90,8 @@ impl Layers {
     /// must not keep them from working.
     fn ruling(&self, key: &str, said: &Value) -> Ruling {
         match authority::ruling(key, &providers::held(key, &self.entries), said) {
-            Ruling::Taken | Ruling::Left(_) if providers::is_nobodys(key, &self.entries) => {
-                Ruling::Left("you have no provider of this name".to_owned())
+            Ruling::Taken | Ruling::NotTaken(_) if providers::is_nobodys(key, &self.entries) => {
+                Ruling::NotTaken("you have no provider of this name".to_owned())
             }
             ruling => ruling,
         }
@@ -119,7 +119,7 @@ impl Layers {
     }
 
     /// Whether a file may say this.
-    fn admit_leaf(&self, key: &str, leaf: &Leaf) -> Result<(), (Spot, String)> {
+    fn admit_leaf(&self, key: &str, leaf: &Leaf) -> Result<(), Misplaced> {
         match keys::named(key, self.entries.keys()) {
             Named::Key => keys::check(key, &leaf.value).map_err(|what| {
                 let bad = keys::bad_item(key, &leaf.value);
@@ -139,7 +139,7 @@ impl Layers {
         }
         if let Some(model) = key.strip_prefix("models.") {
             return format!(
-                "unknown key `{key}`: of a model (here `{}`) there are context_tokens, input, output and cached, \
+                "unknown key `{key}`: a model (here `{}`) has context_tokens, input, output and cached, \
                  as in [models.\"PROVIDER/NAME\"]",
                 model.rsplit_once('.').map_or(model, |(model, _)| model)
             );
@@ -182,12 +182,12 @@ impl Layers {
         };
         let value = read_text(key, text)
             .map_err(|what| Failure::usage(format!("the environment variable {name}: {what}")))?;
-        self.lay(key, Entry::one(value, Origin::Environment(name.to_owned())));
+        self.lay(key, Entry::one(value, Origin::Environment { variable: name.to_owned() }));
         Ok(())
     }
 
     /// Lays the flags over what is there.
-    pub(super) fn lay_flags(&mut self, flags: &Flags) -> Result<(), Failure> {
+    pub(super) fn lay_flags(&mut self, flags: &LayerArgs) -> Result<(), Failure> {
         for said in &flags.set {
             let (key, text) = said.split_once('=').ok_or_else(|| {
                 Failure::usage(format!("--set {said}: expected KEY=VALUE, for example --set max_turns=20"))
@@ -207,7 +207,7 @@ impl Layers {
             Named::Unknown => Err(self.unknown(key)),
         };
         let value = value.map_err(|what| Failure::usage(format!("{flag}: {what}")))?;
-        self.lay(key, Entry::one(value, Origin::Flag(flag)));
+        self.lay(key, Entry::one(value, Origin::Flag { flag }));
         Ok(())
     }
 

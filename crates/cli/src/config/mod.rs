@@ -22,19 +22,24 @@ use std::path::{Path, PathBuf};
 use midturn_core::rules::approval::{Policy, Rule};
 use midturn_core::rules::settings::Settings;
 use midturn_providers::Endpoint;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use authority::Whose;
-pub use keys::{AgentDefaults, General, Isolation, Names, Storing, Timeouts};
-pub use providers::Provider;
-pub use safety::{Approvals, Kind, ModelFacts, Rules, Sandboxing, Usd};
-pub use show::{Keys, shown, shown_as_json};
+pub use keys::{AgentDefaults, General, Names};
+pub use safety::{Approvals, ModelFacts, Rules, Sandboxing};
+pub use show::{keys_set, shown, shown_as_json};
 
+use crate::args::LayerArgs;
 use crate::env::{Env, folders_down_to};
 use crate::failure::Failure;
+use crate::files;
 
 /// The name of the file, in the project and in the person's configuration folder.
-pub const FILE_NAME: &str = "midturn.toml";
+const FILE_NAME: &str = "midturn.toml";
+
+/// The largest such file, in bytes.
+const FILE_MAX: usize = 1 << 20;
 
 /// Whether a `KEY=VALUE` that an earlier version took still names a key.
 pub fn is_known(said: &str) -> bool {
@@ -43,13 +48,15 @@ pub fn is_known(said: &str) -> bool {
 }
 
 /// Where a value came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "layer", rename_all = "snake_case")]
 pub enum Origin {
     /// It is built in.
     Default,
     /// A file; line and column count from 1, columns in characters.
     File {
         /// The file.
+        #[serde(serialize_with = "displayed")]
         path: PathBuf,
         /// Its line.
         line: usize,
@@ -57,9 +64,19 @@ pub enum Origin {
         column: usize,
     },
     /// An environment variable of this name.
-    Environment(String),
+    Environment {
+        /// The name.
+        variable: String,
+    },
     /// A flag of the command line.
-    Flag(&'static str),
+    Flag {
+        /// The flag.
+        flag: &'static str,
+    },
+}
+
+fn displayed<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
 }
 
 impl fmt::Display for Origin {
@@ -67,20 +84,22 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::File { path, line, .. } => write!(f, "{}:{line}", path.display()),
-            Self::Environment(name) => write!(f, "environment {name}"),
-            Self::Flag(name) => write!(f, "flag {name}"),
+            Self::Environment { variable } => write!(f, "environment {variable}"),
+            Self::Flag { flag } => write!(f, "flag {flag}"),
         }
     }
 }
 
 /// A value and where it came from.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
     /// The value, of the type that its key wants.
     pub value: Value,
     /// Its layer; of a list that all layers add to, the last one.
+    #[serde(rename = "from")]
     pub origin: Origin,
     /// Where each entry of a list came from; of another value as its origin.
+    #[serde(skip)]
     pub items: Vec<Origin>,
 }
 
@@ -93,21 +112,13 @@ impl Entry {
 }
 
 /// A file that was looked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Looked {
     /// Where.
+    #[serde(serialize_with = "displayed")]
     pub path: PathBuf,
     /// Whether it was there.
     pub found: bool,
-}
-
-/// What the command line says.
-#[derive(Debug, Clone, Default)]
-pub struct Flags {
-    /// `--model NAME`.
-    pub model: Option<String>,
-    /// Each `--set KEY=VALUE`.
-    pub set: Vec<String>,
 }
 
 /// The whole configuration, all layers laid.
@@ -131,11 +142,11 @@ impl Config {
     /// # Errors
     /// [`Failure::Usage`] with the place and what was expected: a file that can't be read or
     /// parsed, an unknown key, a value of the wrong type, a key of a provider in a file.
-    pub fn load(folder: &Path, env: &Env, flags: &Flags) -> Result<Self, Failure> {
+    pub fn load(folder: &Path, env: &Env, flags: &LayerArgs) -> Result<Self, Failure> {
         let mut layers = layers::Layers::defaults();
         let mut looked = Vec::new();
         for (path, whose) in file_paths(folder, env) {
-            let source = file::read(&path)?;
+            let source = files::read(&path, FILE_MAX)?;
             looked.push(Looked { path: path.clone(), found: source.is_some() });
             if let Some(source) = source {
                 layers.lay_file(&path, &source, whose)?;
@@ -177,10 +188,8 @@ impl Config {
 
     /// The environment variables that providers are logged in with.
     pub fn key_variables(&self) -> BTreeSet<String> {
-        let endpoints = self.general.providers.values().map(Provider::endpoint);
-        let named =
-            |one: Endpoint| -> Vec<String> { one.variables().map(|(_, name)| name.to_owned()).collect() };
-        endpoints.flat_map(named).collect()
+        let named = self.general.providers.values().flat_map(Endpoint::variables);
+        named.map(|(_, name)| name.to_owned()).collect()
     }
 
     /// Where a key's value came from.

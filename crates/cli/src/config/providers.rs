@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use midturn_providers::{
-    ANTHROPIC_MAX_TOKENS, BUILT_IN, BadWritten, BuiltIn, Dialect, Endpoint, Written, is_variable,
+    ANTHROPIC_MAX_TOKENS, BadWritten, Dialect, Endpoint, MAX_CONCURRENT, Written, is_variable,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::text::{PREFIX, nearest};
@@ -15,74 +15,6 @@ use crate::failure::Failure;
 
 /// The keys with what holds of each.
 type Entries = BTreeMap<String, Entry>;
-
-/// A server that speaks one of the dialects. Its models are named `NAME/MODEL`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Provider {
-    /// What it speaks.
-    pub dialect: Dialect,
-    /// Where it is.
-    pub base_url: String,
-    /// The environment variable that holds the key; absent means that it wants none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key_env: Option<String>,
-    /// What goes into every request's head besides.
-    #[serde(default)]
-    pub headers: BTreeMap<String, Written>,
-    /// What goes into every request's URL besides.
-    #[serde(default)]
-    pub query: BTreeMap<String, Written>,
-    /// How many calls may run at once under the key.
-    #[serde(default = "max_concurrent")]
-    pub max_concurrent: usize,
-    /// How many tokens one reply may have; absent means the server's own limit, or 32,000 of
-    /// Anthropic's dialect.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_output_tokens: Option<u32>,
-    /// How many tokens the model may think for; absent means that no thinking is asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub thinking_budget: Option<u32>,
-    /// How much a reasoning model reasons: `low`, `medium`, `high` …
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reasoning_effort: Option<String>,
-}
-
-const fn max_concurrent() -> usize {
-    256
-}
-
-impl Provider {
-    /// How it is reached, without what its variables hold.
-    pub fn endpoint(&self) -> Endpoint {
-        Endpoint {
-            key_env: self.key_env.clone(),
-            headers: self.headers.clone(),
-            query: self.query.clone(),
-            max_concurrent: self.max_concurrent,
-            max_output_tokens: self.max_output_tokens,
-            thinking_budget: self.thinking_budget,
-            reasoning_effort: self.reasoning_effort.clone(),
-            ..Endpoint::new(self.dialect, &self.base_url)
-        }
-    }
-}
-
-/// Those that everybody has.
-pub(super) fn built_in() -> BTreeMap<String, Provider> {
-    let provider = |one: BuiltIn| Provider {
-        dialect: one.dialect,
-        base_url: one.base_url.to_owned(),
-        key_env: Some(one.key_env.to_owned()),
-        headers: BTreeMap::new(),
-        query: BTreeMap::new(),
-        max_concurrent: max_concurrent(),
-        max_output_tokens: None,
-        thinking_budget: None,
-        reasoning_effort: None,
-    };
-    BUILT_IN.into_iter().map(|one| (one.name.to_owned(), provider(one))).collect()
-}
 
 /// The fields with one value each.
 const FIELDS: [&str; 7] = [
@@ -111,7 +43,7 @@ fn is_of(field: &str, dialect: Dialect) -> bool {
 pub(super) fn unsaid(name: &str, dialect: Option<Dialect>) -> impl Iterator<Item = (String, Value)> {
     let fields = FIELDS.into_iter().filter(move |field| dialect.is_none_or(|dialect| is_of(field, dialect)));
     fields.map(move |field| {
-        let value = if field == "max_concurrent" { json!(max_concurrent()) } else { Value::Null };
+        let value = if field == "max_concurrent" { json!(MAX_CONCURRENT) } else { Value::Null };
         (key(name, field), value)
     })
 }
@@ -131,7 +63,7 @@ pub(super) fn segments(key: &str) -> Option<Vec<&str>> {
     is_a_name(name).then_some(segments)
 }
 
-/// A provider's name. Capitals and `_` are none of it, so that no two names look like one, and
+/// A provider's name. It has no capitals and no `_`, so that no two names look like one, and
 /// each has environment variables of its own.
 fn is_a_name(name: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -158,7 +90,7 @@ pub(super) fn of_variable(variable: &str) -> Option<String> {
     })
 }
 
-/// Why a key below `providers` is none.
+/// Why there is no such key below `providers`.
 pub(super) fn unknown(key: &str) -> Option<String> {
     let rest = key.strip_prefix("providers.")?;
     let (name, field) = rest.split_once('.').unwrap_or((rest, ""));
@@ -172,7 +104,7 @@ pub(super) fn unknown(key: &str) -> Option<String> {
     let known: Vec<&str> = FIELDS.into_iter().chain(TABLES).collect();
     let meant = nearest(field, known.iter().copied());
     let hint = meant.map_or_else(String::new, |meant| format!("; the nearest is `{meant}`"));
-    Some(format!("unknown key `{key}`: of a provider (here `{name}`) there are {}{hint}", known.join(", ")))
+    Some(format!("unknown key `{key}`: a provider (here `{name}`) has {}{hint}", known.join(", ")))
 }
 
 /// Whether a value is one that a provider's field takes. The error says what it takes, and
@@ -206,7 +138,7 @@ fn check_type(below: &[&str], value: &Value) -> Result<(), String> {
         at = &mut at[*segment];
     }
     *at = value.clone();
-    Provider::deserialize(whole).map(drop).map_err(|error| error.to_string())
+    Endpoint::deserialize(whole).map(drop).map_err(|error| error.to_string())
 }
 
 /// Whether a key is of a provider that nobody has spoken of.
@@ -239,7 +171,7 @@ pub(super) fn settle(entries: &mut Entries) -> Result<(), Failure> {
     for name in &names {
         let dialect = needed(entries, name, "dialect", &names)?;
         needed(entries, name, "base_url", &names)?;
-        let dialect = Dialect::deserialize(dialect).map_err(|error| Failure::usage(error.to_string()))?;
+        let dialect = Dialect::deserialize(dialect).map_err(Failure::usage)?;
         without_others_fields(entries, name, dialect)?;
         one_login(entries, name, dialect)?;
     }
@@ -305,8 +237,7 @@ fn own_keys(entries: &Entries, name: &str, names: &BTreeSet<String>) -> Result<(
         if !is_own {
             continue;
         }
-        let written =
-            Written::deserialize(&entry.value).map_err(|error| Failure::usage(error.to_string()))?;
+        let written = Written::deserialize(&entry.value).map_err(Failure::usage)?;
         for variable in written.variables().filter(|variable| key_of(name) != Some(*variable)) {
             if let Some(other) = names.iter().find(|other| key_of(other) == Some(variable)) {
                 return Err(Failure::usage(format!(

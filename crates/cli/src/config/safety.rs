@@ -7,10 +7,11 @@ use midturn_core::rules::approval::{Mode, Rule};
 use midturn_core::rules::limits::{Money, Prices};
 use midturn_core::rules::time::Span;
 use midturn_tools::sandbox::{Tier, TreeLimits};
-use serde::de::Visitor;
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
-use super::keys::Names;
+use super::keys::{Names, Texts};
 
 /// What is done unasked, and what never.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,29 +40,12 @@ pub struct Rules(pub Vec<String>);
 
 impl<'de> Deserialize<'de> for Rules {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct One;
-        impl<'de> Visitor<'de> for One {
-            type Value = Rules;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of rules, such as [\"bash(cargo test *)\", \"edit(src/**)\"]")
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Rules, E> {
-                rule(text).map(|text| Rules(vec![text]))
-            }
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Rules, A::Error> {
-                let mut rules = Vec::new();
-                while let Some(text) = items.next_element::<String>()? {
-                    rules.push(rule(&text)?);
-                }
-                Ok(Rules(rules))
-            }
-        }
-        deserializer.deserialize_any(One)
+        let expected = "a list of rules, such as [\"bash(cargo test *)\", \"edit(src/**)\"]";
+        let texts = Texts { expected, one: |text| vec![text.to_owned()] };
+        let rule =
+            |text: &String| Rule::parse(text).map(|rule| rule.text().to_owned()).map_err(Error::custom);
+        deserializer.deserialize_any(texts)?.iter().map(rule).collect::<Result<_, _>>().map(Self)
     }
-}
-
-fn rule<E: serde::de::Error>(text: &str) -> Result<String, E> {
-    Rule::parse(text).map(|rule| rule.text().to_owned()).map_err(E::custom)
 }
 
 /// What the commands of agents run in.
@@ -69,7 +53,7 @@ fn rule<E: serde::de::Error>(text: &str) -> Result<String, E> {
 #[serde(default, deny_unknown_fields)]
 pub struct Sandboxing {
     /// The kind; absent is the best that works here.
-    pub tier: Option<Kind>,
+    pub tier: Option<Tier>,
     /// Whether commands may use the network.
     pub network: bool,
     /// Processes and threads of one command at a time.
@@ -95,28 +79,6 @@ impl Default for Sandboxing {
     }
 }
 
-/// A kind of sandbox, as it is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Bubblewrap.
-    Bubblewrap,
-    /// Landlock and seccomp.
-    Landlock,
-    /// None.
-    None,
-}
-
-impl From<Kind> for Tier {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Bubblewrap => Self::Bubblewrap,
-            Kind::Landlock => Self::Landlock,
-            Kind::None => Self::None,
-        }
-    }
-}
-
 /// What is known of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -134,13 +96,16 @@ pub struct ModelFacts {
 /// The fields of [`ModelFacts`].
 pub(super) const FACTS: [&str; 4] = ["context_tokens", "input", "output", "cached"];
 
+/// How many tokens prices are written for.
+const MILLION: u64 = 1_000_000;
+
 /// What a token costs; written in US dollars per million of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Usd(pub Money);
 
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Money::of_picos(self.0.picos().saturating_mul(1_000_000)).fmt(f)
+        Money::of_picos(self.0.picos().saturating_mul(MILLION)).fmt(f)
     }
 }
 
@@ -152,37 +117,16 @@ impl Serialize for Usd {
 
 impl<'de> Deserialize<'de> for Usd {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Written;
-        impl Visitor<'_> for Written {
-            type Value = Usd;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("US dollars per million tokens, such as 3.0")
-            }
-            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Usd, E> {
-                per_million(&number.to_string())
-            }
-            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Usd, E> {
-                per_million(&number.to_string())
-            }
-            // A float is written with the fewest digits that mean it, which are those of the file.
-            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Usd, E> {
-                per_million(&number.to_string())
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Usd, E> {
-                per_million(text.trim())
-            }
-        }
-        deserializer.deserialize_any(Written)
+        let written = Value::deserialize(deserializer)?;
+        let million = Money::deserialize(&written).ok().filter(|million| million.picos() % MILLION == 0);
+        million.map(|million| Self(Money::of_picos(million.picos() / MILLION))).ok_or_else(|| {
+            let text: String = written.as_str().map_or(written.to_string(), str::to_owned);
+            let text: String = text.chars().take(40).collect();
+            Error::custom(format!(
+                "`{text}` is not a price: write US dollars per million tokens with at most six decimals, such as 3.0 or 0.075"
+            ))
+        })
     }
-}
-
-fn per_million<E: serde::de::Error>(text: &str) -> Result<Usd, E> {
-    Money::per_million(text).map(Usd).map_err(|_| {
-        let text: String = text.chars().take(40).collect();
-        E::custom(format!(
-            "`{text}` is not a price: write US dollars per million tokens with at most six decimals, such as 3.0 or 0.075"
-        ))
-    })
 }
 
 impl ModelFacts {
@@ -223,7 +167,7 @@ mod tests {
             assert_eq!(read.as_ref().ok().map(|usd| usd.0.picos()), picos, "{written}: {read:?}");
         }
         for (written, shown) in [("3", "3.00"), ("0.075", "0.075"), ("0", "0.00")] {
-            assert_eq!(Usd(Money::per_million(written).unwrap()).to_string(), shown);
+            assert_eq!(Usd::deserialize(json!(written)).unwrap().to_string(), shown);
         }
     }
 

@@ -1,35 +1,25 @@
 //! `midturn config`: every value and where it came from. What it prints is itself a valid
 //! configuration file. Secrets are in no layer, so there is none that it could show.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::{Config, Entry, Origin, keys};
+use super::{Config, keys};
 use crate::env::Env;
 
-/// Which providers' keys are set; never what they are.
-#[derive(Debug, Clone)]
-pub struct Keys(Vec<(String, bool)>);
-
-impl Keys {
-    /// Looks which are set.
-    pub fn of(config: &Config, env: &Env) -> Self {
-        let look = |name: String| {
-            let is_set = env.is_set(&name);
-            (name, is_set)
-        };
-        Self(config.key_variables().into_iter().map(look).collect())
-    }
-
-    /// Each variable, and whether it is set.
-    pub fn each(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.0.iter().map(|(name, is_set)| (name.as_str(), *is_set))
-    }
+/// Which variables of providers' keys are set; never what they are.
+pub fn keys_set(config: &Config, env: &Env) -> BTreeMap<String, bool> {
+    let look = |name: String| {
+        let is_set = env.is_set(&name);
+        (name, is_set)
+    };
+    config.key_variables().into_iter().map(look).collect()
 }
 
 /// For people: a line per key, as it would stand in a file, then the files and the keys.
-pub fn shown(config: &Config, keys_set: &Keys) -> String {
+pub fn shown(config: &Config, keys_set: &BTreeMap<String, bool>) -> String {
     let lines: Vec<(String, String)> = config
         .entries
         .iter()
@@ -47,7 +37,7 @@ pub fn shown(config: &Config, keys_set: &Keys) -> String {
         let found = if looked.found { "read" } else { "not there" };
         let _ = writeln!(text, "# file {}: {found}", looked.path.display());
     }
-    for (name, is_set) in &keys_set.0 {
+    for (name, is_set) in keys_set {
         let _ = writeln!(text, "# environment {name}: {}", if *is_set { "set" } else { "not set" });
     }
     text
@@ -71,27 +61,7 @@ fn quoted_if_needed(name: &str) -> String {
 }
 
 /// For programs: the same as one JSON object.
-pub fn shown_as_json(config: &Config, keys_set: &Keys) -> Value {
-    let values: serde_json::Map<String, Value> =
-        config.entries.iter().map(|(key, entry)| (key.clone(), entry_json(entry))).collect();
-    let files: Vec<Value> = config
-        .looked
-        .iter()
-        .map(|looked| json!({"path": looked.path.display().to_string(), "found": looked.found}))
-        .collect();
-    let set: serde_json::Map<String, Value> =
-        keys_set.0.iter().map(|(name, is_set)| (name.clone(), Value::from(*is_set))).collect();
-    json!({"values": values, "files": files, "keys_set": set, "notes": config.notes})
-}
-
-fn entry_json(entry: &Entry) -> Value {
-    let from = match &entry.origin {
-        Origin::Default => json!({"layer": "default"}),
-        Origin::File { path, line, column } => {
-            json!({"layer": "file", "path": path.display().to_string(), "line": line, "column": column})
-        }
-        Origin::Environment(name) => json!({"layer": "environment", "variable": name}),
-        Origin::Flag(name) => json!({"layer": "flag", "flag": name}),
-    };
-    json!({"value": entry.value, "from": from})
+pub fn shown_as_json(config: &Config, keys_set: &BTreeMap<String, bool>) -> Value {
+    let Config { entries, looked, notes, .. } = config;
+    json!({"values": entries, "files": looked, "keys_set": keys_set, "notes": notes})
 }

@@ -16,7 +16,8 @@ fn load(files: &[(&str, &str)], env: &[(&str, &str)], set: &[&str]) -> Result<Co
     }
     let xdg = root.path().join("xdg").display().to_string();
     let env = Env::of([("XDG_CONFIG_HOME", xdg.as_str())].into_iter().chain(env.iter().copied()));
-    let flags = Flags { model: None, set: set.iter().map(|said| (*said).to_owned()).collect() };
+    let set = set.iter().map(|said| (*said).to_owned()).collect();
+    let flags = LayerArgs { set, ..LayerArgs::default() };
     Config::load(&work, &env, &flags)
 }
 
@@ -205,7 +206,10 @@ fn the_usual_variables_are_honoured_below_our_own() {
     let config = load(&[("midturn.toml", "providers.openai.base_url = 'http://c'")], &both, &[]).unwrap();
     assert_eq!(config.general.providers["openai"].base_url, "http://a");
     assert_eq!(config.general.providers["openai-chat"].base_url, "http://b");
-    assert_eq!(config.origin("providers.openai.base_url"), &Origin::Environment("OPENAI_BASE_URL".into()));
+    assert_eq!(
+        config.origin("providers.openai.base_url"),
+        &Origin::Environment { variable: "OPENAI_BASE_URL".into() }
+    );
 }
 
 #[test]
@@ -256,7 +260,7 @@ const BAD_FILES: &[(&str, &str)] = &[
     ("[max_turns]\nx = 1", "`max_turns`: invalid type: a table"),
     ("[max_turns]", "`max_turns`: invalid type: map"),
     ("max_turns = 1\nmax_turns = 2", "midturn.toml:2:1: duplicate key"),
-    ("max_turns = 1\nsettings.max_turns = 2", "midturn.toml:2:10: `max_turns` is there already, in line 1"),
+    ("max_turns = 1\nsettings.max_turns = 2", "midturn.toml:2:10: `max_turns` is set already, in line 1"),
     ("a = [", "midturn.toml:1:"),
     ("model = \"\"", "`model`: invalid value: an empty text"),
     ("providers.openai.base_url = \"ftp://x\"", "expected a URL that begins with https://"),
@@ -278,7 +282,7 @@ const BAD_FILES: &[(&str, &str)] = &[
     ("sandbox.tier = 'docker'", "unknown variant `docker`, expected one of `bubblewrap`, `landlock`, `none`"),
     ("sandbox.processes = 0", "expected 1 or more"),
     ("models.'a/b'.input = -1", "midturn.toml:1:22: `models.a/b.input`: `-1` is not a price"),
-    ("models.'a/b'.inptu = 1", "of a model (here `a/b`) there are context_tokens, input, output and cached"),
+    ("models.'a/b'.inptu = 1", "a model (here `a/b`) has context_tokens, input, output and cached"),
     ("models.'a/b' = 1", "unknown key `models.a/b`"),
     ("models = 1", "`models` is a table of keys"),
     ("max_cost = -1", "is not an amount of dollars"),
@@ -332,12 +336,12 @@ fn bad_variables_and_flags_are_errors_that_name_them() {
 fn unreadable_files_are_errors_and_absent_ones_are_not() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join(FILE_NAME);
-    let said = || Config::load(root.path(), &Env::default(), &Flags::default());
+    let said = || Config::load(root.path(), &Env::default(), &LayerArgs::default());
     assert!(!said().unwrap().looked[0].found);
     std::fs::write(&path, b"\n\xff").unwrap();
-    assert!(said().unwrap_err().to_string().ends_with(":2: the configuration is not UTF-8"));
+    assert!(said().unwrap_err().to_string().ends_with("midturn.toml:2: is not UTF-8"));
     std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
-    assert!(said().unwrap_err().to_string().contains("more than 1 MiB"));
+    assert!(said().unwrap_err().to_string().contains("midturn.toml: has more than 1024 KiB"));
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
     assert!(said().unwrap_err().to_string().contains("can't be read"));
@@ -346,13 +350,13 @@ fn unreadable_files_are_errors_and_absent_ones_are_not() {
 #[test]
 fn what_is_shown_is_a_configuration_that_gives_the_same_values() {
     let config = load(&[("midturn.toml", "max_turns = 3\naliases.\"a b\" = \"x/y\"")], &[], &[]).unwrap();
-    let text = shown(&config, &Keys::of(&config, &Env::of([("OPENAI_API_KEY", "sk-hidden")])));
+    let text = shown(&config, &keys_set(&config, &Env::of([("OPENAI_API_KEY", "sk-hidden")])));
     assert!(text.contains("# environment OPENAI_API_KEY: set\n") && !text.contains("sk-hidden"), "{text}");
     assert!(text.contains("# model is not set"), "{text}");
     let again = Box::leak(text.into_boxed_str());
     let twice = load(&[("midturn.toml", again)], &[], &[]).unwrap();
     assert_eq!((twice.general, twice.settings), (config.general.clone(), config.settings.clone()));
-    let json = shown_as_json(&config, &Keys::of(&config, &Env::default()));
+    let json = shown_as_json(&config, &keys_set(&config, &Env::default()));
     assert_eq!(json["values"]["max_turns"]["value"], 3);
     assert_eq!(json["values"]["max_turns"]["from"]["line"], 1);
     assert_eq!(json["values"]["retry.cap"]["from"]["layer"], "default");

@@ -9,7 +9,7 @@ use midturn_core::rules::id::AgentName;
 
 use super::{Finding, sandbox};
 use crate::args::{LayerArgs, StoreArgs};
-use crate::config::{Config, Keys};
+use crate::config::{Config, keys_set};
 use crate::env::Env;
 use crate::project::Project;
 use crate::run::{models, names, prepare};
@@ -69,8 +69,8 @@ fn model(config: &Config, env: &Env) -> Finding {
 }
 
 fn keys(config: &Config, env: &Env) -> Finding {
-    let said = |(name, is_set): (&str, bool)| format!("{name} is {}", if is_set { "set" } else { "not set" });
-    let all: Vec<String> = Keys::of(config, env).each().map(said).collect();
+    let said = |(name, is_set)| format!("{name} is {}", if is_set { "set" } else { "not set" });
+    let all: Vec<String> = keys_set(config, env).into_iter().map(said).collect();
     Finding::ok("keys", all.join(", "))
 }
 

@@ -64,7 +64,7 @@ fn in_force(safety: &Safety, config: &Config) -> Vec<Finding> {
             Finding::ok("limits", "held by cgroups (version 1) for a command and all it starts")
         }
         LimitsBy::Looking => {
-            let how = "memory is looked at every 100 ms for a command and all it starts: for a moment it can have more";
+            let how = "memory is checked every 100 ms for a command and all it starts: in between it can exceed its limit";
             let get = "a cgroup that you may write to: `systemd-run --user --scope -p Delegate=yes midturn …`";
             Finding::weak("limits", how).mended_by(get)
         }

@@ -16,14 +16,16 @@ use midturn_core::engine::Coordinator;
 use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::engine::ports::{Archive, Around, Layer, SessionJournal, Store};
 use midturn_core::rules::mail::Sender;
+use serde::Deserialize;
 
 use writes::Writes;
 
-/// The variable that names the fault; the tools have faults of their own in it. It is no setting.
+/// The variable that names the fault; the tools have faults of their own in it. It is not a setting.
 const VARIABLE: &str = "_MIDTURN_PLANTED";
 
-/// A fault of the store's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A fault of the store's, named by its word: `ack_before_durable`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// A transaction is called durable while it waits for others to go with it.
     AckBeforeDurable,
@@ -91,49 +93,13 @@ pub enum Fault {
     NoFence,
 }
 
-/// All of them, by their words.
-const FAULTS: [(&str, Fault); 32] = [
-    ("ack_before_durable", Fault::AckBeforeDurable),
-    ("drain_before_save", Fault::DrainBeforeSave),
-    ("tool_started_is_late", Fault::ToolStartedIsLate),
-    ("reply_is_late", Fault::ReplyIsLate),
-    ("results_are_not_kept", Fault::ResultsAreNotKept),
-    ("injections_are_not_kept", Fault::InjectionsAreNotKept),
-    ("mail_beside_results_is_not_kept", Fault::MailBesideResultsIsNotKept),
-    ("waits_take_too_early", Fault::WaitsTakeTooEarly),
-    ("reports_are_not_owed", Fault::ReportsAreNotOwed),
-    ("partial_replies_are_whole", Fault::PartialRepliesAreWhole),
-    ("queue_is_cleared_on_error", Fault::QueueIsClearedOnError),
-    ("mail_is_turned_round", Fault::MailIsTurnedRound),
-    ("last_mail_is_dropped", Fault::LastMailIsDropped),
-    ("last_mail_is_doubled", Fault::LastMailIsDoubled),
-    ("settled_mail_is_forgotten", Fault::SettledMailIsForgotten),
-    ("started_calls_look_unstarted", Fault::StartedCallsLookUnstarted),
-    ("lost_calls_are_completed", Fault::LostCallsAreCompleted),
-    ("lost_calls_run_again", Fault::LostCallsRunAgain),
-    ("last_row_is_dropped", Fault::LastRowIsDropped),
-    ("runs_begin_anew", Fault::RunsBeginAnew),
-    ("open_runs_are_left", Fault::OpenRunsAreLeft),
-    ("time_begins_anew", Fault::TimeBeginsAnew),
-    ("closes_are_forgotten", Fault::ClosesAreForgotten),
-    ("committed_is_forgotten", Fault::CommittedIsForgotten),
-    ("limits_are_forgotten", Fault::LimitsAreForgotten),
-    ("compactions_are_not_kept", Fault::CompactionsAreNotKept),
-    ("compactions_keep_no_turns", Fault::CompactionsKeepNoTurns),
-    ("modes_are_forgotten", Fault::ModesAreForgotten),
-    ("requests_look_started", Fault::RequestsLookStarted),
-    ("guests_are_left", Fault::GuestsAreLeft),
-    ("shutdown_accepts", Fault::ShutdownAccepts),
-    ("no_fence", Fault::NoFence),
-];
-
 /// How long a shutdown that accepts does so at most.
 const ACCEPTS: Duration = Duration::from_millis(400);
 
 /// The fault that is planted, if it is one of the store's.
 pub fn planted() -> Option<Fault> {
     let word = std::env::var(VARIABLE).ok()?;
-    FAULTS.iter().find(|(name, _)| *name == word).map(|(_, fault)| *fault)
+    Fault::deserialize(serde_json::Value::from(word)).ok()
 }
 
 /// What happens to a store's file before it is opened to write: without a fence the lock

@@ -8,7 +8,7 @@ use midturn_core::engine::ports::archive::KeptMail;
 use midturn_core::engine::ports::store::{Commit, Row, Transaction};
 use midturn_core::engine::ports::{Store, StoreError};
 use midturn_core::rules::event::{Event, EventKind};
-use midturn_core::rules::id::{AgentName, CallId, MessageId};
+use midturn_core::rules::id::{CallId, MessageId};
 use midturn_core::rules::mail::{ReceiptState, Sender};
 use midturn_core::rules::record::Line;
 use parking_lot::Mutex;
@@ -101,33 +101,36 @@ fn is_of_a_wait(line: &Line) -> bool {
 impl Held {
     /// Holds such rows back until their agent has another one, or its run ends.
     fn delay(&mut self, transaction: &mut Transaction, is_late: impl Fn(&Line) -> bool) {
-        let (late, rows): (Vec<Row>, Vec<Row>) =
-            std::mem::take(&mut transaction.rows).into_iter().partition(|row| is_late(&row.line));
-        let goes_on = |agent: &AgentName| {
-            rows.iter().chain(&late).any(|row| row.agent == *agent)
-                || transaction.ends.iter().any(|end| end.agent == *agent)
+        let Transaction { rows, ends, .. } = transaction;
+        let goes_on = |held: &Row, rest: &[Row], late: &[Row]| {
+            rest.iter().chain(late).any(|row| row.agent == held.agent)
+                || ends.iter().any(|end| end.agent == held.agent)
         };
-        let (now, later) = std::mem::take(&mut self.rows).into_iter().partition(|row| goes_on(&row.agent));
-        transaction.rows = now;
-        transaction.rows.extend(rows);
-        self.rows = later;
-        self.rows.extend(late);
+        delay(rows, &mut self.rows, |row| is_late(&row.line), goes_on);
     }
 
     /// Holds the start of a call back until it has its result.
     fn delay_starts(&mut self, transaction: &mut Transaction) {
-        let (late, events): (Vec<Event>, Vec<Event>) = std::mem::take(&mut transaction.events)
-            .into_iter()
-            .partition(|event| matches!(event.kind, EventKind::ToolStarted { .. }));
-        let ended: Vec<&CallId> = events.iter().filter_map(finished).collect();
-        let (now, later) = std::mem::take(&mut self.events)
-            .into_iter()
-            .partition(|event| started(event).is_some_and(|id| ended.contains(&id)));
-        transaction.events = now;
-        transaction.events.extend(events);
-        self.events = later;
-        self.events.extend(late);
+        let has_ended = |held: &Event, rest: &[Event], _: &[Event]| {
+            rest.iter().filter_map(finished).any(|ended| started(held) == Some(ended))
+        };
+        delay(&mut transaction.events, &mut self.events, |event| started(event).is_some(), has_ended);
     }
+}
+
+/// Holds back what is late, and lets go before the rest what was held and is due: given what comes
+/// now and what is held back of it.
+fn delay<T: Clone>(
+    coming: &mut Vec<T>,
+    held: &mut Vec<T>,
+    is_late: impl Fn(&T) -> bool,
+    is_due: impl Fn(&T, &[T], &[T]) -> bool,
+) {
+    let (late, rest): (Vec<T>, Vec<T>) = std::mem::take(coming).into_iter().partition(is_late);
+    let (due, later): (Vec<T>, Vec<T>) =
+        std::mem::take(held).into_iter().partition(|one| is_due(one, &rest, &late));
+    *coming = [due, rest].concat();
+    *held = [later, late].concat();
 }
 
 fn started(event: &Event) -> Option<&CallId> {

@@ -1,17 +1,16 @@
 //! The list of sessions, as a table and as JSON. Pure, but for the clock of [`Now`].
 
 use std::collections::BTreeSet;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::rules::time::{Micros, Span};
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::State;
+use super::SessionState;
 use crate::client::table::{Side, duration, table};
+use crate::env;
 use crate::run::progress;
 
 /// The instant of the list, and whose clock it is read on.
@@ -25,8 +24,7 @@ pub(super) struct Now {
 impl Now {
     /// The machine's clock and time zone.
     pub(super) fn of_machine() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { micros: u64::try_from(now.as_micros()).unwrap_or(u64::MAX), zone: TimeZone::system() }
+        Self { micros: env::now().0, zone: TimeZone::system() }
     }
 
     fn since(&self, micros: u64) -> Span {
@@ -63,7 +61,7 @@ pub(super) fn text(sessions: &[SessionSummary], live: &BTreeSet<String>, now: &N
         ]
     };
     let rows: Vec<Vec<String>> = sessions.iter().map(row).collect();
-    let resumable = sessions.iter().any(|session| State::of(session, live) == State::Resumable);
+    let resumable = sessions.iter().any(|session| SessionState::of(session, live) == SessionState::Resumable);
     let hint = if resumable {
         "\n`midturn resume SESSION` goes on with one that was cut off or shut down\n"
     } else {
@@ -73,55 +71,35 @@ pub(super) fn text(sessions: &[SessionSummary], live: &BTreeSet<String>, now: &N
 }
 
 fn state(session: &SessionSummary, live: &BTreeSet<String>) -> String {
-    match State::of(session, live) {
-        State::Running => format!("running ({} at work)", session.running),
-        State::Idle => "idle".to_owned(),
-        State::Resumable => format!("can be resumed ({} at work)", session.running + session.shut_down),
-        State::Ended => "ended".to_owned(),
+    match SessionState::of(session, live) {
+        SessionState::Running => format!("running ({} at work)", session.running),
+        SessionState::Idle => "idle".to_owned(),
+        SessionState::Resumable => {
+            format!("can be resumed ({} at work)", session.running + session.shut_down)
+        }
+        SessionState::Ended => "ended".to_owned(),
     }
 }
 
-/// A session, for programs: the fields of the interface's `Session` (docs/protocol.md), and
-/// `state`: `running`, `idle`, `resumable` or `ended`.
-#[derive(Serialize)]
-struct Listed<'a> {
-    session: &'a str,
-    title: &'a str,
-    folder: &'a str,
-    /// Seconds since 1970.
-    began_at: Micros,
-    epoch: u64,
-    live: bool,
-    agents: u64,
-    running: u64,
-    last_seq: u64,
-    state: &'static str,
-}
-
-/// All of them, one object.
+/// All of them, one object: of each the fields of the interface's `Session` (docs/protocol.md) that
+/// are kept, and its `state`.
 pub(super) fn json(sessions: &[SessionSummary], live: &BTreeSet<String>) -> Value {
-    json!({"sessions": sessions.iter().map(|session| listed(session, live)).collect::<Vec<_>>()})
-}
-
-fn listed<'a>(session: &'a SessionSummary, live: &BTreeSet<String>) -> Listed<'a> {
-    let SessionSummary { record, epoch, agents, running, last_seq, .. } = session;
-    Listed {
-        session: record.id.as_str(),
-        title: &record.title,
-        folder: &record.folder,
-        began_at: Micros(record.began_at),
-        epoch: *epoch,
-        live: live.contains(record.id.as_str()),
-        agents: *agents,
-        running: *running,
-        last_seq: *last_seq,
-        state: match State::of(session, live) {
-            State::Running => "running",
-            State::Idle => "idle",
-            State::Resumable => "resumable",
-            State::Ended => "ended",
-        },
-    }
+    let listed = |session: &SessionSummary| {
+        let SessionSummary { record, epoch, agents, running, last_seq, .. } = session;
+        json!({
+            "session": record.id,
+            "title": record.title,
+            "folder": record.folder,
+            "began_at": Micros(record.began_at),
+            "epoch": epoch,
+            "live": live.contains(record.id.as_str()),
+            "agents": agents,
+            "running": running,
+            "last_seq": last_seq,
+            "state": SessionState::of(session, live),
+        })
+    };
+    json!({"sessions": sessions.iter().map(listed).collect::<Vec<_>>()})
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ mod list;
 mod show;
 
 use std::collections::BTreeSet;
-use std::future::Future;
 use std::sync::Arc;
 
 use midturn_client::Path;
@@ -14,6 +13,7 @@ use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::rules::id::SessionId;
 use midturn_store::{OpenError, OpenMode};
 use midturn_wire::session::Sessions;
+use serde::Serialize;
 
 use crate::args::{LogArgs, SessionsArgs};
 use crate::client;
@@ -28,19 +28,18 @@ use crate::project::{Project, StoreAt};
 /// [`Failure::Failed`]: the store can't be read.
 pub fn sessions(args: &SessionsArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
-    let (sessions, live) = block_on(async {
+    let (sessions, live) = commands::block_on(async {
         let sessions = match read_only(&project).await? {
-            Some(archive) => archive.sessions().await.map_err(failed)?,
+            Some(archive) => archive.sessions().await.map_err(Failure::failed)?,
             None => Vec::new(),
         };
-        Ok((sessions, live(&project).await))
-    })?;
+        Ok::<_, Failure>((sessions, live(&project).await))
+    })??;
     if args.json {
         return commands::print(&format!("{}\n", list::json(&sessions, &live)));
     }
     if sessions.is_empty() {
-        let project = project.store();
-        return commands::print(&format!("no session is kept in {project} yet: `midturn run` begins one\n"));
+        return commands::print(&format!("{}\n", nothing_is_kept(&project)));
     }
     commands::print(&list::text(&sessions, &live, &list::Now::of_machine()))
 }
@@ -51,17 +50,18 @@ pub fn sessions(args: &SessionsArgs, env: &Env) -> Result<End, Failure> {
 /// [`Failure::Usage`]: there is no such session. [`Failure::Failed`]: the store can't be read.
 pub fn log(args: &LogArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
-    block_on(async {
+    commands::block_on(async {
         let archive = read_only(&project).await?;
-        let archive = archive.ok_or_else(|| nothing_is_kept(&project))?;
+        let archive = archive.ok_or_else(|| Failure::usage(nothing_is_kept(&project)))?;
         let id = find(&*archive, &args.session).await?;
         let wanted = show::Wanted { session: &id, agent: args.agent.as_ref(), json: args.json };
         show::show(&*archive, &wanted).await
-    })
+    })?
 }
 
-fn nothing_is_kept(project: &Project) -> Failure {
-    Failure::usage(format!("no session is kept in {} yet: `midturn run` begins one", project.store()))
+/// Said where nothing was ever kept.
+pub fn nothing_is_kept(project: &Project) -> String {
+    format!("no session is kept in {} yet: `midturn run` begins one", project.store())
 }
 
 /// The project's store, to look at. `None`: nothing was ever kept.
@@ -69,16 +69,14 @@ fn nothing_is_kept(project: &Project) -> Failure {
 /// # Errors
 /// [`Failure::Failed`]: it can't be read; the sentence says what to do.
 pub async fn read_only(project: &Project) -> Result<Option<Arc<dyn Archive>>, Failure> {
-    let opened: Result<Arc<dyn Archive>, OpenError> = match project.store() {
-        StoreAt::File(path) => {
-            midturn_store::open_sqlite(path, OpenMode::ReadOnly).await.map(|store| Arc::new(store) as _)
-        }
-        StoreAt::Postgres(url) => midturn_store::open_postgres(url).await.map(|store| Arc::new(store) as _),
+    let opened = match project.store() {
+        StoreAt::File(path) => midturn_store::open_sqlite(path, OpenMode::ReadOnly).await,
+        StoreAt::Postgres(url) => midturn_store::open_postgres(url).await,
     };
     match opened {
-        Ok(archive) => Ok(Some(archive)),
+        Ok(archive) => Ok(Some(Arc::new(archive))),
         Err(OpenError::Missing(_)) => Ok(None),
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(Failure::failed(error)),
     }
 }
 
@@ -88,7 +86,7 @@ pub async fn read_only(project: &Project) -> Result<Option<Arc<dyn Archive>>, Fa
 /// [`Failure::Usage`]: there is none, or there are several. [`Failure::Failed`]: the store
 /// can't be read.
 pub async fn find(archive: &dyn Archive, asked: &str) -> Result<SessionId, Failure> {
-    let sessions = archive.sessions().await.map_err(failed)?;
+    let sessions = archive.sessions().await.map_err(Failure::failed)?;
     let ids: Vec<&str> = sessions.iter().map(|session| session.record.id.as_str()).collect();
     let at = choose(&ids, asked)?;
     Ok(sessions[at].record.id.clone())
@@ -130,8 +128,9 @@ async fn live(project: &Project) -> BTreeSet<String> {
 }
 
 /// What a session is, as far as it is known here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum SessionState {
     /// A process carries it, and agents work.
     Running,
     /// A process carries it, and nobody works.
@@ -142,7 +141,7 @@ enum State {
     Ended,
 }
 
-impl State {
+impl SessionState {
     fn of(session: &SessionSummary, live: &BTreeSet<String>) -> Self {
         match live.contains(session.record.id.as_str()) {
             true if session.running == 0 => Self::Idle,
@@ -151,16 +150,6 @@ impl State {
             false => Self::Resumable,
         }
     }
-}
-
-fn failed(error: impl std::fmt::Display) -> Failure {
-    Failure::failed(error.to_string())
-}
-
-fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| failed(format!("the runtime can't be started: {error}")))?;
-    runtime.block_on(future)
 }
 
 #[cfg(test)]

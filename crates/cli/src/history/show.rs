@@ -11,7 +11,7 @@ use crate::failure::{End, Failure};
 use crate::run::progress;
 use crate::secrets;
 
-/// So many events are read at once.
+/// How many events are read at once.
 const PAGE: u32 = 1_000;
 
 /// What is to be shown.
@@ -27,7 +27,7 @@ pub(super) async fn show(archive: &dyn Archive, wanted: &Wanted<'_>) -> Result<E
     let mut after = 0;
     loop {
         let page = archive.events(wanted.session, wanted.agent, after, PAGE).await;
-        let page = page.map_err(|error| Failure::failed(error.to_string()))?;
+        let page = page.map_err(Failure::failed)?;
         let Some(last) = page.last() else { break };
         after = last.seq;
         // Locked anew for each page: nobody may hold it while waiting for the store.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use midturn_core::engine::Coordinator;
 use midturn_core::engine::ports::archive::SessionRecord;
@@ -18,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::safety::Safety;
 use crate::args::LayerArgs;
 use crate::config;
+use crate::env;
 use crate::failure::Failure;
 use crate::run::models::Earlier;
 use crate::run::prepare::Prepared;
@@ -64,7 +64,7 @@ pub fn record(id: SessionId, task: &str, prepared: &Prepared, served: bool) -> S
     };
     SessionRecord {
         id,
-        began_at: micros_since_1970(),
+        began_at: env::now().0,
         folder: prepared.folder.display().to_string(),
         title: secrets::clean(task.trim()).chars().take(TITLE_MAX).collect(),
         memo: serde_json::to_value(memo).unwrap_or_default(),
@@ -93,16 +93,17 @@ pub fn layer(record: &SessionRecord, more: &[String]) -> Result<LayerArgs, Failu
 
 /// What a session that goes on has had already.
 pub fn earlier(journal: &SessionJournal) -> Earlier {
-    let since = Micros(micros_since_1970().saturating_sub(journal.record.began_at));
+    let since = Micros(env::now().0.saturating_sub(journal.record.began_at));
     let calls: BTreeMap<_, _> =
         journal.agents.iter().map(|agent| (agent.record.name.clone(), agent.calls)).collect();
     // A clock that was set back must not let time run backwards.
     Earlier { began: since.max(journal.last_t), calls }
 }
 
-fn micros_since_1970() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
+/// Says that a session goes on, and who works in it.
+pub fn goes_on(id: &SessionId, working: &[AgentName]) -> String {
+    let names: Vec<&str> = working.iter().map(AgentName::as_str).collect();
+    format!("session {id} goes on: {}", names.join(", "))
 }
 
 /// What holds the agents of a session back.
@@ -117,7 +118,7 @@ pub struct Held<'a> {
 /// Begins a session, or goes on with the one of this journal.
 ///
 /// # Errors
-/// [`Failure::Failed`]: the store does not take its begin, or what was kept can't be read.
+/// [`Failure::Failed`]: the store does not take its beginning, or what was kept can't be read.
 pub async fn coordinator(
     prepared: &Prepared,
     held: Held<'_>,
@@ -150,7 +151,7 @@ pub async fn coordinator(
         }
         builder = builder.resume(journal);
     }
-    builder.start().await.map_err(|error| Failure::failed(error.to_string()))
+    builder.start().await.map_err(Failure::failed)
 }
 
 fn workplace(prepared: &Prepared, held: Held<'_>, id: &SessionId) -> GitWorkplace {

@@ -66,7 +66,7 @@ pub async fn open(project: &Project, patience: Span) -> Result<Opened, Failure> 
             Ok(Opened::Ours(Holding { archive: seen(store), hidden: project.hidden()?, _project: lock }))
         }
         Err(held @ OpenError::Held { .. }) => Ok(Opened::Theirs(held.to_string())),
-        Err(error) => Err(Failure::failed(error.to_string())),
+        Err(error) => Err(Failure::failed(error)),
     }
 }
 

@@ -103,7 +103,7 @@ impl Living {
     /// # Errors
     /// [`HostError::Conflict`]: all of them are needed.
     pub(super) async fn make_room(&self) -> Result<(), HostError> {
-        let left = {
+        let let_go = {
             let mut sessions = self.0.lock();
             if sessions.all.len() < MOST {
                 return Ok(());
@@ -117,7 +117,7 @@ impl Living {
             })?;
             sessions.all.remove(at).begun
         };
-        end(&left).await;
+        end(&let_go).await;
         Ok(())
     }
 }

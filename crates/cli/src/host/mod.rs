@@ -16,4 +16,4 @@ mod sessions;
 pub use interface::Answering;
 pub use resume::resume;
 pub use serve::serve;
-pub use sessions::{Begun, Carrier, Company};
+pub use sessions::{Audience, Begun, Carrier};

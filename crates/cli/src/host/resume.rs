@@ -6,8 +6,8 @@ use std::sync::Arc;
 use midturn_core::rules::id::SessionId;
 
 use super::holding::{self, Opened};
-use super::{Answering, Carrier};
-use crate::args::ResumeArgs;
+use super::{Answering, Carrier, carry};
+use crate::args::{ResumeArgs, WorkArgs};
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::project::Project;
@@ -21,10 +21,11 @@ use crate::{client, commands, history};
 /// [`Failure::Usage`]: there is no such session, or what it is made of is not sound any
 /// more. [`Failure::Failed`]: the store fails.
 pub fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
-    let folder = commands::work_folder(&args.layer)?;
-    let project = Project::of(&folder, &args.store, env)?;
-    let patience = commands::load(&args.layer, &folder, env)?.general.store.patience;
-    let set = args.safety.over(&args.layer).set;
+    let WorkArgs { store, layer, .. } = &args.work;
+    let folder = commands::work_folder(layer)?;
+    let project = Project::of(&folder, store, env)?;
+    let patience = commands::load(layer, &folder, env)?.general.store.patience;
+    let set = args.work.whole_layer().set;
     attended(args.json, env, async |attended| match holding::open(&project, patience).await? {
         Opened::Theirs(who) if !set.is_empty() => Err(Failure::usage(format!(
             "another process goes on with the session, and as it was begun: leave --mode, --no-sandbox and --set out, \
@@ -33,7 +34,7 @@ pub fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
         Opened::Theirs(_) => client::remote_resume(&args.session, &project, attended).await,
         Opened::Ours(holding) => {
             let id = history::find(&*holding.archive, &args.session).await?;
-            let carrier = Arc::new(Carrier::new(holding, env, &args.layer));
+            let carrier = Arc::new(Carrier::new(holding, env, layer));
             go_on(&project, carrier, &id, &set, attended).await
         }
     })
@@ -51,8 +52,7 @@ async fn go_on(
     let end = match taken {
         Ok(Some((begun, working))) if !working.is_empty() => {
             attended.tell_notes(&begun.safety.notes()).await;
-            let names: Vec<&str> = working.iter().map(|name| name.as_str()).collect();
-            attended.console.tell(Tone::Plain, format!("session {id} goes on: {}", names.join(", "))).await;
+            attended.console.tell(Tone::Plain, carry::goes_on(id, &working)).await;
             Ok(attended.steer(&carrier, begun).await)
         }
         Ok(Some(_)) => {

@@ -93,7 +93,7 @@ impl fmt::Display for Safety {
 pub fn wanted(sandbox: &Sandboxing) -> Wanted {
     let Sandboxing { processes, memory, file_size, open_files, .. } = *sandbox;
     let limits = TreeLimits { processes, memory, file_size, open_files };
-    Wanted { tier: sandbox.tier.map(Tier::from), network: sandbox.network, limits }
+    Wanted { tier: sandbox.tier, network: sandbox.network, limits }
 }
 
 /// Tries a sandbox; the error says what is missing.

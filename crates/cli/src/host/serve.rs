@@ -10,7 +10,7 @@ use super::carry::{self, Memo};
 use super::holding::{self, Opened};
 use super::safety::Safety;
 use super::sessions::end_leftovers;
-use super::{Answering, Carrier, Company};
+use super::{Answering, Audience, Carrier};
 use crate::args::{LayerArgs, ServeArgs};
 use crate::commands;
 use crate::env::Env;
@@ -26,17 +26,17 @@ use crate::run::{Attended, attended, prepare};
 /// [`Failure::Usage`]: the configuration is not sound, or there is no sandbox. [`Failure::Failed`]: another process
 /// holds the store, the store fails, or an address can't be bound.
 pub fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
-    let folder = commands::work_folder(&args.layer)?;
-    let layer = LayerArgs { cwd: Some(folder.clone()), ..args.safety.over(&args.layer) };
+    let folder = commands::work_folder(&args.work.layer)?;
+    let layer = LayerArgs { cwd: Some(folder.clone()), ..args.work.whole_layer() };
     let config = commands::load(&layer, &folder, env)?;
-    let project = Project::of(&folder, &args.store, env)?;
+    let project = Project::of(&folder, &args.work.store, env)?;
     attended(false, env, async |attended| {
         let safety = Safety::of(&config, None).await?;
         match holding::open(&project, config.general.store.patience).await? {
             Opened::Theirs(who) => Err(Failure::failed(format!("{who}; `midturn ps` asks it"))),
             Opened::Ours(holding) => {
                 attended.tell_notes(&[prepare::notes(&config)?, safety.notes()].concat()).await;
-                let carrier = Carrier::new(holding, env, &layer).serving(safety, args.safety.set());
+                let carrier = Carrier::new(holding, env, &layer).serving(safety, args.work.safety.set());
                 answer(args, &project, Arc::new(carrier), attended).await
             }
         }
@@ -80,15 +80,14 @@ async fn end_what_was_left(carrier: &Carrier, project: &Project, console: &Conso
     if ours.is_empty() {
         return Ok(());
     }
-    match end_leftovers(&ours).await {
-        Ok(0) => console.tell(Tone::Plain, "no process of an earlier daemon is left").await,
-        Ok(1) => console.tell(Tone::Plain, "ended 1 process that an earlier daemon left").await,
-        Ok(ended) => {
-            console.tell(Tone::Plain, format!("ended {ended} processes that an earlier daemon left")).await;
-        }
+    let (tone, told) = match end_leftovers(&ours).await {
+        Ok(0) => (Tone::Plain, "no process of an earlier daemon is left".to_owned()),
+        Ok(1) => (Tone::Plain, "ended 1 process that an earlier daemon left".to_owned()),
+        Ok(ended) => (Tone::Plain, format!("ended {ended} processes that an earlier daemon left")),
         // Each session looks again before it goes on, and those of others do.
-        Err(error) => console.tell(Tone::Bad, error.to_string()).await,
-    }
+        Err(error) => (Tone::Bad, error.to_string()),
+    };
+    console.tell(tone, told).await;
     Ok(())
 }
 
@@ -108,11 +107,9 @@ async fn take_up_what_was_left(
     let sessions = carrier.sessions().await?;
     for summary in sessions.iter().rev().filter(|summary| is_to_go_on(summary, project)) {
         let id = &summary.record.id;
-        match carrier.take_up(id, &[], Company::default()).await {
+        match carrier.take_up(id, &[], Audience::default()).await {
             Ok(Some((_, working))) => {
-                let names: Vec<&str> = working.iter().map(|name| name.as_str()).collect();
-                let told = format!("session {id} goes on: {}", names.join(", "));
-                attended.console.tell(Tone::Plain, told).await;
+                attended.console.tell(Tone::Plain, carry::goes_on(id, &working)).await;
             }
             Ok(None) => {}
             Err(error) => {

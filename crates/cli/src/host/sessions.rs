@@ -49,14 +49,14 @@ pub struct Begun {
 
 /// Who is there from a session's first event on.
 #[derive(Default)]
-pub struct Company {
+pub struct Audience {
     /// Who shows what is told of it.
     console: Option<Arc<Console>>,
     /// Whether somebody answers what agents ask.
     answers: bool,
 }
 
-impl From<&Arc<Console>> for Company {
+impl From<&Arc<Console>> for Audience {
     fn from(console: &Arc<Console>) -> Self {
         Self { console: Some(console.clone()), answers: console.answers() }
     }
@@ -135,22 +135,22 @@ impl Carrier {
         &self,
         task: &str,
         prepared: Prepared,
-        company: Company,
+        audience: Audience,
     ) -> Result<Begun, HostError> {
         let _turn = self.turn.lock().await;
         self.sessions.must_go_on()?;
         let safety = self.safety_of(&prepared.config).await?;
         self.sessions.make_room().await?;
         let record = carry::record(session_id::new(), task, &prepared, self.served);
-        let store = self.holding.archive.begin(record.clone()).await.map_err(failed)?;
+        let store = self.holding.archive.begin(record.clone()).await.map_err(Failure::failed)?;
         fail::point("session_archived");
         let stored = Stored { record, epoch: 1, store, journal: None };
-        let begun = self.enter(&prepared, safety, stored, company).await?;
+        let begun = self.enter(&prepared, safety, stored, audience).await?;
         let Prepared { models, team, .. } = prepared;
         let spec = team.lead(&models.lead, &models.name, task);
         if let Err(error) = begun.live.coordinator.spawn_agent(spec).await {
             self.sessions.give_up(&begun).await;
-            return Err(self.sessions.must_go_on().err().unwrap_or_else(|| failed(error).into()));
+            return Err(self.sessions.must_go_on().err().unwrap_or_else(|| Failure::failed(error).into()));
         }
         self.sessions.show(begun.live.record.id.as_str());
         Ok(begun)
@@ -165,10 +165,10 @@ impl Carrier {
         &self,
         id: &SessionId,
         set: &[String],
-        company: Company,
+        audience: Audience,
     ) -> Result<Option<(Begun, Vec<AgentName>)>, HostError> {
-        let Some((begun, mut working)) = self.take_up(id, set, company).await? else { return Ok(None) };
-        let resumed = begun.live.coordinator.resume_all().await.map_err(failed)?;
+        let Some((begun, mut working)) = self.take_up(id, set, audience).await? else { return Ok(None) };
+        let resumed = begun.live.coordinator.resume_all().await.map_err(Failure::failed)?;
         working.extend(resumed);
         Ok(Some((begun, working)))
     }
@@ -183,17 +183,19 @@ impl Carrier {
         &self,
         id: &SessionId,
         set: &[String],
-        company: Company,
+        audience: Audience,
     ) -> Result<Option<(Begun, Vec<AgentName>)>, HostError> {
         let _turn = self.turn.lock().await;
         self.sessions.must_go_on()?;
         let lives = self.begun(id.as_str());
         let broken = lives.as_ref().is_some_and(|begun| begun.live.coordinator.broken().is_some());
         if let Some(begun) = lives.filter(|_| !broken) {
-            let attached = company.answers.then(|| Arc::new(begun.live.coordinator.attach()));
+            let attached = audience.answers.then(|| Arc::new(begun.live.coordinator.attach()));
             return Ok(Some((Begun { attached, ..begun }, Vec::new())));
         }
-        let Some(looked) = self.holding.archive.journal(id).await.map_err(failed)? else { return Ok(None) };
+        let Some(looked) = self.holding.archive.journal(id).await.map_err(Failure::failed)? else {
+            return Ok(None);
+        };
         // What can be wrong is found before anybody else's writes are fenced off.
         let layer = carry::layer(&looked.record, &[&self.again, set].concat())?;
         let prepared = prepare::prepare(&layer, &self.env, &carry::earlier(&looked))?;
@@ -201,11 +203,13 @@ impl Carrier {
         self.let_go_if_broken(id).await;
         end_leftovers(std::slice::from_ref(id)).await?;
         self.sessions.make_room().await?;
-        let Some(taken) = self.holding.archive.take_up(id).await.map_err(failed)? else { return Ok(None) };
+        let Some(taken) = self.holding.archive.take_up(id).await.map_err(Failure::failed)? else {
+            return Ok(None);
+        };
         fail::point("taken_up");
         let TakenUp { store, journal, epoch, .. } = taken;
         let stored = Stored { record: journal.record.clone(), epoch, store, journal: Some(journal) };
-        let begun = self.enter(&prepared, safety, stored, company).await?;
+        let begun = self.enter(&prepared, safety, stored, audience).await?;
         self.sessions.show(begun.live.record.id.as_str());
         let working = begun.live.coordinator.go_on().await;
         Ok(Some((begun, working)))
@@ -225,7 +229,7 @@ impl Carrier {
         prepared: &Prepared,
         safety: Safety,
         stored: Stored,
-        company: Company,
+        audience: Audience,
     ) -> Result<Begun, HostError> {
         let Stored { record, epoch, store, journal } = stored;
         let lead = prepared.models.lead.clone();
@@ -234,7 +238,7 @@ impl Carrier {
         let (figures, spans) = self.counted(&record.id, journal.as_ref());
         let own: [Arc<dyn Observer>; 3] = [feed.clone(), watcher.clone(), figures];
         let observers = own.into_iter().chain(spans).collect();
-        if let Some(console) = company.console {
+        if let Some(console) = audience.console {
             console.follow(Follower::new(feed.clone(), self.holding.archive.clone(), record.id.clone()));
         }
         let coordinator =
@@ -243,7 +247,7 @@ impl Carrier {
         let live = Live { record, epoch, lead: Some(lead.clone()), coordinator, feed };
         let begun = Begun { live, lead, watcher, safety, attached: None, team: prepared.team.clone() };
         self.sessions.enter(&begun).await?;
-        let attached = company.answers.then(|| Arc::new(begun.live.coordinator.attach()));
+        let attached = audience.answers.then(|| Arc::new(begun.live.coordinator.attach()));
         Ok(Begun { attached, ..begun })
     }
 
@@ -272,7 +276,7 @@ impl Carrier {
     /// # Errors
     /// [`Failure::Failed`]: the store can't be read.
     pub async fn sessions(&self) -> Result<Vec<SessionSummary>, Failure> {
-        self.holding.archive.sessions().await.map_err(failed)
+        self.holding.archive.sessions().await.map_err(Failure::failed)
     }
 
     /// A session that lives here.
@@ -316,10 +320,6 @@ struct Stored {
     store: Arc<dyn Store>,
     /// What happened in it; none if it begins now.
     journal: Option<SessionJournal>,
-}
-
-fn failed(error: impl std::fmt::Display) -> Failure {
-    Failure::failed(error.to_string())
 }
 
 /// What dead processes left running of these sessions is ended before any of them goes on: how
@@ -372,18 +372,18 @@ impl Host for Carrier {
     }
 
     async fn begin(self: Arc<Self>, session: NewSession) -> Result<Entered, HostError> {
-        let company = Company { answers: session.answers, ..Company::default() };
+        let audience = Audience { answers: session.answers, ..Audience::default() };
         let task = prepare::task(&session.task.0)?.to_owned();
         let layer = over(&self.layer, session);
         let prepared = prepare::prepare(&layer, &self.env, &Earlier::default())?;
-        let begins = async move { self.begin_with(&task, prepared, company).await };
+        let begins = async move { self.begin_with(&task, prepared, audience).await };
         Ok(entered(whole(begins).await?, Vec::new()))
     }
 
     async fn resume(self: Arc<Self>, session: SessionId, attended: bool) -> Result<Entered, HostError> {
-        let company = Company { answers: attended, ..Company::default() };
+        let audience = Audience { answers: attended, ..Audience::default() };
         let id = session.clone();
-        let taken = whole(async move { self.go_on_with(&id, &[], company).await }).await?;
+        let taken = whole(async move { self.go_on_with(&id, &[], audience).await }).await?;
         let nobody = || HostError::NotFound(format!("there is no session `{session}` in this store"));
         let (begun, working) = taken.ok_or_else(nobody)?;
         Ok(entered(begun, working))

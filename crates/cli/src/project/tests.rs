@@ -42,7 +42,7 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn all_folders_of_a_repository_are_one_project_and_another_store_is_another_holder() {
     let place = Place::new();
-    let key = |folder, store| place.project(folder, store, "").unwrap().key().to_owned();
+    let key = |folder, store| place.project(folder, store, "").unwrap().key;
     let own = key("My Repo!", None);
     assert!(own.starts_with("my-repo-") && own.len() == "my-repo-".len() + 12, "{own}");
     assert_eq!(key("My Repo!/deep", None), own);

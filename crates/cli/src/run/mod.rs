@@ -48,8 +48,8 @@ const GUEST: &str =
 /// nothing was begun. [`Failure::Failed`]: the run could not be begun.
 pub fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
     let task = prepare::task(&args.task)?;
-    let prepared = prepare::prepare(&args.safety.over(&args.layer), env, &Earlier::default())?;
-    let project = Project::of(&prepared.folder, &args.store, env)?;
+    let prepared = prepare::prepare(&args.work.whole_layer(), env, &Earlier::default())?;
+    let project = Project::of(&prepared.folder, &args.work.store, env)?;
     let patience = prepared.config.general.store.patience;
     attended(args.json, env, async |attended| match holding::open(&project, patience).await? {
         Opened::Theirs(_) => {
@@ -58,7 +58,7 @@ pub fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
         }
         Opened::Ours(holding) => {
             // What was said of this run's safety is not said of its guests'.
-            let layer = LayerArgs { set: args.layer.set.clone(), ..prepared.layer.clone() };
+            let layer = LayerArgs { set: args.work.layer.set.clone(), ..prepared.layer.clone() };
             let carrier = Arc::new(Carrier::new(holding, env, &layer));
             begin(task, prepared, &project, carrier, attended).await
         }

@@ -11,7 +11,7 @@ use midturn_core::rules::mail::Role;
 use midturn_core::rules::time::Micros;
 use midturn_providers::{BUILT_IN, Endpoint, Providers};
 
-use crate::config::{Config, General, Origin, Provider};
+use crate::config::{Config, General, Origin};
 use crate::env::Env;
 use crate::failure::Failure;
 
@@ -122,11 +122,11 @@ fn scripted(name: &str, path: &Path, clock: &Arc<dyn Clock>, earlier: &Earlier) 
 /// How the providers are reached: the configuration, and what their variables hold.
 fn reached(config: &Config, env: &Env) -> Result<midturn_providers::Config, Failure> {
     let General { providers, timeouts, max_event_bytes, .. } = &config.general;
-    let endpoint = |provider: &Provider| Endpoint {
+    let endpoint = |provider: &Endpoint| Endpoint {
         connect_timeout: timeouts.connect,
         idle_timeout: timeouts.idle,
         max_event_bytes: usize::try_from(*max_event_bytes).unwrap_or(usize::MAX),
-        ..provider.endpoint()
+        ..provider.clone()
     };
     let endpoints = providers.iter().map(|(name, provider)| (name.clone(), endpoint(provider)));
     let mut reached = midturn_providers::Config(endpoints.collect());

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use midturn_core::engine::tools as coordinators;
 use midturn_providers::BUILT_IN;
+use midturn_tools::work_tool_names;
 
 /// The word for "the model of whoever spawned it".
 pub const INHERIT: &str = "inherit";
@@ -39,27 +40,18 @@ fn unknown_model(name: &str, aliases: &BTreeMap<String, String>) -> String {
     format!("unknown model `{name}`: expected {}, scripted:FILE or an alias ({})", forms(), known.join(", "))
 }
 
-/// Our tools by the names that other programs' definition files use.
-const TOOLS: [(&str, &str); 11] = [
+/// Our tools by the other names that other programs' definition files use for them.
+const THEIRS: [(&str, &str); 5] = [
     ("multiedit", "edit"),
     ("todowrite", "update_plan"),
     ("task", "spawn_agent"),
     ("agent", "spawn_agent"),
     ("sendmessage", "send_message"),
-    ("bash", "bash"),
-    ("read", "read"),
-    ("edit", "edit"),
-    ("write", "write"),
-    ("grep", "grep"),
-    ("glob", "glob"),
 ];
 
 /// The names of all tools that there are.
 pub fn tools() -> Vec<&'static str> {
-    let mut names: Vec<&str> = TOOLS.iter().map(|(_, ours)| *ours).chain(coordinators::names()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+    work_tool_names().chain(coordinators::names()).collect()
 }
 
 /// Which tools an agent has.
@@ -99,8 +91,8 @@ impl Allowed {
 
 fn ours(name: &str) -> Option<&'static str> {
     let plain = name.trim().to_ascii_lowercase();
-    let work = TOOLS.iter().find(|(theirs, _)| *theirs == plain).map(|(_, ours)| *ours);
-    work.or_else(|| coordinators::names().find(|ours| *ours == plain))
+    let theirs = THEIRS.iter().find(|(theirs, _)| *theirs == plain).map(|(_, ours)| *ours);
+    theirs.or_else(|| tools().into_iter().find(|ours| *ours == plain))
 }
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
 //! Names for sessions: short, in order of time, valid in a branch's name.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use midturn_core::rules::id::SessionId;
+
+use crate::env;
 
 /// A new name: the time in milliseconds and four random digits, so that two runs that start
 /// at the same moment, on two machines even, have two names.
 pub fn new() -> SessionId {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // The seed of the standard library's hash tables is the one source of chance that is always there.
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());
-    written(u64::try_from(now.as_millis()).unwrap_or_default(), hasher.finish())
+    written(env::now().0 / 1_000, hasher.finish())
 }
 
 fn written(millis: u64, chance: u64) -> SessionId {

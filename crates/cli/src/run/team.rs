@@ -10,7 +10,7 @@ use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Role;
 use midturn_core::rules::settings::Settings;
-use midturn_tools::workplace::AgentPlace;
+use midturn_tools::workplace::{AgentPlace, Isolation};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ use super::facts::Facts;
 use super::names::{self, Allowed, INHERIT};
 use super::prompts::{self, Parts};
 use crate::agents::Definition;
-use crate::config::{AgentDefaults, Isolation, Names};
+use crate::config::{AgentDefaults, Names};
 use crate::failure::Failure;
 
 /// What all agents of a run have in common.
@@ -107,14 +107,7 @@ impl Team {
         // Somebody may have written to it before its spawning was told.
         let known = known.or_else(|| lock(&self.asked).get(agent).cloned());
         let Some(Member { tools, isolation, .. }) = known else {
-            return AgentPlace {
-                isolation: midturn_tools::workplace::Isolation::Worktree,
-                tools: Some(Vec::new()),
-            };
-        };
-        let isolation = match isolation {
-            Isolation::Worktree => midturn_tools::workplace::Isolation::Worktree,
-            Isolation::None => midturn_tools::workplace::Isolation::None,
+            return AgentPlace { isolation: Isolation::Worktree, tools: Some(Vec::new()) };
         };
         AgentPlace { isolation, tools }
     }

@@ -1,6 +1,9 @@
 //! A process that holds a project and answers as a test tells it to.
 
 use std::collections::BTreeMap;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -9,9 +12,6 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{Method, Request, StatusCode};
 use axum::response::Response;
-use midturn::args::StoreArgs;
-use midturn::env::Env;
-use midturn::project::Project;
 use midturn_client::Interface;
 use serde_json::{Value, json};
 use tokio::net::UnixListener;
@@ -47,19 +47,22 @@ struct Asked {
     requests: Mutex<Vec<String>>,
 }
 
-/// The project of the place's repository.
-pub(crate) fn project(place: &Place) -> Project {
-    let state = place.path("state").display().to_string();
-    let env = Env::of([("XDG_STATE_HOME", state.as_str())]);
-    Project::of(&place.path("repo").canonicalize().unwrap(), &StoreArgs::default(), &env).unwrap()
+/// The folder of state of the place's repository, made as a holder makes it. Where it is to be is
+/// asked of the binary, which names the store in it.
+fn state(place: &Place) -> PathBuf {
+    let said = place.midturn("repo", &["sessions"]).output().unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    let store = said.strip_prefix("no session is kept in ").and_then(|rest| rest.split(" yet").next());
+    let folder = Path::new(store.unwrap()).parent().unwrap().to_owned();
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder).unwrap();
+    folder
 }
 
 impl Fake {
     /// Starts to answer.
     pub(crate) fn start(place: &Place, answers: Answers) -> Self {
-        let project = project(place);
-        project.prepare().unwrap();
-        let socket = project.socket().unwrap();
+        let state = state(place);
+        let socket = place.path("fake.sock");
         let interface = Interface {
             pid: std::process::id(),
             socket: socket.clone(),
@@ -84,7 +87,7 @@ impl Fake {
                 }
             });
         });
-        project.publish(&interface).unwrap();
+        interface.write(&state.join("interface.json")).unwrap();
         Self { asked, end, thread: Some(thread) }
     }
 

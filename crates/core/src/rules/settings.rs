@@ -1,4 +1,6 @@
-//! Every setting that semantics.md names, its default, and how layers are laid over it.
+//! Every setting that semantics.md names, its default, its bounds, which way it is loosened, and
+//! how layers are laid over it. A setting more is a line here: whoever reads, checks or shows
+//! settings has it from these tables.
 
 use std::fmt;
 
@@ -8,11 +10,14 @@ use serde::{Deserialize, Serialize};
 use super::money::Money;
 use super::time::Span;
 use super::urgency::Urgency;
+use Direction::{Down, DownFromNone, Free, Off, Persons, Words};
+use Unit::{Dollars, Number, Time};
 
 /// Defines a settings struct and the patch that a file may hold for it, from one list: each
-/// with its type, its default, and behind `=>` the least (and the most) that it may be.
+/// with its type, its default, behind `=>` the least (and the most) that it may be, and behind `;`
+/// which way it is loosened. A group has neither: its settings have.
 macro_rules! settings {
-    ($(#[$doc:meta])* $name:ident / $patch:ident { $($(#[$fdoc:meta])* $field:ident : $ty:ty = $default:expr $(=> $least:literal $(to $most:literal)?)?),* $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident / $patch:ident { $($(#[$fdoc:meta])* $field:ident : $ty:ty = $default:expr $(=> $least:literal $(to $most:literal)?)? $(; $direction:expr)?),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Serialize)]
         pub struct $name { $($(#[$fdoc])* pub $field: $ty,)* }
@@ -43,10 +48,23 @@ macro_rules! settings {
                 $(self.$field.check(&below(key, stringify!($field)), bounds!($($least $(, $most)?)?))?;)*
                 Ok(())
             }
-            fn bounds(key: &str, _: Bounds, table: &mut Vec<(String, Bounds)>) {
-                $(<$ty as Bounded>::bounds(&below(key, stringify!($field)), bounds!($($least $(, $most)?)?), table);)*
+            fn list(group: Setting, table: &mut Vec<Setting>) {
+                $(<$ty as Bounded>::list(Setting {
+                    key: below(&group.key, stringify!($field)),
+                    bounds: bounds!($($least $(, $most)?)?),
+                    direction: direction!($($direction)?),
+                }, table);)*
             }
         }
+    };
+}
+
+macro_rules! direction {
+    () => {
+        Persons(UNSAID)
+    };
+    ($direction:expr) => {
+        $direction
     };
 }
 
@@ -85,6 +103,60 @@ impl fmt::Display for Bounds {
     }
 }
 
+/// A setting, for whoever has to know all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name in files, with those of the groups that it is in: `retry.attempts`.
+    pub key: String,
+    /// What it may be.
+    pub bounds: Bounds,
+    /// Which way it is loosened.
+    pub direction: Direction,
+}
+
+/// Which way a value is loosened. Who may only tighten it (a project's file,
+/// docs/decisions/0017-who-may-loosen.md) is held to that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// It gives nobody anything: the nearer file's value holds.
+    Free,
+    /// Of these words each is stricter than the one before it.
+    Words(&'static [&'static str]),
+    /// A smaller amount is stricter.
+    Down(Unit),
+    /// So it is, and 0 is no limit at all.
+    DownFromNone(Unit),
+    /// So it is, and where nothing is said it is this many.
+    DownFrom(u32),
+    /// `true` is looser.
+    Off,
+    /// More entries are looser.
+    Fewer,
+    /// More entries are stricter.
+    More,
+    /// Only a person can know it; the text says why.
+    Persons(&'static str),
+    /// So it is, and to leave it out in silence would be dangerous: it is an error.
+    PersonsOrError(&'static str),
+}
+
+/// What an amount is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// It is a plain number.
+    Number,
+    /// A [`Span`].
+    Time,
+    /// [`Money`].
+    Dollars,
+}
+
+/// Why a project may not set what nobody has thought about.
+pub const UNSAID: &str = "nobody has said yet that a project may set it";
+
+const MAIL: &str = "how agents are reached and interrupted is yours to say";
+const RETRIES: &str = "how often your provider is asked is yours to say";
+
 /// A setting that nothing could run with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the setting `{key}` is {value}, expected {bounds}")]
@@ -100,9 +172,14 @@ pub struct OutOfBounds {
 /// What has bounds, or holds what has.
 trait Bounded {
     /// Whether all of it is within its bounds.
-    fn check(&self, key: &str, bounds: Bounds) -> Result<(), OutOfBounds>;
-    /// Adds what is bounded to a table.
-    fn bounds(key: &str, bounds: Bounds, table: &mut Vec<(String, Bounds)>);
+    fn check(&self, _key: &str, _bounds: Bounds) -> Result<(), OutOfBounds> {
+        Ok(())
+    }
+
+    /// Adds it to a table; of a group all that is in it.
+    fn list(setting: Setting, table: &mut Vec<Setting>) {
+        table.push(setting);
+    }
 }
 
 macro_rules! counted {
@@ -113,28 +190,18 @@ macro_rules! counted {
                 let fits = (bounds.least..=bounds.most).contains(&value);
                 if fits { Ok(()) } else { Err(OutOfBounds { key: key.to_owned(), value, bounds }) }
             }
-            fn bounds(key: &str, bounds: Bounds, table: &mut Vec<(String, Bounds)>) {
-                if bounds != Bounds::NONE {
-                    table.push((key.to_owned(), bounds));
-                }
-            }
         }
     )*};
 }
 
-macro_rules! free {
+macro_rules! boundless {
     ($($ty:ty),*) => {$(
-        impl Bounded for $ty {
-            fn check(&self, _: &str, _: Bounds) -> Result<(), OutOfBounds> {
-                Ok(())
-            }
-            fn bounds(_: &str, _: Bounds, _: &mut Vec<(String, Bounds)>) {}
-        }
+        impl Bounded for $ty {}
     )*};
 }
 
 counted!(u32, u64);
-free!(bool, Span, Money, Urgency, Concurrency, OnError, ProgressGuard);
+boundless!(bool, Span, Money, Urgency, Concurrency, OnError, ProgressGuard);
 
 fn below(group: &str, field: &str) -> String {
     if group.is_empty() { field.to_owned() } else { format!("{group}.{field}") }
@@ -167,53 +234,54 @@ settings! {
         /// The urgency of a message that names none.
         default_urgency: DefaultUrgency = DefaultUrgency::default(),
         /// Whether an urgent message cuts a reply that is being streamed, or waits for its end.
-        urgent_cuts_stream: bool = true,
+        urgent_cuts_stream: bool = true; Persons(MAIL),
         /// Whether consecutive edits of one serial batch are a unit that only `urgent` tears.
-        keep_edits_together: bool = false,
+        keep_edits_together: bool = false; Persons(MAIL),
         /// Which calls may run at once: `safe` ones only, or `all`.
-        concurrency: Concurrency = Concurrency::Safe,
+        concurrency: Concurrency = Concurrency::Safe; Words(&["all", "safe"]),
         /// How many calls of a concurrent batch run at once.
-        max_parallel_tools: u32 = 8 => 1,
+        max_parallel_tools: u32 = 8 => 1; Down(Number),
         /// After how many starved turns mail no longer skips the next one; 0 or false is never.
-        progress_guard: ProgressGuard = ProgressGuard(2),
+        progress_guard: ProgressGuard = ProgressGuard(2); Persons(MAIL),
         /// What becomes of queued mail when a run fails.
-        on_error: OnError = OnError::Keep,
+        on_error: OnError = OnError::Keep; Persons(MAIL),
         /// How many messages a mailbox holds.
-        mailbox_messages: u32 = 1_024 => 1,
+        mailbox_messages: u32 = 1_024 => 1; Down(Number),
         /// How many bytes of text a mailbox holds.
-        mailbox_bytes: u64 = 8 << 20 => 1,
+        mailbox_bytes: u64 = 8 << 20 => 1; Down(Number),
         /// How many bytes one message may have.
-        message_bytes: u64 = 256 << 10 => 1,
+        message_bytes: u64 = 256 << 10 => 1; Down(Number),
         /// How long a process has between SIGTERM and SIGKILL.
-        abort_grace: Span = Span::millis(100),
+        abort_grace: Span = Span::millis(100); Down(Time),
         /// How long a call that ignores its token is waited for.
-        abort_deadline: Span = Span::secs(2),
+        abort_deadline: Span = Span::secs(2); Down(Time),
         /// Whether agents that are not ancestors may send `urgent`.
-        urgent_from_peers: bool = false,
+        urgent_from_peers: bool = false; Off,
         /// How many urgent messages one agent may send another in any 60 seconds.
-        urgent_per_minute: u32 = 6,
+        urgent_per_minute: u32 = 6; Down(Number),
         /// How deep agents may be nested; the lead has 0.
-        max_depth: u32 = 4,
+        max_depth: u32 = 4; Down(Number),
         /// How many agents of a session may be open at once.
-        max_agents: u32 = 64 => 1,
+        max_agents: u32 = 64 => 1; Down(Number),
         /// How many turns an agent may take in all; 0 is no limit.
-        max_turns: u32 = 0,
+        max_turns: u32 = 0; DownFromNone(Number),
         /// How many tokens an agent may read and write in all; 0 is no limit.
-        max_tokens: u64 = 0,
+        max_tokens: u64 = 0; DownFromNone(Number),
         /// What an agent's model calls may cost in all, in US dollars; 0 is no limit.
-        max_cost: Money = Money::ZERO,
+        max_cost: Money = Money::ZERO; DownFromNone(Dollars),
         /// How long an agent may be at work in all; 0 is no limit.
-        max_time: Span = Span::ZERO,
+        max_time: Span = Span::ZERO; DownFromNone(Time),
         /// How many agents may ever be spawned below one agent, closed ones included.
-        max_spawns: u32 = 256,
+        max_spawns: u32 = 256; Down(Number),
         /// The limits of all agents of a session together.
         session: SessionLimits = SessionLimits::default(),
+        // A compaction is a call like any other: it counts against the limits.
         /// How many tokens the model's context holds; 0: nobody knows, and nothing is compacted.
-        context_tokens: u64 = 0,
+        context_tokens: u64 = 0; Free,
         /// From how many percent of the context on a conversation is compacted.
-        compact_at: u32 = 80 => 1 to 100,
+        compact_at: u32 = 80 => 1 to 100; Free,
         /// How many of the last turns a compaction keeps whole.
-        compact_keep_turns: u32 = 2,
+        compact_keep_turns: u32 = 2; Free,
         /// How failed model calls are tried again.
         retry: Retry = Retry::default(),
     }
@@ -223,13 +291,13 @@ settings! {
     /// The limits of all agents of a session together; 0 is none.
     SessionLimits / LimitsPatch {
         /// How many turns they may take.
-        max_turns: u64 = 0,
+        max_turns: u64 = 0; DownFromNone(Number),
         /// How many tokens they may read and write.
-        max_tokens: u64 = 0,
+        max_tokens: u64 = 0; DownFromNone(Number),
         /// What their model calls may cost, in US dollars.
-        max_cost: Money = Money::ZERO,
+        max_cost: Money = Money::ZERO; DownFromNone(Dollars),
         /// How long the session may last, counted while a process carries it.
-        max_time: Span = Span::ZERO,
+        max_time: Span = Span::ZERO; DownFromNone(Time),
     }
 }
 
@@ -237,11 +305,11 @@ settings! {
     /// Urgencies by who writes to whom (semantics.md, section 2).
     DefaultUrgency / DefaultUrgencyPatch {
         /// To a lead, whoever writes.
-        to_lead: Urgency = Urgency::AfterTools,
+        to_lead: Urgency = Urgency::AfterTools; Persons(MAIL),
         /// To a subagent, from a person or an ancestor.
-        from_above: Urgency = Urgency::NextBoundary,
+        from_above: Urgency = Urgency::NextBoundary; Persons(MAIL),
         /// To a subagent, from all others.
-        from_others: Urgency = Urgency::AfterTools,
+        from_others: Urgency = Urgency::AfterTools; Persons(MAIL),
     }
 }
 
@@ -249,15 +317,15 @@ settings! {
     /// Retries of model calls (semantics.md, section 7).
     Retry / RetryPatch {
         /// How many calls one turn may make.
-        attempts: u32 = 5 => 1,
+        attempts: u32 = 5 => 1; Down(Number),
         /// Within what time, from the first call's start to the last one's.
-        time: Span = Span::secs(300),
+        time: Span = Span::secs(300); Down(Time),
         /// The first wait; each further one is twice as long.
-        base: Span = Span::millis(500),
+        base: Span = Span::millis(500); Persons(RETRIES),
         /// The longest wait.
-        cap: Span = Span::secs(30),
+        cap: Span = Span::secs(30); Persons(RETRIES),
         /// Up to how much a wait is lengthened at random (scripted models: never).
-        jitter: Span = Span::millis(250),
+        jitter: Span = Span::millis(250); Persons(RETRIES),
     }
 }
 
@@ -271,11 +339,18 @@ impl Settings {
         Bounded::check(self, "", Bounds::NONE)
     }
 
+    /// Every setting.
+    pub fn all() -> Vec<Setting> {
+        let mut table = Vec::new();
+        let whole = Setting { key: String::new(), bounds: Bounds::NONE, direction: Free };
+        <Self as Bounded>::list(whole, &mut table);
+        table
+    }
+
     /// Every setting that has bounds, by its name in files, with them.
     pub fn bounds() -> Vec<(String, Bounds)> {
-        let mut table = Vec::new();
-        <Self as Bounded>::bounds("", Bounds::NONE, &mut table);
-        table
+        let bounded = Self::all().into_iter().filter(|setting| setting.bounds != Bounds::NONE);
+        bounded.map(|setting| (setting.key, setting.bounds)).collect()
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) mod view;
 
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use self::cgroup::Exceeded;
 pub use self::in_force::{InForce, LimitsBy, NetworkState};
@@ -35,7 +35,7 @@ use self::seccomp::Filter;
 use crate::process::Supervision;
 
 /// Which kind of sandbox is in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
     /// Bubblewrap, and seccomp in it.

@@ -4,11 +4,13 @@
 use std::path::PathBuf;
 
 use midturn_core::rules::id::AgentName;
+use serde::{Deserialize, Serialize};
 
 /// Whether an agent works apart from the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// In a worktree and on a branch of its own.
+    /// In a worktree and on a branch of its own, where there is a repository.
     Worktree,
     /// In the project folder itself.
     None,

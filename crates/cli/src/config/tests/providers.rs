@@ -25,18 +25,18 @@ fn a_provider_of_one_s_own_is_data_and_stands_beside_the_built_in_ones() {
     let config = load(&[(USERS, OWN)], &[], &[]).unwrap();
     let known: Vec<&str> = config.general.providers.keys().map(String::as_str).collect();
     assert_eq!(known, ["anthropic", "azure", "gateway", "openai", "openai-chat"]);
-    let gateway = config.general.providers["gateway"].endpoint();
+    let gateway = config.general.providers["gateway"].clone();
     assert_eq!((gateway.dialect, gateway.max_output_tokens), (Dialect::Chat, Some(9_000)));
     assert_eq!((gateway.key_env.as_deref(), gateway.max_concurrent), (Some("GATEWAY_KEY"), 256));
     assert!(gateway.headers.contains_key("x-tenant"), "names of headers are the same in capitals");
-    let azure = config.general.providers["azure"].endpoint();
+    let azure = config.general.providers["azure"].clone();
     assert_eq!((azure.key_env, azure.query.len()), (None, 1));
     let variables: Vec<String> = config.key_variables().into_iter().collect();
     let expected = ["ANTHROPIC_API_KEY", "AZURE_KEY", "GATEWAY_KEY", "OPENAI_API_KEY", "TENANT"];
     assert_eq!(variables, expected);
     assert!(!config.entries.contains_key("providers.gateway.thinking_budget"));
     assert!(config.entries.contains_key("providers.gateway.reasoning_effort"));
-    let text = Box::leak(shown(&config, &Keys::of(&config, &Env::default())).into_boxed_str());
+    let text = Box::leak(shown(&config, &keys_set(&config, &Env::default())).into_boxed_str());
     assert_eq!(load(&[(USERS, text)], &[], &[]).unwrap().general, config.general);
 }
 
@@ -133,7 +133,7 @@ const BAD: &[(&str, &str)] = &[
     ),
     (
         "[providers.x]\nbase_ulr = 'http://x'",
-        "midturn.toml:2:1: unknown key `providers.x.base_ulr`: of a provider (here `x`) there are base_url, dialect",
+        "midturn.toml:2:1: unknown key `providers.x.base_ulr`: a provider (here `x`) has base_url, dialect",
     ),
     ("[providers.x]\nbase_ulr = 'http://x'", "; the nearest is `base_url`"),
     ("[providers.x]", "unknown key `providers.x`"),
@@ -147,11 +147,11 @@ const BAD: &[(&str, &str)] = &[
     ("[providers.x]\ndialect = 'chat'\n[providers.x]", "midturn.toml:3:"),
     (
         "providers.x.dialect = 'chat'\nsettings.providers.x.dialect = 'chat'",
-        "midturn.toml:2:22: `providers.x.dialect` is there already, in line 1",
+        "midturn.toml:2:22: `providers.x.dialect` is set already, in line 1",
     ),
     (
         "providers.openai.headers.X-A = '1'\nproviders.openai.headers.x-a = '2'",
-        "midturn.toml:2:26: `providers.openai.headers.x-a` is there already, in line 1",
+        "midturn.toml:2:26: `providers.openai.headers.x-a` is set already, in line 1",
     ),
     ("providers.x.api_key = 'sk-hidden'", "name it as the provider's `key_env`"),
     (

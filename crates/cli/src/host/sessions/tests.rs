@@ -95,7 +95,7 @@ impl Place {
     fn begins(&self) -> JoinHandle<Result<Begun, HostError>> {
         let prepared = prepare::prepare(&self.layer, &self.env, &Earlier::default()).unwrap();
         let carrier = self.carrier.clone();
-        tokio::spawn(async move { carrier.begin_with("the task", prepared, Company::default()).await })
+        tokio::spawn(async move { carrier.begin_with("the task", prepared, Audience::default()).await })
     }
 
     /// Waits until so many transactions are held back.

@@ -56,7 +56,7 @@ async fn a_session_whose_store_failed_is_taken_up_again_where_it_lives() {
     let folder = tempfile::tempdir().unwrap();
     let fails = Arc::new(AtomicBool::new(false));
     let (carrier, prepared) = carrier(folder.path(), &fails).await;
-    let begun = carrier.begin_with("go", prepared, Company::default()).await.unwrap();
+    let begun = carrier.begin_with("go", prepared, Audience::default()).await.unwrap();
     let id = begun.live.record.id.clone();
     carrier.quiet().await;
     fails.store(true, Ordering::Relaxed);
@@ -65,14 +65,14 @@ async fn a_session_whose_store_failed_is_taken_up_again_where_it_lives() {
     fails.store(false, Ordering::Relaxed);
     let again = begun.live.coordinator.send_message("lead", "lost", false).await.unwrap_err();
     assert_eq!(again, lost, "this one records nothing any more");
-    let (begun, _) = carrier.take_up(&id, &[], Company::default()).await.unwrap().unwrap();
+    let (begun, _) = carrier.take_up(&id, &[], Audience::default()).await.unwrap().unwrap();
     assert_eq!((begun.live.epoch, carrier.all().len()), (2, 1));
     begun.live.coordinator.send_message("lead", "on", false).await.unwrap();
     carrier.quiet().await;
     let end = begun.live.coordinator.agent("lead").unwrap().last_end.unwrap();
     assert_eq!((end.run, &*end.text), (2, "two"));
     // One that is well is not taken up twice.
-    let (same, _) = carrier.take_up(&id, &[], Company::default()).await.unwrap().unwrap();
+    let (same, _) = carrier.take_up(&id, &[], Audience::default()).await.unwrap().unwrap();
     assert_eq!(same.live.epoch, 2);
     carrier.close(false).await;
 }

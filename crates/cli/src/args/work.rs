@@ -1,0 +1,144 @@
+//! The form of the commands that agents work under: `run`, `serve`, `resume`, and `doctor`, which
+//! looks whether they could.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+
+use super::{LayerArgs, StoreArgs};
+
+pub(super) const RUN_HELP: &str = "\
+Lines on standard input steer the run while it lasts:
+  NAME: text   a message to that agent       NAME! text   an urgent one: what it runs ends now
+  text         a message to the lead         /ps          who is there and what they do
+  /stop NAME   stop an agent                 /quit        stop all of them and end
+  /yes [NAME]  what it asks may be done      /no [NAME] [REASON]   it may not
+  /always [NAME]   it, and its like, from now on in this session
+Without a name, the oldest request is answered.
+
+Ctrl-C stops all agents and reports; a second one exits at once.
+Exit status: 0 finished, 1 failed, 2 usage, 4 a limit, 130 interrupted.
+
+Examples:
+  midturn run --model anthropic/claude-sonnet-4-5 \"Fix the failing test in crates/core\"
+  midturn run --mode ask \"Clean up the build\"                     (edits and commands are asked about)
+  midturn run --model scripted:scenarios/demo.yaml \"Show me\"     (no key needed)";
+
+pub(super) const SERVE_HELP: &str = "\
+It answers on a Unix socket that the other commands find by themselves, and goes on with every
+session that was under way. Ctrl-C stops all agents and leaves their sessions resumable.
+
+Examples:
+  midturn serve
+  midturn serve --listen 127.0.0.1:7777                 (the page, in a browser on this machine)
+  midturn serve --store postgres://team@db.example.org/midturn";
+
+pub(super) const RESUME_HELP: &str = "\
+Every agent goes on in the run it was in. A call that had begun and has no result is told to the model
+as `unknown` and is not run again; what had not begun is skipped; unread mail is read first.
+Lines on standard input steer the session as with `midturn run`. Flags are laid over those that it began with.
+
+Examples:
+  midturn resume                 (the session that began last)
+  midturn resume 0mhzk3q1-77ab   (`midturn sessions` lists them; the beginning of the id is enough)";
+
+pub(super) const DOCTOR_HELP: &str = "\
+Exit status: 0 agents can work here, 1 something is missing, 2 usage.
+
+Examples:
+  midturn doctor
+  midturn doctor --mode ask --no-sandbox      (would it do with these?)
+  midturn doctor --json";
+
+/// `midturn run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// What is to be done
+    pub task: String,
+    /// Write the events to standard output, one JSON object a line, instead of the answer
+    #[arg(long)]
+    pub json: bool,
+    /// What its agents work under
+    #[command(flatten)]
+    pub work: WorkArgs,
+}
+
+/// `midturn serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Listen on loopback too, for programs that can't open a Unix socket
+    #[arg(long, value_name = "127.0.0.1:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// What its agents work under
+    #[command(flatten)]
+    pub work: WorkArgs,
+}
+
+/// `midturn resume`.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    /// The session: its id, the beginning of it, or `last`
+    #[arg(value_name = "SESSION", default_value = "last", hide_default_value = true)]
+    pub session: String,
+    /// Write the events to standard output, one JSON object a line, instead of the answer
+    #[arg(long)]
+    pub json: bool,
+    /// What its agents work under from now on
+    #[command(flatten)]
+    pub work: WorkArgs,
+}
+
+/// `midturn doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Write one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// What agents would work under
+    #[command(flatten)]
+    pub work: WorkArgs,
+}
+
+/// What agents work under: options of every command that starts some.
+#[derive(Debug, Args)]
+pub struct WorkArgs {
+    /// How freely agents work
+    #[command(flatten)]
+    pub safety: SafetyArgs,
+    /// Where sessions are kept
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// What is laid over the configuration
+    #[command(flatten)]
+    pub layer: LayerArgs,
+}
+
+impl WorkArgs {
+    /// All that is laid over the configuration: the layer, and over that how freely agents work.
+    pub fn whole_layer(&self) -> LayerArgs {
+        let LayerArgs { model, set, cwd } = self.layer.clone();
+        LayerArgs { model, set: [set, self.safety.set()].concat(), cwd }
+    }
+}
+
+/// How freely agents work: short for keys of the configuration, and kept with the session as those are.
+#[derive(Debug, Args)]
+pub struct SafetyArgs {
+    /// What agents do without asking: auto (all that no rule denies), accept-edits (edits, no commands), ask
+    /// (reading only), plan (reading only, and nothing else is done)
+    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(["auto", "accept-edits", "ask", "plan"]),
+          hide_possible_values = true)]
+    pub mode: Option<String>,
+    /// Run commands without a sandbox: they can then do all that you can
+    #[arg(long)]
+    pub no_sandbox: bool,
+}
+
+impl SafetyArgs {
+    /// Each as `KEY=VALUE`.
+    pub fn set(&self) -> Vec<String> {
+        let mode = self.mode.iter().map(|mode| format!("approvals.mode={mode}"));
+        mode.chain(self.no_sandbox.then(|| "sandbox.tier=none".to_owned())).collect()
+    }
+}

@@ -1,0 +1,58 @@
+//! Small files that people write: read whole, within a bound and as UTF-8, and places in them for
+//! whoever has something to say about one.
+
+use std::io::{Error, ErrorKind, Read};
+use std::path::Path;
+
+use crate::failure::Failure;
+
+/// A place in a file, counted from 1; columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spot {
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+}
+
+/// What is wrong with a file, and where.
+pub type Misplaced = (Spot, String);
+
+impl Spot {
+    /// Where a file begins.
+    pub const START: Self = Self { line: 1, column: 1 };
+}
+
+/// Says of a file what is wrong with it.
+pub fn complaint(path: &Path) -> impl Fn(Misplaced) -> Failure + Copy {
+    move |(at, what)| Failure::usage(format!("{}:{}:{}: {what}", path.display(), at.line, at.column))
+}
+
+/// The text of a file; `None` when there is none.
+///
+/// # Errors
+/// [`Failure::Usage`] with the file: it can't be read, has more than so many bytes, or is not UTF-8.
+pub fn read(path: &Path, most: usize) -> Result<Option<String>, Failure> {
+    let complain = |what: String| Failure::usage(format!("{}{what}", path.display()));
+    let unreadable = |error: Error| complain(format!(": can't be read: {error}"));
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut bytes = Vec::new();
+    file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() > most {
+        return Err(complain(format!(": has more than {} KiB", most >> 10)));
+    }
+    String::from_utf8(bytes).map(Some).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+        complain(format!(":{line}: is not UTF-8"))
+    })
+}
+
+/// Whether there is no such file or folder.
+pub fn is_absent(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
