@@ -32,6 +32,16 @@ const BUSY: Duration = Duration::from_secs(10);
 /// So long the writer waits in silence: then it says so, and waits on as for any store that fails.
 const BUSY_WRITER: Duration = Duration::from_secs(2);
 
+/// The bytes of a page. A commit writes each page that it touched whole, and what a turn adds to a
+/// table is a few hundred bytes at its end.
+const PAGE: u32 = 2_048;
+
+/// So many pages in the log are moved into the file in one go: 4 MB of it.
+const CHECKPOINT: &str = "2000";
+
+/// What a log that had to grow is cut back to, once it could be emptied.
+const LOG_BYTES: &str = "8388608";
+
 /// How many rows a reading thread may be ahead of whoever takes them.
 const ROWS_AHEAD: usize = 1_024;
 
@@ -55,7 +65,8 @@ pub enum OpenMode {
 pub struct SqliteOptions {
     /// Whether to write.
     pub mode: OpenMode,
-    /// The most pages (of 4 KiB) that the file may have: beyond, it is as if the disk were full.
+    /// The most pages that the file may have (of 2 KiB, or 4 in one that an older version made):
+    /// beyond, it is as if the disk were full.
     pub max_pages: Option<u32>,
 }
 
@@ -139,7 +150,12 @@ impl SqliteWay {
     }
 
     fn writing(&self, path: &Path) -> SqliteConnectOptions {
-        let options = self.options(path).busy_timeout(BUSY_WRITER).synchronous(SqliteSynchronous::Full);
+        let options = self
+            .options(path)
+            .busy_timeout(BUSY_WRITER)
+            .synchronous(SqliteSynchronous::Full)
+            .pragma("wal_autocheckpoint", CHECKPOINT)
+            .pragma("journal_size_limit", LOG_BYTES);
         match self.max_pages {
             Some(pages) => options.pragma("max_page_count", pages.to_string()),
             None => options,
@@ -259,7 +275,8 @@ impl SqliteWay {
         let create = create.write(true).create(true).truncate(true).mode(0o600);
         create.open(making).map_err(|error| not_writable(&self.path, making, &error))?;
         let made = async {
-            let mut connection = Connection::Sqlite(Box::new(self.writing(making).connect().await?));
+            let mut connection =
+                Connection::Sqlite(Box::new(self.writing(making).page_size(PAGE).connect().await?));
             connection.script("PRAGMA application_id = 1298752596").await?;
             self.migrate(&mut connection, 0).await?;
             connection.close().await
