@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::CancellationToken;
 
 use super::ports::store::{Accepted, AgentRecord, Commit, IN_FLIGHT, ReceiptMove, Row, RunEnd};
 use super::ports::{Clock, Observer, Store, StoreError, Transaction};

@@ -185,8 +185,13 @@ impl SqliteWay {
         let found = self.check(&mut connection).await?;
         self.migrate(&mut connection, found).await.map_err(|problem| self.refused(&problem))?;
         // A file that can't be written, or a disk that is full, says so now.
-        let same = connection.script("UPDATE schema_version SET applied_at = applied_at").await;
-        same.map_err(|problem| self.refused(&problem))?;
+        let same = async {
+            // Nobody waits for what is there already.
+            connection.sync_commits(false).await?;
+            connection.script("UPDATE schema_version SET applied_at = applied_at").await?;
+            connection.sync_commits(true).await
+        };
+        same.await.map_err(|problem| self.refused(&problem))?;
         Ok(connection)
     }
 
@@ -274,14 +279,17 @@ impl SqliteWay {
         // What an end in the middle of it left behind is overwritten.
         let create = create.write(true).create(true).truncate(true).mode(0o600);
         create.open(making).map_err(|error| not_writable(&self.path, making, &error))?;
+        // Nothing is synced on the way: until it has its name, what is here is nobody's and made anew.
+        let options = self.writing(making).page_size(PAGE).synchronous(SqliteSynchronous::Off);
         let made = async {
-            let mut connection =
-                Connection::Sqlite(Box::new(self.writing(making).page_size(PAGE).connect().await?));
-            connection.script("PRAGMA application_id = 1298752596").await?;
+            let mut connection = Connection::Sqlite(Box::new(options.connect().await?));
+            connection.script("PRAGMA journal_mode = WAL; PRAGMA application_id = 1298752596").await?;
             self.migrate(&mut connection, 0).await?;
             connection.close().await
         };
-        made.await.map_err(|problem: Problem| self.refused(&problem))
+        made.await.map_err(|problem: Problem| self.refused(&problem))?;
+        let synced = File::open(making).and_then(|file| file.sync_all());
+        synced.map_err(|error| not_writable(&self.path, making, &error))
     }
 
     fn beside(&self, suffix: &str) -> PathBuf {

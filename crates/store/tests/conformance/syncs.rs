@@ -3,14 +3,17 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
-use midturn_conformance::maker::{name, session};
+use midturn_conformance::maker::{name, rows, said, session};
 use midturn_core::engine::ports::{Archive, Clock, RealClock};
 use midturn_core::engine::scripted::{ScriptedCall, ScriptedModels, ScriptedReply, Scripts, SimulatedTools};
 use midturn_core::engine::{AgentSpec, Coordinator};
 use midturn_store::{OpenMode, open_sqlite};
 use serde_json::json;
+
+use super::needs::{Need, has};
 
 /// What was written so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,4 +96,45 @@ async fn a_turn_with_a_tool_writes_40_kilobytes_at_most() {
     let twenty = written(22, 1).await.since(written(2, 1).await);
     println!("{twenty:?} in twenty turns");
     assert!(twenty.bytes <= 20 * 40_000, "{twenty:?} in twenty turns");
+}
+
+/// Opens a store, begins a session and records in it: what a start does before anybody is told anything.
+async fn starts(path: &Path, id: &str) {
+    let archive = open_sqlite(path, OpenMode::Write).await.unwrap();
+    let store = archive.begin(session(id)).await.unwrap();
+    store.submit(rows(vec![said("lead", "one")])).await.unwrap();
+    store.submit(rows(vec![said("lead", "two")])).await.unwrap();
+    // No tidying up at the end: that is nobody's start.
+    std::process::exit(0);
+}
+
+#[tokio::test]
+#[ignore = "it is a start that the next test watches"]
+async fn a_start() {
+    let path = std::env::var_os("MIDTURN_STARTS_STORE").unwrap();
+    starts(Path::new(&path), &std::process::id().to_string()).await;
+}
+
+/// How often a start syncs a file or a folder.
+fn syncs_of_a_start(folder: &Path) -> usize {
+    let traced = folder.join("traced");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-e", "trace=fsync,fdatasync", "-e", "signal=none", "-o"]).arg(&traced);
+    strace.arg(std::env::current_exe().unwrap()).args(["--exact", "syncs::a_start", "--ignored"]);
+    let ended = strace.env("MIDTURN_STARTS_STORE", folder.join("store.db")).output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    let traced = std::fs::read_to_string(traced).unwrap();
+    traced.lines().filter(|line| line.contains("sync(")).count()
+}
+
+/// A new file and its name, a new log and its name, and the two records: nobody waits for more. The
+/// second start finds a log.
+#[test]
+fn a_start_syncs_what_somebody_waits_for() {
+    if !has(Need::Strace, Command::new("strace").arg("-V").output().is_ok()) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(syncs_of_a_start(folder.path()), 6, "with a new store");
+    assert_eq!(syncs_of_a_start(folder.path()), 3, "with one that is there");
 }
