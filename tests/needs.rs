@@ -30,12 +30,14 @@ pub(crate) enum Need {
     Mount,
     /// The shell of SQLite, with which a damaged store is saved.
     Sqlite3,
+    /// What counts the calls of a program to the system.
+    Strace,
 }
 
-use Need::{Bubblewrap, Landlock, Mount, Postgresql, Python3, Root, Setpriv, Sqlite3};
+use Need::{Bubblewrap, Landlock, Mount, Postgresql, Python3, Root, Setpriv, Sqlite3, Strace};
 
 /// Each with its word in the variable and with what is said where it is missing.
-const ALL: [(Need, &str, &str); 8] = [
+const ALL: [(Need, &str, &str); 9] = [
     (Postgresql, "postgresql", "PostgreSQL's initdb is not here (Debian: postgresql)"),
     (Setpriv, "setpriv", "setpriv is not here (Debian: util-linux)"),
     (Python3, "python3", "python3 is not here (Debian: python3)"),
@@ -44,6 +46,7 @@ const ALL: [(Need, &str, &str); 8] = [
     (Root, "root", "only root can start programs as somebody else"),
     (Mount, "mount", "nobody may mount a file system here (root, or user namespaces)"),
     (Sqlite3, "sqlite3", "sqlite3 is not here (Debian: sqlite3)"),
+    (Strace, "strace", "strace is not here (Debian: strace)"),
 ];
 
 /// How much of a test goes without it.

@@ -113,6 +113,7 @@ pub const SUITE: &[Claim] = claims![
     transactions::a_failing_transaction_does_no_harm_to_other_sessions,
     transactions::nothing_counts_that_was_submitted_after_what_failed,
     transactions::transactions_count_in_the_order_of_submission,
+    transactions::what_nobody_waits_for_counts_with_what_follows_or_once_it_is_given_up,
     transactions::there_is_room_for_all_that_may_be_in_flight,
     transactions::a_stale_epoch_writes_nothing_and_is_counted,
     transactions::receipts_only_move_forward,

@@ -1,6 +1,7 @@
 //! Claims about transactions, epochs, receipts and lists.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use midturn_core::engine::ports::store::IN_FLIGHT;
 use midturn_core::engine::ports::{Archive, Commit, StoreError, Transaction};
@@ -143,6 +144,24 @@ pub(crate) async fn transactions_count_in_the_order_of_submission(given: Given<'
     for commit in commits {
         commit.await.unwrap();
     }
+}
+
+/// A store may put off what nobody waits for ([`Commit::Unhurried`]), and no longer.
+pub(crate) async fn what_nobody_waits_for_counts_with_what_follows_or_once_it_is_given_up(given: Given<'_>) {
+    let record = session("s");
+    let store = given.archive.begin(record.clone()).await.unwrap();
+    let first = store.submit(rows(vec![said("lead", "first")]));
+    store.submit(rows(vec![said("lead", "second")])).await.unwrap();
+    assert_eq!(contents(&*given.archive, &record.id, "lead").await, ["first", "second"]);
+    first.await.unwrap();
+    drop(store.submit(rows(vec![said("lead", "third")])));
+    let mut again = tokio::time::interval(Duration::from_millis(2));
+    let written = async {
+        while contents(&*given.archive, &record.id, "lead").await.len() < 3 {
+            again.tick().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), written).await.expect("what is given up is written, too");
 }
 
 pub(crate) async fn there_is_room_for_all_that_may_be_in_flight(given: Given<'_>) {

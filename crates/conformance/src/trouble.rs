@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use midturn_core::engine::ports::{Archive, Commit, Store, StoreError};
+use midturn_core::engine::ports::{Archive, Store, StoreError};
 use midturn_core::rules::id::SessionId;
+use tokio::task::JoinHandle;
 
 use super::Faulty;
 use super::maker::*;
@@ -31,8 +32,9 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
     tokio::time::timeout(Duration::from_secs(60), waits).await.unwrap_or_else(|_| panic!("{what}"));
 }
 
-async fn numbered(store: &dyn Store, from: usize, to: usize) -> Vec<Commit> {
-    (from..to).map(|n| store.submit(large(&n.to_string()))).collect()
+/// Somebody waits for each of these.
+fn numbered(store: &dyn Store, from: usize, to: usize) -> Vec<JoinHandle<Result<(), StoreError>>> {
+    (from..to).map(|n| tokio::spawn(store.submit(large(&n.to_string())))).collect()
 }
 
 fn numbers(to: usize) -> Vec<String> {
@@ -49,18 +51,18 @@ pub(crate) async fn a_store_that_fails_is_waited_for(place: &dyn Faulty) {
     }
     assert_eq!(stores[0].trouble(), None);
     place.fail().await;
-    let mut commits = numbered(&*stores[0], 1, 4).await;
+    let mut commits = numbered(&*stores[0], 1, 4);
     until("the store says that it fails", || stores[0].trouble().is_some()).await;
     let trouble = stores[1].trouble().unwrap();
     assert!(trouble.starts_with("it is being waited for, so try again in a moment: "), "{trouble}");
     // The other session's wait behind it, and whoever begins one now hears why it can't be.
-    commits.extend(numbered(&*stores[1], 1, 4).await);
-    commits.extend(numbered(&*stores[0], 4, 7).await);
+    commits.extend(numbered(&*stores[1], 1, 4));
+    commits.extend(numbered(&*stores[0], 4, 7));
     let refused = archive.begin(session("three")).await.err().unwrap();
     assert!(refused.to_string().contains("waited for"), "{refused}");
     place.mend().await;
     for commit in commits {
-        commit.await.unwrap();
+        commit.await.unwrap().unwrap();
     }
     assert_eq!(said_in(&*archive, &one.id).await, numbers(7));
     assert_eq!(said_in(&*archive, &two.id).await, numbers(4));
@@ -79,10 +81,10 @@ pub(crate) async fn a_session_whose_store_failed_for_too_long_is_taken_up_again(
     let other = archive.begin(two.clone()).await.unwrap();
     store.submit(large("0")).await.unwrap();
     place.fail().await;
-    let commits = numbered(&*store, 1, 3).await;
+    let commits = numbered(&*store, 1, 3);
     let mut told = Vec::new();
     for commit in commits {
-        told.push(commit.await.unwrap_err());
+        told.push(commit.await.unwrap().unwrap_err());
     }
     let text = told[0].to_string();
     assert!(text.contains("then resume the session"), "{text}");
@@ -104,11 +106,11 @@ pub(crate) async fn a_store_that_is_closed_is_not_waited_for(place: &dyn Faulty)
     let archive = place.open(Duration::from_secs(3_600)).await;
     let store = archive.begin(session("s")).await.unwrap();
     place.fail().await;
-    let commits = numbered(&*store, 0, 3).await;
+    let commits = numbered(&*store, 0, 3);
     until("the store says that it fails", || store.trouble().is_some()).await;
     archive.close().await;
     for commit in commits {
-        commit.await.unwrap_err();
+        commit.await.unwrap().unwrap_err();
     }
     place.mend().await;
 }

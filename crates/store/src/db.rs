@@ -117,6 +117,16 @@ impl Connection {
         }
     }
 
+    /// Whether a commit is durable by itself, or with the next one that is: SQLite's log is in order.
+    /// A server's commits always are, as other processes hear of them at once.
+    pub(crate) async fn sync_commits(&mut self, yes: bool) -> Result<(), Problem> {
+        match self {
+            Self::Sqlite(_) if yes => self.script("PRAGMA synchronous = FULL").await,
+            Self::Sqlite(_) => self.script("PRAGMA synchronous = NORMAL").await,
+            Self::Postgres(_) => Ok(()),
+        }
+    }
+
     pub(crate) async fn commit(&mut self) -> Result<(), Problem> {
         self.command("COMMIT").await
     }

@@ -9,12 +9,16 @@ use crate::statements::Dialect;
 /// What makes version 1, 2, 3 … of the one before.
 fn steps(dialect: Dialect) -> &'static [&'static str] {
     match dialect {
-        Dialect::Sqlite => {
-            &[include_str!("../migrations/sqlite_1.sql"), include_str!("../migrations/sqlite_2.sql")]
-        }
-        Dialect::Postgres => {
-            &[include_str!("../migrations/postgres_1.sql"), include_str!("../migrations/postgres_2.sql")]
-        }
+        Dialect::Sqlite => &[
+            include_str!("../migrations/sqlite_1.sql"),
+            include_str!("../migrations/sqlite_2.sql"),
+            include_str!("../migrations/sqlite_3.sql"),
+        ],
+        Dialect::Postgres => &[
+            include_str!("../migrations/postgres_1.sql"),
+            include_str!("../migrations/postgres_2.sql"),
+            include_str!("../migrations/postgres_3.sql"),
+        ],
     }
 }
 

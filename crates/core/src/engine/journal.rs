@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::ports::store::{Accepted, AgentRecord, Commit, IN_FLIGHT, ReceiptMove, Row, RunEnd};
 use super::ports::{Clock, Observer, Store, StoreError, Transaction};
@@ -133,6 +132,9 @@ pub(crate) struct Journal {
     pub(crate) receipts: Receipts,
     /// A store has room for so many transactions of a session at once.
     room: Semaphore,
+    /// So many more may be put off. Room of its own: if what is put off stood in the way of what
+    /// it waits for, neither would ever be durable.
+    late: Arc<Semaphore>,
     queue: Mutex<Queue>,
     /// Held while what is durable is told, so that it is told in order.
     telling: Mutex<()>,
@@ -148,6 +150,28 @@ struct Queue {
     next_seq: u64,
     tickets: u64,
     waiting: VecDeque<Submitted>,
+}
+
+/// A transaction that was submitted: what becomes of it.
+struct Submission {
+    ticket: u64,
+    commit: Commit,
+}
+
+/// What was submitted and nobody waits for yet, in order. Who has some waits for nothing but the
+/// store before it is durable: it would be told too late.
+#[derive(Default)]
+pub(crate) struct PutOff(Vec<Late>);
+
+struct Late {
+    submitted: Submission,
+    _place: OwnedSemaphorePermit,
+}
+
+impl PutOff {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// A transaction on its way.
@@ -171,6 +195,7 @@ impl Journal {
             observers: observers.into_iter().map(Watched::new).collect(),
             receipts: Receipts::default(),
             room: Semaphore::new(IN_FLIGHT),
+            late: Arc::new(Semaphore::new(IN_FLIGHT)),
             queue: Mutex::new(Queue { next_seq: last_seq + 1, tickets: 0, waiting: VecDeque::new() }),
             telling: Mutex::default(),
             seq: AtomicU64::new(last_seq),
@@ -209,31 +234,68 @@ impl Journal {
         self.record_if(draft, || true).await.map(drop)
     }
 
-    /// The same, unless the work that it tells the start of is cancelled by then: `false`, and
-    /// nothing is recorded. Whoever cancels first and records that afterwards finds no such
-    /// start behind it: a stop is a fence (semantics.md, section 5).
-    pub(crate) async fn record_under(
-        &self,
-        work: &CancellationToken,
-        draft: Draft,
-    ) -> Result<bool, StoreError> {
-        self.record_if(draft, || !work.is_cancelled()).await
-    }
-
     /// Records a draft if it is still `wanted` when its turn has come. `false`: it was not.
     pub(crate) async fn record_if(
         &self,
         draft: Draft,
         wanted: impl Fn() -> bool,
     ) -> Result<bool, StoreError> {
+        self.record_after(&mut PutOff::default(), draft, wanted).await
+    }
+
+    /// The same, together with what was put off before it: all of it is durable when this returns.
+    /// What is not wanted leaves it put off.
+    pub(crate) async fn record_after(
+        &self,
+        before: &mut PutOff,
+        draft: Draft,
+        wanted: impl Fn() -> bool,
+    ) -> Result<bool, StoreError> {
         if draft.is_empty() {
+            self.sync(before).await?;
             return Ok(wanted());
         }
         let closed = |_| StoreError::Failed("the session has ended".to_owned());
         let _room = self.room.acquire().await.map_err(closed)?;
+        let Some(submitted) = self.submit(draft, wanted)? else { return Ok(false) };
+        // Behind it: the store makes durable together what nobody waits for alone.
+        self.sync(before).await?;
+        self.decided(submitted).await?;
+        Ok(true)
+    }
+
+    /// Records a draft that nobody waits for yet: it has its place in the order from now on, and
+    /// becomes durable, and is told, with what follows. Where a transaction costs nothing that is at once.
+    pub(crate) async fn put_off(&self, draft: Draft, before: &mut PutOff) -> Result<(), StoreError> {
+        let Ok(place) = self.late.clone().try_acquire_owned() else {
+            // So many are put off that this one waits like any other.
+            return self.record_after(before, draft, || true).await.map(drop);
+        };
+        if draft.is_empty() {
+            return Ok(());
+        }
+        let Some(submitted) = self.submit(draft, || true)? else { return Ok(()) };
+        match &submitted.commit {
+            Commit::Done(_) => self.decided(submitted).await,
+            Commit::Waits(_) | Commit::Unhurried(_) => {
+                before.0.push(Late { submitted, _place: place });
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits until all that was put off is durable.
+    pub(crate) async fn sync(&self, before: &mut PutOff) -> Result<(), StoreError> {
+        for late in before.0.drain(..) {
+            self.decided(late.submitted).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for what becomes of a transaction, and tells it.
+    async fn decided(&self, submitted: Submission) -> Result<(), StoreError> {
+        let Submission { ticket, commit } = submitted;
         let began = self.clock.now();
-        let Some((ticket, commit)) = self.submit(draft, wanted)? else { return Ok(false) };
-        fail::point("submitted");
         if let Err(error) = commit.await {
             self.broken.get_or_init(|| error.clone());
             self.give_up(ticket);
@@ -244,16 +306,12 @@ impl Journal {
         fail::point("told");
         let took = self.clock.now().since(began);
         self.tell_all(|observer| observer.stored(took));
-        Ok(true)
+        Ok(())
     }
 
     /// `None`: it is not wanted any more. Asked under the lock, so that what is submitted later
     /// is wanted, or not, by what was submitted before.
-    fn submit(
-        &self,
-        mut draft: Draft,
-        wanted: impl Fn() -> bool,
-    ) -> Result<Option<(u64, Commit)>, StoreError> {
+    fn submit(&self, mut draft: Draft, wanted: impl Fn() -> bool) -> Result<Option<Submission>, StoreError> {
         let mut queue = self.queue.lock();
         if let Some(error) = self.broken.get() {
             return Err(error.clone());
@@ -266,7 +324,10 @@ impl Journal {
         queue.tickets += 1;
         let ticket = queue.tickets;
         queue.waiting.push_back(Submitted { ticket, transaction: transaction.clone(), then });
-        Ok(Some((ticket, self.store.submit(transaction))))
+        let commit = self.store.submit(transaction);
+        drop(queue);
+        fail::point("submitted");
+        Ok(Some(Submission { ticket, commit }))
     }
 
     /// Nothing from this ticket on counts, nor happens; what was before it may still be told.

@@ -32,6 +32,16 @@ const BUSY: Duration = Duration::from_secs(10);
 /// So long the writer waits in silence: then it says so, and waits on as for any store that fails.
 const BUSY_WRITER: Duration = Duration::from_secs(2);
 
+/// The bytes of a page. A commit writes each page that it touched whole, and what a turn adds to a
+/// table is a few hundred bytes at its end.
+const PAGE: u32 = 2_048;
+
+/// So many pages in the log are moved into the file in one go: 4 MB of it.
+const CHECKPOINT: &str = "2000";
+
+/// What a log that had to grow is cut back to, once it could be emptied.
+const LOG_BYTES: &str = "8388608";
+
 /// How many rows a reading thread may be ahead of whoever takes them.
 const ROWS_AHEAD: usize = 1_024;
 
@@ -55,7 +65,8 @@ pub enum OpenMode {
 pub struct SqliteOptions {
     /// Whether to write.
     pub mode: OpenMode,
-    /// The most pages (of 4 KiB) that the file may have: beyond, it is as if the disk were full.
+    /// The most pages that the file may have (of 2 KiB, or 4 in one that an older version made):
+    /// beyond, it is as if the disk were full.
     pub max_pages: Option<u32>,
 }
 
@@ -139,7 +150,12 @@ impl SqliteWay {
     }
 
     fn writing(&self, path: &Path) -> SqliteConnectOptions {
-        let options = self.options(path).busy_timeout(BUSY_WRITER).synchronous(SqliteSynchronous::Full);
+        let options = self
+            .options(path)
+            .busy_timeout(BUSY_WRITER)
+            .synchronous(SqliteSynchronous::Full)
+            .pragma("wal_autocheckpoint", CHECKPOINT)
+            .pragma("journal_size_limit", LOG_BYTES);
         match self.max_pages {
             Some(pages) => options.pragma("max_page_count", pages.to_string()),
             None => options,
@@ -169,8 +185,13 @@ impl SqliteWay {
         let found = self.check(&mut connection).await?;
         self.migrate(&mut connection, found).await.map_err(|problem| self.refused(&problem))?;
         // A file that can't be written, or a disk that is full, says so now.
-        let same = connection.script("UPDATE schema_version SET applied_at = applied_at").await;
-        same.map_err(|problem| self.refused(&problem))?;
+        let same = async {
+            // Nobody waits for what is there already.
+            connection.sync_commits(false).await?;
+            connection.script("UPDATE schema_version SET applied_at = applied_at").await?;
+            connection.sync_commits(true).await
+        };
+        same.await.map_err(|problem| self.refused(&problem))?;
         Ok(connection)
     }
 
@@ -258,13 +279,17 @@ impl SqliteWay {
         // What an end in the middle of it left behind is overwritten.
         let create = create.write(true).create(true).truncate(true).mode(0o600);
         create.open(making).map_err(|error| not_writable(&self.path, making, &error))?;
+        // Nothing is synced on the way: until it has its name, what is here is nobody's and made anew.
+        let options = self.writing(making).page_size(PAGE).synchronous(SqliteSynchronous::Off);
         let made = async {
-            let mut connection = Connection::Sqlite(Box::new(self.writing(making).connect().await?));
-            connection.script("PRAGMA application_id = 1298752596").await?;
+            let mut connection = Connection::Sqlite(Box::new(options.connect().await?));
+            connection.script("PRAGMA journal_mode = WAL; PRAGMA application_id = 1298752596").await?;
             self.migrate(&mut connection, 0).await?;
             connection.close().await
         };
-        made.await.map_err(|problem: Problem| self.refused(&problem))
+        made.await.map_err(|problem: Problem| self.refused(&problem))?;
+        let synced = File::open(making).and_then(|file| file.sync_all());
+        synced.map_err(|error| not_writable(&self.path, making, &error))
     }
 
     fn beside(&self, suffix: &str) -> PathBuf {

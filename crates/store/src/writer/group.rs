@@ -184,6 +184,23 @@ impl Grouper {
         Ok(epochs.into_iter().collect())
     }
 
+    /// Begins a transaction that is durable with the next one: of a session that is begun or taken up
+    /// nothing is told before something of it is recorded.
+    async fn begin_aside(&mut self) -> Result<(), Problem> {
+        if let Some(connection) = &mut self.connection {
+            connection.sync_commits(false).await?;
+        }
+        self.begin(&[], false).await.map(drop)
+    }
+
+    /// After an error the connection goes, whatever it was: the next one syncs its commits again.
+    fn after_aside<T>(&mut self, tried: Result<T, Problem>) -> Result<T, Problem> {
+        if tried.is_err() {
+            self.connection = None;
+        }
+        tried
+    }
+
     async fn roll_back(&mut self) {
         if let Some(connection) = &mut self.connection {
             connection.roll_back().await;
@@ -198,7 +215,7 @@ impl Grouper {
     ) -> Result<(), StoreError> {
         let limit = self.limit(ANSWER);
         let written = limited(limit, self.write_session(&record)).await;
-        let rows = self.after(written).await?;
+        let rows = self.after_aside(written)?;
         self.is_well(queue);
         match rows {
             0 => Err(StoreError::Failed(format!(
@@ -218,11 +235,12 @@ impl Grouper {
             Cell::text(&record.title),
             Cell::json(&record.memo)?,
         ];
-        self.begin(&[], false).await?;
+        self.begin_aside().await?;
         let Self { connection: Some(connection), texts, .. } = self else { return Err(lost()) };
         let into = Into::Sessions;
         let rows = connection.execute(texts.text(into, 1), into.statement().kinds, values).await?;
         connection.commit().await?;
+        connection.sync_commits(true).await?;
         Ok(rows)
     }
 
@@ -234,17 +252,18 @@ impl Grouper {
     ) -> Result<Option<u64>, StoreError> {
         let limit = self.limit(ANSWER);
         let raised = limited(limit, self.raise(session)).await;
-        let epoch = self.after(raised).await?;
+        let epoch = self.after_aside(raised)?;
         self.is_well(queue);
         Ok(epoch)
     }
 
     async fn raise(&mut self, session: Arc<str>) -> Result<Option<u64>, Problem> {
-        self.begin(&[], false).await?;
+        self.begin_aside().await?;
         let Some(connection) = &mut self.connection else { return Err(lost()) };
         let query = "UPDATE sessions SET epoch = epoch + 1 WHERE id = ? RETURNING epoch";
         let epochs = connection.rows(query, vec![Cell::Text(session)], |row| row.unsigned(0)).await?;
         connection.commit().await?;
+        connection.sync_commits(true).await?;
         Ok(epochs.first().copied())
     }
 

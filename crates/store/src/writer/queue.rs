@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use midturn_core::engine::ports::store::IN_FLIGHT;
+use midturn_core::engine::ports::store::{Hurry, IN_FLIGHT, Unhurried};
 use midturn_core::engine::ports::{Commit, SessionRecord, StoreError, Transaction};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
@@ -47,6 +47,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 struct Waiting {
     jobs: VecDeque<Job>,
+    /// Somebody waits for what is there. Until then nothing is written: what comes next has a
+    /// place in the same group.
+    wanted: bool,
     closed: bool,
 }
 
@@ -82,8 +85,13 @@ fn closed() -> StoreError {
 }
 
 impl Queue {
-    /// Queues a transaction; never waits.
-    pub(crate) fn submit(&self, lane: &Arc<Lane>, transaction: Arc<Transaction>, at: u64) -> Commit {
+    /// Queues a transaction; never waits. It is written when somebody waits for it, or for another.
+    pub(crate) fn submit(
+        self: &Arc<Self>,
+        lane: &Arc<Lane>,
+        transaction: Arc<Transaction>,
+        at: u64,
+    ) -> Commit {
         if lane.in_flight.fetch_add(1, Ordering::AcqRel) >= ROOM {
             lane.in_flight.fetch_sub(1, Ordering::AcqRel);
             let error =
@@ -93,7 +101,7 @@ impl Queue {
         }
         let (told, waits) = oneshot::channel();
         match self.push(Job::Write(Write { lane: lane.clone(), transaction, at, told })) {
-            Ok(()) => Commit::Waits(waits),
+            Ok(()) => Commit::Unhurried(Unhurried::new(waits, self.clone())),
             Err(error) => Commit::Done(Err(error)),
         }
     }
@@ -104,12 +112,15 @@ impl Queue {
         if waiting.closed {
             return Err(closed());
         }
-        let hurries = !matches!(job, Job::Write(_));
+        // Whoever begins or takes up a session waits for the answer.
+        let is_waited_for = !matches!(job, Job::Write(_));
         waiting.jobs.push_back(job);
         drop(waiting);
-        self.wake.notify_one();
-        if hurries && self.trouble().is_some() {
-            self.hurry.notify_one();
+        if is_waited_for {
+            self.hurry();
+            if self.trouble().is_some() {
+                self.hurry.notify_one();
+            }
         }
         Ok(())
     }
@@ -166,7 +177,7 @@ impl Queue {
     /// What comes next, in the order in which it came.
     pub(crate) async fn next(&self) -> Next {
         loop {
-            if let Some(next) = self.waiting.lock().take() {
+            if let Some(next) = self.waiting.lock().take_wanted() {
                 return next;
             }
             self.wake.notified().await;
@@ -174,7 +185,27 @@ impl Queue {
     }
 }
 
+impl Hurry for Queue {
+    fn hurry(&self) {
+        let mut waiting = self.waiting.lock();
+        // What isn't there any more is being written.
+        waiting.wanted |= !waiting.jobs.is_empty();
+        drop(waiting);
+        self.wake.notify_one();
+    }
+}
+
 impl Waiting {
+    /// What is to be done now: nothing while nobody waits for any of it.
+    fn take_wanted(&mut self) -> Option<Next> {
+        if !self.wanted && !self.closed {
+            return None;
+        }
+        let next = self.take();
+        self.wanted &= !self.jobs.is_empty();
+        next
+    }
+
     /// All transactions up to the next job of another kind, or that job.
     fn take(&mut self) -> Option<Next> {
         let writes = self.jobs.iter().take(GROUP).take_while(|job| matches!(job, Job::Write(_))).count();

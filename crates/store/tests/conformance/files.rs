@@ -42,7 +42,7 @@ struct Filled(PathBuf);
 #[async_trait]
 impl Faulty for Filled {
     async fn open(&self, patience: Duration) -> Arc<dyn Archive> {
-        let options = SqliteOptions { mode: OpenMode::Write, max_pages: Some(300) };
+        let options = SqliteOptions { mode: OpenMode::Write, max_pages: Some(600) };
         let archive = open_sqlite(&self.0, options).await.unwrap();
         archive.be_patient(patience);
         Arc::new(archive)
@@ -269,7 +269,7 @@ async fn what_another_program_garbled_is_an_error_and_never_an_empty_answer() {
 async fn on_a_full_disk_nothing_of_the_write_is_visible_and_the_rest_stays() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
-    let full = SqliteOptions { mode: OpenMode::Write, max_pages: Some(60) };
+    let full = SqliteOptions { mode: OpenMode::Write, max_pages: Some(120) };
     let archive = open_sqlite(&path, full).await.unwrap();
     archive.be_patient(Duration::ZERO);
     let store = archive.begin(session("s")).await.unwrap();

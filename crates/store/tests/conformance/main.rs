@@ -9,3 +9,4 @@ mod needs;
 mod postgres;
 mod proxy;
 mod server;
+mod syncs;

@@ -115,8 +115,9 @@ impl Driver {
         }
     }
 
-    async fn hold_of_session(&self, bound: Bound, prices: Prices) -> Result<Hold, NotHeld> {
-        let (purse, clock, index) = (&self.session.purse, &self.session.clock, self.cell.index);
+    async fn hold_of_session(&mut self, bound: Bound, prices: Prices) -> Result<Hold, NotHeld> {
+        let (session, index) = (self.session.clone(), self.cell.index);
+        let (purse, clock) = (&session.purse, &session.clock);
         loop {
             let settled = purse.changed();
             match purse.hold(bound, prices) {
@@ -124,6 +125,7 @@ impl Driver {
                 Grant::Reached(limit) => return Err(NotHeld::Limit(limit.setting(Whose::Session))),
                 Grant::Wait => {}
             }
+            self.sync().await;
             let _waits = Waits::for_budget(&self.cell, clock.now());
             tokio::select! {
                 biased;

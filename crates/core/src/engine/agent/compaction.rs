@@ -68,7 +68,7 @@ impl Driver {
         draft.tell(self.place(), EventKind::Compacted { messages, tokens });
         self.line(&mut draft, Line::Compacted(Arc::new(compaction)));
         self.body.prompt = prompt;
-        let recorded = self.session.journal.record(draft).await;
+        let recorded = self.record(draft).await;
         let is_recorded = recorded.is_ok();
         self.obey(recorded);
         is_recorded
@@ -80,7 +80,7 @@ impl Driver {
         let mut draft = Draft::default();
         draft.tell(self.place(), finished(&reply, Purpose::Summary));
         self.line(&mut draft, Line::Unused(Arc::new(reply)));
-        let recorded = self.session.journal.record(draft).await;
+        let recorded = self.record(draft).await;
         self.obey(recorded);
     }
 }

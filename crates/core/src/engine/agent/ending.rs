@@ -31,6 +31,7 @@ impl Driver {
         self.counts_time();
         limits::looks(&self.session, &self.cell);
         self.stops_are_told().await;
+        self.sync().await;
         let changes = self.wind_up_workplace().await;
         let results = self.run.tools().map(|turn| turn.results()).unwrap_or_default();
         let mut draft = Draft::default();
@@ -44,7 +45,7 @@ impl Driver {
         self.close_plan(&mut draft, ending.outcome);
         let text = self.last_word(&ending, &results, &changes);
         let end = self.ends_with(&mut draft, ending, &text, changes);
-        if let Err(error) = self.session.journal.record(draft).await {
+        if let Err(error) = self.record(draft).await {
             tracing::error!(agent = %self.cell.name, %error, "the end of the run is not recorded");
         }
         fail::point("run_ended");
@@ -72,8 +73,12 @@ impl Driver {
     }
 
     /// Whoever reads the events finds the stop before what came of it.
-    pub(super) async fn stops_are_told(&self) {
-        for told in self.mailbox().tellings() {
+    pub(super) async fn stops_are_told(&mut self) {
+        let tellings = self.mailbox().tellings();
+        if !tellings.is_empty() {
+            self.sync().await;
+        }
+        for told in tellings {
             told.cancelled().await;
         }
     }

@@ -29,6 +29,7 @@ impl Driver {
     /// Ends the calls, closes the open turn as after a crash, and ends the run.
     async fn close_after_panic(&mut self, what: &str) {
         self.mailbox().wind_down();
+        self.sync().await;
         self.end_calls().await;
         self.forget_requests();
         self.cell.state.lock().activity.clear();
@@ -77,7 +78,7 @@ impl Driver {
         let text: Arc<str> = what.into();
         let mut draft = Draft::default();
         let end = self.ends_with(&mut draft, ending, &text, Default::default());
-        if let Err(error) = self.session.journal.record(draft).await {
+        if let Err(error) = self.record(draft).await {
             tracing::error!(agent = %self.cell.name, %error, "the end of the run is not recorded");
         }
         self.tell_parent(end, text);

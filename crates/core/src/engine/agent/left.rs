@@ -58,7 +58,7 @@ impl Driver {
         };
         let mut draft = Draft::event(self.place(), kind);
         self.line(&mut draft, Line::Interrupted(Arc::new(partial)));
-        let recorded = self.session.journal.record(draft).await;
+        let recorded = self.record(draft).await;
         self.obey(recorded);
     }
 }

@@ -10,6 +10,7 @@ mod ending;
 mod guard;
 mod left;
 mod model_phase;
+mod records;
 mod stream;
 mod tool_phase;
 
@@ -63,6 +64,7 @@ struct Driver {
     /// The stream's token, then the one of the turn's tools.
     work: CancellationToken,
     bench: tool_phase::Bench,
+    ahead: records::Ahead,
     usage: Usage,
     /// When this run began to be driven, and how long all before it had worked.
     began: Micros,
@@ -93,6 +95,7 @@ impl Driver {
             work: run_token.child_token(),
             run_token,
             bench: tool_phase::Bench::default(),
+            ahead: records::Ahead::default(),
             usage,
             began,
             worked_before,
@@ -190,7 +193,7 @@ impl Driver {
             self.line(&mut draft, Line::Prompt(text.clone()));
             self.append(Entry::User(Injected::prompt(text)));
         }
-        let recorded = self.session.journal.record(draft).await;
+        let recorded = self.record(draft).await;
         let is_recorded = recorded.is_ok();
         self.obey(recorded);
         if is_recorded {
@@ -228,7 +231,8 @@ impl Driver {
     }
 
     /// Takes the mail of a point and puts it into the conversation, with the turn's results
-    /// if there are any: one transaction. `false`: there was nothing after all, look again.
+    /// if there are any: one transaction, which is durable before the next request leaves. `false`:
+    /// there was nothing after all, look again.
     async fn inject(&mut self, take: Take) -> bool {
         let taken = self.mailbox().take(take.point.takes());
         fail::point("mail_taken");
@@ -248,14 +252,7 @@ impl Driver {
             (None, Some(mail)) => self.append(Entry::User(mail)),
             (None, None) => {}
         }
-        match self.session.journal.record(draft).await {
-            Ok(()) => true,
-            Err(error) => {
-                self.mailbox().restore(taken);
-                self.obey(Err(error));
-                false
-            }
-        }
+        self.put_off_taking(draft, taken).await
     }
 
     /// Moves the receipts of what is injected and tells of it.

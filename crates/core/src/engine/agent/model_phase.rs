@@ -159,7 +159,7 @@ impl Driver {
         let (call, messages) = (self.body.calls + 1, summary.unwrap_or(&self.body.prompt).messages());
         let started = EventKind::ModelStarted { call, messages, purpose: purpose_of(summary) };
         let draft = Draft::event(self.place(), started);
-        let starts = self.session.journal.record_under(&self.work, draft).await?;
+        let starts = self.record_start(draft).await?;
         self.body.calls += u64::from(starts);
         Ok(starts)
     }
@@ -243,7 +243,7 @@ impl Driver {
         };
         draft.tell(self.place(), kind);
         self.line(&mut draft, Line::Interrupted(Arc::new(partial)));
-        let recorded = self.session.journal.record(draft).await;
+        let recorded = self.record(draft).await;
         self.obey(recorded);
     }
 
@@ -275,7 +275,12 @@ impl Driver {
         let reply = Arc::new(reply);
         self.line(&mut draft, Line::Reply(reply.clone()));
         self.append(Entry::Assistant(reply));
-        let recorded = self.session.journal.record(draft).await;
+        // The start of its calls follows at once. What ends a run is told before anything else is waited for.
+        if self.run.tools().is_some() {
+            self.put_off(draft).await;
+            return;
+        }
+        let recorded = self.record(draft).await;
         self.obey(recorded);
     }
 
@@ -290,7 +295,7 @@ impl Driver {
         };
         let wait = Span(wait.0 + self.jitter(retry.jitter));
         let kind = EventKind::ModelRetry { attempt: failed, error: describe(&failure), wait };
-        let recorded = self.session.journal.record(Draft::event(self.place(), kind)).await;
+        let recorded = self.record(Draft::event(self.place(), kind)).await;
         if recorded.is_err() {
             self.obey(recorded);
             return false;

@@ -146,7 +146,7 @@ impl Driver {
             let (tool, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
             draft.tell(self.place(), EventKind::ToolStarted { tool, name, input, batch });
         }
-        match self.session.journal.record_under(&self.work, draft).await {
+        match self.record_start(draft).await {
             Ok(true) => {}
             Ok(false) => return self.never_asked(),
             Err(error) => return self.obey(Err(error)),
@@ -236,6 +236,7 @@ impl Driver {
 
     /// A result that is there is real: it wins over the message that came with it.
     async fn woken(&mut self) -> Woken {
+        self.sync().await;
         let late = late(&mut self.bench.deadline, &mut self.bench.last);
         let answers = answered(&self.cell, &*self.session.clock, self.bench.requests.deadline());
         let (mail, for_good) = (self.bench.cut_by_mail, self.bench.cut_for_good);
@@ -424,8 +425,7 @@ impl Driver {
                 self.told_in(&mut draft, result, claimed);
             }
         }
-        let recorded = self.session.journal.record(draft).await;
-        self.obey(recorded);
+        self.put_off(draft).await;
     }
 
     /// What a call took to tell in its result is told by that, or if it was cut, by mail after all.

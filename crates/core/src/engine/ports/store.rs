@@ -185,6 +185,43 @@ pub enum Commit {
     Done(Result<(), StoreError>),
     /// The store tells when it is.
     Waits(oneshot::Receiver<Result<(), StoreError>>),
+    /// The store tells, and is in no hurry before somebody waits.
+    Unhurried(Unhurried),
+}
+
+/// A transaction that becomes durable with the next one that somebody waits for, by which both cost
+/// one sync of the disk. To wait for it hurries, and so does to give it up: nothing is left undone
+/// because nobody asks.
+#[derive(Debug)]
+pub struct Unhurried {
+    told: oneshot::Receiver<Result<(), StoreError>>,
+    /// None once somebody has waited.
+    hurry: Option<Arc<dyn Hurry>>,
+}
+
+/// Who makes durable what was submitted.
+pub trait Hurry: std::fmt::Debug + Send + Sync {
+    /// Somebody waits for what was submitted up to now.
+    fn hurry(&self);
+}
+
+impl Unhurried {
+    /// What is `told` by whoever can be hurried.
+    pub fn new(told: oneshot::Receiver<Result<(), StoreError>>, hurry: Arc<dyn Hurry>) -> Self {
+        Self { told, hurry: Some(hurry) }
+    }
+
+    fn hurries(&mut self) {
+        if let Some(hurry) = self.hurry.take() {
+            hurry.hurry();
+        }
+    }
+}
+
+impl Drop for Unhurried {
+    fn drop(&mut self) {
+        self.hurries();
+    }
 }
 
 impl Future for Commit {
@@ -193,11 +230,22 @@ impl Future for Commit {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *self {
             Self::Done(result) => Poll::Ready(result.clone()),
-            Self::Waits(told) => Pin::new(told).poll(context).map(|told| {
-                told.unwrap_or_else(|_| Err(StoreError::Failed("its writer has ended".to_owned())))
-            }),
+            Self::Waits(told) => Pin::new(told).poll(context).map(or_ended),
+            Self::Unhurried(commit) => {
+                let polled = Pin::new(&mut commit.told).poll(context);
+                match polled {
+                    // It is decided: nobody is to hurry for what came after it.
+                    Poll::Ready(_) => drop(commit.hurry.take()),
+                    Poll::Pending => commit.hurries(),
+                }
+                polled.map(or_ended)
+            }
         }
     }
+}
+
+fn or_ended(told: Result<Result<(), StoreError>, oneshot::error::RecvError>) -> Result<(), StoreError> {
+    told.unwrap_or_else(|_| Err(StoreError::Failed("its writer has ended".to_owned())))
 }
 
 /// How many transactions of one session may be on their way at once: a store has room for
@@ -212,7 +260,7 @@ pub trait Store: Send + Sync {
     /// that was submitted after it.
     ///
     /// A store that fails may be waited for, with a bound: meanwhile the commit waits, and so do
-    /// those behind it.
+    /// those behind it. A store to which a commit costs a sync gives [`Commit::Unhurried`].
     fn submit(&self, transaction: Arc<Transaction>) -> Commit;
 
     /// Why nothing becomes durable just now, while the store is waited for: no message is accepted
