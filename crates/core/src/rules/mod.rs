@@ -25,5 +25,6 @@ pub mod settings;
 pub mod time;
 pub mod turn;
 pub mod validate;
+pub mod view;
 pub mod waiting;
 pub mod wording;
