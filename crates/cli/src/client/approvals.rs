@@ -8,11 +8,11 @@ use midturn_wire::approval::Approval;
 use midturn_wire::session::{Session, Sessions};
 use serde_json::{Value, json};
 
-use super::answer::Elsewhere;
+use super::answer::{self, Elsewhere};
 use super::table::duration;
 use super::{Answer, Asking, Text, now};
 use crate::run::progress;
-use crate::run::session::attending::{Request, told};
+use crate::run::session::attending::told;
 use crate::run::steering::Said;
 
 /// A request, the session it is in, and its JSON.
@@ -61,7 +61,7 @@ pub(super) async fn answer(asking: &Asking, meant: &Meant<'_>, said: &Said) -> R
             format!("{} doesn't ask{call} now; `midturn approvals` lists what is asked", meant.agent);
         return Ok(unsaid(open, failure));
     };
-    let request = Request::from(first.approval.clone());
+    let request = answer::ask(first.approval.clone());
     let place = Elsewhere { client: &asking.client, session: &first.session.session };
     let value = place.give(&request, said).await?;
     Ok(Answer::good(value, format!("{}\n", told(&request, said))))

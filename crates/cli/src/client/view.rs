@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use midturn_core::rules::event::{Event, EventKind, LiveEvent, LiveKind};
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::view::{self, Ask};
 
-use crate::run::progress::{self, Asking, Shown, Tone};
-use crate::run::session::attending::Request;
+use crate::run::progress::{self, Tone};
 
 /// A line without an end is shown in parts of about so many characters.
 const WIDTH: usize = 100;
@@ -19,7 +19,8 @@ pub(super) type Line = (Tone, String);
 #[derive(Debug, Default)]
 pub(super) struct View {
     speakers: BTreeMap<AgentName, Speaker>,
-    asking: Asking,
+    /// What was shown of the session.
+    shown: view::View,
     /// Whether somebody reads it who can type an answer.
     answers: bool,
 }
@@ -40,14 +41,15 @@ impl View {
     }
 
     /// The line of what is asked already when the first event comes.
-    pub(super) fn asked(&mut self, request: &Request) -> Line {
-        let hint = self.asking.knows(&request.agent, &request.tool, request.since);
-        (Tone::Asks, request.line() + if self.answers { &hint } else { "" })
+    pub(super) fn asked(&mut self, ask: &Ask) -> Line {
+        self.shown.asked(ask.clone());
+        let hint = if self.answers { progress::hint(self.shown.open_asks(), ask) } else { String::new() };
+        (Tone::Asks, progress::asks(ask) + &hint)
     }
 
     /// What is asked, as far as it was shown.
-    pub(super) fn asking(&self) -> Vec<Shown> {
-        self.asking.shown()
+    pub(super) fn asking(&self) -> &[Ask] {
+        self.shown.open_asks()
     }
 
     /// The lines for an event, before them the rest of what was being said.
@@ -69,7 +71,8 @@ impl View {
         if !(has_spoken && matches!(event.kind, EventKind::ModelFinished { .. })) {
             lines.extend(progress::line(event));
         }
-        let hint = self.asking.follow(event).filter(|_| self.answers);
+        self.shown.event(event);
+        let hint = progress::hint_for(&self.shown, event).filter(|_| self.answers);
         if let (Some(hint), Some((_, line))) = (hint, lines.last_mut()) {
             line.push_str(&hint);
         }

@@ -231,6 +231,21 @@ pub enum InterruptReason {
     Error,
 }
 
+impl InterruptReason {
+    /// The word of the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::UserCancelled => "user_cancelled",
+            Self::Superseded => "superseded",
+            Self::MessageInterrupt => "message_interrupt",
+            Self::StoppedByParent => "stopped_by_parent",
+            Self::Shutdown => "shutdown",
+            Self::Limit => "limit",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// The result of one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
@@ -273,6 +288,18 @@ pub enum ToolStatus {
 }
 
 impl ToolStatus {
+    /// The word of the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+            Self::Skipped => "skipped",
+            Self::Stopped => "stopped",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// Whether the result is a part of what the tool would have said (recorded as `tool_partial`).
     pub fn is_partial(self) -> bool {
         matches!(self, Self::Interrupted | Self::Stopped | Self::Unknown)

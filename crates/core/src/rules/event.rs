@@ -69,6 +69,17 @@ pub enum Trigger {
     Mail(Vec<MessageId>),
 }
 
+impl Trigger {
+    /// What kind of thing it is.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Mail(ids) if ids.is_empty() => "resume",
+            Self::Mail(_) => "message",
+        }
+    }
+}
+
 impl Serialize for Trigger {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -119,6 +130,18 @@ pub enum Outcome {
     Failed,
     /// A limit.
     Limit,
+}
+
+impl Outcome {
+    /// The word of the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+            Self::Limit => "limit",
+        }
+    }
 }
 
 /// A step of a plan.
@@ -379,6 +402,16 @@ pub enum Scope {
     Agent,
     /// The agent and all below it.
     Subtree,
+}
+
+impl Scope {
+    /// The word of the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Subtree => "subtree",
+        }
+    }
 }
 
 /// Why a run was asked to end (semantics.md, section 6).

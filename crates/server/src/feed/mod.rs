@@ -8,7 +8,6 @@ mod follower;
 pub(crate) mod frame;
 mod reader;
 mod seed;
-mod sent;
 
 use std::collections::VecDeque;
 
@@ -16,7 +15,7 @@ use bytes::Bytes;
 use midturn_core::engine::ports::Observer;
 use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_core::rules::id::AgentName;
-use midturn_core::rules::view::{self, View};
+use midturn_core::rules::view::{Message, View};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
@@ -146,9 +145,9 @@ impl Feed {
         self.end.send_modify(|end| end.over = true);
     }
 
-    /// An agent, as far as it was told.
-    pub(crate) fn agent(&self, name: &AgentName) -> view::Agent {
-        self.ring.lock().view.agent(name).cloned().unwrap_or_default()
+    /// What was sent to an agent and is not in its conversation yet.
+    pub(crate) fn queue(&self, agent: &AgentName) -> VecDeque<Message> {
+        self.ring.lock().view.agent(agent).map(|agent| agent.queue.clone()).unwrap_or_default()
     }
 
     /// Is told whenever there is something new, and of the end.

@@ -10,7 +10,7 @@ use futures_util::stream::{self, Stream};
 use midturn_core::engine::ports::archive::StoredEvent;
 use midturn_core::engine::ports::{Archive, StoreError};
 use midturn_core::rules::id::{AgentName, SessionId};
-use midturn_core::rules::view::Agent;
+use midturn_core::rules::view::Message;
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -41,9 +41,9 @@ pub(crate) enum Words {
 }
 
 impl Words {
-    /// Seed 004's names, of an agent as it is now.
-    pub(crate) fn seed(agent: Agent) -> Self {
-        Self::Seed(Box::new(SeedWords::of(agent)))
+    /// Seed 004's names, of an agent to whom this is on its way.
+    pub(crate) fn seed(queue: VecDeque<Message>) -> Self {
+        Self::Seed(Box::new(SeedWords::of(queue)))
     }
 
     fn frame(&mut self, item: &Item) -> Option<Bytes> {

@@ -129,7 +129,7 @@ impl Agent {
     }
 
     /// Whether what belongs to this run changes nothing any more.
-    pub fn is_over(&self, run: RunId) -> bool {
+    pub(super) fn is_over(&self, run: RunId) -> bool {
         run < self.run || run <= self.ended
     }
 
@@ -169,13 +169,18 @@ impl Agent {
         }
     }
 
-    /// The next event. `false`: it is of a run that is over, and changes nothing.
+    /// Whether an event is of a run that is over, and changes nothing.
+    pub fn is_stale(&self, event: &Event) -> bool {
+        event.kind.is_of_run() && self.is_over(event.at.run.unwrap_or(self.run))
+    }
+
+    /// The next event. `false`: it is stale.
     pub fn event(&mut self, event: &Event) -> bool {
+        if self.is_stale(event) {
+            return false;
+        }
         if event.kind.is_of_run() {
             let run = event.at.run.unwrap_or(self.run);
-            if self.is_over(run) {
-                return false;
-            }
             // A run that the process before this one began has no beginning here.
             if run > self.run || matches!(event.kind, EventKind::RunStarted { .. }) {
                 self.begins(run);
