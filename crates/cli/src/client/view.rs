@@ -83,24 +83,18 @@ impl View {
     pub(super) fn live(&mut self, event: &LiveEvent) -> Vec<Line> {
         let Some(name) = &event.at.agent else { return Vec::new() };
         let speaker = self.speakers.entry(name.clone()).or_default();
-        match &event.kind {
+        let (mut lines, said, text, mark) = match &event.kind {
             LiveKind::TextDelta { text } => {
                 speaker.has_spoken = true;
-                let mut lines = shown(name, &mut speaker.thinking, THINKS);
-                speaker.text.push_str(text);
-                lines.extend(complete(name, &mut speaker.text, SAYS));
-                lines
+                (shown(name, &mut speaker.thinking, THINKS), &mut speaker.text, text, SAYS)
             }
-            LiveKind::ThinkingDelta { text } => {
-                speaker.thinking.push_str(text);
-                complete(name, &mut speaker.thinking, THINKS)
-            }
-            LiveKind::CallDelta { .. } => Vec::new(),
-            LiveKind::ToolOutput { text, .. } => {
-                speaker.output.push_str(text);
-                complete(name, &mut speaker.output, PRINTS)
-            }
-        }
+            LiveKind::ThinkingDelta { text } => (Vec::new(), &mut speaker.thinking, text, THINKS),
+            LiveKind::ToolOutput { text, .. } => (Vec::new(), &mut speaker.output, text, PRINTS),
+            LiveKind::CallDelta { .. } => return Vec::new(),
+        };
+        said.push_str(text);
+        lines.extend(complete(name, said, mark));
+        lines
     }
 
     /// All that was being said, when nothing comes any more.

@@ -101,23 +101,8 @@ fn between(tail: &[Event]) -> Left {
             | EventKind::ModelInterrupted { .. }
             | EventKind::ModelRetry { .. }
             | EventKind::Compacted { .. } => left = Left::Between,
-            EventKind::SessionStarted { .. }
-            | EventKind::SessionResumed { .. }
-            | EventKind::AgentSpawned { .. }
-            | EventKind::RunStarted { .. }
-            | EventKind::ToolStarted { .. }
-            | EventKind::ToolFinished { .. }
-            | EventKind::MessageQueued { .. }
-            | EventKind::MessageRefused { .. }
-            | EventKind::MessageInjected { .. }
-            | EventKind::MessageReturned { .. }
-            | EventKind::StopRequested { .. }
-            | EventKind::PlanUpdated { .. }
-            | EventKind::ApprovalRequested { .. }
-            | EventKind::ApprovalResolved { .. }
-            | EventKind::LimitRaised { .. }
-            | EventKind::RunFinished { .. }
-            | EventKind::AgentClosed {} => {}
+            // No other kind begins a model call or ends it.
+            _ => {}
         }
     }
     left
@@ -133,27 +118,7 @@ pub fn turn(tail: &[Event]) -> TurnId {
 pub fn stopped_by(tail: &[Event]) -> Option<(Sender, Halt)> {
     let stop = |event: &Event| match &event.kind {
         EventKind::StopRequested { by, reason, .. } => Some((Sender::of_word(by), *reason)),
-        EventKind::SessionStarted { .. }
-        | EventKind::SessionResumed { .. }
-        | EventKind::AgentSpawned { .. }
-        | EventKind::RunStarted { .. }
-        | EventKind::ModelStarted { .. }
-        | EventKind::ModelFinished { .. }
-        | EventKind::ModelInterrupted { .. }
-        | EventKind::ModelRetry { .. }
-        | EventKind::ToolStarted { .. }
-        | EventKind::ToolFinished { .. }
-        | EventKind::MessageQueued { .. }
-        | EventKind::MessageRefused { .. }
-        | EventKind::MessageInjected { .. }
-        | EventKind::MessageReturned { .. }
-        | EventKind::PlanUpdated { .. }
-        | EventKind::ApprovalRequested { .. }
-        | EventKind::ApprovalResolved { .. }
-        | EventKind::LimitRaised { .. }
-        | EventKind::Compacted { .. }
-        | EventKind::RunFinished { .. }
-        | EventKind::AgentClosed {} => None,
+        _ => None,
     };
     let mut stops = tail.iter().filter_map(stop);
     let first = stops.next()?;

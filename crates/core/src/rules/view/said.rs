@@ -70,18 +70,13 @@ impl Said {
 
 /// Whether both are parts of one text, or of one call's arguments.
 fn is_one(known: &LiveKind, new: &LiveKind) -> bool {
-    match (known, new) {
-        (LiveKind::TextDelta { .. }, LiveKind::TextDelta { .. })
-        | (LiveKind::ThinkingDelta { .. }, LiveKind::ThinkingDelta { .. }) => true,
-        (LiveKind::CallDelta { tool: a, .. }, LiveKind::CallDelta { tool: b, .. })
-        | (LiveKind::ToolOutput { tool: a, .. }, LiveKind::ToolOutput { tool: b, .. }) => a == b,
-        (
-            LiveKind::TextDelta { .. }
-            | LiveKind::ThinkingDelta { .. }
-            | LiveKind::CallDelta { .. }
-            | LiveKind::ToolOutput { .. },
-            _,
-        ) => false,
+    std::mem::discriminant(known) == std::mem::discriminant(new) && call(known) == call(new)
+}
+
+fn call(kind: &LiveKind) -> Option<&CallId> {
+    match kind {
+        LiveKind::CallDelta { tool, .. } | LiveKind::ToolOutput { tool, .. } => Some(tool),
+        LiveKind::TextDelta { .. } | LiveKind::ThinkingDelta { .. } => None,
     }
 }
 
