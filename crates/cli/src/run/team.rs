@@ -2,6 +2,7 @@
 //! tools they have. It starts nobody; the coordinator asks it.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use midturn_core::engine::ports::Observer;
 use midturn_core::engine::{AgentSpec, Templates};
@@ -10,7 +11,6 @@ use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Role;
 use midturn_core::rules::settings::Settings;
 use midturn_tools::workplace::AgentPlace;
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -103,9 +103,9 @@ impl Team {
 
     /// Where an agent works and with which tools.
     pub fn place_of(&self, agent: &AgentName) -> AgentPlace {
-        let known = self.members.lock().get(agent).cloned();
+        let known = lock(&self.members).get(agent).cloned();
         // Somebody may have written to it before its spawning was told.
-        let known = known.or_else(|| self.asked.lock().get(agent).cloned());
+        let known = known.or_else(|| lock(&self.asked).get(agent).cloned());
         let Some(Member { tools, isolation, .. }) = known else {
             return AgentPlace {
                 isolation: midturn_tools::workplace::Isolation::Worktree,
@@ -142,7 +142,7 @@ impl Team {
         if let Some(own) = definition.and_then(|definition| definition.tools.as_ref()) {
             return Allowed::of(&own.0).tools;
         }
-        let parents = self.members.lock().get(parent).and_then(|member| member.tools.clone());
+        let parents = lock(&self.members).get(parent).and_then(|member| member.tools.clone());
         parents.or_else(|| Allowed::of(&self.common.defaults.tools.as_ref()?.0).tools)
     }
 
@@ -152,7 +152,7 @@ impl Team {
         }
         let own = definition.and_then(|definition| definition.model.as_deref());
         match own.unwrap_or(&self.common.defaults.model) {
-            INHERIT => match self.members.lock().get(parent) {
+            INHERIT => match lock(&self.members).get(parent) {
                 Some(member) => Ok(member.model.clone()),
                 None => Err(format!("`{parent}` has no model that could be inherited")),
             },
@@ -177,7 +177,7 @@ impl Team {
     /// Remembers who was asked for, and gives what is to be kept with the agent.
     fn ask(&self, name: &AgentName, member: Member) -> Value {
         let memo = serde_json::to_value(&member).unwrap_or_default();
-        self.asked.lock().insert(name.clone(), member);
+        lock(&self.asked).insert(name.clone(), member);
         memo
     }
 
@@ -188,7 +188,7 @@ impl Team {
     pub fn restore(&self, name: &AgentName, memo: &Value) -> Result<(), String> {
         let member = Member::deserialize(memo)
             .map_err(|error| format!("what was kept with the agent `{name}` can't be read: {error}"))?;
-        self.members.lock().insert(name.clone(), member);
+        lock(&self.members).insert(name.clone(), member);
         Ok(())
     }
 }
@@ -234,11 +234,16 @@ impl Observer for Team {
     /// change the tools of whoever has it, so what was asked counts only now.
     fn event(&self, event: &Event) {
         if let (EventKind::AgentSpawned { .. }, Some(name)) = (&event.kind, &event.at.agent)
-            && let Some(member) = self.asked.lock().remove(name)
+            && let Some(member) = lock(&self.asked).remove(name)
         {
-            self.members.lock().insert(name.clone(), member);
+            lock(&self.members).insert(name.clone(), member);
         }
     }
+}
+
+/// A poisoned lock means that a thread panicked while it held plain data: the data is fine.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -116,11 +116,10 @@ pub fn turn(tail: &[Event]) -> TurnId {
 /// Who stopped the run first, and why; a close that came later closes the agent. A shutdown stops
 /// it for the next start to go on with, so whoever meant it to stop comes before.
 pub fn stopped_by(tail: &[Event]) -> Option<(Sender, Halt)> {
-    let stop = |event: &Event| match &event.kind {
+    let mut stops = tail.iter().filter_map(|event| match &event.kind {
         EventKind::StopRequested { by, reason, .. } => Some((Sender::of_word(by), *reason)),
         _ => None,
-    };
-    let mut stops = tail.iter().filter_map(stop);
+    });
     let first = stops.next()?;
     match first.1 {
         Halt::Shutdown => Some(stops.find(|(_, why)| *why != Halt::Shutdown).unwrap_or(first)),

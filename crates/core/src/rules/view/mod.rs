@@ -10,6 +10,7 @@ mod said;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -214,12 +215,11 @@ impl View {
     }
 
     fn entry(&mut self, name: &AgentName) -> Option<&mut Agent> {
-        if !self.agents.contains_key(name) {
-            if self.agents.len() >= AGENTS_MAX {
-                return None;
-            }
-            self.agents.insert(name.clone(), Agent::default());
+        let is_full = self.agents.len() >= AGENTS_MAX;
+        match self.agents.entry(name.clone()) {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(_) if is_full => None,
+            Entry::Vacant(new) => Some(new.insert(Agent::default())),
         }
-        self.agents.get_mut(name)
     }
 }
