@@ -10,13 +10,13 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::view::View;
 use midturn_core::sse::{Decoder, Frame, TooLarge};
 use midturn_wire::session::Session;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::deltas::Deltas;
 use crate::http::{Client, Path, Streaming, Trouble};
 
 /// How many events may wait for whoever asks.
@@ -70,7 +70,7 @@ pub struct Wanted {
 /// Starts to read. The last thing told is [`Told::Ended`].
 pub fn follow(client: Client, wanted: Wanted) -> (mpsc::Receiver<Told>, AbortOnDropHandle<()>) {
     let (queue, told) = mpsc::channel(QUEUE);
-    let reader = Reader { client, after: wanted.after, wanted, queue, deltas: Deltas::default() };
+    let reader = Reader { client, after: wanted.after, wanted, queue, view: View::default() };
     (told, AbortOnDropHandle::new(tokio::spawn(reader.run())))
 }
 
@@ -80,7 +80,9 @@ struct Reader {
     /// The last event that was told.
     after: u64,
     queue: mpsc::Sender<Told>,
-    deltas: Deltas,
+    /// What was told: who takes a stream up again gets what was said so far in one piece, and most
+    /// of that was told before.
+    view: View,
 }
 
 /// How a stream came to its end.
@@ -136,7 +138,7 @@ impl Reader {
             path = path.with("answers", "true");
         }
         let mut streaming = self.client.stream(&path, self.after).await?;
-        self.deltas.rejoined();
+        self.view.rejoined();
         let mut decoder = Decoder::new(EVENT_MAX);
         let mut frames = VecDeque::new();
         while let Some(bytes) = self.next(&mut streaming).await? {
@@ -180,16 +182,19 @@ impl Reader {
             last: u64,
         }
         if let Ok(Resync { last }) = serde_json::from_str(data) {
-            self.after = self.after.min(last);
+            if last < self.after {
+                self.after = last;
+                self.view = View::default();
+            }
         }
     }
 
     /// `None`: nobody wants more.
     async fn tell(&mut self, data: String) -> Option<()> {
         let told = match read(data) {
-            Told::Live(delta) => self.deltas.rest(delta).map(Told::Live),
+            Told::Live(delta) => self.view.rest(delta).map(Told::Live),
             Told::Event(raw, event) => self.is_new(event.seq).then(|| {
-                self.deltas.recorded(&event);
+                self.view.event(&event);
                 Told::Event(raw, event)
             }),
             Told::Other(raw, Some(seq)) => self.is_new(seq).then_some(Told::Other(raw, Some(seq))),

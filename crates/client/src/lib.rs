@@ -4,7 +4,6 @@
 //! It prints nothing, knows no command line and decides nothing about messages; what is asked
 //! and answered is in the words of `midturn-wire`.
 
-pub mod deltas;
 pub mod events;
 mod http;
 mod interface;

@@ -8,7 +8,7 @@ use midturn_wire::approval::Approval;
 use midturn_wire::session::{Session, Sessions};
 use serde_json::{Value, json};
 
-use super::answer::Elsewhere;
+use super::answer::{self, Elsewhere};
 use super::table::duration;
 use super::{Answer, Asking, Text, now};
 use crate::run::progress;
@@ -61,6 +61,7 @@ pub(super) async fn answer(asking: &Asking, meant: &Meant<'_>, said: &Said) -> R
             format!("{} doesn't ask{call} now; `midturn approvals` lists what is asked", meant.agent);
         return Ok(unsaid(open, failure));
     };
+    let request = answer::ask(first.approval.clone());
     let place = Elsewhere { client: &asking.client, session: &first.session.session };
     let value = place.give(&first.approval, said).await?;
     Ok(Answer::good(value, format!("{}\n", told(&first.approval, said))))

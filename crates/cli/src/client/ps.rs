@@ -84,15 +84,7 @@ fn state(agent: &Agent) -> String {
         Outcome::Failed => "failed",
         Outcome::Limit => "limit",
     });
-    let word = match agent.state {
-        State::Running => "running",
-        State::Ending => "ending",
-        State::Idle => "idle",
-        State::Stopped => "stopped",
-        State::Closed => "closed",
-        State::Suspended => "suspended",
-        State::Unknown => "?",
-    };
+    let word = progress::standing(agent.state);
     match (agent.state, &agent.limit, end) {
         (State::Closed, ..) => word.to_owned(),
         (_, Some(limit), _) => format!("{word} (limit: {limit})"),

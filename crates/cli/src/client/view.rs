@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use midturn_core::rules::event::{Event, EventKind, LiveEvent, LiveKind};
 use midturn_core::rules::id::AgentName;
-use midturn_wire::approval::Approval;
+use midturn_core::rules::view::{self, Ask};
 
-use crate::run::progress::{self, Asking, Shown, Tone};
-use crate::run::session::attending::line;
+use crate::run::progress::{self, Tone};
 
 /// A line without an end is shown in parts of about so many characters.
 const WIDTH: usize = 100;
@@ -20,7 +19,8 @@ pub(super) type Line = (Tone, String);
 #[derive(Debug, Default)]
 pub(super) struct View {
     speakers: BTreeMap<AgentName, Speaker>,
-    asking: Asking,
+    /// What was shown of the session.
+    shown: view::View,
     /// Whether somebody reads it who can type an answer.
     answers: bool,
 }
@@ -41,14 +41,15 @@ impl View {
     }
 
     /// The line of what is asked already when the first event comes.
-    pub(super) fn asked(&mut self, request: &Approval) -> Line {
-        let hint = self.asking.knows(&request.agent, &request.tool, request.since);
-        (Tone::Asks, line(request) + if self.answers { &hint } else { "" })
+    pub(super) fn asked(&mut self, ask: &Ask) -> Line {
+        self.shown.asked(ask.clone());
+        let hint = if self.answers { progress::hint(self.shown.open_asks(), ask) } else { String::new() };
+        (Tone::Asks, progress::asks(ask) + &hint)
     }
 
     /// What is asked, as far as it was shown.
-    pub(super) fn asking(&self) -> Vec<Shown> {
-        self.asking.shown()
+    pub(super) fn asking(&self) -> &[Ask] {
+        self.shown.open_asks()
     }
 
     /// The lines for an event, before them the rest of what was being said.
@@ -70,7 +71,8 @@ impl View {
         if !(has_spoken && matches!(event.kind, EventKind::ModelFinished { .. })) {
             lines.extend(progress::line(event));
         }
-        let hint = self.asking.follow(event).filter(|_| self.answers);
+        self.shown.event(event);
+        let hint = progress::hint_for(&self.shown, event).filter(|_| self.answers);
         if let (Some(hint), Some((_, line))) = (hint, lines.last_mut()) {
             line.push_str(&hint);
         }
@@ -81,24 +83,18 @@ impl View {
     pub(super) fn live(&mut self, event: &LiveEvent) -> Vec<Line> {
         let Some(name) = &event.at.agent else { return Vec::new() };
         let speaker = self.speakers.entry(name.clone()).or_default();
-        match &event.kind {
+        let (mut lines, said, text, mark) = match &event.kind {
             LiveKind::TextDelta { text } => {
                 speaker.has_spoken = true;
-                let mut lines = shown(name, &mut speaker.thinking, THINKS);
-                speaker.text.push_str(text);
-                lines.extend(complete(name, &mut speaker.text, SAYS));
-                lines
+                (shown(name, &mut speaker.thinking, THINKS), &mut speaker.text, text, SAYS)
             }
-            LiveKind::ThinkingDelta { text } => {
-                speaker.thinking.push_str(text);
-                complete(name, &mut speaker.thinking, THINKS)
-            }
-            LiveKind::CallDelta { .. } => Vec::new(),
-            LiveKind::ToolOutput { text, .. } => {
-                speaker.output.push_str(text);
-                complete(name, &mut speaker.output, PRINTS)
-            }
-        }
+            LiveKind::ThinkingDelta { text } => (Vec::new(), &mut speaker.thinking, text, THINKS),
+            LiveKind::ToolOutput { text, .. } => (Vec::new(), &mut speaker.output, text, PRINTS),
+            LiveKind::CallDelta { .. } => return Vec::new(),
+        };
+        said.push_str(text);
+        lines.extend(complete(name, said, mark));
+        lines
     }
 
     /// All that was being said, when nothing comes any more.

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use midturn_client::Trouble;
 use midturn_client::events::{Ended, Told, Wanted, follow};
 use midturn_core::rules::id::AgentName;
-use midturn_wire::approval::Approval;
+use midturn_core::rules::view::Ask;
 use midturn_wire::session::Session;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -16,7 +16,7 @@ use super::answer::Elsewhere;
 use super::view::{Line, View};
 use crate::failure::{End, Failure};
 use crate::run::input::{self, Typed};
-use crate::run::progress::{self, Shown, Tone};
+use crate::run::progress::{self, Tone};
 use crate::run::session::attending::{self, Asked};
 use crate::run::steering;
 use crate::secrets;
@@ -86,7 +86,7 @@ impl Screen {
     }
 
     /// Shows what is asked already, of one agent or of all.
-    fn asked(&mut self, open: &[Approval], only: Option<&AgentName>) -> Result<Reader, Failure> {
+    fn asked(&mut self, open: &[Ask], only: Option<&AgentName>) -> Result<Reader, Failure> {
         let wanted = open.iter().filter(|request| only.is_none_or(|only| request.agent == *only));
         let lines = wanted.map(|request| self.view.asked(request)).collect();
         self.write(&self.written(lines))
@@ -107,7 +107,7 @@ impl Screen {
                 line = typed.recv(), if is_open => {
                     is_open = line.is_some();
                     let said = match line {
-                        Some(line) => obey(place, line, &self.view.asking()).await,
+                        Some(line) => obey(place, line, self.view.asking()).await,
                         None => None,
                     };
                     if self.write(&self.written(said.into_iter().collect()))? == Reader::Gone {
@@ -174,7 +174,7 @@ enum Reader {
 }
 
 /// Does what a line says: here only agents' questions are answered.
-async fn obey(place: &Elsewhere<'_>, line: Typed, shown: &[Shown]) -> Option<Line> {
+async fn obey(place: &Elsewhere<'_>, line: Typed, shown: &[Ask]) -> Option<Line> {
     // Who watches needs no list of agents: a name that doesn't ask is told so.
     let done = match line.and_then(|line| steering::parse(&line, |_| true)) {
         Ok(steering::Line::Blank) => return None,

@@ -28,7 +28,6 @@ use crate::run::models::Earlier;
 use crate::run::prepare::{self, Prepared};
 use crate::run::session_id;
 use crate::run::team::Team;
-use crate::run::watcher::LeadWatcher;
 use crate::telemetry::Telemetry;
 
 /// A session, and what its process needs besides to follow it.
@@ -38,8 +37,6 @@ pub struct Begun {
     pub live: Live,
     /// Its lead.
     pub lead: AgentName,
-    /// The lead's last word.
-    pub watcher: Arc<LeadWatcher>,
     /// What holds its agents back.
     pub safety: Safety,
     /// Whoever was attached before its agents began, for who asked to be.
@@ -234,9 +231,8 @@ impl Carrier {
         let Stored { record, epoch, store, journal } = stored;
         let lead = prepared.models.lead.clone();
         let feed = Arc::new(Feed::resumed(journal.as_ref().map_or(0, |journal| journal.last_seq)));
-        let watcher = Arc::new(LeadWatcher::new(lead.clone()));
         let (figures, spans) = self.counted(&record.id, journal.as_ref());
-        let own: [Arc<dyn Observer>; 3] = [feed.clone(), watcher.clone(), figures];
+        let own: [Arc<dyn Observer>; 2] = [feed.clone(), figures];
         let observers = own.into_iter().chain(spans).collect();
         if let Some(console) = audience.console {
             console.follow(Follower::new(feed.clone(), self.holding.archive.clone(), record.id.clone()));
@@ -245,7 +241,7 @@ impl Carrier {
             carry::coordinator(prepared, self.held(&safety), &record.id, store, observers, journal);
         let coordinator = coordinator.await.inspect_err(|_| feed.end())?;
         let live = Live { record, epoch, lead: Some(lead.clone()), coordinator, feed };
-        let begun = Begun { live, lead, watcher, safety, attached: None, team: prepared.team.clone() };
+        let begun = Begun { live, lead, safety, attached: None, team: prepared.team.clone() };
         self.sessions.enter(&begun).await?;
         let attached = audience.answers.then(|| Arc::new(begun.live.coordinator.attach()));
         Ok(Begun { attached, ..begun })

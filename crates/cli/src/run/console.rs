@@ -12,16 +12,16 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
-use midturn_client::deltas::Deltas;
 use midturn_client::events::{Told, read};
 use midturn_core::rules::event::{Event, LiveEvent};
+use midturn_core::rules::view::{Ask, View};
 use midturn_server::feed::{Follower, News};
 use midturn_wire::approval::Approval;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::progress::{self, Asking, Shown, Tone};
+use super::progress::{self, Tone};
 use crate::env::Env;
 use crate::secrets;
 use writer::{Piece, Writer};
@@ -37,8 +37,9 @@ pub struct Console {
     events: bool,
     /// Whether somebody reads it who can type an answer.
     answers: bool,
-    /// What is asked, as far as it was written.
-    asking: Arc<Mutex<Asking>>,
+    /// What was told of the session, and what of that was written.
+    told: Mutex<View>,
+    shown: Arc<Mutex<View>>,
     queue: Mutex<Option<mpsc::Sender<Piece>>>,
     /// Told when the writer has ended.
     written: Mutex<Option<oneshot::Receiver<()>>>,
@@ -58,9 +59,9 @@ impl Console {
         let (ended, written) = oneshot::channel();
         let is_read = std::io::stderr().is_terminal();
         let answers = is_read && std::io::stdin().is_terminal();
-        let (broken, asking) = (CancellationToken::new(), Arc::<Mutex<Asking>>::default());
+        let (broken, shown) = (CancellationToken::new(), Arc::<Mutex<View>>::default());
         let colours = is_read && !env.is_set("NO_COLOR");
-        let writer = Writer { pieces, asking: asking.clone(), colours, answers };
+        let writer = Writer { pieces, shown: shown.clone(), colours, answers };
         let told = broken.clone();
         // Nobody can join a thread that waits for whoever reads: it may end with the process.
         std::thread::spawn(move || {
@@ -71,7 +72,8 @@ impl Console {
         Self {
             events,
             answers,
-            asking,
+            told: Mutex::default(),
+            shown,
             queue: Mutex::new(Some(queue)),
             written: Mutex::new(Some(written)),
             heard: Mutex::default(),
@@ -103,13 +105,18 @@ impl Console {
     }
 
     /// What is asked already when the first event comes.
-    pub(crate) async fn asked(&self, request: &Approval) {
-        self.put(Piece::Asked(Box::new(request.clone()))).await;
+    pub(crate) async fn asked(&self, ask: &Ask) {
+        self.put(Piece::Asked(Box::new(ask.clone()))).await;
     }
 
     /// What is asked, as far as whoever reads this knows.
-    pub(crate) fn asking(&self) -> Vec<Shown> {
-        self.asking.lock().shown()
+    pub(crate) fn asking(&self) -> Vec<Ask> {
+        self.shown.lock().open_asks().to_vec()
+    }
+
+    /// Looks at what was told of the session, whether or not it is written yet.
+    pub(crate) fn told<T>(&self, of: impl FnOnce(&View) -> T) -> T {
+        of(&self.told.lock())
     }
 
     /// The answer, unless the events are on standard output.
@@ -124,6 +131,7 @@ impl Console {
 
     /// An event, as it came.
     pub(crate) async fn event(&self, raw: String, event: Box<Event>) {
+        self.told.lock().event(&event);
         self.put(Piece::Event(self.events.then_some(raw), event)).await;
     }
 
@@ -147,10 +155,9 @@ impl Console {
     }
 
     async fn read(self: Arc<Self>, mut follower: Follower, heard: watch::Sender<u64>) {
-        let mut deltas = Deltas::default();
         loop {
             match follower.next().await {
-                Ok(Some(news)) => self.hear(news, &mut deltas).await,
+                Ok(Some(news)) => self.hear(news).await,
                 Ok(None) => return,
                 Err(error) => {
                     let told =
@@ -162,19 +169,17 @@ impl Console {
         }
     }
 
-    async fn hear(&self, news: News, deltas: &mut Deltas) {
+    async fn hear(&self, news: News) {
         let json = match news {
-            News::Rejoined => return deltas.rejoined(),
+            News::Rejoined => return self.told.lock().rejoined(),
             News::Delta(_) if !self.events => return,
             News::Delta(json) | News::Event(json) => String::from_utf8_lossy(&json).into_owned(),
         };
         match read(json) {
-            Told::Event(raw, event) => {
-                deltas.recorded(&event);
-                self.event(raw, event).await;
-            }
+            Told::Event(raw, event) => self.event(raw, event).await,
             Told::Live(delta) => {
-                if let Some(rest) = deltas.rest(delta) {
+                let rest = self.told.lock().rest(delta);
+                if let Some(rest) = rest {
                     self.live(&rest).await;
                 }
             }

@@ -18,7 +18,6 @@ pub mod session_id;
 pub mod signals;
 pub mod steering;
 pub mod team;
-pub mod watcher;
 
 use std::sync::Arc;
 
@@ -141,7 +140,6 @@ impl Attended {
         let session = Session {
             coordinator: begun.live.coordinator,
             lead: begun.lead,
-            watcher: begun.watcher,
             console: self.console.clone(),
             feed: begun.live.feed,
             attached: begun.attached,

@@ -2,16 +2,14 @@
 //! printed here. What models and tools say is untrusted: control characters never reach the
 //! terminal.
 
-mod asking;
-
 use midturn_core::rules::approval::Decision;
 use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::ToolStatus;
 use midturn_core::rules::event::{Event, EventKind, Outcome};
 use midturn_core::rules::mail::Point;
+use midturn_core::rules::view::{Ask, View};
+use midturn_wire::agent::State;
 use serde_json::Value;
-
-pub use asking::{Asking, Shown};
 
 /// How many characters of a text are shown.
 const SHOWN: usize = 100;
@@ -88,22 +86,52 @@ fn told(kind: &EventKind) -> Option<(Tone, String)> {
         EventKind::RunFinished { outcome, error, turns, .. } => {
             Some(run_end(*outcome, error.as_deref(), *turns))
         }
-        EventKind::SessionStarted { .. }
-        | EventKind::SessionResumed { .. }
-        | EventKind::AgentSpawned { parent: None, .. }
-        | EventKind::RunStarted { .. }
-        | EventKind::ModelStarted { purpose: Purpose::Turn, .. }
-        | EventKind::ModelFinished { .. }
-        | EventKind::PlanUpdated { .. }
-        | EventKind::AgentClosed {} => None,
+        // The rest is nothing that people wait for.
+        _ => None,
     }
+}
+
+/// What an agent is doing, in a word.
+pub fn standing(state: State) -> &'static str {
+    match state {
+        State::Running => "running",
+        State::Ending => "ending",
+        State::Idle => "idle",
+        State::Stopped => "stopped",
+        State::Closed => "closed",
+        State::Suspended => "suspended",
+        State::Unknown => "?",
+    }
+}
+
+/// The line of a request that was open before the first event, as its event's line has it.
+pub fn asks(ask: &Ask) -> String {
+    format!("{} asks: {}", ask.agent, asked(&ask.name, &ask.input))
+}
+
+/// What a person can type to answer it: without a name the oldest request is answered, so beside
+/// others it says its agent's.
+pub fn hint(open: &[Ask], ask: &Ask) -> String {
+    let agent = &ask.agent;
+    match open.iter().all(|other| other.agent == *agent && other.tool == ask.tool) {
+        true => "    [/yes, /always, /no REASON]".to_owned(),
+        false => format!("    [/yes {agent}, /always {agent}, /no {agent} REASON]"),
+    }
+}
+
+/// The same for an event that tells of a request; the view has it already.
+pub fn hint_for(view: &View, event: &Event) -> Option<String> {
+    let EventKind::ApprovalRequested { tool, .. } = &event.kind else { return None };
+    let open = view.open_asks();
+    let ask = open.iter().find(|ask| ask.tool == *tool && event.at.agent.as_ref() == Some(&ask.agent))?;
+    Some(hint(open, ask))
 }
 
 /// What went wrong with a reply.
 fn model(kind: &EventKind) -> Option<(Tone, String)> {
     match kind {
         EventKind::ModelInterrupted { reason, partial_tokens, .. } => {
-            Some((Tone::Cut, format!("reply cut after {partial_tokens} tokens ({})", word(reason))))
+            Some((Tone::Cut, format!("reply cut after {partial_tokens} tokens ({})", reason.as_str())))
         }
         EventKind::ModelRetry { attempt, error, wait } => Some((
             Tone::Bad,
@@ -123,7 +151,7 @@ fn mail(kind: &EventKind) -> Option<(Tone, String)> {
             Some((Tone::Bad, format!("message from {from} refused: {}", short(reason))))
         }
         EventKind::MessageReturned { message, reason } => {
-            Some((Tone::Cut, format!("message {message} returned ({})", word(reason))))
+            Some((Tone::Cut, format!("message {message} returned ({})", reason.as_str())))
         }
         _ => None,
     }
@@ -137,7 +165,7 @@ fn tool_end(name: &str, status: ToolStatus, output: &str) -> Option<(Tone, Strin
             Tone::Cut
         }
     };
-    Some((tone, format!("{name} {}: {}", word(status), short(output))))
+    Some((tone, format!("{name} {}: {}", status.as_str(), short(output))))
 }
 
 fn injection(point: Point, skipped: usize, interrupted: usize) -> Option<(Tone, String)> {
@@ -176,16 +204,7 @@ fn run_end(outcome: Outcome, error: Option<&str>, turns: u32) -> (Tone, String) 
     };
     let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
     let why = error.map(|error| format!(": {}", short(error))).unwrap_or_default();
-    (tone, format!("{} after {turns}{why}", word(outcome)))
-}
-
-/// The word of the wire, without its quotes.
-fn word(value: impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::String(word)) => word,
-        Ok(other) => other.to_string(),
-        Err(_) => String::new(),
-    }
+    (tone, format!("{} after {turns}{why}", outcome.as_str()))
 }
 
 /// What a call is about: its command, its file, or else the first text in its arguments.
@@ -427,6 +446,30 @@ mod tests {
             (resolved(Decision::NotAnswered, "coordinator", None), Tone::Cut, "w: nobody answered in time"),
             (resolved(Decision::NotAnswered, "lead", None), Tone::Cut, "w: asks no more: withdrawn by lead"),
         ]);
+    }
+
+    #[test]
+    fn a_request_beside_others_is_answered_by_name() {
+        let ask = |agent: &str| Ask {
+            agent: AgentName::new(agent).unwrap(),
+            tool: CallId::new("c"),
+            name: "bash".into(),
+            input: json!("x"),
+            always: "bash(x)".into(),
+            since: Micros(0),
+        };
+        let (a, b) = (ask("a"), ask("b"));
+        assert_eq!(hint(std::slice::from_ref(&a), &a), "    [/yes, /always, /no REASON]");
+        // What was asked before the first event counts among the others.
+        let mut view = View::default();
+        view.asked(a);
+        let at = Place::of(&b.agent, 1, 1);
+        let kind =
+            EventKind::ApprovalRequested { tool: b.tool, name: b.name, input: b.input, always: b.always };
+        let event = Event { v: VERSION, seq: 1, t: Micros(1), at, kind };
+        view.event(&event);
+        let expected = "    [/yes b, /always b, /no b REASON]";
+        assert_eq!(hint_for(&view, &event).as_deref(), Some(expected));
     }
 
     #[test]

@@ -5,13 +5,15 @@ pub(crate) mod attending;
 
 use std::sync::Arc;
 
-use midturn_core::engine::{ActivityKind, AgentStatus, Attached, Coordinator, Meant};
+use midturn_core::engine::ports::Changes;
+use midturn_core::engine::{self, Attached, Coordinator, Meant};
 use midturn_core::rules::approval::{self, Rule};
 use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::AgentName;
-use midturn_core::rules::mail::{Rest, Sender, Standing};
+use midturn_core::rules::mail::Sender;
+use midturn_core::rules::view::Ask;
 use midturn_server::Feed;
-use midturn_wire::approval::Approval;
+use midturn_wire::agent::{Agent, What};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +21,6 @@ use super::console::Console;
 use super::input::Typed;
 use super::progress::{self, Tone};
 use super::steering::Said;
-use super::watcher::LeadWatcher;
 use crate::failure::End;
 use crate::host::Carrier;
 use attending::{Asked, Halted, Over, Steered, obey};
@@ -30,8 +31,6 @@ pub struct Session {
     pub(crate) coordinator: Coordinator,
     /// Its lead.
     pub(crate) lead: AgentName,
-    /// The lead's last word.
-    pub(crate) watcher: Arc<LeadWatcher>,
     /// What the person reads.
     pub(crate) console: Arc<Console>,
     /// What is told of it.
@@ -59,7 +58,7 @@ impl Session {
         }
         self.console.heard(self.feed.last()).await;
         self.report().await;
-        attending::end(&self.console, over, &self.watcher.last_word()).await
+        attending::end(&self.console, over, &self.lead).await
     }
 
     async fn until_over(&self, lines: &mut mpsc::Receiver<Typed>, interrupted: &CancellationToken) -> Over {
@@ -86,7 +85,7 @@ impl Session {
     /// What a person wants to know at the end: what became of whose changes.
     async fn report(&self) {
         for status in self.coordinator.agents() {
-            for line in changes(&status) {
+            for line in changes(&status.name, &status.changes) {
                 self.console.tell(Tone::Plain, line).await;
             }
         }
@@ -94,12 +93,15 @@ impl Session {
 }
 
 impl Asked for Session {
-    async fn requests(&self) -> Result<Vec<Approval>, String> {
-        let session = self.coordinator.session_id().as_str();
-        Ok(self.coordinator.approvals().iter().map(|open| Approval::of(session, open)).collect())
+    async fn requests(&self) -> Result<Vec<Ask>, String> {
+        let ask = |open: engine::Approval| {
+            let engine::Approval { agent, tool, name, input, always, since } = open;
+            Ask { agent, tool, name, input, always: always.text().into(), since }
+        };
+        Ok(self.coordinator.approvals().into_iter().map(ask).collect())
     }
 
-    async fn answer(&self, request: &Approval, said: &Said) -> Result<(), String> {
+    async fn answer(&self, request: &Ask, said: &Said) -> Result<(), String> {
         let (agent, tool) = (request.agent.as_str(), request.tool.as_str());
         let answer = match said {
             Said::Once => approval::Answer::Once,
@@ -116,8 +118,8 @@ impl Steered for Session {
         &self.lead
     }
 
-    async fn agents(&self) -> Result<Vec<AgentStatus>, String> {
-        Ok(self.coordinator.agents())
+    async fn agents(&self) -> Result<Vec<Agent>, String> {
+        Ok(self.coordinator.agents().into_iter().map(Agent::from).collect())
     }
 
     async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String> {
@@ -135,12 +137,12 @@ impl Steered for Session {
 
 impl Session {
     /// What is allowed from now on: the rule that was given, or that of the request itself.
-    fn rule(&self, request: &Approval, given: Option<&str>) -> Result<Rule, String> {
+    fn rule(&self, request: &Ask, given: Option<&str>) -> Result<Rule, String> {
         if let Some(given) = given {
             return Rule::parse(given).map_err(|error| error.to_string());
         }
-        let is_it = |open: &midturn_core::engine::Approval| {
-            open.agent == request.agent && open.tool.as_str() == request.tool && open.since == request.since
+        let is_it = |open: &engine::Approval| {
+            open.agent == request.agent && open.tool == request.tool && open.since == request.since
         };
         let open = self.coordinator.approvals().into_iter().find(is_it);
         open.map(|open| open.always).ok_or_else(|| "it is not asked about any more".to_owned())
@@ -148,39 +150,32 @@ impl Session {
 }
 
 /// A line of `/ps`.
-pub(crate) fn listed(status: &AgentStatus) -> String {
-    let standing = match status.standing {
-        Standing::Running => "running",
-        Standing::Winding { .. } => "ending",
-        Standing::Resting(Rest::Idle) => "idle",
-        Standing::Resting(Rest::Stopped) => "stopped",
-        Standing::Resting(Rest::Closed) => "closed",
-    };
-    let limit = status.limit.map(|limit| format!(" at its limit {limit}")).unwrap_or_default();
-    let AgentStatus { name, run, turn, pending, .. } = status;
+pub(crate) fn listed(agent: &Agent) -> String {
+    let Agent { name, state, run, turn, pending, .. } = agent;
+    let limit = agent.limit.as_ref().map(|limit| format!(" at its limit {limit}")).unwrap_or_default();
     let mail = if *pending == 0 { String::new() } else { format!(", {pending} unread") };
-    let model = status.model.as_deref().map(|model| format!(", {model}")).unwrap_or_default();
-    let asks = status.activity.iter().find_map(|activity| match &activity.what {
-        ActivityKind::Approval { name, .. } => Some(format!(", asks for a word on {name}")),
-        ActivityKind::Budget => Some(", waits for what others hold of the session's budget".to_owned()),
-        ActivityKind::Model(_) | ActivityKind::Tool { .. } => None,
+    let model = agent.model.as_ref().map(|model| format!(", {model}")).unwrap_or_default();
+    let asks = agent.activity.iter().find_map(|activity| match (activity.what, &activity.name) {
+        (What::Approval, Some(name)) => Some(format!(", asks for a word on {name}")),
+        (What::Budget, _) => Some(", waits for what others hold of the session's budget".to_owned()),
+        (What::Approval | What::Model | What::Tool | What::Unknown, _) => None,
     });
-    format!("{name}: {standing}{limit}, run {run}, turn {turn}{mail}{model}{}", asks.unwrap_or_default())
+    let asks = asks.unwrap_or_default();
+    format!("{name}: {}{limit}, run {run}, turn {turn}{mail}{model}{asks}", progress::standing(*state))
 }
 
 /// What an agent changed, and what a person has to know of it.
-pub(crate) fn changes(status: &AgentStatus) -> Vec<String> {
-    let name = &status.name;
+pub(crate) fn changes(name: &AgentName, changes: &Changes) -> Vec<String> {
     let shown = |text: &str| -> String { progress::harmless(text).filter(|c| *c != '\n').collect() };
     let mut lines = Vec::new();
-    let files: Vec<String> = status.changes.files.iter().map(|file| shown(file)).collect();
-    match (&status.changes.branch, files.is_empty()) {
+    let files: Vec<String> = changes.files.iter().map(|file| shown(file)).collect();
+    match (&changes.branch, files.is_empty()) {
         (Some(branch), false) => {
             lines.push(format!("{name} changed on branch {branch}: {}", files.join(", ")))
         }
         (None, false) => lines.push(format!("{name} changed: {}", files.join(", "))),
         (_, true) => {}
     }
-    lines.extend(status.changes.notes.iter().map(|note| format!("{name}: {}", shown(note))));
+    lines.extend(changes.notes.iter().map(|note| format!("{name}: {}", shown(note))));
     lines
 }

@@ -6,7 +6,7 @@
 //! arguments, results, replies) have names here too; whether they are set is not decided here.
 
 use midturn_core::rules::approval::Decision;
-use midturn_core::rules::conversation::{InterruptReason, ToolStatus, Usage};
+use midturn_core::rules::conversation::{ToolStatus, Usage};
 use midturn_core::rules::event::{Outcome, Scope, Sizes};
 use midturn_core::rules::mail::{Point, Urgency};
 use midturn_core::rules::time::Span;
@@ -133,36 +133,17 @@ pub(super) fn finish_reason(reason: &str) -> KeyValue {
 }
 
 pub(super) fn outcome(outcome: Outcome, turns: u32) -> Vec<KeyValue> {
-    let word = match outcome {
-        Outcome::Finished => "finished",
-        Outcome::Stopped => "stopped",
-        Outcome::Failed => "failed",
-        Outcome::Limit => "limit",
-    };
-    vec![KeyValue::new("midturn.run.outcome", word), KeyValue::new("midturn.run.turns", i64::from(turns))]
+    vec![
+        KeyValue::new("midturn.run.outcome", outcome.as_str()),
+        KeyValue::new("midturn.run.turns", i64::from(turns)),
+    ]
 }
 
-/// The word of a status, and whether it is an error's.
-pub(super) fn tool_status(status: ToolStatus) -> (&'static str, bool) {
+/// Whether a call that ended so is an error.
+pub(super) fn is_error(status: ToolStatus) -> bool {
     match status {
-        ToolStatus::Completed => ("completed", false),
-        ToolStatus::Failed => ("failed", true),
-        ToolStatus::Interrupted => ("interrupted", true),
-        ToolStatus::Skipped => ("skipped", false),
-        ToolStatus::Stopped => ("stopped", true),
-        ToolStatus::Unknown => ("unknown", true),
-    }
-}
-
-pub(super) fn cut_reason(reason: InterruptReason) -> &'static str {
-    match reason {
-        InterruptReason::UserCancelled => "user_cancelled",
-        InterruptReason::Superseded => "superseded",
-        InterruptReason::MessageInterrupt => "message_interrupt",
-        InterruptReason::StoppedByParent => "stopped_by_parent",
-        InterruptReason::Shutdown => "shutdown",
-        InterruptReason::Limit => "limit",
-        InterruptReason::Error => "error",
+        ToolStatus::Completed | ToolStatus::Skipped => false,
+        ToolStatus::Failed | ToolStatus::Interrupted | ToolStatus::Stopped | ToolStatus::Unknown => true,
     }
 }
 
@@ -228,24 +209,14 @@ pub(super) fn returned(id: &str) -> Vec<KeyValue> {
 }
 
 pub(super) fn stop(by: &str, scope: Scope) -> Vec<KeyValue> {
-    let scope = match scope {
-        Scope::Agent => "agent",
-        Scope::Subtree => "subtree",
-    };
-    vec![KeyValue::new("midturn.stop.by", by.to_owned()), KeyValue::new("midturn.stop.scope", scope)]
+    vec![KeyValue::new("midturn.stop.by", by.to_owned()), KeyValue::new("midturn.stop.scope", scope.as_str())]
 }
 
 /// What became of a request for a person's word.
 pub(super) fn answered(id: &str, decision: Decision) -> Vec<KeyValue> {
-    let word = match decision {
-        Decision::Once => "once",
-        Decision::Session => "session",
-        Decision::Denied => "denied",
-        Decision::NotAnswered => "not_answered",
-    };
     vec![
         KeyValue::new("gen_ai.tool.call.id", id.to_owned()),
-        KeyValue::new("midturn.approval.decision", word),
+        KeyValue::new("midturn.approval.decision", decision.as_str()),
     ]
 }
 

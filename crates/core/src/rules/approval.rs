@@ -181,6 +181,18 @@ pub enum Decision {
     NotAnswered,
 }
 
+impl Decision {
+    /// The word of the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Session => "session",
+            Self::Denied => "denied",
+            Self::NotAnswered => "not_answered",
+        }
+    }
+}
+
 /// The result of a call that may not run.
 pub fn denied(why: &str) -> String {
     format!("[Denied: {why}. It did not run.]")

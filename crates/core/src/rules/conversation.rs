@@ -245,6 +245,18 @@ pub enum ToolStatus {
 }
 
 impl ToolStatus {
+    /// The word of the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+            Self::Skipped => "skipped",
+            Self::Stopped => "stopped",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// Whether the result is a part of what the tool would have said (recorded as `tool_partial`).
     pub fn is_partial(self) -> bool {
         matches!(self, Self::Interrupted | Self::Stopped | Self::Unknown)

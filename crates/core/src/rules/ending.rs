@@ -16,6 +16,18 @@ pub enum Outcome {
     Limit,
 }
 
+impl Outcome {
+    /// The word of the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+            Self::Limit => "limit",
+        }
+    }
+}
+
 /// Why a stream or a call was cut (semantics.md, section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -34,4 +46,19 @@ pub enum InterruptReason {
     Limit,
     /// The stream failed, or its process ended.
     Error,
+}
+
+impl InterruptReason {
+    /// The word of the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::UserCancelled => "user_cancelled",
+            Self::Superseded => "superseded",
+            Self::MessageInterrupt => "message_interrupt",
+            Self::StoppedByParent => "stopped_by_parent",
+            Self::Shutdown => "shutdown",
+            Self::Limit => "limit",
+            Self::Error => "error",
+        }
+    }
 }

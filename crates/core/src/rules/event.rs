@@ -72,6 +72,17 @@ pub enum Trigger {
     Mail(Vec<MessageId>),
 }
 
+impl Trigger {
+    /// What kind of thing it is.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Mail(ids) if ids.is_empty() => "resume",
+            Self::Mail(_) => "message",
+        }
+    }
+}
+
 impl Serialize for Trigger {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -292,6 +303,35 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// Whether it happens only in a run that is under way: of one that is over it changes
+    /// nothing. What somebody else does to an agent (mail, a stop, a close) has no run.
+    pub fn is_of_run(&self) -> bool {
+        match self {
+            Self::RunStarted { .. }
+            | Self::ModelStarted { .. }
+            | Self::ModelFinished { .. }
+            | Self::ModelInterrupted { .. }
+            | Self::ModelRetry { .. }
+            | Self::ToolStarted { .. }
+            | Self::ToolFinished { .. }
+            | Self::MessageInjected { .. }
+            | Self::ApprovalRequested { .. }
+            | Self::ApprovalResolved { .. }
+            | Self::Compacted { .. }
+            | Self::RunFinished { .. } => true,
+            Self::SessionStarted { .. }
+            | Self::SessionResumed { .. }
+            | Self::AgentSpawned { .. }
+            | Self::MessageQueued { .. }
+            | Self::MessageRefused { .. }
+            | Self::MessageReturned { .. }
+            | Self::StopRequested { .. }
+            | Self::PlanUpdated { .. }
+            | Self::LimitRaised { .. }
+            | Self::AgentClosed {} => false,
+        }
+    }
+
     /// The word in the field `type`.
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -330,6 +370,16 @@ pub enum Scope {
     Agent,
     /// The agent and all below it.
     Subtree,
+}
+
+impl Scope {
+    /// The word of the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Subtree => "subtree",
+        }
+    }
 }
 
 /// Why a run was asked to end (semantics.md, section 6).
@@ -391,6 +441,26 @@ pub enum LiveKind {
 }
 
 impl LiveKind {
+    /// The text that goes on; none of a call's arguments, which are only counted.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::TextDelta { text } | Self::ThinkingDelta { text } | Self::ToolOutput { text, .. } => {
+                Some(text)
+            }
+            Self::CallDelta { .. } => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn text_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::TextDelta { text } | Self::ThinkingDelta { text } | Self::ToolOutput { text, .. } => {
+                Some(text)
+            }
+            Self::CallDelta { .. } => None,
+        }
+    }
+
     /// The word in the field `type`.
     pub fn type_name(&self) -> &'static str {
         match self {

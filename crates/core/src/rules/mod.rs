@@ -28,5 +28,6 @@ pub mod time;
 pub mod turn;
 pub mod urgency;
 pub mod validate;
+pub mod view;
 pub mod waiting;
 pub mod wording;

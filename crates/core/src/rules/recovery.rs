@@ -101,23 +101,8 @@ fn between(tail: &[Event]) -> Left {
             | EventKind::ModelInterrupted { .. }
             | EventKind::ModelRetry { .. }
             | EventKind::Compacted { .. } => left = Left::Between,
-            EventKind::SessionStarted { .. }
-            | EventKind::SessionResumed { .. }
-            | EventKind::AgentSpawned { .. }
-            | EventKind::RunStarted { .. }
-            | EventKind::ToolStarted { .. }
-            | EventKind::ToolFinished { .. }
-            | EventKind::MessageQueued { .. }
-            | EventKind::MessageRefused { .. }
-            | EventKind::MessageInjected { .. }
-            | EventKind::MessageReturned { .. }
-            | EventKind::StopRequested { .. }
-            | EventKind::PlanUpdated { .. }
-            | EventKind::ApprovalRequested { .. }
-            | EventKind::ApprovalResolved { .. }
-            | EventKind::LimitRaised { .. }
-            | EventKind::RunFinished { .. }
-            | EventKind::AgentClosed {} => {}
+            // No other kind begins a model call or ends it.
+            _ => {}
         }
     }
     left
@@ -131,31 +116,10 @@ pub fn turn(tail: &[Event]) -> TurnId {
 /// Who stopped the run first, and why; a close that came later closes the agent. A shutdown stops
 /// it for the next start to go on with, so whoever meant it to stop comes before.
 pub fn stopped_by(tail: &[Event]) -> Option<(Sender, Halt)> {
-    let stop = |event: &Event| match &event.kind {
+    let mut stops = tail.iter().filter_map(|event| match &event.kind {
         EventKind::StopRequested { by, reason, .. } => Some((Sender::of_word(by), *reason)),
-        EventKind::SessionStarted { .. }
-        | EventKind::SessionResumed { .. }
-        | EventKind::AgentSpawned { .. }
-        | EventKind::RunStarted { .. }
-        | EventKind::ModelStarted { .. }
-        | EventKind::ModelFinished { .. }
-        | EventKind::ModelInterrupted { .. }
-        | EventKind::ModelRetry { .. }
-        | EventKind::ToolStarted { .. }
-        | EventKind::ToolFinished { .. }
-        | EventKind::MessageQueued { .. }
-        | EventKind::MessageRefused { .. }
-        | EventKind::MessageInjected { .. }
-        | EventKind::MessageReturned { .. }
-        | EventKind::PlanUpdated { .. }
-        | EventKind::ApprovalRequested { .. }
-        | EventKind::ApprovalResolved { .. }
-        | EventKind::LimitRaised { .. }
-        | EventKind::Compacted { .. }
-        | EventKind::RunFinished { .. }
-        | EventKind::AgentClosed {} => None,
-    };
-    let mut stops = tail.iter().filter_map(stop);
+        _ => None,
+    });
     let first = stops.next()?;
     match first.1 {
         Halt::Shutdown => Some(stops.find(|(_, why)| *why != Halt::Shutdown).unwrap_or(first)),

@@ -55,10 +55,6 @@ fn apart(purpose: Purpose) -> &'static str {
 /// Writing to a `String` can't fail, so the results say nothing.
 fn details(line: &mut String, kind: &EventKind) {
     let _ = match kind {
-        EventKind::SessionStarted { .. }
-        | EventKind::SessionResumed { .. }
-        | EventKind::AgentSpawned { parent: None, .. }
-        | EventKind::AgentClosed {} => Ok(()),
         EventKind::LimitRaised { by, limits } => write!(line, " by {by}: {}", limits.words()),
         EventKind::AgentSpawned { parent: Some(parent), .. } => write!(line, " by {parent}"),
         EventKind::RunStarted { trigger: Trigger::Prompt } => write!(line, " by its prompt"),
@@ -111,5 +107,7 @@ fn details(line: &mut String, kind: &EventKind) {
             Some(error) => write!(line, " {outcome:?} ({}) after {turns} turns", short(error)),
             None => write!(line, " {outcome:?} after {turns} turns"),
         },
+        // Its type says all.
+        _ => Ok(()),
     };
 }

@@ -8,8 +8,6 @@ mod follower;
 pub(crate) mod frame;
 mod reader;
 mod seed;
-mod sent;
-mod so_far;
 
 use std::collections::VecDeque;
 
@@ -17,14 +15,12 @@ use bytes::Bytes;
 use midturn_core::engine::ports::Observer;
 use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::view::{Message, View};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use so_far::SoFar;
-
 pub use follower::{Follower, News};
-pub(crate) use reader::{Reader, Source, View};
-pub(crate) use sent::Sent;
+pub(crate) use reader::{Reader, Source, Words};
 
 /// How much a feed keeps for clients that are behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +81,8 @@ struct Ring {
     last: u64,
     /// From this number on every event is here.
     whole_from: u64,
-    so_far: SoFar,
+    /// What was said of what is not recorded yet, and what is on its way to whom.
+    view: View,
 }
 
 /// What a feed has for a client that is behind by its number.
@@ -128,7 +125,7 @@ impl Feed {
             bytes: 0,
             last,
             whole_from: last + 1,
-            so_far: SoFar::default(),
+            view: View::default(),
         };
         Self { kept, ring: Mutex::new(ring), end: watch::Sender::default() }
     }
@@ -149,8 +146,8 @@ impl Feed {
     }
 
     /// What was sent to an agent and is not in its conversation yet.
-    pub(crate) fn sent(&self, agent: &AgentName) -> Sent {
-        self.ring.lock().so_far.sent(agent)
+    pub(crate) fn queue(&self, agent: &AgentName) -> VecDeque<Message> {
+        self.ring.lock().view.agent(agent).map(|agent| agent.queue.clone()).unwrap_or_default()
     }
 
     /// Is told whenever there is something new, and of the end.
@@ -165,11 +162,7 @@ impl Feed {
             return Behind::Ahead(ring.last, ring.end());
         }
         if after == ring.last {
-            let end = ring.end();
-            let said = ring.so_far.frames(ring.last, agent).into_iter();
-            let said =
-                said.map(|(agent, frame)| Item { seq: ring.last, stored: false, agent: Some(agent), frame });
-            return Behind::CaughtUp(said.collect(), end);
+            return Behind::CaughtUp(ring.said(agent), ring.end());
         }
         if ring.whole_from > after + 1 {
             return Behind::Archived(ring.last);
@@ -206,6 +199,22 @@ impl Feed {
 }
 
 impl Ring {
+    /// What is being said, by one agent or by all: who joins in the middle of a reply gets it in
+    /// one piece (scenarios.md, section 4).
+    fn said(&self, only: Option<&AgentName>) -> Vec<Item> {
+        let wanted = self.view.agents().filter(|(name, _)| only.is_none_or(|only| only == *name));
+        let pieces = wanted.flat_map(|(_, agent)| agent.said.pieces());
+        pieces.filter_map(|piece| self.item(&LiveEvent { seq: self.last, ..piece.clone() })).collect()
+    }
+
+    /// The frame of a live event; none if it is no JSON, which no event is.
+    fn item(&self, event: &LiveEvent) -> Option<Item> {
+        let json = serde_json::to_string(event);
+        let json = json.inspect_err(|error| tracing::error!(%error, "a live event is no JSON")).ok()?;
+        let frame = frame::live(event.kind.type_name(), &json);
+        Some(Item { seq: self.last, stored: false, agent: event.at.agent.clone(), frame })
+    }
+
     fn end(&self) -> u64 {
         self.first + self.items.len() as u64
     }
@@ -232,7 +241,7 @@ impl Observer for Feed {
         };
         let frame = frame::stored(event.seq, event.kind.type_name(), &json);
         let mut ring = self.ring.lock();
-        ring.so_far.recorded(event);
+        ring.view.event(event);
         ring.last = event.seq;
         let item = Item { seq: event.seq, stored: true, agent: event.at.agent.clone(), frame };
         self.push(ring, item);
@@ -240,13 +249,12 @@ impl Observer for Feed {
 
     fn live(&self, event: &LiveEvent) {
         let mut ring = self.ring.lock();
-        ring.so_far.live(event);
+        ring.view.live(event);
         // Who joins later gets it with what was said so far.
         if !self.is_read() {
             return;
         }
-        if let Some(frame) = so_far::frame_of(event) {
-            let item = Item { seq: ring.last, stored: false, agent: event.at.agent.clone(), frame };
+        if let Some(item) = ring.item(event) {
             self.push(ring, item);
         }
     }

@@ -10,12 +10,12 @@ use futures_util::stream::{self, Stream};
 use midturn_core::engine::ports::archive::StoredEvent;
 use midturn_core::engine::ports::{Archive, StoreError};
 use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_core::rules::view::Message;
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::seed::SeedView;
-use super::sent::Sent;
+use super::seed::SeedWords;
 use super::{Along, Behind, End, Feed, Item, frame};
 
 /// So many events at most are in a client's hands at once.
@@ -33,23 +33,23 @@ pub(crate) enum Source {
 }
 
 /// In which words they are told.
-pub(crate) enum View {
+pub(crate) enum Words {
     /// The vocabulary of scenarios.md, section 4.
     Events,
     /// Seed 004's names.
-    Seed(Box<SeedView>),
+    Seed(Box<SeedWords>),
 }
 
-impl View {
+impl Words {
     /// Seed 004's names, of an agent to whom this is on its way.
-    pub(crate) fn seed(sent: Sent) -> Self {
-        Self::Seed(Box::new(SeedView::of(sent)))
+    pub(crate) fn seed(queue: VecDeque<Message>) -> Self {
+        Self::Seed(Box::new(SeedWords::of(queue)))
     }
 
     fn frame(&mut self, item: &Item) -> Option<Bytes> {
         match self {
             Self::Events => Some(item.frame.clone()),
-            Self::Seed(view) => view.frame(item),
+            Self::Seed(words) => words.frame(item),
         }
     }
 }
@@ -69,7 +69,7 @@ pub(crate) struct Reader {
     pub(crate) session: SessionId,
     /// Whose events only.
     pub(crate) agent: Option<AgentName>,
-    pub(crate) view: View,
+    pub(crate) words: Words,
     pub(crate) shutdown: CancellationToken,
 }
 
@@ -80,16 +80,16 @@ impl Reader {
         after: Option<u64>,
         held: H,
     ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
-        let Self { source, archive, session, agent, view, shutdown } = self;
+        let Self { source, archive, session, agent, words, shutdown } = self;
         let last = match &source {
             Source::Live(feed) => feed.last(),
             Source::Stored(last) => *last,
         };
         let going = Going::new(source, archive, session, shutdown).of(agent).after(after.unwrap_or(last));
-        stream::unfold((going, view, held), |(mut going, mut view, held)| async move {
+        stream::unfold((going, words, held), |(mut going, mut words, held)| async move {
             let frame = loop {
                 match going.next().await? {
-                    Came::Item(item) => match view.frame(&item) {
+                    Came::Item(item) => match words.frame(&item) {
                         Some(frame) => break frame,
                         None => continue,
                     },
@@ -102,7 +102,7 @@ impl Reader {
                     }
                 }
             };
-            Some((Ok(frame), (going, view, held)))
+            Some((Ok(frame), (going, words, held)))
         })
     }
 }

@@ -1,7 +1,11 @@
 //! All figures of the process, under their names. The names, the units and the words of the
 //! labels are stable: dashboards and alerts are written against them (docs/operations.md).
 
-use midturn_core::rules::mail::{Point, Urgency};
+use midturn_core::rules::approval::Decision;
+use midturn_core::rules::conversation::{InterruptReason, ToolStatus};
+use midturn_core::rules::event::Outcome;
+use midturn_core::rules::mail::{Point, ReturnReason, Urgency};
+use midturn_core::rules::view::Agent;
 use midturn_wire::stats::{
     AgentStats, ApprovalStats, CallStats, MessageStats, ModelStats, Quantiles, RunStats, Stats, StopStats,
     StoreStats,
@@ -64,7 +68,7 @@ impl Default for Figures {
             sessions: Gauge::default(),
             agents: Family::default(),
             runs_started: zeros("trigger", words::TRIGGERS),
-            runs_ended: zeros("outcome", words::OUTCOMES.map(words::outcome)),
+            runs_ended: zeros("outcome", words::OUTCOMES.map(Outcome::as_str)),
             stops: zeros("by", words::STOPPERS),
             stops_followed: Counter::default(),
             stop_seconds: Family::new_with_constructor(Spread::of_stops),
@@ -73,13 +77,13 @@ impl Default for Figures {
             messages_refused: zeros("reason", words::refusals()),
             messages_injected: zeros("point", POINTS.map(Point::as_str)),
             messages_answered: Counter::default(),
-            messages_returned: zeros("reason", words::RETURNS.map(words::returned)),
+            messages_returned: zeros("reason", words::RETURNS.map(ReturnReason::as_str)),
             messages_waiting: Gauge::default(),
             messages_untracked: Counter::default(),
             message_wait_seconds: Family::new_with_constructor(Spread::of_waits),
             calls_cut_by_mail: zeros("how", [SKIPPED, INTERRUPTED]),
-            tool_calls: zeros("status", words::STATUSES.map(words::status)),
-            approvals: zeros("decision", words::DECISIONS.map(words::decision)),
+            tool_calls: zeros("status", words::STATUSES.map(ToolStatus::as_str)),
+            approvals: zeros("decision", words::DECISIONS.map(Decision::as_str)),
             approvals_open: Gauge::default(),
             compactions: Counter::default(),
             model_calls: Counter::default(),
@@ -123,6 +127,15 @@ pub(super) enum Doing {
 }
 
 impl Doing {
+    /// What an agent does, if it is known.
+    pub(super) fn of(agent: Option<&Agent>) -> Self {
+        match agent {
+            Some(agent) if agent.is_working() => Self::Working,
+            Some(agent) if !agent.is_closed => Self::Resting,
+            Some(_) | None => Self::Nothing,
+        }
+    }
+
     fn word(self) -> Option<&'static str> {
         match self {
             Self::Nothing => None,
@@ -283,7 +296,7 @@ impl Figures {
             calls: self.call_stats(),
             approvals: ApprovalStats {
                 open: self.approvals_open.get(),
-                ended: each(&self.approvals, "decision", words::DECISIONS.map(words::decision)).collect(),
+                ended: each(&self.approvals, "decision", words::DECISIONS.map(Decision::as_str)).collect(),
             },
             model: self.model_stats(),
             store: StoreStats {
@@ -306,18 +319,18 @@ impl Figures {
     fn run_stats(&self) -> RunStats {
         RunStats {
             started: total(&self.runs_started, "trigger", words::TRIGGERS),
-            ended: each(&self.runs_ended, "outcome", words::OUTCOMES.map(words::outcome)).collect(),
+            ended: each(&self.runs_ended, "outcome", words::OUTCOMES.map(Outcome::as_str)).collect(),
         }
     }
 
     fn stop_stats(&self) -> StopStats {
         let requested = total(&self.stops, "by", words::STOPPERS);
-        let outcomes = words::OUTCOMES.map(words::outcome);
+        let outcomes = words::OUTCOMES.map(Outcome::as_str);
         let stopped = counted(&self.runs_ended, "outcome", "stopped");
         let until = |word| self.stop_seconds.get(&[("until", word)]).map(|spread| spread.quantiles());
         let none = Quantiles { count: 0, p50: None, p99: None };
         let partial = Spread::of_tokens();
-        for reason in words::CUTS.map(words::cut) {
+        for reason in words::CUTS.map(InterruptReason::as_str) {
             self.partial_reply_tokens.get(&[("reason", reason)]).iter().for_each(|some| partial.absorb(some));
         }
         StopStats {
@@ -348,7 +361,7 @@ impl Figures {
             refused: total(&self.messages_refused, "reason", words::refusals()),
             injected: total(&self.messages_injected, "point", POINTS.map(Point::as_str)),
             answered: self.messages_answered.get(),
-            returned: total(&self.messages_returned, "reason", words::RETURNS.map(words::returned)),
+            returned: total(&self.messages_returned, "reason", words::RETURNS.map(ReturnReason::as_str)),
             waiting: self.messages_waiting.get(),
             wait_seconds: by_urgency.collect(),
             wait_seconds_by_point: by_point.collect(),
@@ -357,7 +370,7 @@ impl Figures {
 
     fn call_stats(&self) -> CallStats {
         CallStats {
-            ended: each(&self.tool_calls, "status", words::STATUSES.map(words::status)).collect(),
+            ended: each(&self.tool_calls, "status", words::STATUSES.map(ToolStatus::as_str)).collect(),
             skipped_by_mail: counted(&self.calls_cut_by_mail, "how", SKIPPED),
             interrupted_by_mail: counted(&self.calls_cut_by_mail, "how", INTERRUPTED),
         }
@@ -368,7 +381,7 @@ impl Figures {
         ModelStats {
             calls: self.model_calls.get(),
             retries: self.model_retries.get(),
-            cut: words::CUTS.map(words::cut).into_iter().filter_map(cut).sum(),
+            cut: words::CUTS.map(InterruptReason::as_str).into_iter().filter_map(cut).sum(),
             input_tokens: counted(&self.tokens, "direction", INPUT),
             cached_tokens: self.cached_tokens.get(),
             output_tokens: counted(&self.tokens, "direction", OUTPUT),

@@ -4,7 +4,6 @@
 //! see in an event it is told ([`Metrics::sse_opened`], [`Metrics::stale_writes_from`]). No name,
 //! id or text becomes a label. What each figure means is in docs/operations.md.
 
-mod agent;
 mod asked;
 mod figures;
 mod session;

@@ -4,7 +4,7 @@
 
 use midturn_core::rules::approval::Decision;
 use midturn_core::rules::conversation::{InterruptReason, ToolStatus};
-use midturn_core::rules::event::{Outcome, Trigger};
+use midturn_core::rules::event::Outcome;
 use midturn_core::rules::mail::{Refusal, ReturnReason};
 
 /// A label: its name and its word.
@@ -62,68 +62,8 @@ pub(super) const TRIGGERS: [&str; 3] = ["prompt", "message", "resume"];
 /// Who stops.
 pub(super) const STOPPERS: [&str; 2] = ["user", "agent"];
 
-pub(super) fn outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Finished => "finished",
-        Outcome::Stopped => "stopped",
-        Outcome::Failed => "failed",
-        Outcome::Limit => "limit",
-    }
-}
-
-pub(super) fn status(status: ToolStatus) -> &'static str {
-    match status {
-        ToolStatus::Completed => "completed",
-        ToolStatus::Failed => "failed",
-        ToolStatus::Interrupted => "interrupted",
-        ToolStatus::Skipped => "skipped",
-        ToolStatus::Stopped => "stopped",
-        ToolStatus::Unknown => "unknown",
-    }
-}
-
-pub(super) fn cut(reason: InterruptReason) -> &'static str {
-    match reason {
-        InterruptReason::UserCancelled => "user_cancelled",
-        InterruptReason::Superseded => "superseded",
-        InterruptReason::MessageInterrupt => "message_interrupt",
-        InterruptReason::StoppedByParent => "stopped_by_parent",
-        InterruptReason::Shutdown => "shutdown",
-        InterruptReason::Limit => "limit",
-        InterruptReason::Error => "error",
-    }
-}
-
-pub(super) fn returned(reason: ReturnReason) -> &'static str {
-    match reason {
-        ReturnReason::Closed => "closed",
-        ReturnReason::Stopped => "stopped",
-        ReturnReason::Expired => "expired",
-        ReturnReason::Withdrawn => "withdrawn",
-        ReturnReason::Superseded => "superseded",
-        ReturnReason::Error => "error",
-    }
-}
-
-pub(super) fn decision(decision: Decision) -> &'static str {
-    match decision {
-        Decision::Once => "once",
-        Decision::Session => "session",
-        Decision::Denied => "denied",
-        Decision::NotAnswered => "not_answered",
-    }
-}
-
 pub(super) fn refusal(code: &str) -> &'static str {
     Refusal::CODES.into_iter().find(|known| *known == code).unwrap_or(OTHER)
-}
-
-pub(super) fn trigger(trigger: &Trigger) -> &'static str {
-    match trigger {
-        Trigger::Prompt => "prompt",
-        Trigger::Mail(ids) if ids.is_empty() => "resume",
-        Trigger::Mail(_) => "message",
-    }
 }
 
 /// A person, or anybody else.

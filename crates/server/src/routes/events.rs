@@ -1,5 +1,6 @@
 //! Event streams: the session's, and one agent's in seed 004's names.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -15,7 +16,7 @@ use super::agents::existing;
 use super::{AgentPath, SessionPath};
 use crate::app::{App, Named};
 use crate::extract::{Path, Query};
-use crate::feed::{Reader, Sent, Source, View};
+use crate::feed::{Reader, Source, Words};
 use crate::metrics::Metrics;
 use crate::problem::Refused;
 use crate::security::Asker;
@@ -47,7 +48,7 @@ pub(super) async fn session(
         Some(agent) => Some(existing(&app, &AgentPath { session: path.session, agent }).await?.1),
         None => None,
     };
-    let reading = Reading { named, agent, view: View::Events, after, attached };
+    let reading = Reading { named, agent, words: Words::Events, after, attached };
     stream(&app, &peer, reading).await
 }
 
@@ -73,11 +74,11 @@ pub(super) async fn run(
     let named = app.named(&path.session)?;
     let after = after(&headers, query.after)?;
     let (_, agent) = existing(&app, &path).await?;
-    let sent = match &named {
-        Named::Live(live) => live.feed.sent(&agent),
-        Named::Stored(_) => Sent::default(),
+    let queue = match &named {
+        Named::Live(live) => live.feed.queue(&agent),
+        Named::Stored(_) => VecDeque::new(),
     };
-    let reading = Reading { named, agent: Some(agent), view: View::seed(sent), after, attached: None };
+    let reading = Reading { named, agent: Some(agent), words: Words::seed(queue), after, attached: None };
     stream(&app, &peer, reading).await
 }
 
@@ -106,13 +107,13 @@ fn attached(named: &Named, asker: &Asker, answers: bool) -> Result<Option<Attach
 struct Reading {
     named: Named,
     agent: Option<AgentName>,
-    view: View,
+    words: Words,
     after: Option<u64>,
     attached: Option<Attached>,
 }
 
 async fn stream(app: &Arc<App>, peer: &Peer, reading: Reading) -> Result<Response, Refused> {
-    let Reading { named, agent, view, after, attached } = reading;
+    let Reading { named, agent, words, after, attached } = reading;
     let (source, session) = match named {
         Named::Live(live) => (Source::Live(live.feed.clone()), live.record.id.clone()),
         Named::Stored(id) => {
@@ -124,7 +125,7 @@ async fn stream(app: &Arc<App>, peer: &Peer, reading: Reading) -> Result<Respons
     let held = (attached, app.stream()?, Counted::new(app.metrics.clone()));
     peer.is_a_stream_now();
     let shutdown = app.shutdown.clone();
-    let reader = Reader { source, archive: app.host.archive(), session, agent, view, shutdown };
+    let reader = Reader { source, archive: app.host.archive(), session, agent, words, shutdown };
     let mut response = Body::from_stream(reader.frames(after, held)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -1,6 +1,7 @@
 //! Event streams: nothing is missing, nothing comes twice, and nobody pays for the slow.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use midturn_conformance::memory;
 use midturn_core::engine::ports::{Archive, Observer};
@@ -64,7 +65,9 @@ impl Stage {
 
     fn say(&self, kind: LiveKind) {
         let at = Place::of(&name("worker"), 1, 1);
-        self.feed.live(&LiveEvent { v: VERSION, seq: self.feed.last(), n: 1, t: Micros(1), at, kind });
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let n = LAST.fetch_add(1, Relaxed) + 1;
+        self.feed.live(&LiveEvent { v: VERSION, seq: self.feed.last(), n, t: Micros(1), at, kind });
     }
 
     async fn from(&self, last: u64) -> Client {

@@ -1,7 +1,6 @@
 //! Attending to a session that runs elsewhere: what it tells is shown, what is typed is sent
 //! to it, and its end is found out.
 
-use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +8,10 @@ use std::time::Duration;
 use midturn_client::events::{Ended, Told, Wanted, follow};
 use midturn_client::{Client, Path, Trouble};
 use midturn_core::engine::ports::archive::AgentJournal;
-use midturn_core::engine::ports::{Changes, Observer};
-use midturn_core::engine::{Activity, ActivityKind, AgentStatus};
-use midturn_core::rules::event::{Event, EventKind};
-use midturn_core::rules::id::{AgentName, CallId, SessionId};
-use midturn_core::rules::limits::{self, Money};
-use midturn_core::rules::mail::{Rest, Role, Standing};
-use midturn_wire::agent::{self, Agent, Agents, State, What};
-use midturn_wire::approval::Approval;
+use midturn_core::rules::event::Event;
+use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_core::rules::view::{self, Ask};
+use midturn_wire::agent::{Agent, Agents};
 use midturn_wire::message::{Message, Receipt};
 use midturn_wire::session::Session;
 use midturn_wire::text::Text;
@@ -35,7 +30,6 @@ use crate::run::progress::Tone;
 use crate::run::session::attending::{self, Asked, Halted, Over, Steered, obey};
 use crate::run::session::changes;
 use crate::run::steering::Said;
-use crate::run::watcher::LeadWatcher;
 
 /// The pauses between looks whether anybody still works: from the first to the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -49,13 +43,10 @@ pub(super) struct Remote {
     project: Project,
     session: String,
     lead: AgentName,
-    watcher: LeadWatcher,
     console: Arc<Console>,
     interrupted: CancellationToken,
     /// The last event that was told.
     seq: u64,
-    /// Those whose run began and has not ended, as far as was told.
-    working: BTreeSet<AgentName>,
 }
 
 impl Remote {
@@ -73,12 +64,10 @@ impl Remote {
             client,
             project: project.clone(),
             session: session.session.clone(),
-            watcher: LeadWatcher::new(lead.clone()),
             lead,
             console: attended.console,
             interrupted: attended.interrupted,
             seq: 0,
-            working: BTreeSet::new(),
         })
     }
 
@@ -104,7 +93,7 @@ impl Remote {
             return Err(self.lost());
         }
         self.report().await;
-        Ok(attending::end(&self.console, over, &self.watcher.last_word()).await)
+        Ok(attending::end(&self.console, over, &self.lead).await)
     }
 
     /// Shows what a session that has lived a while asks already.
@@ -150,7 +139,7 @@ impl Remote {
                         Came::Loss => return None,
                     }
                 }
-                () = tokio::time::sleep(pause), if self.working.is_empty() => {
+                () = tokio::time::sleep(pause), if !self.is_anybody_working() => {
                     if self.is_quiet().await {
                         return Some(Over::Quiet);
                     }
@@ -176,22 +165,18 @@ impl Remote {
 
     async fn event(&mut self, raw: String, event: Box<Event>) {
         self.seq = event.seq;
-        self.watcher.event(&event);
-        match (&event.at.agent, &event.kind) {
-            (Some(agent), EventKind::RunStarted { .. }) => {
-                self.working.insert(agent.clone());
-            }
-            (Some(agent), EventKind::RunFinished { .. }) => {
-                self.working.remove(agent);
-            }
-            _ => {}
-        }
         self.console.event(raw, event).await;
     }
 
     /// Whether the lead's end was told, and nobody's run was left open.
     fn is_done(&self) -> bool {
-        self.working.is_empty() && self.watcher.last_word().outcome.is_some()
+        let has_ended = |view: &view::View| view.agent(&self.lead).is_some_and(|lead| lead.outcome.is_some());
+        !self.is_anybody_working() && self.console.told(has_ended)
+    }
+
+    /// Whether a run has begun and not ended, as far as was told.
+    fn is_anybody_working(&self) -> bool {
+        self.console.told(|view| view.agents().any(|(_, agent)| agent.is_working()))
     }
 
     /// Whether all was told and nobody works.
@@ -264,8 +249,11 @@ impl Remote {
     async fn report(&self) {
         match self.journal().await {
             Ok(agents) => {
-                for line in agents.iter().flat_map(|agent| changes(&at_the_end(agent))) {
-                    self.console.tell(Tone::Plain, line).await;
+                for AgentJournal { record, last_end, .. } in &agents {
+                    let Some((end, _)) = last_end else { continue };
+                    for line in changes(&record.name, &end.changes) {
+                        self.console.tell(Tone::Plain, line).await;
+                    }
                 }
             }
             Err(failure) => {
@@ -302,11 +290,11 @@ enum Came {
 }
 
 impl Asked for Remote {
-    async fn requests(&self) -> Result<Vec<Approval>, String> {
+    async fn requests(&self) -> Result<Vec<Ask>, String> {
         self.elsewhere().requests().await
     }
 
-    async fn answer(&self, request: &Approval, said: &Said) -> Result<(), String> {
+    async fn answer(&self, request: &Ask, said: &Said) -> Result<(), String> {
         self.elsewhere().answer(request, said).await
     }
 }
@@ -316,9 +304,9 @@ impl Steered for Remote {
         &self.lead
     }
 
-    async fn agents(&self) -> Result<Vec<AgentStatus>, String> {
+    async fn agents(&self) -> Result<Vec<Agent>, String> {
         let all = self.client.get::<Agents>(&self.path(&["agents"])).await;
-        Ok(all.map_err(|trouble| trouble.to_string())?.agents.iter().map(status).collect())
+        all.map(|all| all.agents).map_err(|trouble| trouble.to_string())
     }
 
     async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String> {
@@ -333,72 +321,5 @@ impl Steered for Remote {
         let stopped = self.client.post::<Stopped>(&path, &Stop::default()).await;
         let Stopped { stopped, still_queued, .. } = stopped.map_err(|trouble| trouble.to_string())?;
         Ok(Halted { any: !stopped.is_empty(), still_queued })
-    }
-}
-
-/// An agent as a run in this process would know it.
-fn status(agent: &Agent) -> AgentStatus {
-    let standing = match agent.state {
-        State::Running | State::Unknown => Standing::Running,
-        State::Ending => Standing::Winding { then: Rest::Idle, restart: false },
-        State::Idle | State::Suspended => Standing::Resting(Rest::Idle),
-        State::Stopped => Standing::Resting(Rest::Stopped),
-        State::Closed => Standing::Resting(Rest::Closed),
-    };
-    AgentStatus {
-        parent: agent.parent.clone(),
-        model: agent.model.as_deref().map(Arc::from),
-        standing,
-        run: agent.run,
-        turn: agent.turn,
-        limit: agent.limit.as_deref().and_then(limits::setting),
-        pending: usize::try_from(agent.pending).unwrap_or(usize::MAX),
-        tokens: agent.tokens,
-        branch: agent.branch.clone(),
-        activity: agent
-            .activity
-            .iter()
-            .filter(|activity| activity.what == What::Approval)
-            .map(asking)
-            .collect(),
-        ..named(&agent.name, agent.role.into())
-    }
-}
-
-/// The wait for a person's word. What else an agent does is not shown here.
-fn asking(activity: &agent::Activity) -> Activity {
-    let id = CallId::new(activity.tool.as_deref().unwrap_or_default());
-    let name = activity.name.as_deref().unwrap_or_default().into();
-    Activity { what: ActivityKind::Approval { id, name }, since: activity.since }
-}
-
-/// An agent that rests, and what its last run changed.
-fn at_the_end(agent: &AgentJournal) -> AgentStatus {
-    let changes = agent.last_end.as_ref().map(|(end, _)| end.changes.clone());
-    AgentStatus {
-        run: agent.run,
-        changes: changes.unwrap_or_default(),
-        ..named(&agent.record.name, agent.record.role)
-    }
-}
-
-fn named(name: &AgentName, role: Role) -> AgentStatus {
-    AgentStatus {
-        name: name.clone(),
-        role,
-        parent: None,
-        model: None,
-        standing: Standing::Resting(Rest::Idle),
-        run: 0,
-        turn: 0,
-        limit: None,
-        pending: 0,
-        last_end: None,
-        activity: Vec::new(),
-        tokens: 0,
-        cost: Money::default(),
-        branch: None,
-        changes: Changes::default(),
-        plan: Vec::new(),
     }
 }

@@ -5,13 +5,12 @@ use std::io::{BufWriter, StdoutLock, Write};
 use std::sync::Arc;
 
 use midturn_core::rules::event::Event;
-use midturn_wire::approval::Approval;
+use midturn_core::rules::view::{Ask, View};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::run::progress::{self, Asking, Tone};
-use crate::run::session::attending::line;
+use crate::run::progress::{self, Tone};
 
 /// What is written where.
 pub(super) enum Piece {
@@ -22,13 +21,14 @@ pub(super) enum Piece {
     /// An event: its line of standard error, if it has one, and its JSON, if that is wanted.
     Event(Option<String>, Box<Event>),
     /// A request that was open before the first event.
-    Asked(Box<Approval>),
+    Asked(Box<Ask>),
 }
 
 /// Who writes.
 pub(super) struct Writer {
     pub(super) pieces: mpsc::Receiver<Piece>,
-    pub(super) asking: Arc<Mutex<Asking>>,
+    /// What was written of the session.
+    pub(super) shown: Arc<Mutex<View>>,
     pub(super) colours: bool,
     pub(super) answers: bool,
 }
@@ -63,13 +63,19 @@ impl Writer {
         match piece {
             Piece::Out(line) => writeln!(out, "{line}")?,
             Piece::Told(tone, line) => self.tell(tone, line),
-            Piece::Asked(request) => {
-                let hint = self.asking.lock().knows(&request.agent, &request.tool, request.since);
-                self.tell(Tone::Asks, line(&request) + if self.answers { &hint } else { "" });
+            Piece::Asked(ask) => {
+                let mut shown = self.shown.lock();
+                shown.asked(*ask.clone());
+                let hint = if self.answers { progress::hint(shown.open_asks(), &ask) } else { String::new() };
+                drop(shown);
+                self.tell(Tone::Asks, progress::asks(&ask) + &hint);
             }
             Piece::Event(json, event) => {
                 // A request counts as shown just before it is: who reads it may answer at once.
-                let hint = self.asking.lock().follow(&event).filter(|_| self.answers).unwrap_or_default();
+                let mut shown = self.shown.lock();
+                shown.event(&event);
+                let hint = progress::hint_for(&shown, &event).filter(|_| self.answers).unwrap_or_default();
+                drop(shown);
                 if let Some(json) = json {
                     writeln!(out, "{json}")?;
                 }

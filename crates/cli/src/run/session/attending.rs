@@ -3,18 +3,17 @@
 
 use std::fmt::Display;
 
-use midturn_core::engine::AgentStatus;
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::AgentName;
-use midturn_wire::approval::Approval;
+use midturn_core::rules::view::Ask;
+use midturn_wire::agent::Agent;
 
 use super::listed;
 use crate::failure::End;
 use crate::run::console::Console;
 use crate::run::input::Typed;
-use crate::run::progress::{self, Shown, Tone};
+use crate::run::progress::{self, Tone};
 use crate::run::steering::{self, Line, LineError, Said, Word};
-use crate::run::watcher::LastWord;
 
 /// Why it is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,16 +24,6 @@ pub(crate) enum Over {
     Interrupted,
     /// Nobody reads the output any more.
     OutputGone,
-}
-
-/// What an agent asks, as the event's line has it.
-pub(crate) fn line(asked: &Approval) -> String {
-    format!("{} asks: {}", asked.agent, progress::asked(&asked.name, &asked.input))
-}
-
-/// Whether a request is the one that was shown: what was asked later is another.
-fn is(asked: &Approval, shown: &Shown) -> bool {
-    asked.agent == shown.agent && asked.tool == shown.tool.as_str() && asked.since <= shown.by
 }
 
 /// What a stop did.
@@ -48,10 +37,10 @@ pub(crate) struct Halted {
 /// Where requests for a person's word are open. Errors are sentences.
 pub(crate) trait Asked {
     /// They, the oldest first.
-    async fn requests(&self) -> Result<Vec<Approval>, String>;
+    async fn requests(&self) -> Result<Vec<Ask>, String>;
 
     /// Gives the word on one.
-    async fn answer(&self, request: &Approval, said: &Said) -> Result<(), String>;
+    async fn answer(&self, request: &Ask, said: &Said) -> Result<(), String>;
 }
 
 /// A session that can be steered. Errors are sentences.
@@ -60,7 +49,7 @@ pub(crate) trait Steered: Asked {
     fn lead(&self) -> &AgentName;
 
     /// Who is there.
-    async fn agents(&self) -> Result<Vec<AgentStatus>, String>;
+    async fn agents(&self) -> Result<Vec<Agent>, String>;
 
     /// Sends a message.
     async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String>;
@@ -136,7 +125,7 @@ async fn stop(steered: &impl Steered, console: &Console, name: &AgentName) {
 pub(crate) async fn answer(
     asked: &impl Asked,
     word: &Word,
-    shown: &[Shown],
+    shown: &[Ask],
     is_agent: impl Fn(&str) -> bool,
 ) -> Result<String, String> {
     let asking: Vec<AgentName> = shown.iter().map(|shown| shown.agent.clone()).collect();
@@ -144,7 +133,7 @@ pub(crate) async fn answer(
     let meant = shown.get(at).ok_or_else(|| LineError::NothingAsked.to_string())?;
     let mut open = asked.requests().await?;
     // What was asked since nobody has read: the word was not about that.
-    open.retain(|request| is(request, meant));
+    open.retain(|ask| ask.agent == meant.agent && ask.tool == meant.tool && ask.since <= meant.since);
     let over = || LineError::NotAsking(meant.agent.to_string()).to_string();
     let request = open.last().ok_or_else(over)?;
     asked.answer(request, &said).await?;
@@ -152,7 +141,7 @@ pub(crate) async fn answer(
 }
 
 /// What an answer did, for the person who gave it.
-pub(crate) fn told(request: &Approval, said: &Said) -> String {
+pub(crate) fn told(request: &Ask, said: &Said) -> String {
     let call = format!("{}: {}", request.agent, progress::asked(&request.name, &request.input));
     match said {
         Said::Once => format!("allowed: {call}"),
@@ -166,11 +155,13 @@ pub(crate) fn told(request: &Approval, said: &Said) -> String {
 }
 
 /// How a command ends whose session is over; the lead's last word is the answer.
-pub(crate) async fn end(console: &Console, over: Over, last: &LastWord) -> End {
-    if last.outcome == Some(Outcome::Finished) && over == Over::Quiet {
-        console.answer(&last.text).await;
+pub(crate) async fn end(console: &Console, over: Over, lead: &AgentName) -> End {
+    let last = console.told(|view| view.agent(lead).map(|lead| (lead.outcome, lead.text.clone())));
+    let (outcome, text) = last.unwrap_or_default();
+    if outcome == Some(Outcome::Finished) && over == Over::Quiet {
+        console.answer(&text).await;
     }
-    match (over, last.outcome) {
+    match (over, outcome) {
         (Over::Interrupted, _) | (Over::Quiet, Some(Outcome::Stopped)) => End::Interrupted,
         (Over::OutputGone, _) | (Over::Quiet, None | Some(Outcome::Failed)) => End::Failed,
         (Over::Quiet, Some(Outcome::Limit)) => End::Limit,

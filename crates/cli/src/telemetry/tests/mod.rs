@@ -5,6 +5,7 @@ mod collector;
 mod resumed;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use axum::http::StatusCode;
 use midturn_core::engine::ports::{Clock, ErrorKind, Phase};
@@ -208,11 +209,12 @@ async fn a_collector_that_refuses_ends_nothing() {
     assert_eq!(collector.bodies().len(), 1, "what was refused for good is not sent again");
 }
 
-/// An event as the journal has it; numbers and version are put in.
+/// An event as the journal has it; version and number are put in, each higher than the last.
 fn event(mut fields: Value) -> Event {
+    static SEQ: AtomicU64 = AtomicU64::new(100);
     let object = fields.as_object_mut().unwrap();
-    object.insert("v".to_owned(), json!(1));
-    object.insert("seq".to_owned(), json!(1));
+    object.insert("v".into(), json!(1));
+    object.insert("seq".into(), json!(SEQ.fetch_add(1, Relaxed)));
     serde_json::from_value(fields).unwrap()
 }
 

@@ -1,5 +1,6 @@
 //! The `Archive` port: what a store gives back, to whoever asks and to a session that goes on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -12,6 +13,7 @@ use crate::rules::lifetime::SetLimits;
 use crate::rules::mail::{ReceiptState, Sender};
 use crate::rules::progress::{Closed, Progress};
 use crate::rules::time::{Micros, Span};
+use crate::rules::view::{self, View};
 
 /// How many messages whose receipts can't change any more a session remembers by itself. A
 /// journal that has as many may have left older ones out.
@@ -183,6 +185,48 @@ pub struct SessionJournal {
     /// Its messages in the order in which they were accepted: all that are not settled, and
     /// the newest [`REMEMBERED`] of those that are.
     pub mail: Vec<KeptMail>,
+}
+
+impl SessionJournal {
+    /// What can be seen of the session as it was at its last event. When its mail came is not
+    /// known, nor what it used.
+    pub fn view(&self) -> View {
+        let mut agents: BTreeMap<_, _> =
+            self.agents.iter().map(|agent| (agent.record.name.clone(), agent.view())).collect();
+        for KeptMail { accepted, state, .. } in &self.mail {
+            let mail = &accepted.mail;
+            if let Some(agent) = agents.get_mut(&mail.to) {
+                agent.has(view::Message {
+                    id: mail.id.clone(),
+                    from: mail.from.to_string(),
+                    urgency: mail.urgency,
+                    text: mail.text.clone(),
+                    since: None,
+                    state: state.clone(),
+                });
+            }
+        }
+        View::snapshot(self.last_seq, self.last_t, agents)
+    }
+}
+
+impl AgentJournal {
+    fn view(&self) -> view::Agent {
+        let ended = self.last_end.as_ref().map_or(0, |(end, _)| end.run);
+        let last = self.last_end.as_ref().filter(|_| ended == self.run);
+        view::Agent {
+            parent: self.record.parent.clone(),
+            role: Some(self.record.role),
+            model: self.record.model.clone(),
+            run: self.run,
+            ended,
+            outcome: last.map(|(end, _)| end.outcome),
+            plan: self.plan.clone(),
+            // A run that is closed has to end first.
+            is_closed: self.closed == Closed::Told || self.closed.is_asked() && ended == self.run,
+            ..view::Agent::default()
+        }
+    }
 }
 
 /// A session that was taken up: where its writes go from now on, and what there is of it.

@@ -185,13 +185,7 @@ fn has_id(event: &Event, id: &str, call: u64) -> bool {
         EventKind::RunStarted { .. } | EventKind::RunFinished { .. } => {
             event.at.run.is_some_and(|run| run.to_string() == id)
         }
-        EventKind::SessionStarted { .. }
-        | EventKind::SessionResumed { .. }
-        | EventKind::LimitRaised { .. }
-        | EventKind::AgentSpawned { .. }
-        | EventKind::StopRequested { .. }
-        | EventKind::PlanUpdated { .. }
-        | EventKind::Compacted { .. }
-        | EventKind::AgentClosed {} => false,
+        // No other kind has an id.
+        _ => false,
     }
 }

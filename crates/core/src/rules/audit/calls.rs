@@ -40,22 +40,8 @@ impl Calls {
             EventKind::ApprovalRequested { tool, .. } => calls.request(tool),
             EventKind::ApprovalResolved { tool, decision, by, .. } => calls.resolve(tool, *decision, by),
             EventKind::RunFinished { error, .. } => calls.run_ends(error.as_deref()),
-            EventKind::SessionStarted { .. }
-            | EventKind::SessionResumed { .. }
-            | EventKind::LimitRaised { .. }
-            | EventKind::AgentSpawned { .. }
-            | EventKind::AgentClosed {}
-            | EventKind::RunStarted { .. }
-            | EventKind::StopRequested { .. }
-            | EventKind::ModelStarted { .. }
-            | EventKind::ModelInterrupted { .. }
-            | EventKind::ModelRetry { .. }
-            | EventKind::Compacted { .. }
-            | EventKind::PlanUpdated { .. }
-            | EventKind::MessageQueued { .. }
-            | EventKind::MessageRefused { .. }
-            | EventKind::MessageInjected { .. }
-            | EventKind::MessageReturned { .. } => Ok(()),
+            // No other kind is about a call.
+            _ => Ok(()),
         }
     }
 }

@@ -80,28 +80,11 @@ impl Agent {
                 }
                 self.running = false;
             }
-            EventKind::ModelStarted { .. }
-            | EventKind::ModelFinished { .. }
-            | EventKind::ModelInterrupted { .. }
-            | EventKind::ModelRetry { .. }
-            | EventKind::ToolStarted { .. }
-            | EventKind::ToolFinished { .. }
-            | EventKind::ApprovalRequested { .. }
-            | EventKind::ApprovalResolved { .. }
-            | EventKind::Compacted { .. }
-            | EventKind::MessageInjected { .. } => self.in_run(run)?,
             // It may find an agent that was woken and has not begun (docs/decisions/0012).
             EventKind::StopRequested { .. } if !self.running && run == self.run + 1 => {}
             EventKind::StopRequested { .. } => self.in_run(run)?,
-            EventKind::SessionStarted { .. }
-            | EventKind::SessionResumed { .. }
-            | EventKind::LimitRaised { .. }
-            | EventKind::AgentSpawned { .. }
-            | EventKind::MessageQueued { .. }
-            | EventKind::MessageRefused { .. }
-            | EventKind::MessageReturned { .. }
-            | EventKind::PlanUpdated { .. }
-            | EventKind::AgentClosed {} => {}
+            kind if kind.is_of_run() => self.in_run(run)?,
+            _ => {}
         }
         Ok(())
     }
@@ -138,25 +121,8 @@ impl Agent {
                     self.leaves(message)?;
                 }
             }
-            EventKind::SessionStarted { .. }
-            | EventKind::SessionResumed { .. }
-            | EventKind::LimitRaised { .. }
-            | EventKind::AgentSpawned { .. }
-            | EventKind::AgentClosed {}
-            | EventKind::RunStarted { .. }
-            | EventKind::RunFinished { .. }
-            | EventKind::StopRequested { .. }
-            | EventKind::ModelStarted { .. }
-            | EventKind::ModelFinished { .. }
-            | EventKind::ModelInterrupted { .. }
-            | EventKind::ModelRetry { .. }
-            | EventKind::ToolStarted { .. }
-            | EventKind::ToolFinished { .. }
-            | EventKind::ApprovalRequested { .. }
-            | EventKind::ApprovalResolved { .. }
-            | EventKind::Compacted { .. }
-            | EventKind::PlanUpdated { .. }
-            | EventKind::MessageRefused { .. } => {}
+            // No other kind moves mail: what each does to an agent is decided in `rules/view`.
+            _ => {}
         }
         Ok(())
     }
@@ -204,21 +170,8 @@ impl Agent {
             EventKind::ToolStarted { tool, .. } => self.call_starts(tool),
             EventKind::ToolFinished { tool, .. } if self.finished.insert(tool.clone()) => Ok(()),
             EventKind::ToolFinished { tool, .. } => breach(4, format!("call {tool} has a second result")),
-            EventKind::SessionStarted { .. }
-            | EventKind::SessionResumed { .. }
-            | EventKind::LimitRaised { .. }
-            | EventKind::AgentSpawned { .. }
-            | EventKind::AgentClosed {}
-            | EventKind::RunStarted { .. }
-            | EventKind::RunFinished { .. }
-            | EventKind::ModelInterrupted { .. }
-            | EventKind::ModelRetry { .. }
-            | EventKind::ApprovalRequested { .. }
-            | EventKind::ApprovalResolved { .. }
-            | EventKind::PlanUpdated { .. }
-            | EventKind::MessageQueued { .. }
-            | EventKind::MessageRefused { .. }
-            | EventKind::MessageReturned { .. } => Ok(()),
+            // No other kind starts anything or ends it.
+            _ => Ok(()),
         }
     }
 

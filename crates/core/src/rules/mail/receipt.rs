@@ -26,6 +26,20 @@ pub enum ReturnReason {
     Error,
 }
 
+impl ReturnReason {
+    /// The word of the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Stopped => "stopped",
+            Self::Expired => "expired",
+            Self::Withdrawn => "withdrawn",
+            Self::Superseded => "superseded",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// Where mail comes into a conversation (semantics.md, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Point {

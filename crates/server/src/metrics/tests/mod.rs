@@ -5,6 +5,7 @@ mod played;
 mod resumed;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use midturn_core::engine::ports::Observer;
 use midturn_core::rules::event::Event;
@@ -13,11 +14,12 @@ use serde_json::{Value, json};
 
 use super::Metrics;
 
-/// An event as the journal has it; numbers and version are put in.
+/// An event as the journal has it; version and number are put in, each higher than the last.
 fn event(mut fields: Value) -> Event {
+    static SEQ: AtomicU64 = AtomicU64::new(100);
     let object = fields.as_object_mut().unwrap();
     object.insert("v".into(), json!(1));
-    object.insert("seq".into(), json!(1));
+    object.insert("seq".into(), json!(SEQ.fetch_add(1, Relaxed)));
     serde_json::from_value(fields).unwrap()
 }
 
