@@ -1,0 +1,391 @@
+//! Orders: what is played is held against what was recorded, and where a step came too early
+//! in the replay, it is made to wait for what was before it in the session.
+//!
+//! Times are taken as they were measured. They leave open what came between the end of a
+//! piece of work and the look at the mailbox behind it: in a session that takes a commit and a
+//! task's waking, in a replay nothing. The engine says what that comes to. What an agent did
+//! first that it does not do in the replay shows which arrival was not there yet, or was there
+//! too early; the end before it then follows that arrival, or the other way round.
+
+use std::collections::HashSet;
+
+use midturn_core::rules::conversation::ToolStatus;
+use midturn_core::rules::event::{Event, EventKind};
+use midturn_core::rules::id::AgentName;
+
+use super::plan::{Act, CallEnd, CallKind, EntryEnd, Item, Mark, Plan, When};
+
+/// An event's name in a file, if it has one; `call` is the number of the agent's last model call.
+pub(super) fn mark(event: &Event, call: u64) -> Option<Mark> {
+    let id = match &event.kind {
+        EventKind::ToolStarted { tool, .. }
+        | EventKind::ToolFinished { tool, .. }
+        | EventKind::ApprovalRequested { tool, .. }
+        | EventKind::ApprovalResolved { tool, .. } => tool.to_string(),
+        EventKind::MessageQueued { message, .. } | EventKind::MessageReturned { message, .. } => {
+            message.to_string()
+        }
+        EventKind::MessageInjected { messages, .. } => messages.last()?.to_string(),
+        EventKind::ModelStarted { .. }
+        | EventKind::ModelFinished { .. }
+        | EventKind::ModelInterrupted { .. }
+        | EventKind::ModelRetry { .. } => call.to_string(),
+        EventKind::RunStarted { .. } | EventKind::RunFinished { .. } => event.at.run?.to_string(),
+        EventKind::AgentSpawned { .. } | EventKind::AgentClosed {} => "any".to_owned(),
+        EventKind::StopRequested { .. }
+        | EventKind::LimitRaised { .. }
+        | EventKind::Compacted { .. }
+        | EventKind::SessionStarted { .. }
+        | EventKind::SessionResumed { .. }
+        | EventKind::MessageRefused { .. }
+        | EventKind::PlanUpdated { .. } => return None,
+    };
+    Some(Mark { agent: event.at.agent.clone()?, event: event.kind.type_name(), id })
+}
+
+/// Whether something came to the agent, in the place of a step of its own.
+pub(super) fn is_arrival(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::MessageQueued { .. }
+        | EventKind::MessageReturned { .. }
+        | EventKind::StopRequested { .. }
+        | EventKind::LimitRaised { .. }
+        | EventKind::SessionResumed { .. }
+        | EventKind::AgentClosed {} => true,
+        EventKind::MessageRefused { .. } | EventKind::PlanUpdated { .. } | EventKind::SessionStarted { .. } => {
+            true
+        }
+        EventKind::AgentSpawned { .. }
+        | EventKind::RunStarted { .. }
+        | EventKind::ModelStarted { .. }
+        | EventKind::ModelFinished { .. }
+        | EventKind::ModelInterrupted { .. }
+        | EventKind::ModelRetry { .. }
+        | EventKind::ToolStarted { .. }
+        | EventKind::ToolFinished { .. }
+        | EventKind::MessageInjected { .. }
+        | EventKind::ApprovalRequested { .. }
+        | EventKind::ApprovalResolved { .. }
+        | EventKind::Compacted { .. }
+        | EventKind::RunFinished { .. } => false,
+    }
+}
+
+/// What a session and its replay have to agree in; `None` for what may differ.
+fn step(event: &Event) -> Option<String> {
+    let what = match &event.kind {
+        EventKind::RunStarted { .. } => String::new(),
+        EventKind::ModelFinished { purpose, .. } => format!("{purpose:?}"),
+        EventKind::ToolStarted { tool, .. } => tool.to_string(),
+        EventKind::ToolFinished { tool, status, .. } => format!("{tool} {status:?}"),
+        EventKind::MessageInjected { messages, point, skipped, interrupted, .. } => {
+            format!("{messages:?} {point:?} {:?} {skipped:?} {interrupted:?}", event.at.turn)
+        }
+        EventKind::ApprovalRequested { tool, .. } => tool.to_string(),
+        EventKind::ApprovalResolved { tool, decision, .. } => format!("{tool} {decision:?}"),
+        EventKind::RunFinished { outcome, turns, .. } => format!("{outcome:?} {turns}"),
+        EventKind::Compacted { .. } => String::new(),
+        // A call that was cut before the request went out begins in a replay; its cut is told otherwise.
+        _ => return None,
+    };
+    Some(format!("{} {:?} {what}", event.kind.type_name(), event.at.run))
+}
+
+/// An arrival, by what it is.
+fn arrival(event: &Event) -> Option<(&'static str, String)> {
+    let id = match &event.kind {
+        EventKind::MessageQueued { message, from, .. } => format!("{from} {message}"),
+        EventKind::MessageReturned { message, reason } => format!("{message} {reason:?}"),
+        EventKind::StopRequested { .. } => format!("{:?}", event.at.run),
+        _ => return None,
+    };
+    Some((event.kind.type_name(), id))
+}
+
+/// Where an agent did something else in the replay than in the session.
+struct Difference<'e> {
+    agent: AgentName,
+    /// What it did in the session, and in the replay; none where it did nothing any more.
+    was: Option<&'e Event>,
+    is: Option<&'e Event>,
+    /// What came to it before that in the session, and not in the replay.
+    late: Option<&'e Event>,
+    /// The other way round.
+    early: Option<&'e Event>,
+}
+
+/// How a replay differs from the session: the difference that shows first.
+fn first<'e>(plan: &Plan, told: &'e [Event], played: &'e [Event]) -> Option<Difference<'e>> {
+    let differences = plan.agents.iter().filter_map(|agent| of_agent(&agent.name, told, played));
+    differences.min_by_key(|difference| {
+        let event = difference.was.or(difference.is);
+        event.map(|event| (event.t, event.seq))
+    })
+}
+
+fn of_agent<'e>(name: &AgentName, told: &'e [Event], played: &'e [Event]) -> Option<Difference<'e>> {
+    let own = |events: &'e [Event]| events.iter().filter(|event| event.at.agent.as_ref() == Some(name));
+    let steps = |events: &'e [Event]| own(events).filter_map(|event| Some((event, step(event)?)));
+    let (mut was, mut is) = (steps(told), steps(played));
+    let (was, is) = loop {
+        match (was.next(), is.next()) {
+            (None, None) => return None,
+            (Some((_, was)), Some((_, is))) if was == is => {}
+            (was, is) => break (was.map(|(event, _)| event), is.map(|(event, _)| event)),
+        }
+    };
+    let before = |events: &'e [Event], end: Option<&Event>| -> Vec<&'e Event> {
+        let seq = end.map_or(u64::MAX, |event| event.seq);
+        own(events).filter(|event| event.seq < seq && arrival(event).is_some()).collect()
+    };
+    let (there, here) = (before(told, was), before(played, is));
+    let missing = |of: &[&'e Event], from: &[&'e Event]| {
+        let known: HashSet<_> = from.iter().filter_map(|event| arrival(event)).collect();
+        of.iter().copied().find(|event| arrival(event).is_some_and(|arrival| !known.contains(&arrival)))
+    };
+    let (late, early) = (missing(&there, &here), missing(&here, &there));
+    Some(Difference { agent: name.clone(), was, is, late, early })
+}
+
+/// What can be made to wait.
+enum Hold {
+    Entry(usize, usize),
+    Call(usize, usize, usize),
+    Item(usize),
+}
+
+/// A plan that is brought into the order of the session.
+pub(super) struct Ordering<'p> {
+    plan: &'p mut Plan,
+    told: &'p [Event],
+}
+
+impl<'p> Ordering<'p> {
+    pub(super) fn new(plan: &'p mut Plan, told: &'p [Event]) -> Self {
+        Self { plan, told }
+    }
+
+    /// Orders one thing more, so that the replay comes nearer to the session. `None`: they agree;
+    /// `false`: nothing more can be said.
+    pub(super) fn improve(&mut self, played: &[Event]) -> Option<bool> {
+        let difference = first(self.plan, self.told, played)?;
+        if std::env::var("EXPORT_TRACE").is_ok() {
+            let show = |e: Option<&Event>| e.map(|e| serde_json::to_string(e).unwrap_or_default());
+            eprintln!("DIFF {} was {:?}\n  is {:?}\n  late {:?}\n  early {:?}", difference.agent, show(difference.was), show(difference.is), show(difference.late), show(difference.early));
+        }
+        Some(
+            self.comes_too_late(&difference, played)
+                || self.comes_too_early(&difference, played)
+                || self.stays(&difference, played)
+                || self.resumes(&difference),
+        )
+    }
+
+    /// What the agent had seen and sees too late: the end before the look waits for it.
+    fn comes_too_late(&mut self, difference: &Difference<'_>, played: &[Event]) -> bool {
+        let Some(late) = difference.late else { return false };
+        let Some(after) = self.unique(late) else { return false };
+        let until = difference.is.map_or(u64::MAX, |event| event.seq);
+        let own = played.iter().filter(|event| event.seq < until);
+        let own: Vec<&Event> =
+            own.filter(|event| event.at.agent.as_ref() == Some(&difference.agent)).collect();
+        let last = own.iter().rev().find(|event| is_end(event));
+        match last.and_then(|last| self.hold_of(last, &own)) {
+            Some(hold) => self.waits(&hold, after),
+            // Nothing holds the look up: the message has to come sooner.
+            None => self.comes_sooner(late, &own),
+        }
+    }
+
+    fn comes_sooner(&mut self, late: &Event, own: &[&Event]) -> bool {
+        let Some(hold) = self.item_of(late) else { return false };
+        let mut steps = own.iter().rev().filter(|event| !is_arrival(&event.kind));
+        let started = steps.find(|event| !matches!(event.kind, EventKind::ToolFinished { .. }));
+        let calls = own.iter().filter(|event| matches!(event.kind, EventKind::ModelStarted { .. })).count();
+        let Some(mark) = started.and_then(|event| mark(event, calls as u64)) else { return false };
+        self.waits(&hold, mark)
+    }
+
+    /// What the agent sees that it had not seen: what caused it waits for what the agent did.
+    fn comes_too_early(&mut self, difference: &Difference<'_>, played: &[Event]) -> bool {
+        let (Some(early), Some(was)) = (difference.early, difference.was) else { return false };
+        let Some(mark) = self.unique(was) else { return false };
+        let mut event = early;
+        // Each cause is earlier than what it causes.
+        for _ in 0..played.len() {
+            if let Some(hold) = self.item_of(event) {
+                return self.waits(&hold, mark);
+            }
+            let Some(causer) = self.causer(event) else { return false };
+            let own: Vec<&Event> = played
+                .iter()
+                .filter(|other| other.seq < event.seq && other.at.agent.as_ref() == Some(&causer))
+                .collect();
+            let moved = |other: &&&Event| is_end(other) || arrival(other).is_some();
+            let Some(last) = own.iter().rev().find(moved) else { return false };
+            match self.hold_of(last, &own) {
+                Some(hold) => return self.waits(&hold, mark),
+                None if arrival(last).is_some() => event = last,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// The agent that sent what came.
+    fn causer(&self, event: &Event) -> Option<AgentName> {
+        let name = match &event.kind {
+            EventKind::MessageQueued { message, from, .. } if from == "coordinator" => {
+                message.as_str().split('#').next()?.to_owned()
+            }
+            EventKind::MessageQueued { from, .. } => from.clone(),
+            EventKind::StopRequested { by, .. } => by.clone(),
+            _ => return None,
+        };
+        self.plan.agents.iter().map(|agent| &agent.name).find(|agent| agent.as_str() == name).cloned()
+    }
+
+    /// What was cut in the replay and was not in the session.
+    fn stays(&mut self, difference: &Difference<'_>, played: &[Event]) -> bool {
+        let (Some(was), Some(is)) = (difference.was, difference.is) else { return false };
+        let Some(agent) = self.place(&difference.agent) else { return false };
+        match (&was.kind, &is.kind) {
+            (
+                EventKind::ToolFinished { tool, status: ToolStatus::Completed | ToolStatus::Failed, .. },
+                _,
+            ) => {
+                let calls = self.plan.agents[agent].entries.iter_mut().flat_map(|entry| &mut entry.calls);
+                let mut calls = calls.filter(|call| call.id == tool.as_str() && call.kind == CallKind::Simulated);
+                calls.next().is_some_and(|call| std::mem::replace(&mut call.abortable, false))
+            }
+            (EventKind::ModelFinished { .. }, _) => {
+                let own: Vec<&Event> = played
+                    .iter()
+                    .filter(|event| event.seq < is.seq && event.at.agent.as_ref() == Some(&difference.agent))
+                    .collect();
+                let calls = own.iter().filter(|e| matches!(e.kind, EventKind::ModelStarted { .. })).count();
+                let cut = own.iter().rev().find(|event| arrival(event).is_some());
+                let mark = cut.and_then(|cut| self.unique(cut));
+                match (mark, calls.checked_sub(1)) {
+                    (Some(mark), Some(entry)) => self.waits(&Hold::Entry(agent, entry), mark),
+                    _ => false,
+                }
+            }
+            _ => false,
+        }
+    }
+
+    /// A run that began, and nothing in the replay began it.
+    fn resumes(&mut self, difference: &Difference<'_>) -> bool {
+        let Some(was) = difference.was.filter(|was| matches!(was.kind, EventKind::RunStarted { .. })) else {
+            return false;
+        };
+        let known = |item: &Item| {
+            matches!(item.act, Act::Resume) && item.at == was.t && item.agent.as_ref() == Some(&difference.agent)
+        };
+        if self.plan.items.iter().any(known) {
+            return false;
+        }
+        let (at, agent) = (was.t, Some(difference.agent.clone()));
+        let index = self.plan.items.partition_point(|item| item.at <= at);
+        self.plan.items.insert(index, Item { when: When::At(at), at, agent, id: None, act: Act::Resume });
+        true
+    }
+
+    fn place(&self, name: &AgentName) -> Option<usize> {
+        self.plan.agents.iter().position(|agent| agent.name == *name)
+    }
+
+    /// The item that something came of.
+    fn item_of(&self, event: &Event) -> Option<Hold> {
+        let agent = event.at.agent.as_ref();
+        let of = |item: &Item| match (&event.kind, &item.act) {
+            (EventKind::MessageQueued { message, .. }, Act::Send(_) | Act::Supersede { .. }) => {
+                item.id.as_deref() == Some(message.as_str())
+            }
+            (EventKind::MessageReturned { message, .. }, Act::Withdraw { message: other, .. }) => {
+                message.as_str() == other
+            }
+            (
+                EventKind::StopRequested { .. },
+                Act::Stop { .. } | Act::Supersede { .. } | Act::Close { .. },
+            ) => item.agent.as_ref() == agent && item.at <= event.t,
+            _ => false,
+        };
+        self.plan.items.iter().rposition(of).map(Hold::Item)
+    }
+
+    /// What ended there by itself, if a file can hold that up.
+    fn hold_of(&self, end: &Event, own: &[&Event]) -> Option<Hold> {
+        let agent = self.place(end.at.agent.as_ref()?)?;
+        match &end.kind {
+            EventKind::ModelFinished { .. } | EventKind::ModelRetry { .. } | EventKind::RunFinished { .. } => {
+                let before = own.iter().filter(|event| event.seq < end.seq);
+                let calls = before.filter(|e| matches!(e.kind, EventKind::ModelStarted { .. })).count();
+                Some(Hold::Entry(agent, calls.checked_sub(1)?))
+            }
+            EventKind::ToolFinished { tool, .. } => {
+                let entries = self.plan.agents[agent].entries.iter().enumerate();
+                let mut calls = entries.flat_map(|(e, entry)| {
+                    entry.calls.iter().enumerate().map(move |(c, call)| (e, c, call))
+                });
+                let (entry, place, _) = calls.find(|(_, _, call)| {
+                    let ends = matches!(call.end, CallEnd::Natural { .. }) && call.continued.is_none();
+                    call.id == tool.as_str() && call.kind == CallKind::Simulated && ends
+                })?;
+                Some(Hold::Call(agent, entry, place))
+            }
+            _ => None,
+        }
+    }
+
+    fn waits(&mut self, hold: &Hold, mark: Mark) -> bool {
+        let when = match hold {
+            Hold::Item(index) => Some(&mut self.plan.items[*index].when),
+            Hold::Entry(agent, entry) => {
+                self.plan.agents[*agent].entries.get_mut(*entry).and_then(|entry| match &mut entry.end {
+                    EntryEnd::Whole(when) | EntryEnd::Failed { when, .. } => Some(when),
+                    EntryEnd::Open | EntryEnd::Cut { .. } | EntryEnd::Exhausted => None,
+                })
+            }
+            Hold::Call(agent, entry, call) => {
+                match &mut self.plan.agents[*agent].entries[*entry].calls[*call].end {
+                    CallEnd::Natural { when, .. } => Some(when),
+                    CallEnd::None | CallEnd::Cut { .. } | CallEnd::Given(_) => None,
+                }
+            }
+        };
+        let after = When::After(mark);
+        when.is_some_and(|when| std::mem::replace(when, after.clone()) != after)
+    }
+
+    /// The name of an event of the session, if it is the first of that name.
+    fn unique(&self, event: &Event) -> Option<Mark> {
+        let own = |told: &&Event| told.at.agent == event.at.agent;
+        let mut calls = 0;
+        let mut found = None;
+        let this = step(event).or_else(|| arrival(event).map(|(kind, id)| format!("{kind} {id}")));
+        for told in self.told.iter().filter(own) {
+            if let EventKind::ModelStarted { call, .. } = told.kind {
+                calls = call;
+            }
+            let same = step(told).or_else(|| arrival(told).map(|(kind, id)| format!("{kind} {id}")));
+            if same == this {
+                found = mark(told, calls);
+                break;
+            }
+        }
+        found
+    }
+}
+
+/// Whether work ended there.
+fn is_end(event: &Event) -> bool {
+    match &event.kind {
+        EventKind::ModelFinished { .. } | EventKind::ModelRetry { .. } => true,
+        EventKind::ToolFinished { status, .. } => {
+            matches!(status, ToolStatus::Completed | ToolStatus::Failed)
+        }
+        _ => false,
+    }
+}
