@@ -23,8 +23,9 @@ pub(super) fn policy(plan: &Plan, told: &[Event]) -> Option<OutApprovals> {
     let mut policy = OutApprovals { attached: !requests.is_empty(), ..OutApprovals::default() };
     for denial in denials {
         if let Some((rule, _)) = denial.strip_prefix("the rule ").and_then(|rest| rest.rsplit_once(" forbids it")) {
-            if !policy.deny.iter().any(|known| known == rule) {
-                policy.deny.push(rule.to_owned());
+            let rule = rule.trim_matches('`').to_owned();
+            if !policy.deny.contains(&rule) {
+                policy.deny.push(rule);
             }
         } else if let Some(mode) = [Mode::Plan, Mode::Ask, Mode::AcceptEdits]
             .into_iter()

@@ -8,7 +8,6 @@ use midturn_core::rules::id::CallId;
 use midturn_core::rules::mail::Urgency;
 use midturn_core::rules::settings::Concurrency;
 use midturn_core::rules::time::Span;
-use midturn_core::rules::wording;
 use serde_json::Value;
 
 use super::ExportError;
@@ -79,7 +78,7 @@ impl Reader<'_> {
             self.turn(agent)[running].continued = Some(event.t);
         }
         let call = &mut self.turn(agent)[index];
-        call.started = Some(Started { seq: event.seq, at: event.t, batch });
+        call.started = Some(Started { seq: event.seq, batch });
         *tool = CallId::new(call.id.as_str());
         Ok(())
     }
@@ -125,9 +124,8 @@ impl Reader<'_> {
                 self.goes_on_beside(event, agent);
                 CallEnd::None
             }
-            // It was denied, or is lost with its process.
+            // It was denied, or never ran.
             (_, None) => CallEnd::None,
-            _ if text == wording::LOST => CallEnd::None,
             (ToolStatus::Completed | ToolStatus::Failed, _) => {
                 CallEnd::Natural { when: When::At(event.t), text, is_error: status == ToolStatus::Failed }
             }

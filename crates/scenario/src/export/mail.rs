@@ -19,7 +19,7 @@ impl Reader<'_> {
             _ => When::At(event.t),
         };
         let agent = agent.map(|agent| self.plan.agents[agent].name.clone());
-        self.plan.items.push(Item { when, at: event.t, agent, id, act });
+        self.plan.items.push(Item { when, at: event.t, seq: event.seq, agent, id, act });
     }
 
     /// A message came. Who caused it sends it again, or else the file does.
@@ -243,6 +243,7 @@ impl Reader<'_> {
         self.plan.items.push(Item {
             when: self.behind_all(),
             at: last,
+            seq: event.seq,
             agent: None,
             id: None,
             act: Act::Crash { back: event.t },
@@ -254,7 +255,12 @@ impl Reader<'_> {
         let Some(last) = self.told.last() else { return When::At(Micros(0)) };
         let agent = last.at.agent.as_ref().and_then(|name| self.agent(name.as_str()));
         let calls = agent.map_or(0, |agent| self.plan.agents[agent].entries.len());
-        let item = self.plan.items.last().filter(|item| is_arrival(&last.kind) && item.at == last.t);
+        let comes_of = |item: &&Item| {
+            let since = self.told.iter().rev().take_while(|told| told.seq > item.seq);
+            let returned = |told: &Event| matches!(told.kind, EventKind::MessageReturned { .. });
+            last.seq >= item.seq && item.at == last.t && is_arrival(&last.kind) && since.clone().all(returned)
+        };
+        let item = self.plan.items.last().filter(comes_of);
         match (item, mark(last, calls as u64)) {
             (Some(item), _) => item.when.clone(),
             (None, Some(mark)) => When::After(mark),

@@ -288,7 +288,7 @@ impl<'p> Ordering<'p> {
         }
         let (at, agent) = (was.t, Some(difference.agent.clone()));
         let index = self.plan.items.partition_point(|item| item.at <= at);
-        self.plan.items.insert(index, Item { when: When::At(at), at, agent, id: None, act: Act::Resume });
+        self.plan.items.insert(index, Item { when: When::At(at), at, seq: was.seq, agent, id: None, act: Act::Resume });
         true
     }
 

@@ -134,7 +134,6 @@ impl Call {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Started {
     pub(super) seq: u64,
-    pub(super) at: Micros,
     pub(super) batch: u32,
 }
 
@@ -152,7 +151,7 @@ pub(super) enum CallKind {
 /// How a call ended.
 #[derive(Clone, Debug)]
 pub(super) enum CallEnd {
-    /// It never started, or was lost with its process.
+    /// It never started, or that is not read yet.
     None,
     /// By itself, with this result.
     Natural { when: When, text: String, is_error: bool },
@@ -166,8 +165,9 @@ pub(super) enum CallEnd {
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     pub(super) when: When,
-    /// When it was done.
+    /// When it was done, and the event that tells of it.
     pub(super) at: Micros,
+    pub(super) seq: u64,
     /// Whose events it follows.
     pub(super) agent: Option<AgentName>,
     pub(super) id: Option<String>,

@@ -11,6 +11,7 @@ use midturn_core::engine::ports::ErrorKind;
 use midturn_core::engine::ports::archive::{AgentJournal, SessionJournal};
 use midturn_core::engine::ports::store::Accepted;
 use midturn_core::engine::tools::is_own;
+use midturn_core::rules::approval::Decision;
 use midturn_core::rules::conversation::{Block, InterruptReason, Partial, Reply, StopReason, ToolResult};
 use midturn_core::rules::event::{Event, EventKind, Halt, Outcome, ThinkingState, Trigger};
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
@@ -51,7 +52,6 @@ pub(super) struct Reader<'a> {
 
 /// What is read of an agent, beside what is in the plan.
 pub(super) struct Hand<'a> {
-    pub(super) journal: &'a AgentJournal,
     replies: VecDeque<Arc<Reply>>,
     partials: VecDeque<Arc<Partial>>,
     pub(super) results: HashMap<CallId, VecDeque<&'a ToolResult>>,
@@ -81,7 +81,6 @@ pub(super) struct Letter {
 impl<'a> Hand<'a> {
     fn new(journal: &'a AgentJournal) -> Self {
         let mut hand = Self {
-            journal,
             replies: VecDeque::new(),
             partials: VecDeque::new(),
             results: HashMap::new(),
@@ -227,7 +226,7 @@ impl<'a> Reader<'a> {
             EventKind::ApprovalRequested { tool, .. } => *tool = self.asked_about(event, agent, tool)?,
             EventKind::ApprovalResolved { tool, decision, by, reason } => {
                 *tool = self.asked_about(event, agent, tool)?;
-                if by == "user" {
+                if by == "user" && *decision != Decision::NotAnswered {
                     let (tool, decision, reason) = (tool.to_string(), *decision, reason.clone());
                     self.done(event, Some(agent), None, Act::Answer { tool, decision, reason });
                 }
@@ -323,7 +322,8 @@ impl<'a> Reader<'a> {
             )));
         };
         // What was asked for beside a summary is nobody's call.
-        let calls = if purpose.is_turn() { calls(&mut self.hands[agent], &reply) } else { Vec::new() };
+        let mut calls = calls(&mut self.hands[agent], &reply);
+        calls.iter_mut().filter(|_| !purpose.is_turn()).for_each(|call| call.ended = Some(event.seq));
         let Some(entry) = self.entry(agent) else { return Ok(()) };
         *entry = Entry {
             end: EntryEnd::Whole(When::At(event.t)),

@@ -22,7 +22,14 @@ fn number(name: &str, default: u64) -> u64 {
 /// What doesn't come back; `None` when the session can't be exported, since somebody works.
 fn lost(session: &Recorded) -> Option<Vec<String>> {
     match export(&session.journal, &session.events) {
-        Ok(text) => Some(differences(session, &text)),
+        Ok(text) => {
+            let wrong = differences(session, &text);
+            if std::env::var("MIDTURN_SHOW").is_ok() {
+                for e in &session.events { eprintln!("{}", serde_json::to_string(e).unwrap().chars().take(230).collect::<String>()); }
+                eprintln!("{text}");
+            }
+            Some(wrong)
+        }
         Err(ExportError::Unfinished { .. }) if is_unfinished(&session.events) => None,
         Err(error) => Some(vec![error.to_string()]),
     }
