@@ -51,6 +51,7 @@ pub(super) fn is_arrival(kind: &EventKind) -> bool {
         | EventKind::StopRequested { .. }
         | EventKind::LimitRaised { .. }
         | EventKind::SessionResumed { .. }
+        | EventKind::ApprovalResolved { .. }
         | EventKind::AgentClosed {} => true,
         EventKind::MessageRefused { .. } | EventKind::PlanUpdated { .. } | EventKind::SessionStarted { .. } => {
             true
@@ -65,7 +66,6 @@ pub(super) fn is_arrival(kind: &EventKind) -> bool {
         | EventKind::ToolFinished { .. }
         | EventKind::MessageInjected { .. }
         | EventKind::ApprovalRequested { .. }
-        | EventKind::ApprovalResolved { .. }
         | EventKind::Compacted { .. }
         | EventKind::RunFinished { .. } => false,
     }
@@ -117,9 +117,10 @@ struct Difference<'e> {
 /// How a replay differs from the session: the difference that shows first.
 fn first<'e>(plan: &Plan, told: &'e [Event], played: &'e [Event]) -> Option<Difference<'e>> {
     let differences = plan.agents.iter().filter_map(|agent| of_agent(&agent.name, told, played));
+    // What comes of a difference is never before it, in the replay.
     differences.min_by_key(|difference| {
-        let event = difference.was.or(difference.is);
-        event.map(|event| (event.t, event.seq))
+        let (was, is) = (difference.was.map(|was| was.t), difference.is.map(|is| is.t));
+        (was.into_iter().chain(is).min(), difference.is.map_or(u64::MAX, |is| is.seq))
     })
 }
 
@@ -250,13 +251,14 @@ impl<'p> Ordering<'p> {
         let (Some(was), Some(is)) = (difference.was, difference.is) else { return false };
         let Some(agent) = self.place(&difference.agent) else { return false };
         match (&was.kind, &is.kind) {
-            (
-                EventKind::ToolFinished { tool, status: ToolStatus::Completed | ToolStatus::Failed, .. },
-                _,
-            ) => {
+            (_, EventKind::ToolFinished { tool, .. }) if !is_end(is) => {
                 let calls = self.plan.agents[agent].entries.iter_mut().flat_map(|entry| &mut entry.calls);
-                let mut calls = calls.filter(|call| call.id == tool.as_str() && call.kind == CallKind::Simulated);
-                calls.next().is_some_and(|call| std::mem::replace(&mut call.abortable, false))
+                let mut stays = calls.filter(|call| {
+                    call.id == tool.as_str()
+                        && call.kind == CallKind::Simulated
+                        && matches!(call.end, CallEnd::Natural { .. })
+                });
+                stays.next().is_some_and(|call| std::mem::replace(&mut call.abortable, false))
             }
             (EventKind::ModelFinished { .. }, _) => {
                 let own: Vec<&Event> = played

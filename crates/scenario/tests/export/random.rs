@@ -24,8 +24,8 @@ fn lost(session: &Recorded) -> Option<Vec<String>> {
     match export(&session.journal, &session.events) {
         Ok(text) => {
             let wrong = differences(session, &text);
-            if std::env::var("MIDTURN_SHOW").is_ok() {
-                for e in &session.events { eprintln!("{}", serde_json::to_string(e).unwrap().chars().take(230).collect::<String>()); }
+            if std::env::var("MIDTURN_SHOW").is_ok() && !wrong.is_empty() {
+                for e in &session.events { eprintln!("{}", serde_json::to_string(e).unwrap()); }
                 eprintln!("{text}");
             }
             Some(wrong)
