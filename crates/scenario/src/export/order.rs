@@ -12,6 +12,7 @@ use std::collections::HashSet;
 use midturn_core::rules::conversation::ToolStatus;
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::time::Micros;
 
 use super::plan::{Act, CallEnd, CallKind, EntryEnd, Item, Mark, Plan, When};
 
@@ -144,7 +145,14 @@ fn of_agent<'e>(name: &AgentName, told: &'e [Event], played: &'e [Event]) -> Opt
         let known: HashSet<_> = from.iter().filter_map(|event| arrival(event)).collect();
         of.iter().copied().find(|event| arrival(event).is_some_and(|arrival| !known.contains(&arrival)))
     };
-    let (late, early) = (missing(&there, &here), missing(&here, &there));
+    let (mut late, early) = (missing(&there, &here), missing(&here, &there));
+    if let (None, None, Some(was), Some(is)) = (late, early, was, is)
+        && was.at.run == is.at.run
+        && was.at.turn < is.at.turn
+    {
+        // It was stopped before a call that the replay made.
+        late = there.iter().rev().find(|event| matches!(event.kind, EventKind::StopRequested { .. })).copied();
+    }
     Some(Difference { agent: name.clone(), was, is, late, early })
 }
 
@@ -185,16 +193,31 @@ impl<'p> Ordering<'p> {
     /// What the agent had seen and sees too late: the end before the look waits for it.
     fn comes_too_late(&mut self, difference: &Difference<'_>, played: &[Event]) -> bool {
         let Some(late) = difference.late else { return false };
-        let Some(after) = self.unique(late) else { return false };
         let until = difference.is.map_or(u64::MAX, |event| event.seq);
         let own = played.iter().filter(|event| event.seq < until);
         let own: Vec<&Event> =
             own.filter(|event| event.at.agent.as_ref() == Some(&difference.agent)).collect();
-        let last = own.iter().rev().find(|event| is_end(event));
-        match last.and_then(|last| self.hold_of(last, &own)) {
-            Some(hold) => self.waits(&hold, after),
+        let began = own.iter().rposition(|event| matches!(event.kind, EventKind::RunStarted { .. }));
+        let last = own.iter().skip(began.unwrap_or(0)).rev().find(|event| is_end(event));
+        let hold = last.and_then(|last| self.hold_of(last, &own));
+        match (hold, self.unique(late)) {
+            (Some(hold), Some(after)) => {
+                self.comes_at_its_time(late, &difference.agent);
+                self.waits(&hold, after)
+            }
             // Nothing holds the look up: the message has to come sooner.
-            None => self.comes_sooner(late, &own),
+            _ if last.is_some() => self.comes_sooner(late, &own),
+            _ => self.comes_with_the_run(late, &own[..began.unwrap_or(0)]),
+        }
+    }
+
+    /// What a step waits for does not itself wait for that step.
+    fn comes_at_its_time(&mut self, event: &Event, agent: &AgentName) {
+        if let Some(Hold::Item(index)) = self.item_of(event) {
+            let item = &mut self.plan.items[index];
+            if matches!(&item.when, When::After(mark) if mark.agent == *agent) {
+                item.when = When::At(item.at);
+            }
         }
     }
 
@@ -205,6 +228,31 @@ impl<'p> Ordering<'p> {
         let calls = own.iter().filter(|event| matches!(event.kind, EventKind::ModelStarted { .. })).count();
         let Some(mark) = started.and_then(|event| mark(event, calls as u64)) else { return false };
         self.waits(&hold, mark)
+    }
+
+    /// A run begins in the round of what begins it: what came before its first step comes then, too.
+    fn comes_with_the_run(&mut self, late: &Event, before: &[&Event]) -> bool {
+        let Some(Hold::Item(index)) = self.item_of(late) else { return false };
+        let waker = before.iter().rev().take_while(|event| is_arrival(&event.kind));
+        let waker = waker.filter(|event| matches!(event.kind, EventKind::MessageQueued { .. })).last();
+        let (when, behind) = match waker.map(|waker| self.item_of(waker)) {
+            Some(Some(Hold::Item(waker))) => (self.plan.items[waker].when.clone(), waker),
+            Some(_) => return false,
+            None => {
+                let spawned = before.iter().find(|e| matches!(e.kind, EventKind::AgentSpawned { .. }));
+                let Some(spawned) = spawned else { return false };
+                let when = match spawned.t {
+                    Micros(0) => Some(When::At(Micros(0))),
+                    _ => mark(spawned, 0).map(When::After),
+                };
+                let Some(when) = when else { return false };
+                (when, index)
+            }
+        };
+        let mut item = self.plan.items.remove(index);
+        let changed = std::mem::replace(&mut item.when, when.clone()) != when;
+        self.plan.items.insert(if behind < index { behind + 1 } else { behind }, item);
+        changed
     }
 
     /// What the agent sees that it had not seen: what caused it waits for what the agent did.
