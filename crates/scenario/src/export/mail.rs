@@ -79,6 +79,7 @@ impl Reader<'_> {
             urgency: kept.map_or(Some(*urgency), |accepted| accepted.urgency),
             expires: kept.and_then(|accepted| accepted.mail.expires_at),
             supersedes: self.replaced(event, agent),
+            if_queued: false,
             only_run: kept.and_then(|accepted| accepted.mail.only_run),
         };
         let id = self.item_id(message.as_str());
@@ -250,7 +251,8 @@ impl Reader<'_> {
         });
     }
 
-    /// Behind all that is told, and before what comes of it.
+    /// Behind all that is told, and before what comes of it. What is told may have been a while
+    /// before that in a replay, and never after it.
     fn behind_all(&self) -> When {
         let Some(last) = self.told.last() else { return When::At(Micros(0)) };
         let agent = last.at.agent.as_ref().and_then(|name| self.agent(name.as_str()));
@@ -263,8 +265,9 @@ impl Reader<'_> {
         let item = self.plan.items.last().filter(comes_of);
         match (item, mark(last, calls as u64)) {
             (Some(item), _) => item.when.clone(),
-            (None, Some(mark)) => When::After(mark),
-            (None, None) => When::At(last.t),
+            (None, Some(mark)) if self.exact => When::After(mark),
+            (None, _) if self.exact => When::At(last.t),
+            (None, _) => When::At(last.t.after(Span(1))),
         }
     }
 }

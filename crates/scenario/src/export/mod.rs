@@ -85,7 +85,7 @@ pub fn scenario(journal: &SessionJournal, events: &[Event]) -> Result<String, Ex
     if let Some(gap) = events.windows(2).find(|pair| pair[1].seq != pair[0].seq + 1) {
         return Err(ExportError::damaged(format!("there is no event {}", gap[0].seq + 1)));
     }
-    let (mut plan, told) = Reader::read(journal, events)?;
+    let (plan, told) = Reader::read(journal, events)?;
     let (common, own) = settings::layers(plan.agents.iter().map(|agent| &*agent.settings))?;
     let mut out = OutFile {
         midturn: 1,
@@ -98,7 +98,7 @@ pub fn scenario(journal: &SessionJournal, events: &[Event]) -> Result<String, Ex
         expect: claims::claims(&told),
     };
     let over = events.last().map_or(Micros(0), |event| event.t);
-    let played = ordered(&mut out, &mut plan, &told, &own, over)?;
+    let (plan, played) = ordered(&mut out, plan, &told, &own, over)?;
     let text = fitting(&mut out, &plan, &own, &Played::of(&played), over)?;
     let lost = checked(&text)?;
     if lost == 0 {
@@ -114,35 +114,36 @@ pub fn scenario(journal: &SessionJournal, events: &[Event]) -> Result<String, Ex
 /// Brings the plan into the order of the session, and says what its replay came to.
 fn ordered(
     out: &mut OutFile,
-    plan: &mut Plan,
+    plan: Plan,
     told: &[Event],
     own: &[serde_json::Value],
     over: Micros,
-) -> Result<Vec<Event>, ExportError> {
+) -> Result<(Plan, Vec<Event>), ExportError> {
+    let mut ordering = Ordering::new(plan, told);
     let mut kept = None;
     for _ in 0..ORDERS {
-        let text = fitting(out, plan, own, &Played::default(), over)?;
-        let played = match played(&text) {
-            Ok(played) => played,
+        let text = fitting(out, &ordering.plan, own, &Played::default(), over)?;
+        let played = match (played(&text), kept.take()) {
+            (Ok(played), _) => played,
             // Two orders wait for each other: the last one is not said.
-            Err(error) => match kept.take() {
-                Some((before, played)) => {
-                    if std::env::var("EXPORT_TRACE").is_ok() {
-                        eprintln!("REFUSED {error}");
-                    }
-                    *plan = before;
-                    return Ok(played);
+            (Err(error), Some(before)) => {
+                if std::env::var("EXPORT_TRACE").is_ok() {
+                    eprintln!("REFUSED {error}");
                 }
-                None => return Err(ExportError::damaged(format!("it can't be replayed: {error}"))),
-            },
+                return Ok(before);
+            }
+            (Err(error), None) => {
+                return Err(ExportError::damaged(format!("it can't be replayed: {error}")));
+            }
         };
-        let before = plan.clone();
-        if Ordering::new(plan, told).improve(&played) != Some(true) {
-            return Ok(played);
-        }
+        let before = ordering.plan.clone();
+        let improved = ordering.improve(&played);
         kept = Some((before, played));
+        if improved != Some(true) {
+            break;
+        }
     }
-    kept.map(|(_, played)| played).ok_or_else(|| ExportError::damaged("it can't be replayed"))
+    kept.ok_or_else(|| ExportError::damaged("it can't be replayed"))
 }
 
 fn played(text: &str) -> Result<Vec<Event>, Error> {

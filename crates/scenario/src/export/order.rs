@@ -93,8 +93,11 @@ fn step(event: &Event) -> Option<String> {
 }
 
 /// An arrival, by what it is.
-fn arrival(event: &Event) -> Option<(&'static str, String)> {
+type Came = (&'static str, String);
+
+fn arrival(event: &Event, lives: u64) -> Option<Came> {
     let id = match &event.kind {
+        EventKind::SessionResumed { .. } => lives.to_string(),
         EventKind::MessageQueued { message, from, .. } => format!("{from} {message}"),
         EventKind::MessageReturned { message, reason } => format!("{message} {reason:?}"),
         EventKind::StopRequested { .. } => format!("{:?}", event.at.run),
@@ -113,6 +116,9 @@ struct Difference<'e> {
     late: Option<&'e Event>,
     /// The other way round.
     early: Option<&'e Event>,
+    /// The step in the replay before which the one had to come, and the step in the session behind which the other.
+    until: Option<&'e Event>,
+    from: Option<&'e Event>,
 }
 
 /// How a replay differs from the session: the difference that shows first.
@@ -125,38 +131,61 @@ fn first<'e>(plan: &Plan, told: &'e [Event], played: &'e [Event]) -> Option<Diff
     })
 }
 
+/// What came to an agent before an event of its own; where there is none, all of it.
+fn before<'e>(name: &AgentName, events: &'e [Event], end: Option<&Event>) -> Vec<(&'e Event, Came)> {
+    let seq = end.map_or(u64::MAX, |event| event.seq);
+    let ours = |event: &&Event| event.at.agent.as_ref().is_none_or(|agent| agent == name);
+    let ours = events.iter().filter(|event| event.seq < seq).filter(ours);
+    let mut lives = 0;
+    let came = ours.filter_map(|event| {
+        lives += u64::from(matches!(event.kind, EventKind::SessionResumed { .. }));
+        Some((event, arrival(event, lives)?))
+    });
+    came.collect()
+}
+
+/// What is among the one and not among the other.
+fn missing<'e>(of: &[(&'e Event, Came)], from: &[(&'e Event, Came)]) -> Option<&'e Event> {
+    let known: HashSet<&Came> = from.iter().map(|(_, came)| came).collect();
+    of.iter().find(|(_, came)| !known.contains(came)).map(|(event, _)| *event)
+}
+
 fn of_agent<'e>(name: &AgentName, told: &'e [Event], played: &'e [Event]) -> Option<Difference<'e>> {
     let own = |events: &'e [Event]| events.iter().filter(|event| event.at.agent.as_ref() == Some(name));
     let steps = |events: &'e [Event]| own(events).filter_map(|event| Some((event, step(event)?)));
     let (mut was, mut is) = (steps(told), steps(played));
+    let (mut same, mut agreed) = (None, None);
     let (was, is) = loop {
         match (was.next(), is.next()) {
             (None, None) => return None,
-            (Some((_, was)), Some((_, is))) if was == is => {}
+            (Some((event, was)), Some((other, is))) if was == is => {
+                (same, agreed) = (Some(event), Some(other));
+            }
             (was, is) => break (was.map(|(event, _)| event), is.map(|(event, _)| event)),
         }
     };
-    let before = |events: &'e [Event], end: Option<&Event>| -> Vec<&'e Event> {
-        let seq = end.map_or(u64::MAX, |event| event.seq);
-        own(events).filter(|event| event.seq < seq && arrival(event).is_some()).collect()
-    };
-    let (there, here) = (before(told, was), before(played, is));
-    let missing = |of: &[&'e Event], from: &[&'e Event]| {
-        let known: HashSet<_> = from.iter().filter_map(|event| arrival(event)).collect();
-        of.iter().copied().find(|event| arrival(event).is_some_and(|arrival| !known.contains(&arrival)))
-    };
-    let (mut late, early) = (missing(&there, &here), missing(&here, &there));
+    let (there, here) = (before(name, told, was), before(name, played, is));
+    let (mut late, mut early) = (missing(&there, &here), missing(&here, &there));
+    let (mut until, mut from) = (is, was);
+    if let (None, None, Some(same), Some(agreed)) = (late, early, same, agreed) {
+        // It came on the other side of the last step in which they agree.
+        let (there, here) = (before(name, told, Some(same)), before(name, played, Some(agreed)));
+        (late, early) = (missing(&there, &here), missing(&here, &there));
+        (until, from) = (Some(agreed), Some(same));
+    }
     if let (None, None, Some(was), Some(is)) = (late, early, was, is)
         && was.at.run == is.at.run
         && was.at.turn < is.at.turn
     {
         // It was stopped before a call that the replay made.
-        late = there.iter().rev().find(|event| matches!(event.kind, EventKind::StopRequested { .. })).copied();
+        let stop = there.iter().rev().find(|(event, _)| matches!(event.kind, EventKind::StopRequested { .. }));
+        (late, until) = (stop.map(|(event, _)| *event), Some(is));
     }
-    Some(Difference { agent: name.clone(), was, is, late, early })
+    Some(Difference { agent: name.clone(), was, is, late, early, until, from })
 }
 
 /// What can be made to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Hold {
     Entry(usize, usize),
     Call(usize, usize, usize),
@@ -165,19 +194,21 @@ enum Hold {
 
 /// A plan that is brought into the order of the session.
 pub(super) struct Ordering<'p> {
-    plan: &'p mut Plan,
+    pub(super) plan: Plan,
     told: &'p [Event],
+    /// What was said to wait for what: nothing is said twice.
+    said: HashSet<(Hold, Mark)>,
 }
 
 impl<'p> Ordering<'p> {
-    pub(super) fn new(plan: &'p mut Plan, told: &'p [Event]) -> Self {
-        Self { plan, told }
+    pub(super) fn new(plan: Plan, told: &'p [Event]) -> Self {
+        Self { plan, told, said: HashSet::new() }
     }
 
     /// Orders one thing more, so that the replay comes nearer to the session. `None`: they agree;
     /// `false`: nothing more can be said.
     pub(super) fn improve(&mut self, played: &[Event]) -> Option<bool> {
-        let difference = first(self.plan, self.told, played)?;
+        let difference = first(&self.plan, self.told, played)?;
         if std::env::var("EXPORT_TRACE").is_ok() {
             let show = |e: Option<&Event>| e.map(|e| serde_json::to_string(e).unwrap_or_default());
             eprintln!("DIFF {} was {:?}\n  is {:?}\n  late {:?}\n  early {:?}", difference.agent, show(difference.was), show(difference.is), show(difference.late), show(difference.early));
@@ -193,7 +224,7 @@ impl<'p> Ordering<'p> {
     /// What the agent had seen and sees too late: the end before the look waits for it.
     fn comes_too_late(&mut self, difference: &Difference<'_>, played: &[Event]) -> bool {
         let Some(late) = difference.late else { return false };
-        let until = difference.is.map_or(u64::MAX, |event| event.seq);
+        let until = difference.until.map_or(u64::MAX, |event| event.seq);
         let own = played.iter().filter(|event| event.seq < until);
         let own: Vec<&Event> =
             own.filter(|event| event.at.agent.as_ref() == Some(&difference.agent)).collect();
@@ -257,7 +288,7 @@ impl<'p> Ordering<'p> {
 
     /// What the agent sees that it had not seen: what caused it waits for what the agent did.
     fn comes_too_early(&mut self, difference: &Difference<'_>, played: &[Event]) -> bool {
-        let (Some(early), Some(was)) = (difference.early, difference.was) else { return false };
+        let (Some(early), Some(was)) = (difference.early, difference.from) else { return false };
         let Some(mark) = self.unique(was) else { return false };
         let mut event = early;
         // Each cause is earlier than what it causes.
@@ -270,11 +301,11 @@ impl<'p> Ordering<'p> {
                 .iter()
                 .filter(|other| other.seq < event.seq && other.at.agent.as_ref() == Some(&causer))
                 .collect();
-            let moved = |other: &&&Event| is_end(other) || arrival(other).is_some();
+            let moved = |other: &&&Event| is_end(other) || arrival(other, 0).is_some();
             let Some(last) = own.iter().rev().find(moved) else { return false };
             match self.hold_of(last, &own) {
                 Some(hold) => return self.waits(&hold, mark),
-                None if arrival(last).is_some() => event = last,
+                None if arrival(last, 0).is_some() => event = last,
                 None => return false,
             }
         }
@@ -314,7 +345,7 @@ impl<'p> Ordering<'p> {
                     .filter(|event| event.seq < is.seq && event.at.agent.as_ref() == Some(&difference.agent))
                     .collect();
                 let calls = own.iter().filter(|e| matches!(e.kind, EventKind::ModelStarted { .. })).count();
-                let cut = own.iter().rev().find(|event| arrival(event).is_some());
+                let cut = own.iter().rev().find(|event| arrival(event, 0).is_some());
                 let mark = cut.and_then(|cut| self.unique(cut));
                 match (mark, calls.checked_sub(1)) {
                     (Some(mark), Some(entry)) => self.waits(&Hold::Entry(agent, entry), mark),
@@ -348,6 +379,10 @@ impl<'p> Ordering<'p> {
 
     /// The item that something came of.
     fn item_of(&self, event: &Event) -> Option<Hold> {
+        if let EventKind::SessionResumed { .. } = event.kind {
+            let ends = |item: &Item| matches!(item.act, Act::Crash { .. } | Act::ShutDown { .. });
+            return self.plan.items.iter().rposition(|item| ends(item) && item.at <= event.t).map(Hold::Item);
+        }
         let agent = event.at.agent.as_ref();
         let of = |item: &Item| match (&event.kind, &item.act) {
             (EventKind::MessageQueued { message, .. }, Act::Send(_) | Act::Supersede { .. }) => {
@@ -405,6 +440,9 @@ impl<'p> Ordering<'p> {
                 }
             }
         };
+        if !self.said.insert((*hold, mark.clone())) {
+            return false;
+        }
         let after = When::After(mark);
         when.is_some_and(|when| std::mem::replace(when, after.clone()) != after)
     }
@@ -414,12 +452,12 @@ impl<'p> Ordering<'p> {
         let own = |told: &&Event| told.at.agent == event.at.agent;
         let mut calls = 0;
         let mut found = None;
-        let this = step(event).or_else(|| arrival(event).map(|(kind, id)| format!("{kind} {id}")));
+        let this = step(event).or_else(|| arrival(event, 0).map(|(kind, id)| format!("{kind} {id}")));
         for told in self.told.iter().filter(own) {
             if let EventKind::ModelStarted { call, .. } = told.kind {
                 calls = call;
             }
-            let same = step(told).or_else(|| arrival(told).map(|(kind, id)| format!("{kind} {id}")));
+            let same = step(told).or_else(|| arrival(told, 0).map(|(kind, id)| format!("{kind} {id}")));
             if same == this {
                 found = mark(told, calls);
                 break;

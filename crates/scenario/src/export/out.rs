@@ -217,6 +217,8 @@ pub(super) struct OutItem {
     pub(super) expires_after: Option<Us>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) supersedes: Option<String>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub(super) if_queued: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) only_run: Option<RunId>,
 }

@@ -21,7 +21,7 @@ pub(super) struct Plan {
 }
 
 /// An event that something follows, by what a file can call it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Mark {
     pub(super) agent: AgentName,
     /// Its type.
@@ -200,5 +200,6 @@ pub(super) struct Send {
     /// When it expires, if it does.
     pub(super) expires: Option<Micros>,
     pub(super) supersedes: Option<String>,
+    pub(super) if_queued: bool,
     pub(super) only_run: Option<RunId>,
 }

@@ -44,10 +44,14 @@ pub(super) struct Reader<'a> {
     pub(super) kept: HashMap<(String, MessageId, AgentName), &'a Accepted>,
     /// The ids that items of the file have.
     pub(super) taken: HashSet<String>,
+    /// Messages that some receiver refused since what they supersede was gone.
+    pub(super) too_late: HashSet<(String, MessageId)>,
     /// Events that an item tells of which was read before them.
     pub(super) consumed: HashSet<u64>,
     /// The item of the shutdown that is under way.
     pub(super) shutdown: Option<usize>,
+    /// Whether the session was played on virtual time: then an instant has rounds.
+    pub(super) exact: bool,
 }
 
 /// What is read of an agent, beside what is in the plan.
@@ -144,11 +148,20 @@ impl<'a> Reader<'a> {
             kept: kept.collect(),
             taken: HashSet::new(),
             consumed: HashSet::new(),
+            too_late: HashSet::new(),
             shutdown: None,
+            exact: events.iter().any(|event| {
+                matches!(event.kind, EventKind::SessionStarted { virtual_time: true, .. })
+            }),
         };
         for (place, event) in events.iter().enumerate() {
             reader.place = place;
             reader.event(event)?;
+        }
+        for item in &mut reader.plan.items {
+            if let (Act::Send(send), Some(id)) = (&mut item.act, &item.id) {
+                send.if_queued = reader.too_late.contains(&(send.from.clone(), MessageId::new(id.as_str())));
+            }
         }
         Ok((reader.plan, reader.told))
     }
@@ -250,6 +263,9 @@ impl<'a> Reader<'a> {
             EventKind::MessageReturned { message, reason } => {
                 *message = self.returned(event, agent, message, *reason);
             }
+            EventKind::MessageRefused { message, from, reason } if &**reason == "too_late" => {
+                self.too_late.insert((from.clone(), message.clone()));
+            }
             EventKind::SessionStarted { .. }
             | EventKind::SessionResumed { .. }
             | EventKind::MessageRefused { .. }
@@ -273,10 +289,7 @@ impl<'a> Reader<'a> {
                     | EventKind::ModelStarted { .. }
             )
         };
-        let virtual_time = |event: &Event| {
-            matches!(event.kind, EventKind::SessionStarted { virtual_time: true, .. })
-        };
-        let late = !self.told.iter().all(first) && !self.told.iter().any(virtual_time);
+        let late = !self.told.iter().all(first) && !self.exact;
         self.plan.agents[agent].opening = match (caused, late) {
             (true, _) => Opening::Spawned,
             (false, true) => Opening::Late,
@@ -295,6 +308,7 @@ impl<'a> Reader<'a> {
                     urgency: None,
                     expires: None,
                     supersedes: None,
+                    if_queued: false,
                     only_run: None,
                 };
                 let id = Some(format!("prompt-{}", read.name));
@@ -381,7 +395,8 @@ impl<'a> Reader<'a> {
             return error;
         }
         let Some(kind) = kind_of(text) else {
-            if text == ErrorKind::ScriptExhausted.to_string() {
+            // On virtual time it takes none; elsewhere something may have come meanwhile.
+            if self.exact && text == ErrorKind::ScriptExhausted.to_string() {
                 self.plan.agents[agent].entries.last_mut()?.end = EntryEnd::Exhausted;
                 return error;
             }

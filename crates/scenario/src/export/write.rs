@@ -256,6 +256,7 @@ impl Writer<'_> {
                 out.urgency = send.urgency;
                 out.expires_after = send.expires.map(|end| Us(end.since(item.at)));
                 out.supersedes = send.supersedes.clone();
+                out.if_queued = send.if_queued && send.supersedes.is_some();
                 out.only_run = send.only_run;
             }
             Act::Stop { by: who } => (out.by, out.stop) = (by(who), name),
