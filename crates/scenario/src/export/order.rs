@@ -32,9 +32,10 @@ pub(super) fn mark(event: &Event, call: u64) -> Option<Mark> {
         | EventKind::ModelInterrupted { .. }
         | EventKind::ModelRetry { .. } => call.to_string(),
         EventKind::RunStarted { .. } | EventKind::RunFinished { .. } => event.at.run?.to_string(),
-        EventKind::AgentSpawned { .. } | EventKind::AgentClosed {} => "any".to_owned(),
-        EventKind::StopRequested { .. }
-        | EventKind::LimitRaised { .. }
+        EventKind::AgentSpawned { .. } | EventKind::AgentClosed {} | EventKind::StopRequested { .. } => {
+            "any".to_owned()
+        }
+        EventKind::LimitRaised { .. }
         | EventKind::Compacted { .. }
         | EventKind::SessionStarted { .. }
         | EventKind::SessionResumed { .. }
@@ -98,7 +99,10 @@ type Came = (&'static str, String);
 fn arrival(event: &Event, lives: u64) -> Option<Came> {
     let id = match &event.kind {
         EventKind::SessionResumed { .. } => lives.to_string(),
-        EventKind::MessageQueued { message, from, .. } => format!("{from} {message}"),
+        // Who had no room for it had it come all the same.
+        EventKind::MessageQueued { message, from, .. } | EventKind::MessageRefused { message, from, .. } => {
+            return Some(("message", format!("{from} {message}")));
+        }
         EventKind::MessageReturned { message, reason } => format!("{message} {reason:?}"),
         EventKind::StopRequested { .. } => format!("{:?}", event.at.run),
         _ => return None,
@@ -231,7 +235,7 @@ impl<'p> Ordering<'p> {
         let began = own.iter().rposition(|event| matches!(event.kind, EventKind::RunStarted { .. }));
         let last = own.iter().skip(began.unwrap_or(0)).rev().find(|event| is_end(event));
         let hold = last.and_then(|last| self.hold_of(last, &own));
-        match (hold, self.unique(late)) {
+        match (hold, unique(self.told, late)) {
             (Some(hold), Some(after)) => {
                 self.comes_at_its_time(late, &difference.agent);
                 self.waits(&hold, after)
@@ -289,7 +293,7 @@ impl<'p> Ordering<'p> {
     /// What the agent sees that it had not seen: what caused it waits for what the agent did.
     fn comes_too_early(&mut self, difference: &Difference<'_>, played: &[Event]) -> bool {
         let (Some(early), Some(was)) = (difference.early, difference.from) else { return false };
-        let Some(mark) = self.unique(was) else { return false };
+        let Some(mark) = unique(self.told, was) else { return false };
         let mut event = early;
         // Each cause is earlier than what it causes.
         for _ in 0..played.len() {
@@ -346,7 +350,7 @@ impl<'p> Ordering<'p> {
                     .collect();
                 let calls = own.iter().filter(|e| matches!(e.kind, EventKind::ModelStarted { .. })).count();
                 let cut = own.iter().rev().find(|event| arrival(event, 0).is_some());
-                let mark = cut.and_then(|cut| self.unique(cut));
+                let mark = cut.and_then(|cut| unique(played, cut));
                 match (mark, calls.checked_sub(1)) {
                     (Some(mark), Some(entry)) => self.waits(&Hold::Entry(agent, entry), mark),
                     _ => false,
@@ -447,24 +451,21 @@ impl<'p> Ordering<'p> {
         when.is_some_and(|when| std::mem::replace(when, after.clone()) != after)
     }
 
-    /// The name of an event of the session, if it is the first of that name.
-    fn unique(&self, event: &Event) -> Option<Mark> {
-        let own = |told: &&Event| told.at.agent == event.at.agent;
-        let mut calls = 0;
-        let mut found = None;
-        let this = step(event).or_else(|| arrival(event, 0).map(|(kind, id)| format!("{kind} {id}")));
-        for told in self.told.iter().filter(own) {
-            if let EventKind::ModelStarted { call, .. } = told.kind {
-                calls = call;
-            }
-            let same = step(told).or_else(|| arrival(told, 0).map(|(kind, id)| format!("{kind} {id}")));
-            if same == this {
-                found = mark(told, calls);
-                break;
-            }
+}
+
+/// The name of an event, if it is the first of that name: only that counts in a file.
+fn unique(events: &[Event], event: &Event) -> Option<Mark> {
+    let mut calls = 0;
+    let mut marks = events.iter().filter(|other| other.at.agent == event.at.agent).map(|other| {
+        if let EventKind::ModelStarted { call, .. } = other.kind {
+            calls = call;
         }
-        found
-    }
+        (other.seq, mark(other, calls))
+    });
+    let known: Vec<(u64, Option<Mark>)> = marks.by_ref().take_while(|(seq, _)| *seq <= event.seq).collect();
+    let (_, wanted) = known.last()?;
+    let first = known.iter().find(|(_, mark)| mark == wanted)?;
+    wanted.clone().filter(|_| first.0 == event.seq)
 }
 
 /// Whether work ended there.
