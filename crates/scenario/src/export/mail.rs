@@ -97,7 +97,7 @@ impl Reader<'_> {
         let EventKind::MessageReturned { message, reason: ReturnReason::Superseded } = &before.kind else {
             return None;
         };
-        let stopped = self.hands[agent].halt == Some(Halt::Supersede);
+        let stopped = matches!(self.hands[agent].halt, Some((Halt::Supersede, _)));
         (!stopped).then(|| message.to_string())
     }
 
@@ -151,7 +151,7 @@ impl Reader<'_> {
 
     pub(super) fn stop_requested(&mut self, event: &Event, agent: usize) {
         let EventKind::StopRequested { by, reason, .. } = &event.kind else { return };
-        self.hands[agent].halt = Some(*reason);
+        self.hands[agent].halt = Some((*reason, event.at.run.unwrap_or_default()));
         if *reason == Halt::Shutdown {
             if self.shutdown.is_none() {
                 self.done(event, Some(agent), None, Act::ShutDown { back_after: Span::ZERO });

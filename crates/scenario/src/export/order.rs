@@ -14,7 +14,7 @@ use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::time::Micros;
 
-use super::plan::{Act, CallEnd, CallKind, EntryEnd, Item, Mark, Plan, When};
+use super::plan::{Act, Call, CallEnd, CallKind, EntryEnd, Item, Mark, Plan, When};
 
 /// An event's name in a file, if it has one; `call` is the number of the agent's last model call.
 pub(super) fn mark(event: &Event, call: u64) -> Option<Mark> {
@@ -177,13 +177,14 @@ fn of_agent<'e>(name: &AgentName, told: &'e [Event], played: &'e [Event]) -> Opt
         (late, early) = (missing(&there, &here), missing(&here, &there));
         (until, from) = (Some(agreed), Some(same));
     }
-    if let (None, None, Some(was), Some(is)) = (late, early, was, is)
+    if let (Some(was), Some(is)) = (was, is)
+        && matches!(was.kind, EventKind::RunFinished { .. })
         && was.at.run == is.at.run
         && was.at.turn < is.at.turn
     {
         // It was stopped before a call that the replay made.
         let stop = there.iter().rev().find(|(event, _)| matches!(event.kind, EventKind::StopRequested { .. }));
-        (late, until) = (stop.map(|(event, _)| *event), Some(is));
+        (late, early, until) = (stop.map(|(event, _)| *event), None, Some(is));
     }
     Some(Difference { agent: name.clone(), was, is, late, early, until, from })
 }
@@ -218,7 +219,8 @@ impl<'p> Ordering<'p> {
             eprintln!("DIFF {} was {:?}\n  is {:?}\n  late {:?}\n  early {:?}", difference.agent, show(difference.was), show(difference.is), show(difference.late), show(difference.early));
         }
         Some(
-            self.comes_too_late(&difference, played)
+            self.outlives(&difference)
+                || self.comes_too_late(&difference, played)
                 || self.comes_too_early(&difference, played)
                 || self.stays(&difference, played)
                 || self.resumes(&difference),
@@ -329,20 +331,25 @@ impl<'p> Ordering<'p> {
         self.plan.agents.iter().map(|agent| &agent.name).find(|agent| agent.as_str() == name).cloned()
     }
 
+    /// A call that was cut in the replay and went on in the session: it could not be aborted.
+    fn outlives(&mut self, difference: &Difference<'_>) -> bool {
+        let (Some(is), Some(agent)) = (difference.is, self.place(&difference.agent)) else { return false };
+        let EventKind::ToolFinished { tool, .. } = &is.kind else { return false };
+        let calls = self.plan.agents[agent].entries.iter_mut().flat_map(|entry| &mut entry.calls);
+        let mut calls = calls.filter(|call| call.kind == CallKind::Simulated && call.id == tool.as_str());
+        let outlived = |call: &&mut Call| {
+            matches!(&call.end, CallEnd::Natural { when: When::At(at), .. } if *at > is.t)
+                && difference.early.is_none()
+        };
+        !is_end(is)
+            && calls.next().filter(outlived).is_some_and(|call| std::mem::replace(&mut call.abortable, false))
+    }
+
     /// What was cut in the replay and was not in the session.
     fn stays(&mut self, difference: &Difference<'_>, played: &[Event]) -> bool {
         let (Some(was), Some(is)) = (difference.was, difference.is) else { return false };
         let Some(agent) = self.place(&difference.agent) else { return false };
         match (&was.kind, &is.kind) {
-            (_, EventKind::ToolFinished { tool, .. }) if !is_end(is) => {
-                let calls = self.plan.agents[agent].entries.iter_mut().flat_map(|entry| &mut entry.calls);
-                let mut stays = calls.filter(|call| {
-                    call.id == tool.as_str()
-                        && call.kind == CallKind::Simulated
-                        && matches!(call.end, CallEnd::Natural { .. })
-                });
-                stays.next().is_some_and(|call| std::mem::replace(&mut call.abortable, false))
-            }
             (EventKind::ModelFinished { .. }, _) => {
                 let own: Vec<&Event> = played
                     .iter()

@@ -14,7 +14,7 @@ use midturn_core::engine::tools::is_own;
 use midturn_core::rules::approval::Decision;
 use midturn_core::rules::conversation::{Block, InterruptReason, Partial, Reply, StopReason, ToolResult};
 use midturn_core::rules::event::{Event, EventKind, Halt, Outcome, ThinkingState, Trigger};
-use midturn_core::rules::id::{AgentName, CallId, MessageId};
+use midturn_core::rules::id::{AgentName, CallId, MessageId, RunId};
 use midturn_core::rules::record::Line;
 use midturn_core::rules::time::{Micros, Span};
 use serde_json::Value;
@@ -66,7 +66,7 @@ pub(super) struct Hand<'a> {
     /// Its last event that is no arrival, as far as a file can name it.
     pub(super) last: Option<(Mark, Micros)>,
     /// Why its last run was stopped.
-    pub(super) halt: Option<Halt>,
+    pub(super) halt: Option<(Halt, RunId)>,
     /// Whether it was asked to close.
     pub(super) closing: bool,
 }
@@ -108,6 +108,13 @@ impl<'a> Hand<'a> {
             }
         }
         hand
+    }
+
+    /// Whether a run that nothing started needs nobody who resumes it: a shutdown had stopped the
+    /// one before it, or a stop has given back what had started it.
+    fn begins_by_itself(&self, event: &Event) -> bool {
+        let began = event.at.run.unwrap_or_default();
+        self.halt.is_some_and(|(halt, run)| halt == Halt::Shutdown || run == began)
     }
 
     /// An id for a call that can stand in the file, once.
@@ -314,8 +321,7 @@ impl<'a> Reader<'a> {
                 let id = Some(format!("prompt-{}", read.name));
                 self.done(event, Some(agent), id, Act::Send(send));
             }
-            // What a shutdown stopped goes on by itself.
-            Trigger::Mail(ids) if ids.is_empty() && self.hands[agent].halt != Some(Halt::Shutdown) => {
+            Trigger::Mail(ids) if ids.is_empty() && !self.hands[agent].begins_by_itself(event) => {
                 self.done(event, Some(agent), None, Act::Resume);
             }
             Trigger::Prompt | Trigger::Mail(_) => {}
