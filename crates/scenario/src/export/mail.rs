@@ -34,6 +34,10 @@ impl Reader<'_> {
             self.plan.items.last().and_then(|item| item.id.clone()).unwrap_or_default()
         } else {
             let sent = self.sent_to_others(from, message, text).unwrap_or_else(|| self.sends(event, agent));
+            let replaced = self.replaced(event, agent);
+            if let (Act::Send(send), true) = (&mut self.plan.items[sent].act, replaced.is_some()) {
+                send.supersedes = replaced;
+            }
             item = Some(sent);
             self.plan.items[sent].id.clone().unwrap_or_default()
         };
@@ -78,7 +82,7 @@ impl Reader<'_> {
             text: text.to_string(),
             urgency: kept.map_or(Some(*urgency), |accepted| accepted.urgency),
             expires: kept.and_then(|accepted| accepted.mail.expires_at),
-            supersedes: self.replaced(event, agent),
+            supersedes: None,
             if_queued: false,
             only_run: kept.and_then(|accepted| accepted.mail.only_run),
         };

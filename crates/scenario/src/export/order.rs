@@ -221,9 +221,9 @@ impl<'p> Ordering<'p> {
         Some(
             self.outlives(&difference)
                 || self.comes_too_late(&difference, played)
+                || self.resumes(&difference)
                 || self.comes_too_early(&difference, played)
-                || self.stays(&difference, played)
-                || self.resumes(&difference),
+                || self.stays(&difference, played),
         )
     }
 
@@ -369,9 +369,10 @@ impl<'p> Ordering<'p> {
 
     /// A run that began, and nothing in the replay began it.
     fn resumes(&mut self, difference: &Difference<'_>) -> bool {
-        let Some(was) = difference.was.filter(|was| matches!(was.kind, EventKind::RunStarted { .. })) else {
-            return false;
+        let begins = |was: &&Event| {
+            matches!(was.kind, EventKind::RunStarted { .. }) && difference.is.is_none_or(|is| is.t > was.t)
         };
+        let Some(was) = difference.was.filter(begins) else { return false };
         let known = |item: &Item| {
             matches!(item.act, Act::Resume) && item.at == was.t && item.agent.as_ref() == Some(&difference.agent)
         };
