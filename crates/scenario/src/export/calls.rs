@@ -106,7 +106,7 @@ impl Reader<'_> {
         let calls = &self.turn(agent)[..index];
         let last = calls.iter().rposition(|call| call.is_running() && call.continued.is_none())?;
         let beside = all || calls[last].started.is_some_and(|started| started.batch == batch);
-        (!together && !asked && !(beside && ended)).then_some(last)
+        (!asked && !(beside && (together || ended))).then_some(last)
     }
 
     pub(super) fn tool_finished(

@@ -13,13 +13,15 @@ use super::read::{Letter, Reader, free};
 impl Reader<'_> {
     /// Something was done: at that time, or in that very instant behind the last event of its agent.
     pub(super) fn done(&mut self, event: &Event, agent: Option<usize>, id: Option<String>, act: Act) {
-        let last = agent.and_then(|agent| self.hands[agent].last.clone());
-        let when = match last {
-            Some((mark, at)) if at == event.t => When::After(mark),
-            _ => When::At(event.t),
-        };
+        let when = agent.and_then(|agent| self.behind(event, agent)).map_or(When::At(event.t), |(when, _)| when);
         let agent = agent.map(|agent| self.plan.agents[agent].name.clone());
-        self.plan.items.push(Item { when, at: event.t, seq: event.seq, agent, id, act });
+        self.plan.items.push(Item { when, at: event.t, seq: event.seq, behind: 0, agent, id, act });
+    }
+
+    /// In the instant of the agent's last event: behind that, whose number is given.
+    fn behind(&self, event: &Event, agent: usize) -> Option<(When, u64)> {
+        let (mark, at, seq) = self.hands[agent].last.clone()?;
+        (at == event.t).then_some((When::After(mark), seq))
     }
 
     /// A message came. Who caused it sends it again, or else the file does.
@@ -34,7 +36,12 @@ impl Reader<'_> {
             self.plan.items.last().and_then(|item| item.id.clone()).unwrap_or_default()
         } else {
             let sent = self.sent_to_others(from, message, text).unwrap_or_else(|| self.sends(event, agent));
-            let replaced = self.replaced(event, agent);
+            // Of several receivers the one that was last in that very instant says in which round.
+            let behind = self.behind(event, agent).filter(|_| self.plan.items[sent].at == event.t);
+            if let Some((when, seq)) = behind.filter(|(_, seq)| *seq >= self.plan.items[sent].behind) {
+                (self.plan.items[sent].when, self.plan.items[sent].behind) = (when, seq);
+            }
+            let replaced = self.replaced(event);
             if let (Act::Send(send), true) = (&mut self.plan.items[sent].act, replaced.is_some()) {
                 send.supersedes = replaced;
             }
@@ -96,12 +103,15 @@ impl Reader<'_> {
     }
 
     /// The message that gave its place to this one: it was returned in the same step.
-    fn replaced(&self, event: &Event, agent: usize) -> Option<String> {
+    fn replaced(&self, event: &Event) -> Option<String> {
         let before = self.told.last().filter(|before| before.t == event.t && before.at.agent == event.at.agent)?;
         let EventKind::MessageReturned { message, reason: ReturnReason::Superseded } = &before.kind else {
             return None;
         };
-        let stopped = matches!(self.hands[agent].halt, Some((Halt::Supersede, _)));
+        // What a stop gave back is told right behind it.
+        let mut row = self.told.iter().rev();
+        let stopped = row.find(|told| !matches!(told.kind, EventKind::MessageReturned { .. }));
+        let stopped = stopped.is_some_and(|told| matches!(told.kind, EventKind::StopRequested { .. }));
         (!stopped).then(|| message.to_string())
     }
 
@@ -249,6 +259,7 @@ impl Reader<'_> {
             when: self.behind_all(),
             at: last,
             seq: event.seq,
+            behind: 0,
             agent: None,
             id: None,
             act: Act::Crash { back: event.t },

@@ -154,6 +154,11 @@ fn missing<'e>(of: &[(&'e Event, Came)], from: &[(&'e Event, Came)]) -> Option<&
     of.iter().find(|(_, came)| !known.contains(came)).map(|(event, _)| *event)
 }
 
+/// A run begins in a replay at the latest when it did in the session.
+fn begins_late(was: &Event, is: &Event) -> bool {
+    matches!(was.kind, EventKind::RunStarted { .. }) && is.t > was.t
+}
+
 fn of_agent<'e>(name: &AgentName, told: &'e [Event], played: &'e [Event]) -> Option<Difference<'e>> {
     let own = |events: &'e [Event]| events.iter().filter(|event| event.at.agent.as_ref() == Some(name));
     let steps = |events: &'e [Event]| own(events).filter_map(|event| Some((event, step(event)?)));
@@ -162,7 +167,7 @@ fn of_agent<'e>(name: &AgentName, told: &'e [Event], played: &'e [Event]) -> Opt
     let (was, is) = loop {
         match (was.next(), is.next()) {
             (None, None) => return None,
-            (Some((event, was)), Some((other, is))) if was == is => {
+            (Some((event, was)), Some((other, is))) if was == is && !begins_late(event, other) => {
                 (same, agreed) = (Some(event), Some(other));
             }
             (was, is) => break (was.map(|(event, _)| event), is.map(|(event, _)| event)),
@@ -381,7 +386,7 @@ impl<'p> Ordering<'p> {
         }
         let (at, agent) = (was.t, Some(difference.agent.clone()));
         let index = self.plan.items.partition_point(|item| item.at <= at);
-        self.plan.items.insert(index, Item { when: When::At(at), at, seq: was.seq, agent, id: None, act: Act::Resume });
+        self.plan.items.insert(index, Item { when: When::At(at), at, seq: was.seq, behind: 0, agent, id: None, act: Act::Resume });
         true
     }
 

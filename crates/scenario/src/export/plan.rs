@@ -168,6 +168,8 @@ pub(super) struct Item {
     /// When it was done, and the event that tells of it.
     pub(super) at: Micros,
     pub(super) seq: u64,
+    /// Of a message: the last event of its receivers before it in its instant.
+    pub(super) behind: u64,
     /// Whose events it follows.
     pub(super) agent: Option<AgentName>,
     pub(super) id: Option<String>,

@@ -64,7 +64,7 @@ pub(super) struct Hand<'a> {
     /// Its queued messages.
     pub(super) queued: Vec<Letter>,
     /// Its last event that is no arrival, as far as a file can name it.
-    pub(super) last: Option<(Mark, Micros)>,
+    pub(super) last: Option<(Mark, Micros, u64)>,
     /// Why its last run was stopped.
     pub(super) halt: Option<(Halt, RunId)>,
     /// Whether it was asked to close.
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
             && !super::order::is_arrival(&told.kind)
         {
             let calls = self.plan.agents[agent].entries.len();
-            let named = mark(&told, calls as u64).map(|mark| (mark, event.t));
+            let named = mark(&told, calls as u64).map(|mark| (mark, event.t, event.seq));
             self.hands[agent].last = named.or(self.hands[agent].last.take());
         }
         self.told.push(told);
