@@ -151,7 +151,9 @@ fn before<'e>(name: &AgentName, events: &'e [Event], end: Option<&Event>) -> Vec
 /// What is among the one and not among the other.
 fn missing<'e>(of: &[(&'e Event, Came)], from: &[(&'e Event, Came)]) -> Option<&'e Event> {
     let known: HashSet<&Came> = from.iter().map(|(_, came)| came).collect();
-    of.iter().find(|(_, came)| !known.contains(came)).map(|(event, _)| *event)
+    // What is refused is not sent again, unless others took it.
+    let here = of.iter().filter(|(event, _)| !matches!(event.kind, EventKind::MessageRefused { .. }));
+    here.clone().find(|(_, came)| !known.contains(came)).map(|(event, _)| *event)
 }
 
 /// A run begins in a replay at the latest when it did in the session.
@@ -161,7 +163,16 @@ fn begins_late(was: &Event, is: &Event) -> bool {
 
 fn of_agent<'e>(name: &AgentName, told: &'e [Event], played: &'e [Event]) -> Option<Difference<'e>> {
     let own = |events: &'e [Event]| events.iter().filter(|event| event.at.agent.as_ref() == Some(name));
-    let steps = |events: &'e [Event]| own(events).filter_map(|event| Some((event, step(event)?)));
+    let steps = |events: &'e [Event]| {
+        let mut steps: Vec<(&Event, String)> =
+            own(events).filter_map(|event| Some((event, step(event)?))).collect();
+        // In which order calls end between two other steps is nobody's concern.
+        let is_end = |(event, _): &(&Event, String)| matches!(event.kind, EventKind::ToolFinished { .. });
+        for ends in steps.chunk_by_mut(|one, other| is_end(one) && is_end(other)) {
+            ends.sort_by(|(_, one), (_, other)| one.cmp(other));
+        }
+        steps.into_iter()
+    };
     let (mut was, mut is) = (steps(told), steps(played));
     let (mut same, mut agreed) = (None, None);
     let (was, is) = loop {
