@@ -17,6 +17,9 @@ use super::read::Reader;
 /// What stands before the output of a call that was cut.
 const SO_FAR: &str = "\nOutput so far:\n";
 
+/// What a call says that mail skipped.
+const BY_MAIL: &str = "[Skipped: message received from ";
+
 impl Reader<'_> {
     /// The calls of the agent's turn.
     fn turn(&mut self, agent: usize) -> &mut [Call] {
@@ -121,7 +124,9 @@ impl Reader<'_> {
         let started = self.turn(agent)[index].started;
         let end = match (status, started) {
             (ToolStatus::Skipped, _) => {
-                self.goes_on_beside(event, agent);
+                if text.starts_with(BY_MAIL) {
+                    self.goes_on_beside(event, agent);
+                }
                 CallEnd::None
             }
             // It was denied, or never ran.

@@ -7,7 +7,7 @@ use midturn_core::rules::mail::ReturnReason;
 use midturn_core::rules::time::{Micros, Span};
 
 use super::order::{is_arrival, mark};
-use super::plan::{Act, Item, Send, When};
+use super::plan::{Act, Entry, EntryEnd, Item, Send, When};
 use super::read::{Letter, Reader, free};
 
 impl Reader<'_> {
@@ -35,7 +35,7 @@ impl Reader<'_> {
         } else if self.consumed.contains(&event.seq) {
             self.plan.items.last().and_then(|item| item.id.clone()).unwrap_or_default()
         } else {
-            let sent = self.sent_to_others(from, message, text).unwrap_or_else(|| self.sends(event, agent));
+            let sent = self.sent_to_others(from, message).unwrap_or_else(|| self.sends(event, agent));
             // Of several receivers the one that was last in that very instant says in which round.
             let behind = self.behind(event, agent).filter(|_| self.plan.items[sent].at == event.t);
             if let Some((when, seq)) = behind.filter(|(_, seq)| *seq >= self.plan.items[sent].behind) {
@@ -70,12 +70,10 @@ impl Reader<'_> {
     }
 
     /// The same message to another receiver: it was one to all.
-    fn sent_to_others(&mut self, from: &str, message: &MessageId, text: &str) -> Option<usize> {
-        let letters = self.hands.iter().flat_map(|hand| &hand.queued);
-        let mut same = letters.filter(|letter| letter.from == from && letter.id == *message);
-        let index = same.find_map(|letter| letter.item)?;
+    fn sent_to_others(&mut self, from: &str, message: &MessageId) -> Option<usize> {
+        let index = self.sent.get(&(from.to_owned(), message.clone())).copied()?;
         let Act::Send(send) = &mut self.plan.items[index].act else { return None };
-        (send.text == text).then(|| send.to = "all".into())?;
+        send.to = "all".into();
         Some(index)
     }
 
@@ -95,7 +93,9 @@ impl Reader<'_> {
         };
         let id = self.item_id(message.as_str());
         self.done(event, Some(agent), Some(id), Act::Send(send));
-        self.plan.items.len() - 1
+        let index = self.plan.items.len() - 1;
+        self.sent.insert((from.clone(), message.clone()), index);
+        index
     }
 
     fn item_id(&mut self, id: &str) -> String {
@@ -251,6 +251,7 @@ impl Reader<'_> {
     /// The process had ended, by itself or after a shutdown, and the next one took the session up.
     pub(super) fn taken_up(&mut self, event: &Event) {
         let last = self.told.last().map_or(Micros(0), |last| last.t);
+        self.asked_too_soon();
         if let Some(index) = self.shutdown.take() {
             self.plan.items[index].act = Act::ShutDown { back_after: event.t.since(last) };
             return;
@@ -264,6 +265,19 @@ impl Reader<'_> {
             id: None,
             act: Act::Crash { back: event.t },
         });
+    }
+
+    /// In a replay no time is between a look at the mailbox and the request behind it: who had looked
+    /// and not asked yet loses a call with the process that was not made.
+    fn asked_too_soon(&mut self) {
+        for agent in 0..self.hands.len() {
+            let asks = self.hands[agent].last.as_ref().is_some_and(|(mark, ..)| {
+                matches!(mark.event, "message_injected" | "run_started")
+            });
+            if asks && !self.exact && self.plan.agents[agent].works {
+                self.plan.agents[agent].entries.push(Entry::silent(EntryEnd::Open));
+            }
+        }
     }
 
     /// Behind all that is told, and before what comes of it. What is told may have been a while

@@ -12,7 +12,8 @@ use std::collections::HashSet;
 use midturn_core::rules::conversation::ToolStatus;
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::AgentName;
-use midturn_core::rules::time::Micros;
+use midturn_core::rules::mail::ReturnReason;
+use midturn_core::rules::time::{Micros, Span};
 
 use super::plan::{Act, Call, CallEnd, CallKind, EntryEnd, Item, Mark, Plan, When};
 
@@ -311,6 +312,11 @@ impl<'p> Ordering<'p> {
     /// What the agent sees that it had not seen: what caused it waits for what the agent did.
     fn comes_too_early(&mut self, difference: &Difference<'_>, played: &[Event]) -> bool {
         let (Some(early), Some(was)) = (difference.early, difference.from) else { return false };
+        if let EventKind::MessageReturned { message, reason: ReturnReason::Stopped | ReturnReason::Superseded } =
+            &early.kind
+        {
+            return self.comes_behind_the_stop(&difference.agent, message.as_str(), early);
+        }
         let Some(mark) = unique(self.told, was) else { return false };
         let mut event = early;
         // Each cause is earlier than what it causes.
@@ -332,6 +338,26 @@ impl<'p> Ordering<'p> {
             }
         }
         false
+    }
+
+    /// What a stop gave back and had not: it came behind it, in its round.
+    fn comes_behind_the_stop(&mut self, agent: &AgentName, message: &str, returned: &Event) -> bool {
+        let items = &self.plan.items;
+        let sends = |item: &Item| matches!(item.act, Act::Send(_)) && item.id.as_deref() == Some(message);
+        let stops = |item: &Item| {
+            let is_stop = matches!(item.act, Act::Stop { .. } | Act::Supersede { .. });
+            is_stop && item.agent.as_ref() == Some(agent) && item.at <= returned.t.after(Span::millis(1))
+        };
+        let (Some(sent), Some(stop)) = (items.iter().position(sends), items.iter().rposition(stops)) else {
+            return false;
+        };
+        if sent > stop {
+            return false;
+        }
+        let mut item = self.plan.items.remove(sent);
+        item.when = self.plan.items[stop - 1].when.clone();
+        self.plan.items.insert(stop, item);
+        true
     }
 
     /// The agent that sent what came.

@@ -42,6 +42,8 @@ pub(super) struct Reader<'a> {
     pub(super) told: Vec<Event>,
     pub(super) hands: Vec<Hand<'a>>,
     pub(super) kept: HashMap<(String, MessageId, AgentName), &'a Accepted>,
+    /// The items of messages, by sender and id.
+    pub(super) sent: HashMap<(String, MessageId), usize>,
     /// The ids that items of the file have.
     pub(super) taken: HashSet<String>,
     /// Messages that some receiver refused since what they supersede was gone.
@@ -153,6 +155,7 @@ impl<'a> Reader<'a> {
             told: Vec::with_capacity(events.len()),
             hands: journal.agents.iter().map(Hand::new).collect(),
             kept: kept.collect(),
+            sent: HashMap::new(),
             taken: HashSet::new(),
             consumed: HashSet::new(),
             too_late: HashSet::new(),
