@@ -3,38 +3,29 @@
 //! it gives the same tool outcomes and injection points, and the file says which: it checks
 //! itself.
 //!
-//! What a session's events tell is taken as it is; nothing here decides what a message does.
-//! The one thing that is made is time. In a session, steps follow each other after a commit
-//! and a task's waking; in a replay they follow at once. So the time between two steps is
-//! counted to the model call or the tool that ends with it, and where an order depends on
-//! less than that (a message that came just after the look at the mailbox, say), durations
-//! are lengthened and arrivals moved until it is what it was, by a microsecond where that is
-//! enough (`moments`).
+//! What a session's events tell is taken as it is; nothing here decides what a message does,
+//! or what an order comes to: the plan is played, and where the engine does something else than
+//! it did, the order that was recorded is written down (`order`). Every end is at the time at
+//! which it was measured, so the replay has the session's own times; an order is a wait of one
+//! event for another at its instant.
 //!
-//! What can't be exported is refused, with the reason:
-//!
-//! - a session in which an agent still works: nobody knows yet what will come of it
-//! - a session whose process ended while an agent worked: what was lost then (a call that is
-//!   `unknown`, a reply that nobody heard) has no counterpart in a replay, where nothing
-//!   crashes
+//! What can't be exported is refused, with the reason: a session in which an agent still works.
+//! Nobody knows yet what will come of it.
 //!
 //! What is not in the export: refused messages (they changed nothing), the words of a reply
 //! that was cut and never came (`…` stands for them), and calls of the coordinator's tools as
 //! anything but themselves: they act again. An agent that somebody added later is there from
-//! the begin, and its prompt is a message.
+//! the start, and its prompt is a message.
 
-mod actor;
+mod approvals;
+mod calls;
 mod claims;
-mod halt;
 mod mail;
-mod moments;
+mod order;
 mod out;
-mod own;
 mod plan;
 mod read;
-mod runs;
 mod settings;
-mod turn;
 mod write;
 
 use midturn_core::engine::ports::archive::SessionJournal;
@@ -42,12 +33,16 @@ use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::{AgentName, RunId};
 use midturn_core::rules::time::Micros;
 
-use crate::{check_text, file};
-use actor::Actor;
-use out::{OutAgent, OutFile, OutItem};
-use plan::Deed;
+use crate::error::Error;
+use crate::{check_text, file, play};
+use order::Ordering;
+use out::{OutAgent, OutFile};
+use plan::{Act, Agent, Plan};
 use read::Reader;
-use write::Writer;
+use write::{Played, Writer};
+
+/// So many orders are written at most: each takes a replay.
+const ORDERS: usize = 500;
 
 /// To how many bytes results are shortened when the file would be too long to be read.
 const SHORTER: [usize; 6] = [usize::MAX, 64 << 10, 16 << 10, 4 << 10, 1 << 10, 256];
@@ -65,21 +60,6 @@ pub enum ExportError {
         /// In which run.
         run: RunId,
     },
-    /// A process ended while somebody worked.
-    #[error(
-        "the session can't be replayed: its process ended while {agent} worked, {at} s after the begin, and what was lost then has no counterpart in a scenario; `midturn log` shows what happened"
-    )]
-    Crashed {
-        /// Who.
-        agent: AgentName,
-        /// When the next process said so.
-        at: Micros,
-    },
-    /// Something happened that an export can't say yet.
-    #[error(
-        "the session can't be exported: {0}, which an export doesn't say yet; `midturn log` shows what happened"
-    )]
-    NotThereYet(&'static str),
     /// The record contradicts itself, or lacks something.
     #[error("the session's record can't be made a scenario: {0}; `midturn log` shows what there is")]
     Damaged(String),
@@ -94,68 +74,100 @@ impl ExportError {
     fn damaged(why: impl Into<String>) -> Self {
         Self::Damaged(why.into())
     }
-
-    fn crashed(agent: &AgentName, at: Micros) -> Self {
-        Self::Crashed { agent: agent.clone(), at }
-    }
 }
 
 /// The text of the scenario that a session was. `events` are all of its events, in order.
 ///
 /// # Errors
-/// [`ExportError`]: when somebody still works, when a process ended in the middle of it, and
-/// when the record lacks something.
+/// [`ExportError`]: when somebody still works, and when the record lacks something.
 pub fn scenario(journal: &SessionJournal, events: &[Event]) -> Result<String, ExportError> {
     everybody_rests(journal, events)?;
     if let Some(gap) = events.windows(2).find(|pair| pair[1].seq != pair[0].seq + 1) {
         return Err(ExportError::damaged(format!("there is no event {}", gap[0].seq + 1)));
     }
-    let mut reader = Reader::read(journal, events)?;
-    let claims = claims::claims(&reader);
-    let exact = reader.moments.is_exact();
-    let empty = moments::Moments::new(Micros(0), exact);
-    let times = std::mem::replace(&mut reader.moments, empty).solved();
-    reader.deeds.sort_by_key(|deed| deed.seq);
-    let (common, own) = settings::layers(journal.agents.iter().map(|agent| &*agent.record.settings))?;
+    let (plan, told) = Reader::read(journal, events)?;
+    let (common, own) = settings::layers(plan.agents.iter().map(|agent| &*agent.settings))?;
     let mut out = OutFile {
         midturn: 1,
         name: name(journal),
         description: description(journal),
         settings: common,
+        approvals: approvals::policy(&plan, &told),
         agents: Vec::new(),
         messages: Vec::new(),
-        expect: claims,
+        expect: claims::claims(&told),
     };
-    let numbered = |deed: &Deed| deed.id.as_ref().is_some_and(|id| id.starts_with("auto-"));
-    let names_ids = reader.deeds.iter().any(numbered);
-    let write = |out: &mut OutFile| {
-        fitting(out, &reader, &own, &Writer { times: &times, exact, names_ids, longest: 0 })
-    };
-    let text = write(&mut out)?;
+    let over = events.last().map_or(Micros(0), |event| event.t);
+    let (plan, played) = ordered(&mut out, plan, &told, &own, over)?;
+    let text = fitting(&mut out, &plan, &own, &Played::of(&played), over)?;
     let lost = checked(&text)?;
     if lost == 0 {
         return Ok(text);
     }
-    let circles = times.broken;
     out.description.push_str(&format!(
         " {lost} of the expectations do not hold in a replay: what was apart by less than the time between two steps \
-         ({circles} orders of events here) is one instant there."
+         is one instant there."
     ));
-    write(&mut out)
+    fitting(&mut out, &plan, &own, &Played::of(&played), over)
+}
+
+/// Brings the plan into the order of the session, and says what its replay came to.
+fn ordered(
+    out: &mut OutFile,
+    plan: Plan,
+    told: &[Event],
+    own: &[serde_json::Value],
+    over: Micros,
+) -> Result<(Plan, Vec<Event>), ExportError> {
+    let mut ordering = Ordering::new(plan, told);
+    let mut kept = None;
+    for _ in 0..ORDERS {
+        let text = fitting(out, &ordering.plan, own, &Played::default(), over)?;
+        let played = match (played(&text), kept.take()) {
+            (Ok(played), _) => played,
+            // Two orders wait for each other: the last one is not said.
+            (Err(error), Some(before)) => {
+                if std::env::var("EXPORT_TRACE").is_ok() {
+                    eprintln!("REFUSED {error}");
+                }
+                return Ok(before);
+            }
+            (Err(error), None) => {
+                return Err(ExportError::damaged(format!("it can't be replayed: {error}")));
+            }
+        };
+        let before = ordering.plan.clone();
+        let improved = ordering.improve(&played);
+        kept = Some((before, played));
+        if improved != Some(true) {
+            break;
+        }
+    }
+    kept.ok_or_else(|| ExportError::damaged("it can't be replayed"))
+}
+
+fn played(text: &str) -> Result<Vec<Event>, Error> {
+    let scenario = file::parse("the export".into(), text.as_bytes())?;
+    play::play(&scenario, None).map(|played| played.record.events)
 }
 
 /// The file's text, with results as long as fit into a file.
 fn fitting(
     out: &mut OutFile,
-    reader: &Reader<'_>,
+    plan: &Plan,
     own: &[serde_json::Value],
-    writer: &Writer<'_>,
+    played: &Played,
+    over: Micros,
 ) -> Result<String, ExportError> {
+    let numbered = |id: &str| id.starts_with("auto-");
+    let names_ids = plan.items.iter().any(|item| {
+        matches!(item.act, Act::Crash { .. } | Act::ShutDown { .. }) || item.id.as_deref().is_some_and(numbered)
+    });
     let mut size = 0;
     for longest in SHORTER {
-        let writer = Writer { longest, ..*writer };
-        out.agents = agents(&reader.actors, own, &writer);
-        out.messages = items(&reader.deeds, &reader.actors, &writer);
+        let writer = Writer { played, over, names_ids, longest };
+        out.agents = agents(&plan.agents, own, &writer);
+        out.messages = plan.items.iter().map(|item| writer.item(item)).collect();
         let text = out::text(out)?;
         size = text.len();
         if size <= file::MAX_BYTES {
@@ -207,29 +219,25 @@ fn description(journal: &SessionJournal) -> String {
 }
 
 /// The agents in the session's order, parents before their children.
-fn agents(actors: &[Actor<'_>], own: &[serde_json::Value], writer: &Writer<'_>) -> Vec<OutAgent> {
-    let is_there = |name: &AgentName| actors.iter().any(|actor| actor.journal.record.name == *name);
-    let parents = actors.iter().filter_map(|actor| actor.journal.record.parent.as_ref());
-    let mut written: Vec<OutAgent> = Vec::with_capacity(actors.len());
+fn agents(all: &[Agent], own: &[serde_json::Value], writer: &Writer<'_>) -> Vec<OutAgent> {
+    let is_there = |name: &AgentName| all.iter().any(|agent| agent.name == *name);
+    let parents = all.iter().filter_map(|agent| agent.parent.as_ref());
+    let mut written: Vec<OutAgent> = Vec::with_capacity(all.len());
     for parent in parents.filter(|parent| !is_there(parent)) {
         if !written.iter().any(|agent| agent.name == parent.as_str()) {
             written.push(OutAgent::announced(parent));
         }
     }
-    let mut left: Vec<(&Actor<'_>, &serde_json::Value)> = actors.iter().zip(own).collect();
+    let mut left: Vec<(&Agent, &serde_json::Value)> = all.iter().zip(own).collect();
     while !left.is_empty() {
-        let is_next = |(actor, _): &(&Actor<'_>, &serde_json::Value)| {
-            let parent = actor.journal.record.parent.as_ref();
+        let is_next = |(agent, _): &(&Agent, &serde_json::Value)| {
+            let parent = agent.parent.as_ref();
             parent.is_none_or(|parent| written.iter().any(|agent| agent.name == parent.as_str()))
         };
         // Parents in a circle are the reader's to refuse.
         let next = left.iter().position(is_next).unwrap_or(0);
-        let (actor, settings) = left.remove(next);
-        written.push(writer.agent(actor, settings.clone()));
+        let (agent, settings) = left.remove(next);
+        written.push(writer.agent(agent, settings.clone()));
     }
     written
-}
-
-fn items(deeds: &[Deed], actors: &[Actor<'_>], writer: &Writer<'_>) -> Vec<OutItem> {
-    deeds.iter().map(|deed| writer.item(deed, actors)).collect()
 }

@@ -3,15 +3,18 @@
 
 use std::collections::BTreeMap;
 
+use midturn_core::rules::approval::{Decision, Mode};
 use midturn_core::rules::conversation::{ToolStatus, Usage};
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::{AgentName, RunId};
 use midturn_core::rules::mail::{Point, ReturnReason, Role, Urgency};
+use midturn_core::rules::settings::LimitsPatch;
 use midturn_core::rules::time::Span;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::ExportError;
+use super::plan::Mark;
 
 /// A duration in microseconds, as it was measured: `1500us`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +51,25 @@ pub(super) struct OutFile {
     pub(super) description: String,
     #[serde(skip_serializing_if = "Value::is_null")]
     pub(super) settings: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approvals: Option<OutApprovals>,
     pub(super) agents: Vec<OutAgent>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) messages: Vec<OutItem>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) expect: Vec<OutClaim>,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct OutApprovals {
+    pub(super) mode: Mode,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) allow: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) deny: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) patience: Option<Us>,
+    pub(super) attached: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -86,13 +103,23 @@ impl OutAgent {
     }
 }
 
+/// When scripted work ends.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct OutEnd {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) takes: Option<Us>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ends_after: Option<OutAfter>,
+}
+
 #[derive(Debug, Default, Serialize)]
 pub(super) struct OutEntry {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) thinking: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) text: String,
-    pub(super) takes: Us,
+    #[serde(flatten)]
+    pub(super) end: OutEnd,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tools: Vec<OutCall>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,8 +144,8 @@ pub(super) struct OutCall {
     pub(super) name: String,
     #[serde(skip_serializing_if = "is_nothing")]
     pub(super) input: Value,
-    #[serde(skip_serializing_if = "Us::is_zero")]
-    pub(super) takes: Us,
+    #[serde(flatten)]
+    pub(super) end: OutEnd,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) result: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,6 +194,22 @@ pub(super) struct OutItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) withdraw: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) decision: Option<Decision>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rule: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) raise: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) limits: Option<LimitsPatch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) crash: Option<Us>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) shutdown: Option<Us>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) urgency: Option<Urgency>,
@@ -174,6 +217,8 @@ pub(super) struct OutItem {
     pub(super) expires_after: Option<Us>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) supersedes: Option<String>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub(super) if_queued: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) only_run: Option<RunId>,
 }
@@ -181,9 +226,8 @@ pub(super) struct OutItem {
 /// `{agent, EVENT: ID, plus}`.
 #[derive(Debug)]
 pub(super) struct OutAfter {
-    pub(super) agent: String,
-    pub(super) event: &'static str,
-    pub(super) id: String,
+    /// `None`: the session began.
+    pub(super) mark: Option<Mark>,
     pub(super) plus: Us,
 }
 
@@ -191,8 +235,13 @@ impl Serialize for OutAfter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeMap as _;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("agent", &self.agent)?;
-        map.serialize_entry(self.event, &self.id)?;
+        match &self.mark {
+            Some(mark) => {
+                map.serialize_entry("agent", mark.agent.as_str())?;
+                map.serialize_entry(mark.event, &mark.id)?;
+            }
+            None => map.serialize_entry("session_started", "any")?,
+        }
         if !self.plus.is_zero() {
             map.serialize_entry("plus", &self.plus)?;
         }

@@ -1,32 +1,83 @@
-//! What an export is made of before its instants are known: model entries, calls, and what
-//! was done to the session from outside.
+//! What an export is made of, before it is written: who is there, what models and tools answer
+//! and when that ends, what is done from outside, and when.
+
+use std::sync::Arc;
 
 use midturn_core::engine::ports::ErrorKind;
-use midturn_core::rules::conversation::{ToolStatus, Usage};
-use midturn_core::rules::id::RunId;
-use midturn_core::rules::time::Span;
+use midturn_core::rules::approval::Decision;
+use midturn_core::rules::conversation::Usage;
+use midturn_core::rules::id::{AgentName, CallId, RunId};
+use midturn_core::rules::mail::{Role, Urgency};
+use midturn_core::rules::settings::{LimitsPatch, Settings};
+use midturn_core::rules::time::{Micros, Span};
 use serde_json::Value;
 
-use super::moments::Moment;
+/// A session, as a scenario has to play it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Plan {
+    pub(super) agents: Vec<Agent>,
+    /// In the order in which they came.
+    pub(super) items: Vec<Item>,
+}
+
+/// An event that something follows, by what a file can call it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Mark {
+    pub(super) agent: AgentName,
+    /// Its type.
+    pub(super) event: &'static str,
+    pub(super) id: String,
+}
+
+/// When something ends or comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// At that time, as it was measured.
+    At(Micros),
+    /// In the round behind that event, or in its own where the round is not that far: a recorded order.
+    After(Mark),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Agent {
+    pub(super) name: AgentName,
+    pub(super) role: Role,
+    pub(super) parent: Option<AgentName>,
+    pub(super) prompt: Option<Arc<str>>,
+    pub(super) opening: Opening,
+    pub(super) settings: Arc<Settings>,
+    /// Whether it has a model: without one it is a name only.
+    pub(super) works: bool,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// How an agent came into the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// It was there from the start.
+    AtOnce,
+    /// A `spawn_agent` call made it.
+    Spawned,
+    /// Somebody added it later: it is there from the start, and its prompt is a message.
+    Late,
+}
 
 /// A model call, as the script will answer it.
 #[derive(Clone, Debug)]
-pub(super) struct EntryPlan {
-    pub(super) start: Moment,
+pub(super) struct Entry {
     pub(super) end: EntryEnd,
     pub(super) text: String,
     pub(super) thinking: String,
-    pub(super) calls: Vec<CallPlan>,
+    pub(super) calls: Vec<Call>,
     pub(super) stop_reason: Option<String>,
     pub(super) usage: Usage,
 }
 
-impl EntryPlan {
-    /// A call that says nothing yet.
-    pub(super) fn new(start: Moment) -> Self {
+impl Entry {
+    /// A call that ends so, and says nothing.
+    pub(super) fn silent(end: EntryEnd) -> Self {
         Self {
-            start,
-            end: EntryEnd::Open,
+            end,
             text: String::new(),
             thinking: String::new(),
             calls: Vec::new(),
@@ -39,36 +90,51 @@ impl EntryPlan {
 /// How a model call ended.
 #[derive(Clone, Debug)]
 pub(super) enum EntryEnd {
-    /// It has not, as far as the events are read.
+    /// It did not: it was cut before its first word, or lost with its process.
     Open,
     /// Whole.
-    Whole(Moment),
+    Whole(When),
     /// It failed, and asked to wait so long.
-    Failed { at: Moment, kind: ErrorKind, retry_after: Option<Span> },
-    /// It was cut there; the flag says whether its thinking was whole.
-    Cut { at: Moment, thought: bool },
+    Failed { when: When, kind: ErrorKind, retry_after: Option<Span> },
+    /// It was cut; the flag says whether its thinking was whole.
+    Cut { thought: bool },
     /// There was no entry for it.
     Exhausted,
 }
 
 /// A tool call, as the simulated tool will answer it.
 #[derive(Clone, Debug)]
-pub(super) struct CallPlan {
-    /// The id in the file: the model's own, or one like it where that can't stand there.
+pub(super) struct Call {
+    /// The id that the model gave it.
+    pub(super) by_model: CallId,
+    /// The id in the file: the same, unless it can't stand there or is used a second time.
     pub(super) id: String,
     pub(super) name: String,
     pub(super) input: Value,
     pub(super) kind: CallKind,
-    pub(super) start: Option<Moment>,
+    pub(super) started: Option<Started>,
+    /// The event of its end.
+    pub(super) ended: Option<u64>,
     /// When it returned a continuation.
-    pub(super) continued: Option<Moment>,
+    pub(super) continued: Option<Micros>,
     pub(super) end: CallEnd,
     pub(super) safe: Option<bool>,
     pub(super) abortable: bool,
-    pub(super) status: Option<ToolStatus>,
-    pub(super) run: RunId,
     /// The id that the coordinator gave to the message of this call, which named none.
     pub(super) sent_as: Option<String>,
+}
+
+impl Call {
+    pub(super) fn is_running(&self) -> bool {
+        self.started.is_some() && self.ended.is_none()
+    }
+}
+
+/// The start of a call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Started {
+    pub(super) seq: u64,
+    pub(super) batch: u32,
 }
 
 /// Who runs a call.
@@ -85,76 +151,57 @@ pub(super) enum CallKind {
 /// How a call ended.
 #[derive(Clone, Debug)]
 pub(super) enum CallEnd {
-    /// It never started, or its end is not read yet.
+    /// It never started, or that is not read yet.
     None,
     /// By itself, with this result.
-    Natural { at: Moment, text: String, is_error: bool },
-    /// It was cut, and its abort ended so much later; this is what it had said.
-    Cut { by: Moment, at: Moment, output: String },
-    /// It was cut and never ended.
-    Stuck { by: Moment },
+    Natural { when: When, text: String, is_error: bool },
+    /// It was cut, and its abort took so long; this is what it had said.
+    Cut { abort_takes: Span, output: String },
     /// The provider's own result.
     Given(String),
 }
 
-/// Something that was done to an agent from outside.
+/// Something that was done from outside.
 #[derive(Clone, Debug)]
-pub(super) struct Deed {
-    /// The event that tells of it.
+pub(super) struct Item {
+    pub(super) when: When,
+    /// When it was done, and the event that tells of it.
+    pub(super) at: Micros,
     pub(super) seq: u64,
-    pub(super) at: Moment,
-    /// The agent whose events it follows, by its place in the session.
-    pub(super) agent: usize,
-    /// Of a message to all: the other receivers, and the events that tell of it there.
-    pub(super) also: Vec<(usize, u64)>,
+    /// Of a message: the last event of its receivers before it in its instant.
+    pub(super) behind: u64,
+    /// Whose events it follows.
+    pub(super) agent: Option<AgentName>,
     pub(super) id: Option<String>,
-    pub(super) act: DeedAct,
+    pub(super) act: Act,
 }
 
 /// What was done.
 #[derive(Clone, Debug)]
-pub(super) enum DeedAct {
-    Send(SendPlan),
+pub(super) enum Act {
+    Send(Send),
     Stop { by: String },
     Supersede { by: String, text: String },
     Resume,
     Close { by: String },
     Withdraw { by: String, message: String },
+    Answer { tool: String, decision: Decision, reason: Option<String> },
+    Raise { limits: LimitsPatch },
+    Crash { back: Micros },
+    ShutDown { back_after: Span },
 }
 
 /// A message that was sent from outside.
 #[derive(Clone, Debug)]
-pub(super) struct SendPlan {
+pub(super) struct Send {
     pub(super) from: String,
+    /// An agent, or `all`.
     pub(super) to: String,
     pub(super) text: String,
-    pub(super) urgency: Option<midturn_core::rules::mail::Urgency>,
+    pub(super) urgency: Option<Urgency>,
     /// When it expires, if it does.
-    pub(super) expires: Option<Moment>,
+    pub(super) expires: Option<Micros>,
     pub(super) supersedes: Option<String>,
+    pub(super) if_queued: bool,
     pub(super) only_run: Option<RunId>,
-}
-
-/// An event that an item can follow.
-#[derive(Clone, Debug)]
-pub(super) struct Landmark {
-    pub(super) seq: u64,
-    pub(super) at: Moment,
-    /// The event's type.
-    pub(super) event: &'static str,
-    /// Its id, or `any`; `None`: nothing in the file can name it.
-    pub(super) id: Option<String>,
-    /// Whether it arrived at the agent, and if so, who sent it there.
-    pub(super) kind: LandmarkKind,
-}
-
-/// How an event came about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LandmarkKind {
-    /// Something of the agent's own began or ended.
-    Own,
-    /// An item of the file arrived.
-    Item,
-    /// Something arrived that an agent caused.
-    Caused,
 }

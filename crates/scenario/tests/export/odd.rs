@@ -4,7 +4,6 @@
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::record::Line;
 use midturn_core::rules::time::Micros;
-use midturn_core::rules::wording;
 use midturn_scenario::export::{ExportError, scenario as export};
 use midturn_scenario::scenario::{Act, Scenario};
 use midturn_scenario::{check_text, file};
@@ -76,33 +75,6 @@ fn a_session_in_which_somebody_works_is_not_finished() {
     let error = export(&session.journal, &session.events).unwrap_err();
     assert!(matches!(error, ExportError::Unfinished { run: 1, .. }), "{error}");
     assert!(error.to_string().contains("worker is in run 1"), "{error}");
-}
-
-#[test]
-fn a_crash_in_the_middle_of_work_can_not_be_replayed() {
-    for lost in [wording::LOST, wording::NEVER_RAN] {
-        let mut session = two_calls("1500ms");
-        for agent in &mut session.journal.agents {
-            for row in &mut agent.rows {
-                if let Line::Result(result) = &mut row.line {
-                    result.text = lost.into();
-                }
-            }
-        }
-        let error = export(&session.journal, &session.events).unwrap_err();
-        assert!(matches!(error, ExportError::Crashed { .. }), "{error}");
-        assert!(error.to_string().contains("its process ended while worker worked"), "{error}");
-    }
-}
-
-#[test]
-fn a_reply_that_nobody_heard_is_a_crash_too() {
-    let mut session = two_calls("1500ms");
-    let reply = position(&session, |kind| matches!(kind, EventKind::ModelFinished { .. }));
-    let call = position(&session, |kind| matches!(kind, EventKind::ModelStarted { .. }));
-    session.events[reply].kind = session.events[call].kind.clone();
-    let error = export(&session.journal, &session.events).unwrap_err();
-    assert!(matches!(error, ExportError::Crashed { .. }), "{error}");
 }
 
 #[test]

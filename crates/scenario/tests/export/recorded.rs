@@ -99,8 +99,7 @@ pub(crate) fn recorded<'a>(transactions: impl Iterator<Item = &'a Transaction>) 
     Recorded { journal: store.journal(record), events }
 }
 
-/// All scenarios of the repository with simulated tools in which no process ends (an export
-/// doesn't say that yet), by their paths.
+/// All scenarios of the repository with simulated tools, by their paths.
 pub(crate) fn simulated() -> Vec<(PathBuf, Scenario)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut paths = Vec::new();
@@ -111,8 +110,7 @@ pub(crate) fn simulated() -> Vec<(PathBuf, Scenario)> {
         let scenario = file::load(&path).unwrap();
         (path.strip_prefix(&root).unwrap().to_owned(), scenario)
     });
-    let lives = |scenario: &Scenario| !scenario.items.iter().any(|item| item.act.ends_process());
-    read.filter(|(_, scenario)| scenario.tools == Tools::Simulated && lives(scenario)).collect()
+    read.filter(|(_, scenario)| scenario.tools == Tools::Simulated).collect()
 }
 
 fn below(folder: &Path, paths: &mut Vec<PathBuf>) {
@@ -131,15 +129,4 @@ pub(crate) fn is_unfinished(events: &[Event]) -> bool {
     let count = |wanted: fn(&EventKind) -> bool| events.iter().filter(|event| wanted(&event.kind)).count();
     count(|kind| matches!(kind, EventKind::RunStarted { .. }))
         > count(|kind| matches!(kind, EventKind::RunFinished { .. }))
-}
-
-/// Whether something happened that an export doesn't say yet: calls were denied, a person was
-/// asked, a conversation was compacted or was to be.
-pub(crate) fn is_beyond(events: &[Event]) -> bool {
-    events.iter().any(|event| match &event.kind {
-        EventKind::ApprovalRequested { .. } | EventKind::LimitRaised { .. } => true,
-        EventKind::ModelStarted { purpose, .. } => !purpose.is_turn(),
-        EventKind::ToolFinished { output, .. } => output.starts_with("[Denied: "),
-        _ => false,
-    })
 }
