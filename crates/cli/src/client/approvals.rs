@@ -63,8 +63,8 @@ pub(super) async fn answer(asking: &Asking, meant: &Meant<'_>, said: &Said) -> R
     };
     let request = answer::ask(first.approval.clone());
     let place = Elsewhere { client: &asking.client, session: &first.session.session };
-    let value = place.give(&first.approval, said).await?;
-    Ok(Answer::good(value, format!("{}\n", told(&first.approval, said))))
+    let value = place.give(&request, said).await?;
+    Ok(Answer::good(value, format!("{}\n", told(&request, said))))
 }
 
 fn is_meant(open: &Open, meant: &Meant<'_>) -> bool {

@@ -16,7 +16,6 @@ use midturn_client::events::{Told, read};
 use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_core::rules::view::{Ask, View};
 use midturn_server::feed::{Follower, News};
-use midturn_wire::approval::Approval;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;

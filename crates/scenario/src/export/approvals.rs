@@ -22,7 +22,9 @@ pub(super) fn policy(plan: &Plan, told: &[Event]) -> Option<OutApprovals> {
     }
     let mut policy = OutApprovals { attached: !requests.is_empty(), ..OutApprovals::default() };
     for denial in denials {
-        if let Some((rule, _)) = denial.strip_prefix("the rule ").and_then(|rest| rest.rsplit_once(" forbids it")) {
+        if let Some((rule, _)) =
+            denial.strip_prefix("the rule ").and_then(|rest| rest.rsplit_once(" forbids it"))
+        {
             let rule = rule.trim_matches('`').to_owned();
             if !policy.deny.contains(&rule) {
                 policy.deny.push(rule);
@@ -37,8 +39,11 @@ pub(super) fn policy(plan: &Plan, told: &[Event]) -> Option<OutApprovals> {
     let calls = || plan.agents.iter().flat_map(|agent| &agent.entries).flat_map(|entry| &entry.calls);
     let asked: Vec<&Call> = requests.iter().filter_map(|request| call_of(plan, request)).collect();
     if !asked.is_empty() {
-        policy.mode =
-            if asked.iter().any(|call| effect(call) == Effect::Edits) { Mode::Ask } else { Mode::AcceptEdits };
+        policy.mode = if asked.iter().any(|call| effect(call) == Effect::Edits) {
+            Mode::Ask
+        } else {
+            Mode::AcceptEdits
+        };
     }
     let granted: Vec<Rule> = told.iter().filter_map(grant).collect();
     let free = calls().filter(|call| call.kind == CallKind::Simulated && call.started.is_some());
@@ -86,9 +91,8 @@ fn grant(event: &Event) -> Option<Rule> {
 fn patience(event: &Event, told: &[Event]) -> Option<Span> {
     let EventKind::ApprovalResolved { tool, decision, by, .. } = &event.kind else { return None };
     let mut before = told.iter().filter(|told| told.seq < event.seq && told.at.agent == event.at.agent);
-    let asked = before.rfind(
-        |told| matches!(&told.kind, EventKind::ApprovalRequested { tool: of, .. } if of == tool),
-    )?;
+    let asked = before
+        .rfind(|told| matches!(&told.kind, EventKind::ApprovalRequested { tool: of, .. } if of == tool))?;
     let waited = event.t.since(asked.t);
     let in_vain = *decision == Decision::NotAnswered && by == "coordinator";
     (in_vain || waited > Span::secs(600)).then_some(waited)

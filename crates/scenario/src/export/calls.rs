@@ -29,7 +29,8 @@ impl Reader<'_> {
 
     /// The place of a call in the turn.
     fn call(&mut self, event: &Event, agent: usize, id: &CallId) -> Result<usize, ExportError> {
-        let is_it = |call: &Call| call.by_model == *id && call.ended.is_none() && call.kind != CallKind::Provider;
+        let is_it =
+            |call: &Call| call.by_model == *id && call.ended.is_none() && call.kind != CallKind::Provider;
         self.turn(agent).iter().position(is_it).ok_or_else(|| {
             ExportError::damaged(format!("event {} is about a call that no reply asked for", event.seq))
         })

@@ -13,7 +13,8 @@ use super::read::{Letter, Reader, free};
 impl Reader<'_> {
     /// Something was done: at that time, or in that very instant behind the last event of its agent.
     pub(super) fn done(&mut self, event: &Event, agent: Option<usize>, id: Option<String>, act: Act) {
-        let when = agent.and_then(|agent| self.behind(event, agent)).map_or(When::At(event.t), |(when, _)| when);
+        let when =
+            agent.and_then(|agent| self.behind(event, agent)).map_or(When::At(event.t), |(when, _)| when);
         let agent = agent.map(|agent| self.plan.agents[agent].name.clone());
         self.plan.items.push(Item { when, at: event.t, seq: event.seq, behind: 0, agent, id, act });
     }
@@ -104,7 +105,8 @@ impl Reader<'_> {
 
     /// The message that gave its place to this one: it was returned in the same step.
     fn replaced(&self, event: &Event) -> Option<String> {
-        let before = self.told.last().filter(|before| before.t == event.t && before.at.agent == event.at.agent)?;
+        let before =
+            self.told.last().filter(|before| before.t == event.t && before.at.agent == event.at.agent)?;
         let EventKind::MessageReturned { message, reason: ReturnReason::Superseded } = &before.kind else {
             return None;
         };
@@ -240,9 +242,8 @@ impl Reader<'_> {
     }
 
     pub(super) fn closed(&mut self, event: &Event, agent: usize) {
-        let called = |above: usize| {
-            self.is_above(above, agent) && self.acts(above, &["close_agent"], |_| true)
-        };
+        let called =
+            |above: usize| self.is_above(above, agent) && self.acts(above, &["close_agent"], |_| true);
         if !(0..self.hands.len()).any(called) {
             self.closes(event, agent, "user");
         }
@@ -271,9 +272,10 @@ impl Reader<'_> {
     /// and not asked yet loses a call with the process that was not made.
     fn asked_too_soon(&mut self) {
         for agent in 0..self.hands.len() {
-            let asks = self.hands[agent].last.as_ref().is_some_and(|(mark, ..)| {
-                matches!(mark.event, "message_injected" | "run_started")
-            });
+            let asks = self.hands[agent]
+                .last
+                .as_ref()
+                .is_some_and(|(mark, ..)| matches!(mark.event, "message_injected" | "run_started"));
             if asks && !self.exact && self.plan.agents[agent].works {
                 self.plan.agents[agent].entries.push(Entry::silent(EntryEnd::Open));
             }

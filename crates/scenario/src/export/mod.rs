@@ -161,7 +161,8 @@ fn fitting(
 ) -> Result<String, ExportError> {
     let numbered = |id: &str| id.starts_with("auto-");
     let names_ids = plan.items.iter().any(|item| {
-        matches!(item.act, Act::Crash { .. } | Act::ShutDown { .. }) || item.id.as_deref().is_some_and(numbered)
+        matches!(item.act, Act::Crash { .. } | Act::ShutDown { .. })
+            || item.id.as_deref().is_some_and(numbered)
     });
     let mut size = 0;
     for longest in SHORTER {

@@ -56,9 +56,9 @@ pub(super) fn is_arrival(kind: &EventKind) -> bool {
         | EventKind::SessionResumed { .. }
         | EventKind::ApprovalResolved { .. }
         | EventKind::AgentClosed {} => true,
-        EventKind::MessageRefused { .. } | EventKind::PlanUpdated { .. } | EventKind::SessionStarted { .. } => {
-            true
-        }
+        EventKind::MessageRefused { .. }
+        | EventKind::PlanUpdated { .. }
+        | EventKind::SessionStarted { .. } => true,
         EventKind::AgentSpawned { .. }
         | EventKind::RunStarted { .. }
         | EventKind::ModelStarted { .. }
@@ -200,7 +200,8 @@ fn of_agent<'e>(name: &AgentName, told: &'e [Event], played: &'e [Event]) -> Opt
         && was.at.turn < is.at.turn
     {
         // It was stopped before a call that the replay made.
-        let stop = there.iter().rev().find(|(event, _)| matches!(event.kind, EventKind::StopRequested { .. }));
+        let stop =
+            there.iter().rev().find(|(event, _)| matches!(event.kind, EventKind::StopRequested { .. }));
         (late, early, until) = (stop.map(|(event, _)| *event), None, Some(is));
     }
     Some(Difference { agent: name.clone(), was, is, late, early, until, from })
@@ -233,7 +234,14 @@ impl<'p> Ordering<'p> {
         let difference = first(&self.plan, self.told, played)?;
         if std::env::var("EXPORT_TRACE").is_ok() {
             let show = |e: Option<&Event>| e.map(|e| serde_json::to_string(e).unwrap_or_default());
-            eprintln!("DIFF {} was {:?}\n  is {:?}\n  late {:?}\n  early {:?}", difference.agent, show(difference.was), show(difference.is), show(difference.late), show(difference.early));
+            eprintln!(
+                "DIFF {} was {:?}\n  is {:?}\n  late {:?}\n  early {:?}",
+                difference.agent,
+                show(difference.was),
+                show(difference.is),
+                show(difference.late),
+                show(difference.early)
+            );
         }
         Some(
             self.outlives(&difference)
@@ -312,8 +320,10 @@ impl<'p> Ordering<'p> {
     /// What the agent sees that it had not seen: what caused it waits for what the agent did.
     fn comes_too_early(&mut self, difference: &Difference<'_>, played: &[Event]) -> bool {
         let (Some(early), Some(was)) = (difference.early, difference.from) else { return false };
-        if let EventKind::MessageReturned { message, reason: ReturnReason::Stopped | ReturnReason::Superseded } =
-            &early.kind
+        if let EventKind::MessageReturned {
+            message,
+            reason: ReturnReason::Stopped | ReturnReason::Superseded,
+        } = &early.kind
         {
             return self.comes_behind_the_stop(&difference.agent, message.as_str(), early);
         }
@@ -416,14 +426,19 @@ impl<'p> Ordering<'p> {
         };
         let Some(was) = difference.was.filter(begins) else { return false };
         let known = |item: &Item| {
-            matches!(item.act, Act::Resume) && item.at == was.t && item.agent.as_ref() == Some(&difference.agent)
+            matches!(item.act, Act::Resume)
+                && item.at == was.t
+                && item.agent.as_ref() == Some(&difference.agent)
         };
         if self.plan.items.iter().any(known) {
             return false;
         }
         let (at, agent) = (was.t, Some(difference.agent.clone()));
         let index = self.plan.items.partition_point(|item| item.at <= at);
-        self.plan.items.insert(index, Item { when: When::At(at), at, seq: was.seq, behind: 0, agent, id: None, act: Act::Resume });
+        self.plan.items.insert(
+            index,
+            Item { when: When::At(at), at, seq: was.seq, behind: 0, agent, id: None, act: Act::Resume },
+        );
         true
     }
 
@@ -458,16 +473,17 @@ impl<'p> Ordering<'p> {
     fn hold_of(&self, end: &Event, own: &[&Event]) -> Option<Hold> {
         let agent = self.place(end.at.agent.as_ref()?)?;
         match &end.kind {
-            EventKind::ModelFinished { .. } | EventKind::ModelRetry { .. } | EventKind::RunFinished { .. } => {
+            EventKind::ModelFinished { .. }
+            | EventKind::ModelRetry { .. }
+            | EventKind::RunFinished { .. } => {
                 let before = own.iter().filter(|event| event.seq < end.seq);
                 let calls = before.filter(|e| matches!(e.kind, EventKind::ModelStarted { .. })).count();
                 Some(Hold::Entry(agent, calls.checked_sub(1)?))
             }
             EventKind::ToolFinished { tool, .. } => {
                 let entries = self.plan.agents[agent].entries.iter().enumerate();
-                let mut calls = entries.flat_map(|(e, entry)| {
-                    entry.calls.iter().enumerate().map(move |(c, call)| (e, c, call))
-                });
+                let mut calls = entries
+                    .flat_map(|(e, entry)| entry.calls.iter().enumerate().map(move |(c, call)| (e, c, call)));
                 let (entry, place, _) = calls.find(|(_, _, call)| {
                     let ends = matches!(call.end, CallEnd::Natural { .. }) && call.continued.is_none();
                     call.id == tool.as_str() && call.kind == CallKind::Simulated && ends
@@ -500,7 +516,6 @@ impl<'p> Ordering<'p> {
         let after = When::After(mark);
         when.is_some_and(|when| std::mem::replace(when, after.clone()) != after)
     }
-
 }
 
 /// The name of an event, if it is the first of that name: only that counts in a file.

@@ -160,9 +160,9 @@ impl<'a> Reader<'a> {
             consumed: HashSet::new(),
             too_late: HashSet::new(),
             shutdown: None,
-            exact: events.iter().any(|event| {
-                matches!(event.kind, EventKind::SessionStarted { virtual_time: true, .. })
-            }),
+            exact: events
+                .iter()
+                .any(|event| matches!(event.kind, EventKind::SessionStarted { virtual_time: true, .. })),
         };
         for (place, event) in events.iter().enumerate() {
             reader.place = place;
@@ -263,7 +263,9 @@ impl<'a> Reader<'a> {
             EventKind::MessageInjected { messages, skipped, interrupted, .. } => {
                 self.cut_before_it_began(event, agent);
                 for message in messages {
-                    *message = self.leaves(agent, message).map_or_else(|| message.clone(), |letter| MessageId::new(letter.file_id.as_str()));
+                    *message = self
+                        .leaves(agent, message)
+                        .map_or_else(|| message.clone(), |letter| MessageId::new(letter.file_id.as_str()));
                 }
                 for calls in [skipped, interrupted] {
                     let named = calls.iter().map(|call| self.named(agent, call));
@@ -430,7 +432,9 @@ impl<'a> Reader<'a> {
         let between = |kind: &EventKind| {
             matches!(
                 kind,
-                EventKind::MessageInjected { .. } | EventKind::RunStarted { .. } | EventKind::ToolFinished { .. }
+                EventKind::MessageInjected { .. }
+                    | EventKind::RunStarted { .. }
+                    | EventKind::ToolFinished { .. }
             )
         };
         if before.is_some_and(|before| between(&before.kind)) {

@@ -76,7 +76,8 @@ impl Writer<'_> {
             Opening::Spawned => (None, Some("spawned")),
             Opening::Late => (None, None),
         };
-        let exhausted = agent.entries.iter().rev().take_while(|e| matches!(e.end, EntryEnd::Exhausted)).count();
+        let exhausted =
+            agent.entries.iter().rev().take_while(|e| matches!(e.end, EntryEnd::Exhausted)).count();
         let said = agent.entries.iter().take(agent.entries.len() - exhausted).enumerate();
         OutAgent {
             name: agent.name.to_string(),

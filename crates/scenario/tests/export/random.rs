@@ -9,11 +9,11 @@ use midturn_core::rules::time::Span;
 use midturn_scenario::export::{ExportError, scenario as export};
 use midturn_scenario::file;
 
+use crate::differences;
 use crate::recorded::{Recorded, is_unfinished, played, played_slowly};
 use crate::reference::generate::generate_with;
 use crate::reference::kinds::Kinds;
 use crate::reference::yaml;
-use crate::differences;
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
@@ -25,7 +25,9 @@ fn lost(session: &Recorded) -> Option<Vec<String>> {
         Ok(text) => {
             let wrong = differences(session, &text);
             if std::env::var("MIDTURN_SHOW").is_ok() && !wrong.is_empty() {
-                for e in &session.events { eprintln!("{}", serde_json::to_string(e).unwrap()); }
+                for e in &session.events {
+                    eprintln!("{}", serde_json::to_string(e).unwrap());
+                }
                 eprintln!("{text}");
             }
             Some(wrong)
@@ -60,7 +62,10 @@ fn a_random_session_comes_back_from_its_export() {
                 if wrong.is_empty() {
                     count.0 += 1;
                 } else {
-                    told.push(format!("level {level} seed {seed} machine {slow}:\n    {}", wrong.join("\n    ")));
+                    told.push(format!(
+                        "level {level} seed {seed} machine {slow}:\n    {}",
+                        wrong.join("\n    ")
+                    ));
                 }
             }
         }
