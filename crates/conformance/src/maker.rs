@@ -45,7 +45,7 @@ pub fn agent(index: u32, text: &str) -> AgentRecord {
     }
 }
 
-/// An event of an agent in a run and a turn; 0 is none.
+/// An event of an agent in a run and a turn; 0 stands for neither.
 pub fn event(seq: u64, agent: &str, run: u64, turn: u32, kind: EventKind) -> Event {
     Event { v: VERSION, seq, t: Micros(seq * 1_000_003), at: Place::of(&name(agent), run, turn), kind }
 }

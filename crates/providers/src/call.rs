@@ -133,7 +133,7 @@ fn causes(error: &reqwest::Error) -> String {
     causes.join(": ")
 }
 
-/// What a response says that is no stream of events; its body hasn't been read.
+/// What a response says that is not a stream of events; its body hasn't been read.
 fn refusal(link: &Link, response: &Response) -> Option<ModelFailure> {
     let status = response.status();
     if status == StatusCode::OK {

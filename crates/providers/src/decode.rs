@@ -9,7 +9,7 @@ use crate::config::Dialect;
 use crate::dialect::{Assembler, Stage, ended_early};
 use crate::{anthropic, chat, responses};
 
-/// A reply has at most so many times the bytes of the largest event.
+/// How many times the bytes of the largest event a whole reply may have.
 const EVENTS_PER_REPLY: usize = 4;
 
 /// A reply while its stream is read.
@@ -52,7 +52,7 @@ impl<'a> Stream<'a> {
         let Self { decoder, assembler, progress, stage, .. } = self;
         decoder.feed(bytes, |frame: Frame<'_>| {
             if *stage != Stage::Done {
-                // Bytes that are no UTF-8 are replaced, as the format demands.
+                // Bytes that are not UTF-8 are replaced, as the format demands.
                 *stage = assembler.frame(&String::from_utf8_lossy(frame.data), *progress)?;
             }
             Ok(())

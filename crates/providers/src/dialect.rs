@@ -69,7 +69,7 @@ pub(crate) trait Assembler: Send {
     fn finish(self: Box<Self>) -> Reply;
 }
 
-/// A frame that is no JSON, or not of the documented form.
+/// A frame that is not JSON, or not of the documented form.
 pub(crate) fn unreadable(error: &serde_json::Error) -> ModelFailure {
     ModelFailure::new(ErrorKind::Server, format!("the provider sent an event that can't be read: {error}"))
 }

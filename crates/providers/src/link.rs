@@ -35,7 +35,7 @@ impl Link {
     /// Makes the client. Certificates are read only if the base URL wants TLS.
     ///
     /// # Errors
-    /// A missing key, a key no header can carry, a base URL that is none, no TLS.
+    /// A missing key, a key that no header can carry, a base URL that is not one, no TLS.
     pub(crate) fn new(name: &str, endpoint: &Endpoint, limiter: Arc<Limiter>) -> Result<Self, ModelFailure> {
         if let Some(missing) = endpoint.missing(name) {
             return Err(invalid(missing.to_string()));
@@ -78,7 +78,7 @@ fn url(name: &str, endpoint: &Endpoint) -> Result<Url, ModelFailure> {
         let correct = format!("correct `providers.{name}.base_url` or the variable that sets it");
         invalid(format!("the base URL of {name} {why}: {correct}"))
     };
-    let mut url = Url::parse(endpoint.base_url.trim()).map_err(|_| fail("is no URL"))?;
+    let mut url = Url::parse(endpoint.base_url.trim()).map_err(|_| fail("is not a URL"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(fail("doesn't begin with http:// or https:// and a host"));
     }

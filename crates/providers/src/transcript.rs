@@ -174,8 +174,8 @@ pub(crate) struct Transcript<S> {
 }
 
 impl<S: Script> Transcript<S> {
-    /// Encodes what is new. If the entries are not the ones seen before and more, all is
-    /// encoded anew.
+    /// Encodes what is new. If the entries don't begin with those seen before, all
+    /// of them are encoded again.
     pub(crate) fn update(&mut self, entries: &[Arc<Entry>]) {
         if !self.is_continued_by(entries) {
             self.seen.clear();

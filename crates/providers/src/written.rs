@@ -33,7 +33,7 @@ pub struct Written(String);
 /// Why something can't be a header or a parameter. The value isn't repeated: it may be a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadWritten {
-    /// The name is none.
+    /// No header can have that name.
     #[error("that is not the name of a header")]
     Name,
     /// We set it ourselves.

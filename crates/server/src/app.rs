@@ -109,7 +109,7 @@ pub(crate) fn unknown_session(session: &str) -> Refused {
     Refused::not_found("unknown_session", detail)
 }
 
-/// The name of an agent that somebody asks for; what is no name is nobody's.
+/// The name of an agent that somebody asks for; a text that can't be a name is nobody's.
 pub(crate) fn agent_name(text: &str) -> Result<AgentName, Refused> {
     AgentName::new(text).map_err(|_| unknown_agent(text))
 }

@@ -18,7 +18,7 @@ use crate::problem::Refused;
 /// The largest body.
 const BODY_MAX: usize = 1024 * 1024;
 
-/// A body comes within so long.
+/// How long a body may take.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// What a request brings, in JSON.
@@ -86,7 +86,7 @@ fn refused(error: &serde_json::Error, place: &str) -> Refused {
     match error.classify() {
         Category::Data => Refused::bad_request(format!("{at}{error}")),
         Category::Syntax | Category::Eof | Category::Io => {
-            let detail = format!("the body is no JSON: {at}{error}");
+            let detail = format!("the body is not JSON: {at}{error}");
             Refused::new(StatusCode::BAD_REQUEST, "bad_json", detail)
         }
     }

@@ -43,7 +43,7 @@ impl Refused {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
     }
 
-    /// A rule that is none, or that is not about the call it came with.
+    /// A rule that can't be read, or that is not about the call it came with.
     pub(crate) fn bad_rule(error: &RuleError) -> Self {
         let shown: String = error.to_string().chars().filter(|c| !c.is_control()).take(400).collect();
         Self::unprocessable("bad_rule", shown)
@@ -59,7 +59,7 @@ impl Refused {
         Self::new(StatusCode::CONFLICT, code, detail)
     }
 
-    /// There are too many; worth another try after so many seconds.
+    /// There are too many; worth another try after these seconds.
     pub(crate) fn too_many(code: &'static str, detail: impl Into<String>, seconds: u64) -> Self {
         let refused = Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail);
         Self { retry_after: Some(seconds), ..refused }

@@ -251,18 +251,14 @@ impl From<Standing> for State {
 
 impl From<engine::Activity> for Activity {
     fn from(activity: engine::Activity) -> Self {
-        let since = activity.since;
-        let (what, id, name) = match activity.what {
-            ActivityKind::Model(call) => {
-                return Self { what: What::Model, call: Some(call), tool: None, name: None, since };
-            }
-            ActivityKind::Budget => {
-                return Self { what: What::Budget, call: None, tool: None, name: None, since };
-            }
-            ActivityKind::Tool { id, name } => (What::Tool, id, name),
-            ActivityKind::Approval { id, name } => (What::Approval, id, name),
+        let (what, call, id, name) = match activity.what {
+            ActivityKind::Model(call) => (What::Model, Some(call), None, None),
+            ActivityKind::Budget => (What::Budget, None, None, None),
+            ActivityKind::Tool { id, name } => (What::Tool, None, Some(id), Some(name)),
+            ActivityKind::Approval { id, name } => (What::Approval, None, Some(id), Some(name)),
         };
-        Self { what, call: None, tool: Some(id.to_string()), name: Some(name.to_string()), since }
+        let (tool, name) = (id.map(|id| id.to_string()), name.map(|name| name.to_string()));
+        Self { what, call, tool, name, since: activity.since }
     }
 }
 
@@ -275,7 +271,7 @@ impl From<engine::LastEnd> for LastEnd {
 /// The agents of a session, in its order.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Agents {
-    /// They.
+    /// The agents.
     pub agents: Vec<Agent>,
 }
 
@@ -309,7 +305,7 @@ pub struct ConversationQuery {
     #[serde(default, deserialize_with = "crate::work::number")]
     #[param(value_type = Option<Number>, nullable = false)]
     pub after: Option<u64>,
-    /// At most so many: 1 to 1,000; 200 without it.
+    /// How many at most: 1 to 1,000; 200 without it.
     #[serde(default, deserialize_with = "crate::work::number")]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, nullable = false)]
     pub limit: Option<u64>,
@@ -320,7 +316,7 @@ pub struct ConversationQuery {
 pub struct Conversation {
     /// Its rows, in order.
     pub messages: Vec<ChatMessage>,
-    /// What to give as `after` for the part that follows; without it there is none yet.
+    /// What to give as `after` for the part that follows; absent when nothing follows yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub next: Option<u64>,

@@ -14,16 +14,16 @@ use crate::text::{Since, Text};
 /// The longest reason, in bytes: a sentence or two that a model reads.
 pub const REASON_MAX: usize = 16 * 1024;
 
-/// Arguments up to so many bytes of JSON are given whole.
+/// Arguments up to this many bytes of JSON are given whole.
 const INPUT_MAX: usize = 16 * 1024;
 
-/// Of larger arguments so many are given, each up to so many characters.
+/// How many of larger arguments are given, and how many characters of each.
 const CUT: (usize, usize) = (16, 1_000);
 
 /// The requests that are open.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Approvals {
-    /// They, the oldest first.
+    /// The requests, the oldest first.
     pub approvals: Vec<Approval>,
 }
 

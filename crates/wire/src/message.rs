@@ -28,7 +28,7 @@ pub struct Message {
     /// The sender's id for it: the same id with the same content is the same message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Id>,
-    /// Returned as `expired` if it is still queued so much later.
+    /// Returned as `expired` if it is still queued after that time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_after: Option<Duration>,
     /// An earlier message to the same receiver that this one replaces.
@@ -279,7 +279,7 @@ pub enum Accepted {
 /// One delivery for each receiver.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Deliveries {
-    /// They, in the session's order.
+    /// The deliveries, in the session's order of agents.
     pub deliveries: Vec<Delivery>,
 }
 
@@ -298,7 +298,7 @@ pub struct WaitQuery {
     /// The state; `answered` without it.
     #[param(nullable = false)]
     pub state: Option<ReceiptWord>,
-    /// At most so long: `30s` without it, `10m` at most.
+    /// The longest wait: `30s` without it, `10m` at most.
     #[param(nullable = false)]
     pub timeout: Option<Duration>,
     /// At which receiver; needed when there are several.

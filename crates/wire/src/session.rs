@@ -59,7 +59,7 @@ impl From<SessionSummary> for Session {
 /// Sessions: those that live first, then those that are only stored, the newest first.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Sessions {
-    /// They.
+    /// The sessions.
     pub sessions: Vec<Session>,
 }
 

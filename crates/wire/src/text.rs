@@ -17,7 +17,7 @@ pub const ID_MAX: usize = 128;
 /// The largest whole number that every JSON reader reads exactly.
 pub const NUMBER_MAX: u64 = (1 << 53) - 1;
 
-/// A text. The NUL character is none: not every store can keep it.
+/// A text without the NUL character, which not every store can keep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(value_type = String)]
 pub struct Text(pub String);

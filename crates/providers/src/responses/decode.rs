@@ -104,7 +104,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// An id that is empty is none.
+/// An empty id counts as absent.
 fn given(id: Option<&str>) -> Option<&str> {
     id.filter(|id| !id.is_empty())
 }

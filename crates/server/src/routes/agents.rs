@@ -17,7 +17,7 @@ use crate::extract::{Json, Path, Query};
 use crate::host::{self, Live};
 use crate::problem::Refused;
 
-/// So many rows of a conversation are given unless asked.
+/// How many rows of a conversation are given to who asks for no number.
 const ROWS: u64 = 200;
 
 /// The agents of a session, in its order.

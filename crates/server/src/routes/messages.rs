@@ -22,7 +22,7 @@ use crate::extract::{Json, Path, Query};
 use crate::problem::{Refused, shown};
 use crate::security::Asker;
 
-/// So long a client waits unless it asks.
+/// How long a client waits unless it says.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// Sends a message to an agent, or to `all`.

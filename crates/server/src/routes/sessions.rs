@@ -20,7 +20,7 @@ use crate::host::Live;
 use crate::problem::Refused;
 use crate::security::Asker;
 
-/// So long who said that they follow a session next may take to do so.
+/// How long somebody may take to follow a session who said that they would.
 const COMES: Duration = Duration::from_secs(10);
 
 /// The sessions: those that live, and those that are only stored.

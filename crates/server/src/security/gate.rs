@@ -59,7 +59,7 @@ fn admitted(app: &App, request: &Request) -> Result<Asker, Refused> {
     origin(request.headers(), host)?;
     let holder = app.tokens.holder(token(request)?).ok_or_else(|| {
         let detail =
-            "the token is not this process's: read it anew from interface.json, it changes with each start";
+            "the token is not this process's: read it again from interface.json, it changes with each start";
         Refused::new(StatusCode::UNAUTHORIZED, "wrong_token", detail)
     })?;
     holder.count().map_err(|seconds| {
@@ -68,7 +68,7 @@ fn admitted(app: &App, request: &Request) -> Result<Asker, Refused> {
     Ok(Asker(holder.sender().clone()))
 }
 
-/// The one header of that name; more than one is none.
+/// The one header of that name; several count as none.
 fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
     let mut all = headers.get_all(name).iter();
     all.next().filter(|_| all.next().is_none())

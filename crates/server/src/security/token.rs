@@ -77,9 +77,9 @@ impl fmt::Debug for Holder {
 /// How often the holder of a token may ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// So many requests a second.
+    /// How many requests a second.
     pub per_second: NonZeroU32,
-    /// So many at once.
+    /// How many at once.
     pub burst: NonZeroU32,
 }
 

@@ -30,23 +30,23 @@ use stall::Stall;
 /// The largest head of a request, and what is written at once, in bytes.
 const BUFFER: usize = 32 * 1024;
 
-/// So long changes may take whose clients are gone, once the interface has ended.
+/// How long changes whose clients are gone may take once the interface has ended.
 const LAST_TASKS: Duration = Duration::from_millis(50);
 
 /// What an interface does at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// So many connections, event streams not counted.
+    /// How many connections, event streams not counted.
     pub connections: usize,
-    /// So many event streams.
+    /// How many event streams.
     pub streams: usize,
-    /// So many clients that wait for a receipt.
+    /// How many clients that wait for a receipt.
     pub waits: usize,
-    /// So long a request's head may take, and so long a connection may be idle.
+    /// How long a request's head may take, and how long a connection may be idle.
     pub head_time: Duration,
-    /// So long a client may take nothing of what it is sent.
+    /// How long a client may take nothing of what it is sent.
     pub stall_time: Duration,
-    /// So long open requests may take once the interface is told to end.
+    /// How long open requests may take once the interface is told to end.
     pub grace: Duration,
 }
 
