@@ -174,7 +174,7 @@ async fn files_that_are_no_text_or_too_large_are_named_as_that() {
     let rows = [
         ("binary", "`binary` is a binary file (3 bytes)"),
         ("latin1", "`latin1` is not UTF-8: byte 2"),
-        ("large", "at most 0.0 MiB are read"),
+        ("large", "at most 0.0 MiB can be read"),
         ("folder", "`folder` is a folder"),
         ("pipe", "`pipe` is neither a file nor a folder"),
         ("missing", "`missing` does not exist"),
