@@ -12,6 +12,11 @@ use crate::tools::{bash::Bash, edit::Edit, glob::Glob, grep::Grep, read::Read, w
 /// What makes a tool on its ground.
 type Make = fn(Arc<Ground>) -> Arc<dyn Tool>;
 
+/// The names of all work tools.
+pub fn work_tool_names() -> impl Iterator<Item = &'static str> {
+    WORK_TOOLS.iter().map(|(name, _)| *name)
+}
+
 /// All work tools by name. There is no other way to make one, so no name gives another's tool.
 const WORK_TOOLS: [(&str, Make); 6] = [
     ("bash", |ground| Arc::new(Bash::new(ground))),
@@ -21,11 +26,6 @@ const WORK_TOOLS: [(&str, Make); 6] = [
     ("read", |ground| Arc::new(Read::new(ground))),
     ("write", |ground| Arc::new(Write::new(ground))),
 ];
-
-/// The names of all work tools.
-pub fn work_tool_names() -> impl Iterator<Item = &'static str> {
-    WORK_TOOLS.iter().map(|(name, _)| *name)
-}
 
 /// The work tools of one agent.
 pub struct WorkTools {
