@@ -11,6 +11,11 @@ use crate::tools::{bash, edit, glob, grep, read, write};
 /// What makes a tool on its ground.
 type Make = fn(Arc<Ground>) -> Arc<dyn Tool>;
 
+/// The names of all work tools.
+pub fn work_tool_names() -> impl Iterator<Item = &'static str> {
+    WORK_TOOLS.iter().map(|(name, _)| *name)
+}
+
 /// All work tools by name. There is no other way to make one, so no name gives another's tool.
 const WORK_TOOLS: [(&str, Make); 6] = [
     ("bash", bash::tool),
@@ -20,11 +25,6 @@ const WORK_TOOLS: [(&str, Make); 6] = [
     ("read", read::tool),
     ("write", write::tool),
 ];
-
-/// The names of all work tools.
-pub fn work_tool_names() -> impl Iterator<Item = &'static str> {
-    WORK_TOOLS.iter().map(|(name, _)| *name)
-}
 
 /// All work tools of one agent, or of them those that `only` names, in any case.
 pub(crate) fn work_tools(ground: &Arc<Ground>, only: Option<&[String]>) -> ToolSet {
