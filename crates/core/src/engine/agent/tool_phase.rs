@@ -425,6 +425,12 @@ impl Driver {
                 self.told_in(&mut draft, result, claimed);
             }
         }
+        // What mail has cost is durable before it is read: who ends the process in between finds it
+        // committed (semantics.md, section 3).
+        if news.iter().any(|result| !result.cost.is_empty()) {
+            let recorded = self.record(draft).await;
+            return self.obey(recorded);
+        }
         self.put_off(draft).await;
     }
 
