@@ -146,6 +146,8 @@ impl Driver {
             let (tool, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
             draft.tell(self.place(), EventKind::ToolStarted { tool, name, input, batch });
         }
+        // Before the first of them begins: a crash in between would leave a call that ran and looks as if
+        // it never had.
         match self.record_start(draft).await {
             Ok(true) => {}
             Ok(false) => return self.never_asked(),
@@ -236,6 +238,7 @@ impl Driver {
 
     /// A result that is there is real: it wins over the message that came with it.
     async fn woken(&mut self) -> Woken {
+        // Nobody would hear of what was put off for as long as the calls run.
         self.sync().await;
         let late = late(&mut self.bench.deadline, &mut self.bench.last);
         let answers = answered(&self.cell, &*self.session.clock, self.bench.requests.deadline());
