@@ -258,7 +258,8 @@ impl Journal {
         let closed = |_| StoreError::Failed("the session has ended".to_owned());
         let _room = self.room.acquire().await.map_err(closed)?;
         let Some(submitted) = self.submit(draft, wanted)? else { return Ok(false) };
-        // Behind it: the store makes durable together what nobody waits for alone.
+        // Only now: who waits for what was put off before this is there has it written alone, and each
+        // step of a turn is a sync of its own.
         self.sync(before).await?;
         self.decided(submitted).await?;
         Ok(true)
@@ -301,6 +302,7 @@ impl Journal {
             self.give_up(ticket);
             return Err(error);
         }
+        // Only now: what was told could be lost, and whoever was told has acted on it.
         fail::point("durable");
         self.tell(ticket);
         fail::point("told");
@@ -347,6 +349,7 @@ impl Journal {
         let _telling = self.telling.lock();
         while let Some(Submitted { transaction, then, .. }) = self.next_until(ticket) {
             self.seq.fetch_add(transaction.events.len() as u64, Ordering::Release);
+            // Before the events: who reads that a message is there asks for its receipt.
             self.receipts.accepted(&transaction.accepted);
             self.receipts.apply(&transaction.receipts);
             for event in &transaction.events {

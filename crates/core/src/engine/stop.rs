@@ -109,6 +109,7 @@ pub(crate) async fn stop(
                 Scope::Subtree => stopping.subtree(&root.name).split_off(1),
             };
             let order = StopOrder { run: None, ..order };
+            // All before the record: with a slow store the last would work on for as long as it takes.
             let mut halted = Halted { order, scope, cells: vec![(root, first)] };
             halted.cancel(below);
             Ok(halted.record(&stopping).await?)

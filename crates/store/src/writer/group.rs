@@ -161,9 +161,11 @@ impl Grouper {
         }
         connection.execute_all(steps).await?;
         fail::point("store_written");
+        // Before: when the answer is lost nobody knows whether it is there, and it would be written again.
         group.unsure = mark;
         connection.commit().await?;
         fail::point("store_committed");
+        // Only now: what is refused has no lines, and the next ones would be numbered behind a gap.
         batch.settle();
         Ok(())
     }

@@ -146,6 +146,8 @@ impl Driver {
             let (tool, name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
             draft.tell(self.place(), EventKind::ToolStarted { tool, name, input, batch });
         }
+        // Before the first of them begins: a crash in between would leave a call that ran and looks as if
+        // it never had.
         match self.record_start(draft).await {
             Ok(true) => {}
             Ok(false) => return self.never_asked(),
@@ -236,6 +238,7 @@ impl Driver {
 
     /// A result that is there is real: it wins over the message that came with it.
     async fn woken(&mut self) -> Woken {
+        // Nobody would hear of what was put off for as long as the calls run.
         self.sync().await;
         let late = late(&mut self.bench.deadline, &mut self.bench.last);
         let answers = answered(&self.cell, &*self.session.clock, self.bench.requests.deadline());
@@ -424,6 +427,12 @@ impl Driver {
             if let Some(claimed) = claimed {
                 self.told_in(&mut draft, result, claimed);
             }
+        }
+        // What mail has cost is durable before it is read: who ends the process in between finds it
+        // committed (semantics.md, section 3).
+        if news.iter().any(|result| !result.cost.is_empty()) {
+            let recorded = self.record(draft).await;
+            return self.obey(recorded);
         }
         self.put_off(draft).await;
     }

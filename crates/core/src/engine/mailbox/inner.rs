@@ -176,9 +176,19 @@ impl Inner {
     }
 
     fn forget(&mut self, mail: &Mail) {
-        debug_assert!(self.counts[mail.urgency as usize] > 0, "more mail left than came");
-        self.counts[mail.urgency as usize] -= 1;
+        let count = &mut self.counts[mail.urgency as usize];
+        debug_assert!(*count > 0, "more mail left than came");
+        // Never wrapped round: a count that has gone astray would say for ever that there is mail.
+        *count = count.saturating_sub(1);
         self.used.leaves(mail);
+    }
+
+    /// Whether the counts are what is in the queue, and who rests has no run to be cut.
+    pub(super) fn is_sound(&self) -> bool {
+        let mut counts = [0; 5];
+        self.queue.iter().for_each(|queued| counts[queued.mail.urgency as usize] += 1);
+        let rests = matches!(self.standing, Standing::Resting(_));
+        counts == self.counts && !(rests && self.run_token.is_some())
     }
 
     pub(super) fn highest(&self) -> u8 {
@@ -273,6 +283,7 @@ impl Inner {
             Standing::Running if !self.begun => {
                 let rest = if self.resumed_for_nothing() { Rest::Idle } else { self.woken_from };
                 self.standing = Standing::Resting(rest);
+                debug_assert!(self.run > 0, "a run that was woken has a number");
                 self.run -= 1;
                 self.run_token = None;
                 rest

@@ -47,7 +47,9 @@ struct Watcher<'a>(&'a Mailbox);
 
 impl Drop for Watcher<'_> {
     fn drop(&mut self) {
-        self.0.inner.lock().watchers -= 1;
+        let mut inner = self.0.inner.lock();
+        debug_assert!(inner.watchers > 0, "more have left than watched");
+        inner.watchers = inner.watchers.saturating_sub(1);
     }
 }
 
@@ -215,6 +217,7 @@ impl Mailbox {
     }
 
     fn publish(&self, inner: &Inner) {
+        debug_assert!(inner.is_sound(), "{inner:?}");
         self.pending.store(inner.highest(), Ordering::Release);
     }
 
