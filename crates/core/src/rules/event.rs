@@ -1,8 +1,8 @@
 //! The event vocabulary: one wire format for replay, run, the server's stream and the
-//! journal (scenarios.md, section 4). This file and `event/live.rs` are the only place that
+//! journal (scenarios.md, section 4). This file and `event/trigger.rs` are the only place that
 //! defines it.
 
-mod live;
+mod trigger;
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::mail::{Point, ReturnReason, Role, Urgency};
 use super::settings::LimitsPatch;
 use super::time::{Micros, Span};
 
-pub use self::live::{LiveEvent, LiveKind};
+pub use self::trigger::Trigger;
 
 /// The version of the vocabulary.
 pub const VERSION: u32 = 1;
@@ -62,64 +62,6 @@ impl Place {
     /// A place in an agent's run.
     pub fn of(agent: &AgentName, run: RunId, turn: TurnId) -> Self {
         Self { agent: Some(agent.clone()), run: Some(run), turn: Some(turn) }
-    }
-}
-
-/// What started a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trigger {
-    /// The agent's prompt.
-    Prompt,
-    /// Messages; none when somebody resumed it.
-    Mail(Vec<MessageId>),
-}
-
-impl Trigger {
-    /// What kind of thing it is.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Prompt => "prompt",
-            Self::Mail(ids) if ids.is_empty() => "resume",
-            Self::Mail(_) => "message",
-        }
-    }
-}
-
-impl Serialize for Trigger {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Prompt => serializer.serialize_str("prompt"),
-            Self::Mail(ids) => ids.serialize(serializer),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Trigger {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Form {
-            Word(String),
-            Ids(Vec<MessageId>),
-        }
-        match Form::deserialize(deserializer)? {
-            Form::Word(word) if word == "prompt" => Ok(Self::Prompt),
-            Form::Word(word) => Err(serde::de::Error::custom(format!("`{word}` is not a trigger"))),
-            Form::Ids(ids) => Ok(Self::Mail(ids)),
-        }
-    }
-}
-
-impl schemars::JsonSchema for Trigger {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Trigger".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let ids = generator.subschema_for::<Vec<MessageId>>();
-        schemars::json_schema!({"anyOf": [{"const": "prompt"}, ids]})
     }
 }
 
@@ -442,6 +384,69 @@ impl Halt {
             Self::Supersede => "supersede",
             Self::Close => "close",
             Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+/// What is only told while it happens and not recorded piece by piece: it carries the `seq`
+/// of the event before it and a counter of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LiveEvent {
+    /// The version of the vocabulary.
+    pub v: u32,
+    /// The `seq` of the event before it.
+    pub seq: u64,
+    /// Counts the live events.
+    pub n: u64,
+    /// When: since the session began.
+    pub t: Micros,
+    /// Whom it concerns.
+    #[serde(flatten)]
+    pub at: Place,
+    /// What was said.
+    #[serde(flatten)]
+    pub kind: LiveKind,
+}
+
+/// The kinds of live event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the fields are those of the table in scenarios.md, section 4")]
+pub enum LiveKind {
+    TextDelta { text: String },
+    ThinkingDelta { text: String },
+    CallDelta { tool: CallId, name: Arc<str>, bytes: u64 },
+    ToolOutput { tool: CallId, text: String },
+}
+
+impl LiveKind {
+    /// The text that goes on; none of a call's arguments, which are only counted.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::TextDelta { text } | Self::ThinkingDelta { text } | Self::ToolOutput { text, .. } => {
+                Some(text)
+            }
+            Self::CallDelta { .. } => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn text_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::TextDelta { text } | Self::ThinkingDelta { text } | Self::ToolOutput { text, .. } => {
+                Some(text)
+            }
+            Self::CallDelta { .. } => None,
+        }
+    }
+
+    /// The word in the field `type`.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::TextDelta { .. } => "text_delta",
+            Self::ThinkingDelta { .. } => "thinking_delta",
+            Self::CallDelta { .. } => "call_delta",
+            Self::ToolOutput { .. } => "tool_output",
         }
     }
 }
