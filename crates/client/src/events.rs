@@ -181,11 +181,11 @@ impl Reader {
         struct Resync {
             last: u64,
         }
-        if let Ok(Resync { last }) = serde_json::from_str(data) {
-            if last < self.after {
-                self.after = last;
-                self.view = View::default();
-            }
+        if let Ok(Resync { last }) = serde_json::from_str(data)
+            && last < self.after
+        {
+            self.after = last;
+            self.view = View::default();
         }
     }
 

@@ -1,7 +1,6 @@
 //! Event streams: nothing is missing, nothing comes twice, and nobody pays for the slow.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use midturn_conformance::memory;
 use midturn_core::engine::ports::{Archive, Observer};
@@ -20,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::support::client::{Client, Told};
 use crate::support::host::record;
-use crate::support::{Rig, name};
+use crate::support::{self, Rig, name};
 
 /// A session `s2` whose events are told by the test.
 struct Stage {
@@ -65,9 +64,8 @@ impl Stage {
 
     fn say(&self, kind: LiveKind) {
         let at = Place::of(&name("worker"), 1, 1);
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        let n = LAST.fetch_add(1, Relaxed) + 1;
-        self.feed.live(&LiveEvent { v: VERSION, seq: self.feed.last(), n, t: Micros(1), at, kind });
+        let (seq, n) = (self.feed.last(), support::counted());
+        self.feed.live(&LiveEvent { v: VERSION, seq, n, t: Micros(1), at, kind });
     }
 
     async fn from(&self, last: u64) -> Client {

@@ -8,6 +8,7 @@ pub mod host;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use midturn_conformance::memory::Memory;
 use midturn_core::engine::scripted::{ScriptedCall, ScriptedReply, Scripts};
@@ -20,6 +21,12 @@ use tokio_util::sync::CancellationToken;
 
 use client::{Answer, Client};
 use host::TestHost;
+
+/// A number that is higher than the last.
+pub fn counted() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Relaxed) + 1
+}
 
 /// A name, in a test.
 pub fn name(text: &str) -> AgentName {
