@@ -58,12 +58,12 @@ pub(super) fn beginning() -> Anchor {
 
 /// An end at that time since the session began.
 pub(super) fn ends_at(at: Micros) -> Option<EndsAfter> {
-    Some(EndsAfter { anchor: beginning(), plus: Span(at.0), at: (0, 0) })
+    Some(EndsAfter { anchor: beginning(), plus: Span(at.0), at: (1, 1) })
 }
 
 /// An end in the round behind that event, or in its own where the round is not that far.
 pub(super) fn ends_after(anchor: Anchor) -> Option<EndsAfter> {
-    Some(EndsAfter { anchor, plus: Span::ZERO, at: (0, 0) })
+    Some(EndsAfter { anchor, plus: Span::ZERO, at: (1, 1) })
 }
 
 /// In the round behind that event.
