@@ -232,9 +232,8 @@ impl Reader<'_> {
     fn goes_on_beside(&mut self, event: &Event, agent: usize) {
         let own = self.told.iter().rev().filter(|told| told.at.agent == event.at.agent);
         let mut turn = own.take_while(|told| !matches!(told.kind, EventKind::ModelFinished { .. }));
-        let urgent = turn.any(|told| {
-            matches!(told.kind, EventKind::MessageQueued { urgency: Urgency::Urgent, .. })
-        });
+        let urgent =
+            turn.any(|told| matches!(told.kind, EventKind::MessageQueued { urgency: Urgency::Urgent, .. }));
         let mut running = self.hands[agent].turn.iter_mut();
         let running = running.find(|live| live.is_running() && live.continued.is_none());
         if let (Some(running), false) = (running, urgent) {

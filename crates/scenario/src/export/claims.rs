@@ -70,8 +70,7 @@ fn claim(to: &AgentName, message: &MessageId, fate: Option<&Event>) -> Keys {
     let keys = Keys::default().put("message", Some(message)).put("to", Some(to));
     match fate.map(|event| (&event.kind, &event.at)) {
         Some((EventKind::MessageInjected { point, .. }, at)) => {
-            let injected =
-                Keys::default().put("point", Some(point)).put("run", at.run).put("turn", at.turn);
+            let injected = Keys::default().put("point", Some(point)).put("run", at.run).put("turn", at.turn);
             keys.map("injected", Some(injected))
         }
         Some((EventKind::MessageReturned { reason, .. }, _)) => keys.put("returned", Some(reason)),

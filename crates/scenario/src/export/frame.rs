@@ -39,7 +39,12 @@ pub(super) fn planned(
         name: hand.name.clone(),
         role: agent.record.role,
         parent: hand.parent.clone(),
-        prompt: agent.record.prompt.as_deref().filter(|_| hand.start == Some(Start::AtOnce)).map(str::to_owned),
+        prompt: agent
+            .record
+            .prompt
+            .as_deref()
+            .filter(|_| hand.start == Some(Start::AtOnce))
+            .map(str::to_owned),
         start: hand.start.unwrap_or(Start::AtOnce),
         settings: own,
         model: agent.record.model.as_ref().map(|_| Arc::default()),
@@ -97,8 +102,7 @@ fn parents_first(agents: Vec<Agent>) -> Vec<Agent> {
     }
     let mut left = agents;
     while !left.is_empty() {
-        let is_next =
-            |agent: &Agent| agent.parent.as_ref().is_none_or(|parent| known(&first, parent));
+        let is_next = |agent: &Agent| agent.parent.as_ref().is_none_or(|parent| known(&first, parent));
         // Parents in a circle are the reader's to refuse.
         let next = left.iter().position(is_next).unwrap_or(0);
         first.push(left.remove(next));
@@ -195,9 +199,8 @@ fn grant(event: &Event) -> Option<Rule> {
 fn patience(event: &Event, told: &[Event]) -> Option<Span> {
     let EventKind::ApprovalResolved { tool, decision, by, .. } = &event.kind else { return None };
     let mut before = told.iter().filter(|told| told.seq < event.seq && told.at.agent == event.at.agent);
-    let asked = before.rfind(
-        |told| matches!(&told.kind, EventKind::ApprovalRequested { tool: of, .. } if of == tool),
-    )?;
+    let asked = before
+        .rfind(|told| matches!(&told.kind, EventKind::ApprovalRequested { tool: of, .. } if of == tool))?;
     let waited = event.t.since(asked.t);
     let in_vain = *decision == Decision::NotAnswered && by == "coordinator";
     (in_vain || waited > Policy::default().patience).then_some(waited)

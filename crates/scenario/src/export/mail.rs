@@ -235,8 +235,9 @@ impl Reader<'_> {
         let closes = |kind: &EventKind| {
             matches!(kind, EventKind::StopRequested { reason: Halt::Close, .. } | EventKind::AgentClosed {})
         };
-        let returns =
-            |kind: &EventKind| matches!(kind, EventKind::MessageReturned { reason: ReturnReason::Closed, .. });
+        let returns = |kind: &EventKind| {
+            matches!(kind, EventKind::MessageReturned { reason: ReturnReason::Closed, .. })
+        };
         let together = self.events[self.place..]
             .iter()
             .take_while(|next| next.t == event.t && (closes(&next.kind) || returns(&next.kind)));
@@ -251,16 +252,16 @@ impl Reader<'_> {
     }
 
     fn is_above(&self, above: usize, agent: usize) -> bool {
-        let parent = |agent: &usize| {
-            self.hands[*agent].parent.as_ref().and_then(|name| self.agent(name.as_str()))
-        };
+        let parent =
+            |agent: &usize| self.hands[*agent].parent.as_ref().and_then(|name| self.agent(name.as_str()));
         // Nobody stands below itself; the bound is for a record that says otherwise.
         std::iter::successors(parent(&agent), parent).take(self.hands.len()).any(|parent| parent == above)
     }
 
     pub(super) fn closed(&mut self, event: &Event, agent: usize) {
-        let called =
-            |above: usize| self.is_above(above, agent) && self.acts(above, &["close_agent"], |_| true).is_some();
+        let called = |above: usize| {
+            self.is_above(above, agent) && self.acts(above, &["close_agent"], |_| true).is_some()
+        };
         if !(0..self.hands.len()).any(called) {
             self.closes(event, agent, Sender::User);
         }

@@ -195,7 +195,8 @@ fn of_agent<'e>(name: &AgentName, told: &'e [Event], played: &'e [Event]) -> Opt
         && was.at.turn < is.at.turn
     {
         // It was stopped before a call that the replay made.
-        let stop = there.iter().rev().find(|(event, _)| matches!(event.kind, EventKind::StopRequested { .. }));
+        let stop =
+            there.iter().rev().find(|(event, _)| matches!(event.kind, EventKind::StopRequested { .. }));
         (late, early, until) = (stop.map(|(event, _)| *event), None, Some(is));
     }
     Some(Difference { agent: name.clone(), was, is, late, early, until, from })
@@ -366,7 +367,8 @@ impl<'p> Ordering<'p> {
         let calls = script.into_iter().flatten().flat_map(|entry| &mut entry.tools).map(Arc::make_mut);
         let outlived = |call: &&mut ScriptedCall| {
             let end = call.ends_after.as_ref().filter(|end| end.anchor.agent.is_none());
-            call.id == *tool && call.continues.is_none() && end.is_some_and(|end| end.plus.0 > is.t.0)
+            let more = call.continues.unwrap_or_default();
+            call.id == *tool && end.is_some_and(|end| end.plus.0 + more.0 > is.t.0)
         };
         calls.filter(outlived).any(|call| std::mem::replace(&mut call.abortable, false))
     }
@@ -415,9 +417,10 @@ impl<'p> Ordering<'p> {
                 done.item.id.as_ref() == Some(message)
             }
             (EventKind::MessageReturned { message, .. }, Act::Withdraw { message: of, .. }) => message == of,
-            (EventKind::StopRequested { .. }, Act::Stop { .. } | Act::Supersede { .. } | Act::Close { .. }) => {
-                done.agent.as_ref() == agent && done.at <= event.t
-            }
+            (
+                EventKind::StopRequested { .. },
+                Act::Stop { .. } | Act::Supersede { .. } | Act::Close { .. },
+            ) => done.agent.as_ref() == agent && done.at <= event.t,
             _ => false,
         };
         self.plan.items.iter().rposition(of)
@@ -428,7 +431,9 @@ impl<'p> Ordering<'p> {
         let agent = end.at.agent.clone()?;
         let script = self.plan.scripts.get(&agent)?;
         match &end.kind {
-            EventKind::ModelFinished { .. } | EventKind::ModelRetry { .. } | EventKind::RunFinished { .. } => {
+            EventKind::ModelFinished { .. }
+            | EventKind::ModelRetry { .. }
+            | EventKind::RunFinished { .. } => {
                 let before: Vec<&Event> = own.iter().copied().filter(|event| event.seq < end.seq).collect();
                 let entry = usize::try_from(calls_made(&before)).ok()?.checked_sub(1)?;
                 Some(Hold::Entry(agent, entry))

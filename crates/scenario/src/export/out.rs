@@ -28,7 +28,11 @@ impl Keys {
     }
 
     /// Puts a text, or anything else that is left out when it is as it is by default.
-    pub(super) fn unless_default<T: Serialize + Default + PartialEq>(self, key: &'static str, value: &T) -> Self {
+    pub(super) fn unless_default<T: Serialize + Default + PartialEq>(
+        self,
+        key: &'static str,
+        value: &T,
+    ) -> Self {
         self.put(key, (*value != T::default()).then_some(value))
     }
 

@@ -117,13 +117,18 @@ impl Writer<'_> {
             Some((start, cut)) if entry.takes == NEVER => said_until(entry, cut.since(start)),
             _ => entry.takes,
         };
-        self.ends(Keys::default().unless_default("thinking", &entry.thinking).unless_default("text", &entry.text), start, takes, entry.ends_after.as_ref())
-            .list("tools", entry.tools.iter().map(|call| self.call(agent, call)).collect())
-            .put("error", entry.error.map(|kind| kind.to_string()))
-            .put("retry_after", entry.retry_after.map(us))
-            .put("stop_reason", entry.stop_reason.as_ref().map(|reason| reason.as_str().to_owned()))
-            .unless_default("usage", &entry.usage)
-            .into()
+        self.ends(
+            Keys::default().unless_default("thinking", &entry.thinking).unless_default("text", &entry.text),
+            start,
+            takes,
+            entry.ends_after.as_ref(),
+        )
+        .list("tools", entry.tools.iter().map(|call| self.call(agent, call)).collect())
+        .put("error", entry.error.map(|kind| kind.to_string()))
+        .put("retry_after", entry.retry_after.map(us))
+        .put("stop_reason", entry.stop_reason.as_ref().map(|reason| reason.as_str().to_owned()))
+        .unless_default("usage", &entry.usage)
+        .into()
     }
 
     fn call(&self, agent: &AgentName, call: &ScriptedCall) -> Out {
