@@ -1,11 +1,12 @@
-//! Tool calls: when each started and ended, which were cut, which tools must have been safe or
+//! What replies say and ask for, and tool calls: when each started and ended, which were cut, which tools must have been safe or
 //! have returned a continuation.
 
 use std::sync::Arc;
 
+use midturn_core::engine::ports::ErrorKind;
 use midturn_core::engine::scripted::ScriptedCall;
 use midturn_core::engine::tools::{is_own, is_safe};
-use midturn_core::rules::conversation::{Block, Reply, ToolStatus};
+use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolStatus};
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::CallId;
 use midturn_core::rules::mail::Urgency;
@@ -16,6 +17,15 @@ use serde_json::Value;
 use super::ExportError;
 use super::plan::{NEVER, ends_at};
 use super::read::{Hand, Reader, free};
+
+/// The kinds of failure that a scenario can say.
+const KINDS: [ErrorKind; 5] = [
+    ErrorKind::Overloaded,
+    ErrorKind::RateLimited,
+    ErrorKind::Server,
+    ErrorKind::Connection,
+    ErrorKind::InvalidRequest,
+];
 
 /// What stands before the output of a call that was cut.
 const SO_FAR: &str = "\nOutput so far:\n";
@@ -55,6 +65,27 @@ impl Live {
     fn is_running(&self) -> bool {
         self.started.is_some() && self.ended.is_none()
     }
+}
+
+/// The kind that an error's text begins with.
+pub(super) fn kind_of(error: &str) -> Option<ErrorKind> {
+    let word = error.split(':').next().unwrap_or_default();
+    KINDS.into_iter().find(|kind| kind.to_string() == word)
+}
+
+/// What a reply has of thinking.
+pub(super) fn thinking(reply: &Reply) -> String {
+    let blocks = reply.blocks.iter().filter_map(|block| match block {
+        Block::Thinking(thinking) => Some(thinking.text.as_str()),
+        Block::Text(_) | Block::ToolUse(_) | Block::Provider(_) => None,
+    });
+    blocks.collect()
+}
+
+/// The stop reason, if it is not the one that a scripted reply has by itself.
+pub(super) fn unnatural(reply: &Reply) -> Option<StopReason> {
+    let natural = if reply.calls().next().is_some() { StopReason::ToolUse } else { StopReason::EndTurn };
+    (reply.stop_reason != natural).then(|| reply.stop_reason.clone())
 }
 
 /// The reply's calls, the provider's own among them.

@@ -7,7 +7,7 @@ use midturn_core::engine::ports::ErrorKind;
 use midturn_core::engine::ports::archive::SessionJournal;
 use midturn_core::engine::scripted::{ScriptedCall, ScriptedReply};
 use midturn_core::engine::tools::{is_own, is_safe};
-use midturn_core::rules::approval::{Asked, Decision, Effect, Mode, Policy, Rule};
+use midturn_core::rules::approval::{Asked, Decision, Effect, Mode, Policy, Rule, Verdict};
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Role;
@@ -142,7 +142,6 @@ fn policy(hands: &[Hand<'_>], told: &[Event]) -> Approvals {
     for call in told.iter().filter_map(ran).filter(|call| !is_own(&call.name)) {
         let is_asked = asked.iter().any(|asked| std::ptr::eq(*asked, call));
         let seen = seen(call);
-        use midturn_core::rules::approval::Verdict;
         if !is_asked && policy.judge(&seen, &granted) == Verdict::Ask {
             policy.allow.push(Rule::always(&seen));
         }

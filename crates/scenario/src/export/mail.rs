@@ -6,7 +6,7 @@ use midturn_core::rules::id::{AgentName, MessageId, RunId};
 use midturn_core::rules::mail::{ReturnReason, Sender};
 use midturn_core::rules::time::{Micros, Span};
 
-use super::order::{anchor, is_arrival};
+use super::difference::{anchor, is_arrival};
 use super::plan::{Done, behind};
 use super::read::{Letter, Reader, free};
 use crate::error::Place;

@@ -19,6 +19,7 @@
 
 mod calls;
 mod claims;
+mod difference;
 mod frame;
 mod mail;
 mod order;

@@ -11,8 +11,8 @@ use midturn_core::engine::ports::ErrorKind;
 use midturn_core::engine::ports::archive::{AgentJournal, SessionJournal};
 use midturn_core::engine::ports::store::Accepted;
 use midturn_core::engine::scripted::ScriptedReply;
-use midturn_core::rules::approval::Decision;
-use midturn_core::rules::conversation::{Block, InterruptReason, Partial, Reply, StopReason, ToolResult};
+use midturn_core::rules::approval::{Decision, Rule};
+use midturn_core::rules::conversation::{InterruptReason, Partial, Reply, ToolResult};
 use midturn_core::rules::event::{Event, EventKind, Halt, Outcome, ThinkingState, Trigger};
 use midturn_core::rules::id::{AgentName, CallId, MessageId, RunId};
 use midturn_core::rules::mail::{Point, Sender};
@@ -22,19 +22,10 @@ use midturn_core::rules::time::{Micros, Span};
 use serde_json::Value;
 
 use super::ExportError;
-use super::calls::{Live, calls};
-use super::order::{anchor, is_arrival};
+use super::calls::{Live, calls, kind_of, thinking, unnatural};
+use super::difference::{anchor, is_arrival};
 use super::plan::{Done, NEVER, Plan, ends_at};
 use crate::scenario::{Act, Anchor, Says, Send, Start};
-
-/// The kinds of failure that a scenario can say.
-const KINDS: [ErrorKind; 5] = [
-    ErrorKind::Overloaded,
-    ErrorKind::RateLimited,
-    ErrorKind::Server,
-    ErrorKind::Connection,
-    ErrorKind::InvalidRequest,
-];
 
 /// What stands for the words that never came: the replay cuts the reply before them.
 pub(super) const UNSAID: &str = "…";
@@ -276,6 +267,20 @@ impl<'a> Reader<'a> {
             }
             EventKind::StopRequested { .. } => self.stop_requested(event, agent),
             EventKind::AgentClosed {} => self.closed(event, agent),
+            EventKind::MessageQueued { .. }
+            | EventKind::MessageInjected { .. }
+            | EventKind::MessageReturned { .. }
+            | EventKind::MessageRefused { .. } => self.of_mail(event, agent, told),
+            EventKind::SessionStarted { .. }
+            | EventKind::SessionResumed { .. }
+            | EventKind::PlanUpdated { .. }
+            | EventKind::Compacted { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn of_mail(&mut self, event: &Event, agent: usize, told: &mut EventKind) {
+        match told {
             EventKind::MessageQueued { message, .. } => *message = self.queued(event, agent),
             EventKind::MessageInjected { messages, skipped, interrupted, .. } => {
                 self.cut_before_it_began(event, agent);
@@ -292,13 +297,8 @@ impl<'a> Reader<'a> {
             EventKind::MessageRefused { message, from, reason } if &**reason == "too_late" => {
                 self.was_too_late(from, message);
             }
-            EventKind::SessionStarted { .. }
-            | EventKind::SessionResumed { .. }
-            | EventKind::MessageRefused { .. }
-            | EventKind::PlanUpdated { .. }
-            | EventKind::Compacted { .. } => {}
+            _ => {}
         }
-        Ok(())
     }
 
     pub(super) fn name(&self, agent: usize) -> AgentName {
@@ -467,32 +467,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The kind that an error's text begins with.
-fn kind_of(error: &str) -> Option<ErrorKind> {
-    let word = error.split(':').next().unwrap_or_default();
-    KINDS.into_iter().find(|kind| kind.to_string() == word)
-}
-
 fn says(decision: Decision, reason: Option<&str>) -> Option<Says> {
-    use midturn_core::rules::approval::Rule;
     match decision {
         Decision::Once => Some(Says::Once),
         Decision::Session => Some(Says::Session(reason.and_then(|rule| Rule::parse(rule).ok()))),
         Decision::Denied => Some(Says::Denied(reason.map(str::to_owned))),
         Decision::NotAnswered => None,
     }
-}
-
-fn thinking(reply: &Reply) -> String {
-    let blocks = reply.blocks.iter().filter_map(|block| match block {
-        Block::Thinking(thinking) => Some(thinking.text.as_str()),
-        Block::Text(_) | Block::ToolUse(_) | Block::Provider(_) => None,
-    });
-    blocks.collect()
-}
-
-/// The stop reason, if it is not the one that a scripted reply has by itself.
-fn unnatural(reply: &Reply) -> Option<StopReason> {
-    let natural = if reply.calls().next().is_some() { StopReason::ToolUse } else { StopReason::EndTurn };
-    (reply.stop_reason != natural).then(|| reply.stop_reason.clone())
 }

@@ -12,7 +12,7 @@ use midturn_core::rules::time::{Micros, Span};
 use serde_json::Value;
 
 use super::ExportError;
-use super::order::{anchor, is_arrival};
+use super::difference::{anchor, is_arrival};
 use super::out::{Keys, Out, us};
 use super::plan::{Done, NEVER, Plan, beginning};
 use super::read::UNSAID;
