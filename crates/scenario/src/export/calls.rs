@@ -1,18 +1,31 @@
-//! Tool calls: when each started and ended, which were cut, which tools must have been safe or
+//! What replies say and ask for, and tool calls: when each started and ended, which were cut, which tools must have been safe or
 //! have returned a continuation.
 
-use midturn_core::engine::tools::is_safe;
-use midturn_core::rules::conversation::ToolStatus;
+use std::sync::Arc;
+
+use midturn_core::engine::ports::ErrorKind;
+use midturn_core::engine::scripted::ScriptedCall;
+use midturn_core::engine::tools::{is_own, is_safe};
+use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolStatus};
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::CallId;
 use midturn_core::rules::mail::Urgency;
 use midturn_core::rules::settings::Concurrency;
-use midturn_core::rules::time::Span;
+use midturn_core::rules::time::{Micros, Span};
 use serde_json::Value;
 
 use super::ExportError;
-use super::plan::{Call, CallEnd, CallKind, Started, When};
-use super::read::Reader;
+use super::plan::{NEVER, ends_at};
+use super::read::{Hand, Reader, free};
+
+/// The kinds of failure that a scenario can say.
+const KINDS: [ErrorKind; 5] = [
+    ErrorKind::Overloaded,
+    ErrorKind::RateLimited,
+    ErrorKind::Server,
+    ErrorKind::Connection,
+    ErrorKind::InvalidRequest,
+];
 
 /// What stands before the output of a call that was cut.
 const SO_FAR: &str = "\nOutput so far:\n";
@@ -20,54 +33,133 @@ const SO_FAR: &str = "\nOutput so far:\n";
 /// What a call says that mail skipped.
 const BY_MAIL: &str = "[Skipped: message received from ";
 
-impl Reader<'_> {
-    /// The calls of the agent's turn.
-    fn turn(&mut self, agent: usize) -> &mut [Call] {
-        let last = self.plan.agents[agent].entries.iter_mut().rev().find(|entry| !entry.calls.is_empty());
-        last.map_or(&mut [], |entry| &mut entry.calls)
+/// A call of the turn that is read.
+#[derive(Clone, Debug)]
+pub(super) struct Live {
+    /// The id that the model gave it.
+    by_model: CallId,
+    /// Its place among the entry's calls.
+    place: usize,
+    /// The event of its start, and the number of its batch.
+    started: Option<(u64, u32)>,
+    /// The event of its end.
+    ended: Option<u64>,
+    /// When it returned a continuation.
+    continued: Option<Micros>,
+}
+
+impl Live {
+    /// The calls that a reply asks for.
+    pub(super) fn of(reply: &Reply, written: &[ScriptedCall]) -> Vec<Self> {
+        let places = (0..written.len()).filter(|place| !written[*place].provider);
+        let live = |(call, place): (&midturn_core::rules::conversation::ToolUse, usize)| Self {
+            by_model: call.id.clone(),
+            place,
+            started: None,
+            ended: None,
+            continued: None,
+        };
+        reply.calls().zip(places).map(live).collect()
     }
 
+    fn is_running(&self) -> bool {
+        self.started.is_some() && self.ended.is_none()
+    }
+}
+
+/// The kind that an error's text begins with.
+pub(super) fn kind_of(error: &str) -> Option<ErrorKind> {
+    let word = error.split(':').next().unwrap_or_default();
+    KINDS.into_iter().find(|kind| kind.to_string() == word)
+}
+
+/// What a reply has of thinking.
+pub(super) fn thinking(reply: &Reply) -> String {
+    let blocks = reply.blocks.iter().filter_map(|block| match block {
+        Block::Thinking(thinking) => Some(thinking.text.as_str()),
+        Block::Text(_) | Block::ToolUse(_) | Block::Provider(_) => None,
+    });
+    blocks.collect()
+}
+
+/// The stop reason, if it is not the one that a scripted reply has by itself.
+pub(super) fn unnatural(reply: &Reply) -> Option<StopReason> {
+    let natural = if reply.calls().next().is_some() { StopReason::ToolUse } else { StopReason::EndTurn };
+    (reply.stop_reason != natural).then(|| reply.stop_reason.clone())
+}
+
+/// The reply's calls, the provider's own among them.
+pub(super) fn calls(hand: &mut Hand<'_>, reply: &Reply) -> Vec<ScriptedCall> {
+    let mut id = |id: &str| free(id, "call", &mut hand.ids);
+    let calls = reply.blocks.iter().filter_map(|block| match block {
+        Block::ToolUse(call) => {
+            Some(ScriptedCall::new(&id(call.id.as_str()), &call.name, call.input.clone()))
+        }
+        Block::Provider(raw) => {
+            let raw: Value = serde_json::from_str(&raw.0).unwrap_or_default();
+            let text = |key: &str| raw.get(key).and_then(Value::as_str);
+            let name = text("name").or(text("type")).unwrap_or("provider");
+            let input = raw.get("input").cloned().unwrap_or_default();
+            let call = ScriptedCall::new(&id(text("id").unwrap_or("provider")), name, input);
+            let result = text("result").unwrap_or_default().to_owned();
+            Some(ScriptedCall { provider: true, result, ..call })
+        }
+        Block::Text(_) | Block::Thinking(_) => None,
+    });
+    calls.collect()
+}
+
+impl Hand<'_> {
+    /// The entry of the turn.
+    fn entry(&self) -> usize {
+        self.script.iter().rposition(|entry| !entry.tools.is_empty()).unwrap_or_default()
+    }
+
+    /// A call of the turn, as it is written.
+    fn written(&mut self, index: usize) -> Option<&mut ScriptedCall> {
+        let (entry, place) = (self.entry(), self.turn.get(index)?.place);
+        self.script.get_mut(entry)?.tools.get_mut(place).map(Arc::make_mut)
+    }
+}
+
+impl Reader<'_> {
     /// The place of a call in the turn.
+<<<<<<< HEAD
     fn call(&mut self, event: &Event, agent: usize, id: &CallId) -> Result<usize, ExportError> {
         let is_it =
             |call: &Call| call.by_model == *id && call.ended.is_none() && call.kind != CallKind::Provider;
         self.turn(agent).iter().position(is_it).ok_or_else(|| {
+=======
+    fn call(&self, event: &Event, agent: usize, id: &CallId) -> Result<usize, ExportError> {
+        let is_it = |live: &Live| live.by_model == *id && live.ended.is_none();
+        self.hands[agent].turn.iter().position(is_it).ok_or_else(|| {
+>>>>>>> export
             ExportError::damaged(format!("event {} is about a call that no reply asked for", event.seq))
         })
     }
 
-    /// The file's id of a call that is asked about.
-    pub(super) fn asked_about(
-        &mut self,
-        event: &Event,
-        agent: usize,
-        id: &CallId,
-    ) -> Result<CallId, ExportError> {
-        let index = self.call(event, agent, id)?;
-        Ok(CallId::new(self.turn(agent)[index].id.as_str()))
-    }
-
     /// The file's id of a call of the turn.
     pub(super) fn named(&mut self, agent: usize, id: &CallId) -> CallId {
-        let call = self.turn(agent).iter().find(|call| call.by_model == *id);
-        call.map_or_else(|| id.clone(), |call| CallId::new(call.id.as_str()))
+        let hand = &mut self.hands[agent];
+        let index = hand.turn.iter().position(|live| live.by_model == *id);
+        index.and_then(|index| hand.written(index)).map_or_else(|| id.clone(), |call| call.id.clone())
     }
 
-    /// Whether a call of the coordinator's tools runs that did something.
-    pub(super) fn acts(&self, agent: usize, names: &[&str], wanted: impl Fn(&Value) -> bool) -> bool {
-        let calls = self.plan.agents[agent].entries.last().map(|entry| &*entry.calls).unwrap_or_default();
-        let is_it = |call: &&Call| names.contains(&call.name.as_str()) && wanted(&call.input);
-        calls.iter().filter(|call| call.kind == CallKind::Own && call.is_running()).any(|call| is_it(&call))
-    }
-
-    /// Notes which id a running call's message was given, if it named none itself.
-    pub(super) fn note_id(&mut self, agent: usize, text: &str, id: &str) {
-        for call in self.turn(agent).iter_mut().filter(|call| call.is_running()) {
-            let says = |key: &str| call.input.get(key).and_then(Value::as_str);
-            if call.name == "send_message" && says("text") == Some(text) && says("id").is_none() {
-                call.sent_as = Some(id.to_owned());
-            }
-        }
+    /// The call of the coordinator's tools that runs and did something: its entry and its place there.
+    pub(super) fn acts(
+        &self,
+        agent: usize,
+        names: &[&str],
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Option<(usize, usize)> {
+        let hand = &self.hands[agent];
+        let entry = hand.entry();
+        let mut running = hand.turn.iter().filter(|live| live.is_running()).map(|live| live.place);
+        let place = running.find(|place| {
+            let call = hand.script.get(entry).and_then(|entry| entry.tools.get(*place));
+            call.is_some_and(|call| names.contains(&&*call.name) && wanted(&call.input))
+        })?;
+        Some((entry, place))
     }
 
     pub(super) fn tool_started(
@@ -78,20 +170,24 @@ impl Reader<'_> {
         batch: u32,
     ) -> Result<(), ExportError> {
         let index = self.call(event, agent, tool)?;
-        if let Some(running) = self.returned_before(event, agent, index, batch) {
-            self.turn(agent)[running].continued = Some(event.t);
+        let returned = self.returned_before(event, agent, index, batch);
+        let hand = &mut self.hands[agent];
+        if let Some(running) = returned {
+            hand.turn[running].continued = Some(event.t);
         }
-        let call = &mut self.turn(agent)[index];
-        call.started = Some(Started { seq: event.seq, batch });
-        *tool = CallId::new(call.id.as_str());
+        hand.turn[index].started = Some((event.seq, batch));
+        if let Some(call) = hand.written(index) {
+            call.takes = if is_own(&call.name) { Span::ZERO } else { NEVER };
+            *tool = call.id.clone();
+        }
         Ok(())
     }
 
     /// The call beside which another starts that does not run beside others: it must have
     /// returned a continuation.
-    fn returned_before(&mut self, event: &Event, agent: usize, index: usize, batch: u32) -> Option<usize> {
-        let all = self.plan.agents[agent].settings.concurrency == Concurrency::All;
-        let (mut ended, mut together, mut asked) = (false, false, false);
+    fn returned_before(&self, event: &Event, agent: usize, index: usize, batch: u32) -> Option<usize> {
+        let hand = &self.hands[agent];
+        let (mut ended, mut together) = (false, false);
         for (before, told) in self.told.iter().rev().enumerate() {
             if told.at.agent != event.at.agent {
                 continue;
@@ -102,15 +198,16 @@ impl Reader<'_> {
                     break;
                 }
                 EventKind::ToolFinished { .. } => ended = true,
-                EventKind::ApprovalResolved { .. } => asked = true,
+                EventKind::ApprovalResolved { .. } => return None,
                 EventKind::ModelFinished { .. } => break,
                 _ => {}
             }
         }
-        let calls = &self.turn(agent)[..index];
-        let last = calls.iter().rposition(|call| call.is_running() && call.continued.is_none())?;
-        let beside = all || calls[last].started.is_some_and(|started| started.batch == batch);
-        (!asked && !(beside && (together || ended))).then_some(last)
+        let before = &hand.turn[..index];
+        let last = before.iter().rposition(|live| live.is_running() && live.continued.is_none())?;
+        let same = before[last].started.is_some_and(|(_, of)| of == batch);
+        let beside = same || hand.settings.concurrency == Concurrency::All;
+        (!(beside && (together || ended))).then_some(last)
     }
 
     pub(super) fn tool_finished(
@@ -122,42 +219,27 @@ impl Reader<'_> {
     ) -> Result<(), ExportError> {
         let index = self.call(event, agent, tool)?;
         let text = self.text_of(event, agent, tool)?;
-        let started = self.turn(agent)[index].started;
-        let end = match (status, started) {
-            (ToolStatus::Skipped, _) => {
-                if text.starts_with(BY_MAIL) {
-                    self.goes_on_beside(event, agent);
-                }
-                CallEnd::None
-            }
-            // It was denied, or never ran.
-            (_, None) => CallEnd::None,
-            (ToolStatus::Completed | ToolStatus::Failed, _) => {
-                CallEnd::Natural { when: When::At(event.t), text, is_error: status == ToolStatus::Failed }
-            }
-            (ToolStatus::Interrupted | ToolStatus::Stopped, Some(started)) => {
-                let output = text.split_once(SO_FAR).map(|(_, output)| output.to_owned());
-                let abort_takes = self.since_the_cut(event, started, status).unwrap_or_default();
-                CallEnd::Cut { abort_takes, output: output.unwrap_or_default() }
-            }
-            (ToolStatus::Unknown, _) => {
-                let limit = self.plan.agents[agent].settings.abort_deadline;
-                let beyond = Span(limit.0.saturating_add(Span::secs(1).0));
-                CallEnd::Cut { abort_takes: beyond, output: String::new() }
-            }
-        };
-        let call = &mut self.turn(agent)[index];
-        (call.end, call.ended) = (end, Some(event.seq));
-        *tool = CallId::new(call.id.as_str());
-        let settings = &self.plan.agents[agent].settings;
-        if settings.concurrency != Concurrency::All {
-            infer_safe(settings.max_parallel_tools > 1, self.turn(agent));
+        let abort_takes = self.since_the_cut(event, agent, index, status);
+        if status == ToolStatus::Skipped && text.starts_with(BY_MAIL) {
+            self.goes_on_beside(event, agent);
         }
+        let hand = &mut self.hands[agent];
+        hand.turn[index].ended = Some(event.seq);
+        let (started, continued) = (hand.turn[index].started, hand.turn[index].continued);
+        let Some(call) = hand.written(index) else { return Ok(()) };
+        *tool = call.id.clone();
+        if started.is_some() && !is_own(&call.name) {
+            ended(call, event.t, continued, status, text);
+            call.abort_takes = abort_takes;
+        }
+        infer_safe(hand);
         Ok(())
     }
 
-    /// How long ago came what cut the call: the first that does after its start.
-    fn since_the_cut(&self, event: &Event, started: Started, status: ToolStatus) -> Option<Span> {
+    /// How long the abort of a call took: since the first that cuts it after its start.
+    fn since_the_cut(&self, event: &Event, agent: usize, index: usize, status: ToolStatus) -> Span {
+        let hand = &self.hands[agent];
+        let started = hand.turn[index].started.map_or(0, |(seq, _)| seq);
         let cuts = |kind: &EventKind| match kind {
             EventKind::MessageQueued { urgency, .. } => {
                 status == ToolStatus::Interrupted && *urgency == Urgency::Urgent
@@ -165,15 +247,17 @@ impl Reader<'_> {
             EventKind::StopRequested { .. } => status == ToolStatus::Stopped,
             _ => false,
         };
-        let own = self.told.iter().filter(|told| told.at.agent == event.at.agent);
-        let cut = own.filter(|told| told.seq > started.seq).find(|told| cuts(&told.kind));
-        cut.map(|cut| event.t.since(cut.t))
+        if status == ToolStatus::Unknown {
+            return Span(hand.settings.abort_deadline.0.saturating_add(Span::secs(1).0));
+        }
+        let own = self.told.iter().filter(|told| told.at.agent == event.at.agent && told.seq > started);
+        own.clone().find(|told| cuts(&told.kind)).map_or(Span::ZERO, |cut| event.t.since(cut.t))
     }
 
     /// The result in full: an event has only so much of it.
     fn text_of(&mut self, event: &Event, agent: usize, tool: &CallId) -> Result<String, ExportError> {
         let EventKind::ToolFinished { output, bytes, .. } = &event.kind else { return Ok(String::new()) };
-        let kept = self.hands[agent].results.get_mut(tool).and_then(std::collections::VecDeque::pop_front);
+        let kept = self.hands[agent].results.get_mut(tool).and_then(|results| results.pop_front());
         match kept {
             Some(result) => Ok(result.text.to_string()),
             None if output.len() as u64 == *bytes => Ok(output.clone()),
@@ -186,53 +270,75 @@ impl Reader<'_> {
     fn goes_on_beside(&mut self, event: &Event, agent: usize) {
         let own = self.told.iter().rev().filter(|told| told.at.agent == event.at.agent);
         let mut turn = own.take_while(|told| !matches!(told.kind, EventKind::ModelFinished { .. }));
-        let cut = turn.any(|told| {
-            matches!(
-                told.kind,
-                EventKind::StopRequested { .. } | EventKind::MessageQueued { urgency: Urgency::Urgent, .. }
-            )
-        });
-        let running = self.turn(agent).iter_mut().find(|call| call.is_running() && call.continued.is_none());
-        if let (Some(running), false) = (running, cut) {
+        let urgent =
+            turn.any(|told| matches!(told.kind, EventKind::MessageQueued { urgency: Urgency::Urgent, .. }));
+        let mut running = self.hands[agent].turn.iter_mut();
+        let running = running.find(|live| live.is_running() && live.continued.is_none());
+        if let (Some(running), false) = (running, urgent) {
             running.continued = Some(event.t);
         }
     }
 }
 
+/// The end of a call that had started.
+fn ended(call: &mut ScriptedCall, at: Micros, continued: Option<Micros>, status: ToolStatus, text: String) {
+    let natural = matches!(status, ToolStatus::Completed | ToolStatus::Failed);
+    call.ends_after = continued.or(natural.then_some(at)).and_then(ends_at);
+    if call.ends_after.is_some() {
+        call.takes = Span::ZERO;
+    }
+    call.continues = continued.map(|returned| if natural { at.since(returned) } else { NEVER });
+    match status {
+        ToolStatus::Completed => call.result = text,
+        ToolStatus::Failed => call.error = Some(text),
+        _ => {
+            let output = text.split_once(SO_FAR).map(|(_, output)| (Span::ZERO, output.to_owned()));
+            call.output = output.into_iter().collect();
+        }
+    }
+}
+
 /// What may run beside others, from how the calls of a turn ran.
-fn infer_safe(slots: bool, calls: &mut [Call]) {
-    let of_batch = |call: &Call, calls: &[Call]| -> Option<bool> {
-        let batch = call.started?.batch;
-        let own: Vec<&Call> =
-            calls.iter().filter(|call| call.started.is_some_and(|started| started.batch == batch)).collect();
-        let beside = |pair: &[&Call]| {
-            let start = pair[1].started.map_or(0, |started| started.seq);
-            pair[0].continued.is_none() && pair[0].ended.is_none_or(|end| start < end)
-        };
-        (own.len() > 1).then(|| own.windows(2).any(beside))
-    };
+fn infer_safe(hand: &mut Hand<'_>) {
+    if hand.settings.concurrency == Concurrency::All {
+        return;
+    }
+    let slots = hand.settings.max_parallel_tools > 1;
+    let names: Vec<Arc<str>> =
+        (0..hand.turn.len()).filter_map(|index| Some(hand.written(index)?.name.clone())).collect();
+    let turn = &hand.turn;
     let mut found: Vec<Option<bool>> =
-        calls.iter().map(|call| if slots { of_batch(call, calls) } else { None }).collect();
-    for index in 1..calls.len() {
-        let (one, other) = (&calls[index - 1], &calls[index]);
-        let class = |of: usize| found[of].unwrap_or(is_safe(&calls[of].name));
-        let apart = one.started.zip(other.started).is_some_and(|(one, other)| one.batch != other.batch);
+        turn.iter().map(|live| if slots { ran_beside(live, turn) } else { None }).collect();
+    for index in 1..turn.len().min(names.len()) {
+        let class = |of: usize| found[of].unwrap_or(is_safe(&names[of]));
+        let batches = turn[index - 1].started.zip(turn[index].started);
+        let apart = batches.is_some_and(|((_, one), (_, other))| one != other);
         // Neighbours of different batches are not of one kind, whatever they are called.
         if apart && class(index - 1) == class(index) {
             let odd = if found[index - 1].is_none() { index - 1 } else { index };
             found[odd] = Some(!class(index));
         }
     }
-    for index in 0..calls.len() {
-        let by_name = is_safe(&calls[index].name);
+    for (index, name) in names.iter().enumerate() {
+        let by_name = is_safe(name);
+        let skipped = hand.turn[index].started.is_none() && hand.turn[index].ended.is_some();
         // A safe call beside one that ran would have started with it.
-        let waited = index > 0
-            && calls[index].started.is_none()
-            && calls[index].ended.is_some()
-            && calls[index - 1].started.is_some();
+        let waited = index > 0 && skipped && hand.turn[index - 1].started.is_some();
         let safe = found[index].or((by_name && waited).then_some(false));
-        if calls[index].kind == CallKind::Simulated {
-            calls[index].safe = safe.filter(|safe| *safe != by_name);
+        if let Some(call) = hand.written(index).filter(|call| !is_own(&call.name)) {
+            call.safe = safe.filter(|safe| *safe != by_name);
         }
     }
+}
+
+/// Whether calls of the same batch ran at once. `None`: nothing says so.
+fn ran_beside(live: &Live, turn: &[Live]) -> Option<bool> {
+    let (_, batch) = live.started?;
+    let own = turn.iter().filter(|live| live.started.is_some_and(|(_, of)| of == batch));
+    let own: Vec<&Live> = own.collect();
+    let beside = |pair: &[&Live]| {
+        let start = pair[1].started.map_or(0, |(seq, _)| seq);
+        pair[0].continued.is_none() && pair[0].ended.is_none_or(|end| start < end)
+    };
+    (own.len() > 1).then(|| own.windows(2).any(beside))
 }

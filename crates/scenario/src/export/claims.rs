@@ -5,79 +5,75 @@ use std::collections::{BTreeMap, HashMap};
 
 use midturn_core::rules::conversation::ToolStatus;
 use midturn_core::rules::event::{Event, EventKind};
-use midturn_core::rules::id::{AgentName, RunId};
+use midturn_core::rules::id::{AgentName, MessageId, RunId};
 
-use super::out::{OutClaim, OutInjected};
+use super::out::{Keys, Out};
 
 /// The expectations of an export, from the events as the file names things.
-pub(super) fn claims(told: &[Event]) -> Vec<OutClaim> {
-    runs(told).into_iter().chain(messages(told)).collect()
+pub(super) fn claims(told: &[Event]) -> Vec<Out> {
+    runs(told).into_iter().chain(messages(told)).map(Out::from).collect()
 }
 
-fn runs(told: &[Event]) -> Vec<OutClaim> {
-    let mut tools: HashMap<(&AgentName, RunId), BTreeMap<String, ToolStatus>> = HashMap::new();
+fn runs(told: &[Event]) -> Vec<Keys> {
+    let mut tools: HashMap<(&AgentName, RunId), BTreeMap<&str, ToolStatus>> = HashMap::new();
     let mut runs = Vec::new();
     for event in told {
         let (Some(agent), Some(run)) = (&event.at.agent, event.at.run) else { continue };
         match &event.kind {
             EventKind::ToolFinished { tool, status, .. } => {
-                tools.entry((agent, run)).or_default().insert(tool.to_string(), *status);
+                tools.entry((agent, run)).or_default().insert(tool.as_str(), *status);
             }
-            EventKind::RunFinished { outcome, error, .. } => runs.push(OutClaim {
-                agent: Some(agent.to_string()),
-                run: Some(run),
-                outcome: Some(*outcome),
-                error: error.as_deref().map(str::to_owned),
-                tools: tools.remove(&(agent, run)).unwrap_or_default(),
-                ..OutClaim::default()
-            }),
+            EventKind::RunFinished { outcome, error, .. } => runs.push(
+                Keys::default()
+                    .put("agent", Some(agent))
+                    .put("run", Some(run))
+                    .put("outcome", Some(outcome))
+                    .put("error", error.as_deref())
+                    .put("tools", tools.remove(&(agent, run))),
+            ),
             _ => {}
         }
     }
     runs
 }
 
+/// Where a message went, at each receiver: the place of its event among all, and what that says.
+type Fates<'e> = Vec<(&'e AgentName, &'e MessageId, Option<&'e Event>)>;
+
 /// The claims about messages; none where an id stands for several.
-fn messages(told: &[Event]) -> Vec<OutClaim> {
-    let mut letters: Vec<(&AgentName, &str, OutClaim)> = Vec::new();
-    let mut doubled = Vec::new();
+fn messages(told: &[Event]) -> Vec<Keys> {
+    let mut fates: Fates<'_> = Vec::new();
     for event in told {
         let Some(to) = &event.at.agent else { continue };
-        let fate = |letters: &mut Vec<(&AgentName, &str, OutClaim)>, id: &str, fate: OutClaim| {
-            if let Some((.., claim)) = letters.iter_mut().find(|(of, named, _)| *of == to && *named == id) {
-                let (message, to) = (claim.message.take(), claim.to.take());
-                *claim = OutClaim { message, to, ..fate };
-            }
-        };
         match &event.kind {
-            EventKind::MessageQueued { message, .. } => {
-                let id = message.as_str();
-                if letters.iter().any(|(of, named, _)| *of == to && *named == id) {
-                    doubled.push((to, id));
-                }
-                let claim = OutClaim {
-                    message: Some(id.to_owned()),
-                    to: Some(to.to_string()),
-                    queued: Some(true),
-                    ..OutClaim::default()
-                };
-                letters.push((to, id, claim));
+            EventKind::MessageQueued { message, .. } => fates.push((to, message, None)),
+            EventKind::MessageInjected { messages, .. } => {
+                messages.iter().for_each(|message| went(&mut fates, to, message, event));
             }
-            EventKind::MessageInjected { messages, point, .. } => {
-                let (point, run) = (*point, event.at.run.unwrap_or_default());
-                let turn = event.at.turn.unwrap_or_default();
-                for id in messages {
-                    let injected = Some(OutInjected { point, run, turn });
-                    fate(&mut letters, id.as_str(), OutClaim { injected, ..OutClaim::default() });
-                }
-            }
-            EventKind::MessageReturned { message, reason } => {
-                let returned = Some(*reason);
-                fate(&mut letters, message.as_str(), OutClaim { returned, ..OutClaim::default() });
-            }
+            EventKind::MessageReturned { message, .. } => went(&mut fates, to, message, event),
             _ => {}
         }
     }
-    let single = letters.into_iter().filter(|(to, id, _)| !doubled.contains(&(*to, *id)));
-    single.map(|(.., claim)| claim).collect()
+    let same = |(to, message, _): &(&AgentName, &MessageId, _)| {
+        fates.iter().filter(|(other, id, _)| other == to && id == message).count() == 1
+    };
+    fates.iter().filter(|fate| same(fate)).map(|(to, message, fate)| claim(to, message, *fate)).collect()
+}
+
+fn went<'e>(fates: &mut Fates<'e>, to: &AgentName, message: &MessageId, event: &'e Event) {
+    if let Some((.., fate)) = fates.iter_mut().find(|(of, id, _)| *of == to && *id == message) {
+        *fate = Some(event);
+    }
+}
+
+fn claim(to: &AgentName, message: &MessageId, fate: Option<&Event>) -> Keys {
+    let keys = Keys::default().put("message", Some(message)).put("to", Some(to));
+    match fate.map(|event| (&event.kind, &event.at)) {
+        Some((EventKind::MessageInjected { point, .. }, at)) => {
+            let injected = Keys::default().put("point", Some(point)).put("run", at.run).put("turn", at.turn);
+            keys.map("injected", Some(injected))
+        }
+        Some((EventKind::MessageReturned { reason, .. }, _)) => keys.put("returned", Some(reason)),
+        _ => keys.put("queued", Some(true)),
+    }
 }

@@ -1,28 +1,39 @@
-//! What was done from outside: messages, stops, closes, what a person took back or answered,
-//! and ends of the process.
+//! What was done from outside: messages, stops, closes, what a sender took back, and ends of the
+//! process.
 
-use midturn_core::rules::event::{Event, EventKind, Halt};
-use midturn_core::rules::id::MessageId;
-use midturn_core::rules::mail::ReturnReason;
+use midturn_core::rules::event::{Event, EventKind, Halt, Scope};
+use midturn_core::rules::id::{AgentName, MessageId, RunId};
+use midturn_core::rules::mail::{ReturnReason, Sender};
 use midturn_core::rules::time::{Micros, Span};
 
-use super::order::{is_arrival, mark};
-use super::plan::{Act, Entry, EntryEnd, Item, Send, When};
+use super::difference::{anchor, is_arrival};
+use super::plan::{Done, behind};
 use super::read::{Letter, Reader, free};
+use crate::error::Place;
+use crate::scenario::{Act, Item, Send, When};
 
 impl Reader<'_> {
     /// Something was done: at that time, or in that very instant behind the last event of its agent.
+<<<<<<< HEAD
     pub(super) fn done(&mut self, event: &Event, agent: Option<usize>, id: Option<String>, act: Act) {
         let when =
             agent.and_then(|agent| self.behind(event, agent)).map_or(When::At(event.t), |(when, _)| when);
         let agent = agent.map(|agent| self.plan.agents[agent].name.clone());
         self.plan.items.push(Item { when, at: event.t, seq: event.seq, behind: 0, agent, id, act });
+=======
+    pub(super) fn done(&mut self, event: &Event, agent: Option<usize>, id: Option<MessageId>, act: Act) {
+        let when = agent.and_then(|agent| self.behind(event, agent));
+        let when = when.map_or(When::At(event.t), |(when, _)| when);
+        let item = Item { id, when, act, place: Place::START };
+        let agent = agent.map(|agent| self.name(agent));
+        self.items.push(Done { item, agent, at: event.t, seq: event.seq, behind: 0 });
+>>>>>>> export
     }
 
     /// In the instant of the agent's last event: behind that, whose number is given.
     fn behind(&self, event: &Event, agent: usize) -> Option<(When, u64)> {
-        let (mark, at, seq) = self.hands[agent].last.clone()?;
-        (at == event.t).then_some((When::After(mark), seq))
+        let (last, at, seq) = self.hands[agent].last.clone()?;
+        (at == event.t).then(|| (behind(last), seq))
     }
 
     /// A message came. Who caused it sends it again, or else the file does.
@@ -32,26 +43,18 @@ impl Reader<'_> {
         };
         let mut item = None;
         let file_id = if self.is_caused(from, message, text) {
-            message.as_str().to_owned()
+            message.clone()
         } else if self.consumed.contains(&event.seq) {
-            self.plan.items.last().and_then(|item| item.id.clone()).unwrap_or_default()
+            self.items.last().and_then(|done| done.item.id.clone()).unwrap_or_else(|| message.clone())
         } else {
             let sent = self.sent_to_others(from, message).unwrap_or_else(|| self.sends(event, agent));
-            // Of several receivers the one that was last in that very instant says in which round.
-            let behind = self.behind(event, agent).filter(|_| self.plan.items[sent].at == event.t);
-            if let Some((when, seq)) = behind.filter(|(_, seq)| *seq >= self.plan.items[sent].behind) {
-                (self.plan.items[sent].when, self.plan.items[sent].behind) = (when, seq);
-            }
-            let replaced = self.replaced(event);
-            if let (Act::Send(send), true) = (&mut self.plan.items[sent].act, replaced.is_some()) {
-                send.supersedes = replaced;
-            }
             item = Some(sent);
-            self.plan.items[sent].id.clone().unwrap_or_default()
+            self.also_to(event, agent, sent);
+            self.items[sent].item.id.clone().unwrap_or_else(|| message.clone())
         };
         let letter = Letter { from: from.clone(), id: message.clone(), file_id: file_id.clone(), item };
         self.hands[agent].queued.push(letter);
-        MessageId::new(file_id.as_str())
+        file_id
     }
 
     /// Whether the coordinator or a call that runs caused the message.
@@ -60,61 +63,96 @@ impl Reader<'_> {
             return true;
         }
         let Some(sender) = self.agent(from) else { return false };
-        let caused = self.acts(sender, &["send_message"], |input| {
-            let own = |key: &str| input.get(key).and_then(|value| value.as_str());
-            own("text") == Some(text) && own("id").is_none_or(|id| id == message.as_str())
+        let says = |key: &str, input: &serde_json::Value| {
+            input.get(key).and_then(|value| value.as_str()).map(str::to_owned)
+        };
+        let call = self.acts(sender, &["send_message"], |input| {
+            let id = says("id", input);
+            says("text", input).as_deref() == Some(text) && id.is_none_or(|id| id == message.as_str())
         });
-        if caused {
-            self.note_id(sender, text, message.as_str());
+        if let Some((entry, place)) = call {
+            self.hands[sender].sent_as.push((entry, place, message.to_string()));
         }
-        caused
+        call.is_some()
     }
 
     /// The same message to another receiver: it was one to all.
     fn sent_to_others(&mut self, from: &str, message: &MessageId) -> Option<usize> {
         let index = self.sent.get(&(from.to_owned(), message.clone())).copied()?;
-        let Act::Send(send) = &mut self.plan.items[index].act else { return None };
+        let Act::Send(send) = &mut self.items[index].item.act else { return None };
         send.to = "all".into();
         Some(index)
     }
 
+    /// What a receiver tells of a message: what it superseded there, and, of several receivers, which
+    /// was last in that very instant: that says in which round the message came.
+    fn also_to(&mut self, event: &Event, agent: usize, sent: usize) {
+        let replaced = self.replaced(event);
+        let behind = self.behind(event, agent);
+        let done = &mut self.items[sent];
+        if let Some((when, seq)) = behind.filter(|(_, seq)| done.at == event.t && *seq >= done.behind) {
+            (done.item.when, done.behind) = (when, seq);
+        }
+        if let (Act::Send(send), true) = (&mut done.item.act, replaced.is_some()) {
+            send.supersedes = replaced;
+        }
+    }
+
     fn sends(&mut self, event: &Event, agent: usize) -> usize {
         let EventKind::MessageQueued { message, from, text, urgency } = &event.kind else { return 0 };
-        let to = self.plan.agents[agent].name.clone();
+        let to = self.name(agent);
         let kept = self.kept.get(&(from.clone(), message.clone(), to.clone())).copied();
+        let expires_at = kept.and_then(|accepted| accepted.mail.expires_at);
         let send = Send {
-            from: from.clone(),
+            from: self.sender(from),
             to: to.to_string(),
             text: text.to_string(),
             urgency: kept.map_or(Some(*urgency), |accepted| accepted.urgency),
-            expires: kept.and_then(|accepted| accepted.mail.expires_at),
+            expires_after: expires_at.map(|at| at.since(event.t)),
             supersedes: None,
             if_queued: false,
             only_run: kept.and_then(|accepted| accepted.mail.only_run),
         };
-        let id = self.item_id(message.as_str());
+        let id = self.item_id(message);
         self.done(event, Some(agent), Some(id), Act::Send(send));
-        let index = self.plan.items.len() - 1;
-        self.sent.insert((from.clone(), message.clone()), index);
-        index
+        self.sent.insert((from.clone(), message.clone()), self.items.len() - 1);
+        self.items.len() - 1
     }
 
-    fn item_id(&mut self, id: &str) -> String {
-        free(id, "message", |id| !self.taken.insert(id.to_owned()))
+    fn item_id(&mut self, id: &MessageId) -> MessageId {
+        MessageId::new(free(id.as_str(), "message", &mut self.taken).as_str())
+    }
+
+    fn sender(&self, name: &str) -> Sender {
+        self.agent(name).map_or(Sender::User, |agent| Sender::Agent(self.name(agent)))
     }
 
     /// The message that gave its place to this one: it was returned in the same step.
+<<<<<<< HEAD
     fn replaced(&self, event: &Event) -> Option<String> {
         let before =
             self.told.last().filter(|before| before.t == event.t && before.at.agent == event.at.agent)?;
         let EventKind::MessageReturned { message, reason: ReturnReason::Superseded } = &before.kind else {
+=======
+    fn replaced(&self, event: &Event) -> Option<MessageId> {
+        let last = self.told.last().filter(|last| last.t == event.t && last.at.agent == event.at.agent)?;
+        let EventKind::MessageReturned { message, reason: ReturnReason::Superseded } = &last.kind else {
+>>>>>>> export
             return None;
         };
         // What a stop gave back is told right behind it.
         let mut row = self.told.iter().rev();
-        let stopped = row.find(|told| !matches!(told.kind, EventKind::MessageReturned { .. }));
-        let stopped = stopped.is_some_and(|told| matches!(told.kind, EventKind::StopRequested { .. }));
-        (!stopped).then(|| message.to_string())
+        let before = row.find(|told| !matches!(told.kind, EventKind::MessageReturned { .. }));
+        let by_stop = before.is_some_and(|told| matches!(told.kind, EventKind::StopRequested { .. }));
+        (!by_stop).then(|| message.clone())
+    }
+
+    /// A receiver refused it, since what it supersedes was gone: it was sent so.
+    pub(super) fn was_too_late(&mut self, from: &str, message: &MessageId) {
+        let index = self.sent.get(&(from.to_owned(), message.clone())).copied();
+        if let Some(Act::Send(send)) = index.map(|index| &mut self.items[index].item.act) {
+            send.if_queued = true;
+        }
     }
 
     /// Takes a message out of the mailbox.
@@ -135,31 +173,30 @@ impl Reader<'_> {
         let Some(letter) = self.leaves(agent, id) else { return id.clone() };
         match (reason, letter.item) {
             (ReturnReason::Withdrawn, _) => {
-                let (by, message) = (letter.from.clone(), letter.file_id.clone());
-                let known = self.plan.items.iter().any(
-                    |item| matches!(&item.act, Act::Withdraw { message, .. } if *message == letter.file_id),
-                );
-                if !known {
-                    self.done(event, Some(agent), None, Act::Withdraw { by, message });
+                let message = letter.file_id.clone();
+                let same = |done: &Done| matches!(&done.item.act, Act::Withdraw { message: of, .. } if *of == message);
+                if !self.items.iter().any(same) {
+                    let by = self.sender(&letter.from);
+                    self.done(event, Some(agent), None, Act::Withdraw { message, by });
                 }
             }
             (ReturnReason::Expired, Some(index)) => {
-                let with_its_run = self.expired_with_a_run(event);
-                if let Act::Send(send) = &mut self.plan.items[index].act
-                    && (send.expires, send.only_run) == (None, None)
+                let run = self.expired_with_a_run(event);
+                let done = &mut self.items[index];
+                if let Act::Send(send) = &mut done.item.act
+                    && send.expires_after.is_none()
+                    && send.only_run.is_none()
                 {
-                    match with_its_run {
-                        Some(run) => send.only_run = Some(run),
-                        None => send.expires = Some(event.t),
-                    }
+                    send.only_run = run;
+                    send.expires_after = run.is_none().then(|| event.t.since(done.at));
                 }
             }
             _ => {}
         }
-        MessageId::new(letter.file_id.as_str())
+        letter.file_id
     }
 
-    fn expired_with_a_run(&self, event: &Event) -> Option<u64> {
+    fn expired_with_a_run(&self, event: &Event) -> Option<RunId> {
         let ahead = self.events[self.place + 1..].iter().take_while(|next| next.t == event.t);
         let mut own = ahead.filter(|next| next.at.agent == event.at.agent);
         own.find(|next| matches!(next.kind, EventKind::RunFinished { .. }))?.at.run
@@ -168,84 +205,85 @@ impl Reader<'_> {
     pub(super) fn stop_requested(&mut self, event: &Event, agent: usize) {
         let EventKind::StopRequested { by, reason, .. } = &event.kind else { return };
         self.hands[agent].halt = Some((*reason, event.at.run.unwrap_or_default()));
-        if *reason == Halt::Shutdown {
-            if self.shutdown.is_none() {
-                self.done(event, Some(agent), None, Act::ShutDown { back_after: Span::ZERO });
-                self.shutdown = Some(self.plan.items.len() - 1);
-            }
-            return;
-        }
-        let caused = |caller| self.acts(caller, &["stop_agent", "close_agent"], |_| true);
-        if self.agent(by).is_some_and(caused) {
+        let caller = self.agent(by);
+        if caller.and_then(|caller| self.acts(caller, &["stop_agent", "close_agent"], |_| true)).is_some() {
             self.hands[agent].closing |= *reason == Halt::Close;
             return;
         }
+        let (name, by) = (self.name(agent), self.sender(by));
         match reason {
-            Halt::Supersede => self.superseded(event, agent, by),
+            Halt::Shutdown if self.shutdown.is_none() => {
+                self.done(event, Some(agent), None, Act::ShutDown { back_after: Span::ZERO });
+                self.shutdown = Some(self.items.len() - 1);
+            }
+            Halt::Shutdown => {}
+            Halt::Supersede => self.superseded(event, agent, name, by),
             Halt::Close => self.closes(event, agent, by),
-            Halt::Stop | Halt::Shutdown => {
-                self.done(event, Some(agent), None, Act::Stop { by: by.clone() });
+            Halt::Stop => {
+                // Whoever else was stopped with it has an event, and an item, of its own.
+                let stop = Act::Stop { agent: name, by, scope: Scope::Agent };
+                self.done(event, Some(agent), None, stop);
             }
         }
     }
 
     /// The message of a supersede comes with the stop, as one action.
-    fn superseded(&mut self, event: &Event, agent: usize, by: &str) {
+    fn superseded(&mut self, event: &Event, agent: usize, name: AgentName, by: Sender) {
         let ahead = self.events[self.place + 1..].iter().filter(|next| next.at.agent == event.at.agent);
         let mut queued = ahead.filter_map(|next| match &next.kind {
-            EventKind::MessageQueued { message, from, text, .. } if from == by => {
+            EventKind::MessageQueued { message, from, text, .. } if *from == by.to_string() => {
                 Some((next.seq, message.clone(), text.to_string()))
             }
             _ => None,
         });
         let Some((seq, message, text)) = queued.next() else { return };
         self.consumed.insert(seq);
-        let id = self.item_id(message.as_str());
-        self.done(event, Some(agent), Some(id), Act::Supersede { by: by.to_owned(), text });
+        let id = self.item_id(&message);
+        self.done(event, Some(agent), Some(id), Act::Supersede { agent: name, by, text });
     }
 
     /// A close ends a whole subtree in one step, leaves first: the last one told is the one that was named.
-    fn closes(&mut self, event: &Event, agent: usize, by: &str) {
+    fn closes(&mut self, event: &Event, agent: usize, by: Sender) {
         if self.hands[agent].closing {
             return;
         }
-        let together = self.events[self.place..].iter().take_while(|next| {
-            let kind = &next.kind;
-            next.t == event.t
-                && matches!(
-                    kind,
-                    EventKind::StopRequested { reason: Halt::Close, .. }
-                        | EventKind::AgentClosed {}
-                        | EventKind::MessageReturned { reason: ReturnReason::Closed, .. }
-                )
-        });
+        let closes = |kind: &EventKind| {
+            matches!(kind, EventKind::StopRequested { reason: Halt::Close, .. } | EventKind::AgentClosed {})
+        };
+        let returns = |kind: &EventKind| {
+            matches!(kind, EventKind::MessageReturned { reason: ReturnReason::Closed, .. })
+        };
+        let together = self.events[self.place..]
+            .iter()
+            .take_while(|next| next.t == event.t && (closes(&next.kind) || returns(&next.kind)));
         let closed: Vec<usize> = together
-            .filter(|next| !matches!(next.kind, EventKind::MessageReturned { .. }))
+            .filter(|next| closes(&next.kind))
             .filter_map(|next| next.at.agent.as_ref().and_then(|name| self.agent(name.as_str())))
             .collect();
         closed.iter().for_each(|closed| self.hands[*closed].closing = true);
         let root = closed.into_iter().rev().find(|root| *root == agent || self.is_above(*root, agent));
-        self.done(event, root.or(Some(agent)), None, Act::Close { by: by.to_owned() });
+        let root = root.unwrap_or(agent);
+        self.done(event, Some(root), None, Act::Close { agent: self.name(root), by });
     }
 
     fn is_above(&self, above: usize, agent: usize) -> bool {
-        let mut next = self.plan.agents[agent].parent.as_ref();
-        // Nobody stands below himself; the bound is for a record that says otherwise.
-        for _ in 0..self.plan.agents.len() {
-            let Some(parent) = next.and_then(|name| self.agent(name.as_str())) else { return false };
-            if parent == above {
-                return true;
-            }
-            next = self.plan.agents[parent].parent.as_ref();
-        }
-        false
+        let parent =
+            |agent: &usize| self.hands[*agent].parent.as_ref().and_then(|name| self.agent(name.as_str()));
+        // Nobody stands below itself; the bound is for a record that says otherwise.
+        std::iter::successors(parent(&agent), parent).take(self.hands.len()).any(|parent| parent == above)
     }
 
     pub(super) fn closed(&mut self, event: &Event, agent: usize) {
+<<<<<<< HEAD
         let called =
             |above: usize| self.is_above(above, agent) && self.acts(above, &["close_agent"], |_| true);
+=======
+        let called = |above: usize| {
+            self.is_above(above, agent) && self.acts(above, &["close_agent"], |_| true).is_some()
+        };
+>>>>>>> export
         if !(0..self.hands.len()).any(called) {
-            self.closes(event, agent, "user");
+            self.closes(event, agent, Sender::User);
         }
     }
 
@@ -254,23 +292,20 @@ impl Reader<'_> {
         let last = self.told.last().map_or(Micros(0), |last| last.t);
         self.asked_too_soon();
         if let Some(index) = self.shutdown.take() {
-            self.plan.items[index].act = Act::ShutDown { back_after: event.t.since(last) };
+            self.items[index].item.act = Act::ShutDown { back_after: event.t.since(last) };
             return;
         }
-        self.plan.items.push(Item {
-            when: self.behind_all(),
-            at: last,
-            seq: event.seq,
-            behind: 0,
-            agent: None,
-            id: None,
-            act: Act::Crash { back: event.t },
-        });
+        let when = self.behind_all();
+        let at = if let When::At(at) = when { at } else { last };
+        let act = Act::Crash { back_after: event.t.since(at) };
+        let item = Item { id: None, when, act, place: Place::START };
+        self.items.push(Done { item, agent: None, at: last, seq: event.seq, behind: 0 });
     }
 
     /// In a replay no time is between a look at the mailbox and the request behind it: who had looked
     /// and not asked yet loses a call with the process that was not made.
     fn asked_too_soon(&mut self) {
+<<<<<<< HEAD
         for agent in 0..self.hands.len() {
             let asks = self.hands[agent]
                 .last
@@ -278,6 +313,12 @@ impl Reader<'_> {
                 .is_some_and(|(mark, ..)| matches!(mark.event, "message_injected" | "run_started"));
             if asks && !self.exact && self.plan.agents[agent].works {
                 self.plan.agents[agent].entries.push(Entry::silent(EntryEnd::Open));
+=======
+        let looked = ["message_injected", "run_started"];
+        for hand in self.hands.iter_mut().filter(|_| !self.exact) {
+            if hand.last.as_ref().is_some_and(|(last, ..)| looked.contains(&last.event)) {
+                hand.asks();
+>>>>>>> export
             }
         }
     }
@@ -287,16 +328,15 @@ impl Reader<'_> {
     fn behind_all(&self) -> When {
         let Some(last) = self.told.last() else { return When::At(Micros(0)) };
         let agent = last.at.agent.as_ref().and_then(|name| self.agent(name.as_str()));
-        let calls = agent.map_or(0, |agent| self.plan.agents[agent].entries.len());
-        let comes_of = |item: &&Item| {
-            let since = self.told.iter().rev().take_while(|told| told.seq > item.seq);
+        let calls = agent.map_or(0, |agent| self.hands[agent].script.len() as u64);
+        let comes_of = |done: &&Done| {
+            let mut since = self.told.iter().rev().take_while(|told| told.seq > done.seq);
             let returned = |told: &Event| matches!(told.kind, EventKind::MessageReturned { .. });
-            last.seq >= item.seq && item.at == last.t && is_arrival(&last.kind) && since.clone().all(returned)
+            last.seq >= done.seq && done.at == last.t && is_arrival(&last.kind) && since.all(returned)
         };
-        let item = self.plan.items.last().filter(comes_of);
-        match (item, mark(last, calls as u64)) {
-            (Some(item), _) => item.when.clone(),
-            (None, Some(mark)) if self.exact => When::After(mark),
+        match (self.items.last().filter(comes_of), anchor(last, calls)) {
+            (Some(done), _) => done.item.when.clone(),
+            (None, Some(anchor)) if self.exact => behind(anchor),
             (None, _) if self.exact => When::At(last.t),
             (None, _) => When::At(last.t.after(Span(1))),
         }

@@ -17,9 +17,10 @@
 //! anything but themselves: they act again. An agent that somebody added later is there from
 //! the start, and its prompt is a message.
 
-mod approvals;
 mod calls;
 mod claims;
+mod difference;
+mod frame;
 mod mail;
 mod order;
 mod out;
@@ -36,8 +37,7 @@ use midturn_core::rules::time::Micros;
 use crate::error::Error;
 use crate::{check_text, file, play};
 use order::Ordering;
-use out::{OutAgent, OutFile};
-use plan::{Act, Agent, Plan};
+use plan::Plan;
 use read::Reader;
 use write::{Played, Writer};
 
@@ -86,72 +86,54 @@ pub fn scenario(journal: &SessionJournal, events: &[Event]) -> Result<String, Ex
         return Err(ExportError::damaged(format!("there is no event {}", gap[0].seq + 1)));
     }
     let (plan, told) = Reader::read(journal, events)?;
-    let (common, own) = settings::layers(plan.agents.iter().map(|agent| &*agent.settings))?;
-    let mut out = OutFile {
-        midturn: 1,
-        name: name(journal),
-        description: description(journal),
-        settings: common,
-        approvals: approvals::policy(&plan, &told),
-        agents: Vec::new(),
-        messages: Vec::new(),
-        expect: claims::claims(&told),
-    };
-    let over = events.last().map_or(Micros(0), |event| event.t);
-    let (plan, played) = ordered(&mut out, plan, &told, &own, over)?;
-    let text = fitting(&mut out, &plan, &own, &Played::of(&played), over)?;
-    let lost = checked(&text)?;
-    if lost == 0 {
-        return Ok(text);
+    let (plan, played) = ordered(plan, &told)?;
+    let about = format!(
+        "Exported from the session {} with midturn {}.",
+        journal.record.id,
+        env!("CARGO_PKG_VERSION")
+    );
+    let text = fitting(&plan, &played, &about, &told)?;
+    match checked(&text)? {
+        0 => Ok(text),
+        lost => {
+            let about = format!(
+                "{about} {lost} of the expectations do not hold in a replay: what was apart by less than the time \
+                 between two steps is one instant there."
+            );
+            fitting(&plan, &played, &about, &told)
+        }
     }
-    out.description.push_str(&format!(
-        " {lost} of the expectations do not hold in a replay: what was apart by less than the time between two steps \
-         is one instant there."
-    ));
-    fitting(&mut out, &plan, &own, &Played::of(&played), over)
 }
 
 /// Brings the plan into the order of the session, and says what its replay came to.
-fn ordered(
-    out: &mut OutFile,
-    plan: Plan,
-    told: &[Event],
-    own: &[serde_json::Value],
-    over: Micros,
-) -> Result<(Plan, Vec<Event>), ExportError> {
+fn ordered(plan: Plan, told: &[Event]) -> Result<(Plan, Played), ExportError> {
     let mut ordering = Ordering::new(plan, told);
-    let mut kept = None;
+    let mut best: Option<(Plan, Vec<Event>)> = None;
     for _ in 0..ORDERS {
-        let text = fitting(out, &ordering.plan, own, &Played::default(), over)?;
-        let played = match (played(&text), kept.take()) {
-            (Ok(played), _) => played,
+        let played = match play::play(&ordering.plan.scenario(), None) {
+            Ok(played) => played.record.events,
             // Two orders wait for each other: the last one is not said.
-            (Err(error), Some(before)) => {
-                if std::env::var("EXPORT_TRACE").is_ok() {
-                    eprintln!("REFUSED {error}");
-                }
-                return Ok(before);
-            }
-            (Err(error), None) => {
-                return Err(ExportError::damaged(format!("it can't be replayed: {error}")));
-            }
+            Err(_) if best.is_some() => break,
+            Err(error) => return Err(unplayable(&error)),
         };
         let before = ordering.plan.clone();
         let improved = ordering.improve(&played);
-        kept = Some((before, played));
-        if improved != Some(true) {
+        best = Some((before, played));
+        if !improved {
             break;
         }
     }
-    kept.ok_or_else(|| ExportError::damaged("it can't be replayed"))
+    let over = told.last().map_or(Micros(0), |last| last.t);
+    let best = best.map(|(plan, played)| (plan, Played::of(&played, over)));
+    best.ok_or_else(|| ExportError::damaged("it can't be replayed"))
 }
 
-fn played(text: &str) -> Result<Vec<Event>, Error> {
-    let scenario = file::parse("the export".into(), text.as_bytes())?;
-    play::play(&scenario, None).map(|played| played.record.events)
+fn unplayable(error: &Error) -> ExportError {
+    ExportError::damaged(format!("it can't be replayed: {error}"))
 }
 
 /// The file's text, with results as long as fit into a file.
+<<<<<<< HEAD
 fn fitting(
     out: &mut OutFile,
     plan: &Plan,
@@ -164,12 +146,12 @@ fn fitting(
         matches!(item.act, Act::Crash { .. } | Act::ShutDown { .. })
             || item.id.as_deref().is_some_and(numbered)
     });
+=======
+fn fitting(plan: &Plan, played: &Played, about: &str, told: &[Event]) -> Result<String, ExportError> {
+>>>>>>> export
     let mut size = 0;
     for longest in SHORTER {
-        let writer = Writer { played, over, names_ids, longest };
-        out.agents = agents(&plan.agents, own, &writer);
-        out.messages = plan.items.iter().map(|item| writer.item(item)).collect();
-        let text = out::text(out)?;
+        let text = Writer { played, longest }.text(plan, about, claims::claims(told))?;
         size = text.len();
         if size <= file::MAX_BYTES {
             return Ok(text);
@@ -182,9 +164,7 @@ fn fitting(
 /// scenario files and the engine have the last word.
 fn checked(text: &str) -> Result<usize, ExportError> {
     let failures = check_text("the export", text);
-    let failures =
-        failures.map_err(|error| ExportError::damaged(format!("it can't be replayed: {error}")))?;
-    Ok(failures.len())
+    failures.map(|failures| failures.len()).map_err(|error| unplayable(&error))
 }
 
 /// Nobody has a run that has not ended, nor a prompt that has not begun.
@@ -207,38 +187,4 @@ fn everybody_rests(journal: &SessionJournal, events: &[Event]) -> Result<(), Exp
         return Err(ExportError::Unfinished { agent: name.clone(), run });
     }
     Ok(())
-}
-
-fn name(journal: &SessionJournal) -> String {
-    let title = journal.record.title.lines().next().unwrap_or_default().trim();
-    let short: String = title.chars().take(120).collect();
-    if short.is_empty() { format!("session {}", journal.record.id) } else { short }
-}
-
-fn description(journal: &SessionJournal) -> String {
-    format!("Exported from the session {} with midturn {}.", journal.record.id, env!("CARGO_PKG_VERSION"))
-}
-
-/// The agents in the session's order, parents before their children.
-fn agents(all: &[Agent], own: &[serde_json::Value], writer: &Writer<'_>) -> Vec<OutAgent> {
-    let is_there = |name: &AgentName| all.iter().any(|agent| agent.name == *name);
-    let parents = all.iter().filter_map(|agent| agent.parent.as_ref());
-    let mut written: Vec<OutAgent> = Vec::with_capacity(all.len());
-    for parent in parents.filter(|parent| !is_there(parent)) {
-        if !written.iter().any(|agent| agent.name == parent.as_str()) {
-            written.push(OutAgent::announced(parent));
-        }
-    }
-    let mut left: Vec<(&Agent, &serde_json::Value)> = all.iter().zip(own).collect();
-    while !left.is_empty() {
-        let is_next = |(agent, _): &(&Agent, &serde_json::Value)| {
-            let parent = agent.parent.as_ref();
-            parent.is_none_or(|parent| written.iter().any(|agent| agent.name == parent.as_str()))
-        };
-        // Parents in a circle are the reader's to refuse.
-        let next = left.iter().position(is_next).unwrap_or(0);
-        let (agent, settings) = left.remove(next);
-        written.push(writer.agent(agent, settings.clone()));
-    }
-    written
 }

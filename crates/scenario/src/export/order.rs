@@ -7,14 +7,17 @@
 //! first that it does not do in the replay shows which arrival was not there yet, or was there
 //! too early; the end before it then follows that arrival, or the other way round.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
+use midturn_core::engine::scripted::{EndsAfter, ScriptedCall};
+use midturn_core::engine::tools::is_own;
 use midturn_core::rules::conversation::ToolStatus;
 use midturn_core::rules::event::{Event, EventKind};
-use midturn_core::rules::id::AgentName;
-use midturn_core::rules::mail::ReturnReason;
+use midturn_core::rules::id::{AgentName, MessageId};
+use midturn_core::rules::mail::{ReturnReason, Sender};
 use midturn_core::rules::time::{Micros, Span};
 
+<<<<<<< HEAD
 use super::plan::{Act, Call, CallEnd, CallKind, EntryEnd, Item, Mark, Plan, When};
 
 /// An event's name in a file, if it has one; `call` is the number of the agent's last model call.
@@ -206,12 +209,18 @@ fn of_agent<'e>(name: &AgentName, told: &'e [Event], played: &'e [Event]) -> Opt
     }
     Some(Difference { agent: name.clone(), was, is, late, early, until, from })
 }
+=======
+use super::difference::{Difference, anchor, arrival, first, is_arrival};
+use super::plan::{Done, Plan, behind, ends_after};
+use crate::error::Place;
+use crate::scenario::{Act, Anchor, Item, When};
+>>>>>>> export
 
 /// What can be made to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Hold {
-    Entry(usize, usize),
-    Call(usize, usize, usize),
+    Entry(AgentName, usize),
+    Call(AgentName, usize, usize),
     Item(usize),
 }
 
@@ -220,14 +229,15 @@ pub(super) struct Ordering<'p> {
     pub(super) plan: Plan,
     told: &'p [Event],
     /// What was said to wait for what: nothing is said twice.
-    said: HashSet<(Hold, Mark)>,
+    said: Vec<(Hold, Anchor)>,
 }
 
 impl<'p> Ordering<'p> {
     pub(super) fn new(plan: Plan, told: &'p [Event]) -> Self {
-        Self { plan, told, said: HashSet::new() }
+        Self { plan, told, said: Vec::new() }
     }
 
+<<<<<<< HEAD
     /// Orders one thing more, so that the replay comes nearer to the session. `None`: they agree;
     /// `false`: nothing more can be said.
     pub(super) fn improve(&mut self, played: &[Event]) -> Option<bool> {
@@ -250,99 +260,112 @@ impl<'p> Ordering<'p> {
                 || self.comes_too_early(&difference, played)
                 || self.stays(&difference, played),
         )
+=======
+    /// Orders one thing more, so that the replay comes nearer to the session. `false`: they agree, or
+    /// nothing more can be said.
+    pub(super) fn improve(&mut self, played: &[Event]) -> bool {
+        let Some(difference) = first(&self.plan, self.told, played) else { return false };
+        self.outlives(&difference)
+            || self.comes_too_late(&difference, played)
+            || self.resumes(&difference)
+            || self.comes_too_early(&difference, played)
+            || self.stays(&difference, played)
+>>>>>>> export
     }
 
     /// What the agent had seen and sees too late: the end before the look waits for it.
     fn comes_too_late(&mut self, difference: &Difference<'_>, played: &[Event]) -> bool {
         let Some(late) = difference.late else { return false };
-        let until = difference.until.map_or(u64::MAX, |event| event.seq);
-        let own = played.iter().filter(|event| event.seq < until);
-        let own: Vec<&Event> =
-            own.filter(|event| event.at.agent.as_ref() == Some(&difference.agent)).collect();
+        let own = own_before(&difference.agent, played, difference.until);
         let began = own.iter().rposition(|event| matches!(event.kind, EventKind::RunStarted { .. }));
-        let last = own.iter().skip(began.unwrap_or(0)).rev().find(|event| is_end(event));
-        let hold = last.and_then(|last| self.hold_of(last, &own));
-        match (hold, unique(self.told, late)) {
+        let began = began.unwrap_or(0);
+        let last = own[began.min(own.len())..].iter().rev().find(|event| is_end(event));
+        match (last.and_then(|last| self.hold_of(last, &own)), unique(self.told, late)) {
             (Some(hold), Some(after)) => {
                 self.comes_at_its_time(late, &difference.agent);
-                self.waits(&hold, after)
+                self.waits(hold, after)
             }
             // Nothing holds the look up: the message has to come sooner.
             _ if last.is_some() => self.comes_sooner(late, &own),
-            _ => self.comes_with_the_run(late, &own[..began.unwrap_or(0)]),
+            _ => self.comes_with_the_run(late, &own[..began]),
         }
     }
 
-    /// What a step waits for does not itself wait for that step.
+    /// What a step waits for does not itself wait for that agent's steps.
     fn comes_at_its_time(&mut self, event: &Event, agent: &AgentName) {
-        if let Some(Hold::Item(index)) = self.item_of(event) {
-            let item = &mut self.plan.items[index];
-            if matches!(&item.when, When::After(mark) if mark.agent == *agent) {
-                item.when = When::At(item.at);
+        if let Some(index) = self.item_of(event) {
+            let done = &mut self.plan.items[index];
+            if matches!(&done.item.when, When::After(anchor, _) if anchor.agent.as_ref() == Some(agent)) {
+                done.item.when = When::At(done.at);
             }
         }
     }
 
     fn comes_sooner(&mut self, late: &Event, own: &[&Event]) -> bool {
-        let Some(hold) = self.item_of(late) else { return false };
+        let Some(index) = self.item_of(late) else { return false };
         let mut steps = own.iter().rev().filter(|event| !is_arrival(&event.kind));
         let started = steps.find(|event| !matches!(event.kind, EventKind::ToolFinished { .. }));
-        let calls = own.iter().filter(|event| matches!(event.kind, EventKind::ModelStarted { .. })).count();
-        let Some(mark) = started.and_then(|event| mark(event, calls as u64)) else { return false };
-        self.waits(&hold, mark)
+        let after = started.and_then(|event| anchor(event, calls_made(own)));
+        after.is_some_and(|after| self.waits(Hold::Item(index), after))
     }
 
     /// A run begins in the round of what begins it: what came before its first step comes then, too.
     fn comes_with_the_run(&mut self, late: &Event, before: &[&Event]) -> bool {
-        let Some(Hold::Item(index)) = self.item_of(late) else { return false };
-        let waker = before.iter().rev().take_while(|event| is_arrival(&event.kind));
-        let waker = waker.filter(|event| matches!(event.kind, EventKind::MessageQueued { .. })).last();
-        let (when, behind) = match waker.map(|waker| self.item_of(waker)) {
-            Some(Some(Hold::Item(waker))) => (self.plan.items[waker].when.clone(), waker),
-            Some(_) => return false,
+        let Some(index) = self.item_of(late) else { return false };
+        let woke = before.iter().rev().take_while(|event| is_arrival(&event.kind));
+        let waker = woke.filter(|event| matches!(event.kind, EventKind::MessageQueued { .. })).last();
+        let (when, place) = match waker.map(|waker| self.item_of(waker)) {
+            Some(Some(waker)) => (self.plan.items[waker].item.when.clone(), waker),
+            Some(None) => return false,
             None => {
                 let spawned = before.iter().find(|e| matches!(e.kind, EventKind::AgentSpawned { .. }));
                 let Some(spawned) = spawned else { return false };
-                let when = match spawned.t {
-                    Micros(0) => Some(When::At(Micros(0))),
-                    _ => mark(spawned, 0).map(When::After),
-                };
-                let Some(when) = when else { return false };
+                let at_once = spawned.t == Micros(0);
+                let when = anchor(spawned, 0).filter(|_| !at_once).map_or(When::At(spawned.t), behind);
                 (when, index)
             }
         };
-        let mut item = self.plan.items.remove(index);
-        let changed = std::mem::replace(&mut item.when, when.clone()) != when;
-        self.plan.items.insert(if behind < index { behind + 1 } else { behind }, item);
+        self.moved(index, when, if place < index { place + 1 } else { place })
+    }
+
+    /// An item comes at another time, and stands at another place among all.
+    fn moved(&mut self, index: usize, when: When, place: usize) -> bool {
+        let mut done = self.plan.items.remove(index);
+        let changed = done.item.when != when || place != index;
+        done.item.when = when;
+        self.plan.items.insert(place, done);
         changed
     }
 
     /// What the agent sees that it had not seen: what caused it waits for what the agent did.
     fn comes_too_early(&mut self, difference: &Difference<'_>, played: &[Event]) -> bool {
         let (Some(early), Some(was)) = (difference.early, difference.from) else { return false };
+<<<<<<< HEAD
         if let EventKind::MessageReturned {
             message,
             reason: ReturnReason::Stopped | ReturnReason::Superseded,
         } = &early.kind
         {
             return self.comes_behind_the_stop(&difference.agent, message.as_str(), early);
+=======
+        use ReturnReason::{Stopped, Superseded};
+        if let EventKind::MessageReturned { message, reason: Stopped | Superseded } = &early.kind {
+            return self.comes_behind_the_stop(&difference.agent, message, early);
+>>>>>>> export
         }
-        let Some(mark) = unique(self.told, was) else { return false };
+        let Some(after) = unique(self.told, was) else { return false };
         let mut event = early;
         // Each cause is earlier than what it causes.
         for _ in 0..played.len() {
-            if let Some(hold) = self.item_of(event) {
-                return self.waits(&hold, mark);
+            if let Some(index) = self.item_of(event) {
+                return self.waits(Hold::Item(index), after);
             }
             let Some(causer) = self.causer(event) else { return false };
-            let own: Vec<&Event> = played
-                .iter()
-                .filter(|other| other.seq < event.seq && other.at.agent.as_ref() == Some(&causer))
-                .collect();
+            let own = own_before(&causer, played, Some(event));
             let moved = |other: &&&Event| is_end(other) || arrival(other, 0).is_some();
             let Some(last) = own.iter().rev().find(moved) else { return false };
             match self.hold_of(last, &own) {
-                Some(hold) => return self.waits(&hold, mark),
+                Some(hold) => return self.waits(hold, after),
                 None if arrival(last, 0).is_some() => event = last,
                 None => return false,
             }
@@ -351,131 +374,131 @@ impl<'p> Ordering<'p> {
     }
 
     /// What a stop gave back and had not: it came behind it, in its round.
-    fn comes_behind_the_stop(&mut self, agent: &AgentName, message: &str, returned: &Event) -> bool {
+    fn comes_behind_the_stop(&mut self, agent: &AgentName, message: &MessageId, returned: &Event) -> bool {
         let items = &self.plan.items;
-        let sends = |item: &Item| matches!(item.act, Act::Send(_)) && item.id.as_deref() == Some(message);
-        let stops = |item: &Item| {
-            let is_stop = matches!(item.act, Act::Stop { .. } | Act::Supersede { .. });
-            is_stop && item.agent.as_ref() == Some(agent) && item.at <= returned.t.after(Span::millis(1))
+        let sends =
+            |done: &Done| matches!(done.item.act, Act::Send(_)) && done.item.id.as_ref() == Some(message);
+        let stops = |done: &Done| {
+            let is_stop = matches!(done.item.act, Act::Stop { .. } | Act::Supersede { .. });
+            is_stop && done.agent.as_ref() == Some(agent) && done.at <= returned.t.after(Span::millis(1))
         };
-        let (Some(sent), Some(stop)) = (items.iter().position(sends), items.iter().rposition(stops)) else {
-            return false;
-        };
-        if sent > stop {
-            return false;
+        match (items.iter().position(sends), items.iter().rposition(stops)) {
+            (Some(sent), Some(stop)) if sent < stop => {
+                self.moved(sent, self.plan.items[stop].item.when.clone(), stop)
+            }
+            _ => false,
         }
-        let mut item = self.plan.items.remove(sent);
-        item.when = self.plan.items[stop - 1].when.clone();
-        self.plan.items.insert(stop, item);
-        true
     }
 
     /// The agent that sent what came.
     fn causer(&self, event: &Event) -> Option<AgentName> {
         let name = match &event.kind {
             EventKind::MessageQueued { message, from, .. } if from == "coordinator" => {
-                message.as_str().split('#').next()?.to_owned()
+                message.as_str().split('#').next()?
             }
-            EventKind::MessageQueued { from, .. } => from.clone(),
-            EventKind::StopRequested { by, .. } => by.clone(),
+            EventKind::MessageQueued { from, .. } => from,
+            EventKind::StopRequested { by, .. } => by,
             _ => return None,
         };
-        self.plan.agents.iter().map(|agent| &agent.name).find(|agent| agent.as_str() == name).cloned()
+        self.plan.scripts.keys().find(|agent| agent.as_str() == name).cloned()
     }
 
     /// A call that was cut in the replay and went on in the session: it could not be aborted.
     fn outlives(&mut self, difference: &Difference<'_>) -> bool {
-        let (Some(is), Some(agent)) = (difference.is, self.place(&difference.agent)) else { return false };
-        let EventKind::ToolFinished { tool, .. } = &is.kind else { return false };
-        let calls = self.plan.agents[agent].entries.iter_mut().flat_map(|entry| &mut entry.calls);
-        let mut calls = calls.filter(|call| call.kind == CallKind::Simulated && call.id == tool.as_str());
-        let outlived = |call: &&mut Call| {
-            matches!(&call.end, CallEnd::Natural { when: When::At(at), .. } if *at > is.t)
-                && difference.early.is_none()
+        let Some((is, EventKind::ToolFinished { tool, .. })) = difference.is.map(|is| (is, &is.kind)) else {
+            return false;
         };
-        !is_end(is)
-            && calls.next().filter(outlived).is_some_and(|call| std::mem::replace(&mut call.abortable, false))
+        if is_end(is) || difference.early.is_some() {
+            return false;
+        }
+        let script = self.plan.scripts.get_mut(&difference.agent);
+        let calls = script.into_iter().flatten().flat_map(|entry| &mut entry.tools).map(Arc::make_mut);
+        let outlived = |call: &&mut ScriptedCall| {
+            let end = call.ends_after.as_ref().filter(|end| end.anchor.agent.is_none());
+            let more = call.continues.unwrap_or_default();
+            call.id == *tool && end.is_some_and(|end| end.plus.0 + more.0 > is.t.0)
+        };
+        calls.filter(outlived).any(|call| std::mem::replace(&mut call.abortable, false))
     }
 
-    /// What was cut in the replay and was not in the session.
+    /// A reply that was cut in the replay and was whole in the session: it ended in that instant.
     fn stays(&mut self, difference: &Difference<'_>, played: &[Event]) -> bool {
         let (Some(was), Some(is)) = (difference.was, difference.is) else { return false };
-        let Some(agent) = self.place(&difference.agent) else { return false };
-        match (&was.kind, &is.kind) {
-            (EventKind::ModelFinished { .. }, _) => {
-                let own: Vec<&Event> = played
-                    .iter()
-                    .filter(|event| event.seq < is.seq && event.at.agent.as_ref() == Some(&difference.agent))
-                    .collect();
-                let calls = own.iter().filter(|e| matches!(e.kind, EventKind::ModelStarted { .. })).count();
-                let cut = own.iter().rev().find(|event| arrival(event, 0).is_some());
-                let mark = cut.and_then(|cut| unique(played, cut));
-                match (mark, calls.checked_sub(1)) {
-                    (Some(mark), Some(entry)) => self.waits(&Hold::Entry(agent, entry), mark),
-                    _ => false,
-                }
-            }
+        if !matches!(was.kind, EventKind::ModelFinished { .. }) {
+            return false;
+        }
+        let own = own_before(&difference.agent, played, Some(is));
+        let cut = own.iter().rev().find(|event| arrival(event, 0).is_some());
+        let after = cut.and_then(|cut| unique(played, cut));
+        match (after, usize::try_from(calls_made(&own)).ok().and_then(|calls| calls.checked_sub(1))) {
+            (Some(after), Some(entry)) => self.waits(Hold::Entry(difference.agent.clone(), entry), after),
             _ => false,
         }
     }
 
-    /// A run that began, and nothing in the replay began it.
+    /// A run that began, and nothing in the replay began it then.
     fn resumes(&mut self, difference: &Difference<'_>) -> bool {
         let begins = |was: &&Event| {
             matches!(was.kind, EventKind::RunStarted { .. }) && difference.is.is_none_or(|is| is.t > was.t)
         };
         let Some(was) = difference.was.filter(begins) else { return false };
+<<<<<<< HEAD
         let known = |item: &Item| {
             matches!(item.act, Act::Resume)
                 && item.at == was.t
                 && item.agent.as_ref() == Some(&difference.agent)
+=======
+        let agent = Some(difference.agent.clone());
+        let known = |done: &Done| {
+            matches!(done.item.act, Act::Resume { .. }) && done.at == was.t && done.agent == agent
+>>>>>>> export
         };
         if self.plan.items.iter().any(known) {
             return false;
         }
+<<<<<<< HEAD
         let (at, agent) = (was.t, Some(difference.agent.clone()));
         let index = self.plan.items.partition_point(|item| item.at <= at);
         self.plan.items.insert(
             index,
             Item { when: When::At(at), at, seq: was.seq, behind: 0, agent, id: None, act: Act::Resume },
         );
+=======
+        let act = Act::Resume { agent: agent.clone(), by: Sender::User };
+        let item = Item { id: None, when: When::At(was.t), act, place: Place::START };
+        let place = self.plan.items.partition_point(|done| done.at <= was.t);
+        self.plan.items.insert(place, Done { item, agent, at: was.t, seq: was.seq, behind: 0 });
+>>>>>>> export
         true
     }
 
-    fn place(&self, name: &AgentName) -> Option<usize> {
-        self.plan.agents.iter().position(|agent| agent.name == *name)
-    }
-
     /// The item that something came of.
-    fn item_of(&self, event: &Event) -> Option<Hold> {
-        if let EventKind::SessionResumed { .. } = event.kind {
-            let ends = |item: &Item| matches!(item.act, Act::Crash { .. } | Act::ShutDown { .. });
-            return self.plan.items.iter().rposition(|item| ends(item) && item.at <= event.t).map(Hold::Item);
-        }
+    fn item_of(&self, event: &Event) -> Option<usize> {
         let agent = event.at.agent.as_ref();
-        let of = |item: &Item| match (&event.kind, &item.act) {
+        let of = |done: &Done| match (&event.kind, &done.item.act) {
+            (EventKind::SessionResumed { .. }, act) => act.ends_process() && done.at <= event.t,
             (EventKind::MessageQueued { message, .. }, Act::Send(_) | Act::Supersede { .. }) => {
-                item.id.as_deref() == Some(message.as_str())
+                done.item.id.as_ref() == Some(message)
             }
-            (EventKind::MessageReturned { message, .. }, Act::Withdraw { message: other, .. }) => {
-                message.as_str() == other
-            }
+            (EventKind::MessageReturned { message, .. }, Act::Withdraw { message: of, .. }) => message == of,
             (
                 EventKind::StopRequested { .. },
                 Act::Stop { .. } | Act::Supersede { .. } | Act::Close { .. },
-            ) => item.agent.as_ref() == agent && item.at <= event.t,
+            ) => done.agent.as_ref() == agent && done.at <= event.t,
             _ => false,
         };
-        self.plan.items.iter().rposition(of).map(Hold::Item)
+        self.plan.items.iter().rposition(of)
     }
 
     /// What ended there by itself, if a file can hold that up.
     fn hold_of(&self, end: &Event, own: &[&Event]) -> Option<Hold> {
-        let agent = self.place(end.at.agent.as_ref()?)?;
+        let agent = end.at.agent.clone()?;
+        let script = self.plan.scripts.get(&agent)?;
         match &end.kind {
             EventKind::ModelFinished { .. }
             | EventKind::ModelRetry { .. }
             | EventKind::RunFinished { .. } => {
+<<<<<<< HEAD
                 let before = own.iter().filter(|event| event.seq < end.seq);
                 let calls = before.filter(|e| matches!(e.kind, EventKind::ModelStarted { .. })).count();
                 Some(Hold::Entry(agent, calls.checked_sub(1)?))
@@ -489,47 +512,79 @@ impl<'p> Ordering<'p> {
                     call.id == tool.as_str() && call.kind == CallKind::Simulated && ends
                 })?;
                 Some(Hold::Call(agent, entry, place))
+=======
+                let before: Vec<&Event> = own.iter().copied().filter(|event| event.seq < end.seq).collect();
+                let entry = usize::try_from(calls_made(&before)).ok()?.checked_sub(1)?;
+                Some(Hold::Entry(agent, entry))
+            }
+            EventKind::ToolFinished { tool, .. } => {
+                let entry = script.iter().position(|e| e.tools.iter().any(|call| call.id == *tool))?;
+                let place = script[entry].tools.iter().position(|call| call.id == *tool)?;
+                let call = &script[entry].tools[place];
+                let ends = call.ends_after.is_some() && call.continues.is_none() && !is_own(&call.name);
+                ends.then_some(Hold::Call(agent, entry, place))
+>>>>>>> export
             }
             _ => None,
         }
     }
 
-    fn waits(&mut self, hold: &Hold, mark: Mark) -> bool {
-        let when = match hold {
-            Hold::Item(index) => Some(&mut self.plan.items[*index].when),
-            Hold::Entry(agent, entry) => {
-                self.plan.agents[*agent].entries.get_mut(*entry).and_then(|entry| match &mut entry.end {
-                    EntryEnd::Whole(when) | EntryEnd::Failed { when, .. } => Some(when),
-                    EntryEnd::Open | EntryEnd::Cut { .. } | EntryEnd::Exhausted => None,
-                })
-            }
-            Hold::Call(agent, entry, call) => {
-                match &mut self.plan.agents[*agent].entries[*entry].calls[*call].end {
-                    CallEnd::Natural { when, .. } => Some(when),
-                    CallEnd::None | CallEnd::Cut { .. } | CallEnd::Given(_) => None,
-                }
-            }
-        };
-        if !self.said.insert((*hold, mark.clone())) {
+    fn waits(&mut self, hold: Hold, after: Anchor) -> bool {
+        let order = (hold.clone(), after.clone());
+        if self.said.contains(&order) {
             return false;
         }
-        let after = When::After(mark);
-        when.is_some_and(|when| std::mem::replace(when, after.clone()) != after)
+        self.said.push(order);
+        let end: Option<&mut Option<EndsAfter>> = match hold {
+            Hold::Item(index) => {
+                let when = std::mem::replace(&mut self.plan.items[index].item.when, behind(after.clone()));
+                return when != behind(after);
+            }
+            Hold::Entry(agent, entry) => {
+                let script = self.plan.scripts.get_mut(&agent);
+                script.and_then(|script| script.get_mut(entry)).map(|entry| &mut entry.ends_after)
+            }
+            Hold::Call(agent, entry, place) => {
+                let script = self.plan.scripts.get_mut(&agent);
+                let call = script.and_then(|script| script.get_mut(entry)?.tools.get_mut(place));
+                call.map(|call| &mut Arc::make_mut(call).ends_after)
+            }
+        };
+        // What was cut does not end by itself.
+        let Some(end) = end.filter(|end| end.is_some()) else { return false };
+        let waited = std::mem::replace(end, ends_after(after));
+        waited != *end
     }
+<<<<<<< HEAD
+=======
+}
+
+/// The agent's own events before another, or all of them.
+fn own_before<'e>(agent: &AgentName, events: &'e [Event], end: Option<&Event>) -> Vec<&'e Event> {
+    let seq = end.map_or(u64::MAX, |event| event.seq);
+    events.iter().filter(|event| event.seq < seq && event.at.agent.as_ref() == Some(agent)).collect()
+}
+
+/// How many model calls there are among an agent's events.
+fn calls_made(own: &[&Event]) -> u64 {
+    own.iter().filter(|event| matches!(event.kind, EventKind::ModelStarted { .. })).count() as u64
+>>>>>>> export
 }
 
 /// The name of an event, if it is the first of that name: only that counts in a file.
-fn unique(events: &[Event], event: &Event) -> Option<Mark> {
+fn unique(events: &[Event], event: &Event) -> Option<Anchor> {
     let mut calls = 0;
-    let mut marks = events.iter().filter(|other| other.at.agent == event.at.agent).map(|other| {
-        if let EventKind::ModelStarted { call, .. } = other.kind {
-            calls = call;
-        }
-        (other.seq, mark(other, calls))
-    });
-    let known: Vec<(u64, Option<Mark>)> = marks.by_ref().take_while(|(seq, _)| *seq <= event.seq).collect();
+    let own = events.iter().filter(|other| other.at.agent == event.at.agent && other.seq <= event.seq);
+    let known: Vec<(u64, Option<Anchor>)> = own
+        .map(|other| {
+            if let EventKind::ModelStarted { call, .. } = other.kind {
+                calls = call;
+            }
+            (other.seq, anchor(other, calls))
+        })
+        .collect();
     let (_, wanted) = known.last()?;
-    let first = known.iter().find(|(_, mark)| mark == wanted)?;
+    let first = known.iter().find(|(_, anchor)| anchor == wanted)?;
     wanted.clone().filter(|_| first.0 == event.seq)
 }
 

@@ -10,34 +10,32 @@ use std::sync::Arc;
 use midturn_core::engine::ports::ErrorKind;
 use midturn_core::engine::ports::archive::{AgentJournal, SessionJournal};
 use midturn_core::engine::ports::store::Accepted;
-use midturn_core::engine::tools::is_own;
-use midturn_core::rules::approval::Decision;
-use midturn_core::rules::conversation::{Block, InterruptReason, Partial, Reply, StopReason, ToolResult};
+use midturn_core::engine::scripted::ScriptedReply;
+use midturn_core::rules::approval::{Decision, Rule};
+use midturn_core::rules::conversation::{InterruptReason, Partial, Reply, ToolResult};
 use midturn_core::rules::event::{Event, EventKind, Halt, Outcome, ThinkingState, Trigger};
 use midturn_core::rules::id::{AgentName, CallId, MessageId, RunId};
+use midturn_core::rules::mail::{Point, Sender};
 use midturn_core::rules::record::Line;
+use midturn_core::rules::settings::Settings;
 use midturn_core::rules::time::{Micros, Span};
 use serde_json::Value;
 
 use super::ExportError;
-use super::order::mark;
-use super::plan::{Act, Agent, Call, CallEnd, CallKind, Entry, EntryEnd, Mark, Opening, Plan, Send, When};
+use super::calls::{Live, calls, kind_of, thinking, unnatural};
+use super::difference::{anchor, is_arrival};
+use super::plan::{Done, NEVER, Plan, ends_at};
+use crate::scenario::{Act, Anchor, Says, Send, Start};
 
-/// The kinds of failure that a scenario can say.
-const KINDS: [ErrorKind; 5] = [
-    ErrorKind::Overloaded,
-    ErrorKind::RateLimited,
-    ErrorKind::Server,
-    ErrorKind::Connection,
-    ErrorKind::InvalidRequest,
-];
+/// What stands for the words that never came: the replay cuts the reply before them.
+pub(super) const UNSAID: &str = "…";
 
 /// A session, as far as its events are read.
 pub(super) struct Reader<'a> {
     pub(super) events: &'a [Event],
     /// The place of the event that is read now.
     pub(super) place: usize,
-    pub(super) plan: Plan,
+    pub(super) items: Vec<Done>,
     /// The events read so far, with the ids that the file has.
     pub(super) told: Vec<Event>,
     pub(super) hands: Vec<Hand<'a>>,
@@ -46,9 +44,7 @@ pub(super) struct Reader<'a> {
     pub(super) sent: HashMap<(String, MessageId), usize>,
     /// The ids that items of the file have.
     pub(super) taken: HashSet<String>,
-    /// Messages that some receiver refused since what they supersede was gone.
-    pub(super) too_late: HashSet<(String, MessageId)>,
-    /// Events that an item tells of which was read before them.
+    /// Events of which an item tells that was read before them.
     pub(super) consumed: HashSet<u64>,
     /// The item of the shutdown that is under way.
     pub(super) shutdown: Option<usize>,
@@ -56,18 +52,29 @@ pub(super) struct Reader<'a> {
     pub(super) exact: bool,
 }
 
-/// What is read of an agent, beside what is in the plan.
+/// What is read of an agent.
 pub(super) struct Hand<'a> {
+    pub(super) name: AgentName,
+    pub(super) parent: Option<AgentName>,
+    pub(super) settings: Arc<Settings>,
+    prompt: Option<Arc<str>>,
+    /// How it came; none when somebody added it later: then its prompt is a message.
+    pub(super) start: Option<Start>,
+    pub(super) script: Vec<ScriptedReply>,
+    /// The calls of its last reply that asked for any.
+    pub(super) turn: Vec<Live>,
+    /// The ids that calls of the coordinator's tools were given, which named none: entry, call and id.
+    pub(super) sent_as: Vec<(usize, usize, String)>,
     replies: VecDeque<Arc<Reply>>,
     partials: VecDeque<Arc<Partial>>,
     pub(super) results: HashMap<CallId, VecDeque<&'a ToolResult>>,
     /// The ids of its calls in the file.
-    ids: HashSet<String>,
+    pub(super) ids: HashSet<String>,
     /// Its queued messages.
     pub(super) queued: Vec<Letter>,
-    /// Its last event that is no arrival, as far as a file can name it.
-    pub(super) last: Option<(Mark, Micros, u64)>,
-    /// Why its last run was stopped.
+    /// Its last event that is no arrival, when that was, and its number.
+    pub(super) last: Option<(Anchor, Micros, u64)>,
+    /// Why its last run was stopped, and which that was.
     pub(super) halt: Option<(Halt, RunId)>,
     /// Whether it was asked to close.
     pub(super) closing: bool,
@@ -79,14 +86,23 @@ pub(super) struct Letter {
     pub(super) from: String,
     pub(super) id: MessageId,
     /// The id that the file calls it by.
-    pub(super) file_id: String,
+    pub(super) file_id: MessageId,
     /// The item that sends it, if one does.
     pub(super) item: Option<usize>,
 }
 
 impl<'a> Hand<'a> {
     fn new(journal: &'a AgentJournal) -> Self {
+        let record = &journal.record;
         let mut hand = Self {
+            name: record.name.clone(),
+            parent: record.parent.clone(),
+            settings: record.settings.clone(),
+            prompt: record.prompt.clone(),
+            start: Some(Start::AtOnce),
+            script: Vec::new(),
+            turn: Vec::new(),
+            sent_as: Vec::new(),
             replies: VecDeque::new(),
             partials: VecDeque::new(),
             results: HashMap::new(),
@@ -119,19 +135,23 @@ impl<'a> Hand<'a> {
         self.halt.is_some_and(|(halt, run)| halt == Halt::Shutdown || run == began)
     }
 
-    /// An id for a call that can stand in the file, once.
-    fn file_id(&mut self, call: &str) -> String {
-        free(call, "call", |id| !self.ids.insert(id.to_owned()))
+    /// A call that has not ended, as far as is known.
+    pub(super) fn asks(&mut self) {
+        self.script.push(ScriptedReply { takes: NEVER, ..ScriptedReply::default() });
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.script.last().is_some_and(|entry| entry.takes == NEVER && entry.text.is_empty())
     }
 }
 
 /// The id, or one like it where that can't stand in the file; with a number where it is taken.
-pub(super) fn free(id: &str, otherwise: &str, mut is_taken: impl FnMut(&str) -> bool) -> String {
+pub(super) fn free(id: &str, otherwise: &str, taken: &mut HashSet<String>) -> String {
     let printable: String = id.chars().filter(|c| !c.is_control()).take(60).collect();
     let base = if matches!(printable.trim(), "" | "any") { otherwise.to_owned() } else { printable };
     let mut free = base.clone();
     let mut n = 1;
-    while is_taken(&free) {
+    while !taken.insert(free.clone()) {
         n += 1;
         free = format!("{base}.{n}");
     }
@@ -148,44 +168,50 @@ impl<'a> Reader<'a> {
             let mail = &kept.accepted.mail;
             ((mail.from.to_string(), mail.id.clone(), mail.to.clone()), &kept.accepted)
         });
+        let is_virtual =
+            |event: &Event| matches!(event.kind, EventKind::SessionStarted { virtual_time: true, .. });
         let mut reader = Self {
             events,
             place: 0,
-            plan: Plan { agents: journal.agents.iter().map(agent).collect(), items: Vec::new() },
+            items: Vec::new(),
             told: Vec::with_capacity(events.len()),
             hands: journal.agents.iter().map(Hand::new).collect(),
             kept: kept.collect(),
             sent: HashMap::new(),
             taken: HashSet::new(),
             consumed: HashSet::new(),
-            too_late: HashSet::new(),
             shutdown: None,
+<<<<<<< HEAD
             exact: events
                 .iter()
                 .any(|event| matches!(event.kind, EventKind::SessionStarted { virtual_time: true, .. })),
+=======
+            exact: events.iter().any(is_virtual),
+>>>>>>> export
         };
         for (place, event) in events.iter().enumerate() {
             reader.place = place;
             reader.event(event)?;
         }
-        for item in &mut reader.plan.items {
-            if let (Act::Send(send), Some(id)) = (&mut item.act, &item.id) {
-                send.if_queued = reader.too_late.contains(&(send.from.clone(), MessageId::new(id.as_str())));
-            }
-        }
-        Ok((reader.plan, reader.told))
+        super::frame::planned(journal, reader)
     }
 
     /// The place of an agent in the session.
     pub(super) fn agent(&self, name: &str) -> Option<usize> {
-        self.plan.agents.iter().position(|agent| agent.name.as_str() == name)
+        self.hands.iter().position(|hand| hand.name.as_str() == name)
     }
 
     fn event(&mut self, event: &'a Event) -> Result<(), ExportError> {
         let mut told = event.clone();
         let agent = event.at.agent.as_ref().map(|name| self.agent(name.as_str()));
         match agent {
-            None => self.of_the_session(event),
+            None => match &event.kind {
+                EventKind::SessionResumed { .. } => self.taken_up(event),
+                EventKind::LimitRaised { limits, .. } => {
+                    self.done(event, None, None, Act::Raise { whose: None, limits: limits.clone() });
+                }
+                _ => {}
+            },
             Some(Some(agent)) => self.of_an_agent(event, agent, &mut told.kind)?,
             // A refused message may be for nobody.
             Some(None) if matches!(event.kind, EventKind::MessageRefused { .. }) => {}
@@ -194,24 +220,14 @@ impl<'a> Reader<'a> {
             }
         }
         if let Some(Some(agent)) = agent
-            && !super::order::is_arrival(&told.kind)
+            && !is_arrival(&told.kind)
         {
-            let calls = self.plan.agents[agent].entries.len();
-            let named = mark(&told, calls as u64).map(|mark| (mark, event.t, event.seq));
-            self.hands[agent].last = named.or(self.hands[agent].last.take());
+            let hand = &mut self.hands[agent];
+            let named = anchor(&told, hand.script.len() as u64).map(|anchor| (anchor, event.t, event.seq));
+            hand.last = named.or(hand.last.take());
         }
         self.told.push(told);
         Ok(())
-    }
-
-    fn of_the_session(&mut self, event: &Event) {
-        match &event.kind {
-            EventKind::SessionResumed { .. } => self.taken_up(event),
-            EventKind::LimitRaised { limits, .. } => {
-                self.done(event, None, None, Act::Raise { limits: limits.clone() });
-            }
-            _ => {}
-        }
     }
 
     fn of_an_agent(
@@ -224,41 +240,40 @@ impl<'a> Reader<'a> {
             EventKind::AgentSpawned { .. } => self.spawned(agent),
             EventKind::RunStarted { trigger } => self.run_started(event, agent, trigger),
             EventKind::ModelStarted { call, .. } => {
-                let entries = &mut self.plan.agents[agent].entries;
-                entries.push(Entry::silent(EntryEnd::Open));
-                *call = entries.len() as u64;
+                self.hands[agent].asks();
+                *call = self.hands[agent].script.len() as u64;
             }
             EventKind::ModelFinished { .. } => self.model_finished(event, agent)?,
             EventKind::ModelInterrupted { reason, thinking, .. } => {
                 self.model_interrupted(event, agent, *reason, thinking);
             }
             EventKind::ModelRetry { attempt, error, wait } => {
-                let natural = self.plan.agents[agent].settings.retry.wait(*attempt, None);
+                let natural = self.hands[agent].settings.retry.wait(*attempt, None);
                 let retry_after = (*wait > natural).then_some(*wait);
-                let kind = kind_of(error).unwrap_or(ErrorKind::Connection);
-                self.failed(event, agent, kind, retry_after);
+                self.failed(event, agent, kind_of(error).unwrap_or(ErrorKind::Connection), retry_after);
             }
             EventKind::RunFinished { outcome, error, .. } => {
-                let said = error.as_deref().map(str::to_owned);
-                *error = self.run_finished(event, agent, *outcome, said).map(Arc::from);
+                *error = self.run_finished(event, agent, *outcome, error.take());
             }
             EventKind::ToolStarted { tool, batch, .. } => self.tool_started(event, agent, tool, *batch)?,
             EventKind::ToolFinished { tool, status, .. } => {
                 self.tool_finished(event, agent, tool, *status)?;
             }
-            EventKind::ApprovalRequested { tool, .. } => *tool = self.asked_about(event, agent, tool)?,
+            EventKind::ApprovalRequested { tool, .. } => *tool = self.named(agent, tool),
             EventKind::ApprovalResolved { tool, decision, by, reason } => {
-                *tool = self.asked_about(event, agent, tool)?;
-                if by == "user" && *decision != Decision::NotAnswered {
-                    let (tool, decision, reason) = (tool.to_string(), *decision, reason.clone());
-                    self.done(event, Some(agent), None, Act::Answer { tool, decision, reason });
+                *tool = self.named(agent, tool);
+                if let (Some(says), "user") = (says(*decision, reason.as_deref()), by.as_str()) {
+                    let answer = Act::Answer { agent: self.name(agent), tool: tool.clone(), says };
+                    self.done(event, Some(agent), None, answer);
                 }
             }
             EventKind::LimitRaised { limits, .. } => {
-                self.done(event, Some(agent), None, Act::Raise { limits: limits.clone() });
+                let raise = Act::Raise { whose: Some(self.name(agent)), limits: limits.clone() };
+                self.done(event, Some(agent), None, raise);
             }
             EventKind::StopRequested { .. } => self.stop_requested(event, agent),
             EventKind::AgentClosed {} => self.closed(event, agent),
+<<<<<<< HEAD
             EventKind::MessageQueued { message, .. } => *message = self.queued(event, agent),
             EventKind::MessageInjected { messages, skipped, interrupted, .. } => {
                 self.cut_before_it_began(event, agent);
@@ -278,20 +293,51 @@ impl<'a> Reader<'a> {
             EventKind::MessageRefused { message, from, reason } if &**reason == "too_late" => {
                 self.too_late.insert((from.clone(), message.clone()));
             }
+=======
+            EventKind::MessageQueued { .. }
+            | EventKind::MessageInjected { .. }
+            | EventKind::MessageReturned { .. }
+            | EventKind::MessageRefused { .. } => self.of_mail(event, agent, told),
+>>>>>>> export
             EventKind::SessionStarted { .. }
             | EventKind::SessionResumed { .. }
-            | EventKind::MessageRefused { .. }
             | EventKind::PlanUpdated { .. }
             | EventKind::Compacted { .. } => {}
         }
         Ok(())
     }
 
+    fn of_mail(&mut self, event: &Event, agent: usize, told: &mut EventKind) {
+        match told {
+            EventKind::MessageQueued { message, .. } => *message = self.queued(event, agent),
+            EventKind::MessageInjected { messages, skipped, interrupted, .. } => {
+                self.cut_before_it_began(event, agent);
+                for message in messages {
+                    *message = self.leaves(agent, message).map_or(message.clone(), |letter| letter.file_id);
+                }
+                for calls in [skipped, interrupted] {
+                    *calls = calls.iter().map(|call| self.named(agent, call)).collect();
+                }
+            }
+            EventKind::MessageReturned { message, reason } => {
+                *message = self.returned(event, agent, message, *reason);
+            }
+            EventKind::MessageRefused { message, from, reason } if &**reason == "too_late" => {
+                self.was_too_late(from, message);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn name(&self, agent: usize) -> AgentName {
+        self.hands[agent].name.clone()
+    }
+
     fn spawned(&mut self, agent: usize) {
-        let (name, parent) = (&self.plan.agents[agent].name, &self.plan.agents[agent].parent);
-        let parent = parent.as_ref().and_then(|parent| self.agent(parent.as_str()));
-        let names_it = |input: &Value| input.get("name").and_then(Value::as_str) == Some(name.as_str());
-        let caused = parent.is_some_and(|parent| self.acts(parent, &["spawn_agent"], names_it));
+        let hand = &self.hands[agent];
+        let parent = hand.parent.as_ref().and_then(|parent| self.agent(parent.as_str()));
+        let names_it = |input: &Value| input.get("name").and_then(Value::as_str) == Some(hand.name.as_str());
+        let caused = parent.is_some_and(|parent| self.acts(parent, &["spawn_agent"], names_it).is_some());
         let first = |event: &Event| {
             matches!(
                 event.kind,
@@ -301,63 +347,64 @@ impl<'a> Reader<'a> {
                     | EventKind::ModelStarted { .. }
             )
         };
-        let late = !self.told.iter().all(first) && !self.exact;
-        self.plan.agents[agent].opening = match (caused, late) {
-            (true, _) => Opening::Spawned,
-            (false, true) => Opening::Late,
-            (false, false) => Opening::AtOnce,
+        let late = !self.exact && !self.told.iter().all(first);
+        self.hands[agent].start = match (caused, late) {
+            (true, _) => Some(Start::Spawned),
+            (false, true) => None,
+            (false, false) => Some(Start::AtOnce),
         };
     }
 
     fn run_started(&mut self, event: &Event, agent: usize, trigger: &Trigger) {
-        let read = &self.plan.agents[agent];
+        let hand = &self.hands[agent];
         match trigger {
-            Trigger::Prompt if read.opening == Opening::Late => {
+            Trigger::Prompt if hand.start.is_none() => {
                 let send = Send {
-                    from: "user".into(),
-                    to: read.name.to_string(),
-                    text: read.prompt.as_deref().unwrap_or_default().to_owned(),
+                    from: Sender::User,
+                    to: hand.name.to_string(),
+                    text: hand.prompt.as_deref().unwrap_or_default().to_owned(),
                     urgency: None,
-                    expires: None,
+                    expires_after: None,
                     supersedes: None,
                     if_queued: false,
                     only_run: None,
                 };
-                let id = Some(format!("prompt-{}", read.name));
-                self.done(event, Some(agent), id, Act::Send(send));
+                let id = MessageId::new(format!("prompt-{}", hand.name).as_str());
+                self.done(event, Some(agent), Some(id), Act::Send(send));
             }
-            Trigger::Mail(ids) if ids.is_empty() && !self.hands[agent].begins_by_itself(event) => {
-                self.done(event, Some(agent), None, Act::Resume);
+            Trigger::Mail(ids) if ids.is_empty() && !hand.begins_by_itself(event) => {
+                let resume = Act::Resume { agent: Some(hand.name.clone()), by: Sender::User };
+                self.done(event, Some(agent), None, resume);
             }
             Trigger::Prompt | Trigger::Mail(_) => {}
         }
         self.hands[agent].halt = None;
     }
 
-    fn entry(&mut self, agent: usize) -> Option<&mut Entry> {
-        self.plan.agents[agent].entries.last_mut()
-    }
-
     fn model_finished(&mut self, event: &Event, agent: usize) -> Result<(), ExportError> {
         let EventKind::ModelFinished { text, purpose, .. } = &event.kind else { return Ok(()) };
-        let Some(reply) = self.hands[agent].replies.pop_front() else {
+        let hand = &mut self.hands[agent];
+        let Some(reply) = hand.replies.pop_front() else {
             return Err(ExportError::damaged(format!(
                 "no record of the reply that event {} tells of",
                 event.seq
             )));
         };
-        // What was asked for beside a summary is nobody's call.
-        let mut calls = calls(&mut self.hands[agent], &reply);
-        calls.iter_mut().filter(|_| !purpose.is_turn()).for_each(|call| call.ended = Some(event.seq));
-        let Some(entry) = self.entry(agent) else { return Ok(()) };
-        *entry = Entry {
-            end: EntryEnd::Whole(When::At(event.t)),
-            text: if purpose.is_turn() { reply.text() } else { text.clone() },
-            thinking: thinking(&reply),
-            calls,
-            stop_reason: unnatural(&reply),
-            usage: reply.usage,
-        };
+        let tools = calls(hand, &reply);
+        if purpose.is_turn() {
+            hand.turn = Live::of(&reply, &tools);
+        }
+        if let Some(entry) = hand.script.last_mut() {
+            *entry = ScriptedReply {
+                ends_after: ends_at(event.t),
+                text: if purpose.is_turn() { reply.text() } else { text.clone() },
+                thinking: thinking(&reply),
+                tools: tools.into_iter().map(Arc::new).collect(),
+                stop_reason: unnatural(&reply),
+                usage: reply.usage,
+                ..ScriptedReply::default()
+            };
+        }
         Ok(())
     }
 
@@ -369,24 +416,32 @@ impl<'a> Reader<'a> {
         thinking: &[ThinkingState],
     ) {
         let EventKind::ModelInterrupted { text, .. } = &event.kind else { return };
-        let partial = self.hands[agent].partials.pop_front();
-        let Some(entry) = self.entry(agent) else { return };
+        let hand = &mut self.hands[agent];
+        let partial = hand.partials.pop_front();
+        let Some(entry) = hand.script.last_mut() else { return };
         entry.text = partial.as_ref().map_or_else(|| text.clone(), |partial| partial.text.clone());
         entry.thinking = partial.map(|partial| partial.thinking.clone()).unwrap_or_default();
-        entry.end = match reason {
+        if reason == InterruptReason::Error {
             // What follows says what it failed of.
-            InterruptReason::Error => failure(event.t, ErrorKind::Connection, None),
-            _ => EntryEnd::Cut { thought: thinking.iter().all(|state| *state == ThinkingState::Completed) },
-        };
+            (entry.ends_after, entry.takes) = (ends_at(event.t), Span::ZERO);
+            entry.error = Some(ErrorKind::Connection);
+            return;
+        }
+        let thought = thinking.iter().all(|state| *state == ThinkingState::Completed);
+        let unsaid = if thought || !entry.text.is_empty() { &mut entry.text } else { &mut entry.thinking };
+        if !unsaid.is_empty() {
+            unsaid.push(' ');
+        }
+        unsaid.push_str(UNSAID);
     }
 
     /// The call under way failed; when, may have been told before.
     fn failed(&mut self, event: &Event, agent: usize, kind: ErrorKind, retry_after: Option<Span>) {
-        let Some(entry) = self.entry(agent) else { return };
-        entry.end = match &entry.end {
-            EntryEnd::Failed { when, .. } => EntryEnd::Failed { when: when.clone(), kind, retry_after },
-            _ => failure(event.t, kind, retry_after),
-        };
+        let Some(entry) = self.hands[agent].script.last_mut() else { return };
+        if entry.error.is_none() {
+            (entry.ends_after, entry.takes) = (ends_at(event.t), Span::ZERO);
+        }
+        (entry.error, entry.retry_after) = (Some(kind), retry_after);
     }
 
     /// The error that the run ended with, as a replay says it.
@@ -395,37 +450,43 @@ impl<'a> Reader<'a> {
         event: &Event,
         agent: usize,
         outcome: Outcome,
-        error: Option<String>,
-    ) -> Option<String> {
-        let text = error.as_deref().unwrap_or_default();
-        let under_way = self.entry(agent).is_some_and(|entry| {
-            let failed = matches!(&entry.end, EntryEnd::Failed { when: When::At(at), .. } if *at == event.t);
-            matches!(entry.end, EntryEnd::Open) || failed
+        error: Option<Arc<str>>,
+    ) -> Option<Arc<str>> {
+        let hand = &self.hands[agent];
+        let failed = hand.script.last().is_some_and(|entry| {
+            let at = entry.ends_after.as_ref().map(|end| end.plus);
+            entry.error.is_some() && at == Some(Span(event.t.0))
         });
-        if outcome != Outcome::Failed || !under_way {
+        if outcome != Outcome::Failed || !(failed || hand.is_under_way()) {
             return error;
         }
-        let Some(kind) = kind_of(text) else {
+        let text = error.as_deref().unwrap_or_default();
+        let exhausted = text == ErrorKind::ScriptExhausted.to_string();
+        match kind_of(text) {
             // On virtual time it takes none; elsewhere something may have come meanwhile.
-            if self.exact && text == ErrorKind::ScriptExhausted.to_string() {
-                self.plan.agents[agent].entries.last_mut()?.end = EntryEnd::Exhausted;
-                return error;
+            None if exhausted && self.exact => {
+                self.failed(event, agent, ErrorKind::ScriptExhausted, None);
+                error
             }
-            self.failed(event, agent, ErrorKind::InvalidRequest, None);
-            return None;
-        };
-        // Longer than all retries may take: it was not tried again, and is not this time.
-        let longest = self.plan.agents[agent].settings.retry.time;
-        let forbids = kind.is_retryable().then_some(Span(longest.0.saturating_add(1)));
-        self.failed(event, agent, kind, forbids);
-        Some(kind.to_string())
+            None => {
+                self.failed(event, agent, ErrorKind::InvalidRequest, None);
+                None
+            }
+            // Longer than all retries may take: it was not tried again, and is not this time.
+            Some(kind) => {
+                let longest = hand.settings.retry.time;
+                let forbids = kind.is_retryable().then_some(Span(longest.0.saturating_add(1)));
+                self.failed(event, agent, kind, forbids);
+                Some(kind.to_string().into())
+            }
+        }
     }
 
     /// An urgent message that came after the look and before the request went out. In a replay
     /// there is no such gap, and it cuts a call that has said nothing.
     fn cut_before_it_began(&mut self, event: &Event, agent: usize) {
-        use midturn_core::rules::mail::Point;
         let EventKind::MessageInjected { point: Point::Stream, .. } = &event.kind else { return };
+<<<<<<< HEAD
         let name = event.at.agent.as_ref();
         let mut own = self.told.iter().rev().filter(|told| told.at.agent.as_ref() == name);
         let before = own.find(|told| !super::order::is_arrival(&told.kind));
@@ -439,79 +500,22 @@ impl<'a> Reader<'a> {
         };
         if before.is_some_and(|before| between(&before.kind)) {
             self.plan.agents[agent].entries.push(Entry::silent(EntryEnd::Cut { thought: true }));
+=======
+        let looked = ["message_injected", "run_started", "tool_finished"];
+        let hand = &mut self.hands[agent];
+        if hand.last.as_ref().is_some_and(|(last, ..)| looked.contains(&last.event)) {
+            hand.asks();
+            hand.script.last_mut().into_iter().for_each(|entry| entry.text.push_str(UNSAID));
+>>>>>>> export
         }
     }
 }
 
-fn agent(journal: &AgentJournal) -> Agent {
-    let record = &journal.record;
-    Agent {
-        name: record.name.clone(),
-        role: record.role,
-        parent: record.parent.clone(),
-        prompt: record.prompt.clone(),
-        opening: Opening::AtOnce,
-        settings: record.settings.clone(),
-        works: record.model.is_some(),
-        entries: Vec::new(),
+fn says(decision: Decision, reason: Option<&str>) -> Option<Says> {
+    match decision {
+        Decision::Once => Some(Says::Once),
+        Decision::Session => Some(Says::Session(reason.and_then(|rule| Rule::parse(rule).ok()))),
+        Decision::Denied => Some(Says::Denied(reason.map(str::to_owned))),
+        Decision::NotAnswered => None,
     }
-}
-
-fn failure(at: Micros, kind: ErrorKind, retry_after: Option<Span>) -> EntryEnd {
-    EntryEnd::Failed { when: When::At(at), kind, retry_after }
-}
-
-/// The kind that an error's text begins with.
-fn kind_of(error: &str) -> Option<ErrorKind> {
-    let word = error.split(':').next().unwrap_or_default();
-    KINDS.into_iter().find(|kind| kind.to_string() == word)
-}
-
-fn thinking(reply: &Reply) -> String {
-    let blocks = reply.blocks.iter().filter_map(|block| match block {
-        Block::Thinking(thinking) => Some(thinking.text.as_str()),
-        Block::Text(_) | Block::ToolUse(_) | Block::Provider(_) => None,
-    });
-    blocks.collect()
-}
-
-/// The stop reason, if it is not the one that a scripted reply has by itself.
-fn unnatural(reply: &Reply) -> Option<String> {
-    let natural = if reply.calls().next().is_some() { StopReason::ToolUse } else { StopReason::EndTurn };
-    (reply.stop_reason != natural).then(|| reply.stop_reason.as_str().to_owned())
-}
-
-/// The reply's calls, the provider's own among them.
-fn calls(hand: &mut Hand<'_>, reply: &Reply) -> Vec<Call> {
-    let blocks = reply.blocks.iter().filter_map(|block| match block {
-        Block::ToolUse(call) => {
-            let kind = if is_own(&call.name) { CallKind::Own } else { CallKind::Simulated };
-            Some((call.id.clone(), call.name.to_string(), call.input.clone(), kind, CallEnd::None))
-        }
-        Block::Provider(raw) => {
-            let raw: Value = serde_json::from_str(&raw.0).unwrap_or_default();
-            let text = |key: &str| raw.get(key).and_then(Value::as_str);
-            let id = CallId::new(text("id").unwrap_or("provider"));
-            let name = text("name").or(text("type")).unwrap_or("provider").to_owned();
-            let input = raw.get("input").cloned().unwrap_or_default();
-            let end = CallEnd::Given(text("result").unwrap_or_default().to_owned());
-            Some((id, name, input, CallKind::Provider, end))
-        }
-        Block::Text(_) | Block::Thinking(_) => None,
-    });
-    let call = |(by_model, name, input, kind, end): (CallId, String, Value, CallKind, CallEnd)| Call {
-        id: hand.file_id(by_model.as_str()),
-        by_model,
-        name,
-        input,
-        kind,
-        started: None,
-        ended: None,
-        continued: None,
-        end,
-        safe: None,
-        abortable: true,
-        sent_as: None,
-    };
-    blocks.map(call).collect()
 }

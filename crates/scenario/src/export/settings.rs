@@ -1,15 +1,15 @@
 //! The settings of a session's agents, as far as they differ from the defaults: what all
 //! agents have in common for the file, the rest for each agent.
 
-use midturn_core::rules::settings::Settings;
+use midturn_core::rules::settings::{Settings, SettingsPatch};
 use serde_json::{Map, Value};
 
 use super::ExportError;
 
-/// The file's settings, and those of each agent over them; null where there are none.
+/// The file's settings, and those of each agent over them.
 pub(super) fn layers<'a>(
     agents: impl Iterator<Item = &'a Settings>,
-) -> Result<(Value, Vec<Value>), ExportError> {
+) -> Result<(SettingsPatch, Vec<SettingsPatch>), ExportError> {
     let defaults = value(&Settings::default())?;
     let own: Vec<Value> = agents.map(value).collect::<Result<_, _>>()?;
     let mut common = own.first().map_or(Value::Null, |first| difference(first, &defaults));
@@ -17,7 +17,14 @@ pub(super) fn layers<'a>(
         common = shared(&common, other);
     }
     let base = laid_over(&defaults, &common);
-    Ok((common, own.iter().map(|own| difference(own, &base)).collect()))
+    let own: Result<_, _> = own.iter().map(|own| patch(difference(own, &base))).collect();
+    Ok((patch(common)?, own?))
+}
+
+fn patch(layer: Value) -> Result<SettingsPatch, ExportError> {
+    let layer = if layer.is_null() { Value::Object(Map::new()) } else { layer };
+    serde_json::from_value(layer)
+        .map_err(|error| ExportError::damaged(format!("the settings can't be written: {error}")))
 }
 
 fn value(settings: &Settings) -> Result<Value, ExportError> {
@@ -79,8 +86,9 @@ mod tests {
         one.retry.base = Span::millis(40);
         let other = Settings { keep_edits_together: true, ..one.clone() };
         let (file, own) = layers([&one, &other].into_iter()).unwrap();
-        assert_eq!(file, json!({"max_turns": 7, "retry": {"base": "40ms"}}));
-        assert_eq!(own, [Value::Null, json!({"keep_edits_together": true})]);
+        let patch = |json: Value| serde_json::from_value::<SettingsPatch>(json).unwrap();
+        assert_eq!(file, patch(json!({"max_turns": 7, "retry": {"base": "40ms"}})));
+        assert_eq!(own, [SettingsPatch::default(), patch(json!({"keep_edits_together": true}))]);
     }
 
     #[test]
@@ -90,9 +98,9 @@ mod tests {
             ..Settings::default()
         };
         let (file, own) = layers([&one].into_iter()).unwrap();
-        assert!(own[0].is_null());
+        assert_eq!(own[0], SettingsPatch::default());
         let mut read = Settings::default();
-        read.patch(&serde_json::from_value(file).unwrap());
+        read.patch(&file);
         assert_eq!(read, one);
     }
 }

@@ -1,19 +1,22 @@
-//! Writes a plan: agents and items, as a file says them.
+//! Writes a scenario, with the durations that a replay of it measured.
 
 use std::collections::HashMap;
 
-use midturn_core::engine::ports::ErrorKind;
-use midturn_core::rules::approval::Decision;
+use midturn_core::engine::scripted::{EndsAfter, ScriptedCall, ScriptedReply};
+use midturn_core::rules::approval::Mode;
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::mail::Sender;
+use midturn_core::rules::settings::SettingsPatch;
 use midturn_core::rules::time::{Micros, Span};
+use serde_json::Value;
 
-use super::order::{is_arrival, mark};
-use super::out::{OutAfter, OutAgent, OutCall, OutEnd, OutEntry, OutItem, Us};
-use super::plan::{Act, Agent, Call, CallEnd, CallKind, Entry, EntryEnd, Item, Mark, Opening, When};
-
-/// What stands for the words that never came: the replay cuts the reply before them.
-const UNSAID: &str = "…";
+use super::ExportError;
+use super::difference::{anchor, is_arrival};
+use super::out::{Keys, Out, us};
+use super::plan::{Done, NEVER, Plan, beginning};
+use super::read::UNSAID;
+use crate::scenario::{Act, Agent, Anchor, Approvals, Says, Start, When};
 
 /// How much longer a call would have run that was cut.
 const BEYOND: Span = Span::secs(1);
@@ -23,24 +26,29 @@ const BEYOND: Span = Span::secs(1);
 pub(super) struct Played {
     first: HashMap<(AgentName, &'static str, String), Micros>,
     /// Each agent's steps, and when they were.
-    steps: HashMap<AgentName, Vec<(Micros, Mark)>>,
+    steps: HashMap<AgentName, Vec<(Micros, Anchor)>>,
+    over: Micros,
 }
 
 impl Played {
-    pub(super) fn of(events: &[Event]) -> Self {
-        let mut played = Self::default();
+    /// A replay of a session that was over at that time.
+    pub(super) fn of(events: &[Event], over: Micros) -> Self {
+        let mut played = Self { over, ..Self::default() };
         let mut calls: HashMap<&AgentName, u64> = HashMap::new();
         for event in events {
             let Some(agent) = &event.at.agent else { continue };
             if let EventKind::ModelStarted { call, .. } = event.kind {
                 calls.insert(agent, call);
             }
-            let Some(mark) = mark(event, calls.get(agent).copied().unwrap_or_default()) else { continue };
-            let key = (agent.clone(), mark.event, mark.id.clone());
-            let known = played.first.contains_key(&key);
-            played.first.entry(key).or_insert(event.t);
-            if !known && !is_arrival(&event.kind) {
-                played.steps.entry(agent.clone()).or_default().push((event.t, mark));
+            let named = anchor(event, calls.get(agent).copied().unwrap_or_default());
+            let Some(named) = named else { continue };
+            let key = (agent.clone(), named.event, named.id.clone().unwrap_or_default());
+            let is_first = played.first.insert(key.clone(), event.t).is_none();
+            if let (false, Some(first)) = (is_first, played.first.get(&key)) {
+                let first = *first;
+                played.first.insert(key, first.min(event.t));
+            } else if !is_arrival(&event.kind) {
+                played.steps.entry(agent.clone()).or_default().push((event.t, named));
             }
         }
         played
@@ -51,25 +59,20 @@ impl Played {
     }
 
     /// The agent's last step before that time.
-    fn before(&self, agent: &AgentName, at: Micros) -> Option<&(Micros, Mark)> {
+    fn before(&self, agent: &AgentName, at: Micros) -> Option<&(Micros, Anchor)> {
         self.steps.get(agent)?.iter().rev().find(|(step, _)| *step < at)
     }
 }
 
-/// Writes agents and items.
+/// Writes the scenario of a plan.
 pub(super) struct Writer<'a> {
-    /// Without it every time is one since the session began.
     pub(super) played: &'a Played,
-    /// When the session ended.
-    pub(super) over: Micros,
-    /// Whether messages of models must name their ids: in the session the coordinator also
-    /// numbered messages that the file sends.
-    pub(super) names_ids: bool,
     /// Results longer than this many bytes are shortened, so that the file can be read.
     pub(super) longest: usize,
 }
 
 impl Writer<'_> {
+<<<<<<< HEAD
     pub(super) fn agent(&self, agent: &Agent, settings: serde_json::Value) -> OutAgent {
         let (prompt, start) = match agent.opening {
             Opening::AtOnce => (agent.prompt.as_deref().map(str::to_owned), None),
@@ -87,135 +90,101 @@ impl Writer<'_> {
             start,
             settings,
             model: agent.works.then(|| said.map(|(n, entry)| self.entry(agent, n, entry)).collect()),
+=======
+    /// The text of the file.
+    pub(super) fn text(&self, plan: &Plan, about: &str, claims: Vec<Out>) -> Result<String, ExportError> {
+        let frame = &plan.frame;
+        let file = Keys::default()
+            .put("midturn", Some(1))
+            .put("name", Some(&frame.name))
+            .put("description", Some(about))
+            .put("settings", settings(&frame.settings))
+            .map("approvals", approvals(&frame.approvals))
+            .list("agents", frame.agents.iter().map(|agent| self.agent(agent, plan)).collect())
+            .list("messages", plan.items.iter().map(|done| self.item(done)).collect())
+            .list("expect", claims);
+        // Every text is in quotes where it has to be, on lines of its own where it has several.
+        serde_saphyr::to_string(&Out::from(file))
+            .map_err(|error| ExportError::damaged(format!("it can't be written as YAML: {error}")))
+    }
+
+    fn agent(&self, agent: &Agent, plan: &Plan) -> Out {
+        let script = plan.scripts.get(&agent.name).filter(|_| agent.model.is_some());
+        let entries = script.map(|script| {
+            let entries = script.iter().enumerate();
+            entries.map(|(n, entry)| self.entry(&agent.name, n, entry)).collect::<Vec<Out>>()
+        });
+        let keys = Keys::default()
+            .put("name", Some(&agent.name))
+            .put("role", Some(agent.role))
+            .put("parent", agent.parent.as_ref())
+            .put("prompt", agent.prompt.as_ref())
+            .put("start", (agent.start == Start::Spawned).then_some("spawned"))
+            .put("settings", settings(&agent.settings));
+        match entries {
+            Some(entries) if entries.is_empty() => keys.put("model", Some(Value::Array(Vec::new()))),
+            entries => keys.list("model", entries.unwrap_or_default()),
+>>>>>>> export
         }
+        .into()
+    }
+
+    fn entry(&self, agent: &AgentName, n: usize, entry: &ScriptedReply) -> Out {
+        let number = (n + 1).to_string();
+        let start = self.played.at(agent, "model_started", &number);
+        let cut = self.played.at(agent, "model_interrupted", &number);
+        let takes = match start.zip(cut) {
+            Some((start, cut)) if entry.takes == NEVER => said_until(entry, cut.since(start)),
+            _ => entry.takes,
+        };
+        self.ends(
+            Keys::default().unless_default("thinking", &entry.thinking).unless_default("text", &entry.text),
+            start,
+            takes,
+            entry.ends_after.as_ref(),
+        )
+        .list("tools", entry.tools.iter().map(|call| self.call(agent, call)).collect())
+        .put("error", entry.error.map(|kind| kind.to_string()))
+        .put("retry_after", entry.retry_after.map(us))
+        .put("stop_reason", entry.stop_reason.as_ref().map(|reason| reason.as_str().to_owned()))
+        .unless_default("usage", &entry.usage)
+        .into()
+    }
+
+    fn call(&self, agent: &AgentName, call: &ScriptedCall) -> Out {
+        let start = self.played.at(agent, "tool_started", call.id.as_str());
+        let is_empty = call.input.as_object().is_some_and(serde_json::Map::is_empty);
+        let output = call.output.iter().map(|(at, line)| (us(*at), self.shortened(line)));
+        let keys = Keys::default()
+            .put("id", Some(&call.id))
+            .put("name", Some(&call.name))
+            .put("input", (!is_empty).then_some(&call.input));
+        self.ends(keys, start, call.takes, call.ends_after.as_ref())
+            .unless_default("result", &self.shortened(&call.result))
+            .put("error", call.error.as_deref().map(|error| self.shortened(error)))
+            .unless_default("output", &output.collect::<Vec<_>>())
+            .put("safe", call.safe)
+            .put("abortable", (!call.abortable).then_some(false))
+            .put("abort_takes", (call.abort_takes != Span::ZERO).then(|| us(call.abort_takes)))
+            .put("continues", call.continues.map(|more| us(self.at_most(more))))
+            .unless_default("provider", &call.provider)
+            .into()
+    }
+
+    /// What never ends by itself is cut before the session is over.
+    fn at_most(&self, takes: Span) -> Span {
+        if takes == NEVER { Span(self.played.over.0.saturating_add(BEYOND.0)) } else { takes }
     }
 
     /// The end of what began there.
-    fn end(&self, start: Option<Micros>, when: &When) -> OutEnd {
-        match (when, start) {
-            (When::At(at), Some(start)) => OutEnd { takes: Some(Us(at.since(start))), ends_after: None },
-            (When::At(at), None) => {
-                let after = OutAfter { mark: None, plus: Us(Span(at.0)) };
-                OutEnd { takes: None, ends_after: Some(after) }
+    fn ends(&self, keys: Keys, start: Option<Micros>, takes: Span, end: Option<&EndsAfter>) -> Keys {
+        match (end, start) {
+            (None, None) if takes == Span::ZERO => keys,
+            (None, _) => keys.put("takes", Some(us(self.at_most(takes)))),
+            (Some(end), Some(start)) if end.anchor == beginning() => {
+                keys.put("takes", Some(us(Micros(end.plus.0).since(start))))
             }
-            (When::After(mark), _) => {
-                let after = OutAfter { mark: Some(mark.clone()), plus: Us::default() };
-                OutEnd { takes: None, ends_after: Some(after) }
-            }
-        }
-    }
-
-    fn beyond(&self) -> OutEnd {
-        OutEnd { takes: Some(Us(Span(self.over.0.saturating_add(BEYOND.0)))), ends_after: None }
-    }
-
-    fn entry(&self, agent: &Agent, n: usize, entry: &Entry) -> OutEntry {
-        let mut out = OutEntry {
-            text: entry.text.clone(),
-            thinking: entry.thinking.clone(),
-            stop_reason: entry.stop_reason.clone(),
-            usage: entry.usage,
-            tools: entry.calls.iter().map(|call| self.call(agent, call)).collect(),
-            ..OutEntry::default()
-        };
-        let number = (n + 1).to_string();
-        let start = self.played.at(&agent.name, "model_started", &number);
-        match &entry.end {
-            EntryEnd::Whole(when) => out.end = self.end(start, when),
-            EntryEnd::Failed { when, kind, retry_after } => {
-                out.end = self.end(start, when);
-                out.error = Some(word(*kind));
-                out.retry_after = retry_after.map(Us);
-            }
-            EntryEnd::Cut { thought } => {
-                let cut = self.played.at(&agent.name, "model_interrupted", &number);
-                self.cut(&mut out, start.zip(cut), *thought);
-            }
-            EntryEnd::Open => out.end = self.beyond(),
-            EntryEnd::Exhausted => out.error = Some(word(ErrorKind::InvalidRequest)),
-        }
-        out
-    }
-
-    /// A reply that was cut: as much longer than it ran as makes the same words come.
-    fn cut(&self, entry: &mut OutEntry, ran: Option<(Micros, Micros)>, thought: bool) {
-        let words = entry.text.split_whitespace().count() + entry.thinking.split_whitespace().count();
-        let unsaid = if thought || !entry.text.is_empty() { &mut entry.text } else { &mut entry.thinking };
-        if !unsaid.is_empty() {
-            unsaid.push(' ');
-        }
-        unsaid.push_str(UNSAID);
-        entry.end = match (ran, words as u64) {
-            (Some((start, end)), words @ 1..) => {
-                let ran = end.since(start).0;
-                let takes = ran.saturating_add(ran / words).max(ran + 1);
-                OutEnd { takes: Some(Us(Span(takes))), ends_after: None }
-            }
-            (Some((start, end)), 0) => {
-                let takes = end.since(start).0.saturating_add(BEYOND.0);
-                OutEnd { takes: Some(Us(Span(takes))), ends_after: None }
-            }
-            (None, _) => self.beyond(),
-        };
-    }
-
-    fn call(&self, agent: &Agent, call: &Call) -> OutCall {
-        let mut out = OutCall {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            input: call.input.clone(),
-            end: OutEnd::default(),
-            result: None,
-            error: None,
-            output: Vec::new(),
-            safe: call.safe,
-            abortable: call.abortable,
-            abort_takes: Us::default(),
-            continues: None,
-            provider: call.kind == CallKind::Provider,
-        };
-        if let (CallKind::Own, Some(id), true) = (call.kind, &call.sent_as, self.names_ids)
-            && let Some(input) = out.input.as_object_mut()
-        {
-            input.insert("id".to_owned(), id.as_str().into());
-        }
-        if call.kind != CallKind::Simulated || call.started.is_none() {
-            if let CallEnd::Given(text) = &call.end {
-                out.result = Some(self.shortened(text));
-            }
-            return out;
-        }
-        let start = self.played.at(&agent.name, "tool_started", &call.id);
-        match &call.end {
-            CallEnd::Natural { when, text, is_error } => {
-                out.end = self.end(start, when);
-                if let (Some(returned), When::At(end)) = (call.continued, when) {
-                    out.end = self.end(start, &When::At(returned));
-                    out.continues = Some(Us(end.since(returned)));
-                }
-                let text = Some(self.shortened(text));
-                if *is_error { out.error = text } else { out.result = text.filter(|text| !text.is_empty()) }
-            }
-            CallEnd::Cut { abort_takes, output } => {
-                out.end = self.goes_on(call, start, &mut out.continues);
-                out.abort_takes = Us(*abort_takes);
-                if !output.is_empty() {
-                    out.output = vec![(Us::default(), self.shortened(output))];
-                }
-            }
-            CallEnd::None | CallEnd::Given(_) => out.end = self.goes_on(call, start, &mut out.continues),
-        }
-        out
-    }
-
-    /// Longer than until it was cut.
-    fn goes_on(&self, call: &Call, start: Option<Micros>, continues: &mut Option<Us>) -> OutEnd {
-        match call.continued {
-            Some(returned) => {
-                *continues = self.beyond().takes;
-                self.end(start, &When::At(returned))
-            }
-            None => self.beyond(),
+            (Some(end), _) => keys.map("ends_after", Some(after(&end.anchor, end.plus))),
         }
     }
 
@@ -228,73 +197,89 @@ impl Writer<'_> {
     }
 
     /// An item, after the last step of its agent that was before it.
-    pub(super) fn item(&self, item: &Item) -> OutItem {
-        let mut out = OutItem { id: item.id.clone(), ..OutItem::default() };
-        match &item.when {
-            When::After(mark) => {
-                out.after = Some(OutAfter { mark: Some(mark.clone()), plus: Us::default() });
-            }
-            When::At(at) => match item.agent.as_ref().and_then(|agent| self.played.before(agent, *at)) {
-                Some((step, mark)) => {
-                    let plus = Us(at.since(*step));
-                    out.after = Some(OutAfter { mark: Some(mark.clone()), plus });
-                }
-                None => out.at = Some(Us(Span(at.0))),
+    fn item(&self, done: &Done) -> Out {
+        let keys = Keys::default().put("id", done.item.id.as_ref());
+        let before = |at| done.agent.as_ref().and_then(|agent| self.played.before(agent, at));
+        let keys = match &done.item.when {
+            When::After(anchor, plus) => keys.map("after", Some(after(anchor, *plus))),
+            When::At(at) => match before(*at) {
+                Some((step, anchor)) => keys.map("after", Some(after(anchor, at.since(*step)))),
+                None => keys.put("at", Some(us(Span(at.0)))),
             },
-        }
-        let name = item.agent.as_ref().map(AgentName::to_string);
-        self.act(&mut out, item, name);
-        out
-    }
-
-    fn act(&self, out: &mut OutItem, item: &Item, name: Option<String>) {
-        let by = |by: &String| (by != "user").then(|| by.clone());
-        match &item.act {
-            Act::Send(send) => {
-                out.from = Some(send.from.clone());
-                out.to = Some(send.to.clone());
-                out.text = Some(send.text.clone());
-                out.urgency = send.urgency;
-                out.expires_after = send.expires.map(|end| Us(end.since(item.at)));
-                out.supersedes = send.supersedes.clone();
-                out.if_queued = send.if_queued && send.supersedes.is_some();
-                out.only_run = send.only_run;
-            }
-            Act::Stop { by: who } => (out.by, out.stop) = (by(who), name),
-            Act::Supersede { by: who, text } => {
-                (out.by, out.supersede, out.text) = (by(who), name, Some(text.clone()));
-            }
-            Act::Resume => out.resume = name,
-            Act::Close { by: who } => (out.by, out.close) = (by(who), name),
-            Act::Withdraw { by: who, message } => {
-                (out.by, out.withdraw) = (by(who), Some(message.clone()));
-            }
-            Act::Answer { tool, decision, reason } => {
-                (out.answer, out.tool, out.decision) = (name, Some(tool.clone()), Some(*decision));
-                match decision {
-                    Decision::Session => out.rule = reason.clone(),
-                    Decision::Denied => out.text = reason.clone(),
-                    Decision::Once | Decision::NotAnswered => {}
-                }
-            }
-            Act::Raise { limits } => {
-                out.raise = name.or(Some("session".to_owned()));
-                out.limits = Some(limits.clone());
-            }
-            Act::Crash { back } => out.crash = Some(Us(back.since(item.at))),
-            Act::ShutDown { back_after } => out.shutdown = Some(Us(*back_after)),
-        }
+        };
+        act(keys, &done.item.act).into()
     }
 }
 
-/// The scenario's word for a failure.
-fn word(kind: ErrorKind) -> String {
-    match kind {
-        ErrorKind::Overloaded
-        | ErrorKind::RateLimited
-        | ErrorKind::Server
-        | ErrorKind::Connection
-        | ErrorKind::InvalidRequest => kind.to_string(),
-        ErrorKind::Cancelled | ErrorKind::ScriptExhausted => ErrorKind::InvalidRequest.to_string(),
+/// As much longer than a reply ran as makes the same words come.
+fn said_until(entry: &ScriptedReply, ran: Span) -> Span {
+    let words = entry.text.split_whitespace().chain(entry.thinking.split_whitespace());
+    match words.filter(|word| *word != UNSAID).count() as u64 {
+        0 => Span(ran.0.saturating_add(BEYOND.0)),
+        words => Span(ran.0.saturating_add(ran.0 / words).max(ran.0 + 1)),
+    }
+}
+
+fn settings(patch: &SettingsPatch) -> Option<&SettingsPatch> {
+    (*patch != SettingsPatch::default()).then_some(patch)
+}
+
+fn approvals(approvals: &Approvals) -> Option<Keys> {
+    let policy = &approvals.policy;
+    let texts = |rules: &[midturn_core::rules::approval::Rule]| -> Vec<String> {
+        rules.iter().map(|rule| rule.text().to_owned()).collect()
+    };
+    (policy.mode != Mode::Auto || !policy.deny.is_empty()).then(|| {
+        Keys::default()
+            .put("mode", Some(policy.mode))
+            .unless_default("allow", &texts(&policy.allow))
+            .unless_default("deny", &texts(&policy.deny))
+            .put("patience", Some(us(policy.patience)))
+            .put("attached", Some(approvals.attached))
+    })
+}
+
+/// `{agent, EVENT: ID, plus}`.
+fn after(anchor: &Anchor, plus: Span) -> Keys {
+    Keys::default()
+        .put("agent", anchor.agent.as_ref())
+        .put(anchor.event, Some(anchor.id.as_deref().unwrap_or("any")))
+        .put("plus", (plus != Span::ZERO).then(|| us(plus)))
+}
+
+fn act(keys: Keys, act: &Act) -> Keys {
+    let by = |by: &Sender| (*by != Sender::User).then(|| by.to_string());
+    match act {
+        Act::Send(send) => keys
+            .put("from", Some(send.from.to_string()))
+            .put("to", Some(&send.to))
+            .put("text", Some(&send.text))
+            .put("urgency", send.urgency)
+            .put("expires_after", send.expires_after.map(us))
+            .put("supersedes", send.supersedes.as_ref())
+            .put("if_queued", (send.if_queued && send.supersedes.is_some()).then_some(true))
+            .put("only_run", send.only_run),
+        Act::Stop { agent, by: who, .. } => keys.put("by", by(who)).put("stop", Some(agent)),
+        Act::Supersede { agent, by: who, text } => {
+            keys.put("by", by(who)).put("supersede", Some(agent)).put("text", Some(text))
+        }
+        Act::Resume { agent, by: who } => keys.put("by", by(who)).put("resume", agent.as_ref()),
+        Act::Close { agent, by: who } => keys.put("by", by(who)).put("close", Some(agent)),
+        Act::Withdraw { message, by: who } => keys.put("by", by(who)).put("withdraw", Some(message)),
+        Act::Answer { agent, tool, says } => {
+            let keys = keys.put("answer", Some(agent)).put("tool", Some(tool));
+            match says {
+                Says::Once => keys.put("decision", Some("once")),
+                Says::Session(rule) => {
+                    keys.put("decision", Some("session")).put("rule", rule.as_ref().map(|rule| rule.text()))
+                }
+                Says::Denied(why) => keys.put("decision", Some("denied")).put("text", why.as_ref()),
+            }
+        }
+        Act::Raise { whose, limits } => keys
+            .put("raise", Some(whose.as_ref().map_or("session", |whose| whose.as_str())))
+            .put("limits", Some(limits)),
+        Act::Crash { back_after } => keys.put("crash", Some(us(*back_after))),
+        Act::ShutDown { back_after } => keys.put("shutdown", Some(us(*back_after))),
     }
 }
