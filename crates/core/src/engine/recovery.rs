@@ -93,18 +93,7 @@ fn rested_since_the_last_turn(journal: &SessionJournal, raised_at: u64) -> bool 
 /// The reports that a recorded result has told.
 fn told_in_results(journal: &SessionJournal) -> HashSet<MessageKey> {
     let rows = journal.agents.iter().flat_map(|agent| &agent.rows);
-    rows.filter_map(|row| match &row.line {
-        Line::Result(result) => Some(result.messages.iter().cloned()),
-        Line::Prompt(_)
-        | Line::Alone(..)
-        | Line::Reply(_)
-        | Line::Interrupted(_)
-        | Line::Beside(..)
-        | Line::Compacted(_)
-        | Line::Unused(_) => None,
-    })
-    .flatten()
-    .collect()
+    rows.filter_map(|row| row.line.result()).flat_map(|result| result.messages.iter().cloned()).collect()
 }
 
 fn left(
@@ -275,17 +264,8 @@ fn mailbox<'a>(
 /// The messages that a result says it was cut or skipped for. A run that was stopped meanwhile leaves
 /// such a one queued.
 fn committed(agent: &AgentJournal) -> HashSet<MessageKey> {
-    let results = agent.rows.iter().filter_map(|row| match &row.line {
-        Line::Result(result) => Some(result.cost.iter().cloned()),
-        Line::Prompt(_)
-        | Line::Alone(..)
-        | Line::Reply(_)
-        | Line::Interrupted(_)
-        | Line::Beside(..)
-        | Line::Compacted(_)
-        | Line::Unused(_) => None,
-    });
-    results.flatten().collect()
+    let results = agent.rows.iter().filter_map(|row| row.line.result());
+    results.flat_map(|result| result.cost.iter().cloned()).collect()
 }
 
 /// Which queued messages ask for the agent's next run.

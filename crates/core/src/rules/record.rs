@@ -45,6 +45,11 @@ impl Line {
             }
         }
     }
+
+    /// The result that the line is, if it is one.
+    pub fn result(&self) -> Option<&ToolResult> {
+        if let Self::Result(result) = self { Some(result) } else { None }
+    }
 }
 
 /// Lines made into the prompt that they are the record of.

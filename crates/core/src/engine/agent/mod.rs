@@ -11,6 +11,7 @@ mod guard;
 mod left;
 mod model_phase;
 mod records;
+mod results;
 mod stream;
 mod tool_phase;
 

@@ -9,23 +9,18 @@ use tokio_util::sync::{CancellationToken, ReusableBoxFuture};
 use super::Driver;
 use super::asking::{Requests, answered};
 use super::guard::words_of;
-use crate::engine::deliver;
 use crate::engine::journal::Draft;
-use crate::engine::output::{Capped, RESULT, SHOWN, capped};
+use crate::engine::output::{Capped, RESULT, capped};
 use crate::engine::ports::{CallTraits, Output, Phase, Returned, Tool, ToolCall};
-use crate::engine::report::Report;
-use crate::engine::session::{Activity, ActivityKind, Claimed};
+use crate::engine::session::{ActivityKind, Claimed};
 use crate::engine::tools;
 use crate::fail;
 use crate::rules::batch::PlannedCall;
-use crate::rules::conversation::{Entry, MessageKey, ToolResult, ToolUse};
+use crate::rules::conversation::{Entry, ToolUse};
 use crate::rules::event::EventKind;
-use crate::rules::id::AgentName;
-use crate::rules::mail::{Injection, Mail, Point};
-use crate::rules::record::Line;
 use crate::rules::time::Micros;
 use crate::rules::turn::Given;
-use crate::rules::wording::{self, Cause};
+use crate::rules::wording::Cause;
 
 /// The calls that run, and how far what cut them has been carried out.
 #[derive(Default)]
@@ -396,79 +391,6 @@ impl Driver {
             !given_up
         });
     }
-
-    fn no_longer(&self, ended: &[ToolResult]) {
-        let is_over = |activity: &Activity| match &activity.what {
-            ActivityKind::Tool { id, .. } => ended.iter().any(|result| result.id == *id),
-            ActivityKind::Model(_) | ActivityKind::Budget | ActivityKind::Approval { .. } => false,
-        };
-        self.cell.state.lock().activity.retain(|activity| !is_over(activity));
-    }
-
-    /// Records the results that are new, and the mail that `wait_agents` took for its own.
-    pub(super) async fn tell_results(&mut self) {
-        let committed: Arc<[MessageKey]> = match self.run.tools().is_some_and(|turn| turn.has_cost_news()) {
-            true => self.mailbox().committed().into(),
-            false => Arc::default(),
-        };
-        let news = self.run.tools().map(|turn| turn.news(&committed)).unwrap_or_default();
-        let resolved = self.bench.requests.take_resolved();
-        if news.is_empty() && resolved.is_empty() {
-            return;
-        }
-        self.stops_are_told().await;
-        let mut draft = Draft::default();
-        resolved.into_iter().for_each(|kind| draft.tell(self.place(), kind));
-        self.no_longer(&news);
-        for result in &news {
-            draft.tell(self.place(), finished(result));
-            self.line(&mut draft, Line::Result(result.clone()));
-            let claimed = self.cell.state.lock().claims.remove(&result.id);
-            if let Some(claimed) = claimed {
-                self.told_in(&mut draft, result, claimed);
-            }
-        }
-        // What mail has cost is durable before it is read: who ends the process in between finds it
-        // committed (semantics.md, section 3).
-        if news.iter().any(|result| !result.cost.is_empty()) {
-            let recorded = self.record(draft).await;
-            return self.obey(recorded);
-        }
-        self.put_off(draft).await;
-    }
-
-    /// What a call took to tell in its result is told by that, or if it was cut, by mail after all.
-    fn told_in(&mut self, draft: &mut Draft, result: &ToolResult, claimed: Claimed) {
-        let is_told = !result.messages.is_empty();
-        match claimed {
-            Claimed::Answers(taken) if is_told => {
-                let mail: Vec<Arc<Mail>> = taken.into_iter().map(|queued| queued.mail).collect();
-                let injection = Injection {
-                    point: Point::Wait,
-                    run: self.run_id(),
-                    turn: self.run.turn(),
-                    skipped: Arc::default(),
-                    interrupted: Arc::default(),
-                };
-                let text = wording::injected(Point::Wait, mail.iter().map(|mail| &**mail));
-                self.moved_in(draft, &mail, &injection, text.into());
-            }
-            Claimed::Answers(taken) => self.mailbox().restore(taken),
-            Claimed::Report(..) if is_told => {}
-            Claimed::Report(about, report) => self.tells_after_all(&about, report),
-            Claimed::Awaited(about, mut coming) => {
-                if let Ok(report) = coming.try_recv() {
-                    self.tells_after_all(&about, report);
-                }
-            }
-        }
-    }
-
-    fn tells_after_all(&self, about: &AgentName, report: Report) {
-        if let Some(about) = self.session.agent(about.as_str()) {
-            deliver::report(&self.session, &about, &self.cell.name, report);
-        }
-    }
 }
 
 /// Waits for whichever deadline comes first.
@@ -484,17 +406,6 @@ async fn comes(deadline: &mut Option<Deadline>) {
     match deadline {
         Some(deadline) => deadline.await,
         None => std::future::pending().await,
-    }
-}
-
-fn finished(result: &ToolResult) -> EventKind {
-    EventKind::ToolFinished {
-        tool: result.id.clone(),
-        name: result.name.clone(),
-        status: result.status,
-        is_error: result.is_error,
-        bytes: result.text.len() as u64,
-        output: capped(&result.text, SHOWN),
     }
 }
 
