@@ -124,16 +124,9 @@ impl Hand<'_> {
 
 impl Reader<'_> {
     /// The place of a call in the turn.
-<<<<<<< HEAD
-    fn call(&mut self, event: &Event, agent: usize, id: &CallId) -> Result<usize, ExportError> {
-        let is_it =
-            |call: &Call| call.by_model == *id && call.ended.is_none() && call.kind != CallKind::Provider;
-        self.turn(agent).iter().position(is_it).ok_or_else(|| {
-=======
     fn call(&self, event: &Event, agent: usize, id: &CallId) -> Result<usize, ExportError> {
         let is_it = |live: &Live| live.by_model == *id && live.ended.is_none();
         self.hands[agent].turn.iter().position(is_it).ok_or_else(|| {
->>>>>>> export
             ExportError::damaged(format!("event {} is about a call that no reply asked for", event.seq))
         })
     }

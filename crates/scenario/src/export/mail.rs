@@ -14,20 +14,12 @@ use crate::scenario::{Act, Item, Send, When};
 
 impl Reader<'_> {
     /// Something was done: at that time, or in that very instant behind the last event of its agent.
-<<<<<<< HEAD
-    pub(super) fn done(&mut self, event: &Event, agent: Option<usize>, id: Option<String>, act: Act) {
-        let when =
-            agent.and_then(|agent| self.behind(event, agent)).map_or(When::At(event.t), |(when, _)| when);
-        let agent = agent.map(|agent| self.plan.agents[agent].name.clone());
-        self.plan.items.push(Item { when, at: event.t, seq: event.seq, behind: 0, agent, id, act });
-=======
     pub(super) fn done(&mut self, event: &Event, agent: Option<usize>, id: Option<MessageId>, act: Act) {
         let when = agent.and_then(|agent| self.behind(event, agent));
         let when = when.map_or(When::At(event.t), |(when, _)| when);
         let item = Item { id, when, act, place: Place::START };
         let agent = agent.map(|agent| self.name(agent));
         self.items.push(Done { item, agent, at: event.t, seq: event.seq, behind: 0 });
->>>>>>> export
     }
 
     /// In the instant of the agent's last event: behind that, whose number is given.
@@ -128,16 +120,9 @@ impl Reader<'_> {
     }
 
     /// The message that gave its place to this one: it was returned in the same step.
-<<<<<<< HEAD
-    fn replaced(&self, event: &Event) -> Option<String> {
-        let before =
-            self.told.last().filter(|before| before.t == event.t && before.at.agent == event.at.agent)?;
-        let EventKind::MessageReturned { message, reason: ReturnReason::Superseded } = &before.kind else {
-=======
     fn replaced(&self, event: &Event) -> Option<MessageId> {
         let last = self.told.last().filter(|last| last.t == event.t && last.at.agent == event.at.agent)?;
         let EventKind::MessageReturned { message, reason: ReturnReason::Superseded } = &last.kind else {
->>>>>>> export
             return None;
         };
         // What a stop gave back is told right behind it.
@@ -274,14 +259,9 @@ impl Reader<'_> {
     }
 
     pub(super) fn closed(&mut self, event: &Event, agent: usize) {
-<<<<<<< HEAD
-        let called =
-            |above: usize| self.is_above(above, agent) && self.acts(above, &["close_agent"], |_| true);
-=======
         let called = |above: usize| {
             self.is_above(above, agent) && self.acts(above, &["close_agent"], |_| true).is_some()
         };
->>>>>>> export
         if !(0..self.hands.len()).any(called) {
             self.closes(event, agent, Sender::User);
         }
@@ -305,20 +285,10 @@ impl Reader<'_> {
     /// In a replay no time is between a look at the mailbox and the request behind it: who had looked
     /// and not asked yet loses a call with the process that was not made.
     fn asked_too_soon(&mut self) {
-<<<<<<< HEAD
-        for agent in 0..self.hands.len() {
-            let asks = self.hands[agent]
-                .last
-                .as_ref()
-                .is_some_and(|(mark, ..)| matches!(mark.event, "message_injected" | "run_started"));
-            if asks && !self.exact && self.plan.agents[agent].works {
-                self.plan.agents[agent].entries.push(Entry::silent(EntryEnd::Open));
-=======
         let looked = ["message_injected", "run_started"];
         for hand in self.hands.iter_mut().filter(|_| !self.exact) {
             if hand.last.as_ref().is_some_and(|(last, ..)| looked.contains(&last.event)) {
                 hand.asks();
->>>>>>> export
             }
         }
     }

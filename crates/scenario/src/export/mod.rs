@@ -133,22 +133,7 @@ fn unplayable(error: &Error) -> ExportError {
 }
 
 /// The file's text, with results as long as fit into a file.
-<<<<<<< HEAD
-fn fitting(
-    out: &mut OutFile,
-    plan: &Plan,
-    own: &[serde_json::Value],
-    played: &Played,
-    over: Micros,
-) -> Result<String, ExportError> {
-    let numbered = |id: &str| id.starts_with("auto-");
-    let names_ids = plan.items.iter().any(|item| {
-        matches!(item.act, Act::Crash { .. } | Act::ShutDown { .. })
-            || item.id.as_deref().is_some_and(numbered)
-    });
-=======
 fn fitting(plan: &Plan, played: &Played, about: &str, told: &[Event]) -> Result<String, ExportError> {
->>>>>>> export
     let mut size = 0;
     for longest in SHORTER {
         let text = Writer { played, longest }.text(plan, about, claims::claims(told))?;

@@ -17,204 +17,10 @@ use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::mail::{ReturnReason, Sender};
 use midturn_core::rules::time::{Micros, Span};
 
-<<<<<<< HEAD
-use super::plan::{Act, Call, CallEnd, CallKind, EntryEnd, Item, Mark, Plan, When};
-
-/// An event's name in a file, if it has one; `call` is the number of the agent's last model call.
-pub(super) fn mark(event: &Event, call: u64) -> Option<Mark> {
-    let id = match &event.kind {
-        EventKind::ToolStarted { tool, .. }
-        | EventKind::ToolFinished { tool, .. }
-        | EventKind::ApprovalRequested { tool, .. }
-        | EventKind::ApprovalResolved { tool, .. } => tool.to_string(),
-        EventKind::MessageQueued { message, .. } | EventKind::MessageReturned { message, .. } => {
-            message.to_string()
-        }
-        EventKind::MessageInjected { messages, .. } => messages.last()?.to_string(),
-        EventKind::ModelStarted { .. }
-        | EventKind::ModelFinished { .. }
-        | EventKind::ModelInterrupted { .. }
-        | EventKind::ModelRetry { .. } => call.to_string(),
-        EventKind::RunStarted { .. } | EventKind::RunFinished { .. } => event.at.run?.to_string(),
-        EventKind::AgentSpawned { .. } | EventKind::AgentClosed {} | EventKind::StopRequested { .. } => {
-            "any".to_owned()
-        }
-        EventKind::LimitRaised { .. }
-        | EventKind::Compacted { .. }
-        | EventKind::SessionStarted { .. }
-        | EventKind::SessionResumed { .. }
-        | EventKind::MessageRefused { .. }
-        | EventKind::PlanUpdated { .. } => return None,
-    };
-    Some(Mark { agent: event.at.agent.clone()?, event: event.kind.type_name(), id })
-}
-
-/// Whether something came to the agent, in the place of a step of its own.
-pub(super) fn is_arrival(kind: &EventKind) -> bool {
-    match kind {
-        EventKind::MessageQueued { .. }
-        | EventKind::MessageReturned { .. }
-        | EventKind::StopRequested { .. }
-        | EventKind::LimitRaised { .. }
-        | EventKind::SessionResumed { .. }
-        | EventKind::ApprovalResolved { .. }
-        | EventKind::AgentClosed {} => true,
-        EventKind::MessageRefused { .. }
-        | EventKind::PlanUpdated { .. }
-        | EventKind::SessionStarted { .. } => true,
-        EventKind::AgentSpawned { .. }
-        | EventKind::RunStarted { .. }
-        | EventKind::ModelStarted { .. }
-        | EventKind::ModelFinished { .. }
-        | EventKind::ModelInterrupted { .. }
-        | EventKind::ModelRetry { .. }
-        | EventKind::ToolStarted { .. }
-        | EventKind::ToolFinished { .. }
-        | EventKind::MessageInjected { .. }
-        | EventKind::ApprovalRequested { .. }
-        | EventKind::Compacted { .. }
-        | EventKind::RunFinished { .. } => false,
-    }
-}
-
-/// What a session and its replay have to agree in; `None` for what may differ.
-fn step(event: &Event) -> Option<String> {
-    let what = match &event.kind {
-        EventKind::RunStarted { .. } => String::new(),
-        EventKind::ModelFinished { purpose, .. } => format!("{purpose:?}"),
-        EventKind::ToolStarted { tool, .. } => tool.to_string(),
-        EventKind::ToolFinished { tool, status, .. } => format!("{tool} {status:?}"),
-        EventKind::MessageInjected { messages, point, skipped, interrupted, .. } => {
-            format!("{messages:?} {point:?} {:?} {skipped:?} {interrupted:?}", event.at.turn)
-        }
-        EventKind::ApprovalRequested { tool, .. } => tool.to_string(),
-        EventKind::ApprovalResolved { tool, decision, .. } => format!("{tool} {decision:?}"),
-        EventKind::RunFinished { outcome, turns, .. } => format!("{outcome:?} {turns}"),
-        EventKind::Compacted { .. } => String::new(),
-        // A call that was cut before the request went out begins in a replay; its cut is told otherwise.
-        _ => return None,
-    };
-    Some(format!("{} {:?} {what}", event.kind.type_name(), event.at.run))
-}
-
-/// An arrival, by what it is.
-type Came = (&'static str, String);
-
-fn arrival(event: &Event, lives: u64) -> Option<Came> {
-    let id = match &event.kind {
-        EventKind::SessionResumed { .. } => lives.to_string(),
-        // Who had no room for it had it come all the same.
-        EventKind::MessageQueued { message, from, .. } | EventKind::MessageRefused { message, from, .. } => {
-            return Some(("message", format!("{from} {message}")));
-        }
-        EventKind::MessageReturned { message, reason } => format!("{message} {reason:?}"),
-        EventKind::StopRequested { .. } => format!("{:?}", event.at.run),
-        _ => return None,
-    };
-    Some((event.kind.type_name(), id))
-}
-
-/// Where an agent did something else in the replay than in the session.
-struct Difference<'e> {
-    agent: AgentName,
-    /// What it did in the session, and in the replay; none where it did nothing any more.
-    was: Option<&'e Event>,
-    is: Option<&'e Event>,
-    /// What came to it before that in the session, and not in the replay.
-    late: Option<&'e Event>,
-    /// The other way round.
-    early: Option<&'e Event>,
-    /// The step in the replay before which the one had to come, and the step in the session behind which the other.
-    until: Option<&'e Event>,
-    from: Option<&'e Event>,
-}
-
-/// How a replay differs from the session: the difference that shows first.
-fn first<'e>(plan: &Plan, told: &'e [Event], played: &'e [Event]) -> Option<Difference<'e>> {
-    let differences = plan.agents.iter().filter_map(|agent| of_agent(&agent.name, told, played));
-    // What comes of a difference is never before it, in the replay.
-    differences.min_by_key(|difference| {
-        let (was, is) = (difference.was.map(|was| was.t), difference.is.map(|is| is.t));
-        (was.into_iter().chain(is).min(), difference.is.map_or(u64::MAX, |is| is.seq))
-    })
-}
-
-/// What came to an agent before an event of its own; where there is none, all of it.
-fn before<'e>(name: &AgentName, events: &'e [Event], end: Option<&Event>) -> Vec<(&'e Event, Came)> {
-    let seq = end.map_or(u64::MAX, |event| event.seq);
-    let ours = |event: &&Event| event.at.agent.as_ref().is_none_or(|agent| agent == name);
-    let ours = events.iter().filter(|event| event.seq < seq).filter(ours);
-    let mut lives = 0;
-    let came = ours.filter_map(|event| {
-        lives += u64::from(matches!(event.kind, EventKind::SessionResumed { .. }));
-        Some((event, arrival(event, lives)?))
-    });
-    came.collect()
-}
-
-/// What is among the one and not among the other.
-fn missing<'e>(of: &[(&'e Event, Came)], from: &[(&'e Event, Came)]) -> Option<&'e Event> {
-    let known: HashSet<&Came> = from.iter().map(|(_, came)| came).collect();
-    // What is refused is not sent again, unless others took it.
-    let here = of.iter().filter(|(event, _)| !matches!(event.kind, EventKind::MessageRefused { .. }));
-    here.clone().find(|(_, came)| !known.contains(came)).map(|(event, _)| *event)
-}
-
-/// A run begins in a replay at the latest when it did in the session.
-fn begins_late(was: &Event, is: &Event) -> bool {
-    matches!(was.kind, EventKind::RunStarted { .. }) && is.t > was.t
-}
-
-fn of_agent<'e>(name: &AgentName, told: &'e [Event], played: &'e [Event]) -> Option<Difference<'e>> {
-    let own = |events: &'e [Event]| events.iter().filter(|event| event.at.agent.as_ref() == Some(name));
-    let steps = |events: &'e [Event]| {
-        let mut steps: Vec<(&Event, String)> =
-            own(events).filter_map(|event| Some((event, step(event)?))).collect();
-        // In which order calls end between two other steps is nobody's concern.
-        let is_end = |(event, _): &(&Event, String)| matches!(event.kind, EventKind::ToolFinished { .. });
-        for ends in steps.chunk_by_mut(|one, other| is_end(one) && is_end(other)) {
-            ends.sort_by(|(_, one), (_, other)| one.cmp(other));
-        }
-        steps.into_iter()
-    };
-    let (mut was, mut is) = (steps(told), steps(played));
-    let (mut same, mut agreed) = (None, None);
-    let (was, is) = loop {
-        match (was.next(), is.next()) {
-            (None, None) => return None,
-            (Some((event, was)), Some((other, is))) if was == is && !begins_late(event, other) => {
-                (same, agreed) = (Some(event), Some(other));
-            }
-            (was, is) => break (was.map(|(event, _)| event), is.map(|(event, _)| event)),
-        }
-    };
-    let (there, here) = (before(name, told, was), before(name, played, is));
-    let (mut late, mut early) = (missing(&there, &here), missing(&here, &there));
-    let (mut until, mut from) = (is, was);
-    if let (None, None, Some(same), Some(agreed)) = (late, early, same, agreed) {
-        // It came on the other side of the last step in which they agree.
-        let (there, here) = (before(name, told, Some(same)), before(name, played, Some(agreed)));
-        (late, early) = (missing(&there, &here), missing(&here, &there));
-        (until, from) = (Some(agreed), Some(same));
-    }
-    if let (Some(was), Some(is)) = (was, is)
-        && matches!(was.kind, EventKind::RunFinished { .. })
-        && was.at.run == is.at.run
-        && was.at.turn < is.at.turn
-    {
-        // It was stopped before a call that the replay made.
-        let stop =
-            there.iter().rev().find(|(event, _)| matches!(event.kind, EventKind::StopRequested { .. }));
-        (late, early, until) = (stop.map(|(event, _)| *event), None, Some(is));
-    }
-    Some(Difference { agent: name.clone(), was, is, late, early, until, from })
-}
-=======
 use super::difference::{Difference, anchor, arrival, first, is_arrival};
 use super::plan::{Done, Plan, behind, ends_after};
 use crate::error::Place;
 use crate::scenario::{Act, Anchor, Item, When};
->>>>>>> export
 
 /// What can be made to wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,30 +43,6 @@ impl<'p> Ordering<'p> {
         Self { plan, told, said: Vec::new() }
     }
 
-<<<<<<< HEAD
-    /// Orders one thing more, so that the replay comes nearer to the session. `None`: they agree;
-    /// `false`: nothing more can be said.
-    pub(super) fn improve(&mut self, played: &[Event]) -> Option<bool> {
-        let difference = first(&self.plan, self.told, played)?;
-        if std::env::var("EXPORT_TRACE").is_ok() {
-            let show = |e: Option<&Event>| e.map(|e| serde_json::to_string(e).unwrap_or_default());
-            eprintln!(
-                "DIFF {} was {:?}\n  is {:?}\n  late {:?}\n  early {:?}",
-                difference.agent,
-                show(difference.was),
-                show(difference.is),
-                show(difference.late),
-                show(difference.early)
-            );
-        }
-        Some(
-            self.outlives(&difference)
-                || self.comes_too_late(&difference, played)
-                || self.resumes(&difference)
-                || self.comes_too_early(&difference, played)
-                || self.stays(&difference, played),
-        )
-=======
     /// Orders one thing more, so that the replay comes nearer to the session. `false`: they agree, or
     /// nothing more can be said.
     pub(super) fn improve(&mut self, played: &[Event]) -> bool {
@@ -270,7 +52,6 @@ impl<'p> Ordering<'p> {
             || self.resumes(&difference)
             || self.comes_too_early(&difference, played)
             || self.stays(&difference, played)
->>>>>>> export
     }
 
     /// What the agent had seen and sees too late: the end before the look waits for it.
@@ -340,18 +121,9 @@ impl<'p> Ordering<'p> {
     /// What the agent sees that it had not seen: what caused it waits for what the agent did.
     fn comes_too_early(&mut self, difference: &Difference<'_>, played: &[Event]) -> bool {
         let (Some(early), Some(was)) = (difference.early, difference.from) else { return false };
-<<<<<<< HEAD
-        if let EventKind::MessageReturned {
-            message,
-            reason: ReturnReason::Stopped | ReturnReason::Superseded,
-        } = &early.kind
-        {
-            return self.comes_behind_the_stop(&difference.agent, message.as_str(), early);
-=======
         use ReturnReason::{Stopped, Superseded};
         if let EventKind::MessageReturned { message, reason: Stopped | Superseded } = &early.kind {
             return self.comes_behind_the_stop(&difference.agent, message, early);
->>>>>>> export
         }
         let Some(after) = unique(self.told, was) else { return false };
         let mut event = early;
@@ -442,33 +214,17 @@ impl<'p> Ordering<'p> {
             matches!(was.kind, EventKind::RunStarted { .. }) && difference.is.is_none_or(|is| is.t > was.t)
         };
         let Some(was) = difference.was.filter(begins) else { return false };
-<<<<<<< HEAD
-        let known = |item: &Item| {
-            matches!(item.act, Act::Resume)
-                && item.at == was.t
-                && item.agent.as_ref() == Some(&difference.agent)
-=======
         let agent = Some(difference.agent.clone());
         let known = |done: &Done| {
             matches!(done.item.act, Act::Resume { .. }) && done.at == was.t && done.agent == agent
->>>>>>> export
         };
         if self.plan.items.iter().any(known) {
             return false;
         }
-<<<<<<< HEAD
-        let (at, agent) = (was.t, Some(difference.agent.clone()));
-        let index = self.plan.items.partition_point(|item| item.at <= at);
-        self.plan.items.insert(
-            index,
-            Item { when: When::At(at), at, seq: was.seq, behind: 0, agent, id: None, act: Act::Resume },
-        );
-=======
         let act = Act::Resume { agent: agent.clone(), by: Sender::User };
         let item = Item { id: None, when: When::At(was.t), act, place: Place::START };
         let place = self.plan.items.partition_point(|done| done.at <= was.t);
         self.plan.items.insert(place, Done { item, agent, at: was.t, seq: was.seq, behind: 0 });
->>>>>>> export
         true
     }
 
@@ -498,21 +254,6 @@ impl<'p> Ordering<'p> {
             EventKind::ModelFinished { .. }
             | EventKind::ModelRetry { .. }
             | EventKind::RunFinished { .. } => {
-<<<<<<< HEAD
-                let before = own.iter().filter(|event| event.seq < end.seq);
-                let calls = before.filter(|e| matches!(e.kind, EventKind::ModelStarted { .. })).count();
-                Some(Hold::Entry(agent, calls.checked_sub(1)?))
-            }
-            EventKind::ToolFinished { tool, .. } => {
-                let entries = self.plan.agents[agent].entries.iter().enumerate();
-                let mut calls = entries
-                    .flat_map(|(e, entry)| entry.calls.iter().enumerate().map(move |(c, call)| (e, c, call)));
-                let (entry, place, _) = calls.find(|(_, _, call)| {
-                    let ends = matches!(call.end, CallEnd::Natural { .. }) && call.continued.is_none();
-                    call.id == tool.as_str() && call.kind == CallKind::Simulated && ends
-                })?;
-                Some(Hold::Call(agent, entry, place))
-=======
                 let before: Vec<&Event> = own.iter().copied().filter(|event| event.seq < end.seq).collect();
                 let entry = usize::try_from(calls_made(&before)).ok()?.checked_sub(1)?;
                 Some(Hold::Entry(agent, entry))
@@ -523,7 +264,6 @@ impl<'p> Ordering<'p> {
                 let call = &script[entry].tools[place];
                 let ends = call.ends_after.is_some() && call.continues.is_none() && !is_own(&call.name);
                 ends.then_some(Hold::Call(agent, entry, place))
->>>>>>> export
             }
             _ => None,
         }
@@ -555,8 +295,6 @@ impl<'p> Ordering<'p> {
         let waited = std::mem::replace(end, ends_after(after));
         waited != *end
     }
-<<<<<<< HEAD
-=======
 }
 
 /// The agent's own events before another, or all of them.
@@ -568,7 +306,6 @@ fn own_before<'e>(agent: &AgentName, events: &'e [Event], end: Option<&Event>) -
 /// How many model calls there are among an agent's events.
 fn calls_made(own: &[&Event]) -> u64 {
     own.iter().filter(|event| matches!(event.kind, EventKind::ModelStarted { .. })).count() as u64
->>>>>>> export
 }
 
 /// The name of an event, if it is the first of that name: only that counts in a file.

@@ -181,13 +181,7 @@ impl<'a> Reader<'a> {
             taken: HashSet::new(),
             consumed: HashSet::new(),
             shutdown: None,
-<<<<<<< HEAD
-            exact: events
-                .iter()
-                .any(|event| matches!(event.kind, EventKind::SessionStarted { virtual_time: true, .. })),
-=======
             exact: events.iter().any(is_virtual),
->>>>>>> export
         };
         for (place, event) in events.iter().enumerate() {
             reader.place = place;
@@ -273,32 +267,10 @@ impl<'a> Reader<'a> {
             }
             EventKind::StopRequested { .. } => self.stop_requested(event, agent),
             EventKind::AgentClosed {} => self.closed(event, agent),
-<<<<<<< HEAD
-            EventKind::MessageQueued { message, .. } => *message = self.queued(event, agent),
-            EventKind::MessageInjected { messages, skipped, interrupted, .. } => {
-                self.cut_before_it_began(event, agent);
-                for message in messages {
-                    *message = self
-                        .leaves(agent, message)
-                        .map_or_else(|| message.clone(), |letter| MessageId::new(letter.file_id.as_str()));
-                }
-                for calls in [skipped, interrupted] {
-                    let named = calls.iter().map(|call| self.named(agent, call));
-                    *calls = named.collect();
-                }
-            }
-            EventKind::MessageReturned { message, reason } => {
-                *message = self.returned(event, agent, message, *reason);
-            }
-            EventKind::MessageRefused { message, from, reason } if &**reason == "too_late" => {
-                self.too_late.insert((from.clone(), message.clone()));
-            }
-=======
             EventKind::MessageQueued { .. }
             | EventKind::MessageInjected { .. }
             | EventKind::MessageReturned { .. }
             | EventKind::MessageRefused { .. } => self.of_mail(event, agent, told),
->>>>>>> export
             EventKind::SessionStarted { .. }
             | EventKind::SessionResumed { .. }
             | EventKind::PlanUpdated { .. }
@@ -486,27 +458,11 @@ impl<'a> Reader<'a> {
     /// there is no such gap, and it cuts a call that has said nothing.
     fn cut_before_it_began(&mut self, event: &Event, agent: usize) {
         let EventKind::MessageInjected { point: Point::Stream, .. } = &event.kind else { return };
-<<<<<<< HEAD
-        let name = event.at.agent.as_ref();
-        let mut own = self.told.iter().rev().filter(|told| told.at.agent.as_ref() == name);
-        let before = own.find(|told| !super::order::is_arrival(&told.kind));
-        let between = |kind: &EventKind| {
-            matches!(
-                kind,
-                EventKind::MessageInjected { .. }
-                    | EventKind::RunStarted { .. }
-                    | EventKind::ToolFinished { .. }
-            )
-        };
-        if before.is_some_and(|before| between(&before.kind)) {
-            self.plan.agents[agent].entries.push(Entry::silent(EntryEnd::Cut { thought: true }));
-=======
         let looked = ["message_injected", "run_started", "tool_finished"];
         let hand = &mut self.hands[agent];
         if hand.last.as_ref().is_some_and(|(last, ..)| looked.contains(&last.event)) {
             hand.asks();
             hand.script.last_mut().into_iter().for_each(|entry| entry.text.push_str(UNSAID));
->>>>>>> export
         }
     }
 }

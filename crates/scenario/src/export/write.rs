@@ -72,25 +72,6 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-<<<<<<< HEAD
-    pub(super) fn agent(&self, agent: &Agent, settings: serde_json::Value) -> OutAgent {
-        let (prompt, start) = match agent.opening {
-            Opening::AtOnce => (agent.prompt.as_deref().map(str::to_owned), None),
-            Opening::Spawned => (None, Some("spawned")),
-            Opening::Late => (None, None),
-        };
-        let exhausted =
-            agent.entries.iter().rev().take_while(|e| matches!(e.end, EntryEnd::Exhausted)).count();
-        let said = agent.entries.iter().take(agent.entries.len() - exhausted).enumerate();
-        OutAgent {
-            name: agent.name.to_string(),
-            role: agent.role,
-            parent: agent.parent.as_ref().map(AgentName::to_string),
-            prompt,
-            start,
-            settings,
-            model: agent.works.then(|| said.map(|(n, entry)| self.entry(agent, n, entry)).collect()),
-=======
     /// The text of the file.
     pub(super) fn text(&self, plan: &Plan, about: &str, claims: Vec<Out>) -> Result<String, ExportError> {
         let frame = &plan.frame;
@@ -124,7 +105,6 @@ impl Writer<'_> {
         match entries {
             Some(entries) if entries.is_empty() => keys.put("model", Some(Value::Array(Vec::new()))),
             entries => keys.list("model", entries.unwrap_or_default()),
->>>>>>> export
         }
         .into()
     }

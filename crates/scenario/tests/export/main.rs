@@ -74,19 +74,7 @@ fn differences(session: &Recorded, text: &str) -> Vec<String> {
 fn every_scenario_comes_back_from_its_export() {
     let mut told = Vec::new();
     for (path, scenario) in simulated() {
-<<<<<<< HEAD
-        if std::env::var("ONLY").is_ok_and(|only| !path.to_string_lossy().contains(&only)) {
-            continue;
-        }
-        let session = played(&scenario);
-        if std::env::var("MIDTURN_SHOW").is_ok() {
-            for e in &session.events {
-                eprintln!("{}", serde_json::to_string(e).unwrap());
-            }
-        }
-=======
         let session = played(&scenario).unwrap();
->>>>>>> export
         let text = match export(&session.journal, &session.events) {
             Ok(text) => text,
             Err(ExportError::Unfinished { .. }) if is_unfinished(&session.events) => continue,

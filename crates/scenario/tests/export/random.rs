@@ -14,8 +14,6 @@ use crate::recorded::{Recorded, is_unfinished, played, played_slowly};
 use crate::reference::generate::generate_with;
 use crate::reference::kinds::Kinds;
 use crate::reference::yaml;
-<<<<<<< HEAD
-=======
 
 /// Seeds of each level when the environment names no number.
 const SEEDS: u64 = 25;
@@ -29,7 +27,6 @@ const LOST: [(u32, u64, &str); 3] = [
     (3, 208, "orders of one instant that would have to wait for each other"),
     (4, 203, "a crash in the very round in which an agent's report wakes another: items come before reports"),
 ];
->>>>>>> export
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
@@ -38,20 +35,7 @@ fn number(name: &str, default: u64) -> u64 {
 /// What doesn't come back; `None` when the session can't be exported, since somebody works.
 fn lost(session: &Recorded) -> Option<Vec<String>> {
     match export(&session.journal, &session.events) {
-<<<<<<< HEAD
-        Ok(text) => {
-            let wrong = differences(session, &text);
-            if std::env::var("MIDTURN_SHOW").is_ok() && !wrong.is_empty() {
-                for e in &session.events {
-                    eprintln!("{}", serde_json::to_string(e).unwrap());
-                }
-                eprintln!("{text}");
-            }
-            Some(wrong)
-        }
-=======
         Ok(text) => Some(differences(session, &text)),
->>>>>>> export
         Err(ExportError::Unfinished { .. }) if is_unfinished(&session.events) => None,
         Err(error) => Some(vec![error.to_string()]),
     }
@@ -61,33 +45,6 @@ fn lost(session: &Recorded) -> Option<Vec<String>> {
 fn exported(commits: &[u64]) -> (u64, Vec<(u32, u64, String)>) {
     let (first, seeds) = (number("MIDTURN_FIRST", 0), number("MIDTURN_RANDOM", SEEDS));
     let kinds = Kinds::from_env();
-<<<<<<< HEAD
-    let mut told = Vec::new();
-    let mut counts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for level in if level == 0 { 1..=4 } else { level..=level } {
-        for seed in first..first + seeds {
-            let made = generate_with(level as u32, seed, &kinds.made);
-            let text = yaml::write(&made);
-            let Ok(scenario) = file::parse("random.yaml".into(), text.as_bytes()) else { continue };
-            for slow in [0, 1].into_iter().filter(|m| machine == 9 || machine == *m) {
-                let session = std::panic::catch_unwind(|| match slow {
-                    0 => played(&scenario),
-                    _ => played_slowly(&scenario, JITTER.iter().map(|takes| Span(*takes)).collect()),
-                });
-                let Ok(session) = session else { continue };
-                let count = counts.entry(format!("level {level} machine {slow}")).or_default();
-                let Some(wrong) = lost(&session) else { continue };
-                count.1 += 1;
-                if wrong.is_empty() {
-                    count.0 += 1;
-                } else {
-                    told.push(format!(
-                        "level {level} seed {seed} machine {slow}:\n    {}",
-                        wrong.join("\n    ")
-                    ));
-                }
-            }
-=======
     let (mut all, mut told) = (0, Vec::new());
     for (level, seed) in (1..=4).flat_map(|level| (first..first + seeds).map(move |seed| (level, seed))) {
         let text = yaml::write(&generate_with(level, seed, &kinds.made));
@@ -99,7 +56,6 @@ fn exported(commits: &[u64]) -> (u64, Vec<(u32, u64, String)>) {
         all += 1;
         if !wrong.is_empty() {
             told.push((level, seed, format!("level {level} seed {seed}:\n    {}", wrong.join("\n    "))));
->>>>>>> export
         }
     }
     (all, told)
