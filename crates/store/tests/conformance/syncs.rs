@@ -98,6 +98,9 @@ async fn a_turn_with_a_tool_writes_40_kilobytes_at_most() {
     assert!(twenty.bytes <= 20 * 40_000, "{twenty:?} in twenty turns");
 }
 
+/// Names the store to the test when it is started once more, to be watched.
+const STARTS: &str = "MIDTURN_STARTS_STORE";
+
 /// Opens a store, begins a session and records in it: what a start does before anybody is told anything.
 async fn starts(path: &Path, id: &str) {
     let archive = open_sqlite(path, OpenMode::Write).await.unwrap();
@@ -108,20 +111,15 @@ async fn starts(path: &Path, id: &str) {
     std::process::exit(0);
 }
 
-#[tokio::test]
-#[ignore = "it is a start that the next test watches"]
-async fn a_start() {
-    let path = std::env::var_os("MIDTURN_STARTS_STORE").unwrap();
-    starts(Path::new(&path), &std::process::id().to_string()).await;
-}
-
 /// How often a start syncs a file or a folder.
 fn syncs_of_a_start(folder: &Path) -> usize {
     let traced = folder.join("traced");
     let mut strace = Command::new("strace");
     strace.args(["-f", "-e", "trace=fsync,fdatasync", "-e", "signal=none", "-o"]).arg(&traced);
-    strace.arg(std::env::current_exe().unwrap()).args(["--exact", "syncs::a_start", "--ignored"]);
-    let ended = strace.env("MIDTURN_STARTS_STORE", folder.join("store.db")).output().unwrap();
+    strace
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "syncs::a_start_syncs_what_somebody_waits_for"]);
+    let ended = strace.env(STARTS, folder.join("store.db")).output().unwrap();
     assert!(ended.status.success(), "{ended:?}");
     let traced = std::fs::read_to_string(traced).unwrap();
     traced.lines().filter(|line| line.contains("sync(")).count()
@@ -129,8 +127,11 @@ fn syncs_of_a_start(folder: &Path) -> usize {
 
 /// A new file and its name, a new log and its name, and the two records: nobody waits for more. The
 /// second start finds a log.
-#[test]
-fn a_start_syncs_what_somebody_waits_for() {
+#[tokio::test]
+async fn a_start_syncs_what_somebody_waits_for() {
+    if let Some(path) = std::env::var_os(STARTS) {
+        return starts(Path::new(&path), &std::process::id().to_string()).await;
+    }
     if !has(Need::Strace, Command::new("strace").arg("-V").output().is_ok()) {
         return;
     }
