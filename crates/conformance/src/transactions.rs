@@ -150,6 +150,8 @@ pub(crate) async fn transactions_count_in_the_order_of_submission(given: Given<'
 pub(crate) async fn what_nobody_waits_for_counts_with_what_follows_or_once_it_is_given_up(given: Given<'_>) {
     let record = session("s");
     let store = given.archive.begin(record.clone()).await.unwrap();
+    let made = Transaction { agents: vec![agent(0, "lead")], ..Transaction::default() };
+    store.submit(Arc::new(made)).await.unwrap();
     let first = store.submit(rows(vec![said("lead", "first")]));
     store.submit(rows(vec![said("lead", "second")])).await.unwrap();
     assert_eq!(contents(&*given.archive, &record.id, "lead").await, ["first", "second"]);
