@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -38,6 +41,8 @@ pub(crate) type Answers = BTreeMap<&'static str, Vec<Answer>>;
 /// The process.
 pub(crate) struct Fake {
     asked: Arc<Asked>,
+    /// The listening socket once more, to shut it down.
+    socket: UnixStream,
     end: CancellationToken,
     thread: Option<JoinHandle<()>>,
 }
@@ -74,6 +79,7 @@ impl Fake {
         let end = CancellationToken::new();
         let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         listener.set_nonblocking(true).unwrap();
+        let socket = UnixStream::from(OwnedFd::from(listener.try_clone().unwrap()));
         let serving = (asked.clone(), end.clone());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -88,7 +94,7 @@ impl Fake {
             });
         });
         interface.write(&state.join("interface.json")).unwrap();
-        Self { asked, end, thread: Some(thread) }
+        Self { asked, socket, end, thread: Some(thread) }
     }
 
     /// What was asked so far, a line each: method, path, the last event's number, body.
@@ -101,6 +107,9 @@ impl Drop for Fake {
     fn drop(&mut self) {
         self.end.cancel();
         self.thread.take().unwrap().join().unwrap();
+        // A process that another test starts has the socket open until it executes its program: whoever
+        // connects meanwhile would be accepted, and then cut off.
+        self.socket.shutdown(Shutdown::Both).unwrap();
     }
 }
 
