@@ -8,12 +8,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
-pub use client::{
+pub(crate) use client::{
     AgentArgs, ApproveArgs, ClientArgs, DenyArgs, LimitArgs, MeantArgs, SendArgs, StopArgs, WaitState,
     WatchArgs, WideClientArgs, WithdrawArgs,
 };
-pub use history::{ExportArgs, LogArgs, SessionsArgs};
-pub use work::{DoctorArgs, ResumeArgs, RunArgs, ServeArgs, WorkArgs};
+pub(crate) use history::{ExportArgs, LogArgs, SessionsArgs};
+pub(crate) use work::{DoctorArgs, ResumeArgs, RunArgs, ServeArgs, WorkArgs};
 
 /// Parallel coding agents that are corrected in the middle of their work.
 #[derive(Debug, Parser)]
@@ -25,15 +25,15 @@ pub use work::{DoctorArgs, ResumeArgs, RunArgs, ServeArgs, WorkArgs};
     disable_help_subcommand = true,
     after_help = "Example:\n  midturn run \"Rename open() to load() and make the tests pass\""
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
 }
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Give a task to a lead agent, which may spawn subagents; steer them while they work
     #[command(after_help = work::RUN_HELP)]
     Run(RunArgs),
@@ -122,7 +122,7 @@ Examples:
   midturn replay --shift fix=-500ms scenarios/demo.yaml     (what if it had come half a second sooner?)";
 
 const CONFIG_HELP: &str = "\
-Values come from, the weakest first: defaults, midturn.toml in the configuration folder, midturn.toml
+Values come from these, the weakest first: defaults, midturn.toml in the configuration folder, midturn.toml
 from the repository's root down to the working folder, MIDTURN_… variables, flags. What came with the
 repository can tighten what agents may do and use, but not loosen it.
 
@@ -132,68 +132,68 @@ Examples:
 
 /// `midturn config`.
 #[derive(Debug, Args)]
-pub struct ConfigArgs {
+pub(crate) struct ConfigArgs {
     /// Write one JSON object
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// What is laid over the configuration
     #[command(flatten)]
-    pub layer: LayerArgs,
+    pub(crate) layer: LayerArgs,
 }
 
 /// Options of every command that reads the configuration.
 #[derive(Debug, Clone, Default, Args)]
-pub struct LayerArgs {
+pub(crate) struct LayerArgs {
     /// The lead's model: PROVIDER/NAME (anthropic, openai, openai-chat, or one of your own), an alias, or scripted:FILE
     #[arg(long, value_name = "NAME")]
-    pub model: Option<String>,
+    pub(crate) model: Option<String>,
     /// Set a key of the configuration; may be given more than once
     #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
+    pub(crate) set: Vec<String>,
     /// Work in this folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub cwd: Option<PathBuf>,
+    pub(crate) cwd: Option<PathBuf>,
 }
 
 /// The option of every command that has to do with what is kept.
 #[derive(Debug, Clone, Default, Args)]
-pub struct StoreArgs {
+pub(crate) struct StoreArgs {
     /// Keep sessions here instead of the project's own file: a path, or postgres://USER@HOST/NAME
     #[arg(long, value_name = "PATH|URL", value_hint = ValueHint::FilePath)]
-    pub store: Option<String>,
+    pub(crate) store: Option<String>,
 }
 
 /// Options of every command that needs a project and no configuration.
 #[derive(Debug, Clone, Default, Args)]
-pub struct PlaceArgs {
+pub(crate) struct PlaceArgs {
     /// Where sessions are kept
     #[command(flatten)]
-    pub store: StoreArgs,
+    pub(crate) store: StoreArgs,
     /// The project that this folder is in
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub cwd: Option<PathBuf>,
+    pub(crate) cwd: Option<PathBuf>,
 }
 
 /// `midturn replay`.
 #[derive(Debug, Args)]
-pub struct ReplayArgs {
+pub(crate) struct ReplayArgs {
     /// Scenario files, and folders of them
     #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
-    pub paths: Vec<PathBuf>,
+    pub(crate) paths: Vec<PathBuf>,
     /// Write the events to standard output, one JSON object a line, and nothing else
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Write a JUnit report to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub junit: Option<PathBuf>,
+    pub(crate) junit: Option<PathBuf>,
     /// Move a message by this much and show what changes; nothing is checked
     #[arg(long, value_name = "ID=±DURATION", allow_hyphen_values = true)]
-    pub shift: Vec<String>,
+    pub(crate) shift: Vec<String>,
 }
 
 /// A file format with a schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// Scenario files
     Scenario,
 }

@@ -15,7 +15,7 @@ use crate::secrets;
 ///
 /// # Errors
 /// [`Failure::Usage`]: the configuration is not sound.
-pub fn config(args: &ConfigArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn config(args: &ConfigArgs, env: &Env) -> Result<End, Failure> {
     let config = load(&args.layer, &work_folder(&args.layer)?, env)?;
     let keys = config::keys_set(&config, env);
     let text = if args.json {
@@ -30,7 +30,7 @@ pub fn config(args: &ConfigArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// Standard output can't be written.
-pub fn completions(shell: clap_complete::Shell) -> Result<End, Failure> {
+pub(crate) fn completions(shell: clap_complete::Shell) -> Result<End, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "midturn", &mut script);
     print(&String::from_utf8_lossy(&script))
@@ -40,7 +40,7 @@ pub fn completions(shell: clap_complete::Shell) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Usage`]: see [`Config::load`].
-pub fn load(layer: &LayerArgs, folder: &Path, env: &Env) -> Result<Config, Failure> {
+pub(crate) fn load(layer: &LayerArgs, folder: &Path, env: &Env) -> Result<Config, Failure> {
     let config = Config::load(folder, env, layer)?;
     let texts = config.entries.iter().filter_map(|(key, entry)| Some((key.as_str(), entry.value.as_str()?)));
     secrets::hide_passwords(texts)?;
@@ -52,7 +52,7 @@ pub fn load(layer: &LayerArgs, folder: &Path, env: &Env) -> Result<Config, Failu
 ///
 /// # Errors
 /// [`Failure::Usage`]: it is not there, or is not a folder.
-pub fn work_folder(layer: &LayerArgs) -> Result<PathBuf, Failure> {
+pub(crate) fn work_folder(layer: &LayerArgs) -> Result<PathBuf, Failure> {
     let asked = layer.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
     let complain = |what: String| Failure::usage(format!("the working folder {}: {what}", asked.display()));
     let folder = asked.canonicalize().map_err(|error| complain(error.to_string()))?;
@@ -63,7 +63,7 @@ pub fn work_folder(layer: &LayerArgs) -> Result<PathBuf, Failure> {
 ///
 /// # Errors
 /// Standard output can't be written.
-pub fn print(text: &str) -> Result<End, Failure> {
+pub(crate) fn print(text: &str) -> Result<End, Failure> {
     print_whole(&secrets::clean(text))
 }
 
@@ -71,7 +71,7 @@ pub fn print(text: &str) -> Result<End, Failure> {
 ///
 /// # Errors
 /// Standard output can't be written.
-pub fn print_whole(text: &str) -> Result<End, Failure> {
+pub(crate) fn print_whole(text: &str) -> Result<End, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(End::Finished),
@@ -84,7 +84,7 @@ pub fn print_whole(text: &str) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: the system has no room for it.
-pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;

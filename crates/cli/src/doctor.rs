@@ -16,7 +16,7 @@ use crate::failure::{End, Failure};
 /// How something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// As it should be.
     Ok,
     /// It works, and could be better.
@@ -27,16 +27,16 @@ pub enum Verdict {
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// How it is.
-    pub state: Verdict,
+    pub(crate) state: Verdict,
     /// What was looked at.
-    pub about: &'static str,
+    pub(crate) about: &'static str,
     /// What was found.
-    pub found: String,
+    pub(crate) found: String,
     /// How to mend it, where there is something to mend.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mend: Option<String>,
+    pub(crate) mend: Option<String>,
 }
 
 impl Finding {
@@ -78,7 +78,7 @@ impl fmt::Display for Finding {
 ///
 /// # Errors
 /// [`Failure::Usage`]: the working folder is not there. What is wrong besides is told, not failed with.
-pub fn doctor(args: &DoctorArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn doctor(args: &DoctorArgs, env: &Env) -> Result<End, Failure> {
     let layer = args.work.whole_layer();
     let folder = commands::work_folder(&layer)?;
     let findings = commands::block_on(checks::all(&layer, &args.work.store, &folder, env))?;

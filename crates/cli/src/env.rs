@@ -13,11 +13,11 @@ use crate::failure::Failure;
 
 /// The environment variables, and the folders that follow from them.
 #[derive(Debug, Clone, Default)]
-pub struct Env(BTreeMap<String, OsString>);
+pub(crate) struct Env(BTreeMap<String, OsString>);
 
 impl Env {
     /// The environment of this process. A variable whose name is not UTF-8 is not one of ours.
-    pub fn of_process() -> Self {
+    pub(crate) fn of_process() -> Self {
         Self(
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect(),
         )
@@ -25,7 +25,7 @@ impl Env {
 
     /// An environment of these variables only.
     #[cfg(test)]
-    pub fn of<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+    pub(crate) fn of<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         Self(variables.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect())
     }
 
@@ -33,7 +33,7 @@ impl Env {
     ///
     /// # Errors
     /// The value is not UTF-8. It is not repeated: it may be a key.
-    pub fn text(&self, name: &str) -> Result<Option<&str>, Failure> {
+    pub(crate) fn text(&self, name: &str) -> Result<Option<&str>, Failure> {
         match self.0.get(name) {
             None => Ok(None),
             Some(value) => match value.to_str().map(str::trim) {
@@ -44,32 +44,32 @@ impl Env {
     }
 
     /// All variables; what is not UTF-8 in a value is replaced.
-    pub fn all(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.to_string_lossy()))
     }
 
     /// Whether a variable is set and not blank.
-    pub fn is_set(&self, name: &str) -> bool {
+    pub(crate) fn is_set(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(|value| !value.to_string_lossy().trim().is_empty())
     }
 
     /// The names with this prefix.
-    pub fn names_beginning<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn names_beginning<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.keys().map(String::as_str).filter(move |name| name.starts_with(prefix))
     }
 
     /// The person's own folder.
-    pub fn home(&self) -> Option<PathBuf> {
+    pub(crate) fn home(&self) -> Option<PathBuf> {
         self.path("HOME")
     }
 
     /// The XDG configuration folder of this program.
-    pub fn config_folder(&self) -> Option<PathBuf> {
+    pub(crate) fn config_folder(&self) -> Option<PathBuf> {
         self.xdg("XDG_CONFIG_HOME", ".config")
     }
 
     /// The XDG state folder of this program: worktrees lie under it.
-    pub fn state_folder(&self) -> Option<PathBuf> {
+    pub(crate) fn state_folder(&self) -> Option<PathBuf> {
         self.xdg("XDG_STATE_HOME", ".local/state")
     }
 
@@ -85,14 +85,14 @@ impl Env {
 }
 
 /// The time since 1970, by the machine's clock.
-pub fn now() -> Micros {
+pub(crate) fn now() -> Micros {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Micros(u64::try_from(now.as_micros()).unwrap_or(u64::MAX))
 }
 
 /// The folders from the repository's root down to `folder`, both included; `folder` alone
 /// when it is in no repository.
-pub fn folders_down_to(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn folders_down_to(folder: &Path) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = Vec::new();
     for candidate in folder.ancestors() {
         folders.push(candidate.to_owned());
@@ -106,7 +106,7 @@ pub fn folders_down_to(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether a folder is in a git repository.
-pub fn in_repository(folder: &Path) -> bool {
+pub(crate) fn in_repository(folder: &Path) -> bool {
     folder.ancestors().any(|candidate| candidate.join(".git").exists())
 }
 

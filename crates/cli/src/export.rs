@@ -28,7 +28,7 @@ const TOLD: usize = 5;
 /// # Errors
 /// [`Failure::Usage`]: there is no such session, or it is not finished. [`Failure::Failed`]:
 /// the store can't be read, the session can't be replayed, or the file can't be written.
-pub fn export(args: &ExportArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn export(args: &ExportArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
     let (journal, events) = commands::block_on(recorded(&project, &args.session))??;
     let text = midturn_scenario::export::scenario(&journal, &events).map_err(|error| match error {
@@ -88,7 +88,7 @@ fn tell_differences(text: &str) {
         }
     };
     eprintln!(
-        "midturn: the replay does not come to the same everywhere; what was apart by less than the time between two steps is one instant there:"
+        "midturn: the replay does not match everywhere; what was apart by less than the time between two steps is one instant there:"
     );
     for failure in failures.iter().take(TOLD) {
         eprintln!("  expected {}, happened: {}", failure.expected, failure.happened);

@@ -7,7 +7,7 @@ use midturn_client::{InterfaceError, Trouble};
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// The person has to change something: arguments, a file, the environment. Nothing was begun.
     #[error("{0}")]
     Usage(String),
@@ -18,17 +18,17 @@ pub enum Failure {
 
 impl Failure {
     /// A failure of the person's input.
-    pub fn usage(message: impl ToString) -> Self {
+    pub(crate) fn usage(message: impl ToString) -> Self {
         Self::Usage(message.to_string())
     }
 
     /// A failure of the work.
-    pub fn failed(message: impl ToString) -> Self {
+    pub(crate) fn failed(message: impl ToString) -> Self {
         Self::Failed(message.to_string())
     }
 
     /// How the process ends.
-    pub fn end(&self) -> End {
+    pub(crate) fn end(&self) -> End {
         match self {
             Self::Usage(_) => End::Usage,
             Self::Failed(_) => End::Failed,
@@ -51,7 +51,7 @@ impl From<InterfaceError> for Failure {
 /// How a command ends, with the exit status that the shell sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum End {
+pub(crate) enum End {
     /// All went well.
     Finished = 0,
     /// The work failed.
@@ -66,7 +66,7 @@ pub enum End {
 
 impl End {
     /// The number that the shell sees.
-    pub fn status(self) -> u8 {
+    pub(crate) fn status(self) -> u8 {
         self as u8
     }
 }

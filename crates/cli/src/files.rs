@@ -8,23 +8,23 @@ use crate::failure::Failure;
 
 /// A place in a file, counted from 1; columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spot {
+pub(crate) struct Spot {
     /// The line.
-    pub line: usize,
+    pub(crate) line: usize,
     /// The column.
-    pub column: usize,
+    pub(crate) column: usize,
 }
 
 /// What is wrong with a file, and where.
-pub type Misplaced = (Spot, String);
+pub(crate) type Misplaced = (Spot, String);
 
 impl Spot {
     /// Where a file begins.
-    pub const START: Self = Self { line: 1, column: 1 };
+    pub(crate) const START: Self = Self { line: 1, column: 1 };
 }
 
 /// Says of a file what is wrong with it.
-pub fn complaint(path: &Path) -> impl Fn(Misplaced) -> Failure + Copy {
+pub(crate) fn complaint(path: &Path) -> impl Fn(Misplaced) -> Failure + Copy {
     move |(at, what)| Failure::usage(format!("{}:{}:{}: {what}", path.display(), at.line, at.column))
 }
 
@@ -32,7 +32,7 @@ pub fn complaint(path: &Path) -> impl Fn(Misplaced) -> Failure + Copy {
 ///
 /// # Errors
 /// [`Failure::Usage`] with the file: it can't be read, has more than so many bytes, or is not UTF-8.
-pub fn read(path: &Path, most: usize) -> Result<Option<String>, Failure> {
+pub(crate) fn read(path: &Path, most: usize) -> Result<Option<String>, Failure> {
     let complain = |what: String| Failure::usage(format!("{}{what}", path.display()));
     let unreadable = |error: Error| complain(format!(": can't be read: {error}"));
     let file = match std::fs::File::open(path) {
@@ -53,6 +53,6 @@ pub fn read(path: &Path, most: usize) -> Result<Option<String>, Failure> {
 }
 
 /// Whether there is no such file or folder.
-pub fn is_absent(error: &Error) -> bool {
+pub(crate) fn is_absent(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

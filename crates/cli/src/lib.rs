@@ -6,8 +6,6 @@
 //! Its one public item is [`main`], so that the compiler sees what nobody uses any more. Tests go
 //! through the binary, or stand beside the code.
 
-#![allow(unreachable_pub, reason = "in here `pub` is for the other modules, and nothing but `main` leaves")]
-
 mod agents;
 mod args;
 mod client;

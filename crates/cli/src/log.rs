@@ -15,7 +15,7 @@ use crate::run::progress;
 use crate::secrets;
 
 /// Starts to listen, for the whole process.
-pub fn start() {
+pub(crate) fn start() {
     // It fails only where somebody listens already, and then somebody is told.
     let _ = tracing::subscriber::set_global_default(StandardError);
     std::panic::set_hook(Box::new(|info| write(&last_words(info))));

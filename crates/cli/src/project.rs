@@ -26,7 +26,7 @@ const NAME_MAX: usize = 32;
 
 /// What a session is kept in.
 #[derive(Clone, PartialEq, Eq)]
-pub enum StoreAt {
+pub(crate) enum StoreAt {
     /// A file of SQLite. It may not be there yet.
     File(PathBuf),
     /// A database of PostgreSQL, by its URL. The URL may hold a password.
@@ -90,7 +90,7 @@ fn without_password(url: &str) -> String {
 /// Processes that keep sessions in different stores have different keys, so that each has an
 /// `interface.json` of its own; who names the same file finds the same one from any folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Project {
+pub(crate) struct Project {
     root: PathBuf,
     key: String,
     state: PathBuf,
@@ -104,7 +104,7 @@ impl Project {
     ///
     /// # Errors
     /// [`Failure::Usage`]: no state folder is named by the environment, or what `--store` names is not a store.
-    pub fn of(folder: &Path, store: &StoreArgs, env: &Env) -> Result<Self, Failure> {
+    pub(crate) fn of(folder: &Path, store: &StoreArgs, env: &Env) -> Result<Self, Failure> {
         let state = env.state_folder().ok_or_else(|| {
             Failure::usage("neither XDG_STATE_HOME nor HOME names a folder for the project's state")
         })?;
@@ -133,23 +133,23 @@ impl Project {
     ///
     /// # Errors
     /// [`Failure::Usage`]: the folder is not there; else as [`Project::of`].
-    pub fn named(place: &PlaceArgs, env: &Env) -> Result<Self, Failure> {
+    pub(crate) fn named(place: &PlaceArgs, env: &Env) -> Result<Self, Failure> {
         let layer = LayerArgs { cwd: place.cwd.clone(), ..LayerArgs::default() };
         Self::of(&commands::work_folder(&layer)?, &place.store, env)
     }
 
     /// Whether a folder is in this project.
-    pub fn holds(&self, folder: &Path) -> bool {
+    pub(crate) fn holds(&self, folder: &Path) -> bool {
         root_of(folder) == self.root
     }
 
     /// Its folder of state; [`Project::prepare`] makes it.
-    pub fn state(&self) -> &Path {
+    pub(crate) fn state(&self) -> &Path {
         &self.state
     }
 
     /// What its sessions are kept in.
-    pub fn store(&self) -> &StoreAt {
+    pub(crate) fn store(&self) -> &StoreAt {
         &self.store
     }
 
@@ -157,7 +157,7 @@ impl Project {
     ///
     /// # Errors
     /// [`Failure::Failed`]: it can't be made, or is somebody else's.
-    pub fn prepare(&self) -> Result<(), Failure> {
+    pub(crate) fn prepare(&self) -> Result<(), Failure> {
         private_folder(&self.state)
     }
 
@@ -165,7 +165,7 @@ impl Project {
     ///
     /// # Errors
     /// [`Failure::Failed`]: the file is there and can't be believed.
-    pub fn interface(&self) -> Result<Option<Interface>, Failure> {
+    pub(crate) fn interface(&self) -> Result<Option<Interface>, Failure> {
         Ok(Interface::read(&self.interface_path())?)
     }
 
@@ -173,7 +173,7 @@ impl Project {
     ///
     /// # Errors
     /// [`Failure::Failed`]: the file can't be written.
-    pub fn publish(&self, interface: &Interface) -> Result<(), Failure> {
+    pub(crate) fn publish(&self, interface: &Interface) -> Result<(), Failure> {
         Ok(interface.write(&self.interface_path())?)
     }
 
@@ -181,7 +181,7 @@ impl Project {
     ///
     /// # Errors
     /// [`Failure::Failed`]: the file can't be removed.
-    pub fn retract(&self, interface: &Interface) -> Result<(), Failure> {
+    pub(crate) fn retract(&self, interface: &Interface) -> Result<(), Failure> {
         Ok(interface.remove(&self.interface_path())?)
     }
 
@@ -194,7 +194,7 @@ impl Project {
     ///
     /// # Errors
     /// As [`Project::socket`].
-    pub fn hidden(&self) -> Result<Vec<PathBuf>, Failure> {
+    pub(crate) fn hidden(&self) -> Result<Vec<PathBuf>, Failure> {
         let socket = self.socket()?;
         let folder = socket.parent().unwrap_or(&socket);
         // Beside it are the sockets of the person's other projects.
@@ -219,7 +219,7 @@ impl Project {
     ///
     /// # Errors
     /// [`Failure::Failed`]: no such folder can be made.
-    pub fn socket(&self) -> Result<PathBuf, Failure> {
+    pub(crate) fn socket(&self) -> Result<PathBuf, Failure> {
         let runtime = self.runtime.iter().filter(|folder| is_ours(folder));
         let usual = runtime.map(|folder| folder.join("midturn").join(&self.key));
         let folders = usual.chain([self.state.clone()]);

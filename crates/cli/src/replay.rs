@@ -19,7 +19,7 @@ use crate::failure::{End, Failure};
 /// # Errors
 /// [`Failure::Usage`]: a `--shift` that can't be read. [`Failure::Failed`]: the output or the report
 /// can't be written.
-pub fn replay(args: &ReplayArgs) -> Result<End, Failure> {
+pub(crate) fn replay(args: &ReplayArgs) -> Result<End, Failure> {
     let shift: Result<Vec<Shift>, _> = args.shift.iter().map(|text| text.parse()).collect();
     let shift = shift.map_err(|error| Failure::usage(format!("--shift: {error}")))?;
     let options = Options { real: Some(&RealTools), json: args.json, junit: args.junit.clone(), shift };

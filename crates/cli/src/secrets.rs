@@ -22,12 +22,12 @@ static KNOWN: RwLock<Secrets> = RwLock::new(Secrets::NONE);
 static ADDING: Mutex<()> = Mutex::new(());
 
 /// What is known by now.
-pub fn known() -> Secrets {
+pub(crate) fn known() -> Secrets {
     KNOWN.read().clone()
 }
 
 /// A text that people or files get, without secrets.
-pub fn clean(text: &str) -> Cow<'_, str> {
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     known().redact(text)
 }
 
@@ -35,7 +35,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 ///
 /// # Errors
 /// [`Failure::Usage`]: they are too large to be looked for.
-pub fn hide<N, V>(values: impl IntoIterator<Item = (N, V)>) -> Result<(), Failure>
+pub(crate) fn hide<N, V>(values: impl IntoIterator<Item = (N, V)>) -> Result<(), Failure>
 where
     N: Into<String>,
     V: AsRef<str>,
@@ -50,7 +50,7 @@ where
 ///
 /// # Errors
 /// As [`hide`].
-pub fn hide_passwords<'a>(urls: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), Failure> {
+pub(crate) fn hide_passwords<'a>(urls: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), Failure> {
     let passwords = urls
         .into_iter()
         .flat_map(|(name, url)| secrets::passwords_of(url).into_iter().map(move |password| (name, password)));
@@ -59,7 +59,7 @@ pub fn hide_passwords<'a>(urls: impl IntoIterator<Item = (&'a str, &'a str)>) ->
 
 /// The secrets of an environment. The name of a file that is there is not one: it hides
 /// nothing, and commands that get it may not be able to read it.
-pub fn of_environment(env: &Env) -> Vec<(String, String)> {
+pub(crate) fn of_environment(env: &Env) -> Vec<(String, String)> {
     let all: Vec<(&str, Cow<'_, str>)> = env.all().collect();
     let found = secrets::of_environment(all.iter().map(|(name, value)| (*name, value.as_ref())));
     found.into_iter().filter(|(_, value)| !is_a_file(value)).collect()
@@ -67,7 +67,7 @@ pub fn of_environment(env: &Env) -> Vec<(String, String)> {
 
 /// What variables of these names hold: the keys of providers, whatever they are called. What
 /// everybody knows is left out, as it is from the others.
-pub fn of_variables(env: &Env, names: impl IntoIterator<Item = String>) -> Vec<(String, String)> {
+pub(crate) fn of_variables(env: &Env, names: impl IntoIterator<Item = String>) -> Vec<(String, String)> {
     let all: BTreeMap<&str, Cow<'_, str>> = env.all().collect();
     let is_everyday = |value: &str| {
         all.iter().any(|(name, known)| secrets::is_everyday(name) && known.trim() == value.trim())

@@ -43,7 +43,7 @@ pub enum BadWritten {
     #[error("`${{` begins the name of an environment variable, as in ${{GATEWAY_KEY}}")]
     Variable,
     /// Nothing that HTTP can carry.
-    #[error("only visible ASCII characters and blanks can be sent")]
+    #[error("only visible ASCII characters and spaces can be sent")]
     Characters,
     /// A key, or what looks like one.
     #[error(

@@ -43,22 +43,19 @@ pub fn replay(
 ) -> io::Result<Exit> {
     let mut report = Report::default();
     for found in collected(paths) {
-        let (path, verdict, events) = match found {
-            Ok(path) => one(path, options),
-            Err((path, error)) => (path, Verdict::Unreadable(error), Vec::new()),
+        let (path, played) = match found {
+            Ok(path) => (path.clone(), one(&path, options)),
+            Err((path, error)) => (path, Err(error)),
         };
+        let (verdict, events) = played.unwrap_or_else(|error| (Verdict::Unreadable(error), Vec::new()));
         if options.json {
             report::write_events(out, &events)?;
         }
-        let text = report.add(&path, verdict);
-        if options.json { err.write_all(text.as_bytes())? } else { out.write_all(text.as_bytes())? }
+        let lines: &mut dyn Write = if options.json { &mut *err } else { &mut *out };
+        lines.write_all(report.add(&path, verdict).as_bytes())?;
     }
-    let closing = report.closing();
-    if options.json {
-        err.write_all(closing.as_bytes())?
-    } else {
-        out.write_all(closing.as_bytes())?
-    }
+    let lines: &mut dyn Write = if options.json { err } else { &mut *out };
+    lines.write_all(report.closing().as_bytes())?;
     if let Some(path) = &options.junit {
         std::fs::write(path, report.junit())?;
     }
@@ -66,28 +63,30 @@ pub fn replay(
     Ok(report.exit())
 }
 
-fn one(path: PathBuf, options: &Options<'_>) -> (PathBuf, Verdict, Vec<Event>) {
-    let played = match file::load(&path) {
-        Ok(scenario) if options.shift.is_empty() => checked(&scenario, options),
-        Ok(scenario) => shifted(&scenario, options),
-        Err(error) => Err(error),
-    };
-    match played {
-        Ok((verdict, events)) => (path, verdict, events),
-        Err(error) => (path, Verdict::Unreadable(error), Vec::new()),
-    }
+fn one(path: &Path, options: &Options<'_>) -> Result<(Verdict, Vec<Event>), Error> {
+    let scenario = file::load(path)?;
+    if options.shift.is_empty() { checked(&scenario, options) } else { shifted(&scenario, options) }
 }
 
 fn checked(scenario: &Scenario, options: &Options<'_>) -> Result<(Verdict, Vec<Event>), Error> {
     let played = play::play(scenario, options.real)?;
     let failures = verdict(scenario, &played);
+    Ok(told(scenario, played, failures, Verdict::Passed))
+}
+
+/// What is told of a play: that it holds, or what doesn't.
+fn told(
+    scenario: &Scenario,
+    played: play::Played,
+    failures: Vec<Failure>,
+    holds: impl FnOnce(String) -> Verdict,
+) -> (Verdict, Vec<Event>) {
     let name = scenario.name.clone();
-    let verdict = if failures.is_empty() {
-        Verdict::Passed(name)
-    } else {
-        Verdict::Failed(name, failures, played.record.remarks)
+    let verdict = match failures.is_empty() {
+        true => holds(name),
+        false => Verdict::Failed(name, failures, played.record.remarks),
     };
-    Ok((verdict, played.record.events))
+    (verdict, played.record.events)
 }
 
 /// What doesn't hold of a scenario that was played.
@@ -104,13 +103,8 @@ fn shifted(scenario: &Scenario, options: &Options<'_>) -> Result<(Verdict, Vec<E
     let after = play::play(&moved, options.real)?;
     let mut failures = expect::breaches(scenario, &after.record);
     failures.extend(after.stuck.as_ref().map(|stuck| expect::stuck(scenario, stuck, &after.record)));
-    let name = scenario.name.clone();
-    let verdict = if failures.is_empty() {
-        Verdict::Shifted(name, shift::changes(&before.record, &after.record))
-    } else {
-        Verdict::Failed(name, failures, after.record.remarks)
-    };
-    Ok((verdict, after.record.events))
+    let changes = shift::changes(&before.record, &after.record);
+    Ok(told(scenario, after, failures, |name| Verdict::Shifted(name, changes)))
 }
 
 /// Plays the text of a scenario and returns its events. Its expectations and the invariants
@@ -121,14 +115,11 @@ fn shifted(scenario: &Scenario, options: &Options<'_>) -> Result<(Verdict, Vec<E
 pub fn replay_text(yaml: &str) -> Result<Vec<serde_json::Value>, Error> {
     let scenario = file::parse(Arc::from("-"), yaml.as_bytes())?;
     let played = play::play(&scenario, None)?;
-    let json = |event: &Event| serde_json::to_value(event);
-    played
-        .record
-        .events
-        .iter()
-        .map(json)
-        .collect::<Result<_, _>>()
-        .map_err(|error| Error::Replay { path: "-".to_owned(), why: format!("an event is no JSON: {error}") })
+    let events: Result<_, _> = played.record.events.iter().map(serde_json::to_value).collect();
+    events.map_err(|error: serde_json::Error| Error::Replay {
+        path: "-".to_owned(),
+        why: format!("an event is no JSON: {error}"),
+    })
 }
 
 /// Plays the text of a scenario and returns what doesn't hold: expectations and invariants.

@@ -5,15 +5,18 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
+use midturn_core::engine::Message;
 pub use midturn_core::engine::scripted::Anchor;
 use midturn_core::engine::scripted::ScriptedReply;
 use midturn_core::rules::approval::{Policy, Rule};
 use midturn_core::rules::conversation::ToolStatus;
 use midturn_core::rules::event::{Outcome, Scope};
 use midturn_core::rules::id::{AgentName, CallId, MessageId, RunId, TurnId};
-use midturn_core::rules::mail::{Point, ReturnReason, Role, Sender, Urgency};
+use midturn_core::rules::mail::{Point, ReturnReason, Role, Sender};
 use midturn_core::rules::settings::{LimitsPatch, SettingsPatch};
 use midturn_core::rules::time::{Micros, Span};
 
@@ -59,12 +62,14 @@ pub struct Approvals {
 }
 
 /// What a replay with real tools works on. Relative paths are relative to the file's folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "snake_case", inline)]
 pub enum Workspace {
-    /// A folder, copied to a temporary git repository.
-    Folder(PathBuf),
-    /// A git repository, cloned.
+    /// A git repository to clone.
     Clone(PathBuf),
+    /// A folder beside the file, copied to a temporary git repository.
+    #[schemars(untagged)]
+    Folder(PathBuf),
 }
 
 /// An agent of a scenario.
@@ -89,9 +94,11 @@ pub struct Agent {
 }
 
 /// When an agent begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Start {
     /// When the replay begins.
+    #[default]
     AtOnce,
     /// When a `spawn_agent` call names it.
     Spawned,
@@ -122,8 +129,8 @@ pub enum When {
 /// What an item does.
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// Sends a message.
-    Send(Send),
+    /// Sends a message. Its id is the item's.
+    Send(Message),
     /// Stops an agent's run.
     Stop {
         /// Whose.
@@ -209,27 +216,6 @@ pub enum Says {
     Denied(Option<String>),
 }
 
-/// A message to send.
-#[derive(Clone, Debug)]
-pub struct Send {
-    /// Who sends it.
-    pub from: Sender,
-    /// To whom: an agent, `parent` or `all`.
-    pub to: String,
-    /// What it says.
-    pub text: String,
-    /// How urgent it is; `None` is the receiver's default.
-    pub urgency: Option<Urgency>,
-    /// When it is returned if it is not injected by then.
-    pub expires_after: Option<Span>,
-    /// The sender's earlier message that it replaces.
-    pub supersedes: Option<MessageId>,
-    /// With `supersedes`: it is refused if that one is not queued any more.
-    pub if_queued: bool,
-    /// The only run it may be injected in.
-    pub only_run: Option<RunId>,
-}
-
 /// What must come of a scenario, and where the file says so.
 #[derive(Clone, Debug)]
 pub struct Expectation {
@@ -277,13 +263,43 @@ pub struct RunClaim {
     pub tools: Vec<(CallId, ToolStatus)>,
 }
 
-/// How a run ended, as a scenario may say it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl RunClaim {
+    /// Whether it says anything of the run itself, and not of its calls only.
+    pub fn is_about_the_run(&self) -> bool {
+        self.outcome.is_some()
+            || self.error.is_some()
+            || self.model_calls.is_some()
+            || self.ends_at.is_some()
+            || self.turns.is_some()
+    }
+}
+
+/// How a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Outcome")]
 pub enum Ended {
-    /// With an outcome.
-    With(Outcome),
+    /// Nothing more to do.
+    Finished,
+    /// Stopped.
+    Stopped,
+    /// An error.
+    Failed,
+    /// A limit.
+    Limit,
     /// Not at all: the replay ended while it waited.
     Waiting,
+}
+
+impl From<Outcome> for Ended {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Finished => Self::Finished,
+            Outcome::Stopped => Self::Stopped,
+            Outcome::Failed => Self::Failed,
+            Outcome::Limit => Self::Limit,
+        }
+    }
 }
 
 /// A claim about a message.
@@ -304,16 +320,18 @@ pub struct MessageClaim {
 }
 
 /// Where a message was injected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Injected")]
 pub struct InjectedClaim {
     /// The point.
     pub point: Option<Point>,
     /// The receiver's run.
     pub run: Option<RunId>,
-    /// The turn it closed.
+    /// The turn it closed; 0 at `start`.
     pub turn: Option<TurnId>,
     /// When.
-    pub at: Option<Micros>,
+    pub at: Option<Span>,
 }
 
 /// A claim about what a model was given.

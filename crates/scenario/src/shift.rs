@@ -1,11 +1,12 @@
 //! `--shift ID=±DURATION`: the same scenario with a message or action moved, and what that
 //! changes (scenarios.md, section 3).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
 use midturn_core::rules::event::EventKind;
+use midturn_core::rules::id::MessageId;
 use midturn_core::rules::time::{Micros, Span};
 
 use crate::error::{Error, one_of};
@@ -94,9 +95,7 @@ pub fn moved(scenario: &Scenario, shifts: &[Shift]) -> Result<Scenario, Error> {
 /// What differs between two replays: outcomes of calls, injections, ends of runs.
 pub fn changes(before: &Record, after: &Record) -> Vec<String> {
     let (before, after) = (facts(before), facts(after));
-    let mut keys: Vec<&Fact> = before.keys().chain(after.keys()).collect();
-    keys.sort();
-    keys.dedup();
+    let keys: BTreeSet<&Fact> = before.keys().chain(after.keys()).collect();
     let told = |fact: Option<&String>| fact.map_or_else(|| "not at all".to_owned(), String::clone);
     let differs = |key: &&Fact| before.get(key) != after.get(key);
     let line = |key: &Fact| format!("{key}: {} -> {}", told(before.get(key)), told(after.get(key)));
@@ -127,35 +126,32 @@ fn facts(record: &Record) -> BTreeMap<Fact, String> {
         let agent = event.at.agent.as_ref().map(ToString::to_string).unwrap_or_default();
         let run = event.at.run.unwrap_or_default();
         let turn = event.at.turn.unwrap_or_default();
-        let message = |id: &dyn fmt::Display| Fact::Message { id: id.to_string(), to: agent.clone() };
+        let to = agent.clone();
+        let message = |id: &MessageId| Fact::Message { id: id.to_string(), to: to.clone() };
         let at = event.t;
-        match &event.kind {
-            EventKind::RunStarted { .. } => {
-                facts.insert(Fact::Run { agent, run }, "not ended".to_owned());
-            }
+        let (fact, told) = match &event.kind {
+            EventKind::RunStarted { .. } => (Fact::Run { agent, run }, "not ended".to_owned()),
             EventKind::RunFinished { outcome, .. } => {
-                let told = format!("{outcome:?} at {at} s").to_lowercase();
-                facts.insert(Fact::Run { agent, run }, told);
+                (Fact::Run { agent, run }, format!("{} at {at} s", outcome.as_str()))
             }
             EventKind::ToolFinished { tool, status, .. } => {
-                let told = format!("{status:?} at {at} s").to_lowercase();
-                facts.insert(Fact::Call { agent, id: tool.to_string() }, told);
+                (Fact::Call { agent, id: tool.to_string() }, format!("{} at {at} s", status.as_str()))
             }
-            EventKind::MessageQueued { message: id, .. } => {
-                facts.insert(message(id), "queued".to_owned());
-            }
+            EventKind::MessageQueued { message: id, .. } => (message(id), "queued".to_owned()),
             EventKind::MessageRefused { message: id, reason, .. } => {
-                facts.insert(message(id), format!("refused ({reason})"));
+                (message(id), format!("refused ({reason})"))
             }
             EventKind::MessageReturned { message: id, reason } => {
-                facts.insert(message(id), format!("returned ({reason:?}) at {at} s").to_lowercase());
+                (message(id), format!("returned ({}) at {at} s", reason.as_str()))
             }
             EventKind::MessageInjected { messages, point, .. } => {
                 let told = format!("injected at {}, run {run}, turn {turn}, {at} s", point.as_str());
                 facts.extend(messages.iter().map(|id| (message(id), told.clone())));
+                continue;
             }
-            _ => {}
-        }
+            _ => continue,
+        };
+        facts.insert(fact, told);
     }
     facts
 }

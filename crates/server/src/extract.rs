@@ -104,7 +104,7 @@ pub(crate) struct Query<T>(pub(crate) T);
 
 impl From<PathRejection> for Refused {
     fn from(rejection: PathRejection) -> Self {
-        Self::not_found("no_route", format!("there is no such place: {}", rejection.body_text()))
+        Self::not_found("no_route", format!("there is no such path: {}", rejection.body_text()))
     }
 }
 

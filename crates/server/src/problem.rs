@@ -73,8 +73,8 @@ impl Refused {
 
     /// A fault of ours.
     pub(crate) fn internal(error: &dyn std::error::Error) -> Self {
-        tracing::error!(%error, "a request failed inside");
-        let detail = "the process failed inside; its log says how";
+        tracing::error!(%error, "a request failed with an internal error");
+        let detail = "an internal error; the log of the process has the details";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     }
 

@@ -15,10 +15,10 @@ use midturn_core::rules::mail::{ReceiptState, Sender};
 use tokio::sync::oneshot;
 
 use crate::db::Pool;
-use crate::lane::Lane;
 use crate::nul::hide;
 use crate::open::now;
 use crate::read;
+use crate::session::OpenSession;
 use crate::writer::{Job, Writer};
 
 /// A store that is open. It is closed when it and all stores of its sessions are gone, or by
@@ -60,9 +60,9 @@ impl SqlArchive {
         answer.await.unwrap_or_else(|_| Err(StoreError::Failed("its writer has ended".to_owned())))
     }
 
-    fn bound(&self, lane: Lane) -> Result<Arc<dyn Store>, StoreError> {
+    fn bound(&self, session: OpenSession) -> Result<Arc<dyn Store>, StoreError> {
         let (writer, pool) = (self.writer()?.clone(), self.pool.clone());
-        Ok(Arc::new(BoundStore { writer, pool, lane: Arc::new(lane) }))
+        Ok(Arc::new(BoundStore { writer, pool, session: Arc::new(session) }))
     }
 }
 
@@ -71,13 +71,13 @@ impl SqlArchive {
 struct BoundStore {
     writer: Arc<Writer>,
     pool: Pool,
-    lane: Arc<Lane>,
+    session: Arc<OpenSession>,
 }
 
 #[async_trait]
 impl Store for BoundStore {
     fn submit(&self, transaction: Arc<Transaction>) -> Commit {
-        self.writer.queue.submit(&self.lane, transaction, now())
+        self.writer.queue.submit(&self.session, transaction, now())
     }
 
     fn trouble(&self) -> Option<Arc<str>> {
@@ -86,7 +86,7 @@ impl Store for BoundStore {
 
     async fn known(&self, from: &Sender, id: &MessageId) -> Result<Vec<KeptMail>, StoreError> {
         let mut snapshot = self.pool.snapshot().await?;
-        Ok(read::known(&mut snapshot, &self.lane.session, from, id).await?)
+        Ok(read::known(&mut snapshot, &self.session.id, from, id).await?)
     }
 }
 
@@ -98,9 +98,9 @@ impl Archive for SqlArchive {
     }
 
     async fn begin(&self, record: SessionRecord) -> Result<Arc<dyn Store>, StoreError> {
-        let lane = Lane::new(&record.id, 1, HashMap::new());
+        let session = OpenSession::new(&record.id, 1, HashMap::new());
         self.ask(|told| Job::Begin(record, told)).await?;
-        self.bound(lane)
+        self.bound(session)
     }
 
     async fn take_up(&self, session: &SessionId) -> Result<Option<TakenUp>, StoreError> {
@@ -109,7 +109,7 @@ impl Archive for SqlArchive {
         // From here on nobody else writes to the session.
         let mut snapshot = self.pool.snapshot().await?;
         let Some((journal, progress)) = read::journal(&mut snapshot, session).await? else { return Ok(None) };
-        let store = self.bound(Lane::new(session, epoch, progress))?;
+        let store = self.bound(OpenSession::new(session, epoch, progress))?;
         Ok(Some(TakenUp { store, epoch, journal }))
     }
 

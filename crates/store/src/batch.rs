@@ -12,7 +12,7 @@ use midturn_core::rules::progress::Progress;
 use tokio::sync::oneshot;
 
 use crate::cell::Cell;
-use crate::lane::Lane;
+use crate::session::OpenSession;
 use crate::statements::Into;
 use crate::{line, words};
 
@@ -21,30 +21,30 @@ type Encoded<T> = Result<T, serde_json::Error>;
 /// A transaction on its way.
 #[derive(Debug)]
 pub(crate) struct Write {
-    pub(crate) lane: Arc<Lane>,
+    pub(crate) session: Arc<OpenSession>,
     pub(crate) transaction: Arc<Transaction>,
     /// When it was submitted: microseconds since 1970.
     pub(crate) at: u64,
     pub(crate) told: oneshot::Sender<Result<(), StoreError>>,
 }
 
-/// Which of a group's lanes, by its session.
-type Of = (Arc<str>, AgentName);
+/// An agent of one of a group's sessions.
+type AgentKey = (Arc<str>, AgentName);
 /// Which message of which session: session, sender, id, receiver.
-type MailOf = (Arc<str>, Arc<str>, Arc<str>, AgentName);
+type MailKey = (Arc<str>, Arc<str>, Arc<str>, AgentName);
 
 /// Rows to be written together.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     rows: HashMap<Into, Vec<Cell>>,
     /// A message's receipt is written once, however often it moves.
-    receipts: HashMap<MailOf, ReceiptState>,
-    agents: HashMap<Of, Touched>,
+    receipts: HashMap<MailKey, ReceiptState>,
+    agents: HashMap<AgentKey, Touched>,
 }
 
 /// A row that only this group writes: it is there exactly if the whole group is.
 #[derive(Clone, Debug)]
-pub(crate) struct Mark {
+pub(crate) struct Witness {
     pub(crate) table: Into,
     /// The values of the table's key.
     pub(crate) key: Vec<Cell>,
@@ -52,7 +52,7 @@ pub(crate) struct Mark {
 
 #[derive(Debug)]
 struct Touched {
-    lane: Arc<Lane>,
+    session: Arc<OpenSession>,
     progress: Progress,
     /// Whether its row is to be written.
     changed: bool,
@@ -71,11 +71,11 @@ impl Batch {
     }
 
     /// What tells whether the rows are written. `None`: writing them twice changes nothing.
-    pub(crate) fn mark(&self) -> Option<Mark> {
+    pub(crate) fn witness(&self) -> Option<Witness> {
         let keys = [(Into::Events, 2), (Into::ChatMessages, 3), (Into::Agents, 2)];
         keys.into_iter().find_map(|(table, columns)| {
             let key = self.rows.get(&table)?.get(..columns)?.to_vec();
-            Some(Mark { table, key })
+            Some(Witness { table, key })
         })
     }
 
@@ -84,10 +84,10 @@ impl Batch {
         self.rows.remove(&into).unwrap_or_default()
     }
 
-    /// It is written: the lanes go on from here.
+    /// It is written: the sessions go on from here.
     pub(crate) fn settle(self) {
         for ((_, agent), touched) in self.agents {
-            touched.lane.advance(agent, touched.progress);
+            touched.session.advance(agent, touched.progress);
         }
     }
 
@@ -95,27 +95,27 @@ impl Batch {
         let transaction = &*write.transaction;
         let told = Told::of(transaction);
         for agent in &transaction.agents {
-            self.agent(&write.lane, agent)?;
+            self.agent(&write.session, agent)?;
         }
         for accepted in &transaction.accepted {
             self.accepted(write, accepted, told.of_mail(accepted))?;
         }
         for moved in &transaction.receipts {
-            self.receipt(&write.lane, moved);
+            self.receipt(&write.session, moved);
         }
         for row in &transaction.rows {
             self.line(write, row)?;
         }
         for event in &transaction.events {
-            self.event(&write.lane, event)?;
+            self.event(&write.session, event)?;
         }
         for (agent, run) in &transaction.resumes {
-            let touched = self.touched(&write.lane, agent);
+            let touched = self.touched(&write.session, agent);
             touched.progress.note_resume(*run);
             touched.changed = true;
         }
         for end in &transaction.ends {
-            self.end(&write.lane, end, told.of_end(end))?;
+            self.end(&write.session, end, told.of_end(end))?;
         }
         Ok(())
     }
@@ -125,9 +125,9 @@ impl Batch {
         self.rows.entry(into).or_default().extend(row);
     }
 
-    fn agent(&mut self, lane: &Arc<Lane>, agent: &AgentRecord) -> Encoded<()> {
+    fn agent(&mut self, session: &Arc<OpenSession>, agent: &AgentRecord) -> Encoded<()> {
         let row = [
-            Cell::Text(lane.session.clone()),
+            Cell::Text(session.id.clone()),
             name(&agent.name),
             Cell::number(agent.index),
             Cell::word(&words::word(&agent.role)?),
@@ -139,7 +139,7 @@ impl Batch {
             Cell::json(&agent.memo)?,
         ];
         self.push(Into::Agents, row);
-        self.touched(lane, &agent.name).changed = true;
+        self.touched(session, &agent.name).changed = true;
         Ok(())
     }
 
@@ -147,7 +147,7 @@ impl Batch {
         let mail = &*accepted.mail;
         let queued = ReceiptState::Queued;
         let row = [
-            Cell::Text(write.lane.session.clone()),
+            Cell::Text(write.session.id.clone()),
             Cell::Text(words::sender(&mail.from)),
             Cell::text(mail.id.as_str()),
             name(&mail.to),
@@ -169,9 +169,9 @@ impl Batch {
         Ok(())
     }
 
-    fn receipt(&mut self, lane: &Arc<Lane>, moved: &ReceiptMove) {
+    fn receipt(&mut self, session: &Arc<OpenSession>, moved: &ReceiptMove) {
         let id = moved.id.as_str().into();
-        let key = (lane.session.clone(), words::sender(&moved.from), id, moved.to.clone());
+        let key = (session.id.clone(), words::sender(&moved.from), id, moved.to.clone());
         let state = self.receipts.entry(key).or_insert_with(|| moved.state.clone());
         if state.rank() < moved.state.rank() {
             *state = moved.state.clone();
@@ -196,15 +196,15 @@ impl Batch {
     }
 
     fn line(&mut self, write: &Write, row: &Row) -> Encoded<()> {
-        let seq = self.touched(&write.lane, &row.agent).progress.note_line();
+        let seq = self.touched(&write.session, &row.agent).progress.note_line();
         let filled = line::fill(&row.line, row.run)?;
         let row = [
-            Cell::Text(write.lane.session.clone()),
+            Cell::Text(write.session.id.clone()),
             name(&row.agent),
             Cell::number(seq),
             Cell::number(row.run),
             Cell::number(row.turn),
-            Cell::number(write.lane.epoch),
+            Cell::number(write.session.epoch),
             Cell::word(filled.role),
             Cell::word(filled.message_type),
             filled.content,
@@ -218,9 +218,9 @@ impl Batch {
         Ok(())
     }
 
-    fn event(&mut self, lane: &Arc<Lane>, event: &Event) -> Encoded<()> {
+    fn event(&mut self, session: &Arc<OpenSession>, event: &Event) -> Encoded<()> {
         let row = [
-            Cell::Text(lane.session.clone()),
+            Cell::Text(session.id.clone()),
             Cell::number(event.seq),
             Cell::number(event.t.0),
             Cell::or_null(event.at.agent.as_ref(), name),
@@ -232,26 +232,26 @@ impl Batch {
         ];
         self.push(Into::Events, row);
         let Some(agent) = &event.at.agent else { return Ok(()) };
-        let touched = self.touched(lane, agent);
+        let touched = self.touched(session, agent);
         touched.changed |= touched.progress.note(event);
         if let (EventKind::RunStarted { .. }, Some(run)) = (&event.kind, event.at.run) {
-            self.start(lane, agent, run, event.seq);
+            self.start(session, agent, run, event.seq);
         }
         Ok(())
     }
 
-    fn start(&mut self, lane: &Lane, agent: &AgentName, run: RunId, seq: u64) {
-        let session = Cell::Text(lane.session.clone());
-        let row = [session, name(agent), Cell::number(run), Cell::number(lane.epoch), Cell::number(seq)];
+    fn start(&mut self, session: &OpenSession, agent: &AgentName, run: RunId, seq: u64) {
+        let id = Cell::Text(session.id.clone());
+        let row = [id, name(agent), Cell::number(run), Cell::number(session.epoch), Cell::number(seq)];
         self.push(Into::RunStarts, row);
     }
 
-    fn end(&mut self, lane: &Lane, end: &RunEnd, seq: u64) -> Encoded<()> {
+    fn end(&mut self, session: &OpenSession, end: &RunEnd, seq: u64) -> Encoded<()> {
         let row = [
-            Cell::Text(lane.session.clone()),
+            Cell::Text(session.id.clone()),
             name(&end.agent),
             Cell::number(end.run),
-            Cell::number(lane.epoch),
+            Cell::number(session.epoch),
             Cell::word(&words::word(&end.outcome)?),
             end.reason.map_or(Ok(Cell::Null), |reason| words::word(&reason).map(|word| Cell::word(&word)))?,
             Cell::shared(&end.text),
@@ -264,11 +264,11 @@ impl Batch {
         Ok(())
     }
 
-    fn touched(&mut self, lane: &Arc<Lane>, agent: &AgentName) -> &mut Touched {
-        let touched = self.agents.entry((lane.session.clone(), agent.clone()));
+    fn touched(&mut self, session: &Arc<OpenSession>, agent: &AgentName) -> &mut Touched {
+        let touched = self.agents.entry((session.id.clone(), agent.clone()));
         touched.or_insert_with(|| Touched {
-            lane: lane.clone(),
-            progress: lane.progress(agent),
+            session: session.clone(),
+            progress: session.progress(agent),
             changed: false,
         })
     }

@@ -10,7 +10,7 @@ use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqlitePool, SqliteRow};
 use sqlx::{Arguments, AssertSqlSafe, Connection as _, Postgres, Row as _, Sqlite, Transaction};
 
-use crate::batch::Mark;
+use crate::batch::Witness;
 use crate::cell::{Cell, Kind};
 use crate::error::{Problem, Unreadable};
 use crate::nul::{show, show_json};
@@ -167,16 +167,16 @@ impl Connection {
         }
     }
 
-    /// Whether the row is there that this mark names.
-    pub(crate) async fn has(&mut self, mark: &Mark) -> Result<bool, Problem> {
-        let query = match mark.table {
+    /// Whether the row is there that this witness names.
+    pub(crate) async fn has(&mut self, witness: &Witness) -> Result<bool, Problem> {
+        let query = match witness.table {
             Into::Events => "SELECT count(*) FROM events WHERE session = ? AND seq = ?",
             Into::ChatMessages => {
                 "SELECT count(*) FROM chat_messages WHERE session = ? AND agent = ? AND seq = ?"
             }
             _ => "SELECT count(*) FROM agents WHERE session = ? AND name = ?",
         };
-        let found = self.rows(query, mark.key.clone(), |row| row.int(0)).await?;
+        let found = self.rows(query, witness.key.clone(), |row| row.int(0)).await?;
         Ok(found.first().is_some_and(|count| *count > 0))
     }
 

@@ -36,7 +36,7 @@ pub(crate) struct Filled {
 }
 
 /// The columns that a line is restored from.
-pub(crate) struct Found {
+pub(crate) struct StoredLine {
     pub(crate) message_type: String,
     pub(crate) content: String,
     pub(crate) tool_name: Option<String>,
@@ -258,14 +258,14 @@ fn structure(text: &str) -> Option<Value> {
 }
 
 /// The line of a row.
-pub(crate) fn restore(found: Found) -> Result<Line, Unreadable> {
-    match found.message_type.as_str() {
-        "user" => restore_user(found),
-        "assistant" => restore_reply(&found).map(Line::Reply),
-        "summary_unused" => restore_reply(&found).map(Line::Unused),
-        "summary" => restore_summary(found),
-        "assistant_interrupted" => restore_cut(found),
-        "tool_result" | "tool_partial" => restore_result(found),
+pub(crate) fn restore(stored: StoredLine) -> Result<Line, Unreadable> {
+    match stored.message_type.as_str() {
+        "user" => restore_user(stored),
+        "assistant" => restore_reply(&stored).map(Line::Reply),
+        "summary_unused" => restore_reply(&stored).map(Line::Unused),
+        "summary" => restore_summary(stored),
+        "assistant_interrupted" => restore_cut(stored),
+        "tool_result" | "tool_partial" => restore_result(stored),
         other => Err(Unreadable(format!("`{other}` is not a message_type"))),
     }
 }
@@ -274,9 +274,9 @@ fn parse<'a, T: Deserialize<'a>>(metadata: &'a str) -> Result<T, Unreadable> {
     serde_json::from_str(metadata).map_err(|error| Unreadable(format!("metadata of a message: {error}")))
 }
 
-fn restore_user(found: Found) -> Result<Line, Unreadable> {
-    let text: Arc<str> = found.content.into();
-    Ok(match parse(&found.metadata)? {
+fn restore_user(stored: StoredLine) -> Result<Line, Unreadable> {
+    let text: Arc<str> = stored.content.into();
+    Ok(match parse(&stored.metadata)? {
         UserMeta::Prompt => Line::Prompt(text),
         UserMeta::Mail { point, beside_results, messages } => {
             let injected = Injected { text, messages: restore_keys(messages)? };
@@ -291,9 +291,9 @@ fn restore_keys(keys: Vec<Key<'_>>) -> Result<Arc<[MessageKey]>, Unreadable> {
     keys.into_iter().map(key).collect()
 }
 
-fn restore_reply(found: &Found) -> Result<Arc<Reply>, Unreadable> {
-    let metadata: ReplyMeta<'_> = parse(&found.metadata)?;
-    let mut rest = found.content.as_str();
+fn restore_reply(stored: &StoredLine) -> Result<Arc<Reply>, Unreadable> {
+    let metadata: ReplyMeta<'_> = parse(&stored.metadata)?;
+    let mut rest = stored.content.as_str();
     let blocks = metadata.blocks.into_iter().map(|block| restore_block(block, &mut rest));
     Ok(Arc::new(Reply {
         blocks: blocks.collect::<Result<_, _>>()?,
@@ -302,9 +302,9 @@ fn restore_reply(found: &Found) -> Result<Arc<Reply>, Unreadable> {
     }))
 }
 
-fn restore_summary(found: Found) -> Result<Line, Unreadable> {
-    let SummaryMeta { kept, messages, tokens, usage } = parse(&found.metadata)?;
-    let summary = found.content.into();
+fn restore_summary(stored: StoredLine) -> Result<Line, Unreadable> {
+    let SummaryMeta { kept, messages, tokens, usage } = parse(&stored.metadata)?;
+    let summary = stored.content.into();
     Ok(Line::Compacted(Arc::new(Compaction { summary, usage, kept, messages, tokens })))
 }
 
@@ -330,10 +330,10 @@ fn restore_block(block: BlockMeta<'_>, rest: &mut &str) -> Result<Block, Unreada
     })
 }
 
-fn restore_cut(found: Found) -> Result<Line, Unreadable> {
-    let metadata: PartialMeta<'_> = parse(&found.metadata)?;
+fn restore_cut(stored: StoredLine) -> Result<Line, Unreadable> {
+    let metadata: PartialMeta<'_> = parse(&stored.metadata)?;
     Ok(Line::Interrupted(Arc::new(Partial {
-        text: found.content,
+        text: stored.content,
         thinking: metadata.thinking.into_owned(),
         reason: metadata.interrupted_reason,
         stream_run_id: metadata.stream_run_id,
@@ -342,15 +342,15 @@ fn restore_cut(found: Found) -> Result<Line, Unreadable> {
     })))
 }
 
-fn restore_result(found: Found) -> Result<Line, Unreadable> {
-    let metadata: ResultMeta<'_> = parse(&found.metadata)?;
+fn restore_result(stored: StoredLine) -> Result<Line, Unreadable> {
+    let metadata: ResultMeta<'_> = parse(&stored.metadata)?;
     let missing = || Unreadable("a result has no tool_name or no tool_call_id".to_owned());
     Ok(Line::Result(ToolResult {
-        id: CallId::new(found.tool_call_id.ok_or_else(missing)?),
-        name: found.tool_name.ok_or_else(missing)?.into(),
+        id: CallId::new(stored.tool_call_id.ok_or_else(missing)?),
+        name: stored.tool_name.ok_or_else(missing)?.into(),
         status: metadata.status,
         is_error: metadata.is_error,
-        text: found.content.into(),
+        text: stored.content.into(),
         messages: restore_keys(metadata.messages)?,
         cost: restore_keys(metadata.cost)?,
     }))

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use midturn_tools::process::{Command, Status, Supervision, Supervisor};
+use midturn_tools::process::{Command, ExitStatus, Supervision, Supervisor};
 use midturn_tools::sandbox::{Confinement, Sandbox, Tier, Wanted};
 use tokio_util::sync::CancellationToken;
 
@@ -50,7 +50,7 @@ impl Runner {
             }
             Self::Supervised(supervisor, command) => {
                 let ended = supervisor.run(command, &CancellationToken::new(), &mut |_| {}).await.unwrap();
-                assert_eq!(ended.status, Status::Exited(0));
+                assert_eq!(ended.status, ExitStatus::Exited(0));
             }
         }
         begin.elapsed()

@@ -7,8 +7,8 @@
 
 mod arguments;
 mod confined;
+mod context;
 mod environment;
-mod ground;
 pub mod leftovers;
 mod mark;
 mod planted;
@@ -20,6 +20,6 @@ mod toolbox;
 mod tools;
 pub mod workplace;
 
+pub use context::Limits;
 pub use environment::command_environment;
-pub use ground::Limits;
 pub use toolbox::work_tool_names;

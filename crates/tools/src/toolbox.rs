@@ -5,11 +5,11 @@ use std::sync::Arc;
 use midturn_core::engine::ToolSet;
 use midturn_core::engine::ports::Tool;
 
-use crate::ground::Ground;
+use crate::context::ToolContext;
 use crate::tools::{bash, edit, glob, grep, read, write};
 
-/// What makes a tool on its ground.
-type Make = fn(Arc<Ground>) -> Arc<dyn Tool>;
+/// What makes a tool in its context.
+type Make = fn(Arc<ToolContext>) -> Arc<dyn Tool>;
 
 /// The names of all work tools.
 pub fn work_tool_names() -> impl Iterator<Item = &'static str> {
@@ -27,10 +27,10 @@ const WORK_TOOLS: [(&str, Make); 6] = [
 ];
 
 /// All work tools of one agent, or of them those that `only` names, in any case.
-pub(crate) fn work_tools(ground: &Arc<Ground>, only: Option<&[String]>) -> ToolSet {
+pub(crate) fn work_tools(context: &Arc<ToolContext>, only: Option<&[String]>) -> ToolSet {
     let is_wanted = |(name, _): &(&str, Make)| {
         only.is_none_or(|only| only.iter().any(|word| word.eq_ignore_ascii_case(name)))
     };
-    let tools = WORK_TOOLS.into_iter().filter(is_wanted).map(|(_, make)| make(ground.clone()));
+    let tools = WORK_TOOLS.into_iter().filter(is_wanted).map(|(_, make)| make(context.clone()));
     ToolSet::new(tools.collect())
 }

@@ -7,7 +7,7 @@ mod support;
 
 use std::time::Duration;
 
-use midturn_tools::process::{Cause, Ended, RunError, Status, Supervision, Supervisor};
+use midturn_tools::process::{Cause, Ended, ExitStatus, RunError, Supervision, Supervisor};
 use support::{Mark, VICTIMS_MARK, shell, supervisor, supervisors, until_dead, victim_at_work};
 use tokio_util::sync::CancellationToken;
 
@@ -27,14 +27,14 @@ async fn run(supervisor: &Supervisor, text: &str, mark: &Mark, when: Option<&str
 
 #[tokio::test]
 async fn a_command_that_ends_by_itself_is_reported_as_it_ended() {
-    let rows: [(&str, Status, &str); 7] = [
-        ("true", Status::Exited(0), ""),
-        ("echo a; echo b >&2; echo c", Status::Exited(0), "a\nb\nc\n"),
-        ("exit 3", Status::Exited(3), ""),
-        ("kill -9 $$", Status::Signalled(9), ""),
-        ("kill -RTMIN $$", Status::Signalled(34), ""),
-        ("cat; echo end", Status::Exited(0), "end\n"),
-        ("kill 0; wait", Status::Signalled(15), ""),
+    let rows: [(&str, ExitStatus, &str); 7] = [
+        ("true", ExitStatus::Exited(0), ""),
+        ("echo a; echo b >&2; echo c", ExitStatus::Exited(0), "a\nb\nc\n"),
+        ("exit 3", ExitStatus::Exited(3), ""),
+        ("kill -9 $$", ExitStatus::Signalled(9), ""),
+        ("kill -RTMIN $$", ExitStatus::Signalled(34), ""),
+        ("cat; echo end", ExitStatus::Exited(0), "end\n"),
+        ("kill 0; wait", ExitStatus::Signalled(15), ""),
     ];
     for (kind, supervisor) in supervisors() {
         for (text, status, output) in rows {
@@ -86,7 +86,7 @@ async fn sigterm_comes_first_and_what_it_makes_a_command_say_is_kept() {
         let supervisor = supervisor.grace(Duration::from_secs(600));
         let text = "trap 'echo tidy; exit 7' TERM; echo ready; while :; do sleep 300 & wait; done";
         let (ended, output) = run(&supervisor, text, &Mark::new(), Some("ready")).await;
-        assert_eq!((ended.status, output.as_str()), (Status::Exited(7), "ready\ntidy\n"), "{kind:?}");
+        assert_eq!((ended.status, output.as_str()), (ExitStatus::Exited(7), "ready\ntidy\n"), "{kind:?}");
     }
 }
 
@@ -103,7 +103,7 @@ async fn what_a_command_left_running_is_ended_and_counted_though_it_holds_the_pi
             let mark = Mark::new();
             let (ended, output) = run(&supervisor, text, &mark, None).await;
             let expected =
-                Ended { status: Status::Exited(0), cause: Cause::Itself, left_running, exceeded: None };
+                Ended { status: ExitStatus::Exited(0), cause: Cause::Itself, left_running, exceeded: None };
             assert_eq!((ended, output.as_str()), (expected, "done\n"), "{kind:?}: {text}");
             assert_eq!(mark.alive(), [], "{kind:?}: {text}");
         }

@@ -9,9 +9,9 @@ use std::fs;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use midturn_tools::process::Status;
+use midturn_tools::process::ExitStatus;
 use midturn_tools::sandbox::{Confinement, NetworkState, TreeLimits};
-use support::sandboxed::{Ground, has_a_view, run, sandboxes, sandboxes_with_a_view, says};
+use support::sandboxed::{Fixture, has_a_view, run, sandboxes, sandboxes_with_a_view, says};
 use support::{has_python, has_python_for_a_part};
 
 #[tokio::test]
@@ -33,9 +33,9 @@ async fn a_command_does_its_work_in_its_folders() {
         ("mkfifo f && rm f && ln -s x y && rm y && ln $G/w/src/../.git/config z 2>/dev/null; echo $?", "1\n"),
     ];
     for sandbox in sandboxes(false, TreeLimits::default()).await {
-        let ground = Ground::new();
+        let fixture = Fixture::new();
         for (text, output) in rows {
-            assert_eq!(says(&sandbox, &ground, text).await, output, "{}: {text}", sandbox.in_force());
+            assert_eq!(says(&sandbox, &fixture, text).await, output, "{}: {text}", sandbox.in_force());
         }
     }
 }
@@ -73,14 +73,14 @@ async fn a_command_writes_nowhere_else() {
     ];
     for sandbox in sandboxes(false, TreeLimits::default()).await {
         for text in rows {
-            let ground = Ground::new();
-            let output = says(&sandbox, &ground, &format!("{text}; echo \"status $?\"")).await;
+            let fixture = Fixture::new();
+            let output = says(&sandbox, &fixture, &format!("{text}; echo \"status $?\"")).await;
             let claim = format!("{}: {text}: {output}", sandbox.in_force());
             assert!(!output.ends_with("status 0\n"), "{claim}");
-            assert_eq!(fs::read_to_string(ground.at("other/file")).unwrap(), "of another", "{claim}");
-            assert!(!ground.at("w/.git/hooks/pre-commit").exists(), "{claim}");
+            assert_eq!(fs::read_to_string(fixture.at("other/file")).unwrap(), "of another", "{claim}");
+            assert!(!fixture.at("w/.git/hooks/pre-commit").exists(), "{claim}");
             for path in ["new", "moved", "folder", "link"] {
-                assert!(ground.at(path).symlink_metadata().is_err(), "{claim}");
+                assert!(fixture.at(path).symlink_metadata().is_err(), "{claim}");
             }
         }
     }
@@ -91,9 +91,9 @@ async fn with_a_view_not_even_modes_and_times_change_elsewhere() {
     let rows =
         ["chmod 777 $G/other/file", "touch $G/other/file", "chmod 777 $G/w/.git/hooks", "chown 1 /usr"];
     for sandbox in &sandboxes_with_a_view().await {
-        let ground = Ground::new();
+        let fixture = Fixture::new();
         for text in rows {
-            let output = says(sandbox, &ground, &format!("{text} && echo done")).await;
+            let output = says(sandbox, &fixture, &format!("{text} && echo done")).await;
             assert!(output.contains("Read-only file system"), "{}: {text}: {output}", sandbox.in_force());
         }
     }
@@ -114,12 +114,12 @@ async fn what_is_hidden_cannot_be_read_by_any_way() {
     ];
     for sandbox in sandboxes(false, TreeLimits::default()).await {
         for text in rows {
-            let ground = Ground::new();
-            let output = says(&sandbox, &ground, text).await;
+            let fixture = Fixture::new();
+            let output = says(&sandbox, &fixture, text).await;
             let claim = format!("{}: {text}: {output}", sandbox.in_force());
             assert!(!output.contains("the secret") && !output.contains("the token"), "{claim}");
             assert!(!output.contains("CARGO"), "our own environment: {claim}");
-            assert_eq!(fs::read_to_string(ground.at("token")).unwrap(), "the token", "{claim}");
+            assert_eq!(fs::read_to_string(fixture.at("token")).unwrap(), "the token", "{claim}");
         }
     }
 }
@@ -136,12 +136,12 @@ async fn a_protected_place_that_does_not_exist_cannot_be_made() {
     ];
     for sandbox in sandboxes(false, TreeLimits::default()).await {
         for text in rows {
-            let ground = Ground::new();
-            let mut confinement = ground.confinement();
-            confinement.read_only.push(ground.at("w/.claude/settings.json"));
-            let (_, output) = run(&sandbox, &ground.command(text, confinement)).await.unwrap();
+            let fixture = Fixture::new();
+            let mut confinement = fixture.confinement();
+            confinement.read_only.push(fixture.at("w/.claude/settings.json"));
+            let (_, output) = run(&sandbox, &fixture.command(text, confinement)).await.unwrap();
             let claim = format!("{}: {text}: {output}", sandbox.in_force());
-            assert!(ground.at("w/.claude").symlink_metadata().is_err(), "{claim}");
+            assert!(fixture.at("w/.claude").symlink_metadata().is_err(), "{claim}");
         }
     }
 }
@@ -149,19 +149,19 @@ async fn a_protected_place_that_does_not_exist_cannot_be_made() {
 #[tokio::test]
 async fn of_two_places_the_lower_one_holds() {
     for sandbox in sandboxes(false, TreeLimits::default()).await {
-        let ground = Ground::new();
-        fs::create_dir_all(ground.at("state/mine/.git")).unwrap();
-        fs::create_dir_all(ground.at("state/theirs")).unwrap();
-        fs::write(ground.at("state/theirs/file"), "theirs").unwrap();
+        let fixture = Fixture::new();
+        fs::create_dir_all(fixture.at("state/mine/.git")).unwrap();
+        fs::create_dir_all(fixture.at("state/theirs")).unwrap();
+        fs::write(fixture.at("state/theirs/file"), "theirs").unwrap();
         let confinement = Confinement {
-            writable: vec![ground.at("state/mine")],
-            read_only: vec![ground.at("state/mine/.git")],
-            hidden: vec![ground.at("state")],
+            writable: vec![fixture.at("state/mine")],
+            read_only: vec![fixture.at("state/mine/.git")],
+            hidden: vec![fixture.at("state")],
             private: Vec::new(),
-            temporary: ground.at("temporary"),
+            temporary: fixture.at("temporary"),
         };
         let text = "touch $G/state/mine/.git/x; cat $G/state/theirs/file; mkdir -p $G/state/mine/new; ls $G/state/mine";
-        let (_, output) = run(&sandbox, &ground.command(text, confinement)).await.unwrap_or_else(|error| {
+        let (_, output) = run(&sandbox, &fixture.command(text, confinement)).await.unwrap_or_else(|error| {
             // The folder it would run in is none of its own, but can be entered.
             panic!("{}: {error}", sandbox.in_force())
         });
@@ -170,8 +170,8 @@ async fn of_two_places_the_lower_one_holds() {
             "{}: {output}",
             sandbox.in_force()
         );
-        assert!(!ground.at("state/mine/.git/x").exists(), "{}: {output}", sandbox.in_force());
-        assert_eq!(ground.at("state/mine/new").exists(), has_a_view(&sandbox), "{}", sandbox.in_force());
+        assert!(!fixture.at("state/mine/.git/x").exists(), "{}: {output}", sandbox.in_force());
+        assert_eq!(fixture.at("state/mine/new").exists(), has_a_view(&sandbox), "{}", sandbox.in_force());
     }
 }
 
@@ -181,8 +181,8 @@ async fn nothing_is_reached_that_listens() {
         return;
     }
     for sandbox in sandboxes(false, TreeLimits::default()).await {
-        let ground = Ground::new();
-        let _file = UnixListener::bind(ground.at("other/socket")).unwrap();
+        let fixture = Fixture::new();
+        let _file = UnixListener::bind(fixture.at("other/socket")).unwrap();
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = tcp.local_addr().unwrap().port();
         let name = format!("midturn-test-{}", std::process::id());
@@ -199,8 +199,8 @@ async fn nothing_is_reached_that_listens() {
              \x20       s = socket.socket(family); s.settimeout(5); s.connect(to); print('reached', to)\n\
              \x20   except OSError as e: print('refused')\n"
         );
-        fs::write(ground.at("w/reach.py"), python).unwrap();
-        let output = says(&sandbox, &ground, "python3 ../reach.py").await;
+        fs::write(fixture.at("w/reach.py"), python).unwrap();
+        let output = says(&sandbox, &fixture, "python3 ../reach.py").await;
         assert_eq!(output, "refused\n".repeat(4), "{}", sandbox.in_force());
     }
 }
@@ -212,7 +212,7 @@ async fn an_open_network_opens_nothing_else() {
     }
     for sandbox in sandboxes(true, TreeLimits::default()).await {
         assert_eq!(sandbox.in_force().network, NetworkState::Open);
-        let ground = Ground::new();
+        let fixture = Fixture::new();
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = tcp.local_addr().unwrap().port();
         let name = format!("midturn-open-{}", std::process::id());
@@ -221,7 +221,7 @@ async fn an_open_network_opens_nothing_else() {
             std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap()
         };
         let _abstract = UnixListener::bind_addr(&address).unwrap();
-        let _file = UnixListener::bind(ground.at("other/socket")).unwrap();
+        let _file = UnixListener::bind(fixture.at("other/socket")).unwrap();
         let python = format!(
             "import socket, os\n\
              for family, to in [(socket.AF_INET, ('127.0.0.1', {port})), (socket.AF_UNIX, '\\0{name}'),\n\
@@ -230,8 +230,8 @@ async fn an_open_network_opens_nothing_else() {
              \x20       s = socket.socket(family); s.connect(to); print('reached')\n\
              \x20   except OSError as e: print('refused')\n"
         );
-        fs::write(ground.at("w/reach.py"), python).unwrap();
-        let output = says(&sandbox, &ground, "python3 ../reach.py").await;
+        fs::write(fixture.at("w/reach.py"), python).unwrap();
+        let output = says(&sandbox, &fixture, "python3 ../reach.py").await;
         assert_eq!(output, "reached\nrefused\nrefused\n", "{}", sandbox.in_force());
     }
 }
@@ -255,10 +255,10 @@ async fn no_other_process_can_be_touched() {
     // Without it the last row would hold of anything.
     let rows = if has_python_for_a_part() { &rows[..] } else { &rows[..rows.len() - 1] };
     for sandbox in sandboxes(false, TreeLimits::default()).await {
-        let ground = Ground::new();
+        let fixture = Fixture::new();
         for text in rows {
             let text = format!("US={}; {text}; echo \"status $?\"", std::process::id());
-            let output = says(&sandbox, &ground, &text).await;
+            let output = says(&sandbox, &fixture, &text).await;
             assert!(!output.ends_with("status 0\n"), "{}: {text}: {output}", sandbox.in_force());
         }
     }
@@ -283,9 +283,9 @@ async fn nothing_is_inherited_but_three_streams_and_no_privilege_comes_back() {
     let leaked = fs::File::open("/etc/passwd").unwrap();
     rustix::io::fcntl_setfd(&leaked, rustix::io::FdFlags::empty()).unwrap();
     for sandbox in sandboxes(false, TreeLimits::default()).await {
-        let ground = Ground::new();
+        let fixture = Fixture::new();
         for (text, output) in rows {
-            let said = says(&sandbox, &ground, text).await;
+            let said = says(&sandbox, &fixture, text).await;
             // Not everybody has the keys' program; who has it is refused.
             assert!(said == output || text.starts_with("keyctl"), "{}: {text}: {said}", sandbox.in_force());
         }
@@ -295,7 +295,7 @@ async fn nothing_is_inherited_but_three_streams_and_no_privilege_comes_back() {
 #[tokio::test]
 async fn a_view_shows_its_own_processes_and_tmp_only() {
     for sandbox in &sandboxes_with_a_view().await {
-        let ground = Ground::new();
+        let fixture = Fixture::new();
         let rows = [
             ("cat /proc/1/cmdline | tr '\\0' ' ' | grep -o __supervise", "__supervise\n"),
             ("set /proc/[0-9]*; echo $#", "2\n"),
@@ -315,7 +315,7 @@ async fn a_view_shows_its_own_processes_and_tmp_only() {
         ];
         let of_python = of_python.into_iter().filter(|_| has_python_for_a_part());
         for (text, output) in rows.into_iter().chain(of_python) {
-            assert_eq!(says(sandbox, &ground, text).await, output, "{}: {text}", sandbox.in_force());
+            assert_eq!(says(sandbox, &fixture, text).await, output, "{}: {text}", sandbox.in_force());
         }
         assert!(!Path::new("/tmp/midturn-kept").exists());
     }
@@ -324,10 +324,10 @@ async fn a_view_shows_its_own_processes_and_tmp_only() {
 #[tokio::test]
 async fn what_runs_at_the_same_time_shares_stand_ins() {
     for sandbox in &sandboxes_with_a_view().await {
-        let ground = Ground::new();
-        let mut confinement = ground.confinement();
-        confinement.read_only.push(ground.at("w/.claude/settings.json"));
-        let command = |text: &str| ground.command(text, confinement.clone());
+        let fixture = Fixture::new();
+        let mut confinement = fixture.confinement();
+        confinement.read_only.push(fixture.at("w/.claude/settings.json"));
+        let command = |text: &str| fixture.command(text, confinement.clone());
         let (first, second) = (
             command("mkfifo p; read x < p; touch ../.claude/x"),
             command("touch ../.claude/x; until [ -p p ]; do :; done; echo x > p"),
@@ -335,8 +335,8 @@ async fn what_runs_at_the_same_time_shares_stand_ins() {
         let (first, second) = tokio::join!(run(sandbox, &first), run(sandbox, &second));
         assert_eq!(
             (first.unwrap().0.status, second.unwrap().0.status),
-            (Status::Exited(1), Status::Exited(0))
+            (ExitStatus::Exited(1), ExitStatus::Exited(0))
         );
-        assert!(!ground.at("w/.claude").exists());
+        assert!(!fixture.at("w/.claude").exists());
     }
 }

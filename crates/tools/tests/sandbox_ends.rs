@@ -9,7 +9,7 @@ use std::path::Path;
 
 use midturn_tools::process::{Cause, RunError, Supervision, Supervisor};
 use midturn_tools::sandbox::{Confinement, Exceeded, LimitsBy, Sandbox, Tier, TreeLimits, Wanted};
-use support::sandboxed::{Ground, PROGRAM, run, sandboxes, says};
+use support::sandboxed::{Fixture, PROGRAM, run, sandboxes, says};
 use support::{Mark, VICTIMS_MARK, has_python, supervisor, until_dead, victim_at_work};
 use tokio_util::sync::CancellationToken;
 
@@ -27,21 +27,21 @@ async fn a_tree_is_held_to_its_limits_and_the_result_says_which() {
         ),
     ];
     for sandbox in sandboxes(false, limits).await {
-        let ground = Ground::new();
+        let fixture = Fixture::new();
         for (text, exceeded) in rows {
             // Where no cgroup counts, the system's own error is all there is.
             if sandbox.in_force().limits == LimitsBy::Looking {
                 continue;
             }
             let text = format!("timeout 5 bash -c {}", quoted(text));
-            let command = ground.command(&text, ground.confinement());
+            let command = fixture.command(&text, fixture.confinement());
             let (ended, _) = run(&sandbox, &command).await.unwrap();
             assert_eq!(ended.exceeded, Some(exceeded), "{}: {text}", sandbox.in_force());
         }
-        let (ended, _) = run(&sandbox, &ground.command("true", ground.confinement())).await.unwrap();
+        let (ended, _) = run(&sandbox, &fixture.command("true", fixture.confinement())).await.unwrap();
         assert_eq!(ended.exceeded, None);
         let text = "head -c 2M /dev/zero > big; stat -c %s big; python3 -c 'for i in range(100): open(\"/dev/null\").fileno() or 1; a = [open(\"/dev/null\") for i in range(100)]' 2>&1 | tail -1";
-        let output = says(&sandbox, &ground, text).await;
+        let output = says(&sandbox, &fixture, text).await;
         assert!(output.contains("1048576\n") && output.contains("Too many open files"), "{output}");
     }
 }
@@ -58,9 +58,9 @@ async fn nothing_is_left_alive_and_no_group_stays() {
     ];
     for sandbox in sandboxes(false, TreeLimits::default()).await {
         for (text, when) in rows {
-            let ground = Ground::new();
+            let fixture = Fixture::new();
             let mark = Mark::new();
-            let mut command = ground.command(text, ground.confinement());
+            let mut command = fixture.command(text, fixture.confinement());
             command.environment = mark.environment();
             let cancel = CancellationToken::new();
             let mut held = Vec::new();
@@ -89,10 +89,10 @@ const VICTIM: &str = "MIDTURN_TEST_SANDBOXED";
 /// What the test below does in the process that is to be killed: it runs a command until then.
 async fn victim(number: &str) {
     let sandbox = sandboxes(false, TreeLimits::default()).await.swap_remove(number.parse().unwrap());
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     let mark = Mark::named(&std::env::var(VICTIMS_MARK).unwrap());
     let text = "trap '' TERM; setsid sleep 300 & (sleep 300 &); echo ready; sleep 300";
-    let mut command = ground.command(text, ground.confinement());
+    let mut command = fixture.command(text, fixture.confinement());
     command.environment = mark.environment();
     let mut print = |bytes: &[u8]| eprint!("{}", String::from_utf8_lossy(bytes));
     let supervisor = supervisor().sandbox(sandbox);
@@ -120,31 +120,31 @@ async fn our_death_by_sigkill_ends_every_tree_in_every_sandbox() {
 #[tokio::test]
 async fn what_cannot_be_built_is_not_run() {
     for sandbox in sandboxes(false, TreeLimits::default()).await {
-        let ground = Ground::new();
-        let write = format!("echo ran > {}", ground.at("w/ran").display());
-        let gone = Confinement { temporary: ground.at("not/there"), ..ground.confinement() };
-        let mut command = ground.command(&write, gone);
+        let fixture = Fixture::new();
+        let write = format!("echo ran > {}", fixture.at("w/ran").display());
+        let gone = Confinement { temporary: fixture.at("not/there"), ..fixture.confinement() };
+        let mut command = fixture.command(&write, gone);
         let refused = run(&sandbox, &command).await;
         assert!(matches!(refused, Err(RunError::NoSandbox(_))), "{}: {refused:?}", sandbox.in_force());
         command.confinement = None;
         let refused = run(&sandbox, &command).await;
         assert!(matches!(refused, Err(RunError::NoSandbox(_))), "{}: {refused:?}", sandbox.in_force());
-        std::os::unix::fs::symlink(".git", ground.at("w/link")).unwrap();
-        let linked = Confinement { read_only: vec![ground.at("w/link/x")], ..ground.confinement() };
-        let refused = run(&sandbox, &ground.command(&write, linked)).await;
+        std::os::unix::fs::symlink(".git", fixture.at("w/link")).unwrap();
+        let linked = Confinement { read_only: vec![fixture.at("w/link/x")], ..fixture.confinement() };
+        let refused = run(&sandbox, &fixture.command(&write, linked)).await;
         assert!(
             matches!(&refused, Err(RunError::NoSandbox(why)) if why.contains("is a link")),
             "{refused:?}"
         );
-        assert!(!ground.at("w/ran").exists());
+        assert!(!fixture.at("w/ran").exists());
     }
 }
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_told_apart_from_a_sandbox_that_is_not() {
     for sandbox in sandboxes(false, TreeLimits::default()).await {
-        let ground = Ground::new();
-        let mut command = ground.command("", ground.confinement());
+        let fixture = Fixture::new();
+        let mut command = fixture.command("", fixture.confinement());
         command.words = vec!["no-such-program".into()];
         let result = run(&sandbox, &command).await;
         assert!(matches!(result, Err(RunError::NotExecuted(_))), "{}: {result:?}", sandbox.in_force());
@@ -158,8 +158,8 @@ async fn without_a_sandbox_limits_hold_and_it_says_so() {
     let off = Sandbox::off(&wanted);
     assert_eq!(off.in_force().tier, Tier::None);
     assert!(off.in_force().to_string().starts_with("no sandbox, network open, limits"), "{}", off.in_force());
-    let ground = Ground::new();
-    let mut command = ground.command("head -c 2M /dev/zero > big; stat -c %s big", ground.confinement());
+    let fixture = Fixture::new();
+    let mut command = fixture.command("head -c 2M /dev/zero > big; stat -c %s big", fixture.confinement());
     command.confinement = None;
     let (_, output) = run(&off, &command).await.unwrap();
     assert!(output.contains("1048576\n"), "{output}");

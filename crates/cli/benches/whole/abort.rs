@@ -3,7 +3,7 @@
 use std::process::Command as Process;
 use std::time::{Duration, Instant};
 
-use midturn_tools::process::{Cause, Command, Status, Supervision, Supervisor};
+use midturn_tools::process::{Cause, Command, ExitStatus, Supervision, Supervisor};
 use tokio_util::sync::CancellationToken;
 
 use super::stats::{Figures, millis};
@@ -55,6 +55,6 @@ async fn ours(supervisor: &Supervisor) -> f64 {
     });
     let ended = supervisor.run(&command, &cancel, &mut |_| {}).await.unwrap();
     let end = Instant::now();
-    assert_eq!((ended.cause, ended.status), (Cause::Cancelled, Status::Signalled(15)));
+    assert_eq!((ended.cause, ended.status), (Cause::Cancelled, ExitStatus::Signalled(15)));
     millis(end - cancelling.await.unwrap())
 }

@@ -14,27 +14,27 @@ use crate::files::{Misplaced, Spot, complaint};
 
 /// An agent as a file defines it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Definition {
+pub(crate) struct Definition {
     /// The name by which `spawn_agent` asks for it.
-    pub name: AgentName,
+    pub(crate) name: AgentName,
     /// The line of the name.
-    pub name_line: usize,
+    pub(crate) name_line: usize,
     /// When to use it, for the model that spawns.
-    pub description: String,
+    pub(crate) description: String,
     /// The tools it has; absent means all.
-    pub tools: Option<Names>,
+    pub(crate) tools: Option<Names>,
     /// Its model as written: `PROVIDER/NAME`, an alias or `inherit`.
-    pub model: Option<String>,
+    pub(crate) model: Option<String>,
     /// The line of the model, for errors.
-    pub model_line: usize,
+    pub(crate) model_line: usize,
     /// Where it works; absent means as configured.
-    pub isolation: Option<Isolation>,
+    pub(crate) isolation: Option<Isolation>,
     /// The body: its system prompt.
-    pub system: String,
+    pub(crate) system: String,
     /// The file.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Keys that mean nothing here, with their lines: kept, reported, not obeyed.
-    pub unknown: Vec<(String, usize, Value)>,
+    pub(crate) unknown: Vec<(String, usize, Value)>,
 }
 
 impl Definition {
@@ -42,7 +42,7 @@ impl Definition {
     ///
     /// # Errors
     /// [`Failure::Usage`] with the file, the line and what was expected.
-    pub fn parse(path: &Path, source: &str) -> Result<Self, Failure> {
+    pub(crate) fn parse(path: &Path, source: &str) -> Result<Self, Failure> {
         let complain = complaint(path);
         let (front, body) = front_matter::read(source).map_err(complain)?;
         Self::check(path, front, body).map_err(complain)
@@ -72,7 +72,7 @@ impl Definition {
     }
 
     /// What a person is told of keys that aren't obeyed; `None` when there are none.
-    pub fn note(&self) -> Option<String> {
+    pub(crate) fn note(&self) -> Option<String> {
         let keys: Vec<String> =
             self.unknown.iter().map(|(key, line, _)| format!("`{key}` (line {line})")).collect();
         (!keys.is_empty()).then(|| format!("{}: not obeyed here: {}", self.path.display(), keys.join(", ")))

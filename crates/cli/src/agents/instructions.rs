@@ -11,9 +11,9 @@ const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
 /// What the files say, in order: later ones win.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Instructions {
+pub(crate) struct Instructions {
     /// Each file and its text.
-    pub parts: Vec<(PathBuf, String)>,
+    pub(crate) parts: Vec<(PathBuf, String)>,
 }
 
 impl Instructions {
@@ -21,7 +21,7 @@ impl Instructions {
     ///
     /// # Errors
     /// [`Failure::Usage`]: a file that is there can't be read.
-    pub fn read(folder: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read(folder: &Path) -> Result<Self, Failure> {
         let mut parts = Vec::new();
         for place in folders_down_to(folder) {
             let there =
@@ -37,7 +37,7 @@ impl Instructions {
     }
 
     /// The block for a system prompt; empty when there is nothing.
-    pub fn prompt(&self) -> String {
+    pub(crate) fn prompt(&self) -> String {
         let mut text = String::new();
         for (path, part) in &self.parts {
             let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use midturn_core::rules::id::AgentName;
 
-pub use definition::Definition;
-pub use instructions::Instructions;
+pub(crate) use definition::Definition;
+pub(crate) use instructions::Instructions;
 
 use crate::env::{Env, folders_down_to};
 use crate::failure::Failure;
@@ -31,7 +31,7 @@ const DEFINITIONS_MAX: usize = 256;
 ///
 /// # Errors
 /// [`Failure::Usage`] with the file and line of what can't be read.
-pub fn definitions(folder: &Path, env: &Env) -> Result<BTreeMap<AgentName, Definition>, Failure> {
+pub(crate) fn definitions(folder: &Path, env: &Env) -> Result<BTreeMap<AgentName, Definition>, Failure> {
     let mut found = BTreeMap::new();
     for place in env.home().into_iter().chain(folders_down_to(folder)) {
         found.extend(in_folder(&place.join(FOLDER))?);

@@ -50,7 +50,7 @@ Examples:
   midturn stop lead --subtree";
 
 pub(super) const LIMIT_HELP: &str = "\
-What is not named stays as it is; 0 is no limit. A limit below what is spent already is
+What is not named stays as it is; 0 means no limit. A limit below what is spent already is
 refused, with exit status 1. It is recorded, and holds when the session is resumed.
 
 Examples:
@@ -68,7 +68,7 @@ Examples:
 pub(super) const APPROVE_HELP: &str = "\
 Without CALL the oldest request of the agent is answered. --always allows all that its rule allows, for
 as long as the session lives; without a rule of yours that is the same command, or all calls of the tool.
-Exit status: 0 it was answered, 1 it is not asked about (any more), 2 usage.
+Exit status: 0 it was answered, 1 nobody asks about it (any more), 2 usage.
 
 Examples:
   midturn approve worker
@@ -76,7 +76,7 @@ Examples:
 
 pub(super) const DENY_HELP: &str = "\
 Without CALL the oldest request of the agent is answered. The model reads the reason and goes on.
-Exit status: 0 it was answered, 1 it is not asked about (any more), 2 usage.
+Exit status: 0 it was answered, 1 nobody asks about it (any more), 2 usage.
 
 Examples:
   midturn deny worker
@@ -112,35 +112,35 @@ Examples:
 
 /// Options of every command that asks a running process.
 #[derive(Debug, Args)]
-pub struct ClientArgs {
+pub(crate) struct ClientArgs {
     /// The session: its id, or `current` for the one that began last
     #[arg(long, value_name = "ID", default_value = "current")]
-    pub session: String,
+    pub(crate) session: String,
     /// Write what the process answers, as JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Which project
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub(crate) place: PlaceArgs,
 }
 
 /// Options of the commands that look at all sessions.
 #[derive(Debug, Args)]
-pub struct WideClientArgs {
+pub(crate) struct WideClientArgs {
     /// Only this session: its id, or `current` for the one that began last
     #[arg(long, value_name = "ID")]
-    pub session: Option<String>,
+    pub(crate) session: Option<String>,
     /// Write what the process answers, as JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Which project
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub(crate) place: PlaceArgs,
 }
 
 impl WideClientArgs {
     /// The same, about one session.
-    pub fn of_current(&self) -> ClientArgs {
+    pub(crate) fn of_current(&self) -> ClientArgs {
         let session = self.session.clone().unwrap_or_else(|| "current".to_owned());
         ClientArgs { session, json: self.json, place: self.place.clone() }
     }
@@ -148,111 +148,111 @@ impl WideClientArgs {
 
 /// Which request is answered.
 #[derive(Debug, Args)]
-pub struct MeantArgs {
+pub(crate) struct MeantArgs {
     /// The agent that asks
     #[arg(value_name = "AGENT", value_parser = name)]
-    pub agent: AgentName,
+    pub(crate) agent: AgentName,
     /// The call it asks about, as `midturn approvals` shows it
     #[arg(value_name = "CALL")]
-    pub call: Option<String>,
+    pub(crate) call: Option<String>,
     /// Whom to ask
     #[command(flatten)]
-    pub client: WideClientArgs,
+    pub(crate) client: WideClientArgs,
 }
 
 /// `midturn approve`.
 #[derive(Debug, Args)]
-pub struct ApproveArgs {
+pub(crate) struct ApproveArgs {
     /// Which request
     #[command(flatten)]
-    pub what: MeantArgs,
+    pub(crate) what: MeantArgs,
     /// Allow it from now on in this session, and all that this rule allows
     #[arg(long, value_name = "RULE", num_args = 0..=1)]
-    pub always: Option<Option<String>>,
+    pub(crate) always: Option<Option<String>>,
 }
 
 /// `midturn deny`.
 #[derive(Debug, Args)]
-pub struct DenyArgs {
+pub(crate) struct DenyArgs {
     /// Which request
     #[command(flatten)]
-    pub what: MeantArgs,
+    pub(crate) what: MeantArgs,
     /// Why; the model reads it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    pub reason: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 /// `midturn diff` and `midturn merge`.
 #[derive(Debug, Args)]
-pub struct AgentArgs {
+pub(crate) struct AgentArgs {
     /// The agent
     #[arg(value_name = "AGENT", value_parser = name)]
-    pub agent: AgentName,
+    pub(crate) agent: AgentName,
     /// Whom to ask
     #[command(flatten)]
-    pub client: ClientArgs,
+    pub(crate) client: ClientArgs,
 }
 
 /// `midturn watch`.
 #[derive(Debug, Args)]
-pub struct WatchArgs {
+pub(crate) struct WatchArgs {
     /// Only this agent
     #[arg(value_name = "AGENT", value_parser = name)]
-    pub agent: Option<AgentName>,
+    pub(crate) agent: Option<AgentName>,
     /// Whom to ask
     #[command(flatten)]
-    pub client: ClientArgs,
+    pub(crate) client: ClientArgs,
 }
 
 /// `midturn stop`.
 #[derive(Debug, Args)]
-pub struct StopArgs {
+pub(crate) struct StopArgs {
     /// The agent
     #[arg(value_name = "AGENT", value_parser = name)]
-    pub agent: AgentName,
+    pub(crate) agent: AgentName,
     /// Stop all agents below it too
     #[arg(long)]
-    pub subtree: bool,
+    pub(crate) subtree: bool,
     /// Whom to ask
     #[command(flatten)]
-    pub client: ClientArgs,
+    pub(crate) client: ClientArgs,
 }
 
 /// `midturn limit`.
 #[derive(Debug, Args)]
-pub struct LimitArgs {
+pub(crate) struct LimitArgs {
     /// The agent; without one it is the limit of all of them together
     #[arg(value_name = "AGENT", value_parser = name)]
-    pub agent: Option<AgentName>,
+    pub(crate) agent: Option<AgentName>,
     /// What is set
     #[command(flatten)]
-    pub limits: LimitsArgs,
+    pub(crate) limits: LimitsArgs,
     /// Whom to ask
     #[command(flatten)]
-    pub client: ClientArgs,
+    pub(crate) client: ClientArgs,
 }
 
 /// The limits that `midturn limit` sets, one at least.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
-pub struct LimitsArgs {
+pub(crate) struct LimitsArgs {
     /// How many turns in all
     #[arg(long, value_name = "N")]
-    pub max_turns: Option<u64>,
+    pub(crate) max_turns: Option<u64>,
     /// How many tokens, read and written, in all
     #[arg(long, value_name = "N")]
-    pub max_tokens: Option<u64>,
+    pub(crate) max_tokens: Option<u64>,
     /// What the model calls may cost in all, in US dollars: 2.50
     #[arg(long, value_name = "DOLLARS")]
-    pub max_cost: Option<Money>,
+    pub(crate) max_cost: Option<Money>,
     /// How long an agent may be at work, or the session may last: 90s, 30m, 2h
     #[arg(long, value_name = "TIME")]
-    pub max_time: Option<Span>,
+    pub(crate) max_time: Option<Span>,
 }
 
 impl LimitsArgs {
     /// The same, as events and the interface have it.
-    pub fn patch(&self) -> LimitsPatch {
+    pub(crate) fn patch(&self) -> LimitsPatch {
         let &Self { max_turns, max_tokens, max_cost, max_time } = self;
         LimitsPatch { max_turns, max_tokens, max_cost, max_time }
     }
@@ -260,48 +260,48 @@ impl LimitsArgs {
 
 /// `midturn withdraw`.
 #[derive(Debug, Args)]
-pub struct WithdrawArgs {
+pub(crate) struct WithdrawArgs {
     /// The message's id, as `midturn send` printed it
     #[arg(value_name = "ID")]
-    pub id: String,
+    pub(crate) id: String,
     /// Whom to ask
     #[command(flatten)]
-    pub client: ClientArgs,
+    pub(crate) client: ClientArgs,
 }
 
 /// `midturn send`.
 #[derive(Debug, Args)]
-pub struct SendArgs {
+pub(crate) struct SendArgs {
     /// The agent, or `all`
     #[arg(value_name = "AGENT", value_parser = receiver)]
-    pub to: String,
+    pub(crate) to: String,
     /// What it is told
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
-    pub text: String,
+    pub(crate) text: String,
     /// End what the agent runs now: --urgency urgent
     #[arg(long, conflicts_with = "urgency")]
-    pub urgent: bool,
+    pub(crate) urgent: bool,
     /// How soon it acts
     #[arg(long, value_name = "LEVEL", value_parser = urgency())]
-    pub urgency: Option<Urgency>,
+    pub(crate) urgency: Option<Urgency>,
     /// An id of yours: sending the same again with the same id does nothing more
     #[arg(long, value_name = "ID")]
-    pub id: Option<String>,
+    pub(crate) id: Option<String>,
     /// Take it back automatically if it is not read within this time: 30s, 5m, 1h
     #[arg(long, value_name = "TIME")]
-    pub expires_after: Option<Span>,
+    pub(crate) expires_after: Option<Span>,
     /// A message of yours to the same agent that this one replaces
     #[arg(long, value_name = "ID")]
-    pub supersedes: Option<String>,
+    pub(crate) supersedes: Option<String>,
     /// Wait until it has come this far
     #[arg(long, value_name = "STATE")]
-    pub wait: Option<WaitState>,
+    pub(crate) wait: Option<WaitState>,
     /// How long to wait: 500ms, 30s, 5m
     #[arg(long, value_name = "TIME", default_value = "30s", requires = "wait")]
-    pub timeout: Span,
+    pub(crate) timeout: Span,
     /// Whom to ask
     #[command(flatten)]
-    pub client: ClientArgs,
+    pub(crate) client: ClientArgs,
 }
 
 /// How soon a message acts (semantics.md, section 2), by the words of the interface.
@@ -319,7 +319,7 @@ fn urgency() -> impl TypedValueParser<Value = Urgency> {
 /// How far a message is waited for (semantics.md, section 8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub enum WaitState {
+pub(crate) enum WaitState {
     /// It is in the conversation
     Injected,
     /// A model request with it was handed to the connection
@@ -330,7 +330,7 @@ pub enum WaitState {
 
 impl WaitState {
     /// The word of the wire.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Injected => "injected",
             Self::Sent => "sent",

@@ -27,44 +27,44 @@ Examples:
 
 /// `midturn sessions`.
 #[derive(Debug, Args)]
-pub struct SessionsArgs {
+pub(crate) struct SessionsArgs {
     /// Write one JSON object
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Which project
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub(crate) place: PlaceArgs,
 }
 
 /// `midturn log`.
 #[derive(Debug, Args)]
-pub struct LogArgs {
+pub(crate) struct LogArgs {
     /// The session: its id, the beginning of it, or `last`
     #[arg(value_name = "SESSION")]
-    pub session: String,
+    pub(crate) session: String,
     /// Only what concerns this agent
     #[arg(long, value_name = "NAME", value_parser = name)]
-    pub agent: Option<AgentName>,
+    pub(crate) agent: Option<AgentName>,
     /// Write the events as they are kept, one JSON object a line
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Which project
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub(crate) place: PlaceArgs,
 }
 
 /// `midturn export`.
 #[derive(Debug, Args)]
-pub struct ExportArgs {
+pub(crate) struct ExportArgs {
     /// The session: its id, the beginning of it, or `last`
     #[arg(value_name = "SESSION")]
-    pub session: String,
+    pub(crate) session: String,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     /// Which project
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub(crate) place: PlaceArgs,
 }
 
 /// An agent's name.

@@ -37,7 +37,7 @@ Examples:
 pub(super) const RESUME_HELP: &str = "\
 Every agent goes on in the run it was in. A call that had begun and has no result is told to the model
 as `unknown` and is not run again; what had not begun is skipped; unread mail is read first.
-Lines on standard input steer the session as with `midturn run`. Flags are laid over those that it began with.
+Lines on standard input steer the session as with `midturn run`. Flags override those that it began with.
 
 Examples:
   midturn resume                 (the session that began last)
@@ -48,75 +48,75 @@ Exit status: 0 agents can work here, 1 something is missing, 2 usage.
 
 Examples:
   midturn doctor
-  midturn doctor --mode ask --no-sandbox      (would it do with these?)
+  midturn doctor --mode ask --no-sandbox      (would it work with these?)
   midturn doctor --json";
 
 /// `midturn run`.
 #[derive(Debug, Args)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// What is to be done
-    pub task: String,
+    pub(crate) task: String,
     /// Write the events to standard output, one JSON object a line, instead of the answer
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// What its agents work under
     #[command(flatten)]
-    pub work: WorkArgs,
+    pub(crate) work: WorkArgs,
 }
 
 /// `midturn serve`.
 #[derive(Debug, Args)]
-pub struct ServeArgs {
+pub(crate) struct ServeArgs {
     /// Listen on loopback too, for programs that can't open a Unix socket
     #[arg(long, value_name = "127.0.0.1:PORT")]
-    pub listen: Option<SocketAddr>,
+    pub(crate) listen: Option<SocketAddr>,
     /// What its agents work under
     #[command(flatten)]
-    pub work: WorkArgs,
+    pub(crate) work: WorkArgs,
 }
 
 /// `midturn resume`.
 #[derive(Debug, Args)]
-pub struct ResumeArgs {
+pub(crate) struct ResumeArgs {
     /// The session: its id, the beginning of it, or `last`
     #[arg(value_name = "SESSION", default_value = "last", hide_default_value = true)]
-    pub session: String,
+    pub(crate) session: String,
     /// Write the events to standard output, one JSON object a line, instead of the answer
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// What its agents work under from now on
     #[command(flatten)]
-    pub work: WorkArgs,
+    pub(crate) work: WorkArgs,
 }
 
 /// `midturn doctor`.
 #[derive(Debug, Args)]
-pub struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     /// Write one JSON object
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// What agents would work under
     #[command(flatten)]
-    pub work: WorkArgs,
+    pub(crate) work: WorkArgs,
 }
 
 /// What agents work under: options of every command that starts some.
 #[derive(Debug, Args)]
-pub struct WorkArgs {
+pub(crate) struct WorkArgs {
     /// How freely agents work
     #[command(flatten)]
-    pub safety: SafetyArgs,
+    pub(crate) safety: SafetyArgs,
     /// Where sessions are kept
     #[command(flatten)]
-    pub store: StoreArgs,
+    pub(crate) store: StoreArgs,
     /// What is laid over the configuration
     #[command(flatten)]
-    pub layer: LayerArgs,
+    pub(crate) layer: LayerArgs,
 }
 
 impl WorkArgs {
     /// All that is laid over the configuration: the layer, and over that how freely agents work.
-    pub fn whole_layer(&self) -> LayerArgs {
+    pub(crate) fn whole_layer(&self) -> LayerArgs {
         let LayerArgs { model, set, cwd } = self.layer.clone();
         LayerArgs { model, set: [set, self.safety.set()].concat(), cwd }
     }
@@ -124,20 +124,20 @@ impl WorkArgs {
 
 /// How freely agents work: short for keys of the configuration, and kept with the session as those are.
 #[derive(Debug, Args)]
-pub struct SafetyArgs {
+pub(crate) struct SafetyArgs {
     /// What agents do without asking: auto (all that no rule denies), accept-edits (edits, no commands), ask
     /// (reading only), plan (reading only, and nothing else is done)
     #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(["auto", "accept-edits", "ask", "plan"]),
           hide_possible_values = true)]
-    pub mode: Option<String>,
+    pub(crate) mode: Option<String>,
     /// Run commands without a sandbox: they can then do all that you can
     #[arg(long)]
-    pub no_sandbox: bool,
+    pub(crate) no_sandbox: bool,
 }
 
 impl SafetyArgs {
     /// Each as `KEY=VALUE`.
-    pub fn set(&self) -> Vec<String> {
+    pub(crate) fn set(&self) -> Vec<String> {
         let mode = self.mode.iter().map(|mode| format!("approvals.mode={mode}"));
         mode.chain(self.no_sandbox.then(|| "sandbox.tier=none".to_owned())).collect()
     }

@@ -37,7 +37,7 @@ fn told(agent: &AgentName, value: Value, merged: Merge) -> Answer {
             Answer::good(value, format!("merged the branch of {agent}{commit}\n"))
         }
         MergeResult::UpToDate => {
-            Answer::good(value, format!("nothing to merge: all of {agent} is in already\n"))
+            Answer::good(value, format!("nothing to merge: all of {agent}'s work is in already\n"))
         }
         MergeResult::Conflicts => {
             let files = merged.files.unwrap_or_default();
@@ -77,7 +77,7 @@ mod tests {
                 "merged the branch of w, HEAD is now 0123456789ab\n",
                 None,
             ),
-            (json!({"result": "up_to_date"}), "nothing to merge: all of w is in already\n", None),
+            (json!({"result": "up_to_date"}), "nothing to merge: all of w's work is in already\n", None),
             (
                 json!({"result": "conflicts", "files": ["a", "b"]}),
                 "conflict: a\nconflict: b\n",

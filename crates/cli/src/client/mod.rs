@@ -13,7 +13,7 @@ mod receipt;
 mod remote;
 mod send;
 mod stats;
-pub mod table;
+pub(crate) mod table;
 mod view;
 mod watch;
 
@@ -35,7 +35,7 @@ use crate::run::steering::Said;
 use crate::secrets;
 use approvals::Meant;
 
-pub use remote::{remote_resume, remote_run};
+pub(crate) use remote::{remote_resume, remote_run};
 
 /// Whom a command asks, and about which session.
 struct Asking {
@@ -103,7 +103,7 @@ pub(crate) fn find(project: &Project) -> Result<Option<Client>, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers, or it is refused.
-pub fn ps(args: &ClientArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn ps(args: &ClientArgs, env: &Env) -> Result<End, Failure> {
     ask(args, env, async |asking| ps::ps(asking).await)
 }
 
@@ -111,7 +111,7 @@ pub fn ps(args: &ClientArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers, it is refused or returned, or does not get there in time.
-pub fn send(args: &SendArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn send(args: &SendArgs, env: &Env) -> Result<End, Failure> {
     ask(&args.client, env, async |asking| send::send(asking, args).await)
 }
 
@@ -119,7 +119,7 @@ pub fn send(args: &SendArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers, or it is too late.
-pub fn withdraw(args: &WithdrawArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn withdraw(args: &WithdrawArgs, env: &Env) -> Result<End, Failure> {
     ask(&args.client, env, async |asking| control::withdraw(asking, &args.id).await)
 }
 
@@ -127,7 +127,7 @@ pub fn withdraw(args: &WithdrawArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers, or there is no such agent.
-pub fn stop(args: &StopArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn stop(args: &StopArgs, env: &Env) -> Result<End, Failure> {
     ask(&args.client, env, async |asking| control::stop(asking, &args.agent, args.subtree).await)
 }
 
@@ -135,7 +135,7 @@ pub fn stop(args: &StopArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers, there is no such agent, or more is spent already.
-pub fn limit(args: &LimitArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn limit(args: &LimitArgs, env: &Env) -> Result<End, Failure> {
     let limits = args.limits.patch();
     ask(&args.client, env, async |asking| control::limit(asking, args.agent.as_ref(), &limits).await)
 }
@@ -144,7 +144,7 @@ pub fn limit(args: &LimitArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers.
-pub fn approvals(args: &WideClientArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn approvals(args: &WideClientArgs, env: &Env) -> Result<End, Failure> {
     let only = args.session.as_deref();
     ask(&args.of_current(), env, async |asking| approvals::list(asking, only).await)
 }
@@ -153,7 +153,7 @@ pub fn approvals(args: &WideClientArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers, the agent doesn't ask, or the rule is refused.
-pub fn approve(args: &ApproveArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn approve(args: &ApproveArgs, env: &Env) -> Result<End, Failure> {
     let said = match &args.always {
         None => Said::Once,
         Some(rule) => Said::Always(rule.clone()),
@@ -165,7 +165,7 @@ pub fn approve(args: &ApproveArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers, or the agent doesn't ask.
-pub fn deny(args: &DenyArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn deny(args: &DenyArgs, env: &Env) -> Result<End, Failure> {
     answer(&args.what, &Said::No(args.reason.clone()), env)
 }
 
@@ -179,7 +179,7 @@ fn answer(what: &MeantArgs, said: &Said, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers, or the agent has no branch.
-pub fn diff(args: &AgentArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn diff(args: &AgentArgs, env: &Env) -> Result<End, Failure> {
     ask(&args.client, env, async |asking| branch::diff(asking, &args.agent).await)
 }
 
@@ -187,7 +187,7 @@ pub fn diff(args: &AgentArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers, the agent has no branch, or it can't be merged.
-pub fn merge(args: &AgentArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn merge(args: &AgentArgs, env: &Env) -> Result<End, Failure> {
     ask(&args.client, env, async |asking| branch::merge(asking, &args.agent).await)
 }
 
@@ -195,7 +195,7 @@ pub fn merge(args: &AgentArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers.
-pub fn stats(args: &ClientArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn stats(args: &ClientArgs, env: &Env) -> Result<End, Failure> {
     ask(args, env, async |asking| stats::stats(asking).await)
 }
 
@@ -203,7 +203,7 @@ pub fn stats(args: &ClientArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Failed`]: nobody answers, or the process ends while it is watched.
-pub fn watch(args: &WatchArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn watch(args: &WatchArgs, env: &Env) -> Result<End, Failure> {
     let asking = Asking::of(&args.client, env)?;
     let interrupted = crate::run::signals::listen()?;
     let colours = !env.is_set("NO_COLOR");

@@ -32,7 +32,7 @@ const ATTEMPTS: (u32, Duration) = (25, Duration::from_millis(200));
 /// # Errors
 /// [`Failure::Usage`]: the working folder is not there. [`Failure::Failed`]: the process does
 /// not answer, refuses, or ends before the session does.
-pub async fn remote_run(
+pub(crate) async fn remote_run(
     task: &str,
     layer: &LayerArgs,
     project: &Project,
@@ -52,14 +52,14 @@ pub async fn remote_run(
     remote.steer(0, input::lines()).await
 }
 
-/// Goes on with a session in the process that holds the project's store. `asked` is its id,
+/// Goes on with a session in the process that holds the project's store. `name` is its id,
 /// the beginning of it, or `last`.
 ///
 /// # Errors
 /// [`Failure::Usage`]: there is no such session. [`Failure::Failed`]: as [`remote_run`].
-pub async fn remote_resume(asked: &str, project: &Project, attended: Attended) -> Result<End, Failure> {
+pub(crate) async fn remote_resume(name: &str, project: &Project, attended: Attended) -> Result<End, Failure> {
     let client = holder(project).await?;
-    let before = find(&client, asked).await?;
+    let before = find(&client, name).await?;
     let id = &before.session;
     let TakenUp { working, notes } = take_up(&client, id, attended.console.answers()).await?;
     for note in notes {

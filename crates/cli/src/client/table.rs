@@ -4,7 +4,7 @@ use midturn_core::rules::time::Span;
 
 /// On which side a column's cells are filled up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub(crate) enum Side {
     /// Text.
     Left,
     /// Figures.
@@ -12,10 +12,10 @@ pub enum Side {
 }
 
 /// A column: its title, and its side.
-pub type Column = (&'static str, Side);
+pub(crate) type Column = (&'static str, Side);
 
 /// The table as lines, the titles first. Every row has a cell for each column.
-pub fn table(columns: &[Column], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(columns: &[Column], rows: &[Vec<String>]) -> String {
     let width = |index: usize| -> usize {
         let cells = rows.iter().filter_map(|row| row.get(index));
         cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
@@ -46,7 +46,7 @@ fn line(row: &[String], kept: &[(usize, Column, usize)]) -> String {
 }
 
 /// A duration for people: `40 ms`, `4.2 s`, `12 s`, `3 min 05 s`, `2 h 07 min`, `3 d 4 h`.
-pub fn duration(span: Span) -> String {
+pub(crate) fn duration(span: Span) -> String {
     // Cut off, not rounded.
     let millis = span.0 / 1_000;
     let whole = millis / 1_000;
@@ -61,7 +61,7 @@ pub fn duration(span: Span) -> String {
 }
 
 /// A figure for people: `950`, `12.3k`, `4.5M`.
-pub fn count(figure: u64) -> String {
+pub(crate) fn count(figure: u64) -> String {
     let tenths = |unit: u64, letter: char| format!("{}.{}{letter}", figure / unit, figure / (unit / 10) % 10);
     match figure {
         0..1_000 => figure.to_string(),

@@ -83,7 +83,7 @@ impl View {
     pub(super) fn live(&mut self, event: &LiveEvent) -> Vec<Line> {
         let Some(name) = &event.at.agent else { return Vec::new() };
         let speaker = self.speakers.entry(name.clone()).or_default();
-        let (mut lines, said, text, mark) = match &event.kind {
+        let (mut lines, said, text, style) = match &event.kind {
             LiveKind::TextDelta { text } => {
                 speaker.has_spoken = true;
                 (shown(name, &mut speaker.thinking, THINKS), &mut speaker.text, text, SAYS)
@@ -93,7 +93,7 @@ impl View {
             LiveKind::CallDelta { .. } => return Vec::new(),
         };
         said.push_str(text);
-        lines.extend(complete(name, said, mark));
+        lines.extend(complete(name, said, style));
         lines
     }
 
@@ -115,18 +115,18 @@ impl Speaker {
 
 /// How a line is marked: who speaks, and whether it is the model's text, its thinking, or the
 /// output of a tool.
-type Mark = (Tone, char);
+type Style = (Tone, char);
 
-const SAYS: Mark = (Tone::Plain, '|');
-const THINKS: Mark = (Tone::Quiet, '~');
-const PRINTS: Mark = (Tone::Quiet, '$');
+const SAYS: Style = (Tone::Plain, '|');
+const THINKS: Style = (Tone::Quiet, '~');
+const PRINTS: Style = (Tone::Quiet, '$');
 
 /// Takes what makes whole lines out of the text.
-fn complete(name: &AgentName, text: &mut String, mark: Mark) -> Vec<Line> {
+fn complete(name: &AgentName, text: &mut String, style: Style) -> Vec<Line> {
     let mut lines = Vec::new();
     while let Some(end) = text.find('\n').map(|end| end + 1).or_else(|| long(text)) {
         let rest = text.split_off(end);
-        lines.extend(shown(name, text, mark));
+        lines.extend(shown(name, text, style));
         *text = rest;
     }
     lines
@@ -139,7 +139,7 @@ fn long(text: &str) -> Option<usize> {
 }
 
 /// All of the text as lines, those that are blank left out.
-fn shown(name: &AgentName, text: &mut String, (tone, mark): Mark) -> Vec<Line> {
+fn shown(name: &AgentName, text: &mut String, (tone, mark): Style) -> Vec<Line> {
     let text = std::mem::take(text);
     let lines = text.lines().map(|line| progress::harmless(line).collect::<String>());
     let lines = lines.filter(|line| !line.trim().is_empty());

@@ -20,27 +20,27 @@ use super::safety::{Approvals, FACTS, ModelFacts, Sandboxing};
 /// What is configured besides the settings of semantics.md.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct General {
+pub(crate) struct General {
     /// The lead's model, `PROVIDER/NAME` or an alias.
-    pub model: Option<String>,
+    pub(crate) model: Option<String>,
     /// Short names for models.
-    pub aliases: BTreeMap<String, String>,
+    pub(crate) aliases: BTreeMap<String, String>,
     /// What holds for a subagent whose definition file doesn't say.
-    pub agents: AgentDefaults,
+    pub(crate) agents: AgentDefaults,
     /// What is done unasked, and what never.
-    pub approvals: Approvals,
+    pub(crate) approvals: Approvals,
     /// What is known of models, by `PROVIDER/NAME` or an alias.
-    pub models: BTreeMap<String, ModelFacts>,
+    pub(crate) models: BTreeMap<String, ModelFacts>,
     /// What the commands of agents run in.
-    pub sandbox: Sandboxing,
+    pub(crate) sandbox: Sandboxing,
     /// The providers, by the word before the slash in their models' names.
-    pub providers: BTreeMap<String, Endpoint>,
+    pub(crate) providers: BTreeMap<String, Endpoint>,
     /// What the sessions are kept in.
-    pub store: Storing,
+    pub(crate) store: Storing,
     /// How long providers and commands are waited for.
-    pub timeouts: Timeouts,
+    pub(crate) timeouts: Timeouts,
     /// The largest event of a reply's stream, in bytes.
-    pub max_event_bytes: u64,
+    pub(crate) max_event_bytes: u64,
 }
 
 impl Default for General {
@@ -68,13 +68,13 @@ impl Default for General {
 /// What holds for a subagent whose definition file doesn't say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct AgentDefaults {
+pub(crate) struct AgentDefaults {
     /// Its model; `inherit` is its parent's.
-    pub model: String,
+    pub(crate) model: String,
     /// The tools it has; absent means all.
-    pub tools: Option<Names>,
+    pub(crate) tools: Option<Names>,
     /// Where it works.
-    pub isolation: Isolation,
+    pub(crate) isolation: Isolation,
 }
 
 impl Default for AgentDefaults {
@@ -86,9 +86,9 @@ impl Default for AgentDefaults {
 /// What the sessions are kept in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Storing {
+pub(crate) struct Storing {
     /// How long a store that fails is waited for.
-    pub patience: Span,
+    pub(crate) patience: Span,
 }
 
 impl Default for Storing {
@@ -100,15 +100,15 @@ impl Default for Storing {
 /// How long providers and commands are waited for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Timeouts {
+pub(crate) struct Timeouts {
     /// Until the connection stands.
-    pub connect: Span,
+    pub(crate) connect: Span,
     /// Between two pieces of a reply.
-    pub idle: Span,
+    pub(crate) idle: Span,
     /// A command that an agent runs without saying how long.
-    pub command: Span,
+    pub(crate) command: Span,
     /// The longest that an agent may ask for.
-    pub command_max: Span,
+    pub(crate) command_max: Span,
 }
 
 impl Default for Timeouts {
@@ -125,7 +125,7 @@ impl Default for Timeouts {
 /// Names of tools or variables: a list, or one text with commas, as definition files have it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Names(pub Vec<String>);
+pub(crate) struct Names(pub(crate) Vec<String>);
 
 impl<'de> Deserialize<'de> for Names {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -26,9 +26,9 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use authority::Whose;
-pub use keys::{AgentDefaults, General, Names};
-pub use safety::{Approvals, ModelFacts, Rules, Sandboxing};
-pub use show::{keys_set, shown, shown_as_json};
+pub(crate) use keys::{AgentDefaults, General, Names};
+pub(crate) use safety::{Approvals, ModelFacts, Rules, Sandboxing};
+pub(crate) use show::{keys_set, shown, shown_as_json};
 
 use crate::args::LayerArgs;
 use crate::env::{Env, folders_down_to};
@@ -42,7 +42,7 @@ const FILE_NAME: &str = "midturn.toml";
 const FILE_MAX: usize = 1 << 20;
 
 /// Whether a `KEY=VALUE` that an earlier version took still names a key.
-pub fn is_known(said: &str) -> bool {
+pub(crate) fn is_known(said: &str) -> bool {
     let key = said.split('=').next().unwrap_or_default().trim();
     keys::is_known(&layers::canonical(key))
 }
@@ -50,7 +50,7 @@ pub fn is_known(said: &str) -> bool {
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "layer", rename_all = "snake_case")]
-pub enum Origin {
+pub(crate) enum Origin {
     /// It is built in.
     Default,
     /// A file; line and column count from 1, columns in characters.
@@ -92,15 +92,15 @@ impl fmt::Display for Origin {
 
 /// A value and where it came from.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// The value, of the type that its key wants.
-    pub value: Value,
+    pub(crate) value: Value,
     /// Its layer; of a list that all layers add to, the last one.
     #[serde(rename = "from")]
-    pub origin: Origin,
+    pub(crate) origin: Origin,
     /// Where each entry of a list came from; of another value as its origin.
     #[serde(skip)]
-    pub items: Vec<Origin>,
+    pub(crate) items: Vec<Origin>,
 }
 
 impl Entry {
@@ -113,27 +113,27 @@ impl Entry {
 
 /// A file that was looked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Looked {
+pub(crate) struct Looked {
     /// Where.
     #[serde(serialize_with = "displayed")]
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Whether it was there.
-    pub found: bool,
+    pub(crate) found: bool,
 }
 
 /// The whole configuration, all layers laid.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub(crate) struct Config {
     /// Every key with its value, by its dotted name.
-    pub entries: BTreeMap<String, Entry>,
+    pub(crate) entries: BTreeMap<String, Entry>,
     /// The files looked for, weakest first.
-    pub looked: Vec<Looked>,
+    pub(crate) looked: Vec<Looked>,
     /// What is not an agent's setting.
-    pub general: General,
+    pub(crate) general: General,
     /// The settings of semantics.md.
-    pub settings: Settings,
+    pub(crate) settings: Settings,
     /// What a project's files say and may not, each with its place.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 impl Config {
@@ -142,7 +142,7 @@ impl Config {
     /// # Errors
     /// [`Failure::Usage`] with the place and what was expected: a file that can't be read or
     /// parsed, an unknown key, a value of the wrong type, a key of a provider in a file.
-    pub fn load(folder: &Path, env: &Env, flags: &LayerArgs) -> Result<Self, Failure> {
+    pub(crate) fn load(folder: &Path, env: &Env, flags: &LayerArgs) -> Result<Self, Failure> {
         let mut layers = layers::Layers::defaults();
         let mut looked = Vec::new();
         for (path, whose) in file_paths(folder, env) {
@@ -164,7 +164,7 @@ impl Config {
     ///
     /// # Errors
     /// [`Failure::Usage`]: a rule can't be read; it is found earlier, where the files are read.
-    pub fn policy(&self) -> Result<Policy, Failure> {
+    pub(crate) fn policy(&self) -> Result<Policy, Failure> {
         let Approvals { mode, allow, deny, patience } = &self.general.approvals;
         Ok(Policy {
             mode: *mode,
@@ -187,13 +187,13 @@ impl Config {
     }
 
     /// The environment variables that providers are logged in with.
-    pub fn key_variables(&self) -> BTreeSet<String> {
+    pub(crate) fn key_variables(&self) -> BTreeSet<String> {
         let named = self.general.providers.values().flat_map(Endpoint::variables);
         named.map(|(_, name)| name.to_owned()).collect()
     }
 
     /// Where a key's value came from.
-    pub fn origin(&self, key: &str) -> &Origin {
+    pub(crate) fn origin(&self, key: &str) -> &Origin {
         self.entries.get(key).map_or(&Origin::Default, |entry| &entry.origin)
     }
 }

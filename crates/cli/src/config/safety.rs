@@ -16,15 +16,15 @@ use super::keys::{Names, Texts};
 /// What is done unasked, and what never.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Approvals {
+pub(crate) struct Approvals {
     /// How much is done without asking.
-    pub mode: Mode,
+    pub(crate) mode: Mode,
     /// What is done unasked besides.
-    pub allow: Rules,
+    pub(crate) allow: Rules,
     /// What is never done. The lists of all layers hold together.
-    pub deny: Rules,
+    pub(crate) deny: Rules,
     /// How long an answer is waited for.
-    pub patience: Span,
+    pub(crate) patience: Span,
 }
 
 impl Default for Approvals {
@@ -36,7 +36,7 @@ impl Default for Approvals {
 /// Rules as they are written: a list, or one of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Rules(pub Vec<String>);
+pub(crate) struct Rules(pub(crate) Vec<String>);
 
 impl<'de> Deserialize<'de> for Rules {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -51,24 +51,24 @@ impl<'de> Deserialize<'de> for Rules {
 /// What the commands of agents run in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Sandboxing {
+pub(crate) struct Sandboxing {
     /// The kind; absent is the best that works here.
-    pub tier: Option<Tier>,
+    pub(crate) tier: Option<Tier>,
     /// Whether commands may use the network.
-    pub network: bool,
+    pub(crate) network: bool,
     /// Processes and threads of one command at a time.
-    pub processes: u32,
+    pub(crate) processes: u32,
     /// Memory of one command, in bytes.
-    pub memory: u64,
+    pub(crate) memory: u64,
     /// The largest file that it can write, in bytes.
-    pub file_size: u64,
+    pub(crate) file_size: u64,
     /// Files that one process can have open.
-    pub open_files: u32,
+    pub(crate) open_files: u32,
     /// Variables of the environment that commands get besides the usual ones.
-    pub environment: Names,
+    pub(crate) environment: Names,
     /// Files and folders that all agents' commands may write in besides their own: whole paths,
     /// or below the home folder by `~/`.
-    pub writable: Names,
+    pub(crate) writable: Names,
 }
 
 impl Default for Sandboxing {
@@ -82,15 +82,15 @@ impl Default for Sandboxing {
 /// What is known of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ModelFacts {
+pub(crate) struct ModelFacts {
     /// How many tokens its context holds.
-    pub context_tokens: Option<u64>,
+    pub(crate) context_tokens: Option<u64>,
     /// What it reads, in US dollars per million tokens.
-    pub input: Option<Usd>,
+    pub(crate) input: Option<Usd>,
     /// What it writes.
-    pub output: Option<Usd>,
+    pub(crate) output: Option<Usd>,
     /// What it reads from the provider's cache; absent is as [`ModelFacts::input`].
-    pub cached: Option<Usd>,
+    pub(crate) cached: Option<Usd>,
 }
 
 /// The fields of [`ModelFacts`].
@@ -101,7 +101,7 @@ const MILLION: u64 = 1_000_000;
 
 /// What a token costs; written in US dollars per million of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Usd(pub Money);
+pub(crate) struct Usd(pub(crate) Money);
 
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,7 +131,7 @@ impl<'de> Deserialize<'de> for Usd {
 
 impl ModelFacts {
     /// What its tokens cost; `None` when not all that is needed is said.
-    pub fn prices(&self) -> Option<Prices> {
+    pub(crate) fn prices(&self) -> Option<Prices> {
         let (input, output) = (self.input?, self.output?);
         Some(Prices { input: input.0, output: output.0, cached: self.cached.unwrap_or(input).0 })
     }

@@ -10,7 +10,7 @@ use super::{Config, keys};
 use crate::env::Env;
 
 /// Which variables of providers' keys are set; never what they are.
-pub fn keys_set(config: &Config, env: &Env) -> BTreeMap<String, bool> {
+pub(crate) fn keys_set(config: &Config, env: &Env) -> BTreeMap<String, bool> {
     let look = |name: String| {
         let is_set = env.is_set(&name);
         (name, is_set)
@@ -19,7 +19,7 @@ pub fn keys_set(config: &Config, env: &Env) -> BTreeMap<String, bool> {
 }
 
 /// For people: a line per key, as it would stand in a file, then the files and the keys.
-pub fn shown(config: &Config, keys_set: &BTreeMap<String, bool>) -> String {
+pub(crate) fn shown(config: &Config, keys_set: &BTreeMap<String, bool>) -> String {
     let lines: Vec<(String, String)> = config
         .entries
         .iter()
@@ -61,7 +61,7 @@ fn quoted_if_needed(name: &str) -> String {
 }
 
 /// For programs: the same as one JSON object.
-pub fn shown_as_json(config: &Config, keys_set: &BTreeMap<String, bool>) -> Value {
+pub(crate) fn shown_as_json(config: &Config, keys_set: &BTreeMap<String, bool>) -> Value {
     let Config { entries, looked, notes, .. } = config;
     json!({"values": entries, "files": looked, "keys_set": keys_set, "notes": notes})
 }

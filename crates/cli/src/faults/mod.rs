@@ -26,7 +26,7 @@ const VARIABLE: &str = "_MIDTURN_PLANTED";
 /// A fault of the store's, named by its word: `ack_before_durable`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub(crate) enum Fault {
     /// A transaction is called durable while it waits for others to go with it.
     AckBeforeDurable,
     /// Mail leaves the mailbox before the conversation has it.
@@ -97,14 +97,14 @@ pub enum Fault {
 const ACCEPTS: Duration = Duration::from_millis(400);
 
 /// The fault that is planted, if it is one of the store's.
-pub fn planted() -> Option<Fault> {
+pub(crate) fn planted() -> Option<Fault> {
     let word = std::env::var(VARIABLE).ok()?;
     Fault::deserialize(serde_json::Value::from(word)).ok()
 }
 
 /// What happens to a store's file before it is opened to write: without a fence the lock
 /// beside it goes, so that whoever has it keeps a lock on nothing.
-pub fn before_opening(store: &Path) {
+pub(crate) fn before_opening(store: &Path) {
     if planted() == Some(Fault::NoFence) {
         let mut lock = store.as_os_str().to_owned();
         lock.push(".lock");
@@ -114,7 +114,7 @@ pub fn before_opening(store: &Path) {
 }
 
 /// What happens to a session before it is shut down: it is stopped, and let accept more.
-pub async fn before_the_end(coordinator: &Coordinator) {
+pub(crate) async fn before_the_end(coordinator: &Coordinator) {
     if planted() == Some(Fault::ShutdownAccepts) {
         coordinator.stop_all(Sender::User).await.ok();
         tokio::time::timeout(ACCEPTS, coordinator.quiet()).await.ok();
@@ -122,7 +122,7 @@ pub async fn before_the_end(coordinator: &Coordinator) {
 }
 
 /// The archive, with the planted fault around it if there is one.
-pub fn around(archive: Arc<dyn Archive>) -> Arc<dyn Archive> {
+pub(crate) fn around(archive: Arc<dyn Archive>) -> Arc<dyn Archive> {
     match planted() {
         Some(fault) => Arc::new(Around::new(archive, fault)),
         None => archive,

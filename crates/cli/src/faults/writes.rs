@@ -22,12 +22,12 @@ const BEHIND: usize = 8;
 pub(super) struct Writes {
     fault: Fault,
     store: Arc<dyn Store>,
-    held: Mutex<Held>,
+    delayed: Mutex<Delayed>,
 }
 
 /// What is written later than it should be.
 #[derive(Default)]
-struct Held {
+struct Delayed {
     transactions: VecDeque<Arc<Transaction>>,
     rows: Vec<Row>,
     events: Vec<Event>,
@@ -35,7 +35,7 @@ struct Held {
 
 impl Writes {
     pub(super) fn new(fault: Fault, store: Arc<dyn Store>) -> Self {
-        Self { fault, store, held: Mutex::default() }
+        Self { fault, store, delayed: Mutex::default() }
     }
 }
 
@@ -50,11 +50,11 @@ impl Store for Writes {
     }
 
     fn submit(&self, transaction: Arc<Transaction>) -> Commit {
-        let mut held = self.held.lock();
+        let mut delayed = self.delayed.lock();
         if self.fault == Fault::AckBeforeDurable {
-            held.transactions.push_back(transaction);
-            while held.transactions.len() > BEHIND
-                && let Some(first) = held.transactions.pop_front()
+            delayed.transactions.push_back(transaction);
+            while delayed.transactions.len() > BEHIND
+                && let Some(first) = delayed.transactions.pop_front()
             {
                 // Who asked was told long ago.
                 drop(self.store.submit(first));
@@ -62,18 +62,18 @@ impl Store for Writes {
             return Commit::Done(Ok::<(), StoreError>(()));
         }
         let mut changed = (*transaction).clone();
-        self.change(&mut changed, &mut held);
+        self.change(&mut changed, &mut delayed);
         self.store.submit(Arc::new(changed))
     }
 }
 
 impl Writes {
-    fn change(&self, transaction: &mut Transaction, held: &mut Held) {
+    fn change(&self, transaction: &mut Transaction, delayed: &mut Delayed) {
         match self.fault {
-            Fault::DrainBeforeSave => held.delay(transaction, is_mail),
-            Fault::ReplyIsLate => held.delay(transaction, |line| matches!(line, Line::Reply(_))),
-            Fault::WaitsTakeTooEarly => held.delay(transaction, is_of_a_wait),
-            Fault::ToolStartedIsLate => held.delay_starts(transaction),
+            Fault::DrainBeforeSave => delayed.delay(transaction, is_mail),
+            Fault::ReplyIsLate => delayed.delay(transaction, |line| matches!(line, Line::Reply(_))),
+            Fault::WaitsTakeTooEarly => delayed.delay(transaction, is_of_a_wait),
+            Fault::ToolStartedIsLate => delayed.delay_starts(transaction),
             Fault::InjectionsAreNotKept => transaction
                 .receipts
                 .retain(|moved| matches!(moved.state, ReceiptState::Queued | ReceiptState::Returned(_))),
@@ -98,7 +98,7 @@ fn is_of_a_wait(line: &Line) -> bool {
     matches!(line, Line::Result(result) if &*result.name == "wait_agents")
 }
 
-impl Held {
+impl Delayed {
     /// Holds such rows back until their agent has another one, or its run ends.
     fn delay(&mut self, transaction: &mut Transaction, is_late: impl Fn(&Line) -> bool) {
         let Transaction { rows, ends, .. } = transaction;

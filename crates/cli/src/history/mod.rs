@@ -26,7 +26,7 @@ use crate::project::{Project, StoreAt};
 ///
 /// # Errors
 /// [`Failure::Failed`]: the store can't be read.
-pub fn sessions(args: &SessionsArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn sessions(args: &SessionsArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
     let (sessions, live) = commands::block_on(async {
         let sessions = match read_only(&project).await? {
@@ -48,7 +48,7 @@ pub fn sessions(args: &SessionsArgs, env: &Env) -> Result<End, Failure> {
 ///
 /// # Errors
 /// [`Failure::Usage`]: there is no such session. [`Failure::Failed`]: the store can't be read.
-pub fn log(args: &LogArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn log(args: &LogArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
     commands::block_on(async {
         let archive = read_only(&project).await?;
@@ -60,7 +60,7 @@ pub fn log(args: &LogArgs, env: &Env) -> Result<End, Failure> {
 }
 
 /// Said where nothing was ever kept.
-pub fn nothing_is_kept(project: &Project) -> String {
+pub(crate) fn nothing_is_kept(project: &Project) -> String {
     format!("no session is kept in {} yet: `midturn run` begins one", project.store())
 }
 
@@ -68,7 +68,7 @@ pub fn nothing_is_kept(project: &Project) -> String {
 ///
 /// # Errors
 /// [`Failure::Failed`]: it can't be read; the sentence says what to do.
-pub async fn read_only(project: &Project) -> Result<Option<Arc<dyn Archive>>, Failure> {
+pub(crate) async fn read_only(project: &Project) -> Result<Option<Arc<dyn Archive>>, Failure> {
     let opened = match project.store() {
         StoreAt::File(path) => midturn_store::open_sqlite(path, OpenMode::ReadOnly).await,
         StoreAt::Postgres(url) => midturn_store::open_postgres(url).await,
@@ -85,7 +85,7 @@ pub async fn read_only(project: &Project) -> Result<Option<Arc<dyn Archive>>, Fa
 /// # Errors
 /// [`Failure::Usage`]: there is none, or there are several. [`Failure::Failed`]: the store
 /// can't be read.
-pub async fn find(archive: &dyn Archive, asked: &str) -> Result<SessionId, Failure> {
+pub(crate) async fn find(archive: &dyn Archive, asked: &str) -> Result<SessionId, Failure> {
     let sessions = archive.sessions().await.map_err(Failure::failed)?;
     let ids: Vec<&str> = sessions.iter().map(|session| session.record.id.as_str()).collect();
     let at = choose(&ids, asked)?;
@@ -96,7 +96,7 @@ pub async fn find(archive: &dyn Archive, asked: &str) -> Result<SessionId, Failu
 ///
 /// # Errors
 /// [`Failure::Usage`]: none, or several.
-pub fn choose(ids: &[&str], asked: &str) -> Result<usize, Failure> {
+pub(crate) fn choose(ids: &[&str], asked: &str) -> Result<usize, Failure> {
     let short: String = asked.chars().take(80).collect();
     if asked == "last" {
         let none = || Failure::usage("no session is kept here yet: `midturn run` begins one");

@@ -28,17 +28,17 @@ const TITLE_MAX: usize = 200;
 
 /// What is kept with a session, to make it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Memo {
+pub(crate) struct Memo {
     lead: AgentName,
     model: Option<String>,
     #[serde(default)]
     set: Vec<String>,
     /// It was begun through the interface of a daemon, which goes on with it at its next start.
     #[serde(default)]
-    pub served: bool,
+    pub(crate) served: bool,
     /// The machine it was begun on: its folder is there.
     #[serde(default)]
-    pub machine: String,
+    pub(crate) machine: String,
 }
 
 impl Memo {
@@ -46,7 +46,7 @@ impl Memo {
     ///
     /// # Errors
     /// [`Failure::Failed`]: it is not what this program keeps.
-    pub fn of(record: &SessionRecord) -> Result<Self, Failure> {
+    pub(crate) fn of(record: &SessionRecord) -> Result<Self, Failure> {
         Self::deserialize(&record.memo).map_err(|error| {
             Failure::failed(format!("what was kept with session {} can't be read: {error}", record.id))
         })
@@ -54,7 +54,7 @@ impl Memo {
 }
 
 /// The record of a session that begins now.
-pub fn record(id: SessionId, task: &str, prepared: &Prepared, served: bool) -> SessionRecord {
+pub(crate) fn record(id: SessionId, task: &str, prepared: &Prepared, served: bool) -> SessionRecord {
     let memo = Memo {
         lead: prepared.models.lead.clone(),
         model: prepared.layer.model.clone(),
@@ -72,7 +72,7 @@ pub fn record(id: SessionId, task: &str, prepared: &Prepared, served: bool) -> S
 }
 
 /// The name of this machine.
-pub fn machine() -> String {
+pub(crate) fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
@@ -81,7 +81,7 @@ pub fn machine() -> String {
 ///
 /// # Errors
 /// [`Failure::Failed`]: what was kept with it can't be read.
-pub fn layer(record: &SessionRecord, more: &[String]) -> Result<LayerArgs, Failure> {
+pub(crate) fn layer(record: &SessionRecord, more: &[String]) -> Result<LayerArgs, Failure> {
     let Memo { model, set, .. } = Memo::of(record)?;
     let (known, gone): (Vec<_>, Vec<_>) = set.into_iter().partition(|said| config::is_known(said));
     if !gone.is_empty() {
@@ -92,7 +92,7 @@ pub fn layer(record: &SessionRecord, more: &[String]) -> Result<LayerArgs, Failu
 }
 
 /// What a session that goes on has had already.
-pub fn earlier(journal: &SessionJournal) -> Earlier {
+pub(crate) fn earlier(journal: &SessionJournal) -> Earlier {
     let since = Micros(env::now().0.saturating_sub(journal.record.began_at));
     let calls: BTreeMap<_, _> =
         journal.agents.iter().map(|agent| (agent.record.name.clone(), agent.calls)).collect();
@@ -101,34 +101,34 @@ pub fn earlier(journal: &SessionJournal) -> Earlier {
 }
 
 /// Says that a session goes on, and who works in it.
-pub fn goes_on(id: &SessionId, working: &[AgentName]) -> String {
+pub(crate) fn goes_on(id: &SessionId, working: &[AgentName]) -> String {
     let names: Vec<&str> = working.iter().map(AgentName::as_str).collect();
     format!("session {id} goes on: {}", names.join(", "))
 }
 
 /// What holds the agents of a session back.
 #[derive(Debug, Clone, Copy)]
-pub struct Held<'a> {
+pub(crate) struct Restrictions<'a> {
     /// The mode and the sandbox.
-    pub safety: &'a Safety,
+    pub(crate) safety: &'a Safety,
     /// What no command sees, besides what none ever sees.
-    pub hidden: &'a [PathBuf],
+    pub(crate) hidden: &'a [PathBuf],
 }
 
 /// Begins a session, or goes on with the one of this journal.
 ///
 /// # Errors
 /// [`Failure::Failed`]: the store does not take its beginning, or what was kept can't be read.
-pub async fn coordinator(
+pub(crate) async fn coordinator(
     prepared: &Prepared,
-    held: Held<'_>,
+    restrictions: Restrictions<'_>,
     id: &SessionId,
     store: Arc<dyn Store>,
     observers: Vec<Arc<dyn Observer>>,
     journal: Option<SessionJournal>,
 ) -> Result<Coordinator, Failure> {
     let Prepared { config, models, team, .. } = prepared;
-    let workplace = workplace(prepared, held, id).resumed(journal.is_some());
+    let workplace = workplace(prepared, restrictions, id).resumed(journal.is_some());
     let mut builder = Coordinator::builder(models.factory.clone(), Arc::new(workplace))
         .session(id.clone())
         .settings(config.settings.clone())
@@ -154,7 +154,7 @@ pub async fn coordinator(
     builder.start().await.map_err(Failure::failed)
 }
 
-fn workplace(prepared: &Prepared, held: Held<'_>, id: &SessionId) -> GitWorkplace {
+fn workplace(prepared: &Prepared, restrictions: Restrictions<'_>, id: &SessionId) -> GitWorkplace {
     let Prepared { folder, state, config, team, .. } = prepared;
     let team = team.clone();
     let timeouts = &config.general.timeouts;
@@ -164,10 +164,10 @@ fn workplace(prepared: &Prepared, held: Held<'_>, id: &SessionId) -> GitWorkplac
         ..Limits::default()
     };
     let writable = config.general.sandbox.writable.0.iter().map(|path| below_home(path)).collect();
-    let reach = Reach { writable, hidden: held.hidden.to_vec() };
+    let reach = Reach { writable, hidden: restrictions.hidden.to_vec() };
     let supervisor = Supervisor::ourselves()
         .grace(config.settings.abort_grace.duration())
-        .sandbox(held.safety.sandbox().clone());
+        .sandbox(restrictions.safety.sandbox().clone());
     let handed_on = &config.general.sandbox.environment.0;
     GitWorkplace::new(folder, state, id, move |agent| team.place_of(agent))
         .limits(limits)

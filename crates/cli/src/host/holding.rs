@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::project::{Project, StoreAt};
 
 /// What came of the attempt to hold a project's store.
-pub enum Opened {
+pub(crate) enum Opened {
     /// It is ours as long as this lives.
     Ours(Holding),
     /// Another process has it.
@@ -23,11 +23,11 @@ pub enum Opened {
 }
 
 /// A project's store, held.
-pub struct Holding {
+pub(crate) struct Holding {
     /// The store.
-    pub archive: Arc<dyn Archive>,
+    pub(crate) archive: Arc<dyn Archive>,
     /// What no command of an agent is to see: the token, the socket, the store's file.
-    pub hidden: Vec<PathBuf>,
+    pub(crate) hidden: Vec<PathBuf>,
     /// A file of SQLite has a lock of its own. A server has many writers, one for each project
     /// and machine: that is what this one is for.
     _project: Option<File>,
@@ -47,7 +47,7 @@ impl Holding {
 /// # Errors
 /// [`Failure::Failed`]: it is damaged, newer, read-only, full or not to be reached; the
 /// sentence says what to do. Nothing was changed.
-pub async fn open(project: &Project, patience: Span) -> Result<Opened, Failure> {
+pub(crate) async fn open(project: &Project, patience: Span) -> Result<Opened, Failure> {
     project.prepare()?;
     #[cfg(feature = "crash-tests")]
     if let StoreAt::File(path) = project.store() {

@@ -13,7 +13,7 @@ use crate::project::Project;
 use crate::secrets;
 
 /// The interface, while it answers.
-pub struct Answering {
+pub(crate) struct Answering {
     project: Project,
     published: midturn_client::Interface,
     carrier: Arc<Carrier>,
@@ -27,7 +27,7 @@ impl Answering {
     ///
     /// # Errors
     /// [`Failure::Failed`]: an address can't be bound, or the file can't be written.
-    pub async fn start(
+    pub(crate) async fn start(
         project: &Project,
         carrier: Arc<Carrier>,
         tcp: Option<SocketAddr>,
@@ -54,19 +54,19 @@ impl Answering {
     }
 
     /// Where TCP answers, if it does.
-    pub fn tcp(&self) -> Option<SocketAddr> {
+    pub(crate) fn tcp(&self) -> Option<SocketAddr> {
         self.published.tcp
     }
 
     /// Takes the interface down and lets the store go: nobody finds this process any more,
     /// streams end, requests under way are answered. `in_a_hurry`: somebody waits for its end.
-    pub async fn end(self, in_a_hurry: bool) {
+    pub(crate) async fn end(self, in_a_hurry: bool) {
         if let Err(failure) = self.project.retract(&self.published) {
             tracing::warn!(%failure, "the file that says where this process answers is left behind");
         }
         self.end.cancel();
         if let Err(error) = self.serving.await {
-            tracing::error!(%error, "the interface ended badly");
+            tracing::error!(%error, "the interface ended with an error");
         }
         self.carrier.close(in_a_hurry).await;
     }

@@ -4,16 +4,16 @@
 //! This module wires. What a message does is decided in `midturn-core`, what is kept in
 //! `midturn-store`, who may ask what in `midturn-server`.
 
-pub mod carry;
-pub mod holding;
+pub(crate) mod carry;
+pub(crate) mod holding;
 mod interface;
 mod living;
 mod resume;
-pub mod safety;
+pub(crate) mod safety;
 mod serve;
 mod sessions;
 
-pub use interface::Answering;
-pub use resume::resume;
-pub use serve::serve;
-pub use sessions::{Audience, Begun, Carrier};
+pub(crate) use interface::Answering;
+pub(crate) use resume::resume;
+pub(crate) use serve::serve;
+pub(crate) use sessions::{Audience, Begun, Carrier};

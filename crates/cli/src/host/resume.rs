@@ -20,7 +20,7 @@ use crate::{client, commands, history};
 /// # Errors
 /// [`Failure::Usage`]: there is no such session, or what it is made of is not sound any
 /// more. [`Failure::Failed`]: the store fails.
-pub fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
     let WorkArgs { store, layer, .. } = &args.work;
     let folder = commands::work_folder(layer)?;
     let project = Project::of(&folder, store, env)?;

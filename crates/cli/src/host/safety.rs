@@ -18,7 +18,7 @@ const NONE: &str = "no sandbox: commands can do all that you can";
 
 /// What holds the agents of a session back.
 #[derive(Clone, Debug)]
-pub struct Safety {
+pub(crate) struct Safety {
     mode: Mode,
     sandbox: Sandbox,
     /// Why there is no sandbox, where nobody said that there shall be none.
@@ -32,7 +32,7 @@ impl Safety {
     ///
     /// # Errors
     /// [`Failure::Usage`]: what is missing, how to get it, and how to do without.
-    pub async fn of(config: &Config, tried: Option<&Sandbox>) -> Result<Self, Failure> {
+    pub(crate) async fn of(config: &Config, tried: Option<&Sandbox>) -> Result<Self, Failure> {
         let mode = config.general.approvals.mode;
         let wanted = wanted(&config.general.sandbox);
         if wanted.tier == Some(Tier::None) {
@@ -55,17 +55,17 @@ impl Safety {
     }
 
     /// The sandbox.
-    pub fn sandbox(&self) -> &Sandbox {
+    pub(crate) fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }
 
     /// Whether commands are held by anything.
-    pub fn is_confined(&self) -> bool {
+    pub(crate) fn is_confined(&self) -> bool {
         self.sandbox.in_force().tier != Tier::None
     }
 
     /// What a person has to know before agents begin.
-    pub fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let unasked = match self.mode {
             Mode::Auto => "agents change files and run commands without asking",
             Mode::AcceptEdits => "agents change files without asking, and ask before they run commands",
@@ -90,7 +90,7 @@ impl fmt::Display for Safety {
 }
 
 /// What the configuration asks for.
-pub fn wanted(sandbox: &Sandboxing) -> Wanted {
+pub(crate) fn wanted(sandbox: &Sandboxing) -> Wanted {
     let Sandboxing { processes, memory, file_size, open_files, .. } = *sandbox;
     let limits = TreeLimits { processes, memory, file_size, open_files };
     Wanted { tier: sandbox.tier, network: sandbox.network, limits }
@@ -100,6 +100,6 @@ pub fn wanted(sandbox: &Sandboxing) -> Wanted {
 ///
 /// # Errors
 /// What is missing, and how to get it.
-pub async fn probe(wanted: &Wanted) -> Result<Sandbox, String> {
+pub(crate) async fn probe(wanted: &Wanted) -> Result<Sandbox, String> {
     Sandbox::probe(wanted, Path::new(OURSELVES)).await.map_err(|none| none.to_string())
 }

@@ -25,7 +25,7 @@ use crate::run::{Attended, attended, prepare};
 /// # Errors
 /// [`Failure::Usage`]: the configuration is not sound, or there is no sandbox. [`Failure::Failed`]: another process
 /// holds the store, the store fails, or an address can't be bound.
-pub fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
     let folder = commands::work_folder(&args.work.layer)?;
     let layer = LayerArgs { cwd: Some(folder.clone()), ..args.work.whole_layer() };
     let config = commands::load(&layer, &folder, env)?;
@@ -81,9 +81,9 @@ async fn end_what_was_left(carrier: &Carrier, project: &Project, console: &Conso
         return Ok(());
     }
     let (tone, told) = match end_leftovers(&ours).await {
-        Ok(0) => (Tone::Plain, "no process of an earlier daemon is left".to_owned()),
-        Ok(1) => (Tone::Plain, "ended 1 process that an earlier daemon left".to_owned()),
-        Ok(ended) => (Tone::Plain, format!("ended {ended} processes that an earlier daemon left")),
+        Ok(0) => (Tone::Plain, "an earlier daemon left no process behind".to_owned()),
+        Ok(1) => (Tone::Plain, "ended 1 process that an earlier daemon left behind".to_owned()),
+        Ok(ended) => (Tone::Plain, format!("ended {ended} processes that an earlier daemon left behind")),
         // Each session looks again before it goes on, and those of others do.
         Err(error) => (Tone::Bad, error.to_string()),
     };

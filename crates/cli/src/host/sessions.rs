@@ -15,7 +15,7 @@ use midturn_tools::sandbox::Sandbox;
 use midturn_wire::session::NewSession;
 use parking_lot::Mutex;
 
-use super::carry::{self, Held};
+use super::carry::{self, Restrictions};
 use super::holding::Holding;
 use super::living::Living;
 use super::safety::Safety;
@@ -32,21 +32,21 @@ use crate::telemetry::Telemetry;
 
 /// A session, and what its process needs besides to follow it.
 #[derive(Clone)]
-pub struct Begun {
+pub(crate) struct Begun {
     /// The session.
-    pub live: Live,
+    pub(crate) live: Live,
     /// Its lead.
-    pub lead: AgentName,
+    pub(crate) lead: AgentName,
     /// What holds its agents back.
-    pub safety: Safety,
+    pub(crate) safety: Safety,
     /// Whoever was attached before its agents began, for who asked to be.
-    pub attached: Option<Arc<Attached>>,
+    pub(crate) attached: Option<Arc<Attached>>,
     team: Arc<Team>,
 }
 
 /// Who is there from a session's first event on.
 #[derive(Default)]
-pub struct Audience {
+pub(crate) struct Audience {
     /// Who shows what is told of it.
     console: Option<Arc<Console>>,
     /// Whether somebody answers what agents ask.
@@ -60,7 +60,7 @@ impl From<&Arc<Console>> for Audience {
 }
 
 /// Carries sessions.
-pub struct Carrier {
+pub(crate) struct Carrier {
     holding: Holding,
     env: Env,
     /// What is laid over the configuration of sessions that come through the interface.
@@ -81,7 +81,7 @@ pub struct Carrier {
 
 impl Carrier {
     /// Carries sessions that are kept in this store.
-    pub fn new(holding: Holding, env: &Env, layer: &LayerArgs) -> Self {
+    pub(crate) fn new(holding: Holding, env: &Env, layer: &LayerArgs) -> Self {
         let metrics = Metrics::default();
         let counted = holding.archive.clone();
         metrics.stale_writes_from(move || counted.stale_writes());
@@ -102,7 +102,7 @@ impl Carrier {
 
     /// It is a daemon: what begins here goes on when it starts again. `safety` is what holds
     /// agents back of whom nothing else is said, `again` is laid over sessions that are taken up.
-    pub fn serving(self, safety: Safety, again: Vec<String>) -> Self {
+    pub(crate) fn serving(self, safety: Safety, again: Vec<String>) -> Self {
         *self.tried.lock() = Some(safety.sandbox().clone());
         Self { served: true, safety: Some(safety), again, ..self }
     }
@@ -111,7 +111,7 @@ impl Carrier {
     ///
     /// # Errors
     /// [`Failure::Usage`]: there is no sandbox.
-    pub async fn safety_of(&self, config: &Config) -> Result<Safety, Failure> {
+    pub(crate) async fn safety_of(&self, config: &Config) -> Result<Safety, Failure> {
         let tried = self.tried.lock().clone();
         let safety = Safety::of(config, tried.as_ref()).await?;
         *self.tried.lock() = Some(safety.sandbox().clone());
@@ -119,7 +119,7 @@ impl Carrier {
     }
 
     /// The figures.
-    pub fn metrics(&self) -> &Arc<Metrics> {
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
@@ -128,7 +128,7 @@ impl Carrier {
     /// # Errors
     /// [`HostError::Invalid`]: there is no sandbox. [`HostError::Conflict`]: too many sessions are at
     /// work. [`HostError::Failed`]: the store doesn't take it, or its lead can't be made.
-    pub async fn begin_with(
+    pub(crate) async fn begin_with(
         &self,
         task: &str,
         prepared: Prepared,
@@ -158,7 +158,7 @@ impl Carrier {
     ///
     /// # Errors
     /// As there.
-    pub async fn go_on_with(
+    pub(crate) async fn go_on_with(
         &self,
         id: &SessionId,
         set: &[String],
@@ -176,7 +176,7 @@ impl Carrier {
     /// # Errors
     /// [`HostError::Invalid`]: its folder or its configuration is not sound any more, or there is no
     /// sandbox. [`HostError::Conflict`]: too many sessions are at work. [`HostError::Failed`]: the store fails.
-    pub async fn take_up(
+    pub(crate) async fn take_up(
         &self,
         id: &SessionId,
         set: &[String],
@@ -238,7 +238,7 @@ impl Carrier {
             console.follow(Follower::new(feed.clone(), self.holding.archive.clone(), record.id.clone()));
         }
         let coordinator =
-            carry::coordinator(prepared, self.held(&safety), &record.id, store, observers, journal);
+            carry::coordinator(prepared, self.restrictions(&safety), &record.id, store, observers, journal);
         let coordinator = coordinator.await.inspect_err(|_| feed.end())?;
         let live = Live { record, epoch, lead: Some(lead.clone()), coordinator, feed };
         let begun = Begun { live, lead, safety, attached: None, team: prepared.team.clone() };
@@ -248,8 +248,8 @@ impl Carrier {
     }
 
     /// What holds agents back besides the configuration: they see nothing of this process.
-    fn held<'a>(&'a self, safety: &'a Safety) -> Held<'a> {
-        Held { safety, hidden: &self.holding.hidden }
+    fn restrictions<'a>(&'a self, safety: &'a Safety) -> Restrictions<'a> {
+        Restrictions { safety, hidden: &self.holding.hidden }
     }
 
     /// Who counts what happens in a session, and who traces it.
@@ -271,29 +271,29 @@ impl Carrier {
     ///
     /// # Errors
     /// [`Failure::Failed`]: the store can't be read.
-    pub async fn sessions(&self) -> Result<Vec<SessionSummary>, Failure> {
+    pub(crate) async fn sessions(&self) -> Result<Vec<SessionSummary>, Failure> {
         self.holding.archive.sessions().await.map_err(Failure::failed)
     }
 
     /// A session that lives here.
-    pub fn begun(&self, id: &str) -> Option<Begun> {
+    pub(crate) fn begun(&self, id: &str) -> Option<Begun> {
         self.sessions.find(id)
     }
 
     /// All that live here, in the order in which they began.
-    pub fn all(&self) -> Vec<Begun> {
+    pub(crate) fn all(&self) -> Vec<Begun> {
         self.sessions.all()
     }
 
     /// Stops all agents of all sessions, all at once, and waits until their calls have ended:
     /// every session can be resumed, and none begins any more. Whoever reads events gets the
     /// last of them, and the end.
-    pub async fn shutdown(&self) {
+    pub(crate) async fn shutdown(&self) {
         self.sessions.shutdown().await;
     }
 
     /// Lets the store go. Nothing is recorded from now on.
-    pub async fn close(&self, in_a_hurry: bool) {
+    pub(crate) async fn close(&self, in_a_hurry: bool) {
         self.holding.archive.close().await;
         if let Some(telemetry) = &self.telemetry {
             telemetry.shutdown(in_a_hurry);
@@ -301,7 +301,7 @@ impl Carrier {
     }
 
     /// Waits until no agent of any session works.
-    pub async fn quiet(&self) {
+    pub(crate) async fn quiet(&self) {
         for begun in self.all() {
             begun.live.coordinator.quiet().await;
         }
@@ -332,7 +332,7 @@ pub(super) async fn end_leftovers(sessions: &[SessionId]) -> Result<usize, Failu
         Failure::failed(format!("commands of {of} may still be running, so none goes on: {error}"))
     })?;
     if ended > 0 {
-        tracing::warn!(?sessions, ended, "processes that a dead coordinator left were ended");
+        tracing::warn!(?sessions, ended, "processes that a dead coordinator left behind were ended");
     }
     Ok(ended)
 }
@@ -419,7 +419,7 @@ async fn whole<T: Send + 'static>(
     work: impl Future<Output = Result<T, HostError>> + Send + 'static,
 ) -> Result<T, HostError> {
     let done = tokio::spawn(work).await;
-    done.unwrap_or_else(|error| Err(HostError::Failed(format!("it failed inside: {error}"))))
+    done.unwrap_or_else(|error| Err(HostError::Failed(format!("internal error: {error}"))))
 }
 
 fn entered(begun: Begun, working: Vec<AgentName>) -> Entered {

@@ -32,7 +32,7 @@ const QUEUE: usize = 64;
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Who writes: what is told of a session, and what the command itself has to say.
-pub struct Console {
+pub(crate) struct Console {
     events: bool,
     /// Whether somebody reads it who can type an answer.
     answers: bool,
@@ -53,7 +53,7 @@ pub struct Console {
 impl Console {
     /// Starts the writer. `events` puts the events on standard output; from the moment on when
     /// `interrupted` is cancelled the process is to end.
-    pub fn start(events: bool, env: &Env, interrupted: CancellationToken) -> Self {
+    pub(crate) fn start(events: bool, env: &Env, interrupted: CancellationToken) -> Self {
         let (queue, pieces) = mpsc::channel(QUEUE);
         let (ended, written) = oneshot::channel();
         let is_read = std::io::stderr().is_terminal();
@@ -84,22 +84,22 @@ impl Console {
 
     /// Whether a person is at a terminal who reads what agents ask and can answer it: such a
     /// person counts as attached (docs/protocol.md, "Approvals").
-    pub fn answers(&self) -> bool {
+    pub(crate) fn answers(&self) -> bool {
         self.answers
     }
 
     /// Waits until standard output is no longer there: nobody reads what the run is for.
-    pub async fn broken(&self) {
+    pub(crate) async fn broken(&self) {
         self.broken.cancelled().await;
     }
 
     /// Whether standard output is gone.
-    pub fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         self.broken.is_cancelled()
     }
 
     /// A line for the person.
-    pub async fn tell(&self, tone: Tone, line: impl Into<String>) {
+    pub(crate) async fn tell(&self, tone: Tone, line: impl Into<String>) {
         self.put(Piece::Told(tone, secrets::clean(&line.into()).into_owned())).await;
     }
 
@@ -119,7 +119,7 @@ impl Console {
     }
 
     /// The answer, unless the events are on standard output.
-    pub async fn answer(&self, text: &str) {
+    pub(crate) async fn answer(&self, text: &str) {
         if self.events {
             return;
         }
@@ -146,7 +146,7 @@ impl Console {
     }
 
     /// Starts to show what is told of a session, to its end.
-    pub fn follow(self: &Arc<Self>, follower: Follower) {
+    pub(crate) fn follow(self: &Arc<Self>, follower: Follower) {
         let (heard, reading) = watch::channel(follower.seq());
         *self.heard.lock() = Some(reading);
         // It ends with its feed, or with the runtime.
@@ -188,7 +188,7 @@ impl Console {
     }
 
     /// Waits until all events up to this number are on their way to whoever reads.
-    pub async fn heard(&self, seq: u64) {
+    pub(crate) async fn heard(&self, seq: u64) {
         let Some(mut reading) = self.heard.lock().clone() else { return };
         tokio::select! {
             biased;
@@ -199,13 +199,13 @@ impl Console {
     }
 
     /// Waits until all of a session that has ended is on its way to whoever reads.
-    pub async fn heard_all(&self) {
+    pub(crate) async fn heard_all(&self) {
         self.heard(u64::MAX).await;
     }
 
     /// Waits until everything is written. `false`: whoever reads takes nothing, and the process
     /// is to end.
-    pub async fn finish(&self) -> bool {
+    pub(crate) async fn finish(&self) -> bool {
         drop(self.queue.lock().take());
         let Some(written) = self.written.lock().take() else { return true };
         tokio::select! {

@@ -15,6 +15,6 @@ pub(super) fn make_room() {
         return;
     }
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..known }) {
-        tracing::warn!(%error, "no more descriptors than the system gives at the start");
+        tracing::warn!(%error, "the limit of open files could not be raised");
     }
 }

@@ -19,14 +19,14 @@ const SCRIPTED: &str = "scripted";
 
 /// What is known of models, by their whole names.
 #[derive(Debug, Clone, Default)]
-pub struct Facts(BTreeMap<String, ModelFacts>);
+pub(crate) struct Facts(BTreeMap<String, ModelFacts>);
 
 impl Facts {
     /// What the configuration says; its names may be aliases.
     ///
     /// # Errors
     /// [`Failure::Usage`]: a name is no model's, or two names are the same one's.
-    pub fn of(config: &Config) -> Result<Self, Failure> {
+    pub(crate) fn of(config: &Config) -> Result<Self, Failure> {
         let mut known = BTreeMap::new();
         for (name, facts) in &config.general.models {
             let whole = match name.as_str() {
@@ -37,7 +37,7 @@ impl Facts {
             };
             if known.insert(whole.clone(), facts.clone()).is_some() {
                 let place = place(config, name);
-                return Err(Failure::usage(format!("{place}: `models.{name}`: of {whole} it is said twice")));
+                return Err(Failure::usage(format!("{place}: `models.{name}`: {whole} has a table already")));
             }
         }
         Ok(Self(known))
@@ -48,12 +48,12 @@ impl Facts {
     }
 
     /// What a model's tokens cost.
-    pub fn prices(&self, model: &str) -> Option<Prices> {
+    pub(crate) fn prices(&self, model: &str) -> Option<Prices> {
         self.get(model)?.prices()
     }
 
     /// An agent's settings, with what is known of its model.
-    pub fn settings(&self, model: &str, settings: &Settings) -> Settings {
+    pub(crate) fn settings(&self, model: &str, settings: &Settings) -> Settings {
         let known = self.get(model).and_then(|facts| facts.context_tokens);
         Settings { context_tokens: known.unwrap_or(settings.context_tokens), ..settings.clone() }
     }
@@ -62,7 +62,7 @@ impl Facts {
     ///
     /// # Errors
     /// Which key is to be set.
-    pub fn check(&self, model: &str, config: &Config) -> Result<(), String> {
+    pub(crate) fn check(&self, model: &str, config: &Config) -> Result<(), String> {
         let settings = &config.settings;
         let limits = [("max_cost", settings.max_cost), ("session.max_cost", settings.session.max_cost)];
         let limit = limits.iter().find(|(_, limit)| *limit > Money::ZERO);
@@ -71,7 +71,7 @@ impl Facts {
         };
         let name = if models::is_scripted(model) { SCRIPTED } else { model };
         Err(format!(
-            "`{key}` is set ({}) and nobody says what {model} costs: set `input` and `output` in \
+            "`{key}` is set ({}), but nothing says what {model} costs: set `input` and `output` in \
              [models.\"{name}\"], in US dollars per million tokens, in your own configuration file",
             config.origin(key)
         ))
@@ -79,14 +79,14 @@ impl Facts {
 }
 
 /// Models with what their tokens cost.
-pub struct Priced {
+pub(crate) struct Priced {
     models: Arc<dyn ModelFactory>,
     facts: Facts,
 }
 
 impl Priced {
     /// These models, with what is known of them.
-    pub fn new(models: Arc<dyn ModelFactory>, facts: Facts) -> Self {
+    pub(crate) fn new(models: Arc<dyn ModelFactory>, facts: Facts) -> Self {
         Self { models, facts }
     }
 }

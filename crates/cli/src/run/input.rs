@@ -11,10 +11,10 @@ use super::steering::{LINE_MAX, LineError};
 const QUEUE: usize = 64;
 
 /// A line as it was typed, or why it is none.
-pub type Typed = Result<String, LineError>;
+pub(crate) type Typed = Result<String, LineError>;
 
 /// Starts to read standard input. The channel closes at its end.
-pub fn lines() -> mpsc::Receiver<Typed> {
+pub(crate) fn lines() -> mpsc::Receiver<Typed> {
     let (typed, lines) = mpsc::channel(QUEUE);
     // Nobody can join a thread that waits for a person to type: it ends with the process.
     std::thread::spawn(move || read(std::io::stdin().lock(), |line| typed.blocking_send(line).is_ok()));

@@ -4,20 +4,20 @@
 //! This module wires; what a message does is decided in `midturn-core`, what a tool does in
 //! `midturn-tools`, what a model says in `midturn-providers`.
 
-pub mod console;
+pub(crate) mod console;
 mod descriptors;
-pub mod facts;
-pub mod input;
-pub mod models;
-pub mod names;
-pub mod prepare;
-pub mod progress;
-pub mod prompts;
-pub mod session;
-pub mod session_id;
-pub mod signals;
-pub mod steering;
-pub mod team;
+pub(crate) mod facts;
+pub(crate) mod input;
+pub(crate) mod models;
+pub(crate) mod names;
+pub(crate) mod prepare;
+pub(crate) mod progress;
+pub(crate) mod prompts;
+pub(crate) mod session;
+pub(crate) mod session_id;
+pub(crate) mod signals;
+pub(crate) mod steering;
+pub(crate) mod team;
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ const GUEST: &str =
 /// # Errors
 /// [`Failure::Usage`]: arguments, configuration, files or environment are not sound, and
 /// nothing was begun. [`Failure::Failed`]: the run could not be begun.
-pub fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
+pub(crate) fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
     let task = prepare::task(&args.task)?;
     let prepared = prepare::prepare(&args.work.whole_layer(), env, &Earlier::default())?;
     let project = Project::of(&prepared.folder, &args.work.store, env)?;
@@ -84,18 +84,18 @@ async fn begin(
 
 /// What a command has at hand that a person attends to.
 #[derive(Clone)]
-pub struct Attended {
+pub(crate) struct Attended {
     /// What they read.
-    pub console: Arc<Console>,
+    pub(crate) console: Arc<Console>,
     /// Cancelled by Ctrl-C and its kin.
-    pub interrupted: CancellationToken,
+    pub(crate) interrupted: CancellationToken,
 }
 
 /// Runs a command that a person attends to, to its end.
 ///
 /// # Errors
 /// What the command fails with; [`Failure::Failed`] if nobody can read its output any more.
-pub fn attended<F>(json: bool, env: &Env, command: F) -> Result<End, Failure>
+pub(crate) fn attended<F>(json: bool, env: &Env, command: F) -> Result<End, Failure>
 where
     F: AsyncFnOnce(Attended) -> Result<End, Failure>,
 {
@@ -128,7 +128,7 @@ where
 
 impl Attended {
     /// What a person has to know before agents begin.
-    pub async fn tell_notes(&self, notes: &[String]) {
+    pub(crate) async fn tell_notes(&self, notes: &[String]) {
         for note in notes {
             self.console.tell(Tone::Quiet, format!("note: {note}")).await;
         }
@@ -136,7 +136,7 @@ impl Attended {
 
     /// Steers a session of this process to its end, and waits for those that others have
     /// begun in it meanwhile.
-    pub async fn steer(&self, carrier: &Carrier, begun: Begun) -> End {
+    pub(crate) async fn steer(&self, carrier: &Carrier, begun: Begun) -> End {
         let session = Session {
             coordinator: begun.live.coordinator,
             lead: begun.lead,
@@ -151,7 +151,7 @@ impl Attended {
 
     /// Stops what is at work, lets the person read what is still to be read, and takes the
     /// interface down: until then it answers.
-    pub async fn leave(&self, carrier: &Carrier, answering: Answering) {
+    pub(crate) async fn leave(&self, carrier: &Carrier, answering: Answering) {
         carrier.shutdown().await;
         self.console.heard_all().await;
         answering.end(self.interrupted.is_cancelled()).await;

@@ -30,27 +30,27 @@ pub(crate) fn is_scripted(name: &str) -> bool {
 
 /// What a session that goes on has had already; nothing of it for a new one.
 #[derive(Debug, Clone, Default)]
-pub struct Earlier {
+pub(crate) struct Earlier {
     /// How long ago it began.
-    pub began: Micros,
+    pub(crate) began: Micros,
     /// How many model calls each agent has made.
-    pub calls: BTreeMap<AgentName, u64>,
+    pub(crate) calls: BTreeMap<AgentName, u64>,
 }
 
 /// The models of a run.
-pub struct Models {
+pub(crate) struct Models {
     /// The lead's name: a scenario file may call it something else.
-    pub lead: AgentName,
+    pub(crate) lead: AgentName,
     /// The lead's model, aliases followed.
-    pub name: String,
+    pub(crate) name: String,
     /// Who makes them.
-    pub factory: Arc<dyn ModelFactory>,
+    pub(crate) factory: Arc<dyn ModelFactory>,
     /// Who knows whether there is a model of a name; none where all are scripted.
-    pub providers: Option<Arc<Providers>>,
+    pub(crate) providers: Option<Arc<Providers>>,
     /// The scenario file, where they are scripted.
-    pub scenario: Option<PathBuf>,
+    pub(crate) scenario: Option<PathBuf>,
     /// Tells scripts of the events that they wait for; an observer of the session.
-    pub anchors: Arc<Anchors>,
+    pub(crate) anchors: Arc<Anchors>,
 }
 
 impl Models {
@@ -58,7 +58,7 @@ impl Models {
     ///
     /// # Errors
     /// [`Failure::Usage`]: there is no such model, its key is missing, or the scenario file is not sound.
-    pub fn open(
+    pub(crate) fn open(
         name: &str,
         config: &Config,
         env: &Env,
@@ -142,7 +142,7 @@ fn reached(config: &Config, env: &Env) -> Result<midturn_providers::Config, Fail
 /// # Errors
 /// What is wrong with the name. That a key is missing is told when the model is wanted: a
 /// definition that nobody uses must not keep a run from starting.
-pub fn check(providers: Option<&Providers>, name: &str) -> Result<(), String> {
+pub(crate) fn check(providers: Option<&Providers>, name: &str) -> Result<(), String> {
     providers.map_or(Ok(()), |providers| providers.check(name).map_err(|failure| failure.message))
 }
 
@@ -151,14 +151,14 @@ pub fn check(providers: Option<&Providers>, name: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// What is wrong with the name, the scenario file or the key.
-pub fn can_be_had(name: &str, config: &Config, env: &Env) -> Result<String, String> {
+pub(crate) fn can_be_had(name: &str, config: &Config, env: &Env) -> Result<String, String> {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let opened = Models::open(name, config, env, &clock, &Earlier::default());
     opened.map(|models| models.name).map_err(|failure| failure.to_string())
 }
 
 /// What a person is told when requests, and the key with them, go elsewhere than usual.
-pub fn notes(config: &Config) -> Vec<String> {
+pub(crate) fn notes(config: &Config) -> Vec<String> {
     let mut notes = Vec::new();
     for name in BUILT_IN.map(|one| one.name) {
         let key = format!("providers.{name}.base_url");

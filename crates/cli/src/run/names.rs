@@ -8,7 +8,7 @@ use midturn_providers::BUILT_IN;
 use midturn_tools::work_tool_names;
 
 /// The word for "the model of whoever spawned it".
-pub const INHERIT: &str = "inherit";
+pub(crate) const INHERIT: &str = "inherit";
 
 /// How many aliases may stand for each other.
 const CHAIN_MAX: usize = 8;
@@ -17,7 +17,7 @@ const CHAIN_MAX: usize = 8;
 ///
 /// # Errors
 /// The name is not an alias and has no `/` or `:`; or aliases stand for each other in a circle.
-pub fn model(name: &str, aliases: &BTreeMap<String, String>) -> Result<String, String> {
+pub(crate) fn model(name: &str, aliases: &BTreeMap<String, String>) -> Result<String, String> {
     let mut at = name.trim();
     for _ in 0..CHAIN_MAX {
         match aliases.get(at) {
@@ -30,7 +30,7 @@ pub fn model(name: &str, aliases: &BTreeMap<String, String>) -> Result<String, S
 }
 
 /// How models are named.
-pub fn forms() -> String {
+pub(crate) fn forms() -> String {
     let built_in = BUILT_IN.map(|one| format!("{}/NAME", one.name));
     format!("{}, PROVIDER/NAME of a provider of yours", built_in.join(", "))
 }
@@ -50,23 +50,23 @@ const THEIRS: [(&str, &str); 5] = [
 ];
 
 /// The names of all tools that there are.
-pub fn tools() -> Vec<&'static str> {
+pub(crate) fn tools() -> Vec<&'static str> {
     work_tool_names().chain(coordinators::names()).collect()
 }
 
 /// Which tools an agent has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Allowed {
+pub(crate) struct Allowed {
     /// The work tools by our names, each once; `None` is all of them.
-    pub tools: Option<Vec<String>>,
+    pub(crate) tools: Option<Vec<String>>,
     /// What was asked for and is not there. `Bash(git:*)` is among it: half a permission is
     /// not to be read as a whole one.
-    pub unknown: Vec<String>,
+    pub(crate) unknown: Vec<String>,
 }
 
 impl Allowed {
     /// Reads the names of a definition file or of the configuration.
-    pub fn of(names: &[String]) -> Self {
+    pub(crate) fn of(names: &[String]) -> Self {
         if names.iter().any(|name| name == "*") {
             return Self::default();
         }

@@ -19,7 +19,7 @@ use crate::env::{self, Env};
 use crate::failure::Failure;
 
 /// Everything a session needs, checked; nothing has begun.
-pub struct Prepared {
+pub(crate) struct Prepared {
     pub(crate) folder: PathBuf,
     pub(crate) state: PathBuf,
     pub(crate) config: Config,
@@ -37,7 +37,7 @@ pub struct Prepared {
 ///
 /// # Errors
 /// [`Failure::Usage`]: it is blank.
-pub fn task(text: &str) -> Result<&str, Failure> {
+pub(crate) fn task(text: &str) -> Result<&str, Failure> {
     if text.trim().is_empty() {
         return Err(Failure::usage(
             "the task is empty: say what is to be done, as in: midturn run \"Fix the failing test\"",
@@ -50,7 +50,7 @@ pub fn task(text: &str) -> Result<&str, Failure> {
 ///
 /// # Errors
 /// [`Failure::Usage`]: arguments, configuration, files or environment are not sound.
-pub fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result<Prepared, Failure> {
+pub(crate) fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result<Prepared, Failure> {
     let folder = commands::work_folder(layer)?;
     let config = commands::load(layer, &folder, env)?;
     let state = env
@@ -93,7 +93,7 @@ pub fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result<Prepar
 ///
 /// # Errors
 /// As [`Config::policy`].
-pub fn notes(config: &Config) -> Result<Vec<String>, Failure> {
+pub(crate) fn notes(config: &Config) -> Result<Vec<String>, Failure> {
     Ok([config.notes.clone(), config.policy()?.complaints(&names::tools())].concat())
 }
 

@@ -19,7 +19,7 @@ const DECIDED: (usize, usize) = (400, 100);
 
 /// What a line is about, for its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
+pub(crate) enum Tone {
     /// Ordinary.
     Plain,
     /// Beside the point: dim.
@@ -37,7 +37,7 @@ pub enum Tone {
 }
 
 /// The line for an event, if people want one.
-pub fn line(event: &Event) -> Option<(Tone, String)> {
+pub(crate) fn line(event: &Event) -> Option<(Tone, String)> {
     let (tone, text) = told(&event.kind)?;
     Some(match &event.at.agent {
         Some(agent) if tone == Tone::Asks => (tone, format!("{agent} asks: {text}")),
@@ -92,7 +92,7 @@ fn told(kind: &EventKind) -> Option<(Tone, String)> {
 }
 
 /// What an agent is doing, in a word.
-pub fn standing(state: State) -> &'static str {
+pub(crate) fn standing(state: State) -> &'static str {
     match state {
         State::Running => "running",
         State::Ending => "ending",
@@ -105,13 +105,13 @@ pub fn standing(state: State) -> &'static str {
 }
 
 /// The line of a request that was open before the first event, as its event's line has it.
-pub fn asks(ask: &Ask) -> String {
+pub(crate) fn asks(ask: &Ask) -> String {
     format!("{} asks: {}", ask.agent, asked(&ask.name, &ask.input))
 }
 
 /// What a person can type to answer it: without a name the oldest request is answered, so beside
 /// others it says its agent's.
-pub fn hint(open: &[Ask], ask: &Ask) -> String {
+pub(crate) fn hint(open: &[Ask], ask: &Ask) -> String {
     let agent = &ask.agent;
     match open.iter().all(|other| other.agent == *agent && other.tool == ask.tool) {
         true => "    [/yes, /always, /no REASON]".to_owned(),
@@ -120,7 +120,7 @@ pub fn hint(open: &[Ask], ask: &Ask) -> String {
 }
 
 /// The same for an event that tells of a request; the view has it already.
-pub fn hint_for(view: &View, event: &Event) -> Option<String> {
+pub(crate) fn hint_for(view: &View, event: &Event) -> Option<String> {
     let EventKind::ApprovalRequested { tool, .. } = &event.kind else { return None };
     let open = view.open_asks();
     let ask = open.iter().find(|ask| ask.tool == *tool && event.at.agent.as_ref() == Some(&ask.agent))?;
@@ -192,7 +192,7 @@ fn resolved(decision: Decision, by: &str, reason: Option<&str>) -> (Tone, String
         Decision::Session => (Tone::Good, with(format!("allowed by {by}, from now on"))),
         Decision::Denied => (Tone::Cut, with(format!("denied by {by}"))),
         Decision::NotAnswered if by == "coordinator" => (Tone::Cut, "nobody answered in time".to_owned()),
-        Decision::NotAnswered => (Tone::Cut, format!("asks no more: withdrawn by {by}")),
+        Decision::NotAnswered => (Tone::Cut, format!("no longer asks: withdrawn by {by}")),
     }
 }
 
@@ -221,7 +221,7 @@ fn gist(input: &Value) -> String {
 }
 
 /// A call that a person decides on: the tool, and all that it is about.
-pub fn asked(name: &str, input: &Value) -> String {
+pub(crate) fn asked(name: &str, input: &Value) -> String {
     let field = |name: &str| input.get(name).and_then(Value::as_str);
     let named = ["command", "path", "file_path"].into_iter().find_map(field);
     let what = named.map_or_else(|| whole(&input.to_string()), whole);
@@ -230,7 +230,7 @@ pub fn asked(name: &str, input: &Value) -> String {
 
 /// A text on one line, its line ends visible. Of a long one the middle is left out, and how
 /// much that is: what a command does may stand at its end.
-pub fn whole(text: &str) -> String {
+pub(crate) fn whole(text: &str) -> String {
     let (head, tail) = DECIDED;
     let shown: Vec<char> = harmless(text.trim()).map(|c| if c == '\n' { '⏎' } else { c }).collect();
     if shown.len() <= head + tail {
@@ -242,7 +242,7 @@ pub fn whole(text: &str) -> String {
 }
 
 /// The first line that says something, at most 100 characters, nothing in it that acts on a terminal.
-pub fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let mut shown: String = harmless(line).take(SHOWN).collect();
     let is_whole = harmless(line).nth(SHOWN).is_none() && text.trim().lines().count() <= 1;
@@ -253,13 +253,13 @@ pub fn short(text: &str) -> String {
 }
 
 /// The characters of a text without those that act on a terminal; line feeds and tabs stay.
-pub fn harmless(text: &str) -> impl Iterator<Item = char> + '_ {
+pub(crate) fn harmless(text: &str) -> impl Iterator<Item = char> + '_ {
     let is_bidi = |c: &char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().filter(move |c| !is_bidi(c)).filter(|c| matches!(c, '\n' | '\t') || !c.is_control())
 }
 
 /// The line with the colour of its tone.
-pub fn coloured(tone: Tone, line: &str) -> String {
+pub(crate) fn coloured(tone: Tone, line: &str) -> String {
     let code = match tone {
         Tone::Plain => return line.to_owned(),
         Tone::Quiet => "2",
@@ -444,7 +444,11 @@ mod tests {
             (resolved(Decision::Denied, "user", None), Tone::Cut, "w: denied by user"),
             (resolved(Decision::Denied, "user", Some("use\ntabs")), Tone::Cut, "w: denied by user: use⏎tabs"),
             (resolved(Decision::NotAnswered, "coordinator", None), Tone::Cut, "w: nobody answered in time"),
-            (resolved(Decision::NotAnswered, "lead", None), Tone::Cut, "w: asks no more: withdrawn by lead"),
+            (
+                resolved(Decision::NotAnswered, "lead", None),
+                Tone::Cut,
+                "w: no longer asks: withdrawn by lead",
+            ),
         ]);
     }
 

@@ -27,21 +27,21 @@ and what it had not begun is skipped. Send it as urgent only when what runs righ
 
 /// What an agent's prompt is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Parts<'a> {
+pub(crate) struct Parts<'a> {
     /// Its name.
-    pub name: &'a AgentName,
+    pub(crate) name: &'a AgentName,
     /// Who spawned it; none for the lead.
-    pub parent: Option<&'a AgentName>,
+    pub(crate) parent: Option<&'a AgentName>,
     /// Where it works, in words.
-    pub place: &'a str,
+    pub(crate) place: &'a str,
     /// The body of its definition file.
-    pub definition: Option<&'a str>,
+    pub(crate) definition: Option<&'a str>,
     /// The block of instructions from `AGENTS.md`, with its leading blank line, or nothing.
-    pub instructions: &'a str,
+    pub(crate) instructions: &'a str,
 }
 
 /// The whole system prompt.
-pub fn system(parts: Parts<'_>) -> String {
+pub(crate) fn system(parts: Parts<'_>) -> String {
     let Parts { name, parent, place, definition, instructions } = parts;
     let who = match parent {
         None => format!(
@@ -60,12 +60,12 @@ pub fn system(parts: Parts<'_>) -> String {
 }
 
 /// Where the lead works.
-pub fn leads_place(folder: &str) -> String {
+pub(crate) fn leads_place(folder: &str) -> String {
     format!("You work in {folder}. Paths are relative to it.")
 }
 
 /// Where a subagent works.
-pub fn subagents_place(in_repository: bool, folder: &str) -> String {
+pub(crate) fn subagents_place(in_repository: bool, folder: &str) -> String {
     if in_repository {
         "You work in a git worktree of your own, on a branch of your own; others don't see your changes until they are \
          merged, and what you leave changed is committed to the branch when your run ends. Paths are relative to its root."

@@ -26,7 +26,7 @@ use crate::host::Carrier;
 use attending::{Asked, Halted, Over, Steered, obey};
 
 /// A run under way.
-pub struct Session {
+pub(crate) struct Session {
     /// Its agents.
     pub(crate) coordinator: Coordinator,
     /// Its lead.
@@ -41,7 +41,7 @@ pub struct Session {
 
 impl Session {
     /// Steers the run by what is typed until it is over; then stops what is left and reports.
-    pub async fn steer(
+    pub(crate) async fn steer(
         mut self,
         carrier: &Carrier,
         mut lines: mpsc::Receiver<Typed>,
@@ -145,7 +145,7 @@ impl Session {
             open.agent == request.agent && open.tool == request.tool && open.since == request.since
         };
         let open = self.coordinator.approvals().into_iter().find(is_it);
-        open.map(|open| open.always).ok_or_else(|| "it is not asked about any more".to_owned())
+        open.map(|open| open.always).ok_or_else(|| "nobody asks about it any more".to_owned())
     }
 }
 

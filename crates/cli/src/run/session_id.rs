@@ -8,7 +8,7 @@ use crate::env;
 
 /// A new name: the time in milliseconds and four random digits, so that two runs that start
 /// at the same moment, on two machines even, have two names.
-pub fn new() -> SessionId {
+pub(crate) fn new() -> SessionId {
     // The seed of the standard library's hash tables is the one source of chance that is always there.
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());

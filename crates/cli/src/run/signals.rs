@@ -16,7 +16,7 @@ use crate::failure::{End, Failure};
 ///
 /// # Errors
 /// The handlers can't be installed.
-pub fn listen() -> Result<CancellationToken, Failure> {
+pub(crate) fn listen() -> Result<CancellationToken, Failure> {
     let complain = |error: std::io::Error| Failure::failed(format!("can't listen to signals: {error}"));
     let told = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {

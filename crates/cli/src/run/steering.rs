@@ -5,15 +5,15 @@ mod word;
 
 use midturn_core::rules::id::AgentName;
 
-pub use word::{Said, Word, choose};
+pub(crate) use word::{Said, Word, choose};
 
 /// The longest line, in bytes: a message has at most 256 KiB (semantics.md, section 4), and a
 /// name stands before it.
-pub const LINE_MAX: usize = (256 << 10) + 80;
+pub(crate) const LINE_MAX: usize = (256 << 10) + 80;
 
 /// What a line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
+pub(crate) enum Line {
     /// Nothing.
     Blank,
     /// A message to the lead: a bare line. `unknown` is the name it seems to be for, if that
@@ -45,7 +45,7 @@ pub enum Line {
 
 /// Why a line can't be understood. The run goes on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LineError {
+pub(crate) enum LineError {
     /// A slash and no command of ours.
     #[error(
         "there is no command `{0}`: /yes, /always, /no, /ps, /stop NAME, /quit; a line that begins with a space goes to the lead as it is"
@@ -79,7 +79,7 @@ pub enum LineError {
 ///
 /// # Errors
 /// [`LineError`]: a command that is none, or a message that can't be sent.
-pub fn parse(line: &str, is_agent: impl Fn(&str) -> bool) -> Result<Line, LineError> {
+pub(crate) fn parse(line: &str, is_agent: impl Fn(&str) -> bool) -> Result<Line, LineError> {
     let line = line.trim_end_matches(['\n', '\r']);
     if line.trim().is_empty() {
         return Ok(Line::Blank);

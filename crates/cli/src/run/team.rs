@@ -23,25 +23,25 @@ use crate::failure::Failure;
 
 /// What all agents of a run have in common.
 #[derive(Debug, Clone)]
-pub struct Common {
+pub(crate) struct Common {
     /// The definition files.
-    pub definitions: BTreeMap<AgentName, Definition>,
+    pub(crate) definitions: BTreeMap<AgentName, Definition>,
     /// What holds where a definition doesn't say.
-    pub defaults: AgentDefaults,
+    pub(crate) defaults: AgentDefaults,
     /// Short names for models.
-    pub aliases: BTreeMap<String, String>,
+    pub(crate) aliases: BTreeMap<String, String>,
     /// The block of instructions for prompts.
-    pub instructions: String,
+    pub(crate) instructions: String,
     /// The working folder, in words.
-    pub folder: String,
+    pub(crate) folder: String,
     /// Whether that is in a git repository.
-    pub in_repository: bool,
+    pub(crate) in_repository: bool,
     /// Everybody's settings.
-    pub settings: Settings,
+    pub(crate) settings: Settings,
     /// The one model of everybody: a scenario file's script. What definitions name is not used then.
-    pub scripted: Option<String>,
+    pub(crate) scripted: Option<String>,
     /// What is known of models.
-    pub facts: Facts,
+    pub(crate) facts: Facts,
 }
 
 /// What an agent was made with. It is kept with the agent, so that its place is made the
@@ -55,7 +55,7 @@ struct Member {
 
 /// Makes agents of definitions, and remembers what it made.
 #[derive(Debug)]
-pub struct Team {
+pub(crate) struct Team {
     common: Common,
     /// Those that are there.
     members: Mutex<BTreeMap<AgentName, Member>>,
@@ -68,7 +68,7 @@ impl Team {
     ///
     /// # Errors
     /// [`Failure::Usage`] with file and line: a definition names no model that there is.
-    pub fn new(common: Common, check: impl Fn(&str) -> Result<(), String>) -> Result<Self, Failure> {
+    pub(crate) fn new(common: Common, check: impl Fn(&str) -> Result<(), String>) -> Result<Self, Failure> {
         for definition in common.definitions.values() {
             let Some(model) = definition.model.as_deref().filter(|model| *model != INHERIT) else {
                 continue;
@@ -83,7 +83,7 @@ impl Team {
     }
 
     /// The lead.
-    pub fn lead(&self, name: &AgentName, model: &str, task: &str) -> AgentSpec {
+    pub(crate) fn lead(&self, name: &AgentName, model: &str, task: &str) -> AgentSpec {
         let place = prompts::leads_place(&self.common.folder);
         let instructions = &self.common.instructions;
         let system =
@@ -102,7 +102,7 @@ impl Team {
     }
 
     /// Where an agent works and with which tools.
-    pub fn place_of(&self, agent: &AgentName) -> AgentPlace {
+    pub(crate) fn place_of(&self, agent: &AgentName) -> AgentPlace {
         let known = lock(&self.members).get(agent).cloned();
         // Somebody may have written to it before its spawning was told.
         let known = known.or_else(|| lock(&self.asked).get(agent).cloned());
@@ -113,7 +113,7 @@ impl Team {
     }
 
     /// What a person is told of the definitions.
-    pub fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let mut missing = |place: String, tools: Option<&Names>| {
             let unknown = tools.map(|tools| Allowed::of(&tools.0).unknown).unwrap_or_default();
@@ -178,7 +178,7 @@ impl Team {
     ///
     /// # Errors
     /// What was kept with it is not what this program keeps.
-    pub fn restore(&self, name: &AgentName, memo: &Value) -> Result<(), String> {
+    pub(crate) fn restore(&self, name: &AgentName, memo: &Value) -> Result<(), String> {
         let member = Member::deserialize(memo)
             .map_err(|error| format!("what was kept with the agent `{name}` can't be read: {error}"))?;
         lock(&self.members).insert(name.clone(), member);

@@ -38,7 +38,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 const LAST_WORD: Duration = Duration::from_millis(200);
 
 /// Sends traces of all sessions of this process.
-pub struct Telemetry {
+pub(crate) struct Telemetry {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
     texts: bool,
@@ -49,15 +49,15 @@ pub struct Telemetry {
 impl Telemetry {
     /// As the environment asks for it. `None`: it doesn't, or what it asks for can't be done,
     /// and then that is said on standard error; agents work without traces.
-    pub fn from_env(env: &Env) -> Option<Self> {
+    pub(crate) fn from_env(env: &Env) -> Option<Self> {
         let settings = match Settings::of(env) {
             Ok(settings) => settings?,
             Err(failure) => {
-                tracing::warn!("there are no traces: {failure}");
+                tracing::warn!("no traces are sent: {failure}");
                 return None;
             }
         };
-        Self::start(&settings).map_err(|why| tracing::warn!("there are no traces: {why}")).ok()
+        Self::start(&settings).map_err(|why| tracing::warn!("no traces are sent: {why}")).ok()
     }
 
     fn start(settings: &Settings) -> Result<Self, String> {
@@ -81,20 +81,20 @@ impl Telemetry {
     }
 
     /// Who is told of the events of a session that begins.
-    pub fn observer(&self, session: &SessionId) -> Arc<dyn Observer> {
+    pub(crate) fn observer(&self, session: &SessionId) -> Arc<dyn Observer> {
         Arc::new(SessionSpans::new(session, self.tracer.clone(), self.texts))
     }
 
     /// Who is told of the events of a session that goes on: the models and parents of its
     /// agents are known.
-    pub fn resumed(&self, journal: &SessionJournal) -> Arc<dyn Observer> {
+    pub(crate) fn resumed(&self, journal: &SessionJournal) -> Arc<dyn Observer> {
         Arc::new(SessionSpans::resumed(journal, self.tracer.clone(), self.texts))
     }
 
     /// Delivers what is still to be sent, for at most 5 s (0.2 s of a process that somebody
     /// waits for), and blocks its thread meanwhile. What ends after it is not sent. Calling it
     /// twice changes nothing.
-    pub fn shutdown(&self, in_a_hurry: bool) {
+    pub(crate) fn shutdown(&self, in_a_hurry: bool) {
         let time = if in_a_hurry { LAST_WORD } else { LAST_WORDS };
         match self.provider.shutdown_with_timeout(time) {
             Ok(()) | Err(OTelSdkError::AlreadyShutdown) => {}

@@ -20,7 +20,7 @@ const TIMEOUT: &str = "OTEL_EXPORTER_OTLP_TIMEOUT";
 const DISABLED: &str = "OTEL_SDK_DISABLED";
 const EXPORTER: &str = "OTEL_TRACES_EXPORTER";
 
-/// The only protocol that is spoken.
+/// The only protocol that is supported.
 const SPOKEN: &str = "http/protobuf";
 
 /// How long a delivery may take, unless a variable says otherwise: the standard's default.
@@ -67,7 +67,7 @@ fn speaks(env: &Env) -> Result<(), Failure> {
     }
     let asked: String = asked.chars().take(40).collect();
     Err(Failure::usage(format!(
-        "{variable} is `{asked}`: only {SPOKEN} is spoken; set it to that and the endpoint to the collector's HTTP port (4318)"
+        "{variable} is `{asked}`: only {SPOKEN} is supported; set it to that and the endpoint to the collector's HTTP port (4318)"
     )))
 }
 

@@ -27,11 +27,11 @@ pub(super) struct SessionSpans {
     session: SessionId,
     tracer: SdkTracer,
     texts: bool,
-    state: Mutex<State>,
+    open: Mutex<OpenSpans>,
 }
 
 #[derive(Default)]
-struct State {
+struct OpenSpans {
     /// When the session's time began, by the machine's clock: known with the first event.
     began: Option<SystemTime>,
     view: View,
@@ -42,33 +42,33 @@ struct State {
 impl SessionSpans {
     /// Spans of a session that begins. `texts`: whether texts go out.
     pub(super) fn new(session: &SessionId, tracer: SdkTracer, texts: bool) -> Self {
-        Self { session: session.clone(), tracer, texts, state: Mutex::default() }
+        Self { session: session.clone(), tracer, texts, open: Mutex::default() }
     }
 
     /// Spans of a session that goes on: its agents are known already.
     pub(super) fn resumed(journal: &SessionJournal, tracer: SdkTracer, texts: bool) -> Self {
         let spans = Self::new(&journal.record.id, tracer, texts);
-        spans.state.lock().view = journal.view();
+        spans.open.lock().view = journal.view();
         spans
     }
 }
 
 impl Observer for SessionSpans {
     fn event(&self, event: &Event) {
-        let state = &mut *self.state.lock();
-        let began = state.began(event.t);
+        let open = &mut *self.open.lock();
+        let began = open.began(event.t);
         if let Some(agent) = &event.at.agent {
             let nobody = Agent::default();
-            let known = state.view.agent(agent).unwrap_or(&nobody);
+            let known = open.view.agent(agent).unwrap_or(&nobody);
             if !known.is_stale(event) {
-                Telling { spans: self, runs: &mut state.runs, agent, known, event, began }.tell();
+                Telling { spans: self, runs: &mut open.runs, agent, known, event, began }.tell();
             }
         }
-        state.view.event(event);
+        open.view.event(event);
     }
 }
 
-impl State {
+impl OpenSpans {
     /// When the session's time began. Its own clock may be another than the machine's, so all is
     /// counted from the first event, which is told when it happens.
     fn began(&mut self, t: Micros) -> SystemTime {

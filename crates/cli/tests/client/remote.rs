@@ -281,7 +281,9 @@ fn nobody_reaches_a_daemon_before_what_an_earlier_one_left_is_ended() {
         let mut command = std::process::Command::new("setsid");
         command.args(["sleep", "600"]).env("_MIDTURN_TREE", &mark).spawn().unwrap()
     };
-    for told in ["ended 1 process that an earlier daemon left", "no process of an earlier daemon is left"] {
+    for told in
+        ["ended 1 process that an earlier daemon left behind", "an earlier daemon left no process behind"]
+    {
         let mut left = told.starts_with("ended").then(left);
         let daemon = Serving::start(&place);
         if let Some(left) = &mut left {

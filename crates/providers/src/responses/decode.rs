@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::dialect::{Assembler, Figures, Stage, event, stop_with_calls, tool_use, unreadable};
 use crate::failure::stream_error;
-use crate::responses::items::{Building, Items, Mark};
+use crate::responses::items::{Building, ItemKeys, Items};
 use crate::text::Piece;
 
 /// Any event, flat.
@@ -53,13 +53,13 @@ enum Kind {
 
 impl Event<'_> {
     /// Which item a delta means, whose kind tells the item's.
-    fn mark(&self) -> Mark<'_> {
+    fn keys(&self) -> ItemKeys<'_> {
         let kind = match self.kind {
             Kind::Reasoning | Kind::ReasoningPart => "reasoning",
             Kind::Arguments => "function_call",
             _ => "message",
         };
-        Mark { index: self.output_index, id: given(self.item_id.as_deref()), call_id: None, kind }
+        ItemKeys { index: self.output_index, id: given(self.item_id.as_deref()), call_id: None, kind }
     }
 }
 
@@ -98,9 +98,9 @@ impl<'a> Item<'a> {
         serde_json::from_str(raw.get()).map_err(|error| unreadable(&error))
     }
 
-    fn mark(&self, index: Option<u32>) -> Mark<'_> {
+    fn keys(&self, index: Option<u32>) -> ItemKeys<'_> {
         let (id, call_id) = (given(self.id.as_deref()), given(self.call_id.as_deref()));
-        Mark { index, id, call_id, kind: &self.kind }
+        ItemKeys { index, id, call_id, kind: &self.kind }
     }
 }
 
@@ -131,7 +131,7 @@ impl Reading {
     }
 
     fn added(&mut self, index: Option<u32>, item: Item<'_>, progress: &dyn Progress) {
-        let building = self.items.begun(item.mark(index));
+        let building = self.items.begun(item.keys(index));
         building.name = item.name.unwrap_or_default();
         building.tell_call(self.call, progress);
     }
@@ -143,20 +143,20 @@ impl Reading {
         progress: &dyn Progress,
     ) -> Result<(), ModelFailure> {
         let item = Item::read(raw)?;
-        let building = self.items.of(item.mark(index));
+        let building = self.items.of(item.keys(index));
         building.done = Some(block(item, raw, building, self.call, progress));
         Ok(())
     }
 
     fn delta(&mut self, event: &Event<'_>, tell: impl FnOnce(&str)) {
         if let Some(piece) = &event.delta {
-            self.items.of(event.mark()).told.push(piece, tell);
+            self.items.of(event.keys()).told.push(piece, tell);
         }
     }
 
     /// A further part of a summary is told with a blank line before it.
     fn part(&mut self, event: &Event<'_>, progress: &dyn Progress) {
-        let item = self.items.of(event.mark());
+        let item = self.items.of(event.keys());
         if !item.told.is_empty() {
             item.told.push(&Piece::from("\n\n"), |delta| progress.thinking(delta));
         }
@@ -204,7 +204,7 @@ impl Assembler for Reading {
             (Kind::ReasoningPart, _) => self.part(&event, progress),
             (Kind::Arguments, _) => {
                 self.delta(&event, |_| {});
-                self.items.of(event.mark()).tell_call(self.call, progress);
+                self.items.of(event.keys()).tell_call(self.call, progress);
             }
             (Kind::Ended, _) => {
                 let raw = event.response.map_or("{}", RawValue::get);

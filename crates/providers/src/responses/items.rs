@@ -12,7 +12,7 @@ use crate::text::Text;
 
 /// What an event says of the item it means.
 #[derive(Clone, Copy)]
-pub(super) struct Mark<'a> {
+pub(super) struct ItemKeys<'a> {
     pub(super) index: Option<u32>,
     pub(super) id: Option<&'a str>,
     pub(super) call_id: Option<&'a str>,
@@ -20,7 +20,7 @@ pub(super) struct Mark<'a> {
     pub(super) kind: &'a str,
 }
 
-impl<'a> Mark<'a> {
+impl<'a> ItemKeys<'a> {
     fn ids(self) -> impl Iterator<Item = &'a str> {
         [self.id, self.call_id].into_iter().flatten()
     }
@@ -60,40 +60,40 @@ impl Building {
         [&self.id, &self.call_id].into_iter().flatten().map(String::as_str)
     }
 
-    fn has_index_of(&self, mark: Mark<'_>) -> bool {
-        mark.index.is_some() && self.index == mark.index
+    fn has_index_of(&self, keys: ItemKeys<'_>) -> bool {
+        keys.index.is_some() && self.index == keys.index
     }
 
-    fn has_id_of(&self, mark: Mark<'_>) -> bool {
-        let same = match (&self.call_id, mark.call_id) {
+    fn has_id_of(&self, keys: ItemKeys<'_>) -> bool {
+        let same = match (&self.call_id, keys.call_id) {
             (Some(ours), Some(theirs)) => ours == theirs,
-            _ => mark.ids().any(|id| self.ids().any(|ours| ours == id)),
+            _ => keys.ids().any(|id| self.ids().any(|ours| ours == id)),
         };
-        same && self.may_be(mark)
+        same && self.may_be(keys)
     }
 
     /// Nothing tells the two apart, and the item is still coming.
-    fn is_open_to(&self, mark: Mark<'_>) -> bool {
-        let nameless = mark.ids().next().is_none() || self.ids().next().is_none();
-        nameless && self.done.is_none() && self.may_be(mark)
+    fn is_open_to(&self, keys: ItemKeys<'_>) -> bool {
+        let nameless = keys.ids().next().is_none() || self.ids().next().is_none();
+        nameless && self.done.is_none() && self.may_be(keys)
     }
 
-    fn may_be(&self, mark: Mark<'_>) -> bool {
-        (self.kind.is_empty() || self.kind == mark.kind) && (self.index.is_none() || mark.index.is_none())
+    fn may_be(&self, keys: ItemKeys<'_>) -> bool {
+        (self.kind.is_empty() || self.kind == keys.kind) && (self.index.is_none() || keys.index.is_none())
     }
 
     /// Takes over what the event says; what it doesn't say stays.
-    fn learn(&mut self, mark: Mark<'_>) {
-        if let Some(index) = mark.index {
+    fn learn(&mut self, keys: ItemKeys<'_>) {
+        if let Some(index) = keys.index {
             (self.index, self.place) = (Some(index), index);
         }
-        for (ours, theirs) in [(&mut self.id, mark.id), (&mut self.call_id, mark.call_id)] {
+        for (ours, theirs) in [(&mut self.id, keys.id), (&mut self.call_id, keys.call_id)] {
             if theirs.is_some() && ours.as_deref() != theirs {
                 *ours = theirs.map(str::to_owned);
             }
         }
         if self.kind.is_empty() {
-            mark.kind.clone_into(&mut self.kind);
+            keys.kind.clone_into(&mut self.kind);
         }
     }
 
@@ -121,30 +121,30 @@ pub(super) struct Items(Vec<Building>);
 
 impl Items {
     /// The item that an event begins: a new one behind all others, unless it is known already.
-    pub(super) fn begun(&mut self, mark: Mark<'_>) -> &mut Building {
-        self.learned(self.known(mark), mark)
+    pub(super) fn begun(&mut self, keys: ItemKeys<'_>) -> &mut Building {
+        self.learned(self.known(keys), keys)
     }
 
     /// The item that an event goes on with: a known one, else the last one that is still coming
     /// and could be meant, else a new one.
-    pub(super) fn of(&mut self, mark: Mark<'_>) -> &mut Building {
-        let at = self.known(mark).or_else(|| self.last(|item| item.is_open_to(mark)));
-        self.learned(at, mark)
+    pub(super) fn of(&mut self, keys: ItemKeys<'_>) -> &mut Building {
+        let at = self.known(keys).or_else(|| self.last(|item| item.is_open_to(keys)));
+        self.learned(at, keys)
     }
 
     /// The item of that index, else the one of that id.
-    fn known(&self, mark: Mark<'_>) -> Option<usize> {
-        self.last(|item| item.has_index_of(mark)).or_else(|| self.last(|item| item.has_id_of(mark)))
+    fn known(&self, keys: ItemKeys<'_>) -> Option<usize> {
+        self.last(|item| item.has_index_of(keys)).or_else(|| self.last(|item| item.has_id_of(keys)))
     }
 
     fn last(&self, is: impl Fn(&Building) -> bool) -> Option<usize> {
         self.0.iter().rposition(is)
     }
 
-    fn learned(&mut self, at: Option<usize>, mark: Mark<'_>) -> &mut Building {
+    fn learned(&mut self, at: Option<usize>, keys: ItemKeys<'_>) -> &mut Building {
         let at = at.unwrap_or_else(|| self.begin());
         let item = &mut self.0[at];
-        item.learn(mark);
+        item.learn(keys);
         item
     }
 

@@ -10,9 +10,9 @@ use crate::scenario::FileClaim;
 const LARGEST: u64 = 16 << 20;
 
 /// Checks a claim about a file.
-pub(super) fn check(claim: &FileClaim, worktrees: &dyn Worktrees) -> Vec<Miss> {
+pub(super) fn check(claim: &FileClaim, worktrees: &Worktrees) -> Vec<Miss> {
     let name = format!("{} in the worktree of {}", claim.path.display(), claim.agent);
-    let Some(folder) = worktrees.folder(&claim.agent) else {
+    let Some(folder) = worktrees(&claim.agent) else {
         return vec![Miss::new(name, "the agent has no worktree", None)];
     };
     let path = folder.join(&claim.path);

@@ -88,7 +88,7 @@ fn wrong(claim: &MessageClaim, fate: &Fate) -> Option<String> {
     if let Some(expected) = claim.returned
         && *fate != Fate::Returned(expected)
     {
-        return Some(format!("returned: {}", word(expected)));
+        return Some(format!("returned: {}", expected.as_str()));
     }
     if let Some(expected) = &claim.refused
         && *fate != Fate::Refused(expected.clone())
@@ -107,44 +107,26 @@ fn is_injected(expected: &InjectedClaim, fate: &Fate) -> bool {
     expected.point.is_none_or(|expected| expected == *point)
         && expected.run.is_none_or(|expected| expected == *run)
         && expected.turn.is_none_or(|expected| expected == *turn)
-        && expected.at.is_none_or(|expected| expected == *at)
+        && expected.at.is_none_or(|expected| expected.0 == at.0)
 }
 
 fn injected_in_words(claim: &InjectedClaim) -> String {
-    let mut words = "injected".to_owned();
-    if let Some(point) = claim.point {
-        words.push_str(&format!(" at {}", point.as_str()));
-    }
-    if let Some(run) = claim.run {
-        words.push_str(&format!(", run {run}"));
-    }
-    if let Some(turn) = claim.turn {
-        words.push_str(&format!(", turn {turn}"));
-    }
-    if let Some(at) = claim.at {
-        words.push_str(&format!(", {at} s"));
-    }
-    words
+    let words = [
+        claim.point.map(|point| format!(" at {}", point.as_str())),
+        claim.run.map(|run| format!(", run {run}")),
+        claim.turn.map(|turn| format!(", turn {turn}")),
+        claim.at.map(|at| format!(", {} s", Micros(at.0))),
+    ];
+    format!("injected{}", words.into_iter().flatten().collect::<String>())
 }
 
 fn told(fate: &Fate) -> String {
     match fate {
         Fate::Queued => "it is still queued".to_owned(),
         Fate::Refused(reason) => format!("refused: {reason}"),
-        Fate::Returned(reason) => format!("returned: {}", word(*reason)),
+        Fate::Returned(reason) => format!("returned: {}", reason.as_str()),
         Fate::Injected { point, run, turn, at } => {
             format!("injected at {}, run {run}, turn {turn}, {at} s", point.as_str())
         }
-    }
-}
-
-fn word(reason: ReturnReason) -> &'static str {
-    match reason {
-        ReturnReason::Closed => "closed",
-        ReturnReason::Stopped => "stopped",
-        ReturnReason::Expired => "expired",
-        ReturnReason::Withdrawn => "withdrawn",
-        ReturnReason::Superseded => "superseded",
-        ReturnReason::Error => "error",
     }
 }

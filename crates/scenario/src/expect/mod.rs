@@ -18,21 +18,9 @@ use midturn_core::rules::id::AgentName;
 use crate::record::Record;
 use crate::scenario::{Claim, Expectation, Scenario};
 
-/// Where agents work, for expectations about files.
-pub trait Worktrees {
-    /// The folder of an agent's worktree; `None`: it has none.
-    fn folder(&self, agent: &AgentName) -> Option<PathBuf>;
-}
-
-/// No agent has a worktree: simulated tools touch no files.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoWorktrees;
-
-impl Worktrees for NoWorktrees {
-    fn folder(&self, _: &AgentName) -> Option<PathBuf> {
-        None
-    }
-}
+/// Where agents work, for expectations about files: the folder of an agent's worktree; `None`: it
+/// has none, as simulated tools touch no files.
+pub type Worktrees = dyn Fn(&AgentName) -> Option<PathBuf>;
 
 /// An expectation, or an invariant, that does not hold. `Display` is the whole report on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,15 +82,13 @@ impl Miss {
 }
 
 /// All expectations that don't hold, in the file's order, and then the broken invariants.
-pub fn failures(scenario: &Scenario, record: &Record, worktrees: &dyn Worktrees) -> Vec<Failure> {
-    let mut failures = Vec::new();
-    for expectation in &scenario.expect {
-        for miss in check(expectation, record, worktrees) {
-            failures.push(miss.at(&scenario.source.path, expectation.place.line, record));
-        }
-    }
-    failures.extend(breaches(scenario, record));
-    failures
+pub fn failures(scenario: &Scenario, record: &Record, worktrees: &Worktrees) -> Vec<Failure> {
+    let of_one = |expectation: &Expectation| {
+        let misses = check(expectation, record, worktrees).into_iter();
+        let line = expectation.place.line;
+        misses.map(move |miss| miss.at(&scenario.source.path, line, record))
+    };
+    scenario.expect.iter().flat_map(of_one).chain(breaches(scenario, record)).collect()
 }
 
 /// The invariants that don't hold, whatever the file expects.
@@ -116,7 +102,7 @@ pub(crate) fn stuck(scenario: &Scenario, why: &str, record: &Record) -> Failure 
     Miss::new("time advances", why, None).at(&scenario.source.path, 0, record)
 }
 
-fn check(expectation: &Expectation, record: &Record, worktrees: &dyn Worktrees) -> Vec<Miss> {
+fn check(expectation: &Expectation, record: &Record, worktrees: &Worktrees) -> Vec<Miss> {
     match &expectation.claim {
         Claim::Run(claim) => runs::check(claim, record),
         Claim::Message(claim) => messages::check(claim, record),

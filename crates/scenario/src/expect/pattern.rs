@@ -20,11 +20,8 @@ pub(super) fn happens(pattern: &Pattern, record: &Record) -> Option<Miss> {
     let happened = match &nearest {
         None => format!("no {} at all", pattern.event),
         Some((fields, index)) => {
-            format!(
-                "the nearest differs in {}: {}",
-                fields.join(", "),
-                timeline::line(&record.events[*index]).trim()
-            )
+            let nearest = timeline::line(&record.events[*index]);
+            format!("the nearest differs in {}: {}", fields.join(", "), nearest.trim())
         }
     };
     Some(Miss::new(in_words(pattern), happened, nearest.map(|(_, index)| index)))

@@ -30,7 +30,7 @@ struct End {
 pub(super) fn check(claim: &RunClaim, record: &Record) -> Vec<Miss> {
     let mut misses: Vec<Miss> =
         claim.tools.iter().filter_map(|(id, status)| tool(record, &claim.agent, id, *status)).collect();
-    if !claims_a_run(claim) {
+    if !claim.is_about_the_run() {
         return misses;
     }
     match facts(record, &claim.agent, claim.run) {
@@ -38,14 +38,6 @@ pub(super) fn check(claim: &RunClaim, record: &Record) -> Vec<Miss> {
         None => misses.extend(never_ran(claim, record)),
     }
     misses
-}
-
-fn claims_a_run(claim: &RunClaim) -> bool {
-    claim.outcome.is_some()
-        || claim.error.is_some()
-        || claim.model_calls.is_some()
-        || claim.ends_at.is_some()
-        || claim.turns.is_some()
 }
 
 /// The run asked for, or the last; `None`: there is no such run.
@@ -85,7 +77,7 @@ fn run(claim: &RunClaim, facts: &Facts) -> Vec<Miss> {
     if let Some(expected) = claim.outcome
         && expected != ended(facts)
     {
-        miss(format!("outcome {}", outcome_name(expected)), ending(facts));
+        miss(format!("outcome {expected:?}").to_lowercase(), ending(facts));
     }
     if let Some(expected) = &claim.error {
         let error = facts.end.as_ref().and_then(|end| end.error.as_deref());
@@ -114,7 +106,7 @@ fn run(claim: &RunClaim, facts: &Facts) -> Vec<Miss> {
 }
 
 fn ended(facts: &Facts) -> Ended {
-    facts.end.as_ref().map_or(Ended::Waiting, |end| Ended::With(end.outcome))
+    facts.end.as_ref().map_or(Ended::Waiting, |end| end.outcome.into())
 }
 
 fn ending(facts: &Facts) -> String {
@@ -122,18 +114,8 @@ fn ending(facts: &Facts) -> String {
         None => "it had not ended when the replay did".to_owned(),
         Some(End { outcome, error, at }) => {
             let error = error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
-            format!("{}{error} at {at} s", outcome_name(Ended::With(*outcome)))
+            format!("{}{error} at {at} s", outcome.as_str())
         }
-    }
-}
-
-fn outcome_name(outcome: Ended) -> &'static str {
-    match outcome {
-        Ended::With(Outcome::Finished) => "finished",
-        Ended::With(Outcome::Stopped) => "stopped",
-        Ended::With(Outcome::Failed) => "failed",
-        Ended::With(Outcome::Limit) => "limit",
-        Ended::Waiting => "waiting",
     }
 }
 
@@ -162,7 +144,7 @@ fn tool(record: &Record, agent: &AgentName, id: &CallId, expected: ToolStatus) -
         match &event.kind {
             EventKind::ToolStarted { tool, .. } if tool == id => started = Some(index),
             EventKind::ToolFinished { tool, status, .. } if tool == id => {
-                let happened = format!("{} at {} s", status_name(*status), event.t);
+                let happened = format!("{} at {} s", status.as_str(), event.t);
                 let wrong = *status != expected;
                 return wrong.then(|| Miss::new(claim_of(agent, id, expected), happened, Some(index)));
             }
@@ -177,16 +159,5 @@ fn tool(record: &Record, agent: &AgentName, id: &CallId, expected: ToolStatus) -
 }
 
 fn claim_of(agent: &AgentName, id: &CallId, expected: ToolStatus) -> String {
-    format!("{agent}: call {id} {}", status_name(expected))
-}
-
-fn status_name(status: ToolStatus) -> &'static str {
-    match status {
-        ToolStatus::Completed => "completed",
-        ToolStatus::Failed => "failed",
-        ToolStatus::Interrupted => "interrupted",
-        ToolStatus::Skipped => "skipped",
-        ToolStatus::Stopped => "stopped",
-        ToolStatus::Unknown => "unknown",
-    }
+    format!("{agent}: call {id} {}", expected.as_str())
 }

@@ -81,11 +81,8 @@ fn details(line: &mut String, kind: &EventKind) {
             write!(line, " {message} from {from}: {reason}")
         }
         EventKind::MessageInjected { messages, point, skipped, interrupted, .. } => {
-            write!(
-                line,
-                " {messages:?} at {}, skipped {skipped:?}, interrupted {interrupted:?}",
-                point.as_str()
-            )
+            let point = point.as_str();
+            write!(line, " {messages:?} at {point}, skipped {skipped:?}, interrupted {interrupted:?}")
         }
         EventKind::MessageReturned { message, reason } => write!(line, " {message}: {reason:?}"),
         EventKind::StopRequested { by, scope, reason, still_queued } => {

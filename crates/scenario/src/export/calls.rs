@@ -17,15 +17,7 @@ use serde_json::Value;
 use super::ExportError;
 use super::plan::{NEVER, ends_at};
 use super::read::{Hand, Reader, free};
-
-/// The kinds of failure that a scenario can say.
-const KINDS: [ErrorKind; 5] = [
-    ErrorKind::Overloaded,
-    ErrorKind::RateLimited,
-    ErrorKind::Server,
-    ErrorKind::Connection,
-    ErrorKind::InvalidRequest,
-];
+use crate::file::RawError;
 
 /// What stands before the output of a call that was cut.
 const SO_FAR: &str = "\nOutput so far:\n";
@@ -67,10 +59,10 @@ impl Live {
     }
 }
 
-/// The kind that an error's text begins with.
+/// The kind that an error's text begins with, if a scenario can say it.
 pub(super) fn kind_of(error: &str) -> Option<ErrorKind> {
     let word = error.split(':').next().unwrap_or_default();
-    KINDS.into_iter().find(|kind| kind.to_string() == word)
+    serde_json::from_value::<RawError>(word.into()).ok().map(ErrorKind::from)
 }
 
 /// What a reply has of thinking.
@@ -199,7 +191,7 @@ impl Reader<'_> {
         let before = &hand.turn[..index];
         let last = before.iter().rposition(|live| live.is_running() && live.continued.is_none())?;
         let same = before[last].started.is_some_and(|(_, of)| of == batch);
-        let beside = same || hand.settings.concurrency == Concurrency::All;
+        let beside = same || hand.record.settings.concurrency == Concurrency::All;
         (!(beside && (together || ended))).then_some(last)
     }
 
@@ -241,7 +233,7 @@ impl Reader<'_> {
             _ => false,
         };
         if status == ToolStatus::Unknown {
-            return Span(hand.settings.abort_deadline.0.saturating_add(Span::secs(1).0));
+            return Span(hand.record.settings.abort_deadline.0.saturating_add(Span::secs(1).0));
         }
         let own = self.told.iter().filter(|told| told.at.agent == event.at.agent && told.seq > started);
         own.clone().find(|told| cuts(&told.kind)).map_or(Span::ZERO, |cut| event.t.since(cut.t))
@@ -293,10 +285,10 @@ fn ended(call: &mut ScriptedCall, at: Micros, continued: Option<Micros>, status:
 
 /// What may run beside others, from how the calls of a turn ran.
 fn infer_safe(hand: &mut Hand<'_>) {
-    if hand.settings.concurrency == Concurrency::All {
+    if hand.record.settings.concurrency == Concurrency::All {
         return;
     }
-    let slots = hand.settings.max_parallel_tools > 1;
+    let slots = hand.record.settings.max_parallel_tools > 1;
     let names: Vec<Arc<str>> =
         (0..hand.turn.len()).filter_map(|index| Some(hand.written(index)?.name.clone())).collect();
     let turn = &hand.turn;

@@ -58,17 +58,15 @@ pub(super) fn is_arrival(kind: &EventKind) -> bool {
 /// What a session and its replay have to agree in; `None` for what may differ.
 fn step(event: &Event) -> Option<String> {
     let what = match &event.kind {
-        EventKind::RunStarted { .. } => String::new(),
+        EventKind::RunStarted { .. } | EventKind::Compacted { .. } => String::new(),
         EventKind::ModelFinished { purpose, .. } => format!("{purpose:?}"),
-        EventKind::ToolStarted { tool, .. } => tool.to_string(),
+        EventKind::ToolStarted { tool, .. } | EventKind::ApprovalRequested { tool, .. } => tool.to_string(),
         EventKind::ToolFinished { tool, status, .. } => format!("{tool} {status:?}"),
         EventKind::MessageInjected { messages, point, skipped, interrupted, .. } => {
             format!("{messages:?} {point:?} {:?} {skipped:?} {interrupted:?}", event.at.turn)
         }
-        EventKind::ApprovalRequested { tool, .. } => tool.to_string(),
         EventKind::ApprovalResolved { tool, decision, .. } => format!("{tool} {decision:?}"),
         EventKind::RunFinished { outcome, turns, .. } => format!("{outcome:?} {turns}"),
-        EventKind::Compacted { .. } => String::new(),
         // A call that was cut before the request went out begins in a replay; its cut is told otherwise.
         _ => return None,
     };

@@ -35,19 +35,19 @@ pub(super) fn planned(
         reader.hands.iter_mut().for_each(name_messages);
     }
     let (common, own) = settings::layers(journal.agents.iter().map(|agent| &*agent.record.settings))?;
-    let agents = journal.agents.iter().zip(&reader.hands).zip(own).map(|((agent, hand), own)| Agent {
-        name: hand.name.clone(),
-        role: agent.record.role,
-        parent: hand.parent.clone(),
-        prompt: agent
+    let agents = reader.hands.iter().zip(own).map(|(hand, settings)| Agent {
+        name: hand.name().clone(),
+        role: hand.record.role,
+        parent: hand.record.parent.clone(),
+        prompt: hand
             .record
             .prompt
             .as_deref()
             .filter(|_| hand.start == Some(Start::AtOnce))
             .map(str::to_owned),
-        start: hand.start.unwrap_or(Start::AtOnce),
-        settings: own,
-        model: agent.record.model.as_ref().map(|_| Arc::default()),
+        start: hand.start.unwrap_or_default(),
+        settings,
+        model: hand.record.model.as_ref().map(|_| Arc::default()),
         place: Place::START,
     });
     let frame = Scenario {
@@ -60,7 +60,7 @@ pub(super) fn planned(
         items: Vec::new(),
         expect: Vec::new(),
     };
-    let scripts = reader.hands.into_iter().map(|hand| (hand.name, answered(hand.script)));
+    let scripts = reader.hands.into_iter().map(|hand| (hand.name().clone(), answered(hand.script)));
     Ok((Plan { frame, scripts: scripts.collect(), items: reader.items }, reader.told))
 }
 
@@ -173,7 +173,7 @@ fn denied(policy: &mut Policy, why: &str) {
 }
 
 fn call_of<'h>(hands: &'h [Hand<'_>], event: &Event, id: &str) -> Option<&'h ScriptedCall> {
-    let hand = hands.iter().find(|hand| Some(&hand.name) == event.at.agent.as_ref())?;
+    let hand = hands.iter().find(|hand| Some(hand.name()) == event.at.agent.as_ref())?;
     let mut calls = hand.script.iter().flat_map(|entry| &entry.tools);
     calls.find(|call| call.id.as_str() == id).map(|call| &**call)
 }

@@ -1,6 +1,7 @@
 //! What was done from outside: messages, stops, closes, what a sender took back, and ends of the
 //! process.
 
+use midturn_core::engine::Message;
 use midturn_core::rules::event::{Event, EventKind, Halt, Scope};
 use midturn_core::rules::id::{AgentName, MessageId, RunId};
 use midturn_core::rules::mail::{ReturnReason, Sender};
@@ -10,7 +11,7 @@ use super::difference::{anchor, is_arrival};
 use super::plan::{Done, behind};
 use super::read::{Letter, Reader, free};
 use crate::error::Place;
-use crate::scenario::{Act, Item, Send, When};
+use crate::scenario::{Act, Item, When};
 
 impl Reader<'_> {
     /// Something was done: at that time, or in that very instant behind the last event of its agent.
@@ -91,23 +92,19 @@ impl Reader<'_> {
     }
 
     fn sends(&mut self, event: &Event, agent: usize) -> usize {
-        let EventKind::MessageQueued { message, from, text, urgency } = &event.kind else { return 0 };
+        let EventKind::MessageQueued { message: id, from, text, urgency } = &event.kind else { return 0 };
         let to = self.name(agent);
-        let kept = self.kept.get(&(from.clone(), message.clone(), to.clone())).copied();
+        let kept = self.kept.get(&(from.clone(), id.clone(), to.clone())).copied();
         let expires_at = kept.and_then(|accepted| accepted.mail.expires_at);
-        let send = Send {
-            from: self.sender(from),
-            to: to.to_string(),
-            text: text.to_string(),
+        let message = Message {
             urgency: kept.map_or(Some(*urgency), |accepted| accepted.urgency),
             expires_after: expires_at.map(|at| at.since(event.t)),
-            supersedes: None,
-            if_queued: false,
             only_run: kept.and_then(|accepted| accepted.mail.only_run),
+            ..Message::new(self.sender(from), to.as_str(), &**text)
         };
-        let id = self.item_id(message);
-        self.done(event, Some(agent), Some(id), Act::Send(send));
-        self.sent.insert((from.clone(), message.clone()), self.items.len() - 1);
+        let file_id = self.item_id(id);
+        self.done(event, Some(agent), Some(file_id), Act::Send(message));
+        self.sent.insert((from.clone(), id.clone()), self.items.len() - 1);
         self.items.len() - 1
     }
 
@@ -252,8 +249,9 @@ impl Reader<'_> {
     }
 
     fn is_above(&self, above: usize, agent: usize) -> bool {
-        let parent =
-            |agent: &usize| self.hands[*agent].parent.as_ref().and_then(|name| self.agent(name.as_str()));
+        let parent = |agent: &usize| {
+            self.hands[*agent].record.parent.as_ref().and_then(|name| self.agent(name.as_str()))
+        };
         // Nobody stands below itself; the bound is for a record that says otherwise.
         std::iter::successors(parent(&agent), parent).take(self.hands.len()).any(|parent| parent == above)
     }

@@ -87,11 +87,8 @@ pub fn scenario(journal: &SessionJournal, events: &[Event]) -> Result<String, Ex
     }
     let (plan, told) = Reader::read(journal, events)?;
     let (plan, played) = ordered(plan, &told)?;
-    let about = format!(
-        "Exported from the session {} with midturn {}.",
-        journal.record.id,
-        env!("CARGO_PKG_VERSION")
-    );
+    let version = env!("CARGO_PKG_VERSION");
+    let about = format!("Exported from the session {} with midturn {version}.", journal.record.id);
     let text = fitting(&plan, &played, &about, &told)?;
     match checked(&text)? {
         0 => Ok(text),

@@ -7,9 +7,10 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use midturn_core::engine::Message;
 use midturn_core::engine::ports::ErrorKind;
 use midturn_core::engine::ports::archive::{AgentJournal, SessionJournal};
-use midturn_core::engine::ports::store::Accepted;
+use midturn_core::engine::ports::store::{Accepted, AgentRecord};
 use midturn_core::engine::scripted::ScriptedReply;
 use midturn_core::rules::approval::{Decision, Rule};
 use midturn_core::rules::conversation::{InterruptReason, Partial, Reply, ToolResult};
@@ -17,7 +18,6 @@ use midturn_core::rules::event::{Event, EventKind, Halt, Outcome, ThinkingState,
 use midturn_core::rules::id::{AgentName, CallId, MessageId, RunId};
 use midturn_core::rules::mail::{Point, Sender};
 use midturn_core::rules::record::Line;
-use midturn_core::rules::settings::Settings;
 use midturn_core::rules::time::{Micros, Span};
 use serde_json::Value;
 
@@ -25,12 +25,13 @@ use super::ExportError;
 use super::calls::{Live, calls, kind_of, thinking, unnatural};
 use super::difference::{anchor, is_arrival};
 use super::plan::{Done, NEVER, Plan, ends_at};
-use crate::scenario::{Act, Anchor, Says, Send, Start};
+use crate::scenario::{Act, Anchor, Says, Start};
 
 /// What stands for the words that never came: the replay cuts the reply before them.
 pub(super) const UNSAID: &str = "…";
 
 /// A session, as far as its events are read.
+#[derive(Default)]
 pub(super) struct Reader<'a> {
     pub(super) events: &'a [Event],
     /// The place of the event that is read now.
@@ -54,10 +55,7 @@ pub(super) struct Reader<'a> {
 
 /// What is read of an agent.
 pub(super) struct Hand<'a> {
-    pub(super) name: AgentName,
-    pub(super) parent: Option<AgentName>,
-    pub(super) settings: Arc<Settings>,
-    prompt: Option<Arc<str>>,
+    pub(super) record: &'a AgentRecord,
     /// How it came; none when somebody added it later: then its prompt is a message.
     pub(super) start: Option<Start>,
     pub(super) script: Vec<ScriptedReply>,
@@ -93,12 +91,8 @@ pub(super) struct Letter {
 
 impl<'a> Hand<'a> {
     fn new(journal: &'a AgentJournal) -> Self {
-        let record = &journal.record;
         let mut hand = Self {
-            name: record.name.clone(),
-            parent: record.parent.clone(),
-            settings: record.settings.clone(),
-            prompt: record.prompt.clone(),
+            record: &journal.record,
             start: Some(Start::AtOnce),
             script: Vec::new(),
             turn: Vec::new(),
@@ -126,6 +120,10 @@ impl<'a> Hand<'a> {
             }
         }
         hand
+    }
+
+    pub(super) fn name(&self) -> &'a AgentName {
+        &self.record.name
     }
 
     /// Whether a run that nothing started needs nobody who resumes it: a shutdown had stopped the
@@ -172,16 +170,10 @@ impl<'a> Reader<'a> {
             |event: &Event| matches!(event.kind, EventKind::SessionStarted { virtual_time: true, .. });
         let mut reader = Self {
             events,
-            place: 0,
-            items: Vec::new(),
-            told: Vec::with_capacity(events.len()),
             hands: journal.agents.iter().map(Hand::new).collect(),
             kept: kept.collect(),
-            sent: HashMap::new(),
-            taken: HashSet::new(),
-            consumed: HashSet::new(),
-            shutdown: None,
             exact: events.iter().any(is_virtual),
+            ..Self::default()
         };
         for (place, event) in events.iter().enumerate() {
             reader.place = place;
@@ -192,7 +184,7 @@ impl<'a> Reader<'a> {
 
     /// The place of an agent in the session.
     pub(super) fn agent(&self, name: &str) -> Option<usize> {
-        self.hands.iter().position(|hand| hand.name.as_str() == name)
+        self.hands.iter().position(|hand| hand.name().as_str() == name)
     }
 
     fn event(&mut self, event: &'a Event) -> Result<(), ExportError> {
@@ -242,7 +234,7 @@ impl<'a> Reader<'a> {
                 self.model_interrupted(event, agent, *reason, thinking);
             }
             EventKind::ModelRetry { attempt, error, wait } => {
-                let natural = self.hands[agent].settings.retry.wait(*attempt, None);
+                let natural = self.hands[agent].record.settings.retry.wait(*attempt, None);
                 let retry_after = (*wait > natural).then_some(*wait);
                 self.failed(event, agent, kind_of(error).unwrap_or(ErrorKind::Connection), retry_after);
             }
@@ -302,13 +294,14 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn name(&self, agent: usize) -> AgentName {
-        self.hands[agent].name.clone()
+        self.hands[agent].name().clone()
     }
 
     fn spawned(&mut self, agent: usize) {
         let hand = &self.hands[agent];
-        let parent = hand.parent.as_ref().and_then(|parent| self.agent(parent.as_str()));
-        let names_it = |input: &Value| input.get("name").and_then(Value::as_str) == Some(hand.name.as_str());
+        let parent = hand.record.parent.as_ref().and_then(|parent| self.agent(parent.as_str()));
+        let names_it =
+            |input: &Value| input.get("name").and_then(Value::as_str) == Some(hand.name().as_str());
         let caused = parent.is_some_and(|parent| self.acts(parent, &["spawn_agent"], names_it).is_some());
         let first = |event: &Event| {
             matches!(
@@ -331,21 +324,13 @@ impl<'a> Reader<'a> {
         let hand = &self.hands[agent];
         match trigger {
             Trigger::Prompt if hand.start.is_none() => {
-                let send = Send {
-                    from: Sender::User,
-                    to: hand.name.to_string(),
-                    text: hand.prompt.as_deref().unwrap_or_default().to_owned(),
-                    urgency: None,
-                    expires_after: None,
-                    supersedes: None,
-                    if_queued: false,
-                    only_run: None,
-                };
-                let id = MessageId::new(format!("prompt-{}", hand.name).as_str());
-                self.done(event, Some(agent), Some(id), Act::Send(send));
+                let prompt = hand.record.prompt.as_deref().unwrap_or_default();
+                let message = Message::new(Sender::User, hand.name().as_str(), prompt);
+                let id = MessageId::new(format!("prompt-{}", hand.name()));
+                self.done(event, Some(agent), Some(id), Act::Send(message));
             }
             Trigger::Mail(ids) if ids.is_empty() && !hand.begins_by_itself(event) => {
-                let resume = Act::Resume { agent: Some(hand.name.clone()), by: Sender::User };
+                let resume = Act::Resume { agent: Some(hand.name().clone()), by: Sender::User };
                 self.done(event, Some(agent), None, resume);
             }
             Trigger::Prompt | Trigger::Mail(_) => {}
@@ -356,12 +341,10 @@ impl<'a> Reader<'a> {
     fn model_finished(&mut self, event: &Event, agent: usize) -> Result<(), ExportError> {
         let EventKind::ModelFinished { text, purpose, .. } = &event.kind else { return Ok(()) };
         let hand = &mut self.hands[agent];
-        let Some(reply) = hand.replies.pop_front() else {
-            return Err(ExportError::damaged(format!(
-                "no record of the reply that event {} tells of",
-                event.seq
-            )));
-        };
+        let reply = hand.replies.pop_front().ok_or_else(|| {
+            let seq = event.seq;
+            ExportError::damaged(format!("no record of the reply that event {seq} tells of"))
+        })?;
         let tools = calls(hand, &reply);
         if purpose.is_turn() {
             hand.turn = Live::of(&reply, &tools);
@@ -446,7 +429,7 @@ impl<'a> Reader<'a> {
             }
             // Longer than all retries may take: it was not tried again, and is not this time.
             Some(kind) => {
-                let longest = hand.settings.retry.time;
+                let longest = hand.record.settings.retry.time;
                 let forbids = kind.is_retryable().then_some(Span(longest.0.saturating_add(1)));
                 self.failed(event, agent, kind, forbids);
                 Some(kind.to_string().into())

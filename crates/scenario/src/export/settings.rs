@@ -1,7 +1,7 @@
 //! The settings of a session's agents, as far as they differ from the defaults: what all
 //! agents have in common for the file, the rest for each agent.
 
-use midturn_core::rules::settings::{Settings, SettingsPatch};
+use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
 use serde_json::{Map, Value};
 
 use super::ExportError;
@@ -16,9 +16,12 @@ pub(super) fn layers<'a>(
     for other in own.iter().skip(1) {
         common = shared(&common, other);
     }
-    let base = laid_over(&defaults, &common);
+    let common = patch(common)?;
+    let mut base = Settings::default();
+    base.patch(&common);
+    let base = value(&base)?;
     let own: Result<_, _> = own.iter().map(|own| patch(difference(own, &base))).collect();
-    Ok((patch(common)?, own?))
+    Ok((common, own?))
 }
 
 fn patch(layer: Value) -> Result<SettingsPatch, ExportError> {
@@ -60,21 +63,8 @@ fn object(map: Map<String, Value>) -> Value {
     if map.is_empty() { Value::Null } else { Value::Object(map) }
 }
 
-fn laid_over(base: &Value, layer: &Value) -> Value {
-    let (Value::Object(base), Value::Object(layer)) = (base, layer) else {
-        return if layer.is_null() { base.clone() } else { layer.clone() };
-    };
-    let mut laid = base.clone();
-    for (key, value) in layer {
-        let under = base.get(key).unwrap_or(&Value::Null);
-        laid.insert(key.clone(), laid_over(under, value));
-    }
-    Value::Object(laid)
-}
-
 #[cfg(test)]
 mod tests {
-    use midturn_core::rules::settings::Patched;
     use midturn_core::rules::time::Span;
     use serde_json::json;
 

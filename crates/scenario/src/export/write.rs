@@ -24,7 +24,8 @@ const BEYOND: Span = Span::secs(1);
 /// When what happened in a replay of the plan: durations are counted from there.
 #[derive(Debug, Default)]
 pub(super) struct Played {
-    first: HashMap<(AgentName, &'static str, String), Micros>,
+    /// By agent, type and id; of several, the last.
+    last: HashMap<(AgentName, &'static str, String), Micros>,
     /// Each agent's steps, and when they were.
     steps: HashMap<AgentName, Vec<(Micros, Anchor)>>,
     over: Micros,
@@ -43,11 +44,8 @@ impl Played {
             let named = anchor(event, calls.get(agent).copied().unwrap_or_default());
             let Some(named) = named else { continue };
             let key = (agent.clone(), named.event, named.id.clone().unwrap_or_default());
-            let is_first = played.first.insert(key.clone(), event.t).is_none();
-            if let (false, Some(first)) = (is_first, played.first.get(&key)) {
-                let first = *first;
-                played.first.insert(key, first.min(event.t));
-            } else if !is_arrival(&event.kind) {
+            let is_first = played.last.insert(key, event.t).is_none();
+            if is_first && !is_arrival(&event.kind) {
                 played.steps.entry(agent.clone()).or_default().push((event.t, named));
             }
         }
@@ -55,7 +53,7 @@ impl Played {
     }
 
     fn at(&self, agent: &AgentName, event: &'static str, id: &str) -> Option<Micros> {
-        self.first.get(&(agent.clone(), event, id.to_owned())).copied()
+        self.last.get(&(agent.clone(), event, id.to_owned())).copied()
     }
 
     /// The agent's last step before that time.

@@ -2,6 +2,7 @@
 //! own (see [`super::vocabulary`]), so no new one can be forgotten here.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use midturn_core::rules::time::Span;
@@ -51,19 +52,16 @@ impl JsonSchema for RawAfter {
         "After".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let (name, plus) = (generator.subschema_for::<String>(), generator.subschema_for::<Span>());
         let id = generator.subschema_for::<EventId>();
-        let mut schema = json_schema!({
+        let types = vocabulary::type_names().map(|name| (name.to_owned(), id.clone()));
+        let mut properties: BTreeMap<String, Schema> = types.collect();
+        properties.insert("agent".to_owned(), generator.subschema_for::<String>());
+        properties.insert("plus".to_owned(), generator.subschema_for::<Span>());
+        json_schema!({
             "description": "An event: the agent, one type of event with an id (or `any`), and how long after it.",
             "type": "object",
-            "properties": {"agent": name, "plus": plus},
+            "properties": properties,
             "additionalProperties": false
-        });
-        let properties = schema.get_mut("properties").and_then(|properties| properties.as_object_mut());
-        if let Some(properties) = properties {
-            let types = vocabulary::type_names().map(|name| (name.to_owned(), id.clone().to_value()));
-            properties.extend(types);
-        }
-        schema
+        })
     }
 }

@@ -12,6 +12,8 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use raw::RawError;
+
 use crate::error::{Error, Place, Source};
 use crate::scenario::Scenario;
 

@@ -5,16 +5,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use midturn_core::engine::ports::ErrorKind;
 use midturn_core::rules::approval::Mode;
 use midturn_core::rules::conversation::{ToolStatus, Usage};
 use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::AgentName;
-use midturn_core::rules::mail::{Point, ReturnReason, Role, Urgency};
+use midturn_core::rules::mail::{ReturnReason, Role, Urgency};
 use midturn_core::rules::settings::{LimitsPatch, SettingsPatch};
 use midturn_core::rules::time::Span;
 
 use super::after::RawAfter;
-use super::values::{At, Pairs, RawAbsent, RawWorkspace, Texts};
+use super::values::{At, Pairs, RawAbsent, Texts};
+use crate::scenario::{Ended, InjectedClaim, Start, Workspace};
 
 /// A scenario of Midturn: scripted models, timed messages and what must come of it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -34,7 +36,7 @@ pub(crate) struct RawFile {
     /// Whether the tools are simulated (the default) or real.
     pub(crate) tools: Option<At<RawTools>>,
     /// With `tools: real`: the folder or repository that the agents work on.
-    pub(crate) workspace: Option<At<RawWorkspace>>,
+    pub(crate) workspace: Option<At<Workspace>>,
     /// What runs unasked, what a person is asked about, and what never runs.
     pub(crate) approvals: Option<At<RawApprovals>>,
     /// The agents, parents before their children.
@@ -100,22 +102,11 @@ pub(crate) struct RawAgent {
     /// Starts its first run; without it the agent is idle until mail comes.
     pub(crate) prompt: Option<At<String>>,
     /// `at_once` (the default), or `spawned`: when a `spawn_agent` call names it.
-    pub(crate) start: Option<RawStart>,
+    pub(crate) start: Option<Start>,
     /// Settings over the file's.
     pub(crate) settings: Option<At<SettingsPatch>>,
     /// One entry per model call, in order. Without it the agent is a name only.
     pub(crate) model: Option<Vec<RawReply>>,
-}
-
-/// When an agent begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "Start")]
-pub(crate) enum RawStart {
-    /// When the replay begins.
-    AtOnce,
-    /// When a `spawn_agent` call names it.
-    Spawned,
 }
 
 /// The answer to one model call.
@@ -160,6 +151,25 @@ pub(crate) enum RawError {
     Connection,
     /// 4xx; not retried.
     InvalidRequest,
+}
+
+impl RawAgent {
+    /// All calls that it scripts.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &RawCall> {
+        self.model.iter().flatten().flat_map(|entry| entry.tools.iter().flatten())
+    }
+}
+
+impl From<RawError> for ErrorKind {
+    fn from(raw: RawError) -> Self {
+        match raw {
+            RawError::Overloaded => Self::Overloaded,
+            RawError::RateLimited => Self::RateLimited,
+            RawError::Server => Self::Server,
+            RawError::Connection => Self::Connection,
+            RawError::InvalidRequest => Self::InvalidRequest,
+        }
+    }
 }
 
 /// When an entry answers.
@@ -278,7 +288,7 @@ pub(crate) struct RawExpect {
     /// Which run; the last by default.
     pub(crate) run: Option<At<u64>>,
     /// How the run ended.
-    pub(crate) outcome: Option<At<RawOutcome>>,
+    pub(crate) outcome: Option<At<Ended>>,
     /// What the run's error contains.
     pub(crate) error: Option<At<String>>,
     /// How many model calls the run made, retries included.
@@ -294,7 +304,7 @@ pub(crate) struct RawExpect {
     /// Of a message to all: as this agent received it.
     pub(crate) to: Option<At<String>>,
     /// It was injected, there and then.
-    pub(crate) injected: Option<At<RawInjected>>,
+    pub(crate) injected: Option<At<InjectedClaim>>,
     /// It was returned, for this reason.
     pub(crate) returned: Option<At<ReturnReason>>,
     /// It was refused, for this reason.
@@ -309,38 +319,6 @@ pub(crate) struct RawExpect {
     pub(crate) event: Option<At<Pairs<At<Value>>>>,
     /// A file in an agent's worktree (`tools: real`).
     pub(crate) file: Option<At<RawFileClaim>>,
-}
-
-/// How a run ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "Outcome")]
-pub(crate) enum RawOutcome {
-    /// Nothing more to do.
-    Finished,
-    /// Stopped.
-    Stopped,
-    /// An error.
-    Failed,
-    /// A limit.
-    Limit,
-    /// Not at all: the replay ended while it waited.
-    Waiting,
-}
-
-/// Where a message was injected.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Injected")]
-pub(crate) struct RawInjected {
-    /// The point.
-    pub(crate) point: Option<Point>,
-    /// The receiver's run.
-    pub(crate) run: Option<u64>,
-    /// The turn it closed; 0 at `start`.
-    pub(crate) turn: Option<u32>,
-    /// When.
-    pub(crate) at: Option<Span>,
 }
 
 /// A prompt that a model was given.

@@ -1,6 +1,7 @@
 //! The small values of the format that serde's derive can't read with their positions.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -9,6 +10,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde_saphyr::Spanned;
 
 use crate::error::Place;
+use crate::scenario::Workspace;
 
 /// A value and where it stands in the file.
 #[derive(Clone, Debug)]
@@ -40,7 +42,8 @@ impl<T: JsonSchema> JsonSchema for At<T> {
 }
 
 /// A map whose keys are the file's own, in the file's order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(with = "BTreeMap<String, V>", inline)]
 pub(crate) struct Pairs<V>(pub(crate) Vec<(At<String>, V)>);
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
@@ -52,27 +55,10 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
                 f.write_str("a map of keys and values")
             }
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Pairs<V>, M::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(Pairs(pairs))
+                std::iter::from_fn(|| map.next_entry().transpose()).collect::<Result<_, _>>().map(Pairs)
             }
         }
         deserializer.deserialize_map(Read(PhantomData))
-    }
-}
-
-impl<V: JsonSchema> JsonSchema for Pairs<V> {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        format!("MapOf{}", V::schema_name()).into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let values = generator.subschema_for::<V>();
-        json_schema!({"type": "object", "additionalProperties": values})
     }
 }
 
@@ -91,11 +77,7 @@ impl<'de> Visitor<'de> for ReadTexts {
         Ok(Texts(vec![text.to_owned()]))
     }
     fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Texts, S::Error> {
-        let mut texts = Vec::new();
-        while let Some(text) = seq.next_element()? {
-            texts.push(text);
-        }
-        Ok(Texts(texts))
+        std::iter::from_fn(|| seq.next_element().transpose()).collect::<Result<_, _>>().map(Texts)
     }
 }
 
@@ -159,61 +141,40 @@ impl JsonSchema for EventId {
     }
 }
 
-/// The folder that a replay with real tools works on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RawWorkspace {
-    /// A folder beside the file, copied to a temporary git repository.
-    Folder(String),
-    /// A git repository to clone.
-    Clone(String),
-}
-
-impl<'de> Deserialize<'de> for RawWorkspace {
+impl<'de> Deserialize<'de> for Workspace {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Read;
         impl<'de> Visitor<'de> for Read {
-            type Value = RawWorkspace;
+            type Value = Workspace;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a folder's path or {clone: PATH}")
             }
-            fn visit_str<E>(self, path: &str) -> Result<RawWorkspace, E> {
-                Ok(RawWorkspace::Folder(path.to_owned()))
+            fn visit_str<E>(self, path: &str) -> Result<Workspace, E> {
+                Ok(Workspace::Folder(path.into()))
             }
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<RawWorkspace, M::Error> {
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Workspace, M::Error> {
                 let mut clone = None;
                 while let Some(key) = map.next_key::<String>()? {
                     if key != "clone" {
                         return Err(M::Error::unknown_field(&key, &["clone"]));
                     }
-                    clone = Some(map.next_value()?);
+                    clone = Some(map.next_value::<String>()?);
                 }
-                clone.map(RawWorkspace::Clone).ok_or_else(|| M::Error::missing_field("clone"))
+                let path = clone.ok_or_else(|| M::Error::missing_field("clone"))?;
+                Ok(Workspace::Clone(path.into()))
             }
         }
         deserializer.deserialize_any(Read)
     }
 }
 
-impl JsonSchema for RawWorkspace {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        "Workspace".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"anyOf": [
-            {"type": "string", "description": "a folder beside the file; it is copied to a temporary git repository"},
-            {"type": "object", "properties": {"clone": {"type": "string"}}, "required": ["clone"], "additionalProperties": false}
-        ]})
-    }
-}
-
 /// What a file must not hold: `true`, it must not be there at all; texts, it must not contain them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(untagged, inline)]
 pub(crate) enum RawAbsent {
+    /// The file is not there.
     File(bool),
-    Texts(Vec<String>),
+    Texts(Texts),
 }
 
 impl<'de> Deserialize<'de> for RawAbsent {
@@ -228,28 +189,12 @@ impl<'de> Deserialize<'de> for RawAbsent {
                 Ok(RawAbsent::File(absent))
             }
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<RawAbsent, E> {
-                ReadTexts.visit_str(text).map(|texts: Texts| RawAbsent::Texts(texts.0))
+                ReadTexts.visit_str(text).map(RawAbsent::Texts)
             }
             fn visit_seq<S: SeqAccess<'de>>(self, seq: S) -> Result<RawAbsent, S::Error> {
-                ReadTexts.visit_seq(seq).map(|texts| RawAbsent::Texts(texts.0))
+                ReadTexts.visit_seq(seq).map(RawAbsent::Texts)
             }
         }
         deserializer.deserialize_any(Read)
-    }
-}
-
-impl JsonSchema for RawAbsent {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        "Absent".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"anyOf": [
-            {"type": "boolean", "description": "the file is not there"},
-            {"type": "string"},
-            {"type": "array", "items": {"type": "string"}}
-        ]})
     }
 }

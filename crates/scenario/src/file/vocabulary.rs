@@ -4,7 +4,7 @@
 //! schema of the engine's own type: a new event, or a new field of one, can't be forgotten
 //! here. What is live only is no event of a replay.
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use midturn_core::rules::event::{EventKind, LiveKind, Place};
 use midturn_core::rules::time::Span;
@@ -20,18 +20,15 @@ struct Vocabulary {
     live: Vec<String>,
 }
 
-fn vocabulary() -> &'static Vocabulary {
-    static VOCABULARY: OnceLock<Vocabulary> = OnceLock::new();
-    VOCABULARY.get_or_init(|| {
-        let recorded = schemars::schema_for!(EventKind).to_value();
-        let live = schemars::schema_for!(LiveKind).to_value();
-        Vocabulary {
-            types: variants(&recorded),
-            live: variants(&live).into_iter().map(|(name, _)| name).collect(),
-            shared: recorded.get("$defs").cloned().unwrap_or_default(),
-        }
-    })
-}
+static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(|| {
+    let recorded = schemars::schema_for!(EventKind).to_value();
+    let live = schemars::schema_for!(LiveKind).to_value();
+    Vocabulary {
+        types: variants(&recorded),
+        live: variants(&live).into_iter().map(|(name, _)| name).collect(),
+        shared: recorded.get("$defs").cloned().unwrap_or_default(),
+    }
+});
 
 /// The variants of a tagged enum, each with its fields but for the tag.
 fn variants(schema: &Value) -> Vec<(String, Value)> {
@@ -45,24 +42,18 @@ fn variants(schema: &Value) -> Vec<(String, Value)> {
 }
 
 /// The fields that every event may have, and what they may be.
-fn common() -> &'static Value {
-    static COMMON: OnceLock<Value> = OnceLock::new();
-    COMMON.get_or_init(|| {
-        let mut fields = schemars::schema_for!(Place).to_value()["properties"].take();
-        // An instant may be written as a duration.
-        let instant = json!({"anyOf": [{"type": "number"}, {"$ref": "#/$defs/Duration"}]});
-        for (field, schema) in
-            [("v", json!({"type": "integer"})), ("seq", json!({"type": "integer"})), ("t", instant)]
-        {
-            fields[field] = schema;
-        }
-        fields
-    })
-}
+static COMMON: LazyLock<Value> = LazyLock::new(|| {
+    let mut fields = schemars::schema_for!(Place).to_value()["properties"].take();
+    fields["v"] = json!({"type": "integer"});
+    fields["seq"] = json!({"type": "integer"});
+    // An instant may be written as a duration.
+    fields["t"] = json!({"anyOf": [{"type": "number"}, {"$ref": "#/$defs/Duration"}]});
+    fields
+});
 
 /// The names of all types.
 pub(crate) fn type_names() -> impl Iterator<Item = &'static str> {
-    vocabulary().types.iter().map(|(name, _)| name.as_str())
+    VOCABULARY.types.iter().map(|(name, _)| name.as_str())
 }
 
 /// The name of a type, if there is one of this name.
@@ -72,7 +63,7 @@ pub(crate) fn type_of(event: &str) -> Option<&'static str> {
 
 /// Whether a type is told only while it happens.
 pub(crate) fn is_live(event: &str) -> bool {
-    vocabulary().live.iter().any(|name| name == event)
+    VOCABULARY.live.iter().any(|name| name == event)
 }
 
 /// Whether an event of this type can be the session's, and no agent's.
@@ -82,9 +73,9 @@ pub(crate) fn is_of_session(event: &str) -> bool {
 
 /// The fields that an event of the type may have.
 pub(crate) fn fields_of(event: &str) -> impl Iterator<Item = &'static str> {
-    let own = vocabulary().types.iter().find(|(name, _)| name == event).map(|(_, fields)| fields);
+    let own = VOCABULARY.types.iter().find(|(name, _)| name == event).map(|(_, fields)| fields);
     own.into_iter()
-        .chain([common()])
+        .chain([&*COMMON])
         .filter_map(Value::as_object)
         .flat_map(|fields| fields.keys())
         .map(String::as_str)
@@ -92,8 +83,8 @@ pub(crate) fn fields_of(event: &str) -> impl Iterator<Item = &'static str> {
 
 /// What the value of a field should be, if it is something that no such event ever has.
 pub(crate) fn misfit(event: &str, field: &str, value: &Value) -> Option<String> {
-    let own = vocabulary().types.iter().find(|(name, _)| name == event)?;
-    let schema = own.1.get(field).or_else(|| common().get(field))?;
+    let own = VOCABULARY.types.iter().find(|(name, _)| name == event)?;
+    let schema = own.1.get(field).or_else(|| COMMON.get(field))?;
     expected(schema, value)
 }
 
@@ -105,7 +96,7 @@ fn expected(schema: &Value, value: &Value) -> Option<String> {
             ("Duration", Value::String(text)) => {
                 text.parse::<Span>().err().map(|_| "a duration such as 1.5s".to_owned())
             }
-            _ => expected(&vocabulary().shared[name], value),
+            _ => expected(&VOCABULARY.shared[name], value),
         };
     }
     if let Some(choices) = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array()) {
@@ -186,7 +177,7 @@ fn gather<'a>(schema: &'a Value, words: &mut Vec<&'a str>, kinds: &mut Vec<&'sta
     }));
     let shared = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
     let choices = schema["oneOf"].as_array().into_iter().chain(schema["anyOf"].as_array()).flatten();
-    for schema in choices.chain(shared.map(|name| &vocabulary().shared[name])) {
+    for schema in choices.chain(shared.map(|name| &VOCABULARY.shared[name])) {
         gather(schema, words, kinds);
     }
 }

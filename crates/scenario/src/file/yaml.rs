@@ -52,9 +52,9 @@ fn in_words(source: &Source, place: Place, error: &Yaml) -> Option<(String, Stri
         }
         Yaml::InvalidScalar { ty, .. } => (here(), type_name(ty)),
         Yaml::InvalidBooleanStrict { .. } => (here(), "true or false".into()),
-        Yaml::Unexpected { expected, .. } => (here(), node_name(expected)),
+        Yaml::Unexpected { expected, .. } => (here(), spoken(expected)),
         Yaml::SerdeInvalidType { unexpected, expected, .. }
-        | Yaml::SerdeInvalidValue { unexpected, expected, .. } => (serde_name(unexpected), spoken(expected)),
+        | Yaml::SerdeInvalidValue { unexpected, expected, .. } => (spoken(unexpected), spoken(expected)),
         Yaml::SerdeInvalidLength { len, expected, .. } => (format!("a list of {len}"), spoken(expected)),
         Yaml::NullIntoString { .. } => ("nothing".into(), "a text".into()),
         Yaml::QuotingRequired { value, .. } => {
@@ -103,29 +103,18 @@ fn type_name(ty: &str) -> String {
     .into()
 }
 
-fn node_name(expected: &str) -> String {
-    match expected {
-        "string scalar" => "a text".into(),
-        "sequence start" => "a list".into(),
-        "mapping start" => "a map of keys and values".into(),
-        other => other.into(),
+/// What the reader names otherwise than people do.
+fn spoken(name: &str) -> String {
+    match name {
+        "string scalar" => "a text",
+        "sequence start" | "sequence" => "a list",
+        "mapping start" => "a map of keys and values",
+        "map" => "a map",
+        "unit value" | "null" => "nothing",
+        "a tuple of size 2" => "[when, text]",
+        other => other,
     }
-}
-
-fn serde_name(unexpected: &str) -> String {
-    match unexpected {
-        "sequence" => "a list".into(),
-        "map" => "a map".into(),
-        "unit value" | "null" => "nothing".into(),
-        other => other.into(),
-    }
-}
-
-fn spoken(expected: &str) -> String {
-    match expected {
-        "a tuple of size 2" => "[when, text]".into(),
-        other => other.into(),
-    }
+    .into()
 }
 
 /// Durations and names say "`X` is no Y: ADVICE"; that has both halves of the sentence.

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::error::{Error, Source};
-use crate::scenario::{Act, Item, Says, Send};
+use crate::scenario::{Act, Item, Says};
 
 /// How many remarks are kept: they are for people who look for a mistake.
 const REMARKS: usize = 100;
@@ -91,35 +91,35 @@ impl Acting {
         let coordinator = &self.coordinator;
         self.is_there(sender(&item.act))?;
         match &item.act {
-            Act::Send(send) => {
-                coordinator.broadcast(message(item, send)).await;
+            Act::Send(message) => {
+                coordinator.broadcast(Message { id: item.id.clone(), ..message.clone() }).await;
+                Ok(())
             }
             Act::Stop { agent, by, scope } => {
-                coordinator.stop(agent.as_str(), by.clone(), *scope).await.map_err(in_words)?;
+                in_words(coordinator.stop(agent.as_str(), by.clone(), *scope).await)
             }
             Act::Supersede { agent, by, text } => {
-                let message =
-                    Message { id: item.id.clone(), ..Message::new(by.clone(), agent.as_str(), text) };
-                coordinator.supersede(message).await.map_err(in_words)?;
+                let message = Message::new(by.clone(), agent.as_str(), text);
+                in_words(coordinator.supersede(Message { id: item.id.clone(), ..message }).await)
             }
-            Act::Resume { agent, .. } => self.resume(agent.as_ref()).await?,
-            Act::Close { agent, by } => {
-                coordinator.close(agent.as_str(), by.clone()).await.map_err(in_words)?;
-            }
-            Act::Withdraw { message, by } => {
-                coordinator.withdraw(by, message).await.map_err(in_words)?;
-            }
+            Act::Resume { agent: Some(name), .. } => in_words(coordinator.resume(name.as_str()).await),
+            Act::Resume { agent: None, .. } => in_words(coordinator.resume_all().await),
+            Act::Close { agent, by } => in_words(coordinator.close(agent.as_str(), by.clone()).await),
+            Act::Withdraw { message, by } => in_words(coordinator.withdraw(by, message).await),
             Act::Answer { agent, tool, says } => {
                 let answer = self.answer(agent.as_str(), tool.as_str(), says)?;
-                coordinator.answer(agent.as_str(), tool.as_str(), Meant::Only, answer).map_err(in_words)?;
+                in_words(coordinator.answer(agent.as_str(), tool.as_str(), Meant::Only, answer))
             }
-            Act::Raise { whose, limits } => self.raise(item, whose.as_ref(), limits).await?,
+            Act::Raise { whose, limits } => self.raise(item, whose.as_ref(), limits).await,
             Act::Crash { back_after } => {
                 self.process.send_replace(Process::Gone(*back_after));
+                Ok(())
             }
-            Act::ShutDown { back_after } => self.shut_down(*back_after).await,
+            Act::ShutDown { back_after } => {
+                self.shut_down(*back_after).await;
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// The process ends when all has ended, behind what else comes in that round. A second shutdown
@@ -131,13 +131,6 @@ impl Acting {
         self.coordinator.shutdown().await;
         self.clock.turn(Phase::Over).await;
         self.process.send_replace(Process::Gone(back_after));
-    }
-
-    async fn resume(&self, agent: Option<&AgentName>) -> Result<(), String> {
-        match agent {
-            Some(name) => self.coordinator.resume(name.as_str()).await.map(drop).map_err(in_words),
-            None => self.coordinator.resume_all().await.map(drop).map_err(in_words),
-        }
     }
 
     /// What can't be set is a fault of the file: nobody knows beforehand what will be spent by then.
@@ -154,7 +147,7 @@ impl Acting {
                 self.remarks.refuse(self.source.fault(item.place, &found, &expected));
                 Ok(())
             }
-            set => set.map_err(in_words),
+            set => in_words(set),
         }
     }
 
@@ -186,25 +179,10 @@ impl Acting {
     }
 }
 
-fn message(item: &Item, send: &Send) -> Message {
-    Message {
-        from: send.from.clone(),
-        to: send.to.clone(),
-        text: send.text.clone(),
-        urgency: send.urgency,
-        id: item.id.clone(),
-        expires_after: send.expires_after,
-        supersedes: send.supersedes.clone(),
-        if_queued: send.if_queued,
-        only_run: send.only_run,
-        expects_run: None,
-    }
-}
-
 fn sender(act: &Act) -> &Sender {
     match act {
         Act::Answer { .. } | Act::Raise { .. } | Act::Crash { .. } | Act::ShutDown { .. } => &Sender::User,
-        Act::Send(send) => &send.from,
+        Act::Send(message) => &message.from,
         Act::Stop { by, .. }
         | Act::Supersede { by, .. }
         | Act::Resume { by, .. }
@@ -213,6 +191,6 @@ fn sender(act: &Act) -> &Sender {
     }
 }
 
-fn in_words(error: impl std::fmt::Display) -> String {
-    error.to_string()
+fn in_words<T>(done: Result<T, impl std::fmt::Display>) -> Result<(), String> {
+    done.map(drop).map_err(|error| error.to_string())
 }

@@ -18,7 +18,6 @@ use super::acts::{Acting, Process};
 use super::items::Items;
 use super::{Keeps, Played, Witnesses, refused, stage};
 use crate::error::Error;
-use crate::expect::NoWorktrees;
 use crate::scenario::Scenario;
 
 /// Plays a scenario with simulated tools to its end.
@@ -41,7 +40,7 @@ pub(super) fn played(scenario: &Scenario, keeps: &Keeps) -> Result<Played, Error
         return Err(error);
     }
     let record = play.witnesses.record();
-    Ok(Played { record, stuck: stuck.map(|stuck| stuck.to_string()), worktrees: Box::new(NoWorktrees) })
+    Ok(Played { record, stuck: stuck.map(|stuck| stuck.to_string()), worktrees: Box::new(|_| None) })
 }
 
 struct Play<'a> {

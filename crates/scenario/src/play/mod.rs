@@ -10,14 +10,12 @@ mod lives;
 mod real;
 mod stage;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use midturn_core::engine::ports::store::MemoryStore;
 use midturn_core::engine::ports::{Clock, ModelFactory, RealClock, Store, Workplace};
 use midturn_core::engine::scripted::{Anchors, ScriptedModels};
 use midturn_core::engine::{AgentStatus, Coordinator, VirtualClock};
-use midturn_core::rules::id::AgentName;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -37,7 +35,7 @@ pub struct Played {
     /// Why it ended early, if it did: an instant that never ends.
     pub stuck: Option<String>,
     /// Where the agents worked; kept until expectations about files are checked.
-    pub worktrees: Box<dyn Worktrees>,
+    pub worktrees: Box<Worktrees>,
 }
 
 /// Plays a scenario to its end. `real` makes real tools for those that ask for them.
@@ -47,16 +45,14 @@ pub struct Played {
 /// that can't be copied, an agent that can't be spawned.
 pub fn play(scenario: &Scenario, real: Option<&dyn RealWorkplaces>) -> Result<Played, Error> {
     match &scenario.tools {
-        Tools::Simulated => play_simulated(scenario),
+        Tools::Simulated => {
+            let keeps = Keeps { store: Arc::new(MemoryStore), clock: Arc::default(), virtual_time: true };
+            play_kept(scenario, keeps)
+        }
         Tools::Real(workspace) => {
-            let Some(real) = real else {
-                return Err(refused(
-                    scenario,
-                    "`tools: real` can't be played here: no real tools were given",
-                ));
-            };
-            let workplace = real::open(workspace, real).map_err(|why| refused(scenario, why))?;
-            play_real(scenario, workplace)
+            let real = real.ok_or("`tools: real` can't be played here: no real tools were given");
+            let opened = real.map_err(str::to_owned).and_then(|real| real::open(workspace, real));
+            play_real(scenario, opened.map_err(|why| refused(scenario, why))?)
         }
     }
 }
@@ -94,11 +90,6 @@ impl Witnesses {
     }
 }
 
-fn play_simulated(scenario: &Scenario) -> Result<Played, Error> {
-    let keeps = Keeps { store: Arc::new(MemoryStore), clock: Arc::default(), virtual_time: true };
-    play_kept(scenario, keeps)
-}
-
 /// Where a play is recorded, and on which clock.
 pub struct Keeps {
     /// Keeps what is recorded. Where the scenario ends a process, all that it was given counts
@@ -130,14 +121,14 @@ fn never_comes(scenario: &Scenario, anchors: &Anchors) -> Option<Error> {
     Some(scenario.source.fault(place, found, format!("one that happens while {agent} waits for it")))
 }
 
-fn play_real(scenario: &Scenario, workplace: real::Opened) -> Result<Played, Error> {
+fn play_real(scenario: &Scenario, opened: real::Opened) -> Result<Played, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| refused(scenario, format!("no runtime: {error}")))?;
     let played = runtime.block_on(async {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
         let witnesses = Witnesses::new(scenario, &clock);
         let items = Items::of(scenario, &witnesses.anchors);
-        let tools: Arc<dyn Workplace> = workplace.tools();
+        let tools: Arc<dyn Workplace> = opened.workplace.workplace();
         let builder = stage::builder(scenario, &witnesses, clock.clone(), tools);
         let coordinator = stage::set(scenario, builder).await?;
         let _attached = scenario.approvals.attached.then(|| coordinator.attach());
@@ -155,7 +146,7 @@ fn play_real(scenario: &Scenario, workplace: real::Opened) -> Result<Played, Err
         failed.map_or_else(|| Ok(witnesses.record()), Err)
     });
     drop(runtime);
-    Ok(Played { record: played?, stuck: None, worktrees: Box::new(workplace) })
+    Ok(Played { record: played?, stuck: None, worktrees: Box::new(move |agent| opened.worktree(agent)) })
 }
 
 /// Until nobody works and every item left waits for an event that nobody is left to cause.
@@ -192,12 +183,6 @@ fn is_quiet(coordinator: &Coordinator, anchors: &Anchors) -> bool {
             || open.iter().any(|(waits, _)| *waits == agent.name)
     };
     coordinator.agents().iter().all(is_still)
-}
-
-impl Worktrees for real::Opened {
-    fn folder(&self, agent: &AgentName) -> Option<PathBuf> {
-        self.worktree(agent)
-    }
 }
 
 #[cfg(test)]

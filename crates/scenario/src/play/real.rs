@@ -31,15 +31,11 @@ pub trait RealWorkplace: Send + Sync {
 
 /// A workplace and the temporary folders beneath it, which go with it.
 pub(super) struct Opened {
-    workplace: Box<dyn RealWorkplace>,
+    pub(super) workplace: Box<dyn RealWorkplace>,
     _folder: TempDir,
 }
 
 impl Opened {
-    pub(super) fn tools(&self) -> Arc<dyn Workplace> {
-        self.workplace.workplace()
-    }
-
     pub(super) fn worktree(&self, agent: &AgentName) -> Option<PathBuf> {
         self.workplace.worktree(agent)
     }

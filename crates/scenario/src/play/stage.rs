@@ -43,14 +43,10 @@ pub(super) fn builder(
 pub(super) async fn set(scenario: &Scenario, builder: Builder) -> Result<Coordinator, Error> {
     let coordinator = started(scenario, builder).await?;
     for agent in in_spawn_order(scenario) {
-        let spawned = coordinator.cast_agent(spec(scenario, agent)).await;
-        spawned.map_err(|error| {
-            scenario.source.fault(
-                agent.place,
-                format!("an agent that can't be spawned ({error})"),
-                "fewer agents, or other limits",
-            )
-        })?;
+        if let Err(error) = coordinator.cast_agent(spec(scenario, agent)).await {
+            let found = format!("an agent that can't be spawned ({error})");
+            return Err(scenario.source.fault(agent.place, found, "fewer agents, or other limits"));
+        }
     }
     Ok(coordinator)
 }
@@ -124,10 +120,8 @@ impl Templates for Understudies {
         let found = self.0.iter().find(|spec| spec.name == *name);
         found.cloned().ok_or_else(|| {
             let names: Vec<&str> = self.0.iter().map(|spec| spec.name.as_str()).collect();
-            format!(
-                "the scenario has no agent `{name}` with `start: spawned`; there are: [{}]",
-                names.join(", ")
-            )
+            let names = names.join(", ");
+            format!("the scenario has no agent `{name}` with `start: spawned`; there are: [{names}]")
         })
     }
 }

@@ -1,10 +1,10 @@
 //! Plays that need more than a file: real workplaces, odd orders, acts that fail.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use midturn_core::engine::ports::{Changes, ToolError, Toolbox};
-use midturn_core::rules::id::RunId;
+use midturn_core::rules::id::{AgentName, RunId};
 
 use super::*;
 use crate::expect::failures;
@@ -93,7 +93,7 @@ fn a_folder_is_copied_to_a_repository_that_goes_with_the_replay() {
     let told: Vec<String> =
         failures(&scenario, &played.record, &*played.worktrees).iter().map(ToString::to_string).collect();
     assert!(told.is_empty(), "{}", told.join("\n"));
-    let repository = played.worktrees.folder(&AgentName::new("a").unwrap()).unwrap();
+    let repository = (played.worktrees)(&AgentName::new("a").unwrap()).unwrap();
     assert!(repository.join(".git").is_dir());
     drop(played);
     assert!(!repository.exists());

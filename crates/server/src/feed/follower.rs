@@ -9,7 +9,7 @@ use midturn_core::engine::ports::{Archive, StoreError};
 use midturn_core::rules::id::SessionId;
 use tokio_util::sync::CancellationToken;
 
-use super::reader::{Came, Going, Lost, Source};
+use super::reader::{Came, Cursor, Lost, Source};
 use super::{Feed, Item, frame};
 
 /// How often, and in which pauses, an archive is asked that fails: as long as the engine waits
@@ -33,7 +33,7 @@ pub struct Follower {
     feed: Arc<Feed>,
     archive: Arc<dyn Archive>,
     session: SessionId,
-    going: Going,
+    cursor: Cursor,
     /// The last event that was heard.
     seq: u64,
     /// What is being said is heard in one piece next.
@@ -47,9 +47,9 @@ pub struct Follower {
 impl Follower {
     /// Follows from now on. The archive has to have all that is told.
     pub fn new(feed: Arc<Feed>, archive: Arc<dyn Archive>, session: SessionId) -> Self {
-        let going = going(&feed, &archive, &session);
+        let cursor = cursor(&feed, &archive, &session);
         let seq = feed.last();
-        Self { feed, archive, session, going, seq, rejoins: false, held: None, failures: 0 }
+        Self { feed, archive, session, cursor, seq, rejoins: false, held: None, failures: 0 }
     }
 
     /// The number of the last event that was heard.
@@ -67,7 +67,7 @@ impl Follower {
             if let Some(item) = self.held.take() {
                 return Ok(Some(self.heard(&item)));
             }
-            match self.going.next().await {
+            match self.cursor.next().await {
                 None => return Ok(None),
                 Some(Came::Quiet) => {}
                 // What was heard before it was lost is a part of what comes now.
@@ -93,7 +93,7 @@ impl Follower {
 
     /// Reads on after the last event that was heard: from the ring, or else from the archive.
     async fn go_back(&mut self, lost: Lost) -> Result<(), StoreError> {
-        self.going = going(&self.feed, &self.archive, &self.session).after(self.seq);
+        self.cursor = cursor(&self.feed, &self.archive, &self.session).after(self.seq);
         self.rejoins = true;
         self.failures += 1;
         let (most, pause) = ATTEMPTS;
@@ -112,6 +112,6 @@ impl Follower {
     }
 }
 
-fn going(feed: &Arc<Feed>, archive: &Arc<dyn Archive>, session: &SessionId) -> Going {
-    Going::new(Source::Live(feed.clone()), archive.clone(), session.clone(), CancellationToken::new())
+fn cursor(feed: &Arc<Feed>, archive: &Arc<dyn Archive>, session: &SessionId) -> Cursor {
+    Cursor::new(Source::Live(feed.clone()), archive.clone(), session.clone(), CancellationToken::new())
 }

@@ -24,14 +24,14 @@ pub(crate) use reader::{Reader, Source, Words};
 
 /// How much a feed keeps for clients that are behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct Retention {
     /// So many events and deltas.
     pub items: usize,
     /// So many bytes of them.
     pub bytes: usize,
 }
 
-impl Default for Kept {
+impl Default for Retention {
     fn default() -> Self {
         Self { items: 16_384, bytes: 8 * 1024 * 1024 }
     }
@@ -39,7 +39,7 @@ impl Default for Kept {
 
 /// What is told of one session. Make it an observer of the session's coordinator.
 pub struct Feed {
-    kept: Kept,
+    retention: Retention,
     ring: Mutex<Ring>,
     end: watch::Sender<End>,
 }
@@ -114,11 +114,11 @@ impl Default for Feed {
 impl Feed {
     /// The feed of a session whose last event so far has this number; 0 for a new one.
     pub fn resumed(last: u64) -> Self {
-        Self::keeping(Kept::default(), last)
+        Self::keeping(Retention::default(), last)
     }
 
     /// The same, with other bounds.
-    pub fn keeping(kept: Kept, last: u64) -> Self {
+    pub fn keeping(retention: Retention, last: u64) -> Self {
         let ring = Ring {
             items: VecDeque::new(),
             first: 0,
@@ -127,7 +127,7 @@ impl Feed {
             whole_from: last + 1,
             view: View::default(),
         };
-        Self { kept, ring: Mutex::new(ring), end: watch::Sender::default() }
+        Self { retention, ring: Mutex::new(ring), end: watch::Sender::default() }
     }
 
     /// The number of the last event that was told.
@@ -187,7 +187,7 @@ impl Feed {
 
     /// Keeps an item and wakes who waits for it, outside the lock: there may be many.
     fn push(&self, mut ring: MutexGuard<'_, Ring>, item: Item) {
-        ring.push(item, self.kept);
+        ring.push(item, self.retention);
         let end = ring.end();
         drop(ring);
         self.end.send_if_modified(|known| {
@@ -210,7 +210,8 @@ impl Ring {
     /// The frame of a live event; none if it is no JSON, which no event is.
     fn item(&self, event: &LiveEvent) -> Option<Item> {
         let json = serde_json::to_string(event);
-        let json = json.inspect_err(|error| tracing::error!(%error, "a live event is no JSON")).ok()?;
+        let json =
+            json.inspect_err(|error| tracing::error!(%error, "a live event is not valid JSON")).ok()?;
         let frame = frame::live(event.kind.type_name(), &json);
         Some(Item { seq: self.last, stored: false, agent: event.at.agent.clone(), frame })
     }
@@ -219,10 +220,10 @@ impl Ring {
         self.first + self.items.len() as u64
     }
 
-    fn push(&mut self, item: Item, kept: Kept) {
+    fn push(&mut self, item: Item, retention: Retention) {
         self.bytes += item.frame.len();
         self.items.push_back(item);
-        while self.items.len() > kept.items || self.bytes > kept.bytes {
+        while self.items.len() > retention.items || self.bytes > retention.bytes {
             let Some(oldest) = self.items.pop_front() else { break };
             self.bytes -= oldest.frame.len();
             self.first += 1;
@@ -237,7 +238,7 @@ impl Observer for Feed {
     fn event(&self, event: &Event) {
         let json = match serde_json::to_string(event) {
             Ok(json) => json,
-            Err(error) => return tracing::error!(%error, seq = event.seq, "an event is no JSON"),
+            Err(error) => return tracing::error!(%error, seq = event.seq, "an event is not valid JSON"),
         };
         let frame = frame::stored(event.seq, event.kind.type_name(), &json);
         let mut ring = self.ring.lock();

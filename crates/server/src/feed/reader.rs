@@ -54,7 +54,7 @@ impl Words {
     }
 }
 
-enum Phase {
+enum Position {
     /// The events after this number come next.
     Behind(u64),
     /// The item at this place of the ring comes next.
@@ -85,10 +85,10 @@ impl Reader {
             Source::Live(feed) => feed.last(),
             Source::Stored(last) => *last,
         };
-        let going = Going::new(source, archive, session, shutdown).of(agent).after(after.unwrap_or(last));
-        stream::unfold((going, words, held), |(mut going, mut words, held)| async move {
+        let cursor = Cursor::new(source, archive, session, shutdown).of(agent).after(after.unwrap_or(last));
+        stream::unfold((cursor, words, held), |(mut cursor, mut words, held)| async move {
             let frame = loop {
-                match going.next().await? {
+                match cursor.next().await? {
                     Came::Item(item) => match words.frame(&item) {
                         Some(frame) => break frame,
                         None => continue,
@@ -102,7 +102,7 @@ impl Reader {
                     }
                 }
             };
-            Some((Ok(frame), (going, words, held)))
+            Some((Ok(frame), (cursor, words, held)))
         })
     }
 }
@@ -125,18 +125,18 @@ pub(super) enum Lost {
 }
 
 /// A reader on its way through a session's events.
-pub(super) struct Going {
+pub(super) struct Cursor {
     source: Source,
     archive: Arc<dyn Archive>,
     session: SessionId,
     agent: Option<AgentName>,
     shutdown: CancellationToken,
-    phase: Phase,
+    position: Position,
     moved: Option<watch::Receiver<End>>,
     ready: VecDeque<Came>,
 }
 
-impl Going {
+impl Cursor {
     /// A reader that goes along from now on.
     pub(super) fn new(
         source: Source,
@@ -148,8 +148,8 @@ impl Going {
             Source::Live(feed) => Some(feed.moved()),
             Source::Stored(_) => None,
         };
-        let phase = Phase::Along(moved.as_ref().map_or(0, |moved| moved.borrow().place));
-        Self { source, archive, session, agent: None, shutdown, phase, moved, ready: VecDeque::new() }
+        let position = Position::Along(moved.as_ref().map_or(0, |moved| moved.borrow().place));
+        Self { source, archive, session, agent: None, shutdown, position, moved, ready: VecDeque::new() }
     }
 
     /// Only what concerns this agent.
@@ -159,7 +159,7 @@ impl Going {
 
     /// What comes after the event of this number.
     pub(super) fn after(self, seq: u64) -> Self {
-        Self { phase: Phase::Behind(seq), ..self }
+        Self { position: Position::Behind(seq), ..self }
     }
 
     /// `None`: nothing comes any more.
@@ -168,10 +168,10 @@ impl Going {
             if let Some(came) = self.ready.pop_front() {
                 return Some(came);
             }
-            match self.phase {
-                Phase::Ended => return None,
-                Phase::Behind(after) => self.catch_up(after).await,
-                Phase::Along(place) => self.go_along(place).await,
+            match self.position {
+                Position::Ended => return None,
+                Position::Behind(after) => self.catch_up(after).await,
+                Position::Along(place) => self.go_along(place).await,
             }
         }
     }
@@ -183,25 +183,25 @@ impl Going {
 
     fn lost(&mut self, lost: Lost) {
         self.ready.push_back(Came::Lost(lost));
-        self.phase = Phase::Ended;
+        self.position = Position::Ended;
     }
 
     async fn catch_up(&mut self, after: u64) {
         let feed = match &self.source {
             Source::Live(feed) => feed.clone(),
             Source::Stored(last) if after > *last => return self.lost(Lost::Place(*last)),
-            Source::Stored(last) if after == *last => return self.phase = Phase::Ended,
+            Source::Stored(last) if after == *last => return self.position = Position::Ended,
             Source::Stored(last) => return self.read_archive(after, *last).await,
         };
         match feed.behind(after, self.agent.as_ref(), PAGE) {
             Behind::Ahead(last, place) => self.wait_to_be_told(after, last, place).await,
             Behind::Archived(last) => self.read_archive(after, last).await,
             Behind::Here(items) => {
-                self.phase = Phase::Behind(items.last().map_or(after, |item| item.seq));
+                self.position = Position::Behind(items.last().map_or(after, |item| item.seq));
                 self.take(items);
             }
             Behind::CaughtUp(said, place) => {
-                self.phase = Phase::Along(place);
+                self.position = Position::Along(place);
                 self.take(said);
             }
         }
@@ -218,7 +218,7 @@ impl Going {
             Err(error) => {
                 // To be sent back to `last` would be to read events twice.
                 tracing::warn!(%error, "an event stream ends: it is not known whether its last event was recorded");
-                self.phase = Phase::Ended;
+                self.position = Position::Ended;
             }
         }
     }
@@ -240,21 +240,21 @@ impl Going {
             }
             (Some(seq), agent) => {
                 let done = agent.is_some() && !full;
-                self.phase = Phase::Behind(if done { last } else { seq });
+                self.position = Position::Behind(if done { last } else { seq });
                 self.take(items);
             }
-            (None, _) => self.phase = Phase::Behind(last),
+            (None, _) => self.position = Position::Behind(last),
         }
     }
 
     async fn go_along(&mut self, place: u64) {
         let Source::Live(feed) = &self.source else {
-            return self.phase = Phase::Ended;
+            return self.position = Position::Ended;
         };
         match feed.along(place, PAGE) {
             Along::Lost(last) => self.lost(Lost::Place(last)),
             Along::Items(items, next) if !items.is_empty() => {
-                self.phase = Phase::Along(next);
+                self.position = Position::Along(next);
                 self.take(items);
             }
             Along::Items(..) => self.wait(place).await,
@@ -264,17 +264,17 @@ impl Going {
     /// Waits for something behind this place; whoever ends the process lets its clients read to the end.
     async fn wait(&mut self, place: u64) {
         let Some(moved) = &mut self.moved else {
-            return self.phase = Phase::Ended;
+            return self.position = Position::Ended;
         };
         let new = tokio::time::timeout(QUIET, moved.wait_for(|end| end.place > place || end.over));
         tokio::select! {
             biased;
             new = new => match new.map(|new| new.map(|end| end.place > place)) {
                 Ok(Ok(true)) => {}
-                Ok(Ok(false) | Err(_)) => self.phase = Phase::Ended,
+                Ok(Ok(false) | Err(_)) => self.position = Position::Ended,
                 Err(_) => self.ready.push_back(Came::Quiet),
             },
-            () = self.shutdown.cancelled() => self.phase = Phase::Ended,
+            () = self.shutdown.cancelled() => self.position = Position::Ended,
         }
     }
 }

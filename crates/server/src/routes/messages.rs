@@ -166,7 +166,7 @@ pub(super) async fn withdraw(change: Change<MessagePath, Empty>) -> Reply<Withdr
     let returned = live.coordinator.withdraw(&from, &id).await?;
     if returned == 0 {
         let detail =
-            format!("the message `{}` has acted or come back already; its receipt says which", path.id);
+            format!("the message `{}` has already acted or been returned; its receipt says which", path.id);
         return Err(Refused::conflict("too_late", detail));
     }
     Ok(Json(Withdrawn { returned: returned as u64 }))

@@ -170,10 +170,10 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 }
 
 async fn no_route() -> Refused {
-    Refused::not_found("no_route", "there is no such place; `GET /v1/openapi.json` describes all there are")
+    Refused::not_found("no_route", "there is no such path; `GET /v1/openapi.json` describes all there are")
 }
 
 async fn wrong_method() -> Refused {
-    let detail = "this place does not know the method; the header `Allow` names those it knows";
+    let detail = "this path does not take the method; the header `Allow` names those it takes";
     Refused::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", detail)
 }

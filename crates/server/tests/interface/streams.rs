@@ -13,7 +13,7 @@ use midturn_core::rules::event::{
 use midturn_core::rules::id::{CallId, MessageId, SessionId};
 use midturn_core::rules::mail::Point;
 use midturn_core::rules::time::Micros;
-use midturn_server::feed::{Follower, Kept, News};
+use midturn_server::feed::{Follower, News, Retention};
 use midturn_server::{Feed, Live};
 use serde_json::{Value, json};
 
@@ -32,10 +32,10 @@ const EVENTS: &str = "/v1/sessions/s2/events";
 const STREAM: &str = "/v1/sessions/s2/agents/worker/stream";
 
 impl Stage {
-    async fn keeping(kept: Kept) -> Self {
+    async fn keeping(retention: Retention) -> Self {
         let rig = Rig::start().await;
         let live = rig.host.live.lock()[0].clone();
-        let feed = Arc::new(Feed::keeping(kept, 0));
+        let feed = Arc::new(Feed::keeping(retention, 0));
         let record = record("s2", "a stage");
         let kept = rig.archive.add(record.clone());
         rig.host.enter(Live { record, feed: feed.clone(), ..live });
@@ -43,7 +43,7 @@ impl Stage {
     }
 
     async fn new() -> Self {
-        Self::keeping(Kept::default()).await
+        Self::keeping(Retention::default()).await
     }
 
     /// Records an event and tells of it.
@@ -92,7 +92,7 @@ fn resync(last: u64) -> Told {
 #[tokio::test]
 async fn a_client_goes_on_at_every_position_without_a_gap_or_a_double() {
     // The feed keeps 8 of 40: most positions begin in the archive.
-    let stage = Stage::keeping(Kept { items: 8, bytes: 1 << 20 }).await;
+    let stage = Stage::keeping(Retention { items: 8, bytes: 1 << 20 }).await;
     stage.tell_many(40);
     let mut clients = Vec::new();
     for last in 0..=40 {
@@ -124,7 +124,7 @@ async fn without_a_position_a_stream_begins_with_what_comes_next() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_join_while_events_come_miss_none_and_get_none_twice() {
-    let stage = Arc::new(Stage::keeping(Kept { items: 64, bytes: 1 << 20 }).await);
+    let stage = Arc::new(Stage::keeping(Retention { items: 64, bytes: 1 << 20 }).await);
     let teller = stage.clone();
     let told = tokio::spawn(async move {
         for _ in 0..400 {
@@ -145,12 +145,12 @@ async fn clients_that_join_while_events_come_miss_none_and_get_none_twice() {
 
 #[tokio::test]
 async fn what_can_t_be_resumed_says_resync_and_ends() {
-    let stage = Stage::keeping(Kept { items: 8, bytes: 1 << 20 }).await;
+    let stage = Stage::keeping(Retention { items: 8, bytes: 1 << 20 }).await;
     stage.tell_many(20);
     assert_eq!(stage.from(21).await.all().await, [resync(20)]);
     assert_eq!(stage.from(9_007_199_254_740_991).await.all().await, [resync(20)]);
     // Events that were told and are not in the archive.
-    let lost = Arc::new(Feed::keeping(Kept { items: 4, bytes: 1 << 20 }, 0));
+    let lost = Arc::new(Feed::keeping(Retention { items: 4, bytes: 1 << 20 }, 0));
     let live = stage.rig.host.live.lock()[0].clone();
     let record = record("s3", "lost");
     stage.rig.archive.add(record.clone());
@@ -167,7 +167,7 @@ async fn what_can_t_be_resumed_says_resync_and_ends() {
 
 #[tokio::test]
 async fn a_slow_client_is_told_to_resync_and_costs_nobody_else_anything() {
-    let stage = Stage::keeping(Kept { items: 32, bytes: 1 << 20 }).await;
+    let stage = Stage::keeping(Retention { items: 32, bytes: 1 << 20 }).await;
     let mut slow = stage.rig.events(EVENTS, "").await;
     let mut quick = stage.rig.events(EVENTS, "").await;
     let big = "x".repeat(64 * 1024);
@@ -437,7 +437,7 @@ fn json_of(news: &News) -> Option<Value> {
 /// in the archive, and of what is being said it hears all in one piece.
 #[tokio::test]
 async fn a_follower_that_is_slow_hears_every_event_and_what_is_being_said_in_one_piece() {
-    let stage = Stage::keeping(Kept { items: 8, bytes: 1 << 20 }).await;
+    let stage = Stage::keeping(Retention { items: 8, bytes: 1 << 20 }).await;
     let archive: Arc<dyn Archive> = stage.rig.archive.clone();
     let mut follower = Follower::new(stage.feed.clone(), archive, SessionId::new("s2"));
     stage.tell("worker", model_started());
@@ -467,7 +467,7 @@ async fn a_follower_that_is_slow_hears_every_event_and_what_is_being_said_in_one
 /// A1: an archive that fails for a while is asked again; one that stays broken is said to be.
 #[tokio::test(start_paused = true)]
 async fn a_follower_waits_for_an_archive_that_fails() {
-    let stage = Stage::keeping(Kept { items: 4, bytes: 1 << 20 }).await;
+    let stage = Stage::keeping(Retention { items: 4, bytes: 1 << 20 }).await;
     let archive: Arc<dyn Archive> = stage.rig.archive.clone();
     let mut follower = Follower::new(stage.feed.clone(), archive, SessionId::new("s2"));
     stage.tell_many(20);

@@ -19,7 +19,7 @@ use super::{id, name, receipt, record};
 use crate::cell::Cell;
 use crate::db::{Row, Snapshot};
 use crate::error::{Problem, Unreadable};
-use crate::line::{self, Found};
+use crate::line::{self, StoredLine};
 use crate::words;
 
 type Agents = HashMap<AgentName, Progress>;
@@ -145,14 +145,14 @@ async fn rows(snapshot: &mut Snapshot, of: &Cell) -> Result<HashMap<AgentName, V
             Some(last) if last.as_str() == agent => last.clone(),
             _ => last.insert(words::name(&agent)?).clone(),
         };
-        let found = Found {
+        let stored = StoredLine {
             message_type: row.raw(3)?,
             content: row.text(4)?,
             tool_name: row.text_or_null(5)?,
             tool_call_id: row.text_or_null(6)?,
             metadata: row.json(7)?,
         };
-        let line = line::restore(found)?;
+        let line = line::restore(stored)?;
         Ok(ChatRow { agent, run: row.unsigned(1)?, turn: row.small(2)?, line })
     };
     let mut conversations: HashMap<AgentName, Vec<ChatRow>> = HashMap::new();

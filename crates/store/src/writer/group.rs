@@ -11,7 +11,7 @@ use midturn_core::fail;
 
 use super::patience::{ANSWER, Patience, SILENCE};
 use super::{Connects, Job, Queue};
-use crate::batch::{Batch, Mark, Write};
+use crate::batch::{Batch, Witness, Write};
 use crate::cell::Cell;
 use crate::db::{Connection, Step};
 use crate::error::Problem;
@@ -37,7 +37,7 @@ type Epochs = HashMap<String, u64>;
 struct Group {
     writes: Vec<Write>,
     /// The commit was begun, and nobody said what became of it: if this row is there, the whole group is.
-    unsure: Option<Mark>,
+    unsure: Option<Witness>,
     /// Those whose epoch was over when the group was tried last.
     stale: Vec<Write>,
 }
@@ -144,8 +144,8 @@ impl Grouper {
     async fn try_commit(&mut self, group: &mut Group) -> Result<(), Problem> {
         let epochs = self.begin(&sessions_of(&group.writes), group.unsure.is_some()).await?;
         let Self { connection: Some(connection), texts, .. } = self else { return Err(lost()) };
-        if let Some(mark) = &group.unsure {
-            if connection.has(mark).await? {
+        if let Some(witness) = &group.unsure {
+            if connection.has(witness).await? {
                 Batch::of(&group.writes)?.settle();
                 connection.roll_back().await;
                 return Ok(());
@@ -154,7 +154,7 @@ impl Grouper {
         }
         group.split(&epochs);
         let mut batch = Batch::of(&group.writes)?;
-        let mark = batch.mark();
+        let witness = batch.witness();
         let mut steps = Vec::new();
         for into in Into::GROUP {
             in_steps(&mut steps, texts, into, batch.take(into));
@@ -162,7 +162,7 @@ impl Grouper {
         connection.execute_all(steps).await?;
         fail::point("store_written");
         // Before: when the answer is lost nobody knows whether it is there, and it would be written again.
-        group.unsure = mark;
+        group.unsure = witness;
         connection.commit().await?;
         fail::point("store_committed");
         // Only now: what is refused has no lines, and the next ones would be numbered behind a gap.
@@ -297,7 +297,7 @@ fn lost() -> Problem {
 fn without_broken(writes: Vec<Write>) -> Vec<Write> {
     let mut sound = Vec::with_capacity(writes.len());
     for write in writes {
-        match write.lane.broken() {
+        match write.session.broken() {
             Some(error) => answer(write, Err(error)),
             None => sound.push(write),
         }
@@ -308,7 +308,7 @@ fn without_broken(writes: Vec<Write>) -> Vec<Write> {
 fn tell(writes: Vec<Write>, result: &Result<(), StoreError>) {
     for write in writes {
         if let Err(error) = result {
-            write.lane.break_off(error);
+            write.session.break_off(error);
         }
         answer(write, result.clone());
     }
@@ -327,14 +327,14 @@ pub(super) fn refuse(jobs: Vec<Job>, error: &StoreError) {
 }
 
 fn answer(write: Write, result: Result<(), StoreError>) {
-    write.lane.in_flight.fetch_sub(1, Ordering::AcqRel);
+    write.session.in_flight.fetch_sub(1, Ordering::AcqRel);
     // Nobody has to wait for it.
     let _ = write.told.send(result);
 }
 
 /// The sessions of the transactions, each once.
 fn sessions_of(writes: &[Write]) -> Vec<Arc<str>> {
-    let mut sessions: Vec<Arc<str>> = writes.iter().map(|write| write.lane.session.clone()).collect();
+    let mut sessions: Vec<Arc<str>> = writes.iter().map(|write| write.session.id.clone()).collect();
     sessions.sort_unstable();
     sessions.dedup();
     sessions
@@ -343,7 +343,7 @@ fn sessions_of(writes: &[Write]) -> Vec<Arc<str>> {
 impl Group {
     /// Those whose epoch is over go.
     fn split(&mut self, epochs: &Epochs) {
-        let fresh = |write: &Write| epochs.get(&*write.lane.session) == Some(&write.lane.epoch);
+        let fresh = |write: &Write| epochs.get(&*write.session.id) == Some(&write.session.epoch);
         let (fresh, stale) = std::mem::take(&mut self.writes).into_iter().partition(fresh);
         (self.writes, self.stale) = (fresh, stale);
     }

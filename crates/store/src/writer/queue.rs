@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use crate::batch::Write;
-use crate::lane::Lane;
+use crate::session::OpenSession;
 
 /// How many transactions of a session may be on their way. The core waits for room at
 /// [`IN_FLIGHT`]; but whoever stops waiting for a commit gives its place away before the
@@ -88,19 +88,19 @@ impl Queue {
     /// Queues a transaction; never waits. It is written when somebody waits for it, or for another.
     pub(crate) fn submit(
         self: &Arc<Self>,
-        lane: &Arc<Lane>,
+        session: &Arc<OpenSession>,
         transaction: Arc<Transaction>,
         at: u64,
     ) -> Commit {
-        if lane.in_flight.fetch_add(1, Ordering::AcqRel) >= ROOM {
-            lane.in_flight.fetch_sub(1, Ordering::AcqRel);
+        if session.in_flight.fetch_add(1, Ordering::AcqRel) >= ROOM {
+            session.in_flight.fetch_sub(1, Ordering::AcqRel);
             let error =
                 StoreError::Failed(format!("{ROOM} transactions of the session are on their way already"));
-            lane.break_off(&error);
+            session.break_off(&error);
             return Commit::Done(Err(error));
         }
         let (told, waits) = oneshot::channel();
-        match self.push(Job::Write(Write { lane: lane.clone(), transaction, at, told })) {
+        match self.push(Job::Write(Write { session: session.clone(), transaction, at, told })) {
             Ok(()) => Commit::Unhurried(Unhurried::new(waits, self.clone())),
             Err(error) => Commit::Done(Err(error)),
         }

@@ -16,7 +16,7 @@ const LINE_MAX: usize = 10_000;
 
 /// A process to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Leftover {
     pub(super) process: Process,
     pub(super) purpose: Purpose,
 }
@@ -66,7 +66,7 @@ impl Look {
     /// Who was forked a moment ago and has executed nothing yet shows its parent's environment,
     /// which has no mark even if it is given one: such a child of a daemon can outlive it, and on a
     /// busy machine for long. So it is looked at again until it has become something else.
-    pub(super) fn again(&mut self, take: &mut dyn FnMut(Found) -> io::Result<()>) -> io::Result<Sight> {
+    pub(super) fn again(&mut self, take: &mut dyn FnMut(Leftover) -> io::Result<()>) -> io::Result<Sight> {
         let mut pids = pids()?;
         pids.sort_by_key(|pid| self.last.contains_key(pid));
         let (mut table, mut known, mut now) = (Vec::new(), Known::default(), HashMap::new());
@@ -95,7 +95,7 @@ impl Look {
             if let Carried::Mark(mark) = &carried
                 && self.judge(&mut known, pid, mark)
             {
-                take(Found { process, purpose: mark.purpose })?;
+                take(Leftover { process, purpose: mark.purpose })?;
             }
             now.insert(pid, (process.started, carried));
         }
@@ -210,11 +210,11 @@ impl Known {
     }
 
     /// The marked ones, their descendants, and the POSIX sessions that they made.
-    fn all(&self, table: &[Process]) -> Vec<Found> {
+    fn all(&self, table: &[Process]) -> Vec<Leftover> {
         // A marked process is in the session where its daemon was, until it makes one itself.
         let not_theirs: HashSet<i32> =
             self.marked.values().map(|mark| mark.owner.session).chain([0]).collect();
-        let mut found: HashMap<i32, Found> = HashMap::new();
+        let mut found: HashMap<i32, Leftover> = HashMap::new();
         let mut sessions: HashMap<i32, Purpose> = HashMap::new();
         loop {
             let before = found.len();
@@ -226,7 +226,7 @@ impl Known {
                 let by_parent = || found.get(&process.parent).map(|parent| parent.purpose);
                 let by_session = || sessions.get(&process.session).copied();
                 let Some(purpose) = purpose.or_else(by_parent).or_else(by_session) else { continue };
-                found.insert(process.pid, Found { process, purpose });
+                found.insert(process.pid, Leftover { process, purpose });
                 if !not_theirs.contains(&process.session) {
                     sessions.entry(process.session).or_insert(purpose);
                 }
@@ -341,7 +341,7 @@ mod tests {
         look.program = program_of(&child.to_string()).unwrap();
         let found = |look: &mut Look| {
             let mut pids = Vec::new();
-            let mut note = |found: Found| {
+            let mut note = |found: Leftover| {
                 pids.push(found.process.pid);
                 Ok(())
             };

@@ -25,7 +25,7 @@ use midturn_core::rules::id::SessionId;
 use nix::sys::signal::Signal;
 use tokio::task::spawn_blocking;
 
-use self::look::{Found, Look, Sight};
+use self::look::{Leftover, Look, Sight};
 use crate::mark::Purpose;
 use crate::planted::{Fault, planted};
 use crate::process::table::{Process, is_dead_by, send};
@@ -83,10 +83,10 @@ pub async fn end(sessions: &[SessionId]) -> Result<usize, LeftoversError> {
 struct Hunt {
     look: Look,
     until: Instant,
-    held: HashMap<(i32, u64), Held>,
+    targets: HashMap<(i32, u64), Target>,
 }
 
-struct Held {
+struct Target {
     pid: i32,
     process: OwnedFd,
     purpose: Purpose,
@@ -94,7 +94,7 @@ struct Held {
 
 impl Hunt {
     fn new(look: Look) -> Self {
-        Self { look, until: Instant::now() + DEADLINE, held: HashMap::new() }
+        Self { look, until: Instant::now() + DEADLINE, targets: HashMap::new() }
     }
 
     fn until_none_is_left(mut self) -> Result<usize, LeftoversError> {
@@ -103,13 +103,13 @@ impl Hunt {
         let mut ended = 0;
         loop {
             let sure = self.stop_all()?;
-            if self.held.is_empty() && sure {
+            if self.targets.is_empty() && sure {
                 return Ok(ended);
             }
-            for held in self.held.values() {
-                send(&held.process, Signal::SIGKILL)?;
+            for target in self.targets.values() {
+                send(&target.process, Signal::SIGKILL)?;
             }
-            ended += self.held.len();
+            ended += self.targets.len();
             let alive = self.until_dead(self.until)?;
             if !alive.is_empty() {
                 return Err(LeftoversError::Alive(alive));
@@ -118,7 +118,7 @@ impl Hunt {
                 return Err(LeftoversError::Starting);
             }
             // Once more: a death may have let something loose that nobody saw.
-            self.held.clear();
+            self.targets.clear();
         }
     }
 
@@ -141,17 +141,17 @@ impl Hunt {
     /// Looks, and holds whom it doesn't hold yet, unless it is dead and waits for its parent;
     /// those get the signal. How many, and how much was to be seen.
     fn look(&mut self, signal: Option<Signal>) -> io::Result<(usize, Sight)> {
-        let Self { look, held, .. } = self;
+        let Self { look, targets, .. } = self;
         let (mut fresh, mut missed) = (0, false);
-        let mut take = |Found { process, purpose }| {
+        let mut take = |Leftover { process, purpose }| {
             let key = (process.pid, process.started);
-            if held.contains_key(&key) {
+            if targets.contains_key(&key) {
                 return Ok(());
             }
             match process.hold()? {
                 Some(hold) if !is_dead_by(&hold, Duration::ZERO)? => {
                     signal.map_or(Ok(()), |signal| send(&hold, signal))?;
-                    held.insert(key, Held { pid: process.pid, process: hold, purpose });
+                    targets.insert(key, Target { pid: process.pid, process: hold, purpose });
                     fresh += 1;
                 }
                 // It may have started another one since its line was read.
@@ -170,7 +170,7 @@ impl Hunt {
     /// alive, and its processes are let be.
     fn let_owners_die(&mut self) -> io::Result<()> {
         self.look(None)?;
-        self.held.clear();
+        self.targets.clear();
         let until = Instant::now() + OWNER_DIES;
         for (pid, started) in self.look.live.drain() {
             let read = || Process::read(pid).filter(|owner| owner.started == started);
@@ -191,32 +191,32 @@ impl Hunt {
         while looks < GIT_LOOKS {
             looks += 1;
             let (_, sight) = self.look(None)?;
-            self.held.retain(|_, held| held.purpose == Purpose::Git);
-            if self.held.is_empty() && sight == Sight::Clear {
+            self.targets.retain(|_, target| target.purpose == Purpose::Git);
+            if self.targets.is_empty() && sight == Sight::Clear {
                 break;
-            } else if self.held.is_empty() {
+            } else if self.targets.is_empty() {
                 continue;
             } else if !self.until_dead(until)?.is_empty() {
-                for held in self.held.values() {
-                    send(&held.process, Signal::SIGTERM)?;
+                for target in self.targets.values() {
+                    send(&target.process, Signal::SIGTERM)?;
                 }
                 self.until_dead(Instant::now() + GIT_TIDIES_UP)?;
                 break;
             }
             // One git command may have started another, which goes on.
-            self.held.clear();
+            self.targets.clear();
             looks = 0;
         }
-        self.held.clear();
+        self.targets.clear();
         Ok(())
     }
 
     /// Waits for the deaths of all that are held; who is alive then.
     fn until_dead(&self, until: Instant) -> io::Result<Vec<i32>> {
         let mut alive = Vec::new();
-        for held in self.held.values() {
-            if !is_dead_by(&held.process, until.saturating_duration_since(Instant::now()))? {
-                alive.push(held.pid);
+        for target in self.targets.values() {
+            if !is_dead_by(&target.process, until.saturating_duration_since(Instant::now()))? {
+                alive.push(target.pid);
             }
         }
         Ok(alive)

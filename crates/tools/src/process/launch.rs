@@ -29,7 +29,7 @@ use crate::sandbox::{Prepared, Sandbox, Wrapper};
 /// went through the control socket already.
 pub(super) struct Launched {
     pub(super) running: Running,
-    /// The last part of the request.
+    /// The last part of the launch order.
     pub(super) orders: Vec<u8>,
     /// To be kept until nothing of the command is alive.
     pub(super) holds: Holds,

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 pub use self::supervise::{SUPERVISE, Supervision, supervise_main};
-pub use self::wire::Status;
+pub use self::wire::ExitStatus;
 
 use self::complaint::Complaint;
 use self::launch::Launched;
@@ -63,7 +63,7 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// How the command itself ended.
-    pub status: Status,
+    pub status: ExitStatus,
     /// Why it came to that.
     pub cause: Cause,
     /// How many processes it had left running when it exited by itself; they were ended.
@@ -82,7 +82,7 @@ pub enum RunError {
     #[error("the command could not be executed: {0}")]
     NotExecuted(std::io::Error),
     /// The supervisor could not be started.
-    #[error("the command was not started: its supervisor could not be: {0}")]
+    #[error("the command was not started: its supervisor could not be started: {0}")]
     NoSupervisor(#[from] std::io::Error),
     /// What it may touch can't be kept to.
     #[error("the command was not started: its sandbox could not be built: {0}")]
@@ -179,12 +179,12 @@ impl Supervisor {
         cancel: &CancellationToken,
         output: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Ended, RunError> {
-        let request = wire::request(&command.words, &self.environment(command)).ok_or(RunError::Words)?;
+        let order = wire::launch_order(&command.words, &self.environment(command)).ok_or(RunError::Words)?;
         let mut tries = 0;
         loop {
             let supervision = self.supervision();
             tries += 1;
-            match self.attempt(supervision, command, &request, cancel, output).await {
+            match self.attempt(supervision, command, &order, cancel, output).await {
                 Ok(Some(ended)) => return Ok(ended),
                 Ok(None) => self.weaken(supervision)?,
                 // Files come and go while it is being built.
@@ -206,16 +206,16 @@ impl Supervisor {
         &self,
         supervision: Supervision,
         command: &Command,
-        request: &[u8],
+        order: &[u8],
         cancel: &CancellationToken,
         output: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Option<Ended>, RunError> {
         let launched = launch::launch(self, supervision, command).await?;
         let Some(Launched { running, orders, holds }) = launched else { return Ok(None) };
-        let request = [request, &orders].concat();
+        let order = [order, &orders].concat();
         let mut complaint = Complaint::new(self.sandbox.is_some(), output);
         let ended =
-            running.until_end(&request, command.timeout, cancel, &mut |bytes| complaint.hear(bytes)).await;
+            running.until_end(&order, command.timeout, cancel, &mut |bytes| complaint.hear(bytes)).await;
         let exceeded = holds.group.as_ref().and_then(Group::exceeded);
         let (report, cause) = match ended {
             Ok(ended) => ended,

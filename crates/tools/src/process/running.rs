@@ -43,18 +43,18 @@ impl Running {
         Ok(Self { _child: child, control, output: pipe::Receiver::from_owned_fd(output)? })
     }
 
-    /// Hands over the request and stays until nothing of the tree is alive. The supervisor
+    /// Hands over the order and stays until nothing of the tree is alive. The supervisor
     /// has reaped it all then; it ends itself when the control socket closes behind us, which
     /// costs half a millisecond that nobody has to wait for, and the runtime reaps it.
     pub(super) async fn until_end(
         mut self,
-        request: &[u8],
+        order: &[u8],
         timeout: Duration,
         cancel: &CancellationToken,
         output: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<(Report, Cause), RunError> {
         // A supervisor that is gone already says why in its report, which is read next.
-        let handed_over = self.control.write_all(request).await;
+        let handed_over = self.control.write_all(order).await;
         let (report, cause) = self.watch(timeout, cancel, output).await;
         self.drain(output);
         match (report, handed_over) {

@@ -1,6 +1,6 @@
 //! What the two sides of the control socket say to each other.
 //!
-//! We send a byte that carries the doors of the command's cgroups, one request (the words of the
+//! We send a byte that carries the doors of the command's cgroups, one launch order (the words of the
 //! command, its environment, and the sandbox's orders) and later, at most, the end of the stream
 //! or a byte: both mean "end the tree". The supervisor answers with one
 //! report of a fixed size. Nothing else is ever sent, so neither side can wait for the other's
@@ -28,7 +28,7 @@ const WORDS_MAX: usize = 136 << 10;
 /// The longest environment. The kernel takes 2 MiB for it and the words together.
 const ENVIRONMENT_MAX: usize = 2 << 20;
 
-/// The longest part of a request.
+/// The longest part of a launch order.
 pub(crate) const PART_MAX: usize = ENVIRONMENT_MAX;
 
 /// The size of a report, in bytes: JSON, and blanks behind it.
@@ -36,7 +36,7 @@ pub(crate) const REPORT_BYTES: usize = 128;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Status {
+pub enum ExitStatus {
     /// It exited with this status.
     Exited(i32),
     /// This signal ended it.
@@ -48,7 +48,7 @@ pub enum Status {
 pub(crate) enum Report {
     /// The command ran and is gone. `outgrown`: all of it was ended for having more memory than its
     /// limit.
-    Ended { status: Status, left_running: u32, outgrown: bool },
+    Ended { status: ExitStatus, left_running: u32, outgrown: bool },
     /// The command could not be executed: the system's error number.
     NotStarted { errno: i32 },
     /// This kind of supervision can't be had here; nothing was executed.
@@ -69,9 +69,9 @@ impl Report {
     }
 }
 
-/// The request for a command: its words, then its environment; each part with its length
+/// The launch order of a command: its words, then its environment; each part with its length
 /// before it and a NUL behind each entry. `None` when an entry holds a NUL or a part is too long.
-pub(crate) fn request(words: &[OsString], environment: &[(OsString, OsString)]) -> Option<Vec<u8>> {
+pub(crate) fn launch_order(words: &[OsString], environment: &[(OsString, OsString)]) -> Option<Vec<u8>> {
     let words = words.iter().map(|word| vec![word.as_bytes()]);
     let variables = environment.iter().map(|(name, value)| vec![name.as_bytes(), b"=", value.as_bytes()]);
     Some([part(&joined(words)?, WORDS_MAX)?, part(&joined(variables)?, ENVIRONMENT_MAX)?].concat())
@@ -94,7 +94,7 @@ fn part(content: &[u8], max: usize) -> Option<Vec<u8>> {
     Some([&length.to_le_bytes()[..], content].concat())
 }
 
-/// The last part of a request.
+/// The last part of a launch order.
 pub(crate) fn orders(orders: &Orders) -> io::Result<Vec<u8>> {
     let part = part(&serde_json::to_vec(orders)?, PART_MAX);
     part.ok_or_else(|| io::Error::other("there are too many places to protect"))
@@ -148,8 +148,12 @@ mod tests {
     #[test]
     fn a_report_is_read_as_it_was_written() {
         for report in [
-            Report::Ended { status: Status::Exited(3), left_running: 2, outgrown: true },
-            Report::Ended { status: Status::Signalled(i32::MIN), left_running: u32::MAX, outgrown: false },
+            Report::Ended { status: ExitStatus::Exited(3), left_running: 2, outgrown: true },
+            Report::Ended {
+                status: ExitStatus::Signalled(i32::MIN),
+                left_running: u32::MAX,
+                outgrown: false,
+            },
             Report::NotStarted { errno: 2 },
             Report::Unavailable,
             Report::NotLocked { failed: Failed::Rights, errno: 1 },
@@ -160,10 +164,10 @@ mod tests {
     }
 
     #[test]
-    fn a_request_keeps_empty_words_and_refuses_nul() {
+    fn a_launch_order_keeps_empty_words_and_refuses_nul() {
         let words = ["bash", "", "é x"].map(OsString::from);
         let environment = [(OsString::from("A"), OsString::from("b=c")), ("E".into(), "".into())];
-        let mut bytes = &*request(&words, &environment).unwrap();
+        let mut bytes = &*launch_order(&words, &environment).unwrap();
         let mut read = || {
             let (length, rest) = bytes.split_first_chunk().unwrap();
             let (part, rest) = rest.split_at(u32::from_le_bytes(*length) as usize);
@@ -174,8 +178,8 @@ mod tests {
         assert_eq!(read(), ["A=b=c", "E="]);
         assert!(bytes.is_empty());
         for word in ["a\0b", "\0", &"x".repeat(WORDS_MAX)] {
-            assert!(request(&[word.into()], &[]).is_none());
-            assert_eq!(request(&[], &[("A".into(), word.into())]).is_none(), word.contains('\0'));
+            assert!(launch_order(&[word.into()], &[]).is_none());
+            assert_eq!(launch_order(&[], &[("A".into(), word.into())]).is_none(), word.contains('\0'));
         }
     }
 }

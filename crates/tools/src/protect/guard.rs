@@ -29,7 +29,7 @@ const WORKTREES_MAX: usize = 1_000;
 
 /// A folder, held open.
 #[derive(Debug)]
-struct Held {
+struct OpenFolder {
     folder: OwnedFd,
     path: PathBuf,
 }
@@ -50,14 +50,14 @@ pub(crate) enum Sought {
 /// A folder, and what is looked for in it.
 #[derive(Debug)]
 struct Watched {
-    held: Held,
+    at: OpenFolder,
     sought: Sought,
 }
 
 /// A file that keeps its content.
 #[derive(Debug)]
-struct Kept {
-    held: Held,
+struct FixedFile {
+    at: OpenFolder,
     name: PathBuf,
     content: Vec<u8>,
 }
@@ -93,7 +93,7 @@ pub(crate) struct Guard {
     /// Where a command could have moved either.
     within: Vec<PathBuf>,
     watched: Vec<Watched>,
-    kept: Vec<Kept>,
+    kept: Vec<FixedFile>,
 }
 
 impl Guard {
@@ -123,11 +123,11 @@ impl Guard {
 
     /// Looks for this in this folder.
     pub(crate) fn watch(mut self, folder: &Path, sought: Sought) -> io::Result<Self> {
-        let held = match self.originals.iter().find(|original| original.path == folder) {
-            Some(original) => Held { folder: original.folder.try_clone()?, path: folder.to_owned() },
-            None => Held::open(folder)?,
+        let at = match self.originals.iter().find(|original| original.path == folder) {
+            Some(original) => OpenFolder { folder: original.folder.try_clone()?, path: folder.to_owned() },
+            None => OpenFolder::open(folder)?,
         };
-        self.watched.push(Watched { held, sought });
+        self.watched.push(Watched { at, sought });
         Ok(self)
     }
 
@@ -138,7 +138,11 @@ impl Guard {
 
     /// Sees to it that a file has this content.
     pub(crate) fn keeps(mut self, folder: &Path, name: &str, content: &[u8]) -> io::Result<Self> {
-        self.kept.push(Kept { held: Held::open(folder)?, name: name.into(), content: content.to_owned() });
+        self.kept.push(FixedFile {
+            at: OpenFolder::open(folder)?,
+            name: name.into(),
+            content: content.into(),
+        });
         Ok(self)
     }
 
@@ -164,19 +168,19 @@ impl Guard {
     fn look(&self) -> io::Result<Before> {
         let mut before = Before::default();
         for (by, watched) in self.watched.iter().enumerate() {
-            let held = &watched.held;
-            usable(held.folder.as_fd())?;
-            let remembered = |path: &Path| Ok((by, Memory::of(held.folder.as_fd(), path)?));
+            let at = &watched.at;
+            usable(at.folder.as_fd())?;
+            let remembered = |path: &Path| Ok((by, Memory::of(at.folder.as_fd(), path)?));
             for path in watched.found()? {
-                let kind = held.kind(&path);
+                let kind = at.kind(&path);
                 // Of a whole repository what matters is watched by name.
                 let is_repository = kind == Some(FileType::Directory) && path.ends_with(".git");
                 if self.mounts && kind != Some(FileType::Symlink) {
-                    before.to_mount.push(held.path.join(&path));
+                    before.to_mount.push(at.path.join(&path));
                 } else if self.mounts || !is_repository {
                     before.memories.push(remembered(&path)?);
                 }
-                before.there.insert(held.path.join(path));
+                before.there.insert(at.path.join(path));
             }
             let files = watched.files()?;
             before
@@ -184,7 +188,7 @@ impl Guard {
                 .extend(files.iter().map(|path| remembered(path)).collect::<io::Result<Vec<_>>>()?);
         }
         if self.mounts {
-            before.to_mount.extend(self.kept.iter().map(|kept| kept.held.path.join(&kept.name)));
+            before.to_mount.extend(self.kept.iter().map(|kept| kept.at.path.join(&kept.name)));
         }
         Ok(before)
     }
@@ -199,15 +203,15 @@ impl Guard {
                 Ok(planted) => notes.extend(planted),
                 Err(error) => notes.push(format!(
                     "{} can't be looked through for what was planted: {error}",
-                    watched.held.path.display()
+                    watched.at.path.display()
                 )),
             }
         }
         for (by, memory) in &before.memories {
             let watched = &self.watched[*by];
-            let is_lost = lost.iter().any(|path| watched.held.path.starts_with(path));
+            let is_lost = lost.iter().any(|path| watched.at.path.starts_with(path));
             if !is_lost && watched.still_has(&memory.path) {
-                notes.extend(self.give_back(&watched.held, memory));
+                notes.extend(self.give_back(&watched.at, memory));
             }
         }
         let more = notes.len().saturating_sub(NOTES_MAX);
@@ -243,13 +247,13 @@ impl Guard {
 
     /// What came to be is put aside; what there is to say of it.
     fn put_aside(&self, watched: &Watched, before: &Before) -> io::Result<Vec<String>> {
-        let held = &watched.held;
-        usable(held.folder.as_fd())?;
+        let at = &watched.at;
+        usable(at.folder.as_fd())?;
         let mut found = watched.found()?;
-        found.retain(|path| !before.there.contains(&held.path.join(path)) && !held.is_empty_folder(path));
+        found.retain(|path| !before.there.contains(&at.path.join(path)) && !at.is_empty_folder(path));
         let put = |path: &PathBuf| {
             let shown = path.display();
-            match self.aside.put(&held.folder, path) {
+            match self.aside.put(&at.folder, path) {
                 Ok(None) => None,
                 Ok(Some(place)) => Some(format!(
                     "`{shown}` was put aside to {}: {}, which commands may not make",
@@ -265,13 +269,13 @@ impl Guard {
     }
 
     /// What was changed although it was there is made as it was; what there is to say of it.
-    fn give_back(&self, held: &Held, memory: &Memory) -> Option<String> {
+    fn give_back(&self, at: &OpenFolder, memory: &Memory) -> Option<String> {
         let shown = memory.path.display();
-        let given_back = memory.changes(held.folder.as_fd()).and_then(|changed| {
+        let given_back = memory.changes(at.folder.as_fd()).and_then(|changed| {
             for path in changed.iter().flatten() {
-                self.aside.put(&held.folder, path)?;
+                self.aside.put(&at.folder, path)?;
             }
-            memory.restore(held.folder.as_fd())?;
+            memory.restore(at.folder.as_fd())?;
             Ok(changed.is_some())
         });
         match given_back {
@@ -288,27 +292,27 @@ impl Watched {
     /// Whether what is remembered belongs there yet: a worktree is removed by others too.
     fn still_has(&self, path: &Path) -> bool {
         let Sought::Worktrees(_) = self.sought else { return true };
-        path.parent().and_then(|folder| self.held.kind(folder)) == Some(FileType::Directory)
+        path.parent().and_then(|folder| self.at.kind(folder)) == Some(FileType::Directory)
     }
 
     /// Files of which only these are looked at, whether they are there or not.
     fn files(&self) -> io::Result<Vec<PathBuf>> {
         let Sought::Worktrees(names) = self.sought else { return Ok(Vec::new()) };
-        let all = self.held.worktrees()?;
+        let all = self.at.worktrees()?;
         Ok(all.iter().flat_map(|own| names.iter().map(|name| own.join(name))).collect())
     }
 
     fn found(&self) -> io::Result<Vec<PathBuf>> {
-        let held = &self.held;
+        let at = &self.at;
         match self.sought {
-            Sought::Authorities => authorities(held.folder.as_fd()),
-            Sought::Links => links(held.folder.as_fd()),
+            Sought::Authorities => authorities(at.folder.as_fd()),
+            Sought::Links => links(at.folder.as_fd()),
             Sought::Worktrees(_) => {
-                let is_no_folder = |path: &PathBuf| held.kind(path) != Some(FileType::Directory);
-                Ok(held.worktrees()?.into_iter().filter(is_no_folder).collect())
+                let is_no_folder = |path: &PathBuf| at.kind(path) != Some(FileType::Directory);
+                Ok(at.worktrees()?.into_iter().filter(is_no_folder).collect())
             }
             Sought::Names(names) => {
-                let is_there = |name: &&&str| held.kind(Path::new(name)).is_some();
+                let is_there = |name: &&&str| at.kind(Path::new(name)).is_some();
                 Ok(names.iter().filter(is_there).map(PathBuf::from).collect())
             }
         }
@@ -324,7 +328,7 @@ impl Watched {
     }
 }
 
-impl Held {
+impl OpenFolder {
     fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
@@ -351,16 +355,16 @@ impl Held {
     }
 }
 
-impl Kept {
+impl FixedFile {
     /// What there is to say, if it had to be restored.
     fn restored(&self, aside: &Aside) -> Option<String> {
         if self.is_as_it_should_be().unwrap_or(false) {
             return None;
         }
-        let path = self.held.path.join(&self.name);
+        let path = self.at.path.join(&self.name);
         let restored = aside
-            .put(&self.held.folder, &self.name)
-            .and_then(|_| restore(&self.held.folder, &self.name, &self.content));
+            .put(&self.at.folder, &self.name)
+            .and_then(|_| restore(&self.at.folder, &self.name, &self.content));
         Some(match restored {
             Ok(()) => format!("`{}` was made as it has to be: commands may not change it", path.display()),
             Err(error) => format!("`{}` was changed and could not be restored: {error}", path.display()),
@@ -369,7 +373,7 @@ impl Kept {
 
     fn is_as_it_should_be(&self) -> io::Result<bool> {
         // It could be a named pipe by now.
-        let file = file_in(&self.held.folder, &self.name)?;
+        let file = file_in(&self.at.folder, &self.name)?;
         let mut content = Vec::new();
         file.take(self.content.len() as u64 + 1).read_to_end(&mut content)?;
         Ok(content == self.content)

@@ -135,7 +135,7 @@ impl Original {
     pub(super) fn missing(&self) -> String {
         format!(
             "`{}` is not the folder that it was when this session began: a person has to put that one back, or to \
-             look at what is there and start Midturn anew; until then no command is run here",
+             look at what is there and restart Midturn; until then no command is run here",
             self.path.display()
         )
     }

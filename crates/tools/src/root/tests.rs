@@ -10,14 +10,14 @@ use rustix::fs::{Mode, OFlags};
 use super::{PathError, Root};
 
 /// A root with files and links in it, and a folder beside it that must not be reached.
-struct Ground {
+struct Fixture {
     _all: tempfile::TempDir,
     roots: [Root; 2],
     inside: std::path::PathBuf,
     outside: std::path::PathBuf,
 }
 
-fn ground() -> Ground {
+fn fixture() -> Fixture {
     let all = tempfile::tempdir().unwrap();
     let (inside, outside) = (all.path().join("inside"), all.path().join("outside"));
     std::fs::create_dir_all(inside.join("a/b")).unwrap();
@@ -39,7 +39,7 @@ fn ground() -> Ground {
     }
     symlink(inside.join("a"), inside.join("absolute-in")).unwrap();
     let roots = [Root::open(&inside).unwrap(), Root::open_without_kernel_help(&inside).unwrap()];
-    Ground { _all: all, roots, inside, outside }
+    Fixture { _all: all, roots, inside, outside }
 }
 
 fn read(root: &Root, path: &str) -> Result<String, PathError> {
@@ -50,8 +50,8 @@ fn read(root: &Root, path: &str) -> Result<String, PathError> {
 
 #[test]
 fn both_ways_of_resolving_allow_and_refuse_the_same() {
-    let ground = ground();
-    let absolute = ground.inside.join("a/b/file").display().to_string();
+    let fixture = fixture();
+    let absolute = fixture.inside.join("a/b/file").display().to_string();
     let good = [
         "a/b/file",
         "./a//b/./file",
@@ -62,8 +62,8 @@ fn both_ways_of_resolving_allow_and_refuse_the_same() {
         "winding",
         &absolute,
     ];
-    let outside = ground.outside.join("file").display().to_string();
-    let climbing = format!("{}/../outside/file", ground.inside.display());
+    let outside = fixture.outside.join("file").display().to_string();
+    let climbing = format!("{}/../outside/file", fixture.inside.display());
     let refused = [
         "../outside/file",
         "out/file",
@@ -74,7 +74,7 @@ fn both_ways_of_resolving_allow_and_refuse_the_same() {
         &outside,
         &climbing,
     ];
-    for root in &ground.roots {
+    for root in &fixture.roots {
         for path in good {
             assert_eq!(read(root, path).unwrap(), "in", "{path}");
         }
@@ -94,24 +94,24 @@ fn both_ways_of_resolving_allow_and_refuse_the_same() {
         assert!(matches!(read(root, "."), Err(PathError::Folder(_))));
         assert!(matches!(read(root, "a/.."), Err(PathError::Folder(_))));
         assert!(matches!(read(root, "loop"), Err(PathError::System(..))));
-        assert_eq!(root.folder("a/link").unwrap(), ground.inside.canonicalize().unwrap().join("a/b"));
+        assert_eq!(root.folder("a/link").unwrap(), fixture.inside.canonicalize().unwrap().join("a/b"));
     }
-    assert_eq!(std::fs::read_dir(&ground.outside).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(&fixture.outside).unwrap().count(), 1);
 }
 
 #[test]
 fn a_folder_swapped_for_a_link_in_the_middle_of_an_edit_leads_nowhere() {
     for which in [0, 1] {
-        let ground = ground();
-        let done = ground.roots[which].place("a/b/file", false, |place| {
+        let fixture = fixture();
+        let done = fixture.roots[which].place("a/b/file", false, |place| {
             let (_, seen) = place.read()?;
-            std::fs::rename(ground.inside.join("a/b"), ground.inside.join("a/moved")).unwrap();
-            symlink(&ground.outside, ground.inside.join("a/b")).unwrap();
+            std::fs::rename(fixture.inside.join("a/b"), fixture.inside.join("a/moved")).unwrap();
+            symlink(&fixture.outside, fixture.inside.join("a/b")).unwrap();
             place.replace(b"edited", Some(&seen))
         });
         done.unwrap();
-        assert_eq!(std::fs::read_to_string(ground.inside.join("a/moved/file")).unwrap(), "edited");
-        assert_eq!(std::fs::read_to_string(ground.outside.join("file")).unwrap(), "out");
+        assert_eq!(std::fs::read_to_string(fixture.inside.join("a/moved/file")).unwrap(), "edited");
+        assert_eq!(std::fs::read_to_string(fixture.outside.join("file")).unwrap(), "out");
     }
 }
 
@@ -131,17 +131,17 @@ fn a_file_that_somebody_else_changed_or_swapped_meanwhile_is_not_overwritten() {
         ("removed", |file, _| std::fs::remove_file(file).unwrap()),
     ];
     for (claim, meddle) in rows {
-        let ground = ground();
-        let file = ground.inside.join("a/b/file");
-        let done = ground.roots[0].place("a/b/file", false, |place| {
+        let fixture = fixture();
+        let file = fixture.inside.join("a/b/file");
+        let done = fixture.roots[0].place("a/b/file", false, |place| {
             let (_, seen) = place.read()?;
-            meddle(&file, &ground.outside);
+            meddle(&file, &fixture.outside);
             place.replace(b"edited", Some(&seen))
         });
         assert!(matches!(done, Err(PathError::Changed(_))), "{claim}: {done:?}");
         assert_ne!(std::fs::read_to_string(&file).unwrap_or_default(), "edited", "{claim}");
-        assert_eq!(std::fs::read_to_string(ground.outside.join("file")).unwrap(), "out", "{claim}");
-        let left = std::fs::read_dir(ground.inside.join("a/b")).unwrap().filter(|entry| {
+        assert_eq!(std::fs::read_to_string(fixture.outside.join("file")).unwrap(), "out", "{claim}");
+        let left = std::fs::read_dir(fixture.inside.join("a/b")).unwrap().filter(|entry| {
             entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(crate::protect::TEMPORARY)
         });
         assert_eq!(left.count(), 0, "{claim}");
@@ -150,13 +150,13 @@ fn a_file_that_somebody_else_changed_or_swapped_meanwhile_is_not_overwritten() {
 
 #[test]
 fn a_new_file_does_not_overwrite_one_that_came_first() {
-    let ground = ground();
-    let done = ground.roots[0].place("new/deep/file", true, |place| {
-        std::fs::write(ground.inside.join("new/deep/file"), "first").unwrap();
+    let fixture = fixture();
+    let done = fixture.roots[0].place("new/deep/file", true, |place| {
+        std::fs::write(fixture.inside.join("new/deep/file"), "first").unwrap();
         place.replace(b"second", None)
     });
     assert!(matches!(done, Err(PathError::Changed(_))), "{done:?}");
-    assert_eq!(std::fs::read_to_string(ground.inside.join("new/deep/file")).unwrap(), "first");
+    assert_eq!(std::fs::read_to_string(fixture.inside.join("new/deep/file")).unwrap(), "first");
 }
 
 /// Whatever is a link at which instant: a tool that writes is never led out, and what it says
@@ -164,21 +164,21 @@ fn a_new_file_does_not_overwrite_one_that_came_first() {
 #[test]
 fn a_hundred_thousand_flips_lead_nowhere() {
     const FLIPS: usize = 100_000;
-    let ground = ground();
+    let fixture = fixture();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let at = |name: &str| ground.inside.join(name);
+            let at = |name: &str| fixture.inside.join(name);
             std::fs::create_dir(at("flip")).unwrap();
-            symlink(&ground.outside, at("flop")).unwrap();
-            let folder = rustix::fs::open(&ground.inside, OFlags::PATH, Mode::empty()).unwrap();
+            symlink(&fixture.outside, at("flop")).unwrap();
+            let folder = rustix::fs::open(&fixture.inside, OFlags::PATH, Mode::empty()).unwrap();
             for _ in 0..FLIPS {
                 let flags = rustix::fs::RenameFlags::EXCHANGE;
                 rustix::fs::renameat_with(&folder, "flip", &folder, "flop", flags).unwrap();
             }
             done.store(true, Ordering::Relaxed);
         });
-        for root in &ground.roots {
+        for root in &fixture.roots {
             scope.spawn(|| {
                 let mut written = 0_u64;
                 while !done.load(Ordering::Relaxed) {
@@ -194,17 +194,17 @@ fn a_hundred_thousand_flips_lead_nowhere() {
             });
         }
     });
-    assert_eq!(std::fs::read_dir(&ground.outside).unwrap().count(), 1);
-    assert_eq!(std::fs::read_to_string(ground.outside.join("file")).unwrap(), "out");
+    assert_eq!(std::fs::read_dir(&fixture.outside).unwrap().count(), 1);
+    assert_eq!(std::fs::read_to_string(fixture.outside.join("file")).unwrap(), "out");
 }
 
 #[test]
 fn what_gives_authority_or_is_hidden_is_not_written_by_whatever_name() {
-    let ground = ground();
-    let [kernel, walking] = ground.roots;
-    symlink(".claude", ground.inside.join("innocent")).unwrap();
-    std::fs::create_dir(ground.inside.join(".claude")).unwrap();
-    let hidden = ground.inside.canonicalize().unwrap().join("a/b");
+    let fixture = fixture();
+    let [kernel, walking] = fixture.roots;
+    symlink(".claude", fixture.inside.join("innocent")).unwrap();
+    std::fs::create_dir(fixture.inside.join(".claude")).unwrap();
+    let hidden = fixture.inside.canonicalize().unwrap().join("a/b");
     for root in [kernel, walking].map(|root| root.hiding(vec![hidden.clone()])) {
         for path in [".claude/agents/x.md", "innocent/x.md", "innocent/new/x.md", "sub/midturn.toml", ".git"]
         {
@@ -220,5 +220,5 @@ fn what_gives_authority_or_is_hidden_is_not_written_by_whatever_name() {
         assert_eq!(root.meant("out/file"), None);
         assert_eq!(root.meant("./new/../a").as_deref(), Some("a"));
     }
-    assert_eq!(std::fs::read_dir(ground.inside.join(".claude")).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(fixture.inside.join(".claude")).unwrap().count(), 0);
 }

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::layout::Step;
+use super::mount_plan::Step;
 
 /// Where bubblewrap is.
 pub(crate) fn find() -> Option<PathBuf> {

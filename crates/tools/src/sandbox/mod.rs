@@ -10,8 +10,8 @@
 mod bubblewrap;
 pub(crate) mod cgroup;
 mod in_force;
-mod layout;
 pub(crate) mod lock;
+mod mount_plan;
 pub(crate) mod orders;
 mod powerless;
 mod prepare;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::layout::Step;
+use super::mount_plan::Step;
 use super::rights::Rights;
 use super::seccomp::Filter;
 

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::cgroup::Group;
-use super::layout::Layout;
+use super::mount_plan::MountPlan;
 use super::orders::{Bounds, Lock, Orders, View};
 use super::rights::Rights;
 use super::stand_in::StandIns;
@@ -42,32 +42,32 @@ impl Sandbox {
         let confinement = confinement.ok_or_else(|| {
             io::Error::other("nobody said what the command may touch, which is a bug in midturn")
         })?;
-        let mut layout = Layout::new(confinement, &sockets())?;
+        let mut plan = MountPlan::new(confinement, &sockets())?;
         let lock = &mut orders.lock;
         // Bubblewrap has taken them away already.
         lock.no_privileges = !matches!(self.engine, Engine::Bubblewrap(_));
         let mut wrapper = None;
         match &self.engine {
             Engine::Landlock(Supervision::Subreaper) => {
-                lock.rights = Some(Rights::without_a_view(&layout.grants)?);
+                lock.rights = Some(Rights::without_a_view(&plan.grants)?);
                 // There are no mounts for which something would have to stand in.
-                layout.stand_ins.clear();
+                plan.stand_ins.clear();
             }
             Engine::Landlock(_) => {
                 // The devices that we make in a view can be written too.
-                layout.writable.push("/dev".into());
-                lock.rights = Some(Rights { read: vec!["/".into()], write: layout.writable });
+                plan.writable.push("/dev".into());
+                lock.rights = Some(Rights { read: vec!["/".into()], write: plan.writable });
                 let network_off = !self.wanted.network;
-                orders.view = Some(View { steps: layout.steps, folder: folder.to_owned(), network_off });
+                orders.view = Some(View { steps: plan.steps, folder: folder.to_owned(), network_off });
             }
             Engine::Bubblewrap(program) => {
                 lock.rights = self.abilities.scopes.then(Rights::default);
-                let arguments = bubblewrap::arguments(&layout.steps, folder, self.wanted.network);
+                let arguments = bubblewrap::arguments(&plan.steps, folder, self.wanted.network);
                 wrapper = Some(Wrapper { program: program.clone(), arguments });
             }
             Engine::Nobody => {}
         }
-        Ok(Prepared { wrapper, orders, _stand_ins: StandIns::put(&layout.stand_ins)? })
+        Ok(Prepared { wrapper, orders, _stand_ins: StandIns::put(&plan.stand_ins)? })
     }
 
     /// A cgroup for a command, where there are any.

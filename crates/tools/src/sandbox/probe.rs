@@ -12,7 +12,7 @@ use super::seccomp::{Around, Filter, Sockets, filter};
 use super::{
     Confinement, Engine, InForce, LimitsBy, NetworkState, NoSandbox, Sandbox, Tier, Wanted, bubblewrap,
 };
-use crate::process::{Command, Status, Supervision, Supervisor};
+use crate::process::{Command, ExitStatus, Supervision, Supervisor};
 
 /// A sandbox in which `true` takes longer is none.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -114,7 +114,7 @@ impl Sandbox {
             }
         };
         match supervisor.run(&command, &CancellationToken::new(), &mut hear).await {
-            Ok(ended) if ended.status == Status::Exited(0) => Ok(()),
+            Ok(ended) if ended.status == ExitStatus::Exited(0) => Ok(()),
             Ok(ended) => {
                 let said = String::from_utf8_lossy(&said);
                 Err(format!("`true` ended as {:?} in it: {}", ended.status, said.trim()))

@@ -13,7 +13,7 @@ use rustix::fs::{CWD, FileType};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, mount_remount, move_mount, open_tree};
 
-use super::layout::Step;
+use super::mount_plan::Step;
 use super::orders::View;
 use super::rights::DEVICES;
 

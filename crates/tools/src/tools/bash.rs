@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::arguments::{parse, spec, with_note};
 use crate::confined::Confined;
-use crate::ground::{Ground, off_the_runtime};
-use crate::process::{Cause, Command, Ended, Status};
+use crate::context::{ToolContext, off_the_runtime};
+use crate::process::{Cause, Command, Ended, ExitStatus};
 use crate::protect::guard::Before;
 use crate::sandbox::Exceeded;
 
@@ -33,27 +33,27 @@ struct Arguments {
 /// `bash` in the root of one agent.
 struct Bash {
     spec: Arc<ToolSpec>,
-    ground: Arc<Ground>,
+    context: Arc<ToolContext>,
 }
 
-pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
+pub(crate) fn tool(context: Arc<ToolContext>) -> Arc<dyn Tool> {
     let text = format!(
         "Runs a command with bash in the root of your working folder. Each call starts afresh there: a `cd` or \
          a variable is gone with the next. Nothing can be typed into it. Standard output and error come back \
          together, the middle left out when it is long. Whatever it left running when it exits is ended. It may \
          run for {} s unless `timeout` says otherwise, at most {} s.",
-        ground.limits.timeout.as_secs(),
-        ground.limits.timeout_max.as_secs()
+        context.limits.timeout.as_secs(),
+        context.limits.timeout_max.as_secs()
     );
-    Arc::new(Bash { spec: spec::<Arguments>("bash", &text), ground })
+    Arc::new(Bash { spec: spec::<Arguments>("bash", &text), context })
 }
 
 impl Bash {
     fn command(&self, arguments: Arguments) -> Result<Command, Output> {
         Ok(Command {
             words: vec!["bash".into(), "-c".into(), arguments.command.into()],
-            folder: self.ground.root.path().to_owned(),
-            environment: self.ground.environment.clone(),
+            folder: self.context.root.path().to_owned(),
+            environment: self.context.environment.clone(),
             timeout: self.timeout(arguments.timeout)?,
             confinement: None,
         })
@@ -61,8 +61,8 @@ impl Bash {
 
     /// Confines the command, where there is a sandbox; what is to be compared afterwards.
     async fn confine(&self, command: &mut Command) -> Result<Option<Arc<Before>>, Output> {
-        let ground = self.ground.clone();
-        let look = move || ground.confined.as_ref().map(Confined::before).transpose();
+        let context = self.context.clone();
+        let look = move || context.confined.as_ref().map(Confined::before).transpose();
         let looked = off_the_runtime(look).await.flatten().map_err(|error| {
             Output::error(format!(
                 "[The command was not started: what has to be kept from it can't be looked up: {error}]"
@@ -76,15 +76,15 @@ impl Bash {
     /// What a command planted is taken away; what there is to say of it.
     async fn look_after(&self, before: Option<Arc<Before>>) -> Vec<String> {
         let Some(before) = before else { return Vec::new() };
-        let ground = self.ground.clone();
-        let after = move || ground.confined.as_ref().map(|confined| confined.guard.after(&before));
+        let context = self.context.clone();
+        let after = move || context.confined.as_ref().map(|confined| confined.guard.after(&before));
         let notes = off_the_runtime(after).await.map(Option::unwrap_or_default);
         notes.unwrap_or_else(|error| vec![format!("what it planted was not looked for: {error}")])
     }
 
     fn timeout(&self, asked: Option<f64>) -> Result<Duration, Output> {
-        let max = self.ground.limits.timeout_max;
-        let Some(seconds) = asked else { return Ok(self.ground.limits.timeout.min(max)) };
+        let max = self.context.limits.timeout_max;
+        let Some(seconds) = asked else { return Ok(self.context.limits.timeout.min(max)) };
         match Duration::try_from_secs_f64(seconds) {
             Ok(timeout) if timeout <= max && !timeout.is_zero() => Ok(timeout),
             Ok(_) | Err(_) => Err(Output::error(format!(
@@ -119,13 +119,13 @@ impl Tool for Bash {
             Ok(before) => before,
             Err(output) => return output.into(),
         };
-        let mut capture = Capture::new(self.ground.limits.output_bytes);
+        let mut capture = Capture::new(self.context.limits.output_bytes);
         let mut decoder = Decoder::default();
         let mut told = |bytes: &[u8]| {
             capture.write(bytes);
             call.output.tell(&decoder.decode(bytes));
         };
-        let ended = self.ground.supervisor.run(&command, &call.cancel, &mut told).await;
+        let ended = self.context.supervisor.run(&command, &call.cancel, &mut told).await;
         let rest = decoder.finish();
         if !rest.is_empty() {
             call.output.tell(&rest);
@@ -150,9 +150,9 @@ fn report(output: String, ended: Ended, timeout: Duration) -> Output {
         (Cause::TimedOut, _) => {
             vec![format!("Timed out after {} s; it was ended, with all it started", timeout.as_secs_f64())]
         }
-        (Cause::Itself, Status::Exited(0)) => Vec::new(),
-        (Cause::Itself, Status::Exited(code)) => vec![format!("exit status {code}")],
-        (Cause::Itself, Status::Signalled(signal)) => vec![format!("ended by {}", signal_name(signal))],
+        (Cause::Itself, ExitStatus::Exited(0)) => Vec::new(),
+        (Cause::Itself, ExitStatus::Exited(code)) => vec![format!("exit status {code}")],
+        (Cause::Itself, ExitStatus::Signalled(signal)) => vec![format!("ended by {}", signal_name(signal))],
     };
     let is_error = !notes.is_empty() || matches!(ended.exceeded, Some(Exceeded::Memory(_)));
     match ended.left_running {
@@ -193,27 +193,31 @@ mod tests {
     fn a_result_says_what_the_output_does_not() {
         let itself =
             |status, left_running| Ended { status, cause: Cause::Itself, left_running, exceeded: None };
-        let late =
-            Ended { status: Status::Signalled(15), cause: Cause::TimedOut, left_running: 0, exceeded: None };
+        let late = Ended {
+            status: ExitStatus::Signalled(15),
+            cause: Cause::TimedOut,
+            left_running: 0,
+            exceeded: None,
+        };
         let cut = Ended { cause: Cause::Cancelled, ..late };
         let rows = [
-            ("a\n", itself(Status::Exited(0), 0), "a\n", false),
-            ("", itself(Status::Exited(0), 0), "(no output)", false),
-            ("a", itself(Status::Exited(3), 0), "a\n[exit status 3]", true),
-            ("", itself(Status::Signalled(9), 0), "[ended by signal 9, SIGKILL]", true),
-            ("", itself(Status::Signalled(34), 0), "[ended by signal 34]", true),
-            ("a\n", itself(Status::Exited(0), 1), "a\n[1 process it left running was ended]", false),
+            ("a\n", itself(ExitStatus::Exited(0), 0), "a\n", false),
+            ("", itself(ExitStatus::Exited(0), 0), "(no output)", false),
+            ("a", itself(ExitStatus::Exited(3), 0), "a\n[exit status 3]", true),
+            ("", itself(ExitStatus::Signalled(9), 0), "[ended by signal 9, SIGKILL]", true),
+            ("", itself(ExitStatus::Signalled(34), 0), "[ended by signal 34]", true),
+            ("a\n", itself(ExitStatus::Exited(0), 1), "a\n[1 process it left running was ended]", false),
             (
                 "",
-                itself(Status::Exited(1), 2),
+                itself(ExitStatus::Exited(1), 2),
                 "[exit status 1]\n[2 processes it left running were ended]",
                 true,
             ),
             ("a", late, "a\n[Timed out after 1.5 s; it was ended, with all it started]", true),
             ("a", cut, "a", true),
         ];
-        let killed = |exceeded| Ended { exceeded: Some(exceeded), ..itself(Status::Exited(137), 0) };
-        let many = Ended { exceeded: Some(Exceeded::Processes(512)), ..itself(Status::Exited(0), 0) };
+        let killed = |exceeded| Ended { exceeded: Some(exceeded), ..itself(ExitStatus::Exited(137), 0) };
+        let many = Ended { exceeded: Some(Exceeded::Processes(512)), ..itself(ExitStatus::Exited(0), 0) };
         let rows = rows.into_iter().chain([
             (
                 "",

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::on_files::{Does, FileTool};
 use super::read::text_of;
-use crate::ground::Ground;
+use crate::context::ToolContext;
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
@@ -29,22 +29,22 @@ struct Arguments {
 }
 
 /// `edit` in the root of this agent.
-pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
+pub(crate) fn tool(context: Arc<ToolContext>) -> Arc<dyn Tool> {
     let text = "Replaces a text in a file of your working folder, in one step. `old` has to be there exactly once \
                 (take more of the lines around it until it is), or wherever it is with `replace_all`. Line \
                 endings and the file's mode stay.";
-    FileTool::make(("edit", text), ground, Does::Edit, edit)
+    FileTool::make(("edit", text), context, Does::Edit, edit)
 }
 
-fn edit(ground: &Ground, arguments: &Arguments, _: &CancellationToken) -> Result<Output, String> {
+fn edit(context: &ToolContext, arguments: &Arguments, _: &CancellationToken) -> Result<Output, String> {
     let path = &arguments.path;
-    let count = ground.root.place(path, false, |place| {
+    let count = context.root.place(path, false, |place| {
         let (file, was) = place.read()?;
-        let (text, count) = replaced(&text_of((file, was), path, &ground.limits)?, arguments)?;
+        let (text, count) = replaced(&text_of((file, was), path, &context.limits)?, arguments)?;
         place.replace(text.as_bytes(), Some(&was))?;
         Ok::<_, String>(count)
     })?;
-    ground.edited(path);
+    context.edited(path);
     let times = if count == 1 { String::new() } else { format!(" in {count} places") };
     Ok(Output::ok(format!("Edited {path}{times}.")))
 }
@@ -92,7 +92,7 @@ fn occurrences(text: &str, old: &str) -> usize {
 fn hint(text: &str, old: &str) -> &'static str {
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     if squeezed(text).contains(&squeezed(old)) {
-        "; it is there with different blanks or line breaks: read the file again and copy the text exactly"
+        "; it is there with different white space or line breaks: read the file again and copy the text exactly"
     } else {
         ": read it again, it may have changed"
     }
@@ -155,7 +155,7 @@ mod tests {
             ("a b a", "a", "x", false, "is in `f` 2 times"),
             ("aaa", "aa", "x", false, "is in `f` 2 times"),
             ("a b", "c", "x", false, "is not in `f`: read it again"),
-            ("a   b", "a b", "x", false, "different blanks"),
+            ("a   b", "a b", "x", false, "different white space"),
             ("a", "", "x", false, "`old` is empty"),
             ("a", "a", "a", false, "nothing to change"),
             ("a b", "c", "x", true, "is not in `f`"),

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::on_files::{Does, FileTool};
 use super::search::{Lines, Pattern, files, here};
-use crate::ground::Ground;
+use crate::context::ToolContext;
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
@@ -24,17 +24,17 @@ struct Arguments {
 }
 
 /// `glob` in the root of this agent.
-pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
-    let text = "Lists the files of your working folder whose path is of a glob pattern, sorted by path; what \
+pub(crate) fn tool(context: Arc<ToolContext>) -> Arc<dyn Tool> {
+    let text = "Lists the files of your working folder whose path matches a glob pattern, sorted by path; what \
                 .gitignore excludes is left out.";
-    FileTool::make(("glob", text), ground, Does::Search, list)
+    FileTool::make(("glob", text), context, Does::Search, list)
 }
 
-fn list(ground: &Ground, arguments: &Arguments, cancel: &CancellationToken) -> Result<Output, String> {
-    let pattern = Pattern::new(ground, "pattern", &arguments.pattern, &arguments.path)?;
-    let limit = arguments.limit.unwrap_or(ground.limits.search_results);
-    let mut lines = Lines::new(limit, ground.limits.output_bytes);
-    for path in files(ground, &arguments.path)?.take_while(|_| !cancel.is_cancelled()) {
+fn list(context: &ToolContext, arguments: &Arguments, cancel: &CancellationToken) -> Result<Output, String> {
+    let pattern = Pattern::new(&context.root, "pattern", &arguments.pattern, &arguments.path)?;
+    let limit = arguments.limit.unwrap_or(context.limits.search_results);
+    let mut lines = Lines::new(limit, context.limits.output_bytes);
+    for path in files(&context.root, &arguments.path)?.take_while(|_| !cancel.is_cancelled()) {
         if pattern.means(&path) && !lines.push(&path.to_string_lossy()) {
             break;
         }

@@ -14,7 +14,7 @@ use super::on_files::{Does, FileTool};
 use super::read::shortened;
 use super::search::{Lines, Pattern, files, here};
 use crate::arguments::{listed, with_note};
-use crate::ground::Ground;
+use crate::context::ToolContext;
 
 /// The longest line that is searched, in bytes; a file with a longer one is passed over.
 const LINE_BYTES_MAX: usize = 16 << 20;
@@ -47,26 +47,26 @@ struct Arguments {
 }
 
 /// `grep` in the root of this agent.
-pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
+pub(crate) fn tool(context: Arc<ToolContext>) -> Arc<dyn Tool> {
     let text = "Searches the files of your working folder for a regular expression. Each match is shown as \
                 `path:line:text`, lines around it as `path-line-text`; what .gitignore excludes and binary files \
                 are left out.";
-    FileTool::make(("grep", text), ground, Does::Search, search)
+    FileTool::make(("grep", text), context, Does::Search, grep)
 }
 
-fn search(ground: &Ground, arguments: &Arguments, cancel: &CancellationToken) -> Result<Output, String> {
+fn grep(context: &ToolContext, arguments: &Arguments, cancel: &CancellationToken) -> Result<Output, String> {
     let matcher = matcher(arguments)?;
     let only = arguments.glob.as_deref();
-    let only = only.map(|glob| Pattern::new(ground, "glob", glob, &arguments.path)).transpose()?;
-    let limit = arguments.limit.unwrap_or(ground.limits.search_results);
+    let only = only.map(|glob| Pattern::new(&context.root, "glob", glob, &arguments.path)).transpose()?;
+    let limit = arguments.limit.unwrap_or(context.limits.search_results);
     let mut found = Matches {
         path: String::new(),
-        lines: Lines::new(limit, ground.limits.output_bytes),
+        lines: Lines::new(limit, context.limits.output_bytes),
         files_only: arguments.files_only,
         passed_over: Vec::new(),
     };
     let mut searcher = searcher(arguments.context);
-    for path in files(ground, &arguments.path)? {
+    for path in files(&context.root, &arguments.path)? {
         if cancel.is_cancelled() || found.lines.is_full() {
             break;
         }
@@ -75,7 +75,7 @@ fn search(ground: &Ground, arguments: &Arguments, cancel: &CancellationToken) ->
         }
         found.path = path.to_string_lossy().into_owned();
         // Beneath the root by handle, whatever the walk's path has become meanwhile.
-        let Ok((file, _)) = ground.root.file(&found.path) else { continue };
+        let Ok((file, _)) = context.root.file(&found.path) else { continue };
         let searched = searcher.search_reader(&matcher, Cancellable { file, cancel }, &mut found);
         if searched.is_err() && !cancel.is_cancelled() {
             found.passed_over.push(std::mem::take(&mut found.path));
@@ -89,14 +89,14 @@ fn matcher(arguments: &Arguments) -> Result<RegexMatcher, String> {
         .case_insensitive(arguments.ignore_case)
         .line_terminator(Some(b'\n'))
         .build(&arguments.pattern)
-        .map_err(|e| format!("`pattern` is not a regular expression that fits into a line: {e}"))
+        .map_err(|e| format!("`pattern` is not a regular expression that can match within a line: {e}"))
 }
 
-fn searcher(context: usize) -> Searcher {
+fn searcher(around: usize) -> Searcher {
     SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
-        .before_context(context)
-        .after_context(context)
+        .before_context(around)
+        .after_context(around)
         .heap_limit(Some(LINE_BYTES_MAX))
         .build()
 }

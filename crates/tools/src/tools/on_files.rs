@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{parse, spec};
-use crate::ground::{Ground, off_the_runtime};
+use crate::context::{ToolContext, off_the_runtime};
 
 /// What a tool does to files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub(super) enum Does {
 }
 
 /// What a tool does with its arguments; and what it says when that can't be done.
-pub(super) type Work<A> = fn(&Ground, &A, &CancellationToken) -> Result<Output, String>;
+pub(super) type Work<A> = fn(&ToolContext, &A, &CancellationToken) -> Result<Output, String>;
 
 /// A tool whose arguments are an `A`.
 pub(super) struct FileTool<A> {
     spec: Arc<ToolSpec>,
-    ground: Arc<Ground>,
+    context: Arc<ToolContext>,
     does: Does,
     work: Work<A>,
 }
@@ -39,11 +39,11 @@ pub(super) struct FileTool<A> {
 impl<A: JsonSchema + DeserializeOwned + Send + 'static> FileTool<A> {
     pub(super) fn make(
         (name, description): (&str, &str),
-        ground: Arc<Ground>,
+        context: Arc<ToolContext>,
         does: Does,
         work: Work<A>,
     ) -> Arc<dyn Tool> {
-        Arc::new(Self { spec: spec::<A>(name, description), ground, does, work })
+        Arc::new(Self { spec: spec::<A>(name, description), context, does, work })
     }
 
     async fn work(&self, call: &ToolCall) -> Output {
@@ -51,11 +51,11 @@ impl<A: JsonSchema + DeserializeOwned + Send + 'static> FileTool<A> {
             Ok(parsed) => parsed,
             Err(output) => return output,
         };
-        let (ground, cancel, work) = (self.ground.clone(), call.cancel.clone(), self.work);
-        let work = move || work(&ground, &arguments, &cancel).unwrap_or_else(Output::error);
+        let (context, cancel, work) = (self.context.clone(), call.cancel.clone(), self.work);
+        let work = move || work(&context, &arguments, &cancel).unwrap_or_else(Output::error);
         let done = off_the_runtime(work).await;
         ignored.noted(done.unwrap_or_else(|error| {
-            Output::error(format!("The tool failed, which is a fault of its own: {error}"))
+            Output::error(format!("The tool itself failed, which is a bug in midturn: {error}"))
         }))
     }
 }
@@ -67,7 +67,7 @@ impl<A: JsonSchema + DeserializeOwned + Send + 'static> Tool for FileTool<A> {
     }
 
     fn traits(&self, call: &ToolUse) -> CallTraits {
-        let subject = self.ground.subject(call, (self.does == Does::Search).then_some("."));
+        let subject = self.context.subject(call, (self.does == Does::Search).then_some("."));
         if self.does != Does::Edit {
             return CallTraits { subject, ..CallTraits::SAFE };
         }
@@ -80,7 +80,7 @@ impl<A: JsonSchema + DeserializeOwned + Send + 'static> Tool for FileTool<A> {
     /// when it is told to end, or when a search waits for what an agent put where a list of ignored
     /// files is meant to be.
     async fn call(&self, call: ToolCall) -> Returned {
-        let patience = self.ground.limits.timeout_max;
+        let patience = self.context.limits.timeout_max;
         let output = tokio::select! {
             biased;
             output = self.work(&call) => output,

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::on_files::{Does, FileTool};
-use crate::ground::{Ground, Limits};
+use crate::context::{Limits, ToolContext};
 use crate::root::PathError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -29,18 +29,18 @@ struct Arguments {
 }
 
 /// `read` in the root of this agent.
-pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
+pub(crate) fn tool(context: Arc<ToolContext>) -> Arc<dyn Tool> {
     let text = format!(
         "Reads a text file of your working folder. Each line comes with its number and a tab before it. Without \
          `limit` at most {} lines; a longer file is read piece by piece with `offset`.",
-        ground.limits.read_lines
+        context.limits.read_lines
     );
-    FileTool::make(("read", &text), ground, Does::Read, read)
+    FileTool::make(("read", &text), context, Does::Read, read)
 }
 
-fn read(ground: &Ground, arguments: &Arguments, _: &CancellationToken) -> Result<Output, String> {
-    let text = text_of(ground.root.file(&arguments.path)?, &arguments.path, &ground.limits)?;
-    Ok(Output::ok(numbered(&text, arguments, &ground.limits)))
+fn read(context: &ToolContext, arguments: &Arguments, _: &CancellationToken) -> Result<Output, String> {
+    let text = text_of(context.root.file(&arguments.path)?, &arguments.path, &context.limits)?;
+    Ok(Output::ok(numbered(&text, arguments, &context.limits)))
 }
 
 /// The whole text of a file, if it is text and not too large.

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
 
-use crate::ground::Ground;
+use crate::root::Root;
 
 /// The files beneath a folder, or the file itself, by name and relative to the root: what `.gitignore` and the like
 /// exclude is left out, so is `.git`, and links are not followed.
-pub(super) fn files(ground: &Ground, path: &str) -> Result<impl Iterator<Item = PathBuf> + use<>, String> {
-    let start = match ground.root.file(path) {
-        Ok(_) => ground.root.path().join(ground.root.relative(path)?),
-        Err(_) => ground.root.folder(path)?,
+pub(super) fn files(root: &Root, path: &str) -> Result<impl Iterator<Item = PathBuf> + use<>, String> {
+    let start = match root.file(path) {
+        Ok(_) => root.path().join(root.relative(path)?),
+        Err(_) => root.folder(path)?,
     };
-    let root = ground.root.path().to_owned();
+    let top = root.path().to_owned();
     let walk = WalkBuilder::new(start)
         .hidden(false)
         .require_git(false)
@@ -23,7 +23,7 @@ pub(super) fn files(ground: &Ground, path: &str) -> Result<impl Iterator<Item = 
         .build();
     // What can't be looked at isn't there for a search.
     let files = walk.flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-    Ok(files.filter_map(move |entry| Some(entry.path().strip_prefix(&root).ok()?.to_owned())))
+    Ok(files.filter_map(move |entry| Some(entry.path().strip_prefix(&top).ok()?.to_owned())))
 }
 
 /// The folder that is searched by default.
@@ -40,11 +40,11 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    pub(super) fn new(ground: &Ground, argument: &str, text: &str, path: &str) -> Result<Self, String> {
+    pub(super) fn new(root: &Root, argument: &str, text: &str, path: &str) -> Result<Self, String> {
         let glob = GlobBuilder::new(text.trim_start_matches("./")).literal_separator(true).build();
         let glob = glob.map_err(|e| format!("`{argument}` is not a glob pattern: {e}"))?;
-        let folder = ground.root.folder(path).unwrap_or_default();
-        let from = folder.strip_prefix(ground.root.path()).unwrap_or(Path::new("")).to_owned();
+        let folder = root.folder(path).unwrap_or_default();
+        let from = folder.strip_prefix(root.path()).unwrap_or(Path::new("")).to_owned();
         Ok(Self { glob: glob.compile_matcher(), by_name: !text.contains('/'), from })
     }
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::edit::Ending;
 use super::on_files::{Does, FileTool};
 use super::read::text_of;
-use crate::ground::Ground;
+use crate::context::ToolContext;
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
@@ -22,20 +22,20 @@ struct Arguments {
 }
 
 /// `write` in the root of this agent.
-pub(crate) fn tool(ground: Arc<Ground>) -> Arc<dyn Tool> {
+pub(crate) fn tool(context: Arc<ToolContext>) -> Arc<dyn Tool> {
     let text = "Writes a whole file of your working folder, in one step; folders that are missing are made. A file \
                 that is there is replaced: it keeps its mode, and its line endings if they are CRLF. To change a \
                 part of a file use edit.";
-    FileTool::make(("write", text), ground, Does::Edit, write)
+    FileTool::make(("write", text), context, Does::Edit, write)
 }
 
-fn write(ground: &Ground, arguments: &Arguments, _: &CancellationToken) -> Result<Output, String> {
-    let text = ground.root.place(&arguments.path, true, |place| {
+fn write(context: &ToolContext, arguments: &Arguments, _: &CancellationToken) -> Result<Output, String> {
+    let text = context.root.place(&arguments.path, true, |place| {
         let was = place.present()?;
         let mut content = std::borrow::Cow::from(&arguments.content);
         if was.is_some() && !content.contains("\r\n") {
             // What is no text, or too large to look at, has no line endings to keep.
-            let old = text_of(place.read()?, &arguments.path, &ground.limits).unwrap_or_default();
+            let old = text_of(place.read()?, &arguments.path, &context.limits).unwrap_or_default();
             content = Ending::of(&old).applied_to(&arguments.content);
         }
         place.replace(content.as_bytes(), was.as_ref())?;
@@ -43,6 +43,6 @@ fn write(ground: &Ground, arguments: &Arguments, _: &CancellationToken) -> Resul
         let kept = if content.len() == arguments.content.len() { "" } else { ", with its CRLF line endings" };
         Ok::<_, String>(format!("{what} {} ({} bytes{kept}).", arguments.path, content.len()))
     })?;
-    ground.edited(&arguments.path);
+    context.edited(&arguments.path);
     Ok(Output::ok(text))
 }

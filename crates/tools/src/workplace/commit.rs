@@ -6,16 +6,16 @@ use midturn_core::rules::id::RunId;
 
 use super::git::{Git, GitError, parts};
 use super::snapshot::Scratch;
-use super::worktree::{State, Worktree};
+use super::worktree::{FolderState, Worktree};
 use super::{relative, stage};
 
 /// Commits what changed and says which files are different from the worktree's start.
 pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId) -> Changes {
     let mut changes = Changes { branch: Some(worktree.branch.clone()), ..Changes::default() };
     let end = RunEnd { worktree, git: worktree.git().by(agent), message: format!("{agent}: run {run}") };
-    let why_not = match worktree.state() {
-        State::Usable => end.save(&mut changes.notes).await.err().map(|error| error.to_string()),
-        State::Broken | State::Gone => Some("its folder is no longer a worktree".to_owned()),
+    let why_not = match worktree.folder_state() {
+        FolderState::Usable => end.save(&mut changes.notes).await.err().map(|error| error.to_string()),
+        FolderState::Broken | FolderState::Gone => Some("its folder is no longer a worktree".to_owned()),
     };
     if let Some(why_not) = why_not {
         let top = worktree.top.display();

@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::layout::Layout;
+use super::layout::RepositoryLayout;
 use super::worktree::Worktree;
 use crate::sandbox::Confinement;
 
@@ -130,7 +130,7 @@ const OF_SYSTEM: [&str; 12] = [
 
 /// For an agent with a worktree of its own.
 pub(super) fn of_worktree(worktree: &Worktree) -> Confinement {
-    let Layout { common, .. } = &*worktree.repository.layout;
+    let RepositoryLayout { common, .. } = &*worktree.repository.layout;
     let reference = worktree.reference();
     let branches = Path::new(&reference).parent().unwrap_or(Path::new("refs/heads/midturn"));
     let writable = vec![
@@ -148,9 +148,9 @@ pub(super) fn of_worktree(worktree: &Worktree) -> Confinement {
 }
 
 /// For an agent that works in the project folder.
-pub(super) fn of_project(folder: &Path, layout: Option<&Layout>) -> Confinement {
+pub(super) fn of_project(folder: &Path, layout: Option<&RepositoryLayout>) -> Confinement {
     let (mut writable, mut read_only) = (vec![folder.to_owned()], Vec::new());
-    if let Some(Layout { common, own, top, sources, .. }) = layout {
+    if let Some(RepositoryLayout { common, own, top, sources, .. }) = layout {
         // Each by itself, so that with mounts none can be renamed and another put in its place.
         writable.extend(["", "objects", "refs", "logs"].map(|name| common.join(name)));
         read_only.extend(OF_COMMON.iter().map(|name| common.join(name)));
@@ -167,8 +167,8 @@ pub(super) fn of_project(folder: &Path, layout: Option<&Layout>) -> Confinement 
 }
 
 /// For our own git commands, in the project, in the worktrees, and in our scratch folder.
-pub(super) fn of_ourselves(layout: &Layout, worktrees: &Path) -> Confinement {
-    let Layout { top, common, own, .. } = layout;
+pub(super) fn of_ourselves(layout: &RepositoryLayout, worktrees: &Path) -> Confinement {
+    let RepositoryLayout { top, common, own, .. } = layout;
     // Ours are the branches, and git's own folders for worktrees.
     let not_ours = |name: &&&str| !name.ends_with("midturn") && **name != "worktrees";
     let mut read_only: Vec<_> = OF_COMMON.iter().filter(not_ours).map(|name| common.join(name)).collect();
@@ -193,8 +193,8 @@ pub(super) fn hidden(home: Option<&Path>, ours: &[PathBuf], folder: &Path) -> Ve
 mod tests {
     use super::*;
 
-    fn layout(own: &str) -> Layout {
-        Layout {
+    fn layout(own: &str) -> RepositoryLayout {
+        RepositoryLayout {
             top: "/p".into(),
             prefix: String::new(),
             own: own.into(),

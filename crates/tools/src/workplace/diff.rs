@@ -4,7 +4,7 @@ use midturn_core::engine::ports::Diff;
 
 use super::git::{Git, GitError};
 use super::snapshot::{Scratch, Snapshot};
-use super::worktree::{State, Worktree};
+use super::worktree::{FolderState, Worktree};
 
 /// How much of a patch is given, in bytes.
 const PATCH_MAX: usize = 1 << 20;
@@ -12,15 +12,15 @@ const PATCH_MAX: usize = 1 << 20;
 /// The difference between the branch's start and what is in the worktree, or on the branch
 /// where there is no worktree any more.
 pub(super) async fn diff(worktree: &Worktree) -> Result<Diff, GitError> {
-    match worktree.state() {
-        State::Usable => {
+    match worktree.folder_state() {
+        FolderState::Usable => {
             let scratch = Scratch::new(&worktree.repository).await?;
             let Snapshot { tree, left_out } = scratch.snapshot(worktree).await?;
             let note = left_out.map(|complaint| format!("not all files could be read: {complaint}"));
             patch(worktree, &scratch.git(&worktree.git()), &tree, note.as_deref()).await
         }
-        State::Gone => patch(worktree, &worktree.repository.git(), &worktree.reference(), None).await,
-        State::Broken => {
+        FolderState::Gone => patch(worktree, &worktree.repository.git(), &worktree.reference(), None).await,
+        FolderState::Broken => {
             let note = format!(
                 "{} is no longer a worktree, so only what is on the branch is shown",
                 worktree.top.display()

@@ -11,9 +11,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
 use super::keeper::Keeper;
-use super::layout::{Layout, Setting};
+use super::layout::{RepositoryLayout, Setting};
 use crate::mark::Mark;
-use crate::process::Status;
+use crate::process::ExitStatus;
 
 /// How much of git's answer is taken, in bytes.
 const ANSWER_MAX: u64 = 64 << 20;
@@ -100,7 +100,7 @@ pub(super) struct Git<'a> {
 
 /// How a git command ended, and what it said.
 pub(super) struct Ended {
-    pub(super) status: Status,
+    pub(super) status: ExitStatus,
     pub(super) answer: Vec<u8>,
     pub(super) complaint: Vec<u8>,
 }
@@ -110,8 +110,8 @@ impl Ended {
         let complaint = String::from_utf8_lossy(&self.complaint).trim().replace('\n', "; ");
         let complaint = match (complaint.is_empty(), self.status) {
             (false, _) => complaint,
-            (true, Status::Exited(code)) => format!("exit status {code}"),
-            (true, Status::Signalled(signal)) => format!("ended by signal {signal}"),
+            (true, ExitStatus::Exited(code)) => format!("exit status {code}"),
+            (true, ExitStatus::Signalled(signal)) => format!("ended by signal {signal}"),
         };
         GitError::Failed { command: words[0].to_owned(), complaint }
     }
@@ -120,7 +120,7 @@ impl Ended {
 impl<'a> Git<'a> {
     /// In a work tree of which we know where its git folder is: nothing is looked for, so
     /// nothing that an agent put there is found. With the mark of a session, where there is one.
-    pub(super) fn new(top: &'a Path, own: &Path, layout: &Layout, mark: Option<&Mark>) -> Self {
+    pub(super) fn new(top: &'a Path, own: &Path, layout: &RepositoryLayout, mark: Option<&Mark>) -> Self {
         let fixed = ENVIRONMENT.into_iter().map(|(name, value)| (name.into(), value.into()));
         let mut git = Self::of_a_person(top, mark)
             .with("GIT_DIR", own)
@@ -174,7 +174,7 @@ impl<'a> Git<'a> {
     /// What it answers, byte for byte.
     pub(super) async fn bytes(&self, words: &[&str]) -> Result<Vec<u8>, GitError> {
         let ended = self.run(words).await?;
-        if ended.status == Status::Exited(0) { Ok(ended.answer) } else { Err(ended.failed(words)) }
+        if ended.status == ExitStatus::Exited(0) { Ok(ended.answer) } else { Err(ended.failed(words)) }
     }
 
     /// What it answers as text, without the line break at the end.
@@ -188,7 +188,7 @@ impl<'a> Git<'a> {
         let mut ended = self.run_upto(words, max as u64).await?;
         let cut = ended.answer.len() > max;
         // Git dies of the pipe that was closed before its eyes then.
-        if !cut && ended.status != Status::Exited(0) {
+        if !cut && ended.status != ExitStatus::Exited(0) {
             return Err(ended.failed(words));
         }
         ended.answer.truncate(max);
@@ -199,8 +199,8 @@ impl<'a> Git<'a> {
     pub(super) async fn yes_or_no(&self, words: &[&str]) -> Result<(bool, Vec<u8>), GitError> {
         let ended = self.run(words).await?;
         match ended.status {
-            Status::Exited(0) => Ok((true, ended.answer)),
-            Status::Exited(1) => Ok((false, ended.answer)),
+            ExitStatus::Exited(0) => Ok((true, ended.answer)),
+            ExitStatus::Exited(1) => Ok((false, ended.answer)),
             _ => Err(ended.failed(words)),
         }
     }
@@ -269,8 +269,8 @@ impl<'a> Git<'a> {
             let (answer, complaint) = tokio::try_join!(upto(answer, max), upto(complaint, COMPLAINT_MAX))?;
             // Nobody reads on: what it still wants to say ends it.
             let status = child.wait().await?;
-            let code = status.code().map(Status::Exited);
-            let status = code.unwrap_or_else(|| Status::Signalled(status.signal().unwrap_or_default()));
+            let code = status.code().map(ExitStatus::Exited);
+            let status = code.unwrap_or_else(|| ExitStatus::Signalled(status.signal().unwrap_or_default()));
             Ok::<_, std::io::Error>(Ended { status, answer, complaint })
         };
         let ended = tokio::time::timeout(PATIENCE, all).await;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::git::Ended;
-use crate::ground::off_the_runtime;
+use crate::context::off_the_runtime;
 use crate::process::{Cause, Command, RunError, Supervisor};
 use crate::protect::head_of;
 use crate::sandbox::Confinement;

@@ -40,7 +40,7 @@ pub(super) type Setting = (String, String);
 
 /// A repository's folders, as seen from the project folder.
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
+pub(super) struct RepositoryLayout {
     /// The folder at the top of the work tree.
     pub(super) top: PathBuf,
     /// The project folder, relative to that: empty, or with a slash at its end.
@@ -55,7 +55,7 @@ pub(super) struct Layout {
     pub(super) sources: Vec<PathBuf>,
 }
 
-impl Layout {
+impl RepositoryLayout {
     /// Looks it up.
     pub(super) async fn of(project: &Path, mark: Option<&Mark>) -> Result<Self, NoWorktree> {
         let git = Git::of_a_person(project, mark);

@@ -12,7 +12,7 @@ use midturn_core::engine::ports::Merge;
 use super::git::{Git, GitError, parts};
 use super::relative;
 use super::snapshot::Scratch;
-use super::worktree::{State, Worktree};
+use super::worktree::{FolderState, Worktree};
 use crate::arguments::listed;
 use crate::protect::authority;
 
@@ -118,15 +118,15 @@ impl Merging<'_> {
     /// Refuses where something is in the worktree and not on the branch.
     async fn all_committed(&self, tip: &str) -> Result<(), Stop> {
         let top = self.worktree.top.display();
-        match self.worktree.state() {
-            State::Gone => return Ok(()),
-            State::Broken => {
+        match self.worktree.folder_state() {
+            FolderState::Gone => return Ok(()),
+            FolderState::Broken => {
                 return refused(format!(
                     "{top} is no longer a worktree, so what is not committed there can't be seen: \
                      `git worktree repair {top}` may help; without the folder the branch can be merged"
                 ));
             }
-            State::Usable => {}
+            FolderState::Usable => {}
         }
         let scratch = Scratch::new(&self.worktree.repository).await?;
         let tree = scratch.snapshot(self.worktree).await?.tree;
@@ -170,7 +170,7 @@ impl Merging<'_> {
         // The tree comes first.
         let files = self.names(parts(&answer).skip(1));
         if files.is_empty() {
-            let complaint = "it speaks of conflicts and names none".to_owned();
+            let complaint = "it reports conflicts and names none".to_owned();
             return Err(GitError::Failed { command: "merge-tree".to_owned(), complaint }.into());
         }
         Err(Stop::Known(Merge::Conflicts(files)))

@@ -5,8 +5,8 @@
 mod commit;
 mod confine;
 mod diff;
+mod folders;
 mod git;
-mod house;
 mod keeper;
 mod layout;
 mod merge;
@@ -30,14 +30,14 @@ use tokio::sync::OnceCell;
 
 pub use self::place::{AgentPlace, Isolation, PlaceOf, Reach};
 
-use self::house::House;
-use self::layout::Layout;
+use self::folders::SessionFolders;
+use self::layout::RepositoryLayout;
 use self::merge::Merging;
 use self::record::{Record, Records};
 use self::worktree::{Again, NoWorktree, Repository, Worktree};
 use crate::confined::Confined;
+use crate::context::{Limits, ToolContext};
 use crate::environment::command_environment;
-use crate::ground::{Ground, Limits};
 use crate::mark::{Mark, Purpose};
 use crate::process::Supervisor;
 use crate::root::Root;
@@ -56,8 +56,8 @@ pub struct GitWorkplace {
     environment: Arc<[(OsString, OsString)]>,
     reach: Reach,
     /// Looked up before any agent works; why not, if it is in no repository.
-    layout: OnceCell<Result<Arc<Layout>, String>>,
-    house: OnceLock<House>,
+    layout: OnceCell<Result<Arc<RepositoryLayout>, String>>,
+    folders: OnceLock<SessionFolders>,
     /// What our git commands carry, so that they are found when we are dead.
     mark: Option<Mark>,
     /// One worktree is made at a time: git takes no two at once.
@@ -71,7 +71,7 @@ pub struct GitWorkplace {
 
 /// An agent's place.
 struct Opened {
-    ground: Arc<Ground>,
+    context: Arc<ToolContext>,
     tools: Arc<ToolSet>,
     worktree: Option<Worktree>,
     /// What the next report has to say of how it began.
@@ -98,7 +98,7 @@ impl GitWorkplace {
             environment: command_environment(std::env::vars_os(), &[]),
             reach: Reach::default(),
             layout: OnceCell::new(),
-            house: OnceLock::new(),
+            folders: OnceLock::new(),
             mark: Mark::new(session.as_str(), Purpose::Git).ok(),
             making: tokio::sync::Mutex::default(),
             merging: tokio::sync::Mutex::default(),
@@ -148,7 +148,7 @@ impl GitWorkplace {
 
     /// The folder an agent works in, once its place is open.
     pub fn folder(&self, agent: &AgentName) -> Option<PathBuf> {
-        self.opened.lock().get(agent).map(|opened| opened.ground.root.path().to_owned())
+        self.opened.lock().get(agent).map(|opened| opened.context.root.path().to_owned())
     }
 
     async fn make(&self, agent: &AgentName) -> Result<Opened, ToolError> {
@@ -168,18 +168,18 @@ impl GitWorkplace {
                 Err(failed) => return Err(no_place(agent, &failed)),
             },
         };
-        let ground = self.ground(agent, worktree.as_ref(), layout.ok().as_deref());
-        let ground = Arc::new(ground.map_err(|error| no_place(agent, &error))?);
-        let tools = Arc::new(work_tools(&ground, place.tools.as_deref()));
-        Ok(Opened { ground, tools, worktree, notes: Mutex::new(notes) })
+        let context = self.context(agent, worktree.as_ref(), layout.ok().as_deref());
+        let context = Arc::new(context.map_err(|error| no_place(agent, &error))?);
+        let tools = Arc::new(work_tools(&context, place.tools.as_deref()));
+        Ok(Opened { context, tools, worktree, notes: Mutex::new(notes) })
     }
 
-    fn ground(
+    fn context(
         &self,
         agent: &AgentName,
         worktree: Option<&Worktree>,
-        layout: Option<&Layout>,
-    ) -> Result<Ground, String> {
+        layout: Option<&RepositoryLayout>,
+    ) -> Result<ToolContext, String> {
         let folder = worktree.map_or(&self.project, |worktree| &worktree.top);
         let mut root = Root::open(folder)
             .map_err(|error| format!("the folder {} can't be opened: {error}", folder.display()))?;
@@ -187,7 +187,7 @@ impl GitWorkplace {
             Some(_) => self.confined(agent, root.path(), worktree, layout).map(Some),
             None => Ok(None),
         }
-        .map_err(|error| format!("what its commands may touch can't be told: {error}"))?;
+        .map_err(|error| format!("what its commands may touch can't be determined: {error}"))?;
         if let Some(worktree) = worktree {
             // A folder without a committed file isn't in a worktree yet.
             root = root.below(&worktree.repository.layout.prefix)?;
@@ -197,7 +197,7 @@ impl GitWorkplace {
             root = root.hiding(confined.confinement.hidden.clone());
             environment.push(("TMPDIR".into(), confined.confinement.temporary.clone().into()));
         }
-        Ok(Ground {
+        Ok(ToolContext {
             root,
             limits: self.limits.clone(),
             supervisor: self.supervisor.clone(),
@@ -212,35 +212,35 @@ impl GitWorkplace {
         agent: &AgentName,
         folder: &Path,
         worktree: Option<&Worktree>,
-        layout: Option<&Layout>,
+        layout: Option<&RepositoryLayout>,
     ) -> std::io::Result<Confined> {
-        let house = self.house()?;
+        let folders = self.folders()?;
         match worktree {
-            _ if !self.is_kept() => Ok(house.unconfined(agent.as_str(), folder)),
-            Some(worktree) => house.in_worktree(agent.as_str(), worktree),
-            None => house.in_project(agent.as_str(), folder, layout),
+            _ if !self.is_kept() => Ok(folders.unconfined(agent.as_str(), folder)),
+            Some(worktree) => folders.in_worktree(agent.as_str(), worktree),
+            None => folders.in_project(agent.as_str(), folder, layout),
         }
     }
 
     /// The session's own folders. What is left of temporary ones of a killed process is removed.
-    fn house(&self) -> std::io::Result<&House> {
-        if let Some(house) = self.house.get() {
-            return Ok(house);
+    fn folders(&self) -> std::io::Result<&SessionFolders> {
+        if let Some(folders) = self.folders.get() {
+            return Ok(folders);
         }
         let mounts = self.supervisor.in_force().is_some_and(|sandbox| sandbox.mount_namespace);
         let session = worktree::part_of_branch(&self.session);
-        let house = House::new(&self.state, &session, mounts, self.reach.clone())?;
-        Ok(self.house.get_or_init(|| {
-            house.clean();
-            house
+        let folders = SessionFolders::new(&self.state, &session, mounts, self.reach.clone())?;
+        Ok(self.folders.get_or_init(|| {
+            folders.clean();
+            folders
         }))
     }
 
     /// Where the project's repository is. It is looked for again only where no agent could have
     /// made one meanwhile.
-    async fn layout(&self) -> Result<Arc<Layout>, NoWorktree> {
+    async fn layout(&self) -> Result<Arc<RepositoryLayout>, NoWorktree> {
         let look = || async {
-            match Layout::of(&self.project, self.mark.as_ref()).await {
+            match RepositoryLayout::of(&self.project, self.mark.as_ref()).await {
                 Ok(layout) => Ok(Ok(Arc::new(layout))),
                 Err(NoWorktree::NotPossible(why)) if self.is_kept() => Ok(Err(why)),
                 Err(error) => Err(error),
@@ -256,22 +256,22 @@ impl GitWorkplace {
 
     async fn repository(&self) -> Result<Repository, NoWorktree> {
         let layout = self.layout().await?;
-        let in_house = || {
-            let house = self.house()?;
-            let keeper = || house.keeper(&layout, &self.supervisor);
-            std::fs::create_dir_all(&house.worktrees)?;
+        let open = || {
+            let folders = self.folders()?;
+            let keeper = || folders.keeper(&layout, &self.supervisor);
+            std::fs::create_dir_all(&folders.worktrees)?;
             // As git will name it.
-            let folder = house.worktrees.canonicalize()?;
+            let folder = folders.worktrees.canonicalize()?;
             Ok(Repository {
                 layout: layout.clone(),
-                state: house.state.clone(),
+                state: folders.state.clone(),
                 records: Records { folder, session: self.session.clone() },
-                scratch: house.scratch()?,
+                scratch: folders.scratch()?,
                 mark: self.mark.clone(),
                 keeper: self.is_kept().then(keeper).transpose()?,
             })
         };
-        in_house().map_err(|error| self.no_state(&error))
+        open().map_err(|error| self.no_state(&error))
     }
 
     async fn worktree(&self, agent: &AgentName) -> Result<(Worktree, Vec<String>), NoWorktree> {
@@ -287,10 +287,10 @@ impl GitWorkplace {
                     return Ok((worktree, vec![note.to_owned()]));
                 }
                 Again::NotUsable(why) => {
-                    notes.push(format!("{agent} began anew: {why}; it was left as it is"))
+                    notes.push(format!("{agent} started over: {why}; it was left as it is"))
                 }
                 Again::Gone if made => {
-                    notes.push(format!("{agent} began anew: its worktree and its branch are gone"))
+                    notes.push(format!("{agent} started over: its worktree and its branch are gone"))
                 }
                 Again::Gone => {}
             }
@@ -319,7 +319,7 @@ impl GitWorkplace {
         // Held while it is read: reading removes what a killed process left, once.
         let mut before = self.before.lock();
         if before.is_none() {
-            let folder = house::worktrees(&self.state, &worktree::part_of_branch(&self.session));
+            let folder = folders::worktrees(&self.state, &worktree::part_of_branch(&self.session));
             *before = Some(Records { folder, session: self.session.clone() }.load()?);
         }
         Ok(before.as_ref().and_then(|records| records.get(agent).cloned()))
@@ -344,8 +344,8 @@ impl GitWorkplace {
 
 impl Drop for GitWorkplace {
     fn drop(&mut self) {
-        if let Some(house) = self.house.get() {
-            house.clean();
+        if let Some(folders) = self.folders.get() {
+            folders.clean();
         }
     }
 }
@@ -389,12 +389,12 @@ impl Workplace for GitWorkplace {
     async fn run_ended(&self, agent: &AgentName, run: RunId) -> Result<Changes, ToolError> {
         let opened =
             self.opened(agent).ok_or_else(|| ToolError(format!("no workplace was opened for {agent}")))?;
-        let edited = opened.ground.take_edited();
+        let edited = opened.context.take_edited();
         let mut changes = match &opened.worktree {
             Some(worktree) => commit::commit(worktree, agent.as_str(), run).await,
             None => Changes { files: edited, ..Changes::default() },
         };
-        let missing = opened.ground.confined.as_ref().and_then(|confined| confined.guard.missing());
+        let missing = opened.context.confined.as_ref().and_then(|confined| confined.guard.missing());
         let before = std::mem::take(&mut *opened.notes.lock());
         changes.notes.splice(0..0, before.into_iter().chain(missing));
         Ok(changes)

@@ -10,7 +10,7 @@ use super::git::{Git, GitError};
 use super::record::SCRATCH;
 use super::stage;
 use super::worktree::{Repository, Worktree};
-use crate::ground::off_the_runtime;
+use crate::context::off_the_runtime;
 use crate::protect::file;
 
 /// The largest index that is copied, in bytes: that of a million files.

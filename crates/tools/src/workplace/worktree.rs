@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::git::{Git, GitError, parts};
 use super::keeper::Keeper;
-use super::layout::Layout;
+use super::layout::RepositoryLayout;
 use super::record::{Record, Records};
 use crate::arguments::listed;
 use crate::mark::Mark;
@@ -31,7 +31,7 @@ const PATH_MAX: u64 = 16 << 10;
 /// A repository, as seen from the project folder.
 #[derive(Clone, Debug)]
 pub(super) struct Repository {
-    pub(super) layout: Arc<Layout>,
+    pub(super) layout: Arc<RepositoryLayout>,
     /// The state folder, which may be in the work tree.
     pub(super) state: PathBuf,
     /// What is remembered of the session's worktrees, in the folder where they are.
@@ -59,7 +59,7 @@ pub(super) struct Worktree {
 
 /// What is left of a worktree's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum FolderState {
     /// It is the worktree.
     Usable,
     /// There is something, but no worktree of this repository.
@@ -114,10 +114,10 @@ impl Worktree {
         [b"gitdir: ", self.own.as_os_str().as_encoded_bytes(), b"\n"].concat()
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn folder_state(&self) -> FolderState {
         match self.top.symlink_metadata() {
-            Err(_) => State::Gone,
-            Ok(about) if !about.is_dir() => State::Broken,
+            Err(_) => FolderState::Gone,
+            Ok(about) if !about.is_dir() => FolderState::Broken,
             Ok(_) => {
                 let says = |path: PathBuf, link: &[u8]| {
                     head_of(&path, PATH_MAX).is_ok_and(|said| said.trim_ascii_end() == link.trim_ascii_end())
@@ -125,7 +125,7 @@ impl Worktree {
                 let is_ours = self.own.join("HEAD").symlink_metadata().is_ok()
                     && says(self.top.join(".git"), &self.link())
                     && says(self.own.join("gitdir"), &self.link_back());
-                if is_ours { State::Usable } else { State::Broken }
+                if is_ours { FolderState::Usable } else { FolderState::Broken }
             }
         }
     }
@@ -237,15 +237,15 @@ impl Repository {
         let worktree = self.worktree(&record);
         let top = worktree.top.to_string_lossy().into_owned();
         if record.made {
-            if worktree.state() == State::Broken {
+            if worktree.folder_state() == FolderState::Broken {
                 worktree.repair();
             }
-            match worktree.state() {
-                State::Usable => return self.made(worktree, record).map(|(found, _)| Again::Found(found)),
-                State::Broken => {
+            match worktree.folder_state() {
+                FolderState::Usable => return self.made(worktree, record).map(|made| Again::Found(made.0)),
+                FolderState::Broken => {
                     return Ok(Again::NotUsable(format!("the folder {top} is no longer a worktree")));
                 }
-                State::Gone => {}
+                FolderState::Gone => {}
             }
         }
         if self.git().commit_at(&worktree.reference()).await?.is_none() {

@@ -54,11 +54,11 @@ fn need(tier: Tier) -> Need {
 }
 
 /// A folder with what an agent has, and what it must not have.
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     pub(crate) folder: tempfile::TempDir,
 }
 
-impl Ground {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         for path in ["w/.git/hooks", "w/src", "other", "secret", "temporary"] {
@@ -103,8 +103,8 @@ pub(crate) async fn run(sandbox: &Sandbox, command: &Command) -> Result<(Ended, 
     Ok((ended, String::from_utf8_lossy(&output).into_owned()))
 }
 
-pub(crate) async fn says(sandbox: &Sandbox, ground: &Ground, text: &str) -> String {
-    let result = run(sandbox, &ground.command(text, ground.confinement())).await;
+pub(crate) async fn says(sandbox: &Sandbox, fixture: &Fixture, text: &str) -> String {
+    let result = run(sandbox, &fixture.command(text, fixture.confinement())).await;
     match result {
         Ok((_, output)) => output,
         Err(error) => panic!("{}: {error}", sandbox.in_force()),

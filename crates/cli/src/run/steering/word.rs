@@ -7,7 +7,7 @@ use super::{LineError, shortened};
 
 /// A word, before it is known who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
+pub(crate) enum Word {
     /// `/yes [NAME]`.
     Yes(Option<String>),
     /// `/always [NAME]`.
@@ -18,7 +18,7 @@ pub enum Word {
 
 /// What is said to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub(crate) enum Said {
     /// This call may run.
     Once,
     /// This call, and all that the rule allows; without one, that the request itself names.
@@ -48,7 +48,7 @@ pub(super) fn read(line: &str) -> Option<Result<Word, LineError>> {
 ///
 /// # Errors
 /// [`LineError`]: nobody asks, or the one that was named doesn't.
-pub fn choose(
+pub(crate) fn choose(
     word: &Word,
     asking: &[AgentName],
     is_agent: impl Fn(&str) -> bool,

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use midturn_core::engine::ports::ErrorKind;
 use midturn_core::engine::scripted::{ScriptedCall, ScriptedReply};
 use midturn_core::rules::conversation::StopReason;
-use midturn_core::rules::id::{AgentName, CallId};
+use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Role;
 use serde_json::Value;
 
-use super::super::raw::{RawAgent, RawCall, RawError, RawReply, RawStart};
+use super::super::raw::{RawAgent, RawCall, RawReply};
 use super::{Known, anchors};
 use crate::error::Error;
-use crate::scenario::{Agent, Start, Tools};
+use crate::scenario::{Agent, Tools};
 
 /// Checks all agents; each one's parent must stand before it.
 pub(super) fn checked(known: &Known<'_>, tools: &Tools, raw: Vec<RawAgent>) -> Result<Vec<Agent>, Error> {
@@ -45,10 +44,7 @@ fn one(
         let found = format!("a prompt for {}, which is a name only", raw.name.value);
         return Err(known.source.fault(prompt.place, found, "a `model` beside it"));
     }
-    let start = match raw.start {
-        Some(RawStart::Spawned) => Start::Spawned,
-        Some(RawStart::AtOnce) | None => Start::AtOnce,
-    };
+    let start = raw.start.unwrap_or_default();
     let prompt = raw.prompt.map(|prompt| prompt.value);
     let place = raw.name.place;
     Ok(Agent { name: raw.name.value, role, parent, prompt, start, settings, model, place })
@@ -81,22 +77,12 @@ fn reply(known: &Known<'_>, tools: &Tools, raw: RawReply) -> Result<ScriptedRepl
         takes: raw.takes.unwrap_or_default(),
         ends_after: anchors::ends_after(known, raw.ends_after.as_ref(), raw.takes)?,
         tools: calls.map(|raw| call(known, tools, raw).map(Arc::new)).collect::<Result<_, _>>()?,
-        error: raw.error.map(error_kind),
+        error: raw.error.map(Into::into),
         retry_after: raw.retry_after,
         stop_reason: raw.stop_reason.map(|word| StopReason::from_word(&word)),
         usage: raw.usage.unwrap_or_default(),
         when: raw.when.map(|when| when.last_message_contains.0).unwrap_or_default(),
     })
-}
-
-fn error_kind(raw: RawError) -> ErrorKind {
-    match raw {
-        RawError::Overloaded => ErrorKind::Overloaded,
-        RawError::RateLimited => ErrorKind::RateLimited,
-        RawError::Server => ErrorKind::Server,
-        RawError::Connection => ErrorKind::Connection,
-        RawError::InvalidRequest => ErrorKind::InvalidRequest,
-    }
 }
 
 fn call(known: &Known<'_>, tools: &Tools, raw: RawCall) -> Result<ScriptedCall, Error> {
@@ -110,9 +96,6 @@ fn call(known: &Known<'_>, tools: &Tools, raw: RawCall) -> Result<ScriptedCall, 
         Some(input) => input,
     };
     Ok(ScriptedCall {
-        id: CallId::new(raw.id.value),
-        name: raw.name.value.into(),
-        input,
         takes: raw.takes.unwrap_or_default(),
         ends_after,
         result: raw.result.unwrap_or_default(),
@@ -123,5 +106,6 @@ fn call(known: &Known<'_>, tools: &Tools, raw: RawCall) -> Result<ScriptedCall, 
         abort_takes: raw.abort_takes,
         continues: raw.continues,
         provider: raw.provider,
+        ..ScriptedCall::new(&raw.id.value, &raw.name.value, input)
     })
 }

@@ -20,8 +20,7 @@ pub(super) fn anchor(known: &Known<'_>, after: &At<RawAfter>) -> Result<Anchor, 
     let source = known.source;
     for (key, _) in &after.value.named {
         if is_live(&key.value) {
-            let found = format!("`{}`, which is live only and no event of a replay", key.value);
-            return Err(source.fault(key.place, found, "a type that is recorded, such as model_finished"));
+            return Err(live_only(known, &key.value, key.place));
         }
         if type_of(&key.value).is_none() {
             let all = ["agent", "plus"].into_iter().chain(type_names());
@@ -50,6 +49,12 @@ pub(super) fn anchor(known: &Known<'_>, after: &At<RawAfter>) -> Result<Anchor, 
         EventId::Named(named) => Some(of_event(known, event, &agent, named, id)?),
     };
     Ok(Anchor { agent: Some(agent), event, id })
+}
+
+/// The error about a type of event that is told only while it happens.
+pub(super) fn live_only(known: &Known<'_>, event: &str, place: Place) -> Error {
+    let found = format!("`{event}`, which is live only and no event of a replay");
+    known.source.fault(place, found, "a type that is recorded, such as model_finished")
 }
 
 /// Checks what ends scripted work; `takes` is what else the file says of its end.

@@ -2,20 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::mail::Refusal;
-use midturn_core::rules::time::{Micros, Span};
+use midturn_core::rules::time::Micros;
 use serde_json::Value;
 
-use super::super::raw::{RawExpect, RawFileClaim, RawInjected, RawOutcome, RawPrompt};
+use super::super::raw::{RawExpect, RawFileClaim, RawPrompt};
 use super::super::values::{At, Pairs, RawAbsent, Texts};
 use super::super::vocabulary::{fields_of, is_live, misfit, type_names, type_of};
-use super::Known;
+use super::anchors::live_only;
+use super::{Known, place};
 use crate::error::{Error, Place};
-use crate::scenario::{
-    Claim, Ended, Expectation, FileClaim, InjectedClaim, MessageClaim, Pattern, PromptClaim, RunClaim, Tools,
-};
+use crate::scenario::{Claim, Expectation, FileClaim, MessageClaim, Pattern, PromptClaim, RunClaim, Tools};
 
 const KINDS: &str = "exactly one of agent, message, prompt, never, event and file";
 
@@ -31,8 +29,7 @@ pub(super) fn checked(
 }
 
 fn claim(known: &Known<'_>, tools: &Tools, raw: &At<RawExpect>) -> Result<Claim, Error> {
-    let kind = kind(known, raw)?;
-    strays(known, &raw.value, kind)?;
+    of_one_kind(known, raw)?;
     match &raw.value {
         RawExpect { agent: Some(agent), .. } => run(known, raw, agent).map(Claim::Run),
         RawExpect { message: Some(id), .. } => message(known, raw, id).map(Claim::Message),
@@ -40,12 +37,12 @@ fn claim(known: &Known<'_>, tools: &Tools, raw: &At<RawExpect>) -> Result<Claim,
         RawExpect { never: Some(fields), .. } => pattern(known, fields).map(Claim::Never),
         RawExpect { event: Some(fields), .. } => pattern(known, fields).map(Claim::Event),
         RawExpect { file: Some(raw), .. } => file(known, tools, raw).map(Claim::File),
-        _ => Err(known.source.fault(raw.place, "none of them", KINDS)),
+        _ => Err(known.source.fault(raw.place, "an expectation of no kind", KINDS)),
     }
 }
 
-/// The one kind that an expectation names.
-fn kind(known: &Known<'_>, raw: &At<RawExpect>) -> Result<&'static str, Error> {
+/// An expectation names one kind, and has the keys of that only.
+fn of_one_kind(known: &Known<'_>, raw: &At<RawExpect>) -> Result<(), Error> {
     let value = &raw.value;
     let kinds = [
         ("agent", place(&value.agent)),
@@ -57,11 +54,11 @@ fn kind(known: &Known<'_>, raw: &At<RawExpect>) -> Result<&'static str, Error> {
     ];
     let mut named = kinds.into_iter().filter_map(|(kind, place)| place.map(|place| (kind, place)));
     match (named.next(), named.next()) {
-        (Some((kind, _)), None) => Ok(kind),
+        (Some((kind, _)), None) => strays(known, value, kind),
         (Some((first, _)), Some((second, place))) => {
             Err(known.source.fault(place, format!("`{second}` beside `{first}`"), KINDS))
         }
-        (None, _) => Err(known.source.fault(raw.place, "an expectation of no kind", KINDS)),
+        (None, _) => Ok(()),
     }
 }
 
@@ -101,31 +98,16 @@ fn run(known: &Known<'_>, raw: &At<RawExpect>, name: &At<String>) -> Result<RunC
     let claim = RunClaim {
         agent,
         run: value.run.as_ref().map(|run| run.value),
-        outcome: value.outcome.as_ref().map(|outcome| ended(outcome.value)),
+        outcome: value.outcome.as_ref().map(|outcome| outcome.value),
         error: value.error.as_ref().map(|error| error.value.clone()),
         model_calls: value.model_calls.as_ref().map(|calls| calls.value),
-        ends_at: value.ends_at.as_ref().map(|at| instant(at.value)),
+        ends_at: value.ends_at.as_ref().map(|at| Micros(at.value.0)),
         turns: value.turns.as_ref().map(|turns| turns.value),
         tools,
     };
-    let idle = claim.outcome.is_none()
-        && claim.error.is_none()
-        && claim.model_calls.is_none()
-        && claim.ends_at.is_none()
-        && claim.turns.is_none()
-        && claim.tools.is_empty();
-    checks_something(known, raw.place, !idle, "outcome, error, model_calls, ends_at, turns or tools")?;
+    let any = claim.is_about_the_run() || !claim.tools.is_empty();
+    checks_something(known, raw.place, any, "outcome, error, model_calls, ends_at, turns or tools")?;
     Ok(claim)
-}
-
-fn ended(raw: RawOutcome) -> Ended {
-    match raw {
-        RawOutcome::Finished => Ended::With(Outcome::Finished),
-        RawOutcome::Stopped => Ended::With(Outcome::Stopped),
-        RawOutcome::Failed => Ended::With(Outcome::Failed),
-        RawOutcome::Limit => Ended::With(Outcome::Limit),
-        RawOutcome::Waiting => Ended::Waiting,
-    }
 }
 
 fn message(known: &Known<'_>, raw: &At<RawExpect>, id: &At<String>) -> Result<MessageClaim, Error> {
@@ -139,7 +121,7 @@ fn message(known: &Known<'_>, raw: &At<RawExpect>, id: &At<String>) -> Result<Me
     let claim = MessageClaim {
         message: MessageId::new(id.value.as_str()),
         to: value.to.as_ref().map(|to| known.agent(to)).transpose()?,
-        injected: value.injected.as_ref().map(|injected| self::injected(&injected.value)),
+        injected: value.injected.as_ref().map(|injected| injected.value.clone()),
         returned: value.returned.as_ref().map(|reason| reason.value),
         refused: value.refused.as_ref().map(|reason| reason.value.clone()),
         queued: value.queued.as_ref().map(|queued| queued.value),
@@ -150,10 +132,6 @@ fn message(known: &Known<'_>, raw: &At<RawExpect>, id: &At<String>) -> Result<Me
         || claim.queued.is_some();
     checks_something(known, raw.place, any, "injected, returned, refused or queued")?;
     Ok(claim)
-}
-
-fn injected(raw: &RawInjected) -> InjectedClaim {
-    InjectedClaim { point: raw.point, run: raw.run, turn: raw.turn, at: raw.at.map(instant) }
 }
 
 fn prompt(known: &Known<'_>, raw: &At<RawPrompt>) -> Result<PromptClaim, Error> {
@@ -176,20 +154,15 @@ fn file(known: &Known<'_>, tools: &Tools, raw: &At<RawFileClaim>) -> Result<File
     let value = &raw.value;
     let (absent, without) = match &value.absent {
         Some(RawAbsent::File(absent)) => (*absent, Vec::new()),
-        Some(RawAbsent::Texts(texts)) => (false, texts.clone()),
+        Some(RawAbsent::Texts(texts)) => (false, texts.0.clone()),
         None => (false, Vec::new()),
     };
-    let contains = texts(value.contains.as_ref());
-    checks_something(
-        known,
-        raw.place,
-        value.contains.is_some() || value.absent.is_some(),
-        "contains or absent",
-    )?;
+    let any = value.contains.is_some() || value.absent.is_some();
+    checks_something(known, raw.place, any, "contains or absent")?;
     Ok(FileClaim {
         agent: known.agent(&value.agent)?,
         path: super::inner_path(known.source, &value.path)?,
-        contains,
+        contains: texts(value.contains.as_ref()),
         without,
         absent,
     })
@@ -210,12 +183,8 @@ fn pattern(known: &Known<'_>, raw: &At<Pairs<At<Value>>>) -> Result<Pattern, Err
     let mut fields = BTreeMap::new();
     for (key, value) in pairs.iter().filter(|(key, _)| key.value != "event" && key.value != "agent") {
         if !fields_of(event).any(|field| field == key.value) {
-            return Err(source.unknown(
-                key.place,
-                &format!("field of {event}"),
-                &key.value,
-                fields_of(event),
-            ));
+            let what = format!("field of {event}");
+            return Err(source.unknown(key.place, &what, &key.value, fields_of(event)));
         }
         if let Some(expected) = misfit(event, &key.value, &value.value) {
             let found = format!("a `{}` that no {event} has", key.value);
@@ -229,8 +198,7 @@ fn pattern(known: &Known<'_>, raw: &At<Pairs<At<Value>>>) -> Result<Pattern, Err
 
 fn event_type(known: &Known<'_>, event: &str, place: Place) -> Result<&'static str, Error> {
     if is_live(event) {
-        let found = format!("`{event}`, which is live only and no event of a replay");
-        return Err(known.source.fault(place, found, "a type that is recorded, such as model_finished"));
+        return Err(live_only(known, event, place));
     }
     type_of(event).ok_or_else(|| known.source.unknown(place, "event type", event, type_names()))
 }
@@ -283,12 +251,4 @@ fn checks_something(known: &Known<'_>, place: Place, does: bool, expected: &str)
 
 fn texts(raw: Option<&Texts>) -> Vec<String> {
     raw.map(|texts| texts.0.clone()).unwrap_or_default()
-}
-
-fn instant(span: Span) -> Micros {
-    Micros(span.0)
-}
-
-fn place<T>(value: &Option<At<T>>) -> Option<Place> {
-    value.as_ref().map(|value| value.place)
 }

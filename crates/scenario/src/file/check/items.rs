@@ -1,5 +1,6 @@
 //! Messages and other actions.
 
+use midturn_core::engine::Message;
 use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::mail::{Sender, Urgency};
@@ -8,9 +9,9 @@ use midturn_core::rules::time::{Micros, Span};
 
 use super::super::raw::{RawDecision, RawItem};
 use super::super::values::At;
-use super::{Known, anchors, approvals};
+use super::{Known, anchors, approvals, place};
 use crate::error::{Error, Place};
-use crate::scenario::{Act, Item, Says, Send, Tools, When};
+use crate::scenario::{Act, Item, Says, Tools, When};
 
 /// What an item without an action is.
 const MESSAGE: &str = "message";
@@ -32,15 +33,16 @@ pub(super) fn checked(known: &Known<'_>, tools: &Tools, raw: Vec<At<RawItem>>) -
 
 fn one(known: &Known<'_>, tools: &Tools, raw: &At<RawItem>, id: Option<MessageId>) -> Result<Item, Error> {
     let when = when(known, raw)?;
-    let act = match actions(&raw.value).as_slice() {
-        [] => message(known, raw).map(Act::Send)?,
-        [(key, _)] => action(known, tools, &raw.value, key)?,
+    let kind = match actions(&raw.value).as_slice() {
+        [] => MESSAGE,
+        [(key, _)] => *key,
         [_, (key, second), ..] => {
             let found = format!("a second action, `{key}`");
             return Err(known.source.fault(*second, found, "one action an item"));
         }
     };
-    Ok(Item { id, when, act, place: raw.place })
+    fits(known, &raw.value, kind)?;
+    Ok(Item { id, when, act: act(known, tools, raw)?, place: raw.place })
 }
 
 /// The actions that an item names, with where each stands.
@@ -60,23 +62,17 @@ fn actions(raw: &RawItem) -> Vec<(&'static str, Place)> {
 }
 
 fn when(known: &Known<'_>, raw: &At<RawItem>) -> Result<When, Error> {
-    match (&raw.value.at, &raw.value.after) {
-        (Some(at), None) => Ok(When::At(Micros(at.value.0))),
-        (None, Some(after)) => {
-            anchors::anchor(known, after).map(|anchor| When::After(anchor, after.value.plus))
-        }
-        (Some(_), Some(after)) => {
-            Err(known.source.fault(after.place, "both `at` and `after`", "one of `at` and `after`"))
-        }
-        (None, None) => {
-            Err(known.source.fault(raw.place, "neither `at` nor `after`", "one of `at` and `after`"))
-        }
-    }
+    let (place, found) = match (&raw.value.at, &raw.value.after) {
+        (Some(at), None) => return Ok(When::At(Micros(at.value.0))),
+        (None, Some(after)) => return Ok(When::After(anchors::anchor(known, after)?, after.value.plus)),
+        (Some(_), Some(after)) => (after.place, "both `at` and `after`"),
+        (None, None) => (raw.place, "neither `at` nor `after`"),
+    };
+    Err(known.source.fault(place, found, "one of `at` and `after`"))
 }
 
-fn message(known: &Known<'_>, raw: &At<RawItem>) -> Result<Send, Error> {
+fn message(known: &Known<'_>, raw: &At<RawItem>) -> Result<Message, Error> {
     let item = &raw.value;
-    fits(known, item, MESSAGE)?;
     let from = known.sender(required(known, raw, "from", item.from.as_ref())?)?;
     let to = required(known, raw, "to", item.to.as_ref())?;
     let text = required(known, raw, "text", item.text.as_ref())?;
@@ -90,15 +86,13 @@ fn message(known: &Known<'_>, raw: &At<RawItem>) -> Result<Send, Error> {
         let expected = "`supersedes: MESSAGE` beside it";
         return Err(known.source.fault(if_queued.place, "`if_queued` without `supersedes`", expected));
     }
-    Ok(Send {
-        from,
-        to: to.value.clone(),
-        text: text.value.clone(),
+    Ok(Message {
         urgency: urgency(known, item)?,
         expires_after: item.expires_after.as_ref().map(|span| span.value),
         supersedes: item.supersedes.as_ref().map(|id| MessageId::new(id.value.as_str())),
         if_queued: item.if_queued.as_ref().is_some_and(|only| only.value),
         only_run: item.only_run.as_ref().map(|run| run.value),
+        ..Message::new(from, to.value.as_str(), text.value.as_str())
     })
 }
 
@@ -113,54 +107,49 @@ fn urgency(known: &Known<'_>, item: &RawItem) -> Result<Option<Urgency>, Error> 
     }
 }
 
-fn action(known: &Known<'_>, tools: &Tools, raw: &RawItem, key: &str) -> Result<Act, Error> {
-    fits(known, raw, key)?;
+fn act(known: &Known<'_>, tools: &Tools, item: &At<RawItem>) -> Result<Act, Error> {
+    let raw = &item.value;
     let by = raw.by.as_ref().map_or(Ok(Sender::User), |by| known.sender(by))?;
-    if let Some(agent) = &raw.stop {
-        let scope = raw.scope.as_ref().map_or(Scope::Agent, |scope| scope.value);
-        return Ok(Act::Stop { agent: known.agent(agent)?, by, scope });
-    }
-    if let Some(target) = &raw.supersede {
-        let agent = known.agent(target)?;
-        let text = raw.text.as_ref().ok_or_else(|| {
-            known.source.fault(target.place, "`supersede` without `text`", "the new message as `text`")
-        })?;
-        return Ok(Act::Supersede { agent, by, text: text.value.clone() });
-    }
-    if let Some(agent) = &raw.resume {
-        let agent = if agent.value == "all" { None } else { Some(known.agent(agent)?) };
-        return Ok(Act::Resume { agent, by });
-    }
-    if let Some(agent) = &raw.close {
-        return Ok(Act::Close { agent: known.agent(agent)?, by });
-    }
-    if let Some(message) = &raw.withdraw {
-        known.message(message)?;
-        return Ok(Act::Withdraw { message: MessageId::new(message.value.as_str()), by });
-    }
-    if let Some(agent) = &raw.answer {
-        return answer(known, raw, known.agent(agent)?, agent.place);
-    }
-    if let Some(whose) = &raw.raise {
-        return raise(known, raw, whose);
-    }
-    process(known, tools, raw)
+    Ok(match raw {
+        RawItem { stop: Some(agent), scope, .. } => {
+            let scope = scope.as_ref().map_or(Scope::Agent, |scope| scope.value);
+            Act::Stop { agent: known.agent(agent)?, by, scope }
+        }
+        RawItem { supersede: Some(target), text, .. } => {
+            let agent = known.agent(target)?;
+            let text = text.as_ref().ok_or_else(|| {
+                known.source.fault(target.place, "`supersede` without `text`", "the new message as `text`")
+            })?;
+            Act::Supersede { agent, by, text: text.value.clone() }
+        }
+        RawItem { resume: Some(agent), .. } => {
+            let agent = if agent.value == "all" { None } else { Some(known.agent(agent)?) };
+            Act::Resume { agent, by }
+        }
+        RawItem { close: Some(agent), .. } => Act::Close { agent: known.agent(agent)?, by },
+        RawItem { withdraw: Some(message), .. } => {
+            known.message(message)?;
+            Act::Withdraw { message: MessageId::new(message.value.as_str()), by }
+        }
+        RawItem { answer: Some(agent), .. } => answer(known, raw, known.agent(agent)?, agent.place)?,
+        RawItem { raise: Some(whose), .. } => raise(known, raw, whose)?,
+        RawItem { crash: Some(after), .. } => {
+            Act::Crash { back_after: back_after(known, tools, "crash", after)? }
+        }
+        RawItem { shutdown: Some(after), .. } => {
+            Act::ShutDown { back_after: back_after(known, tools, "shutdown", after)? }
+        }
+        _ => Act::Send(message(known, item)?),
+    })
 }
 
-/// The end of the process, and when its session is taken up.
-fn process(known: &Known<'_>, tools: &Tools, raw: &RawItem) -> Result<Act, Error> {
-    let simulated = |key: &str, after: &At<Span>| match tools {
-        Tools::Simulated => Ok(after.value),
-        Tools::Real(_) => {
-            let found = format!("`{key}` with `tools: real`");
-            Err(known.source.fault(after.place, found, "simulated tools: what real ones do goes on"))
-        }
-    };
-    Ok(match (&raw.crash, &raw.shutdown) {
-        (Some(after), _) => Act::Crash { back_after: simulated("crash", after)? },
-        (None, Some(after)) => Act::ShutDown { back_after: simulated("shutdown", after)? },
-        (None, None) => return Err(known.source.fault(Place::START, "an item of no kind", KINDS)),
-    })
+/// How much later than its process ends a session is taken up.
+fn back_after(known: &Known<'_>, tools: &Tools, key: &str, after: &At<Span>) -> Result<Span, Error> {
+    if *tools == Tools::Simulated {
+        return Ok(after.value);
+    }
+    let found = format!("`{key}` with `tools: real`");
+    Err(known.source.fault(after.place, found, "simulated tools: what real ones do goes on"))
 }
 
 /// Limits that a person sets.
@@ -191,11 +180,8 @@ fn answer(known: &Known<'_>, raw: &RawItem, agent: AgentName, place: Place) -> R
     let source = known.source;
     only_a_person(known, raw, "an answer", "approves")?;
     let (Some(tool), Some(decision)) = (&raw.tool, &raw.decision) else {
-        return Err(source.fault(
-            place,
-            "an answer to nothing",
-            "`answer: AGENT` with `tool: CALL` and `decision`",
-        ));
+        let expected = "`answer: AGENT` with `tool: CALL` and `decision`";
+        return Err(source.fault(place, "an answer to nothing", expected));
     };
     known.call(&agent, &tool.value, tool.place)?;
     let rule = raw.rule.as_ref().map(|rule| approvals::rule(source, rule)).transpose()?;
@@ -254,8 +240,4 @@ fn required<'a, T>(
     value: Option<&'a At<T>>,
 ) -> Result<&'a At<T>, Error> {
     value.ok_or_else(|| known.source.fault(item.place, format!("an item without `{key}`"), KINDS))
-}
-
-fn place<T>(value: &Option<At<T>>) -> Option<Place> {
-    value.as_ref().map(|value| value.place)
 }

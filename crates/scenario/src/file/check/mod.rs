@@ -15,7 +15,7 @@ use midturn_core::rules::mail::Sender;
 use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
 
 use super::raw::{RawAgent, RawFile, RawTools};
-use super::values::{At, RawWorkspace};
+use super::values::At;
 use crate::error::{Error, Place, Source};
 use crate::scenario::{Scenario, Tools, Workspace};
 
@@ -43,7 +43,7 @@ pub(super) fn checked(source: Source, raw: RawFile) -> Result<Scenario, Error> {
 fn tools(
     source: &Source,
     tools: Option<&At<RawTools>>,
-    workspace: Option<&At<RawWorkspace>>,
+    workspace: Option<&At<Workspace>>,
 ) -> Result<Tools, Error> {
     match (tools.map(|tools| tools.value), workspace) {
         (Some(RawTools::Real), Some(workspace)) => Ok(Tools::Real(beside(source, &workspace.value))),
@@ -60,11 +60,11 @@ fn tools(
 }
 
 /// A workspace's path, relative to the file's folder.
-fn beside(source: &Source, workspace: &RawWorkspace) -> Workspace {
+fn beside(source: &Source, workspace: &Workspace) -> Workspace {
     let folder = Path::new(&*source.path).parent().map(Path::to_path_buf).unwrap_or_default();
     match workspace {
-        RawWorkspace::Folder(path) => Workspace::Folder(folder.join(path)),
-        RawWorkspace::Clone(path) => Workspace::Clone(folder.join(path)),
+        Workspace::Folder(path) => Workspace::Folder(folder.join(path)),
+        Workspace::Clone(path) => Workspace::Clone(folder.join(path)),
     }
 }
 
@@ -123,16 +123,14 @@ impl<'a> Known<'a> {
                 return Err(self.source.fault(agent.name.place, found, "each name once"));
             }
             self.agents.push(name.clone());
-            let calls = self.note_calls(agent)?;
-            self.calls.insert(name.clone(), calls);
+            self.calls.insert(name.clone(), self.note_calls(agent)?);
         }
         Ok(())
     }
 
     fn note_calls(&self, agent: &RawAgent) -> Result<BTreeSet<String>, Error> {
         let mut ids = BTreeSet::new();
-        let entries = agent.model.iter().flatten();
-        for call in entries.flat_map(|entry| entry.tools.iter().flatten()) {
+        for call in agent.calls() {
             let id = id(self.source, &call.id)?;
             if !ids.insert(id.to_owned()) {
                 let found = format!("a second call `{id}` of {}", agent.name.value);
@@ -165,8 +163,7 @@ impl<'a> Known<'a> {
 
     /// The ids that scripted `send_message` calls name.
     fn note_sent_by_models(&mut self, agents: &[RawAgent]) {
-        let entries = agents.iter().flat_map(|agent| agent.model.iter().flatten());
-        let calls = entries.flat_map(|entry| entry.tools.iter().flatten());
+        let calls = agents.iter().flat_map(RawAgent::calls);
         for call in calls.filter(|call| call.name.value == "send_message") {
             let id = call.input.as_ref().and_then(|input| input.get("id")).and_then(|id| id.as_str());
             self.messages.extend(id.map(str::to_owned));
@@ -219,6 +216,11 @@ impl<'a> Known<'a> {
 fn is_generated(id: &str) -> bool {
     let number = id.strip_prefix("auto-").or_else(|| id.split_once('#').map(|(_, run)| run));
     number.is_some_and(|number| number.parse::<u64>().is_ok())
+}
+
+/// Where a value stands, if it is there.
+fn place<T>(value: &Option<At<T>>) -> Option<Place> {
+    value.as_ref().map(|value| value.place)
 }
 
 /// An id that can be written and found again.

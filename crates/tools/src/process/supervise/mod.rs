@@ -74,7 +74,7 @@ impl Supervision {
 /// The whole life of a supervisor. `args` are what follows [`SUPERVISE`] on the command line;
 /// standard input is the control socket, standard output and error are the command's.
 pub fn supervise_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Some((supervision, grace)) = order(args) else {
+    let Some((supervision, grace)) = supervision(args) else {
         eprintln!("{SUPERVISE} is not for people: midturn starts it for each command it runs");
         return ExitCode::from(2);
     };
@@ -87,7 +87,7 @@ pub fn supervise_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn order(args: impl IntoIterator<Item = OsString>) -> Option<(Supervision, Duration)> {
+fn supervision(args: impl IntoIterator<Item = OsString>) -> Option<(Supervision, Duration)> {
     let mut args = args.into_iter();
     let supervision = Supervision::from_word(args.next()?.to_str()?)?;
     let grace = args.next()?.to_str()?.parse().ok()?;
@@ -106,16 +106,16 @@ fn supervise(supervision: Supervision, grace: Duration) -> io::Result<()> {
         // The program came in through standard output: there is no safer way past bubblewrap.
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     }
-    let request = Request::read()?;
-    let tree = match hold(supervision, &request.orders) {
-        Ok(Held::Here(tree)) => tree,
-        Ok(Held::By(child)) => {
-            drop(request);
+    let order = LaunchOrder::read()?;
+    let tree = match contain(supervision, &order.sandbox) {
+        Ok(Watcher::Us(tree)) => tree,
+        Ok(Watcher::Child(child)) => {
+            drop(order);
             return namespace::wait_for(child);
         }
         Err(_) => return say(Report::Unavailable),
     };
-    if let Some(view) = &request.orders.view
+    if let Some(view) = &order.sandbox.view
         && let Err(error) = view::make(view)
     {
         // Among the command's output, where there is room for a path.
@@ -123,10 +123,10 @@ fn supervise(supervision: Supervision, grace: Duration) -> io::Result<()> {
         return say(Report::NotLocked { failed: Failed::View, errno: start::number(&error) });
     }
     let signals = watch::block_signals()?;
-    match start::start(&request) {
+    match start::start(&order) {
         Ok(command) => {
-            let memory = request.orders.lock.bounds.memory;
-            drop(request);
+            let memory = order.sandbox.lock.bounds.memory;
+            drop(order);
             say(watch::Watch::new(tree, command, grace, memory).until_none_is_left(&signals)?)
         }
         Err(report) => say(report),
@@ -134,42 +134,42 @@ fn supervise(supervision: Supervision, grace: Duration) -> io::Result<()> {
 }
 
 /// What is to be run, and how.
-struct Request {
+struct LaunchOrder {
     words: Vec<CString>,
     environment: Vec<CString>,
-    orders: Orders,
+    sandbox: Orders,
     /// Of the command's cgroups.
     doors: Vec<OwnedFd>,
 }
 
-impl Request {
+impl LaunchOrder {
     fn read() -> io::Result<Self> {
         let mut control = control()?;
         let doors = wire::receive_doors(&control)?;
         let mut part = || read_part(&mut control);
         let (words, environment) = (wire::entries(&part()?), wire::entries(&part()?));
-        Ok(Self { words, environment, orders: serde_json::from_slice(&part()?)?, doors })
+        Ok(Self { words, environment, sandbox: serde_json::from_slice(&part()?)?, doors })
     }
 }
 
 /// Who watches the tree.
-enum Held {
-    Here(Tree),
-    By(Pid),
+enum Watcher {
+    Us(Tree),
+    Child(Pid),
 }
 
-fn hold(supervision: Supervision, orders: &Orders) -> io::Result<Held> {
+fn contain(supervision: Supervision, orders: &Orders) -> io::Result<Watcher> {
     let also = orders.view.as_ref().map_or(CloneFlags::empty(), namespace::of_a_view);
     match supervision {
-        Supervision::Namespace => namespace::as_first(also).map(|()| Held::Here(Tree::Namespace)),
+        Supervision::Namespace => namespace::as_first(also).map(|()| Watcher::Us(Tree::Namespace)),
         Supervision::UserNamespace => match namespace::fork_first()? {
-            Some(child) => Ok(Held::By(child)),
-            None => namespace::as_first(also).map(|()| Held::Here(Tree::Namespace)),
+            Some(child) => Ok(Watcher::Child(child)),
+            None => namespace::as_first(also).map(|()| Watcher::Us(Tree::Namespace)),
         },
-        Supervision::Inside => namespace::inside().map(|()| Held::Here(Tree::Namespace)),
+        Supervision::Inside => namespace::inside().map(|()| Watcher::Us(Tree::Namespace)),
         Supervision::Subreaper => {
             nix::sys::prctl::set_child_subreaper(true)?;
-            Ok(Held::Here(Tree::Descendants))
+            Ok(Watcher::Us(Tree::Descendants))
         }
     }
 }
@@ -179,13 +179,14 @@ fn control() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
-/// One part of the request: the command's words come first, then its environment, then orders.
+/// One part of the order: the command's words come first, then its environment, then what the
+/// sandbox needs.
 fn read_part(control: &mut File) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     control.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length) as usize;
     if length > wire::PART_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the request is too long"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the launch order is too long"));
     }
     let mut part = vec![0; length];
     control.read_exact(&mut part)?;

@@ -5,7 +5,7 @@ use std::io::{self, PipeWriter, Read as _, Write as _};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
-use super::Request;
+use super::LaunchOrder;
 use super::fork::{fork, inherit_nothing};
 use crate::process::wire::{REPORT_BYTES, Report};
 use crate::sandbox::lock::{execute, lock};
@@ -13,14 +13,14 @@ use crate::sandbox::orders::Failed;
 
 /// A group of its own (so that `kill 0` spares the supervisor), nothing to read, every signal
 /// as the system sets it.
-pub(super) fn start(request: &Request) -> Result<Pid, Report> {
-    try_start(request).unwrap_or_else(|error| Err(not_started(&error)))
+pub(super) fn start(order: &LaunchOrder) -> Result<Pid, Report> {
+    try_start(order).unwrap_or_else(|error| Err(not_started(&error)))
 }
 
 /// Forks, since what locks a process up is done by that process.
-fn try_start(request: &Request) -> io::Result<Result<Pid, Report>> {
+fn try_start(order: &LaunchOrder) -> io::Result<Result<Pid, Report>> {
     let (mut failure, tell) = io::pipe()?;
-    let Some(child) = fork()? else { become_command(request, tell) };
+    let Some(child) = fork()? else { become_command(order, tell) };
     drop(tell);
     let mut report = [0; REPORT_BYTES];
     // It ends when a program is executed: until then the child has the pipe, and tells.
@@ -33,9 +33,9 @@ fn try_start(request: &Request) -> io::Result<Result<Pid, Report>> {
     }
 }
 
-fn become_command(request: &Request, mut tell: PipeWriter) -> ! {
-    let report = match prepare(request) {
-        Ok(()) => not_started(&execute(&request.words, &request.environment)),
+fn become_command(order: &LaunchOrder, mut tell: PipeWriter) -> ! {
+    let report = match prepare(order) {
+        Ok(()) => not_started(&execute(&order.words, &order.environment)),
         Err((failed, error)) => Report::NotLocked { failed, errno: number(&error) },
     };
     // If it can't be told, the command's status says that something went wrong.
@@ -43,11 +43,11 @@ fn become_command(request: &Request, mut tell: PipeWriter) -> ! {
     std::process::exit(126)
 }
 
-fn prepare(request: &Request) -> Result<(), (Failed, io::Error)> {
+fn prepare(order: &LaunchOrder) -> Result<(), (Failed, io::Error)> {
     let own_group = nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0));
     own_group.map_err(|e| (Failed::Privileges, e.into()))?;
     inherit_nothing().map_err(|e| (Failed::Privileges, e))?;
-    lock(&request.orders.lock, &request.doors)
+    lock(&order.sandbox.lock, &order.doors)
 }
 
 fn not_started(error: &io::Error) -> Report {

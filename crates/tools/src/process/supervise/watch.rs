@@ -11,7 +11,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 use rustix::process::{WaitOptions, WaitStatus};
 
-use super::super::wire::{Report, Status};
+use super::super::wire::{ExitStatus, Report};
 use super::scales::Scales;
 use super::tree::Tree;
 use crate::planted::{Fault, planted};
@@ -32,7 +32,7 @@ pub(super) fn block_signals() -> io::Result<SignalFd> {
 
 /// How far the end has come.
 #[derive(Clone, Copy, Debug)]
-enum Phase {
+enum EndStage {
     Running,
     /// SIGTERM was sent; SIGKILL follows then.
     Asked(Instant),
@@ -45,8 +45,8 @@ pub(super) struct Watch {
     tree: Tree,
     command: Pid,
     grace: Duration,
-    phase: Phase,
-    status: Option<Status>,
+    stage: EndStage,
+    status: Option<ExitStatus>,
     left_running: u32,
     /// Where no cgroup holds it.
     scales: Option<Scales>,
@@ -64,7 +64,7 @@ impl Watch {
             tree,
             command,
             grace,
-            phase: Phase::Running,
+            stage: EndStage::Running,
             status: None,
             left_running: 0,
             scales: memory.map(|limit| Scales::new(tree, limit)),
@@ -85,12 +85,12 @@ impl Watch {
     }
 
     fn report(&self) -> Report {
-        let status = self.status.unwrap_or(Status::Signalled(Signal::SIGKILL as i32));
+        let status = self.status.unwrap_or(ExitStatus::Signalled(Signal::SIGKILL as i32));
         Report::Ended { status, left_running: self.left_running, outgrown: self.outgrown }
     }
 
     fn forgets_the_rest(&self) -> bool {
-        planted(Fault::GroupKillOnly) && self.status.is_some() && !matches!(self.phase, Phase::Running)
+        planted(Fault::GroupKillOnly) && self.status.is_some() && !matches!(self.stage, EndStage::Running)
     }
 
     /// Waits for a death, for our word, or for the time of the next step. True: our word.
@@ -99,7 +99,7 @@ impl Watch {
         let mut sources =
             [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
         // Once the end has begun there is nothing more to be told.
-        let count = if matches!(self.phase, Phase::Running) && !self.deaf { 2 } else { 1 };
+        let count = if matches!(self.stage, EndStage::Running) && !self.deaf { 2 } else { 1 };
         match poll(&mut sources[..count], self.timeout()) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
@@ -118,10 +118,10 @@ impl Watch {
 
     fn timeout(&self) -> PollTimeout {
         let look = self.scales.as_ref().map(Scales::next);
-        let next = match self.phase {
-            Phase::Running => look,
-            Phase::Asked(until) => Some(look.map_or(until, |look| look.min(until))),
-            Phase::Killed => Some(Instant::now() + LOOK_AGAIN),
+        let next = match self.stage {
+            EndStage::Running => look,
+            EndStage::Asked(until) => Some(look.map_or(until, |look| look.min(until))),
+            EndStage::Killed => Some(Instant::now() + LOOK_AGAIN),
         };
         let Some(next) = next else { return PollTimeout::NONE };
         // Up to the next whole millisecond, so that it is over when we wake.
@@ -146,27 +146,27 @@ impl Watch {
 
     fn note(&mut self, pid: i32, status: WaitStatus) {
         if pid == self.command.as_raw() {
-            let exited = status.exit_status().map(Status::Exited);
-            self.status = exited.or(status.terminating_signal().map(Status::Signalled));
+            let exited = status.exit_status().map(ExitStatus::Exited);
+            self.status = exited.or(status.terminating_signal().map(ExitStatus::Signalled));
         }
     }
 
     fn advance(&mut self, told: bool) -> io::Result<()> {
-        match self.phase {
-            Phase::Running | Phase::Asked(_) if self.scales.as_mut().is_some_and(Scales::tip) => {
+        match self.stage {
+            EndStage::Running | EndStage::Asked(_) if self.scales.as_mut().is_some_and(Scales::tip) => {
                 self.outgrown = true;
-                self.phase = Phase::Killed;
+                self.stage = EndStage::Killed;
                 self.tree.signal(Signal::SIGKILL)
             }
-            Phase::Running if told => self.ask(),
-            Phase::Running if self.status.is_some() => {
+            EndStage::Running if told => self.ask(),
+            EndStage::Running if self.status.is_some() => {
                 self.left_running = self.tree.alive()?;
                 self.ask()
             }
-            Phase::Running => Ok(()),
-            Phase::Asked(until) if Instant::now() < until => Ok(()),
-            Phase::Asked(_) | Phase::Killed => {
-                self.phase = Phase::Killed;
+            EndStage::Running => Ok(()),
+            EndStage::Asked(until) if Instant::now() < until => Ok(()),
+            EndStage::Asked(_) | EndStage::Killed => {
+                self.stage = EndStage::Killed;
                 self.tree.signal(Signal::SIGKILL)
             }
         }
@@ -174,7 +174,7 @@ impl Watch {
 
     /// What is stopped can't act on SIGTERM until it is continued.
     fn ask(&mut self) -> io::Result<()> {
-        self.phase = Phase::Asked(Instant::now() + self.grace);
+        self.stage = EndStage::Asked(Instant::now() + self.grace);
         self.tree.signal(Signal::SIGTERM)?;
         self.tree.signal(Signal::SIGCONT)
     }

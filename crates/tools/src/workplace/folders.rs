@@ -9,7 +9,7 @@ use super::confine::{
     ALTERNATES, OF_OTHERS, OF_OWN, SETTINGS, hidden, of_ourselves, of_project, of_worktree,
 };
 use super::keeper::Keeper;
-use super::layout::Layout;
+use super::layout::RepositoryLayout;
 use super::place::Reach;
 use super::worktree::Worktree;
 use crate::confined::{Confined, is_there, private_folder};
@@ -30,7 +30,7 @@ const PLACES: [&str; 3] = ["XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "KUBECONFIG"];
 
 /// The folders of one session.
 #[derive(Debug)]
-pub(super) struct House {
+pub(super) struct SessionFolders {
     /// The state folder, as it really is.
     pub(super) state: PathBuf,
     /// Where worktrees are made, each beside its record.
@@ -48,7 +48,7 @@ pub(super) struct House {
     together: Together,
 }
 
-impl House {
+impl SessionFolders {
     /// Makes the state folder if need be, for this user only.
     pub(super) fn new(state: &Path, session: &str, mounts: bool, reach: Reach) -> io::Result<Self> {
         private_folder(state)?;
@@ -78,7 +78,7 @@ impl House {
     }
 
     /// What our own git commands are kept to.
-    pub(super) fn keeper(&self, layout: &Layout, supervisor: &Supervisor) -> io::Result<Keeper> {
+    pub(super) fn keeper(&self, layout: &RepositoryLayout, supervisor: &Supervisor) -> io::Result<Keeper> {
         let mut confinement = of_ourselves(layout, &self.worktrees);
         confinement.read_only.retain(|path| self.mounts && is_there(path));
         confinement.hidden = hidden(home().as_deref(), &self.reach.hidden, &layout.top);
@@ -126,7 +126,7 @@ impl House {
         &self,
         agent: &str,
         folder: &Path,
-        layout: Option<&Layout>,
+        layout: Option<&RepositoryLayout>,
     ) -> io::Result<Confined> {
         let confinement = of_project(folder, layout);
         let mut guard = Guard::new(self.aside.join(agent), self.mounts).watch(folder, Sought::Authorities)?;
@@ -151,11 +151,11 @@ impl House {
     }
 
     /// Held from when the first agent in the project folder has not yet run a command, for all.
-    fn originals(&self, project: &Path, layout: &Layout) -> io::Result<&[Arc<Original>]> {
+    fn originals(&self, project: &Path, layout: &RepositoryLayout) -> io::Result<&[Arc<Original>]> {
         if let Some(originals) = self.originals.get() {
             return Ok(originals);
         }
-        let Layout { common, own, .. } = layout;
+        let RepositoryLayout { common, own, .. } = layout;
         let worktrees = common.join("worktrees");
         let folders = [(project, common), (common, &worktrees), (common, own)];
         let opened = folders.into_iter().map(|(top, path)| Original::open(top, path));

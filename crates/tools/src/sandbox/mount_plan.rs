@@ -45,7 +45,7 @@ pub(crate) enum Step {
 
 /// A view, and what stands behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct MountPlan {
     pub(crate) steps: Vec<Step>,
     /// Protected places that don't exist, below writable ones: folders to stand in for them.
     pub(crate) stand_ins: Vec<PathBuf>,
@@ -65,7 +65,7 @@ enum Kind {
 }
 
 /// What was found of a place.
-enum Found {
+enum Presence {
     /// It is there, under this name.
     There(PathBuf),
     /// This is the first part of it that is missing, below a writable place.
@@ -79,7 +79,7 @@ struct Places {
     missing: BTreeSet<PathBuf>,
 }
 
-impl Layout {
+impl MountPlan {
     /// Looks at the places and decides. `sockets` are files that lead to others' programs.
     ///
     /// # Errors
@@ -87,16 +87,16 @@ impl Layout {
     pub(crate) fn new(confinement: &Confinement, sockets: &[PathBuf]) -> io::Result<Self> {
         let temporary = named(confinement.temporary.canonicalize(), &confinement.temporary)?;
         let places = Places::find(confinement, &temporary, sockets)?;
-        let mut layout = Self { grants: places.grants(), ..Self::default() };
+        let mut plan = Self { grants: places.grants(), ..Self::default() };
         let mut kinds = places.places;
         kinds.retain(|path, _| !NEW.iter().any(|new| path.starts_with(new)));
-        layout.stand_ins = places.missing.iter().cloned().collect();
+        plan.stand_ins = places.missing.iter().cloned().collect();
         kinds.extend(places.missing.into_iter().map(|path| (path, Kind::Hidden)));
         hold_what_is_above(&mut kinds);
-        layout.base(&kinds, &temporary);
-        layout.places(&kinds);
-        layout.seal(&kinds);
-        Ok(layout)
+        plan.base(&kinds, &temporary);
+        plan.places(&kinds);
+        plan.seal(&kinds);
+        Ok(plan)
     }
 
     /// `/run` is emptied; `/tmp` is the agent's own folder, or, when places are below it, an
@@ -181,10 +181,10 @@ impl Places {
         for (path, kind) in private.chain(protected).chain(hidden) {
             match locate(path, &writable)? {
                 // Nor can it be covered by somebody who can't go there.
-                Found::There(path) if !us.can_reach(&path) => {}
-                Found::There(path) => all.add(path, kind),
-                Found::Missing(path) => _ = all.missing.insert(path),
-                Found::Nowhere => {}
+                Presence::There(path) if !us.can_reach(&path) => {}
+                Presence::There(path) => all.add(path, kind),
+                Presence::Missing(path) => _ = all.missing.insert(path),
+                Presence::Nowhere => {}
             }
         }
         let outside = |path: &&PathBuf| !writable.iter().any(|(_, writable)| path.starts_with(writable));
@@ -219,7 +219,7 @@ impl Places {
 
 /// Looks for a place. Below a writable one no link may lead to it: who can replace the link
 /// has a protected place without protection.
-fn locate(path: &Path, writable: &[(&Path, PathBuf)]) -> io::Result<Found> {
+fn locate(path: &Path, writable: &[(&Path, PathBuf)]) -> io::Result<Presence> {
     let above = writable
         .iter()
         .flat_map(|(given, canonical)| [(*given, canonical), (canonical.as_path(), canonical)]);
@@ -233,7 +233,7 @@ fn locate(path: &Path, writable: &[(&Path, PathBuf)]) -> io::Result<Found> {
         // Asked twice: another command's may be put or removed in between.
         let stands = stands_at(&at);
         match at.symlink_metadata() {
-            _ if stands || stands_at(&at) => return Ok(Found::Missing(at)),
+            _ if stands || stands_at(&at) => return Ok(Presence::Missing(at)),
             Ok(found) if found.is_symlink() => {
                 let why = format!(
                     "{} is a link inside a folder that can be written; put what it leads to in its place",
@@ -242,31 +242,31 @@ fn locate(path: &Path, writable: &[(&Path, PathBuf)]) -> io::Result<Found> {
                 return Err(error(path, &why));
             }
             Ok(_) => {}
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing(at)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Presence::Missing(at)),
             Err(e) => return named(Err(e), path),
         }
     }
-    Ok(Found::There(at))
+    Ok(Presence::There(at))
 }
 
-fn locate_outside(path: &Path, writable: &[(&Path, PathBuf)]) -> io::Result<Found> {
+fn locate_outside(path: &Path, writable: &[(&Path, PathBuf)]) -> io::Result<Presence> {
     let mut last: Option<&Path> = None;
     for part in path.ancestors() {
         match part.canonicalize() {
             Ok(canonical) => {
-                let Some(missing) = last else { return Ok(Found::There(canonical)) };
+                let Some(missing) = last else { return Ok(Presence::There(canonical)) };
                 let can_be_made = writable.iter().any(|(_, w)| canonical.starts_with(w));
                 let missing = missing.file_name().map(|name| canonical.join(name));
-                return Ok(missing.filter(|_| can_be_made).map_or(Found::Nowhere, Found::Missing));
+                return Ok(missing.filter(|_| can_be_made).map_or(Presence::Nowhere, Presence::Missing));
             }
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
             // What we can't reach, what we start can't either.
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(Found::Nowhere),
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(Presence::Nowhere),
             Err(e) => return Err(e),
         }
         last = Some(part);
     }
-    Ok(Found::Nowhere)
+    Ok(Presence::Nowhere)
 }
 
 /// Mounts each folder between a writable place and a protected one below it on itself.
@@ -324,11 +324,11 @@ mod tests {
             private: Vec::new(),
             temporary: at("temporary"),
         };
-        let layout = Layout::new(&confinement, &[]).unwrap();
+        let plan = MountPlan::new(&confinement, &[]).unwrap();
         let tmp = Step::Bind { from: at("temporary"), at: "/tmp".into(), writable: true };
-        let places = layout.steps.iter().position(|step| *step == tmp).unwrap();
+        let places = plan.steps.iter().position(|step| *step == tmp).unwrap();
         assert_eq!(
-            layout.steps[places..],
+            plan.steps[places..],
             [
                 tmp,
                 Step::Fresh { at: at("state") },
@@ -343,7 +343,7 @@ mod tests {
                 Step::Seal { at: at("w/.claude") },
             ]
         );
-        assert_eq!(layout.stand_ins, [at("w/.claude")]);
+        assert_eq!(plan.stand_ins, [at("w/.claude")]);
     }
 
     #[test]
@@ -359,7 +359,7 @@ mod tests {
             private: Vec::new(),
             temporary: at("shared"),
         };
-        let refused = Layout::new(&confinement, &[]).unwrap_err().to_string();
+        let refused = MountPlan::new(&confinement, &[]).unwrap_err().to_string();
         assert!(refused.contains("is a link inside a folder that can be written"), "{refused}");
     }
 }

@@ -55,7 +55,7 @@ const EDITED_MAX: usize = 10_000;
 
 /// What the tools of one agent share.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct ToolContext {
     pub(crate) root: Root,
     pub(crate) limits: Limits,
     pub(crate) supervisor: Supervisor,
@@ -65,7 +65,7 @@ pub(crate) struct Ground {
     pub(crate) edited: Mutex<BTreeSet<String>>,
 }
 
-impl Ground {
+impl ToolContext {
     /// Remembers that a file was edited.
     pub(crate) fn edited(&self, text: &str) {
         let mut edited = self.edited.lock();

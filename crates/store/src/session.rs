@@ -14,47 +14,47 @@ use crate::nul::hide;
 
 /// A session under one epoch.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct OpenSession {
     /// The session's id as the tables have it.
-    pub(crate) session: Arc<str>,
+    pub(crate) id: Arc<str>,
     pub(crate) epoch: u64,
     /// How many transactions are on their way.
     pub(crate) in_flight: AtomicUsize,
-    state: Mutex<State>,
+    tracked: Mutex<Tracked>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Tracked {
     broken: Option<StoreError>,
     agents: HashMap<AgentName, Progress>,
 }
 
-impl Lane {
+impl OpenSession {
     pub(crate) fn new(session: &SessionId, epoch: u64, agents: HashMap<AgentName, Progress>) -> Self {
         Self {
-            session: hide(session.as_str()).into(),
+            id: hide(session.as_str()).into(),
             epoch,
             in_flight: AtomicUsize::new(0),
-            state: Mutex::new(State { broken: None, agents }),
+            tracked: Mutex::new(Tracked { broken: None, agents }),
         }
     }
 
     /// Why nothing of it counts any more, if that is so.
     pub(crate) fn broken(&self) -> Option<StoreError> {
-        self.state.lock().broken.clone()
+        self.tracked.lock().broken.clone()
     }
 
     /// Nothing that was submitted after what failed counts. The first reason stands.
     pub(crate) fn break_off(&self, error: &StoreError) {
-        self.state.lock().broken.get_or_insert_with(|| error.clone());
+        self.tracked.lock().broken.get_or_insert_with(|| error.clone());
     }
 
     pub(crate) fn progress(&self, agent: &AgentName) -> Progress {
-        self.state.lock().agents.get(agent).cloned().unwrap_or_default()
+        self.tracked.lock().agents.get(agent).cloned().unwrap_or_default()
     }
 
     /// What was written is where the next group begins.
     pub(crate) fn advance(&self, agent: AgentName, progress: Progress) {
-        self.state.lock().agents.insert(agent, progress);
+        self.tracked.lock().agents.insert(agent, progress);
     }
 }
