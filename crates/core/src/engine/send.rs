@@ -81,8 +81,7 @@ pub struct Delivery {
 /// Sends a message to whoever its address names: one delivery for each receiver. Who sends may be
 /// gone before it is done (a call that is given up, a client that hangs up): all of it happens.
 pub(crate) async fn send(session: &Arc<Session>, message: Message) -> Vec<Delivery> {
-    let sending = session.clone();
-    session.whole(async move { send_to_all(&sending, message).await }).await
+    session.whole(|session| async move { send_to_all(&session, message).await }).await
 }
 
 async fn send_to_all(session: &Arc<Session>, message: Message) -> Vec<Delivery> {
@@ -98,8 +97,7 @@ async fn send_to_all(session: &Arc<Session>, message: Message) -> Vec<Delivery> 
 /// an idle agent it is a message. What would be refused as a message stops nothing.
 pub(crate) async fn supersede(session: &Arc<Session>, message: Message) -> Result<Delivery, StopError> {
     let cell = stop::allowed(session, &message.to, &message.from)?;
-    let superseding = session.clone();
-    session.whole(async move { supersede_whole(&superseding, message, cell).await }).await
+    session.whole(|session| async move { supersede_whole(&session, message, cell).await }).await
 }
 
 async fn supersede_whole(

@@ -225,9 +225,13 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Does something to its end, whether or not the asker still waits for it then.
-    pub(crate) async fn whole<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
-        match self.tasks.spawn(work).await {
+    /// Does something to it to its end, whether or not the asker still waits for it then.
+    pub(crate) async fn whole<T, F>(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) -> F) -> T
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        match self.tasks.spawn(work(self.clone())).await {
             Ok(done) => done,
             // Nobody aborts it, so it panicked: that is the asker's to hear.
             Err(error) => match error.try_into_panic() {

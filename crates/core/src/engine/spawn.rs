@@ -70,8 +70,7 @@ pub(crate) async fn spawn(
     spec: AgentSpec,
     spawner: Option<CancellationToken>,
 ) -> Result<(), SpawnError> {
-    let spawning = session.clone();
-    session.whole(async move { spawn_within_limits(&spawning, spec, spawner).await }).await
+    session.whole(|session| async move { spawn_within_limits(&session, spec, spawner).await }).await
 }
 
 async fn spawn_within_limits(
@@ -100,8 +99,7 @@ async fn spawn_within_limits(
 
 /// Adds an agent that a session begins with.
 pub(crate) async fn cast(session: &Arc<Session>, spec: AgentSpec) -> Result<(), SpawnError> {
-    let casting = session.clone();
-    session.whole(async move { add(&casting, spec, |_, _| Ok(())).await }).await
+    session.whole(|session| async move { add(&session, spec, |_, _| Ok(())).await }).await
 }
 
 async fn add(

@@ -95,24 +95,23 @@ pub(crate) async fn stop(
 ) -> Result<StopReply, StopError> {
     let root = allowed(session, name, &by)?;
     let order = StopOrder { halt: Halt::Stop, by, run };
-    let stopping = session.clone();
     session
-        .whole(async move {
+        .whole(|session| async move {
             let _fence =
-                (scope == Scope::Subtree).then(|| stopping.fence(Around::Subtree(root.name.clone())));
+                (scope == Scope::Subtree).then(|| session.fence(Around::Subtree(root.name.clone())));
             let first = root.mailbox.stop(order.clone());
             if let (Some(current), Some(asked)) = (first.stale, run) {
                 return Err(StopError::StaleRun { asked, current });
             }
             let below = match scope {
                 Scope::Agent => Vec::new(),
-                Scope::Subtree => stopping.subtree(&root.name).split_off(1),
+                Scope::Subtree => session.subtree(&root.name).split_off(1),
             };
             let order = StopOrder { run: None, ..order };
             // All before the record: with a slow store the last would work on for as long as it takes.
             let mut halted = Halted { order, scope, cells: vec![(root, first)] };
             halted.cancel(below);
-            Ok(halted.record(&stopping).await?)
+            Ok(halted.record(&session).await?)
         })
         .await
 }
@@ -120,13 +119,12 @@ pub(crate) async fn stop(
 /// Stops everybody, as a person does who stops each of them.
 pub(crate) async fn stop_all(session: &Arc<Session>, by: Sender) -> Result<StopReply, StopError> {
     let order = StopOrder { by, halt: Halt::Stop, run: None };
-    let stopping = session.clone();
     session
-        .whole(async move {
-            let _fence = stopping.fence(Around::All);
+        .whole(|session| async move {
+            let _fence = session.fence(Around::All);
             let mut halted = Halted { order, scope: Scope::Subtree, cells: Vec::new() };
-            halted.cancel(stopping.in_order());
-            Ok(halted.record(&stopping).await?)
+            halted.cancel(session.in_order());
+            Ok(halted.record(&session).await?)
         })
         .await
 }
@@ -136,18 +134,17 @@ pub(crate) async fn stop_all(session: &Arc<Session>, by: Sender) -> Result<StopR
 pub(crate) async fn shut_down(session: &Arc<Session>) -> StopReply {
     session.shutting_down.cancel();
     let order = StopOrder { by: Sender::User, halt: Halt::Shutdown, run: None };
-    let stopping = session.clone();
     session
-        .whole(async move {
+        .whole(|session| async move {
             // It stays: nobody comes into a session that has ended.
-            std::mem::forget(stopping.fence(Around::All));
+            std::mem::forget(session.fence(Around::All));
             let mut halted = Halted { order, scope: Scope::Subtree, cells: Vec::new() };
-            halted.cancel(stopping.in_order());
-            let reply = halted.record(&stopping).await.unwrap_or_else(|error| {
+            halted.cancel(session.in_order());
+            let reply = halted.record(&session).await.unwrap_or_else(|error| {
                 tracing::error!(%error, "a shutdown is not recorded: what it ends is lost as in a crash");
                 StopReply::default()
             });
-            stopping.quiet().await;
+            session.quiet().await;
             reply
         })
         .await
@@ -219,14 +216,13 @@ pub(crate) async fn close(
 ) -> Result<Vec<AgentName>, StopError> {
     let root = allowed(session, name, &by)?;
     let order = StopOrder { halt: Halt::Close, by, run: None };
-    let closing = session.clone();
     session
-        .whole(async move {
-            let _fence = closing.fence(Around::Subtree(root.name.clone()));
-            let cells = closing.subtree(&root.name).into_iter().rev();
+        .whole(|session| async move {
+            let _fence = session.fence(Around::Subtree(root.name.clone()));
+            let cells = session.subtree(&root.name).into_iter().rev();
             let closed: Vec<(Arc<AgentCell>, Stopped)> =
                 cells.map(|cell| (cell.clone(), cell.mailbox.close(order.clone()))).collect();
-            Ok(record_closed(&closing, &order, closed).await?)
+            Ok(record_closed(&session, &order, closed).await?)
         })
         .await
 }
