@@ -13,9 +13,9 @@ use super::body::{Body, Underway, spent};
 use super::deliver::{self, NotTaken};
 use super::journal::Draft;
 use super::mailbox::{Kept, Mailbox, Recovered, StopOrder};
-use super::ports::SessionJournal;
 use super::ports::archive::{AgentJournal, KeptMail};
 use super::ports::store::RunEnd;
+use super::ports::{Phase, SessionJournal};
 use super::report::Report;
 use super::resume::{self, Resumed};
 use super::session::{AgentCell, AgentState, LastEnd, LeftAgent, Session};
@@ -373,7 +373,7 @@ fn tell_if_owed(session: &Arc<Session>, cell: &Arc<AgentCell>, parent: &AgentNam
     let id = report.id(&cell.name);
     let key = MessageKey { from: Sender::Coordinator(cell.name.clone()), id };
     if session.journal.receipts.of(&key).is_empty() {
-        deliver::report_owed(session, cell, parent, report);
+        deliver::report(Phase::Owed, session, cell, parent, report);
     }
 }
 

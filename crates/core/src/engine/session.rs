@@ -225,7 +225,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Does something to it to its end, whether or not the asker still waits for it then.
+    /// Does something with the session to its end, whether or not the asker still waits for it then.
     pub(crate) async fn whole<T, F>(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) -> F) -> T
     where
         T: Send + 'static,

@@ -159,15 +159,23 @@ impl Halted {
         }
     }
 
-    /// Records what was cancelled, all of it at once.
+    /// Records what was cancelled or closed, all of it at once. Where nothing has changed, nothing
+    /// is told.
     async fn record(self, session: &Arc<Session>) -> Result<StopReply, StoreError> {
         let Self { order, scope, cells } = self;
+        let closes = order.halt == Halt::Close;
+        let returned = if closes { ReturnReason::Closed } else { ReturnReason::Stopped };
         let mut reply = StopReply::default();
         let mut draft = Draft::default();
         let mut tellings = Vec::new();
         for (cell, mut stopped) in cells.into_iter().filter(|(_, stopped)| stopped.changed) {
             can_be_told(session, &cell, &stopped).await;
-            told(&mut draft, &cell, &order, scope, &stopped, ReturnReason::Stopped);
+            if closes && stopped.at_rest {
+                draft.returns(&stopped.returned, returned, &cell.place());
+                draft.tell(cell.place(), EventKind::AgentClosed {});
+            } else {
+                told(&mut draft, &cell, &order, scope, &stopped, returned);
+            }
             tellings.push(stopped.telling.take());
             reply.stopped.push(cell.name.clone());
             reply.still_queued.append(&mut stopped.still_queued);
@@ -220,35 +228,11 @@ pub(crate) async fn close(
         .whole(|session| async move {
             let _fence = session.fence(Around::Subtree(root.name.clone()));
             let cells = session.subtree(&root.name).into_iter().rev();
-            let closed: Vec<(Arc<AgentCell>, Stopped)> =
-                cells.map(|cell| (cell.clone(), cell.mailbox.close(order.clone()))).collect();
-            Ok(record_closed(&session, &order, closed).await?)
+            let cells = cells.map(|cell| (cell.clone(), cell.mailbox.close(order.clone()))).collect();
+            let closed = Halted { order, scope: Scope::Subtree, cells }.record(&session).await?;
+            Ok(closed.stopped)
         })
         .await
-}
-
-/// Records which agents are closed, all of it at once. Those that were closed already are left out.
-async fn record_closed(
-    session: &Arc<Session>,
-    order: &StopOrder,
-    cells: Vec<(Arc<AgentCell>, Stopped)>,
-) -> Result<Vec<AgentName>, StoreError> {
-    let mut draft = Draft::default();
-    let (mut names, mut tellings) = (Vec::new(), Vec::new());
-    for (cell, mut stopped) in cells.into_iter().filter(|(_, stopped)| stopped.changed) {
-        can_be_told(session, &cell, &stopped).await;
-        if stopped.at_rest {
-            draft.returns(&stopped.returned, ReturnReason::Closed, &cell.place());
-            draft.tell(cell.place(), EventKind::AgentClosed {});
-        } else {
-            told(&mut draft, &cell, order, Scope::Subtree, &stopped, ReturnReason::Closed);
-        }
-        tellings.push(stopped.telling.take());
-        names.push(cell.name.clone());
-    }
-    let recorded = session.journal.record(draft).await;
-    drop(tellings);
-    recorded.map(|()| names)
 }
 
 /// Tells that an agent is closed whose run a close has ended, once it rests for good.

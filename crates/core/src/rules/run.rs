@@ -35,6 +35,13 @@ pub struct Take {
     pub interrupted: Arc<[CallId]>,
 }
 
+impl Take {
+    /// Where taking mail has cost no call.
+    pub fn free(point: Point) -> Self {
+        Self { point, skipped: Arc::default(), interrupted: Arc::default() }
+    }
+}
+
 /// How a run ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {

@@ -33,7 +33,7 @@ impl Driver {
     /// A summary takes its time: the mailbox is looked at once more, so that nobody waits for the
     /// next whole reply too. `false`: the store refused it, and the run knows.
     async fn hears_what_came(&mut self) -> bool {
-        self.inject(Take { point: Point::Stream, skipped: Arc::default(), interrupted: Arc::default() }).await
+        self.inject(Take::free(Point::Stream)).await
     }
 
     async fn compact(&mut self, cut: usize) -> bool {

@@ -269,11 +269,6 @@ impl Driver {
             interrupted: take.interrupted.clone(),
         };
         let text: Arc<str> = wording::injected(take.point, mail.iter().map(|mail| &**mail)).into();
-        self.moved_in(draft, mail, &injection, text.clone());
-        Some(Injected { text, messages: keys(mail) })
-    }
-
-    fn moved_in(&mut self, draft: &mut Draft, mail: &[Arc<Mail>], injection: &Injection, text: Arc<str>) {
         for mail in mail {
             draft.moves(mail, ReceiptState::Injected(injection.clone()));
             self.body.unsent.push((mail.clone(), injection.clone()));
@@ -281,11 +276,12 @@ impl Driver {
         let kind = EventKind::MessageInjected {
             messages: mail.iter().map(|mail| mail.id.clone()).collect(),
             point: injection.point,
-            text,
-            skipped: injection.skipped.clone(),
-            interrupted: injection.interrupted.clone(),
+            text: text.clone(),
+            skipped: injection.skipped,
+            interrupted: injection.interrupted,
         };
         draft.tell(self.place(), kind);
+        Some(Injected { text, messages: keys(mail) })
     }
 }
 

@@ -6,14 +6,15 @@ use super::Driver;
 use crate::engine::deliver;
 use crate::engine::journal::Draft;
 use crate::engine::output::{SHOWN, capped};
+use crate::engine::ports::Phase;
 use crate::engine::report::Report;
 use crate::engine::session::{Activity, ActivityKind, Claimed};
 use crate::rules::conversation::{MessageKey, ToolResult};
 use crate::rules::event::EventKind;
 use crate::rules::id::AgentName;
-use crate::rules::mail::{Injection, Mail, Point};
+use crate::rules::mail::{Mail, Point};
 use crate::rules::record::Line;
-use crate::rules::wording;
+use crate::rules::run::Take;
 
 impl Driver {
     /// Records the results that are new, and the mail that `wait_agents` took for its own.
@@ -54,15 +55,7 @@ impl Driver {
         match claimed {
             Claimed::Answers(taken) if is_told => {
                 let mail: Vec<Arc<Mail>> = taken.into_iter().map(|queued| queued.mail).collect();
-                let injection = Injection {
-                    point: Point::Wait,
-                    run: self.run_id(),
-                    turn: self.run.turn(),
-                    skipped: Arc::default(),
-                    interrupted: Arc::default(),
-                };
-                let text = wording::injected(Point::Wait, mail.iter().map(|mail| &**mail));
-                self.moved_in(draft, &mail, &injection, text.into());
+                self.injection(draft, &Take::free(Point::Wait), &mail);
             }
             Claimed::Answers(taken) => self.mailbox().restore(taken),
             Claimed::Report(..) if is_told => {}
@@ -77,7 +70,7 @@ impl Driver {
 
     fn tells_after_all(&self, about: &AgentName, report: Report) {
         if let Some(about) = self.session.agent(about.as_str()) {
-            deliver::report(&self.session, &about, &self.cell.name, report);
+            deliver::report(Phase::Caused, &self.session, &about, &self.cell.name, report);
         }
     }
 
