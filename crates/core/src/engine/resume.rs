@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::deliver::start_driver;
-use super::journal::Draft;
+use super::journal::{Draft, PutOff};
 use super::mailbox::Resume;
 use super::report::Report;
 use super::session::{ActivityKind, AgentCell, LastEnd, Session};
@@ -155,13 +155,13 @@ async fn recorded(
     resumed: Resumed,
     run: RunId,
 ) -> Result<(), StopError> {
-    let mut draft = Draft::default();
-    match resumed {
-        Resumed::Nothing => return Ok(()),
-        Resumed::Starts | Resumed::OnlyWakeable => draft.resumes(&cell.name, run),
+    if resumed == Resumed::Nothing {
+        return Ok(());
     }
+    let mut draft = Draft::default();
+    draft.resumes(&cell.name, run);
     let wanted = || resumed == Resumed::OnlyWakeable || cell.mailbox.is_resumed();
-    session.journal.record_if(draft, wanted).await?;
+    session.journal.record_after(&mut PutOff::default(), draft, wanted).await?;
     Ok(())
 }
 

@@ -68,10 +68,7 @@ impl Driver {
         draft.tell(self.place(), EventKind::Compacted { messages, tokens });
         self.line(&mut draft, Line::Compacted(Arc::new(compaction)));
         self.body.prompt = prompt;
-        let recorded = self.record(draft).await;
-        let is_recorded = recorded.is_ok();
-        self.obey(recorded);
-        is_recorded
+        self.record_or_end(draft).await
     }
 
     /// Records a summary that made no room: the run ends at that limit, and asks for no other.
@@ -80,7 +77,6 @@ impl Driver {
         let mut draft = Draft::default();
         draft.tell(self.place(), finished(&reply, Purpose::Summary));
         self.line(&mut draft, Line::Unused(Arc::new(reply)));
-        let recorded = self.record(draft).await;
-        self.obey(recorded);
+        self.record_or_end(draft).await;
     }
 }

@@ -58,7 +58,6 @@ impl Driver {
         };
         let mut draft = Draft::event(self.place(), kind);
         self.line(&mut draft, Line::Interrupted(Arc::new(partial)));
-        let recorded = self.record(draft).await;
-        self.obey(recorded);
+        self.record_or_end(draft).await;
     }
 }

@@ -134,12 +134,13 @@ impl Driver {
         self.session.clock.turn(Phase::Boundary(self.cell.index)).await;
     }
 
-    /// A broken store ends the run: what it refused has not happened.
-    fn obey(&mut self, recorded: Result<(), StoreError>) {
-        if let Err(error) = recorded {
+    /// A broken store ends the run: what it refused has not happened. `false`: it has.
+    fn obey(&mut self, recorded: Result<(), StoreError>) -> bool {
+        if let Err(error) = &recorded {
             tracing::error!(agent = %self.cell.name, %error, "the run ends");
             self.run.failed("store");
         }
+        recorded.is_ok()
     }
 
     async fn run_to_its_end(&mut self) {
@@ -194,10 +195,7 @@ impl Driver {
             self.line(&mut draft, Line::Prompt(text.clone()));
             self.append(Entry::User(Injected::prompt(text)));
         }
-        let recorded = self.record(draft).await;
-        let is_recorded = recorded.is_ok();
-        self.obey(recorded);
-        if is_recorded {
+        if self.record_or_end(draft).await {
             self.cell.state.lock().begun = self.run.id();
             self.session.rested.notify_waiters();
         }

@@ -243,8 +243,7 @@ impl Driver {
         };
         draft.tell(self.place(), kind);
         self.line(&mut draft, Line::Interrupted(Arc::new(partial)));
-        let recorded = self.record(draft).await;
-        self.obey(recorded);
+        self.record_or_end(draft).await;
     }
 
     /// Counts what a call has cost.
@@ -278,10 +277,9 @@ impl Driver {
         // The start of its calls follows at once. What ends a run is told before anything else is waited for.
         if self.run.tools().is_some() {
             self.put_off(draft).await;
-            return;
+        } else {
+            self.record_or_end(draft).await;
         }
-        let recorded = self.record(draft).await;
-        self.obey(recorded);
     }
 
     /// Waits for the next attempt. `false`: there is none, the run fails or the wait was cut.
@@ -295,9 +293,7 @@ impl Driver {
         };
         let wait = Span(wait.0 + self.jitter(retry.jitter));
         let kind = EventKind::ModelRetry { attempt: failed, error: describe(&failure), wait };
-        let recorded = self.record(Draft::event(self.place(), kind)).await;
-        if recorded.is_err() {
-            self.obey(recorded);
+        if !self.record_or_end(Draft::event(self.place(), kind)).await {
             return false;
         }
         self.arm(true);

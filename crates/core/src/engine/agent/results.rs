@@ -43,10 +43,10 @@ impl Driver {
         // What mail has cost is durable before it is read: who ends the process in between finds it
         // committed (semantics.md, section 3).
         if news.iter().any(|result| !result.cost.is_empty()) {
-            let recorded = self.record(draft).await;
-            return self.obey(recorded);
+            self.record_or_end(draft).await;
+        } else {
+            self.put_off(draft).await;
         }
-        self.put_off(draft).await;
     }
 
     /// What a call took to tell in its result is told by that, or if it was cut, by mail after all.

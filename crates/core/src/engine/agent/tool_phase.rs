@@ -146,7 +146,7 @@ impl Driver {
         match self.record_start(draft).await {
             Ok(true) => {}
             Ok(false) => return self.never_asked(),
-            Err(error) => return self.obey(Err(error)),
+            Err(error) => return drop(self.obey(Err(error))),
         }
         for (index, call) in admitted {
             // What came while that was recorded: it never runs, though it was told to start.
