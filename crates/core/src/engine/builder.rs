@@ -196,22 +196,20 @@ impl Builder {
             left: Mutex::default(),
             spawn_spec: OnceLock::new(),
         });
-        match self.journal {
+        let version = env!("CARGO_PKG_VERSION").into();
+        let begins = match self.journal {
             Some(journal) => {
                 recovery::restore(&session, journal);
-                let resumed = EventKind::SessionResumed { version: env!("CARGO_PKG_VERSION").into() };
-                session.journal.record(Draft::event(Place::default(), resumed)).await?;
+                EventKind::SessionResumed { version }
             }
-            None => {
-                let started = EventKind::SessionStarted {
-                    session: self.session,
-                    version: env!("CARGO_PKG_VERSION").into(),
-                    virtual_time: self.virtual_time,
-                    scenario: self.scenario,
-                };
-                session.journal.record(Draft::event(Place::default(), started)).await?;
-            }
-        }
+            None => EventKind::SessionStarted {
+                session: self.session,
+                version,
+                virtual_time: self.virtual_time,
+                scenario: self.scenario,
+            },
+        };
+        session.journal.record(Draft::event(Place::default(), begins)).await?;
         Ok(Coordinator { session })
     }
 }
