@@ -21,6 +21,7 @@ use super::ports::{Changes, Clock, ModelFactory, ToolSpec, Workplace};
 use super::purse::Purse;
 use super::report::Report;
 use super::templates::Templates;
+use super::until::until;
 use crate::rules::conversation::MessageKey;
 use crate::rules::event::{Outcome, Place, PlanStep};
 use crate::rules::id::{AgentName, CallId, RunId, SessionId, TurnId};
@@ -340,13 +341,7 @@ impl Session {
     /// Waits until the run that an agent is ending has ended.
     pub(crate) async fn at_rest(&self, name: &AgentName) {
         let Some(cell) = self.agent(name.as_str()) else { return };
-        loop {
-            let rested = self.rested.notified();
-            if !matches!(cell.mailbox.standing(), Standing::Winding { .. }) {
-                return;
-            }
-            rested.await;
-        }
+        until(&self.rested, || !matches!(cell.mailbox.standing(), Standing::Winding { .. })).await;
     }
 
     /// Whether anybody is at work.
@@ -356,13 +351,7 @@ impl Session {
 
     /// Waits until no agent works.
     pub(crate) async fn quiet(&self) {
-        loop {
-            let rested = self.rested.notified();
-            if !self.is_busy() {
-                return;
-            }
-            rested.await;
-        }
+        until(&self.rested, || !self.is_busy()).await;
     }
 }
 
