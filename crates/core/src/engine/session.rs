@@ -17,6 +17,7 @@ use super::body::Body;
 use super::fence::{Around, Fence, Fences, Spawns};
 use super::journal::Journal;
 use super::mailbox::{Mailbox, Queued};
+use super::ports::store::AgentRecord;
 use super::ports::{Changes, Clock, ModelFactory, ToolSpec, Workplace};
 use super::purse::Purse;
 use super::report::Report;
@@ -148,6 +149,26 @@ pub struct LastEnd {
 }
 
 impl AgentCell {
+    /// The cell of an agent that was made so, and stands so deep below a lead.
+    pub(crate) fn new(record: AgentRecord, depth: u32, mailbox: Mailbox, state: AgentState) -> Self {
+        Self {
+            name: record.name,
+            index: record.index,
+            role: record.role,
+            parent: record.parent,
+            depth,
+            model: record.model,
+            system: record.system,
+            settings: record.settings,
+            memo: record.memo,
+            mailbox,
+            answered: Notify::new(),
+            below: AtomicU32::new(0),
+            state: Mutex::new(state),
+            body: Mutex::default(),
+        }
+    }
+
     /// Whether its first run is still to start with a prompt.
     pub(crate) fn has_prompt(&self) -> bool {
         self.state.lock().prompt.is_some()
