@@ -99,11 +99,8 @@ impl Coordinator {
     /// the receipt of the first receiver.
     pub async fn send(&self, message: Message) -> Result<Receipt, Refusal> {
         let nobody = Refusal::UnknownAgent(message.to.clone());
-        send::send(&self.session, message)
-            .await
-            .into_iter()
-            .next()
-            .map_or(Err(nobody), |delivery| delivery.result)
+        let first = self.broadcast(message).await.into_iter().next();
+        first.map_or(Err(nobody), |delivery| delivery.result)
     }
 
     /// Sends to whoever the address names: one delivery for each receiver.

@@ -27,7 +27,7 @@ use super::ports::{Phase, StoreError, ToolSpec};
 use super::session::{Activity, ActivityKind, AgentCell, Session};
 use super::tools;
 use crate::fail;
-use crate::rules::conversation::{Entry, Injected, MessageKey, Usage};
+use crate::rules::conversation::{Entry, Injected, Usage};
 use crate::rules::event::{EventKind, Place, Trigger};
 use crate::rules::id::{RunId, TurnId};
 use crate::rules::mail::{Injection, Mail, Point, ReceiptState, Standing};
@@ -279,14 +279,10 @@ impl Driver {
             interrupted: injection.interrupted,
         };
         draft.tell(self.place(), kind);
-        Some(Injected { text, messages: keys(mail) })
+        Some(Injected { text, messages: mail.iter().map(|mail| mail.key()).collect() })
     }
 }
 
 fn bytes_of(spec: &ToolSpec) -> u64 {
     (spec.name.len() + spec.description.len() + spec.input_schema.to_string().len()) as u64
-}
-
-fn keys(mail: &[Arc<Mail>]) -> Arc<[MessageKey]> {
-    mail.iter().map(|mail| mail.key()).collect()
 }

@@ -22,7 +22,7 @@ use crate::rules::event::{CallRef, EventKind, ThinkingState};
 use crate::rules::mail::ReceiptState;
 use crate::rules::prompt::Prompt;
 use crate::rules::record::Line;
-use crate::rules::run::{Retrying, retrying};
+use crate::rules::run::retrying;
 use crate::rules::time::{Micros, Span};
 use crate::rules::validate::Validator;
 use crate::rules::wording::Cause;
@@ -287,7 +287,7 @@ impl Driver {
         let retry = &self.cell.settings.retry;
         let elapsed = self.session.clock.now().since(began);
         let decided = retrying(retry, failed, elapsed, failure.kind.is_retryable(), failure.retry_after);
-        let Retrying::After(wait) = decided else {
+        let Some(wait) = decided else {
             self.run.failed(&describe(&failure));
             return false;
         };
