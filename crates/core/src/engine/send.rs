@@ -183,13 +183,9 @@ impl<'a> Sending<'a> {
     }
 
     async fn to(&self, to: Result<Arc<AgentCell>, Refusal>) -> Delivery {
-        let (name, place) = match &to {
-            Ok(cell) => (cell.name.to_string(), cell.place()),
-            Err(_) => (self.message.to.clone(), self.unknown_place()),
-        };
-        let (result, too_late) = match to {
-            Ok(cell) => self.to_agent(&cell).await,
-            Err(refusal) => (Err(refusal), false),
+        let (name, place, (result, too_late)) = match to {
+            Ok(cell) => (cell.name.to_string(), cell.place(), self.to_agent(&cell).await),
+            Err(refusal) => (self.message.to.clone(), self.unknown_place(), (Err(refusal), false)),
         };
         if let Err(refusal) = &result {
             self.tell_refusal(place, refusal).await;
@@ -277,13 +273,9 @@ impl<'a> Sending<'a> {
             Claim::New(_) => journal.trouble().map(|why| Refusal::Store(why.to_string())),
             Claim::Earlier(_) => None,
         };
-        match refusal {
-            None => Ok(claim),
-            Some(refusal) => {
-                drop(self.claimed(to));
-                Err(refusal)
-            }
-        }
+        let Some(refusal) = refusal else { return Ok(claim) };
+        drop(self.claimed(to));
+        Err(refusal)
     }
 
     fn claimed(&self, to: &AgentCell) -> Claimed {

@@ -62,8 +62,7 @@ impl Driver {
             self.run.failed(&breach.to_string());
             return false;
         }
-        let mut draft = Draft::default();
-        draft.tell(self.place(), finished(reply, Purpose::Summary));
+        let mut draft = Draft::event(self.place(), finished(reply, Purpose::Summary));
         let (messages, tokens) = (compaction.messages, compaction.tokens);
         draft.tell(self.place(), EventKind::Compacted { messages, tokens });
         self.line(&mut draft, Line::Compacted(Arc::new(compaction)));
@@ -74,8 +73,7 @@ impl Driver {
     /// Records a summary that made no room: the run ends at that limit, and asks for no other.
     async fn not_compacted(&mut self, reply: Reply, why: &str) {
         self.is_crowded(why);
-        let mut draft = Draft::default();
-        draft.tell(self.place(), finished(&reply, Purpose::Summary));
+        let mut draft = Draft::event(self.place(), finished(&reply, Purpose::Summary));
         self.line(&mut draft, Line::Unused(Arc::new(reply)));
         self.record_or_end(draft).await;
     }

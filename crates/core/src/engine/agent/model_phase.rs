@@ -17,7 +17,7 @@ use crate::fail;
 use crate::rules::batch::PlannedCall;
 use crate::rules::boundary::{Moment, look};
 use crate::rules::compaction::Purpose;
-use crate::rules::conversation::{Block, Entry, InterruptReason, Reply, ToolUse};
+use crate::rules::conversation::{Block, Entry, InterruptReason, Partial, Reply, ToolUse};
 use crate::rules::event::{CallRef, EventKind, ThinkingState};
 use crate::rules::mail::ReceiptState;
 use crate::rules::prompt::Prompt;
@@ -234,14 +234,17 @@ impl Driver {
     /// Records what there was of the reply: never as a whole one, and even when it is empty.
     async fn cut_short(&mut self, stream: &Stream, reason: InterruptReason) {
         let (partial, thinking) = stream.partial(reason, self.run_id());
-        let mut draft = Draft::default();
+        self.interrupted(partial, thinking).await;
+    }
+
+    pub(super) async fn interrupted(&mut self, partial: Partial, thinking: Vec<ThinkingState>) {
         let kind = EventKind::ModelInterrupted {
-            reason,
+            reason: partial.reason,
             text: partial.text.clone(),
             thinking,
             partial_tokens: partial.partial_tokens,
         };
-        draft.tell(self.place(), kind);
+        let mut draft = Draft::event(self.place(), kind);
         self.line(&mut draft, Line::Interrupted(Arc::new(partial)));
         self.record_or_end(draft).await;
     }
