@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -44,7 +43,6 @@ pub(crate) struct AgentCell {
     pub(crate) model: Option<Arc<str>>,
     pub(crate) system: Arc<str>,
     pub(crate) settings: Arc<Settings>,
-    pub(crate) memo: Value,
     pub(crate) mailbox: Mailbox,
     /// How many agents were ever spawned below it.
     pub(crate) below: AtomicU32,
@@ -160,7 +158,6 @@ impl AgentCell {
             model: record.model,
             system: record.system,
             settings: record.settings,
-            memo: record.memo,
             mailbox,
             answered: Notify::new(),
             below: AtomicU32::new(0),

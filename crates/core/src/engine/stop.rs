@@ -97,8 +97,7 @@ pub(crate) async fn stop(
     let order = StopOrder { halt: Halt::Stop, by, run };
     session
         .whole(|session| async move {
-            let _fence =
-                (scope == Scope::Subtree).then(|| session.fence(Around::Subtree(root.name.clone())));
+            let _fence = (scope == Scope::Subtree).then(|| session.fence(Around::Subtree(root.name.clone())));
             let first = root.mailbox.stop(order.clone());
             if let (Some(current), Some(asked)) = (first.stale, run) {
                 return Err(StopError::StaleRun { asked, current });

@@ -94,9 +94,8 @@ impl Policy {
             (Mode::Plan, Effect::Edits | Effect::Runs) => {
                 Verdict::Denied("the mode is `plan`, in which nothing is changed".to_owned())
             }
-            (Mode::AcceptEdits, Effect::Runs) | (Mode::Ask, Effect::Edits | Effect::Runs) => {
-                if allowed() { Verdict::Allowed } else { Verdict::Ask }
-            }
+            (Mode::AcceptEdits | Mode::Ask, Effect::Edits | Effect::Runs) if allowed() => Verdict::Allowed,
+            (Mode::AcceptEdits, Effect::Runs) | (Mode::Ask, Effect::Edits | Effect::Runs) => Verdict::Ask,
         }
     }
 
