@@ -176,19 +176,12 @@ impl Approvals {
                 && approval.tool.as_str() == tool
                 && request.answer.is_none()
         };
-        let named =
-            || -> (String, String) { (agent.chars().take(80).collect(), tool.chars().take(80).collect()) };
+        let [agent, tool] = [agent, tool].map(|name| name.chars().take(80).collect());
         let mut fitting = open.iter_mut().filter(is_it);
         let request = match (fitting.next(), fitting.next()) {
             (Some(request), None) => request,
-            (None, _) => {
-                let (agent, tool) = named();
-                return Err(AnswerError::NotAsked { agent, tool });
-            }
-            (Some(_), Some(_)) => {
-                let (agent, tool) = named();
-                return Err(AnswerError::Ambiguous { agent, tool });
-            }
+            (None, _) => return Err(AnswerError::NotAsked { agent, tool }),
+            (Some(_), Some(_)) => return Err(AnswerError::Ambiguous { agent, tool }),
         };
         let Answer::Session(rule) = &answer else {
             request.answer = Some(answer);

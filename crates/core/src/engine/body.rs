@@ -15,6 +15,7 @@ use crate::rules::recovery::{self, OpenRun, left};
 use crate::rules::validate::Validator;
 
 /// What only the driver works with, from the first run on.
+#[derive(Default)]
 pub(crate) struct Body {
     pub(crate) prompt: Prompt,
     pub(super) validator: Validator,
@@ -44,21 +45,6 @@ pub(super) struct Equipment {
     pub(super) specs: Vec<Arc<ToolSpec>>,
     /// How many bytes the specs have in a request, about.
     pub(super) spec_bytes: u64,
-}
-
-impl Default for Body {
-    fn default() -> Self {
-        Self {
-            prompt: Prompt::default(),
-            validator: Validator::default(),
-            equipment: None,
-            calls: 0,
-            unsent: Vec::new(),
-            unanswered: Vec::new(),
-            last_text: "".into(),
-            left: None,
-        }
-    }
 }
 
 /// Messages in the conversation whose receipts have not come to their end.

@@ -84,47 +84,40 @@ impl Builder {
     }
 
     /// The session's id; `s1` otherwise.
-    pub fn session(mut self, id: SessionId) -> Self {
-        self.session = id;
-        self
+    pub fn session(self, id: SessionId) -> Self {
+        Self { session: id, ..self }
     }
 
     /// The settings of the session (agents bring their own).
-    pub fn settings(mut self, settings: Settings) -> Self {
-        self.settings = settings;
-        self
+    pub fn settings(self, settings: Settings) -> Self {
+        Self { settings, ..self }
     }
 
     /// What is taken out of every text that comes into the session, before the model, the
     /// record or anybody else has it; nothing otherwise. What a session that goes on has
     /// recorded already stays as it is.
-    pub fn secrets(mut self, secrets: Secrets) -> Self {
-        self.secrets = secrets;
-        self
+    pub fn secrets(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
     }
 
     /// Another clock than the machine's.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
-        self
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock: Some(clock), ..self }
     }
 
     /// Another store than the one that forgets.
-    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
-        self.store = store;
-        self
+    pub fn store(self, store: Arc<dyn Store>) -> Self {
+        Self { store, ..self }
     }
 
     /// What may run unasked; without it everything may.
-    pub fn approvals(mut self, policy: Policy) -> Self {
-        self.approvals = policy;
-        self
+    pub fn approvals(self, policy: Policy) -> Self {
+        Self { approvals: policy, ..self }
     }
 
     /// What `spawn_agent` can make.
-    pub fn templates(mut self, templates: Arc<dyn Templates>) -> Self {
-        self.templates = templates;
-        self
+    pub fn templates(self, templates: Arc<dyn Templates>) -> Self {
+        Self { templates, ..self }
     }
 
     /// An agent that is still to be spawned, and its parent: others may already stand below it.
@@ -140,15 +133,13 @@ impl Builder {
     }
 
     /// Said in `session_started`.
-    pub fn virtual_time(mut self, yes: bool) -> Self {
-        self.virtual_time = yes;
-        self
+    pub fn virtual_time(self, yes: bool) -> Self {
+        Self { virtual_time: yes, ..self }
     }
 
     /// Said in `session_started`: the scenario's path as given.
-    pub fn scenario(mut self, path: impl Into<Arc<str>>) -> Self {
-        self.scenario = Some(path.into());
-        self
+    pub fn scenario(self, path: impl Into<Arc<str>>) -> Self {
+        Self { scenario: Some(path.into()), ..self }
     }
 
     /// Goes on with a session that was recorded: its agents, conversations, mailboxes and
@@ -196,22 +187,20 @@ impl Builder {
             left: Mutex::default(),
             spawn_spec: OnceLock::new(),
         });
-        match self.journal {
+        let version = env!("CARGO_PKG_VERSION").into();
+        let begins = match self.journal {
             Some(journal) => {
                 recovery::restore(&session, journal);
-                let resumed = EventKind::SessionResumed { version: env!("CARGO_PKG_VERSION").into() };
-                session.journal.record(Draft::event(Place::default(), resumed)).await?;
+                EventKind::SessionResumed { version }
             }
-            None => {
-                let started = EventKind::SessionStarted {
-                    session: self.session,
-                    version: env!("CARGO_PKG_VERSION").into(),
-                    virtual_time: self.virtual_time,
-                    scenario: self.scenario,
-                };
-                session.journal.record(Draft::event(Place::default(), started)).await?;
-            }
-        }
+            None => EventKind::SessionStarted {
+                session: self.session,
+                version,
+                virtual_time: self.virtual_time,
+                scenario: self.scenario,
+            },
+        };
+        session.journal.record(Draft::event(Place::default(), begins)).await?;
         Ok(Coordinator { session })
     }
 }

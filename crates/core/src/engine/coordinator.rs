@@ -99,11 +99,8 @@ impl Coordinator {
     /// the receipt of the first receiver.
     pub async fn send(&self, message: Message) -> Result<Receipt, Refusal> {
         let nobody = Refusal::UnknownAgent(message.to.clone());
-        send::send(&self.session, message)
-            .await
-            .into_iter()
-            .next()
-            .map_or(Err(nobody), |delivery| delivery.result)
+        let first = self.broadcast(message).await.into_iter().next();
+        first.map_or(Err(nobody), |delivery| delivery.result)
     }
 
     /// Sends to whoever the address names: one delivery for each receiver.
@@ -114,8 +111,8 @@ impl Coordinator {
     /// Takes back what is queued and has not acted, from every receiver of the message.
     /// Returns how many mailboxes gave it back; 0 is too late.
     pub async fn withdraw(&self, from: &Sender, id: &MessageId) -> Result<usize, Refusal> {
-        let (session, from, id) = (self.session.clone(), from.clone(), id.clone());
-        self.session.whole(async move { withdraw(&session, &from, &id).await }).await
+        let (from, id) = (from.clone(), id.clone());
+        self.session.whole(|session| async move { withdraw(&session, &from, &id).await }).await
     }
 
     /// The receipts of a message, one for each receiver.
@@ -238,8 +235,8 @@ impl Coordinator {
     /// # Errors
     /// The agent has no branch of its own, or git fails.
     pub async fn merge(&self, agent: &AgentName) -> Result<Merge, ToolError> {
-        let (workplace, agent) = (self.session.workplace.clone(), agent.clone());
-        self.session.whole(async move { workplace.merge(&agent).await }).await
+        let agent = agent.clone();
+        self.session.whole(|session| async move { session.workplace.merge(&agent).await }).await
     }
 
     /// What all agents together have used.

@@ -177,23 +177,10 @@ impl Drop for Reporting {
     }
 }
 
-/// Has the parent told of a run's end, in its order among all that arrives. The report is
-/// work too: who waits for quiet waits for it.
-pub(crate) fn report(session: &Arc<Session>, about: &Arc<AgentCell>, parent: &AgentName, report: Report) {
-    report_in(Phase::Caused, session, about, parent, report);
-}
-
-/// The same for an end that the process before this one had to tell: before all else arrives.
-pub(crate) fn report_owed(
-    session: &Arc<Session>,
-    about: &Arc<AgentCell>,
-    parent: &AgentName,
-    report: Report,
-) {
-    report_in(Phase::Owed, session, about, parent, report);
-}
-
-fn report_in(
+/// Has the parent told of a run's end, in the order of the phase among all that arrives: one that
+/// the process before this one had to tell comes before all else. The report is work too: who waits
+/// for quiet waits for it.
+pub(crate) fn report(
     phase: Phase,
     session: &Arc<Session>,
     about: &Arc<AgentCell>,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::until::until;
 use crate::rules::id::AgentName;
 
 /// The subtrees that are being stopped now.
@@ -36,13 +37,7 @@ impl Spawns {
     /// Waits until the agent's spawn is recorded, or has failed: before that nothing can be
     /// told of it.
     pub(crate) async fn ended(&self, name: &AgentName) {
-        loop {
-            let ended = self.ended.notified();
-            if !self.under_way.lock().contains(name) {
-                return;
-            }
-            ended.await;
-        }
+        until(&self.ended, || !self.under_way.lock().contains(name)).await;
     }
 }
 

@@ -21,26 +21,16 @@ use crate::rules::record::Line;
 use crate::rules::time::Micros;
 
 /// What is to be recorded together. Numbers and times are given when it is recorded.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Draft {
-    agents: Vec<AgentRecord>,
-    accepted: Vec<Accepted>,
-    receipts: Vec<ReceiptMove>,
-    rows: Vec<Row>,
-    ends: Vec<RunEnd>,
-    resumes: Vec<(AgentName, RunId)>,
+    /// What is recorded, but for its events.
+    made: Transaction,
     events: Vec<(Place, EventKind)>,
     then: Option<Then>,
 }
 
 /// What happens when a draft is told, in the order in which drafts are.
-struct Then(Box<dyn FnOnce() + Send>);
-
-impl std::fmt::Debug for Then {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Then")
-    }
-}
+type Then = Box<dyn FnOnce() + Send>;
 
 impl Draft {
     /// A draft with one event.
@@ -55,34 +45,34 @@ impl Draft {
 
     /// Adds an agent.
     pub(crate) fn agent(&mut self, record: AgentRecord) {
-        self.agents.push(record);
+        self.made.agents.push(record);
     }
 
     /// Adds a line to an agent's conversation.
     pub(crate) fn line(&mut self, agent: &AgentName, run: RunId, turn: TurnId, line: Line) {
-        self.rows.push(Row { agent: agent.clone(), run, turn, line });
+        self.made.rows.push(Row { agent: agent.clone(), run, turn, line });
     }
 
     /// Ends a run.
     pub(crate) fn ends(&mut self, end: RunEnd) {
-        self.ends.push(end);
+        self.made.ends.push(end);
     }
 
     /// Asks for an agent's next run.
     pub(crate) fn resumes(&mut self, agent: &AgentName, run: RunId) {
-        self.resumes.push((agent.clone(), run));
+        self.made.resumes.push((agent.clone(), run));
     }
 
     /// Moves the receipt of a message.
     pub(crate) fn moves(&mut self, mail: &Mail, state: ReceiptState) {
         let (from, id, to) = (mail.from.clone(), mail.id.clone(), mail.to.clone());
-        self.receipts.push(ReceiptMove { from, id, to, state });
+        self.made.receipts.push(ReceiptMove { from, id, to, state });
     }
 
     /// Accepts a message and tells of it.
     pub(crate) fn accepts(&mut self, accepted: Accepted, place: Place) {
         let mail = accepted.mail.clone();
-        self.accepted.push(accepted);
+        self.made.accepted.push(accepted);
         let kind = EventKind::MessageQueued {
             message: mail.id.clone(),
             from: mail.from.to_string(),
@@ -104,19 +94,13 @@ impl Draft {
     /// Has something happen as soon as the draft is durable and told, before anything that is
     /// recorded after it is told: mail arrives in the order of its events. It must be quick.
     pub(crate) fn then(mut self, happens: impl FnOnce() + Send + 'static) -> Self {
-        self.then = Some(Then(Box::new(happens)));
+        self.then = Some(Box::new(happens));
         self
     }
 
     /// Whether there is nothing to record.
     pub(crate) fn is_empty(&self) -> bool {
-        self.agents.is_empty()
-            && self.accepted.is_empty()
-            && self.receipts.is_empty()
-            && self.rows.is_empty()
-            && self.ends.is_empty()
-            && self.resumes.is_empty()
-            && self.events.is_empty()
+        self.events.is_empty() && self.made.is_empty()
     }
 }
 
@@ -231,20 +215,12 @@ impl Journal {
     /// Makes the draft durable, then moves the receipts, then tells. After an error nothing
     /// of it happened. If who records goes away meanwhile, it is told with what follows.
     pub(crate) async fn record(&self, draft: Draft) -> Result<(), StoreError> {
-        self.record_if(draft, || true).await.map(drop)
+        self.record_after(&mut PutOff::default(), draft, || true).await.map(drop)
     }
 
-    /// Records a draft if it is still `wanted` when its turn has come. `false`: it was not.
-    pub(crate) async fn record_if(
-        &self,
-        draft: Draft,
-        wanted: impl Fn() -> bool,
-    ) -> Result<bool, StoreError> {
-        self.record_after(&mut PutOff::default(), draft, wanted).await
-    }
-
-    /// The same, together with what was put off before it: all of it is durable when this returns.
-    /// What is not wanted leaves it put off.
+    /// The same, together with what was put off before it: all of it is durable when this returns. But
+    /// only if the draft is still `wanted` when its turn has come. `false`: it was not, and what was put
+    /// off stays so.
     pub(crate) async fn record_after(
         &self,
         before: &mut PutOff,
@@ -355,7 +331,7 @@ impl Journal {
             for event in &transaction.events {
                 self.tell_all(|observer| observer.event(event));
             }
-            if let Some(Then(happens)) = then {
+            if let Some(happens) = then {
                 happens();
             }
         }
@@ -421,14 +397,6 @@ impl Queue {
         let first = self.next_seq;
         self.next_seq += draft.events.len() as u64;
         let numbered = |(seq, (at, kind))| Event { v: VERSION, seq, t, at, kind };
-        Transaction {
-            agents: draft.agents,
-            accepted: draft.accepted,
-            receipts: draft.receipts,
-            rows: draft.rows,
-            ends: draft.ends,
-            resumes: draft.resumes,
-            events: (first..).zip(draft.events).map(numbered).collect(),
-        }
+        Transaction { events: (first..).zip(draft.events).map(numbered).collect(), ..draft.made }
     }
 }

@@ -52,12 +52,11 @@ pub(crate) async fn raise(
         Some(name) => Some(session.agent(name).ok_or_else(|| unknown(name))?),
         None => None,
     };
-    let raising = session.clone();
     session
-        .whole(async move {
+        .whole(|session| async move {
             match cell {
-                Some(cell) => raise_agent(&raising, &cell, limits).await,
-                None => raise_session(&raising, limits).await,
+                Some(cell) => raise_agent(&session, &cell, limits).await,
+                None => raise_session(&session, limits).await,
             }
         })
         .await

@@ -27,6 +27,7 @@ mod stop;
 mod templates;
 pub mod tools;
 mod toolset;
+mod until;
 mod virtual_clock;
 
 pub use approvals::{AnswerError, Approval, Attached, Meant};

@@ -4,18 +4,16 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use super::body::{Body, Underway, spent};
 use super::deliver::{self, NotTaken};
 use super::journal::Draft;
 use super::mailbox::{Kept, Mailbox, Recovered, StopOrder};
-use super::ports::SessionJournal;
 use super::ports::archive::{AgentJournal, KeptMail};
 use super::ports::store::RunEnd;
+use super::ports::{Phase, SessionJournal};
 use super::report::Report;
 use super::resume::{self, Resumed};
 use super::session::{AgentCell, AgentState, LastEnd, LeftAgent, Session};
@@ -161,28 +159,15 @@ fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentC
         ..AgentState::default()
     };
     let limit = reached_by(agent, &state).filter(|_| !is_open);
-    let cell = AgentCell {
-        name: record.name.clone(),
-        index: record.index,
-        role: record.role,
-        parent: record.parent.clone(),
-        depth: spawn::depth_of(session, record.parent.as_ref()),
-        model: record.model.clone(),
-        system: record.system.clone(),
-        settings: record.settings.clone(),
-        memo: record.memo.clone(),
-        mailbox: Mailbox::default(),
-        answered: Notify::new(),
-        below: AtomicU32::new(0),
-        state: Mutex::new(state),
-        body: Mutex::new(Some(Box::new(body))),
-    };
+    let depth = spawn::depth_of(session, record.parent.as_ref());
+    let mut cell = AgentCell::new(record.clone(), depth, Mailbox::default(), state);
+    cell.body = Mutex::new(Some(Box::new(body)));
     let relation = |mail: &Mail| session.relation(&mail.from, &cell);
-    let mailbox = Mailbox::recovered(mailbox(agent, is_open, stopped, own(), relation));
+    cell.mailbox = Mailbox::recovered(mailbox(agent, is_open, stopped, own(), relation));
     if let Some(limit) = limit {
-        mailbox.reaches(limit);
+        cell.mailbox.reaches(limit);
     }
-    AgentCell { mailbox, ..cell }
+    cell
 }
 
 /// What the agent may use, by its settings and what was set since, and what it has used.
@@ -373,7 +358,7 @@ fn tell_if_owed(session: &Arc<Session>, cell: &Arc<AgentCell>, parent: &AgentNam
     let id = report.id(&cell.name);
     let key = MessageKey { from: Sender::Coordinator(cell.name.clone()), id };
     if session.journal.receipts.of(&key).is_empty() {
-        deliver::report_owed(session, cell, parent, report);
+        deliver::report(Phase::Owed, session, cell, parent, report);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::deliver::start_driver;
-use super::journal::Draft;
+use super::journal::{Draft, PutOff};
 use super::mailbox::Resume;
 use super::report::Report;
 use super::session::{ActivityKind, AgentCell, LastEnd, Session};
@@ -32,8 +32,7 @@ pub(crate) async fn resume(session: &Arc<Session>, name: &str) -> Result<Resumed
     if session.is_shutting_down() {
         return Err(StopError::ShuttingDown);
     }
-    let resuming = session.clone();
-    session.whole(async move { resume_one(&resuming, &cell).await }).await
+    session.whole(|session| async move { resume_one(&session, &cell).await }).await
 }
 
 /// Resumes everybody who rests with work unfinished, in spawn order: but no failed one whose end
@@ -42,18 +41,17 @@ pub(crate) async fn resume_all(session: &Arc<Session>) -> Result<Vec<AgentName>,
     if session.is_shutting_down() {
         return Err(StopError::ShuttingDown);
     }
-    let resuming = session.clone();
     session
-        .whole(async move {
-            let meant = |cell: &Arc<AgentCell>| !parent_has_read(&resuming, cell);
-            let cells: Vec<_> = resuming.in_order().into_iter().filter(meant).collect();
+        .whole(|session| async move {
+            let meant = |cell: &Arc<AgentCell>| !parent_has_read(&session, cell);
+            let cells: Vec<_> = session.in_order().into_iter().filter(meant).collect();
             // Who is at a limit stays as it is.
-            let asked = cells.into_iter().filter_map(|cell| Some((start(&resuming, &cell).ok()?, cell)));
+            let asked = cells.into_iter().filter_map(|cell| Some((start(&session, &cell).ok()?, cell)));
             // All of them start and are being recorded before one of them is waited for.
             let asked: Vec<_> = asked
                 .map(|(asked, cell)| {
-                    let (session, name) = (resuming.clone(), cell.name.clone());
-                    (name, resuming.tasks.spawn(async move { comes_of(&session, &cell, asked).await }))
+                    let (resuming, name) = (session.clone(), cell.name.clone());
+                    (name, session.tasks.spawn(async move { comes_of(&resuming, &cell, asked).await }))
                 })
                 .collect();
             let mut started = Vec::new();
@@ -157,13 +155,13 @@ async fn recorded(
     resumed: Resumed,
     run: RunId,
 ) -> Result<(), StopError> {
-    let mut draft = Draft::default();
-    match resumed {
-        Resumed::Nothing => return Ok(()),
-        Resumed::Starts | Resumed::OnlyWakeable => draft.resumes(&cell.name, run),
+    if resumed == Resumed::Nothing {
+        return Ok(());
     }
+    let mut draft = Draft::default();
+    draft.resumes(&cell.name, run);
     let wanted = || resumed == Resumed::OnlyWakeable || cell.mailbox.is_resumed();
-    session.journal.record_if(draft, wanted).await?;
+    session.journal.record_after(&mut PutOff::default(), draft, wanted).await?;
     Ok(())
 }
 

@@ -81,8 +81,7 @@ pub struct Delivery {
 /// Sends a message to whoever its address names: one delivery for each receiver. Who sends may be
 /// gone before it is done (a call that is given up, a client that hangs up): all of it happens.
 pub(crate) async fn send(session: &Arc<Session>, message: Message) -> Vec<Delivery> {
-    let sending = session.clone();
-    session.whole(async move { send_to_all(&sending, message).await }).await
+    session.whole(|session| async move { send_to_all(&session, message).await }).await
 }
 
 async fn send_to_all(session: &Arc<Session>, message: Message) -> Vec<Delivery> {
@@ -98,8 +97,7 @@ async fn send_to_all(session: &Arc<Session>, message: Message) -> Vec<Delivery> 
 /// an idle agent it is a message. What would be refused as a message stops nothing.
 pub(crate) async fn supersede(session: &Arc<Session>, message: Message) -> Result<Delivery, StopError> {
     let cell = stop::allowed(session, &message.to, &message.from)?;
-    let superseding = session.clone();
-    session.whole(async move { supersede_whole(&superseding, message, cell).await }).await
+    session.whole(|session| async move { supersede_whole(&session, message, cell).await }).await
 }
 
 async fn supersede_whole(
@@ -185,13 +183,9 @@ impl<'a> Sending<'a> {
     }
 
     async fn to(&self, to: Result<Arc<AgentCell>, Refusal>) -> Delivery {
-        let (name, place) = match &to {
-            Ok(cell) => (cell.name.to_string(), cell.place()),
-            Err(_) => (self.message.to.clone(), self.unknown_place()),
-        };
-        let (result, too_late) = match to {
-            Ok(cell) => self.to_agent(&cell).await,
-            Err(refusal) => (Err(refusal), false),
+        let (name, place, (result, too_late)) = match to {
+            Ok(cell) => (cell.name.to_string(), cell.place(), self.to_agent(&cell).await),
+            Err(refusal) => (self.message.to.clone(), self.unknown_place(), (Err(refusal), false)),
         };
         if let Err(refusal) = &result {
             self.tell_refusal(place, refusal).await;
@@ -279,13 +273,9 @@ impl<'a> Sending<'a> {
             Claim::New(_) => journal.trouble().map(|why| Refusal::Store(why.to_string())),
             Claim::Earlier(_) => None,
         };
-        match refusal {
-            None => Ok(claim),
-            Some(refusal) => {
-                drop(self.claimed(to));
-                Err(refusal)
-            }
-        }
+        let Some(refusal) = refusal else { return Ok(claim) };
+        drop(self.claimed(to));
+        Err(refusal)
     }
 
     fn claimed(&self, to: &AgentCell) -> Claimed {

@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,10 +16,12 @@ use super::body::Body;
 use super::fence::{Around, Fence, Fences, Spawns};
 use super::journal::Journal;
 use super::mailbox::{Mailbox, Queued};
+use super::ports::store::AgentRecord;
 use super::ports::{Changes, Clock, ModelFactory, ToolSpec, Workplace};
 use super::purse::Purse;
 use super::report::Report;
 use super::templates::Templates;
+use super::until::until;
 use crate::rules::conversation::MessageKey;
 use crate::rules::event::{Outcome, Place, PlanStep};
 use crate::rules::id::{AgentName, CallId, RunId, SessionId, TurnId};
@@ -42,7 +43,6 @@ pub(crate) struct AgentCell {
     pub(crate) model: Option<Arc<str>>,
     pub(crate) system: Arc<str>,
     pub(crate) settings: Arc<Settings>,
-    pub(crate) memo: Value,
     pub(crate) mailbox: Mailbox,
     /// How many agents were ever spawned below it.
     pub(crate) below: AtomicU32,
@@ -147,6 +147,25 @@ pub struct LastEnd {
 }
 
 impl AgentCell {
+    /// The cell of an agent that was made so, and stands so deep below a lead.
+    pub(crate) fn new(record: AgentRecord, depth: u32, mailbox: Mailbox, state: AgentState) -> Self {
+        Self {
+            name: record.name,
+            index: record.index,
+            role: record.role,
+            parent: record.parent,
+            depth,
+            model: record.model,
+            system: record.system,
+            settings: record.settings,
+            mailbox,
+            answered: Notify::new(),
+            below: AtomicU32::new(0),
+            state: Mutex::new(state),
+            body: Mutex::default(),
+        }
+    }
+
     /// Whether its first run is still to start with a prompt.
     pub(crate) fn has_prompt(&self) -> bool {
         self.state.lock().prompt.is_some()
@@ -225,9 +244,13 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Does something to its end, whether or not the asker still waits for it then.
-    pub(crate) async fn whole<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
-        match self.tasks.spawn(work).await {
+    /// Does something with the session to its end, whether or not the asker still waits for it then.
+    pub(crate) async fn whole<T, F>(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) -> F) -> T
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        match self.tasks.spawn(work(self.clone())).await {
             Ok(done) => done,
             // Nobody aborts it, so it panicked: that is the asker's to hear.
             Err(error) => match error.try_into_panic() {
@@ -336,13 +359,7 @@ impl Session {
     /// Waits until the run that an agent is ending has ended.
     pub(crate) async fn at_rest(&self, name: &AgentName) {
         let Some(cell) = self.agent(name.as_str()) else { return };
-        loop {
-            let rested = self.rested.notified();
-            if !matches!(cell.mailbox.standing(), Standing::Winding { .. }) {
-                return;
-            }
-            rested.await;
-        }
+        until(&self.rested, || !matches!(cell.mailbox.standing(), Standing::Winding { .. })).await;
     }
 
     /// Whether anybody is at work.
@@ -352,13 +369,7 @@ impl Session {
 
     /// Waits until no agent works.
     pub(crate) async fn quiet(&self) {
-        loop {
-            let rested = self.rested.notified();
-            if !self.is_busy() {
-                return;
-            }
-            rested.await;
-        }
+        until(&self.rested, || !self.is_busy()).await;
     }
 }
 

@@ -1,10 +1,8 @@
 //! How an agent comes into a session: its name, its place, its limits (semantics.md, sections 7 and 9).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
-use parking_lot::Mutex;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::deliver;
@@ -18,7 +16,7 @@ use super::templates::AgentSpec;
 use crate::rules::event::{EventKind, Place};
 use crate::rules::id::AgentName;
 use crate::rules::limits::{Budget, Spent};
-use crate::rules::settings::{OutOfBounds, Settings};
+use crate::rules::settings::OutOfBounds;
 
 /// Why an agent was not spawned. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,8 +68,7 @@ pub(crate) async fn spawn(
     spec: AgentSpec,
     spawner: Option<CancellationToken>,
 ) -> Result<(), SpawnError> {
-    let spawning = session.clone();
-    session.whole(async move { spawn_within_limits(&spawning, spec, spawner).await }).await
+    session.whole(|session| async move { spawn_within_limits(&session, spec, spawner).await }).await
 }
 
 async fn spawn_within_limits(
@@ -100,8 +97,7 @@ async fn spawn_within_limits(
 
 /// Adds an agent that a session begins with.
 pub(crate) async fn cast(session: &Arc<Session>, spec: AgentSpec) -> Result<(), SpawnError> {
-    let casting = session.clone();
-    session.whole(async move { add(&casting, spec, |_, _| Ok(())).await }).await
+    session.whole(|session| async move { add(&session, spec, |_, _| Ok(())).await }).await
 }
 
 async fn add(
@@ -110,12 +106,11 @@ async fn add(
     checks: impl FnOnce(&AgentSpec, u32) -> Result<(), SpawnError>,
 ) -> Result<(), SpawnError> {
     spec.settings.check()?;
-    let (cell, spawning) = enter(session, spec.without(&session.secrets), checks)?;
-    let (parent, role, model) = (cell.parent.clone(), cell.role, cell.model.clone());
-    let prompt = cell.state.lock().prompt.clone();
-    let place = Place::of(&cell.name, 0, 0);
-    let mut draft = Draft::event(place, EventKind::AgentSpawned { parent, role, model, prompt });
-    draft.agent(record_of(&cell));
+    let (record, cell, spawning) = enter(session, spec.without(&session.secrets), checks)?;
+    let (parent, model, prompt) = (record.parent.clone(), record.model.clone(), record.prompt.clone());
+    let spawned = EventKind::AgentSpawned { parent, role: record.role, model, prompt };
+    let mut draft = Draft::event(Place::of(&cell.name, 0, 0), spawned);
+    draft.agent(record);
     if let Err(error) = session.journal.record(draft).await {
         leave(session, &cell);
         return Err(error.into());
@@ -140,7 +135,7 @@ fn enter(
     session: &Session,
     spec: AgentSpec,
     checks: impl FnOnce(&AgentSpec, u32) -> Result<(), SpawnError>,
-) -> Result<(Arc<AgentCell>, Spawning), SpawnError> {
+) -> Result<(AgentRecord, Arc<AgentCell>, Spawning), SpawnError> {
     let depth = depth_of(session, spec.parent.as_ref());
     let mut order = session.order.lock();
     checks(&spec, depth)?;
@@ -148,8 +143,18 @@ fn enter(
         return Err(SpawnError::NameTaken(spec.name));
     }
     let index = u32::try_from(order.len()).unwrap_or(u32::MAX);
-    let settings = session.shared(spec.settings.clone(), order.last());
-    let cell = Arc::new(cell_of(spec, settings, index, depth));
+    let record = AgentRecord {
+        index,
+        settings: session.shared(spec.settings, order.last()),
+        name: spec.name,
+        role: spec.role,
+        parent: spec.parent,
+        prompt: spec.prompt.map(Arc::from),
+        model: spec.model.map(Arc::from),
+        system: spec.system.into(),
+        memo: spec.memo,
+    };
+    let cell = Arc::new(cell_of(record.clone(), depth));
     // The run of a prompt is there from now on: whoever stops the agent finds it.
     if cell.has_prompt() {
         cell.mailbox.prompt();
@@ -158,7 +163,7 @@ fn enter(
     order.push(cell.name.clone());
     session.agents.insert(cell.name.clone(), cell.clone());
     let spawning = session.spawns.begin(&cell.name);
-    Ok((cell, spawning))
+    Ok((record, cell, spawning))
 }
 
 fn within_limits(session: &Session, spec: &AgentSpec, depth: u32) -> Result<(), SpawnError> {
@@ -196,18 +201,12 @@ pub(super) fn count_below(session: &Session, parent: Option<&AgentName>) {
     }
 }
 
-fn record_of(cell: &AgentCell) -> AgentRecord {
-    AgentRecord {
-        index: cell.index,
-        name: cell.name.clone(),
-        role: cell.role,
-        parent: cell.parent.clone(),
-        prompt: cell.state.lock().prompt.clone(),
-        model: cell.model.clone(),
-        system: cell.system.clone(),
-        settings: cell.settings.clone(),
-        memo: cell.memo.clone(),
-    }
+/// The cell of an agent whose name is free.
+fn cell_of(record: AgentRecord, depth: u32) -> AgentCell {
+    let mailbox = if record.model.is_some() { Mailbox::default() } else { Mailbox::of_a_name() };
+    let budget = Budget::new(record.settings.caps(), Spent::default());
+    let state = AgentState { prompt: record.prompt.clone(), budget, ..AgentState::default() };
+    AgentCell::new(record, depth, mailbox, state)
 }
 
 /// How deep below a lead an agent with this parent stands.
@@ -216,30 +215,5 @@ pub(super) fn depth_of(session: &Session, parent: Option<&AgentName>) -> u32 {
     match session.agent(parent.as_str()) {
         Some(cell) => cell.depth + 1,
         None => 1 + depth_of(session, session.announced.get(parent)),
-    }
-}
-
-fn cell_of(spec: AgentSpec, settings: Arc<Settings>, index: u32, depth: u32) -> AgentCell {
-    let mailbox = if spec.model.is_some() { Mailbox::default() } else { Mailbox::of_a_name() };
-    let caps = settings.caps();
-    AgentCell {
-        index,
-        name: spec.name,
-        role: spec.role,
-        parent: spec.parent,
-        depth,
-        model: spec.model.map(Arc::from),
-        system: spec.system.into(),
-        settings,
-        memo: spec.memo,
-        mailbox,
-        answered: Notify::new(),
-        below: AtomicU32::new(0),
-        state: Mutex::new(AgentState {
-            prompt: spec.prompt.map(Arc::from),
-            budget: Budget::new(caps, Spent::default()),
-            ..AgentState::default()
-        }),
-        body: Mutex::default(),
     }
 }

@@ -95,24 +95,22 @@ pub(crate) async fn stop(
 ) -> Result<StopReply, StopError> {
     let root = allowed(session, name, &by)?;
     let order = StopOrder { halt: Halt::Stop, by, run };
-    let stopping = session.clone();
     session
-        .whole(async move {
-            let _fence =
-                (scope == Scope::Subtree).then(|| stopping.fence(Around::Subtree(root.name.clone())));
+        .whole(|session| async move {
+            let _fence = (scope == Scope::Subtree).then(|| session.fence(Around::Subtree(root.name.clone())));
             let first = root.mailbox.stop(order.clone());
             if let (Some(current), Some(asked)) = (first.stale, run) {
                 return Err(StopError::StaleRun { asked, current });
             }
             let below = match scope {
                 Scope::Agent => Vec::new(),
-                Scope::Subtree => stopping.subtree(&root.name).split_off(1),
+                Scope::Subtree => session.subtree(&root.name).split_off(1),
             };
             let order = StopOrder { run: None, ..order };
             // All before the record: with a slow store the last would work on for as long as it takes.
             let mut halted = Halted { order, scope, cells: vec![(root, first)] };
             halted.cancel(below);
-            Ok(halted.record(&stopping).await?)
+            Ok(halted.record(&session).await?)
         })
         .await
 }
@@ -120,13 +118,12 @@ pub(crate) async fn stop(
 /// Stops everybody, as a person does who stops each of them.
 pub(crate) async fn stop_all(session: &Arc<Session>, by: Sender) -> Result<StopReply, StopError> {
     let order = StopOrder { by, halt: Halt::Stop, run: None };
-    let stopping = session.clone();
     session
-        .whole(async move {
-            let _fence = stopping.fence(Around::All);
+        .whole(|session| async move {
+            let _fence = session.fence(Around::All);
             let mut halted = Halted { order, scope: Scope::Subtree, cells: Vec::new() };
-            halted.cancel(stopping.in_order());
-            Ok(halted.record(&stopping).await?)
+            halted.cancel(session.in_order());
+            Ok(halted.record(&session).await?)
         })
         .await
 }
@@ -136,18 +133,17 @@ pub(crate) async fn stop_all(session: &Arc<Session>, by: Sender) -> Result<StopR
 pub(crate) async fn shut_down(session: &Arc<Session>) -> StopReply {
     session.shutting_down.cancel();
     let order = StopOrder { by: Sender::User, halt: Halt::Shutdown, run: None };
-    let stopping = session.clone();
     session
-        .whole(async move {
+        .whole(|session| async move {
             // It stays: nobody comes into a session that has ended.
-            std::mem::forget(stopping.fence(Around::All));
+            std::mem::forget(session.fence(Around::All));
             let mut halted = Halted { order, scope: Scope::Subtree, cells: Vec::new() };
-            halted.cancel(stopping.in_order());
-            let reply = halted.record(&stopping).await.unwrap_or_else(|error| {
+            halted.cancel(session.in_order());
+            let reply = halted.record(&session).await.unwrap_or_else(|error| {
                 tracing::error!(%error, "a shutdown is not recorded: what it ends is lost as in a crash");
                 StopReply::default()
             });
-            stopping.quiet().await;
+            session.quiet().await;
             reply
         })
         .await
@@ -162,15 +158,23 @@ impl Halted {
         }
     }
 
-    /// Records what was cancelled, all of it at once.
+    /// Records what was cancelled or closed, all of it at once. Where nothing has changed, nothing
+    /// is told.
     async fn record(self, session: &Arc<Session>) -> Result<StopReply, StoreError> {
         let Self { order, scope, cells } = self;
+        let closes = order.halt == Halt::Close;
+        let returned = if closes { ReturnReason::Closed } else { ReturnReason::Stopped };
         let mut reply = StopReply::default();
         let mut draft = Draft::default();
         let mut tellings = Vec::new();
         for (cell, mut stopped) in cells.into_iter().filter(|(_, stopped)| stopped.changed) {
             can_be_told(session, &cell, &stopped).await;
-            told(&mut draft, &cell, &order, scope, &stopped, ReturnReason::Stopped);
+            if closes && stopped.at_rest {
+                draft.returns(&stopped.returned, returned, &cell.place());
+                draft.tell(cell.place(), EventKind::AgentClosed {});
+            } else {
+                told(&mut draft, &cell, &order, scope, &stopped, returned);
+            }
             tellings.push(stopped.telling.take());
             reply.stopped.push(cell.name.clone());
             reply.still_queued.append(&mut stopped.still_queued);
@@ -219,40 +223,15 @@ pub(crate) async fn close(
 ) -> Result<Vec<AgentName>, StopError> {
     let root = allowed(session, name, &by)?;
     let order = StopOrder { halt: Halt::Close, by, run: None };
-    let closing = session.clone();
     session
-        .whole(async move {
-            let _fence = closing.fence(Around::Subtree(root.name.clone()));
-            let cells = closing.subtree(&root.name).into_iter().rev();
-            let closed: Vec<(Arc<AgentCell>, Stopped)> =
-                cells.map(|cell| (cell.clone(), cell.mailbox.close(order.clone()))).collect();
-            Ok(record_closed(&closing, &order, closed).await?)
+        .whole(|session| async move {
+            let _fence = session.fence(Around::Subtree(root.name.clone()));
+            let cells = session.subtree(&root.name).into_iter().rev();
+            let cells = cells.map(|cell| (cell.clone(), cell.mailbox.close(order.clone()))).collect();
+            let closed = Halted { order, scope: Scope::Subtree, cells }.record(&session).await?;
+            Ok(closed.stopped)
         })
         .await
-}
-
-/// Records which agents are closed, all of it at once. Those that were closed already are left out.
-async fn record_closed(
-    session: &Arc<Session>,
-    order: &StopOrder,
-    cells: Vec<(Arc<AgentCell>, Stopped)>,
-) -> Result<Vec<AgentName>, StoreError> {
-    let mut draft = Draft::default();
-    let (mut names, mut tellings) = (Vec::new(), Vec::new());
-    for (cell, mut stopped) in cells.into_iter().filter(|(_, stopped)| stopped.changed) {
-        can_be_told(session, &cell, &stopped).await;
-        if stopped.at_rest {
-            draft.returns(&stopped.returned, ReturnReason::Closed, &cell.place());
-            draft.tell(cell.place(), EventKind::AgentClosed {});
-        } else {
-            told(&mut draft, &cell, order, Scope::Subtree, &stopped, ReturnReason::Closed);
-        }
-        tellings.push(stopped.telling.take());
-        names.push(cell.name.clone());
-    }
-    let recorded = session.journal.record(draft).await;
-    drop(tellings);
-    recorded.map(|()| names)
 }
 
 /// Tells that an agent is closed whose run a close has ended, once it rests for good.

@@ -6,37 +6,24 @@
 
 mod pattern;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::time::Span;
+use super::words::words;
 
 pub use self::pattern::{Rule, RuleError};
 
-/// How much is done without asking.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// Everything that no rule denies.
-    #[default]
-    Auto,
-    /// Reads and edits; commands are asked about.
-    AcceptEdits,
-    /// Reads; edits and commands are asked about.
-    Ask,
-    /// Reads only: nothing is changed, and nobody is asked.
-    Plan,
-}
-
-impl Mode {
-    /// The word in the configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::AcceptEdits => "accept-edits",
-            Self::Ask => "ask",
-            Self::Plan => "plan",
-        }
+words! {
+    /// How much is done without asking.
+    #[derive(Default)]
+    pub enum Mode {
+        /// Everything that no rule denies.
+        #[default]
+        Auto = "auto",
+        /// Reads and edits; commands are asked about.
+        AcceptEdits = "accept-edits",
+        /// Reads; edits and commands are asked about.
+        Ask = "ask",
+        /// Reads only: nothing is changed, and nobody is asked.
+        Plan = "plan",
     }
 }
 
@@ -107,9 +94,7 @@ impl Policy {
             (Mode::Plan, Effect::Edits | Effect::Runs) => {
                 Verdict::Denied("the mode is `plan`, in which nothing is changed".to_owned())
             }
-            (Mode::AcceptEdits, Effect::Runs) | (Mode::Ask, Effect::Edits | Effect::Runs) if allowed() => {
-                Verdict::Allowed
-            }
+            (Mode::AcceptEdits | Mode::Ask, Effect::Edits | Effect::Runs) if allowed() => Verdict::Allowed,
             (Mode::AcceptEdits, Effect::Runs) | (Mode::Ask, Effect::Edits | Effect::Runs) => Verdict::Ask,
         }
     }
@@ -167,29 +152,17 @@ pub enum Answer {
     No(Option<String>),
 }
 
-/// What became of a request, as events have it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Decision {
-    /// This call runs.
-    Once,
-    /// This call runs, and others like it.
-    Session,
-    /// It doesn't.
-    Denied,
-    /// Nobody answered: a message or a stop withdrew the request, or its time was up.
-    NotAnswered,
-}
-
-impl Decision {
-    /// The word of the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Once => "once",
-            Self::Session => "session",
-            Self::Denied => "denied",
-            Self::NotAnswered => "not_answered",
-        }
+words! {
+    /// What became of a request, as events have it.
+    pub enum Decision {
+        /// This call runs.
+        Once = "once",
+        /// This call runs, and others like it.
+        Session = "session",
+        /// It doesn't.
+        Denied = "denied",
+        /// Nobody answered: a message or a stop withdrew the request, or its time was up.
+        NotAnswered = "not_answered",
     }
 }
 

@@ -102,24 +102,24 @@ fn threshold(settings: &Settings) -> Option<u64> {
 /// and what came since, or all of it by its bytes where it has counted nothing since the last
 /// compaction.
 pub fn estimate(prompt: &Prompt) -> u64 {
+    let (from, tokens) = counted(prompt).unwrap_or_default();
+    tokens.saturating_add(weigh(&prompt.entries()[from..]))
+}
+
+/// What the provider counted for the last reply, if it was one since the last compaction; and where
+/// the entries begin that came after it.
+fn counted(prompt: &Prompt) -> Option<(usize, u64)> {
     let entries = prompt.entries();
-    let counted = entries.iter().rposition(|entry| is_reply(entry)).filter(|at| *at >= prompt.begin());
-    let known = counted.and_then(|at| Some((at, reply(&entries[at])?.usage.total())));
-    match known.filter(|(_, tokens)| *tokens > 0) {
-        Some((at, tokens)) => tokens.saturating_add(weigh(&entries[at + 1..])),
-        None => weigh(entries),
-    }
+    let at = entries.iter().rposition(|entry| is_reply(entry)).filter(|at| *at >= prompt.begin())?;
+    Some((at + 1, reply(&entries[at])?.usage.total())).filter(|(_, tokens)| *tokens > 0)
 }
 
 /// The most tokens that the next request can hold, with so many bytes of system prompt and
 /// tools around it: a token has at least one byte, and a message has a few of its own.
 pub fn most(prompt: &Prompt, around: u64) -> u64 {
     const OF_A_MESSAGE: u64 = 16;
-    let entries = prompt.entries();
-    let counted = entries.iter().rposition(|entry| is_reply(entry)).filter(|at| *at >= prompt.begin());
-    let known = counted.and_then(|at| Some((at + 1, reply(&entries[at])?.usage.total())));
-    let (from, tokens) = known.filter(|(_, tokens)| *tokens > 0).unwrap_or((0, around));
-    let fresh = &entries[from..];
+    let (from, tokens) = counted(prompt).unwrap_or((0, around));
+    let fresh = &prompt.entries()[from..];
     let bytes: usize = fresh.iter().map(|entry| bytes(entry)).sum();
     tokens.saturating_add(bytes as u64).saturating_add(OF_A_MESSAGE * (fresh.len() as u64 + 1))
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 pub use super::ending::InterruptReason;
 use super::id::CallId;
 pub use super::mail::MessageKey;
+use super::words::words;
 
 /// One row of a conversation. Entries are only ever appended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -224,39 +225,26 @@ pub struct ToolResult {
     pub cost: Arc<[MessageKey]>,
 }
 
-/// What became of a call (semantics.md, section 4).
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolStatus {
-    /// Ran to its end, well.
-    Completed,
-    /// Ran to its end, and that was an error.
-    Failed,
-    /// Cut short by an urgent message.
-    Interrupted,
-    /// Never started.
-    Skipped,
-    /// Cut short by a stop.
-    Stopped,
-    /// Nobody can say.
-    Unknown,
+words! {
+    /// What became of a call (semantics.md, section 4).
+    #[derive(PartialOrd, Ord)]
+    pub enum ToolStatus {
+        /// Ran to its end, well.
+        Completed = "completed",
+        /// Ran to its end, and that was an error.
+        Failed = "failed",
+        /// Cut short by an urgent message.
+        Interrupted = "interrupted",
+        /// Never started.
+        Skipped = "skipped",
+        /// Cut short by a stop.
+        Stopped = "stopped",
+        /// Nobody can say.
+        Unknown = "unknown",
+    }
 }
 
 impl ToolStatus {
-    /// The word of the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
-            Self::Skipped => "skipped",
-            Self::Stopped => "stopped",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// Whether the result is a part of what the tool would have said (recorded as `tool_partial`).
     pub fn is_partial(self) -> bool {
         matches!(self, Self::Interrupted | Self::Stopped | Self::Unknown)

@@ -19,6 +19,7 @@ use super::id::{AgentName, CallId, MessageId, RunId, SessionId, TurnId};
 use super::mail::{Point, ReturnReason, Role, Urgency};
 use super::settings::LimitsPatch;
 use super::time::{Micros, Span};
+use super::words::words;
 
 pub use self::trigger::Trigger;
 
@@ -308,51 +309,31 @@ impl EventKind {
     }
 }
 
-/// How far a stop reaches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// One agent; its children go on.
-    #[default]
-    Agent,
-    /// The agent and all below it.
-    Subtree,
-}
-
-impl Scope {
-    /// The word of the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Subtree => "subtree",
-        }
+words! {
+    /// How far a stop reaches.
+    #[derive(Default)]
+    pub enum Scope {
+        /// One agent; its children go on.
+        #[default]
+        Agent = "agent",
+        /// The agent and all below it.
+        Subtree = "subtree",
     }
 }
 
-/// Why a run was asked to end (semantics.md, section 6).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Halt {
-    /// Somebody stopped it. Events of earlier versions don't tell the four apart.
-    #[default]
-    Stop,
-    /// A person stopped it and started anew.
-    Supersede,
-    /// Its agent is closed.
-    Close,
-    /// The process ends.
-    Shutdown,
-}
-
-impl Halt {
-    /// The word of the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::Supersede => "supersede",
-            Self::Close => "close",
-            Self::Shutdown => "shutdown",
-        }
+words! {
+    /// Why a run was asked to end (semantics.md, section 6).
+    #[derive(Default)]
+    pub enum Halt {
+        /// Somebody stopped it. Events of earlier versions don't tell the four apart.
+        #[default]
+        Stop = "stop",
+        /// A person stopped it and started anew.
+        Supersede = "supersede",
+        /// Its agent is closed.
+        Close = "close",
+        /// The process ends.
+        Shutdown = "shutdown",
     }
 }
 

@@ -46,11 +46,6 @@ impl AgentName {
             Err(NameError::Form(text.chars().take(80).collect()))
         }
     }
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl TryFrom<String> for AgentName {
@@ -66,32 +61,11 @@ impl std::borrow::Borrow<str> for AgentName {
     }
 }
 
-impl fmt::Display for AgentName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for AgentName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-macro_rules! text_id {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-        #[schemars(with = "String")]
-        pub struct $name(Arc<str>);
-
+/// What every name and id has: its text, which is how it is shown.
+macro_rules! text {
+    ($name:ident) => {
         impl $name {
-            /// Makes the id of a text.
-            pub fn new(text: impl Into<Arc<str>>) -> Self {
-                Self(text.into())
-            }
-
-            /// The id as text.
+            /// The text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -108,6 +82,26 @@ macro_rules! text_id {
                 f.write_str(&self.0)
             }
         }
+    };
+}
+
+text!(AgentName);
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[schemars(with = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Makes the id of a text.
+            pub fn new(text: impl Into<Arc<str>>) -> Self {
+                Self(text.into())
+            }
+        }
+
+        text!($name);
     };
 }
 

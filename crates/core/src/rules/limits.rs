@@ -262,29 +262,24 @@ impl Budget {
 
     /// The limit that forbids another turn, if one does.
     pub fn reached(&self) -> Option<Limit> {
-        let over = |spent: u64, cap: u64| cap != 0 && spent >= cap;
-        if over(self.spent.turns, self.caps.turns) {
-            Some(Limit::Turns)
-        } else if over(self.spent.tokens, self.caps.tokens) {
-            Some(Limit::Tokens)
-        } else if over(self.spent.cost.picos(), self.caps.cost.picos()) {
-            Some(Limit::Cost)
-        } else if over(self.spent.time.0, self.caps.time.0) {
-            Some(Limit::Time)
-        } else {
-            None
-        }
+        let Self { spent, caps, .. } = self;
+        let amounts = [
+            (Limit::Turns, spent.turns, caps.turns),
+            (Limit::Tokens, spent.tokens, caps.tokens),
+            (Limit::Cost, spent.cost.picos(), caps.cost.picos()),
+            (Limit::Time, spent.time.0, caps.time.0),
+        ];
+        let over = amounts.into_iter().find(|(_, spent, cap)| *cap != 0 && spent >= cap);
+        over.map(|(limit, ..)| limit)
     }
 
     /// A turn begins, if one may: looking and counting are one step.
     pub fn begin_turn(&mut self) -> Result<(), Limit> {
-        match self.reached() {
-            Some(limit) => Err(limit),
-            None => {
-                self.spent.turns += 1;
-                Ok(())
-            }
+        if let Some(limit) = self.reached() {
+            return Err(limit);
         }
+        self.spent.turns += 1;
+        Ok(())
     }
 
     /// Holds the most that a request can use, or as much of it as makes sense.
@@ -305,19 +300,14 @@ impl Budget {
         if !self.is_capped() {
             return Grant::Held(Hold::default());
         }
-        let short = |limit| if self.holders > 0 { Grant::Wait } else { Grant::Reached(limit) };
         let (tokens, cost) = (self.tokens_left(), self.cost_left());
         let Some(output) = bound.output else {
             // It may use all there is, so it goes alone.
-            return match self.holders > 0 {
-                true => Grant::Wait,
-                false => Grant::Held(Hold {
-                    tokens: tokens.unwrap_or_default(),
-                    cost: cost.unwrap_or_default(),
-                    output: None,
-                    shortened: None,
-                }),
-            };
+            if self.holders > 0 {
+                return Grant::Wait;
+            }
+            let (tokens, cost) = (tokens.unwrap_or_default(), cost.unwrap_or_default());
+            return Grant::Held(Hold { tokens, cost, ..Hold::default() });
         };
         let input_cost = prices.dearest_input().times(bound.input);
         let by_tokens = tokens.map_or(u64::MAX, |left| left.saturating_sub(bound.input));
@@ -325,7 +315,7 @@ impl Budget {
         let affordable = output.min(by_tokens).min(by_cost);
         let scarce = if by_tokens <= by_cost { Limit::Tokens } else { Limit::Cost };
         if affordable < output.min(SHORTEST_REPLY) || cost.is_some_and(|left| left < input_cost) {
-            return short(scarce);
+            return if self.holders > 0 { Grant::Wait } else { Grant::Reached(scarce) };
         }
         Grant::Held(Hold {
             tokens: bound.input.saturating_add(affordable),

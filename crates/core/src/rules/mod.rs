@@ -31,3 +31,4 @@ pub mod validate;
 pub mod view;
 pub mod waiting;
 pub mod wording;
+mod words;

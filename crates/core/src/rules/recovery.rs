@@ -93,19 +93,16 @@ fn tools(open: &Open, tail: &[Event]) -> Left {
 
 /// Nothing of a turn's calls is open: was a model called, and had it ended?
 fn between(tail: &[Event]) -> Left {
-    let mut left = Left::Start;
-    for event in tail {
-        match &event.kind {
-            EventKind::ModelStarted { .. } => left = Left::Calling,
-            EventKind::ModelFinished { .. }
-            | EventKind::ModelInterrupted { .. }
-            | EventKind::ModelRetry { .. }
-            | EventKind::Compacted { .. } => left = Left::Between,
-            // No other kind begins a model call or ends it.
-            _ => {}
-        }
-    }
-    left
+    let last = tail.iter().rev().find_map(|event| match &event.kind {
+        EventKind::ModelStarted { .. } => Some(Left::Calling),
+        EventKind::ModelFinished { .. }
+        | EventKind::ModelInterrupted { .. }
+        | EventKind::ModelRetry { .. }
+        | EventKind::Compacted { .. } => Some(Left::Between),
+        // No other kind begins a model call or ends it.
+        _ => None,
+    });
+    last.unwrap_or(Left::Start)
 }
 
 /// The turn that a run was in.

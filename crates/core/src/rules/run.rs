@@ -35,6 +35,13 @@ pub struct Take {
     pub interrupted: Arc<[CallId]>,
 }
 
+impl Take {
+    /// Where taking mail has cost no call.
+    pub fn free(point: Point) -> Self {
+        Self { point, skipped: Arc::default(), interrupted: Arc::default() }
+    }
+}
+
 /// How a run ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
@@ -253,27 +260,18 @@ fn failure_of(reply: &Reply, plan: &[PlannedCall]) -> Option<&'static str> {
     }
 }
 
-/// What to do after a failed attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retrying {
-    /// Wait so long (before jitter) and try again.
-    After(Span),
-    /// Give up.
-    GiveUp,
-}
-
-/// Whether a failed attempt is tried again: `failed` attempts so far, `elapsed` since the
-/// first one began (semantics.md, section 7).
+/// How long to wait (before jitter) until a failed attempt is tried again: `failed` attempts so far,
+/// `elapsed` since the first one began (semantics.md, section 7). `None`: it is given up.
 pub fn retrying(
     retry: &Retry,
     failed: u32,
     elapsed: Span,
     retryable: bool,
     retry_after: Option<Span>,
-) -> Retrying {
+) -> Option<Span> {
     let wait = retry.wait(failed, retry_after);
     let in_time = elapsed.0.saturating_add(wait.0) <= retry.time.0;
-    if retryable && failed < retry.attempts && in_time { Retrying::After(wait) } else { Retrying::GiveUp }
+    (retryable && failed < retry.attempts && in_time).then_some(wait)
 }
 
 #[cfg(test)]
@@ -284,13 +282,13 @@ mod tests {
     fn attempts_and_time_bound_the_retries() {
         let retry = Retry::default();
         let at = |failed, elapsed| retrying(&retry, failed, Span::secs(elapsed), true, None);
-        assert_eq!(at(1, 0), Retrying::After(Span::millis(500)));
-        assert_eq!(at(4, 0), Retrying::After(Span::secs(4)));
-        assert_eq!(at(5, 0), Retrying::GiveUp);
-        assert_eq!(at(1, 300), Retrying::GiveUp);
-        assert_eq!(retrying(&retry, 1, Span::ZERO, false, None), Retrying::GiveUp);
+        assert_eq!(at(1, 0), Some(Span::millis(500)));
+        assert_eq!(at(4, 0), Some(Span::secs(4)));
+        assert_eq!(at(5, 0), None);
+        assert_eq!(at(1, 300), None);
+        assert_eq!(retrying(&retry, 1, Span::ZERO, false, None), None);
         let late = retrying(&retry, 1, Span::ZERO, true, Some(Span::secs(301)));
-        assert_eq!(late, Retrying::GiveUp);
+        assert_eq!(late, None);
     }
 
     #[test]

@@ -328,16 +328,12 @@ impl Turn {
         };
         let stuck: Vec<usize> = (0..self.calls.len()).filter(|i| is_stuck(&self.calls[*i])).collect();
         for i in &stuck {
-            let cause = self.cause_of(*i);
+            let State::Running(running) = &self.calls[*i].state else { continue };
+            let cause = running.cut.as_ref().map(|(cause, _)| cause.clone());
             let text = wording::given_up(deadline);
             self.end(*i, ToolStatus::Unknown, text, Arc::default(), cause.as_ref());
         }
         stuck
-    }
-
-    fn cause_of(&self, call: usize) -> Option<Cause> {
-        let State::Running(running) = &self.calls[call].state else { return None };
-        running.cut.as_ref().map(|(cause, _)| cause.clone())
     }
 
     /// Whoever drove the turn is gone, and nothing of its calls is known that is not told: they
@@ -345,15 +341,12 @@ impl Turn {
     pub fn lost(&mut self) {
         self.over = true;
         for i in 0..self.calls.len() {
-            match self.calls[i].state {
-                State::Waiting | State::Asking | State::Approved => {
-                    self.end(i, ToolStatus::Skipped, wording::NEVER_RAN.to_owned(), Arc::default(), None);
-                }
-                State::Running(_) => {
-                    self.end(i, ToolStatus::Unknown, wording::LOST.to_owned(), Arc::default(), None);
-                }
-                State::Ended(_) => {}
-            }
+            let (status, text) = match self.calls[i].state {
+                State::Waiting | State::Asking | State::Approved => (ToolStatus::Skipped, wording::NEVER_RAN),
+                State::Running(_) => (ToolStatus::Unknown, wording::LOST),
+                State::Ended(_) => continue,
+            };
+            self.end(i, status, text.to_owned(), Arc::default(), None);
         }
     }
 
@@ -427,15 +420,14 @@ impl Turn {
 
     /// The results so far, in call order.
     pub fn results(&self) -> Vec<ToolResult> {
-        (0..self.calls.len()).filter_map(|i| self.result(i).cloned()).collect()
+        self.ended_calls().map(|ended| ended.result.clone()).collect()
     }
 
-    fn result(&self, call: usize) -> Option<&ToolResult> {
-        self.ended_call(call).map(|ended| &ended.result)
-    }
-
-    fn ended_call(&self, call: usize) -> Option<&Ended> {
-        if let State::Ended(ended) = &self.calls[call].state { Some(ended) } else { None }
+    fn ended_calls(&self) -> impl Iterator<Item = &Ended> {
+        self.calls.iter().filter_map(|call| match &call.state {
+            State::Ended(ended) => Some(ended),
+            State::Waiting | State::Asking | State::Approved | State::Running(_) => None,
+        })
     }
 
     /// The point of the injection that closes the turn.
@@ -463,8 +455,7 @@ impl Turn {
     }
 
     fn by_mail(&self, wanted: impl Fn(ToolStatus) -> bool) -> Arc<[CallId]> {
-        let ended = (0..self.calls.len()).filter_map(|i| self.ended_call(i));
-        let cost = ended.filter(|ended| ended.by_mail && wanted(ended.result.status));
+        let cost = self.ended_calls().filter(|ended| ended.by_mail && wanted(ended.result.status));
         cost.map(|ended| ended.result.id.clone()).collect()
     }
 
@@ -477,23 +468,8 @@ impl Turn {
         }
     }
 
-    /// Whether the call can be aborted.
-    pub fn is_abortable(&self, call: usize) -> bool {
-        self.calls[call].plan.abortable
-    }
-
     /// The number of the call's batch, from 1.
     pub fn batch(&self, call: usize) -> u32 {
         self.calls[call].batch
-    }
-
-    /// How many calls the turn has.
-    pub fn len(&self) -> usize {
-        self.calls.len()
-    }
-
-    /// Whether it has none.
-    pub fn is_empty(&self) -> bool {
-        self.calls.is_empty()
     }
 }

@@ -149,7 +149,7 @@ fn honest(result: &ToolResult) -> Result<(), Breach> {
     }
 }
 
-fn breach<T>(number: u8, what: impl Into<String>) -> Result<T, Breach> {
+pub(super) fn breach<T>(number: u8, what: impl Into<String>) -> Result<T, Breach> {
     Err(Breach { number, what: what.into() })
 }
 

@@ -155,8 +155,7 @@ impl Driver {
     /// Withdraws the requests whose calls something has cut: nobody needs to answer any more.
     pub(super) fn withdraw_requests(&mut self, by: &str) {
         let Some(turn) = self.run.tools() else { return };
-        let asking: Vec<usize> = (0..turn.len()).filter(|index| turn.is_asking(*index)).collect();
-        for request in self.bench.requests.take(|request| !asking.contains(&request.index)) {
+        for request in self.bench.requests.take(|request| !turn.is_asking(request.index)) {
             // An answer that came in the same instant came too late.
             self.close(&request);
             self.bench.requests.resolve(request.tool, Decision::NotAnswered, by, None);

@@ -33,7 +33,7 @@ impl Driver {
     /// A summary takes its time: the mailbox is looked at once more, so that nobody waits for the
     /// next whole reply too. `false`: the store refused it, and the run knows.
     async fn hears_what_came(&mut self) -> bool {
-        self.inject(Take { point: Point::Stream, skipped: Arc::default(), interrupted: Arc::default() }).await
+        self.inject(Take::free(Point::Stream)).await
     }
 
     async fn compact(&mut self, cut: usize) -> bool {
@@ -62,25 +62,19 @@ impl Driver {
             self.run.failed(&breach.to_string());
             return false;
         }
-        let mut draft = Draft::default();
-        draft.tell(self.place(), finished(reply, Purpose::Summary));
+        let mut draft = Draft::event(self.place(), finished(reply, Purpose::Summary));
         let (messages, tokens) = (compaction.messages, compaction.tokens);
         draft.tell(self.place(), EventKind::Compacted { messages, tokens });
         self.line(&mut draft, Line::Compacted(Arc::new(compaction)));
         self.body.prompt = prompt;
-        let recorded = self.record(draft).await;
-        let is_recorded = recorded.is_ok();
-        self.obey(recorded);
-        is_recorded
+        self.record_or_end(draft).await
     }
 
     /// Records a summary that made no room: the run ends at that limit, and asks for no other.
     async fn not_compacted(&mut self, reply: Reply, why: &str) {
         self.is_crowded(why);
-        let mut draft = Draft::default();
-        draft.tell(self.place(), finished(&reply, Purpose::Summary));
+        let mut draft = Draft::event(self.place(), finished(&reply, Purpose::Summary));
         self.line(&mut draft, Line::Unused(Arc::new(reply)));
-        let recorded = self.record(draft).await;
-        self.obey(recorded);
+        self.record_or_end(draft).await;
     }
 }

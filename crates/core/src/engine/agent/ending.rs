@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Driver;
 use crate::engine::journal::Draft;
 use crate::engine::output::{SHOWN, capped};
-use crate::engine::ports::Changes;
 use crate::engine::ports::store::RunEnd;
+use crate::engine::ports::{Changes, Phase};
 use crate::engine::report::Report;
 use crate::engine::session::LastEnd;
 use crate::engine::{deliver, limits, stop};
@@ -200,7 +200,7 @@ impl Driver {
             None => Some(report),
         };
         if let Some(report) = unheard {
-            deliver::report(&self.session, &self.cell, &parent, report);
+            deliver::report(Phase::Caused, &self.session, &self.cell, &parent, report);
         }
     }
 

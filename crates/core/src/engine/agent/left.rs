@@ -1,12 +1,7 @@
 //! A run that the process before this one left: what it takes to go on with it.
 
-use std::sync::Arc;
-
 use super::Driver;
-use crate::engine::journal::Draft;
 use crate::rules::conversation::{InterruptReason, Partial};
-use crate::rules::event::EventKind;
-use crate::rules::record::Line;
 use crate::rules::recovery::Left;
 
 /// What is to be recorded before a run goes on.
@@ -41,24 +36,14 @@ impl Driver {
     }
 
     pub(super) async fn call_was_lost(&mut self) {
-        let reason = InterruptReason::Error;
         let partial = Partial {
             text: String::new(),
             thinking: String::new(),
-            reason,
+            reason: InterruptReason::Error,
             stream_run_id: self.run_id(),
             partial_tokens: 0,
             interrupted_at: self.session.clock.now(),
         };
-        let kind = EventKind::ModelInterrupted {
-            reason,
-            text: String::new(),
-            thinking: Vec::new(),
-            partial_tokens: 0,
-        };
-        let mut draft = Draft::event(self.place(), kind);
-        self.line(&mut draft, Line::Interrupted(Arc::new(partial)));
-        let recorded = self.record(draft).await;
-        self.obey(recorded);
+        self.interrupted(partial, Vec::new()).await;
     }
 }

@@ -27,7 +27,7 @@ use super::ports::{Phase, StoreError, ToolSpec};
 use super::session::{Activity, ActivityKind, AgentCell, Session};
 use super::tools;
 use crate::fail;
-use crate::rules::conversation::{Entry, Injected, MessageKey, Usage};
+use crate::rules::conversation::{Entry, Injected, Usage};
 use crate::rules::event::{EventKind, Place, Trigger};
 use crate::rules::id::{RunId, TurnId};
 use crate::rules::mail::{Injection, Mail, Point, ReceiptState, Standing};
@@ -134,12 +134,13 @@ impl Driver {
         self.session.clock.turn(Phase::Boundary(self.cell.index)).await;
     }
 
-    /// A broken store ends the run: what it refused has not happened.
-    fn obey(&mut self, recorded: Result<(), StoreError>) {
-        if let Err(error) = recorded {
+    /// A broken store ends the run: what it refused has not happened. `false`: it has.
+    fn obey(&mut self, recorded: Result<(), StoreError>) -> bool {
+        if let Err(error) = &recorded {
             tracing::error!(agent = %self.cell.name, %error, "the run ends");
             self.run.failed("store");
         }
+        recorded.is_ok()
     }
 
     async fn run_to_its_end(&mut self) {
@@ -194,10 +195,7 @@ impl Driver {
             self.line(&mut draft, Line::Prompt(text.clone()));
             self.append(Entry::User(Injected::prompt(text)));
         }
-        let recorded = self.record(draft).await;
-        let is_recorded = recorded.is_ok();
-        self.obey(recorded);
-        if is_recorded {
+        if self.record_or_end(draft).await {
             self.cell.state.lock().begun = self.run.id();
             self.session.rested.notify_waiters();
         }
@@ -269,11 +267,6 @@ impl Driver {
             interrupted: take.interrupted.clone(),
         };
         let text: Arc<str> = wording::injected(take.point, mail.iter().map(|mail| &**mail)).into();
-        self.moved_in(draft, mail, &injection, text.clone());
-        Some(Injected { text, messages: keys(mail) })
-    }
-
-    fn moved_in(&mut self, draft: &mut Draft, mail: &[Arc<Mail>], injection: &Injection, text: Arc<str>) {
         for mail in mail {
             draft.moves(mail, ReceiptState::Injected(injection.clone()));
             self.body.unsent.push((mail.clone(), injection.clone()));
@@ -281,18 +274,15 @@ impl Driver {
         let kind = EventKind::MessageInjected {
             messages: mail.iter().map(|mail| mail.id.clone()).collect(),
             point: injection.point,
-            text,
-            skipped: injection.skipped.clone(),
-            interrupted: injection.interrupted.clone(),
+            text: text.clone(),
+            skipped: injection.skipped,
+            interrupted: injection.interrupted,
         };
         draft.tell(self.place(), kind);
+        Some(Injected { text, messages: mail.iter().map(|mail| mail.key()).collect() })
     }
 }
 
 fn bytes_of(spec: &ToolSpec) -> u64 {
     (spec.name.len() + spec.description.len() + spec.input_schema.to_string().len()) as u64
-}
-
-fn keys(mail: &[Arc<Mail>]) -> Arc<[MessageKey]> {
-    mail.iter().map(|mail| mail.key()).collect()
 }

@@ -17,12 +17,12 @@ use crate::fail;
 use crate::rules::batch::PlannedCall;
 use crate::rules::boundary::{Moment, look};
 use crate::rules::compaction::Purpose;
-use crate::rules::conversation::{Block, Entry, InterruptReason, Reply, ToolUse};
+use crate::rules::conversation::{Block, Entry, InterruptReason, Partial, Reply, ToolUse};
 use crate::rules::event::{CallRef, EventKind, ThinkingState};
 use crate::rules::mail::ReceiptState;
 use crate::rules::prompt::Prompt;
 use crate::rules::record::Line;
-use crate::rules::run::{Retrying, retrying};
+use crate::rules::run::retrying;
 use crate::rules::time::{Micros, Span};
 use crate::rules::validate::Validator;
 use crate::rules::wording::Cause;
@@ -234,17 +234,19 @@ impl Driver {
     /// Records what there was of the reply: never as a whole one, and even when it is empty.
     async fn cut_short(&mut self, stream: &Stream, reason: InterruptReason) {
         let (partial, thinking) = stream.partial(reason, self.run_id());
-        let mut draft = Draft::default();
+        self.interrupted(partial, thinking).await;
+    }
+
+    pub(super) async fn interrupted(&mut self, partial: Partial, thinking: Vec<ThinkingState>) {
         let kind = EventKind::ModelInterrupted {
-            reason,
+            reason: partial.reason,
             text: partial.text.clone(),
             thinking,
             partial_tokens: partial.partial_tokens,
         };
-        draft.tell(self.place(), kind);
+        let mut draft = Draft::event(self.place(), kind);
         self.line(&mut draft, Line::Interrupted(Arc::new(partial)));
-        let recorded = self.record(draft).await;
-        self.obey(recorded);
+        self.record_or_end(draft).await;
     }
 
     /// Counts what a call has cost.
@@ -278,10 +280,9 @@ impl Driver {
         // The start of its calls follows at once. What ends a run is told before anything else is waited for.
         if self.run.tools().is_some() {
             self.put_off(draft).await;
-            return;
+        } else {
+            self.record_or_end(draft).await;
         }
-        let recorded = self.record(draft).await;
-        self.obey(recorded);
     }
 
     /// Waits for the next attempt. `false`: there is none, the run fails or the wait was cut.
@@ -289,15 +290,13 @@ impl Driver {
         let retry = &self.cell.settings.retry;
         let elapsed = self.session.clock.now().since(began);
         let decided = retrying(retry, failed, elapsed, failure.kind.is_retryable(), failure.retry_after);
-        let Retrying::After(wait) = decided else {
+        let Some(wait) = decided else {
             self.run.failed(&describe(&failure));
             return false;
         };
         let wait = Span(wait.0 + self.jitter(retry.jitter));
         let kind = EventKind::ModelRetry { attempt: failed, error: describe(&failure), wait };
-        let recorded = self.record(Draft::event(self.place(), kind)).await;
-        if recorded.is_err() {
-            self.obey(recorded);
+        if !self.record_or_end(Draft::event(self.place(), kind)).await {
             return false;
         }
         self.arm(true);

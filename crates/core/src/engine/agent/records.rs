@@ -22,7 +22,13 @@ impl Driver {
         self.settled(recorded).map(drop)
     }
 
-    /// The same, unless the work in hand is cancelled by then: `false`, and nothing is recorded.
+    /// The same. `false`: the store is broken, and the run ends.
+    pub(super) async fn record_or_end(&mut self, draft: Draft) -> bool {
+        let recorded = self.record(draft).await;
+        self.obey(recorded)
+    }
+
+    /// Records, unless the work in hand is cancelled by then: `false`, and nothing is recorded.
     /// Whoever cancels first and records that afterwards finds no such start behind it: a stop is a
     /// fence (semantics.md, section 5).
     pub(super) async fn record_start(&mut self, draft: Draft) -> Result<bool, StoreError> {
@@ -37,9 +43,7 @@ impl Driver {
     pub(super) async fn put_off(&mut self, draft: Draft) -> bool {
         let recorded = self.session.journal.put_off(draft, &mut self.ahead.put_off).await;
         let recorded = self.settled(recorded);
-        let is_taken = recorded.is_ok();
-        self.obey(recorded);
-        is_taken
+        self.obey(recorded)
     }
 
     /// The same with the mail that the draft takes out of the mailbox.

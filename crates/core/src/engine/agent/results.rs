@@ -6,14 +6,15 @@ use super::Driver;
 use crate::engine::deliver;
 use crate::engine::journal::Draft;
 use crate::engine::output::{SHOWN, capped};
+use crate::engine::ports::Phase;
 use crate::engine::report::Report;
 use crate::engine::session::{Activity, ActivityKind, Claimed};
 use crate::rules::conversation::{MessageKey, ToolResult};
 use crate::rules::event::EventKind;
 use crate::rules::id::AgentName;
-use crate::rules::mail::{Injection, Mail, Point};
+use crate::rules::mail::{Mail, Point};
 use crate::rules::record::Line;
-use crate::rules::wording;
+use crate::rules::run::Take;
 
 impl Driver {
     /// Records the results that are new, and the mail that `wait_agents` took for its own.
@@ -42,10 +43,10 @@ impl Driver {
         // What mail has cost is durable before it is read: who ends the process in between finds it
         // committed (semantics.md, section 3).
         if news.iter().any(|result| !result.cost.is_empty()) {
-            let recorded = self.record(draft).await;
-            return self.obey(recorded);
+            self.record_or_end(draft).await;
+        } else {
+            self.put_off(draft).await;
         }
-        self.put_off(draft).await;
     }
 
     /// What a call took to tell in its result is told by that, or if it was cut, by mail after all.
@@ -54,15 +55,7 @@ impl Driver {
         match claimed {
             Claimed::Answers(taken) if is_told => {
                 let mail: Vec<Arc<Mail>> = taken.into_iter().map(|queued| queued.mail).collect();
-                let injection = Injection {
-                    point: Point::Wait,
-                    run: self.run_id(),
-                    turn: self.run.turn(),
-                    skipped: Arc::default(),
-                    interrupted: Arc::default(),
-                };
-                let text = wording::injected(Point::Wait, mail.iter().map(|mail| &**mail));
-                self.moved_in(draft, &mail, &injection, text.into());
+                self.injection(draft, &Take::free(Point::Wait), &mail);
             }
             Claimed::Answers(taken) => self.mailbox().restore(taken),
             Claimed::Report(..) if is_told => {}
@@ -77,7 +70,7 @@ impl Driver {
 
     fn tells_after_all(&self, about: &AgentName, report: Report) {
         if let Some(about) = self.session.agent(about.as_str()) {
-            deliver::report(&self.session, &about, &self.cell.name, report);
+            deliver::report(Phase::Caused, &self.session, &about, &self.cell.name, report);
         }
     }
 

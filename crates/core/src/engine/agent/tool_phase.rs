@@ -146,7 +146,10 @@ impl Driver {
         match self.record_start(draft).await {
             Ok(true) => {}
             Ok(false) => return self.never_asked(),
-            Err(error) => return self.obey(Err(error)),
+            Err(error) => {
+                self.obey(Err(error));
+                return;
+            }
         }
         for (index, call) in admitted {
             // What came while that was recorded: it never runs, though it was told to start.

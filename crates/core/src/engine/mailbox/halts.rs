@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Mailbox;
+use crate::engine::until::until;
 use crate::rules::conversation::InterruptReason;
 use crate::rules::event::Halt;
 use crate::rules::id::{MessageId, RunId};
@@ -143,13 +144,7 @@ impl Mailbox {
 
     /// Waits until nothing is on its way that asks for the run that is about to begin.
     pub(crate) async fn until_replaced(&self) {
-        loop {
-            let arrived = self.arrived.notified();
-            if self.inner.lock().replacing == 0 {
-                return;
-            }
-            arrived.await;
-        }
+        until(&self.arrived, || self.inner.lock().replacing == 0).await;
     }
 
     /// From now on every message is returned; what is pending goes back.

@@ -12,7 +12,7 @@ use crate::rules::id::{MessageId, RunId};
 use crate::rules::mail::{Admission, Mail, Relation, Rest, Sender, Standing, Urgency, admission};
 use crate::rules::wording::Cause;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Inner {
     /// In order of arrival.
     pub(super) queue: VecDeque<Queued>,
@@ -36,8 +36,8 @@ pub(super) struct Inner {
     /// The run that was asked for when the process was to end, and begins at the next start.
     pub(super) put_off: bool,
     pub(super) run: RunId,
-    /// Whether there is a model to drive: a name only is never woken.
-    pub(super) drives: bool,
+    /// Whether there is no model to drive: a name only is never woken.
+    pub(super) is_a_name: bool,
     /// The limit that the agent has reached, or its session: nobody wakes it until that is raised.
     pub(super) limited: Option<&'static str>,
     pub(super) session_limited: Option<&'static str>,
@@ -57,9 +57,10 @@ pub(super) struct Inner {
 }
 
 /// How a `resume` asks for the next run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resume {
     /// Nobody resumed the agent.
+    #[default]
     No,
     /// Something is unanswered, or what the conversation will end with is not known yet.
     Anyway,
@@ -150,17 +151,9 @@ impl Inner {
     }
 
     pub(super) fn remove_where(&mut self, wanted: impl Fn(&Queued) -> bool) -> Vec<Queued> {
-        let mut taken = Vec::new();
-        let mut kept = VecDeque::with_capacity(self.queue.len());
-        for queued in std::mem::take(&mut self.queue) {
-            if wanted(&queued) {
-                self.forget(&queued.mail);
-                taken.push(queued);
-            } else {
-                kept.push_back(queued);
-            }
-        }
-        self.queue = kept;
+        let (taken, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.queue).into_iter().partition(wanted);
+        self.queue = kept.into();
+        taken.iter().for_each(|queued| self.forget(&queued.mail));
         taken
     }
 
@@ -253,7 +246,7 @@ impl Inner {
     /// to be driven. At a limit, and when the process ends, what is asked for waits.
     pub(super) fn wake(&mut self) -> bool {
         match &mut self.standing {
-            _ if !self.drives => false,
+            _ if self.is_a_name => false,
             Standing::Resting(Rest::Closed) | Standing::Running => false,
             Standing::Winding { restart, .. } => {
                 *restart = true;

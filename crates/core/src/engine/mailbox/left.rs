@@ -42,7 +42,7 @@ impl Mailbox {
     pub(crate) fn recovered(was: Recovered) -> Self {
         let mailbox = Self::default();
         let mut inner = mailbox.inner.lock();
-        inner.drives = was.drives;
+        inner.is_a_name = !was.drives;
         inner.run = was.run;
         inner.standing = was.standing;
         for Kept { mail, wakes, committed } in was.mail {

@@ -9,7 +9,6 @@ mod left;
 mod next;
 mod room;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -19,7 +18,6 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use self::inner::{Inner, Work};
-use self::room::Rooms;
 
 pub use self::halts::{StopOrder, Stopped};
 pub use self::inner::{Queued, Resume};
@@ -34,7 +32,7 @@ use crate::rules::mail::{
 use crate::rules::wording::Cause;
 
 /// The mailbox of one agent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Mailbox {
     /// The highest urgency of what is pending; 0 is none.
     pending: AtomicU8,
@@ -81,56 +79,11 @@ pub enum TakeBack {
     TooLate,
 }
 
-impl Default for Mailbox {
-    fn default() -> Self {
-        Self {
-            pending: AtomicU8::new(0),
-            inner: Mutex::new(Inner {
-                queue: VecDeque::new(),
-                counts: [0; 5],
-                used: Rooms::default(),
-                reserved: Rooms::default(),
-                arrivals: 0,
-                standing: Standing::Resting(Rest::Idle),
-                woken_from: Rest::Idle,
-                resumed: Resume::No,
-                prompted: false,
-                replacing: 0,
-                begun: false,
-                left: false,
-                put_off: false,
-                run: 0,
-                drives: true,
-                limited: None,
-                session_limited: None,
-                shut: false,
-                run_token: None,
-                work: None,
-                stop: None,
-                timed_out: None,
-                tellings: Vec::new(),
-                watchers: 0,
-            }),
-            arrived: Notify::new(),
-        }
-    }
-}
-
-fn urgency_of(word: u8) -> Option<Urgency> {
-    match word {
-        1 => Some(Urgency::FollowUp),
-        2 => Some(Urgency::AfterTools),
-        3 => Some(Urgency::NextBoundary),
-        4 => Some(Urgency::Urgent),
-        _ => None,
-    }
-}
-
 impl Mailbox {
     /// The mailbox of an agent that is a name only: its mail stays queued.
     pub fn of_a_name() -> Self {
         let mailbox = Self::default();
-        mailbox.inner.lock().drives = false;
+        mailbox.inner.lock().is_a_name = true;
         mailbox
     }
 
@@ -148,7 +101,8 @@ impl Mailbox {
     /// The highest urgency of what is pending.
     #[inline]
     pub fn pending(&self) -> Option<Urgency> {
-        urgency_of(self.pending.load(Ordering::Acquire))
+        let pending = usize::from(self.pending.load(Ordering::Acquire));
+        pending.checked_sub(1).and_then(|at| Urgency::ALL.get(at).copied())
     }
 
     /// What the agent is doing.

@@ -39,6 +39,15 @@ pub struct Transaction {
     pub events: Vec<Event>,
 }
 
+impl Transaction {
+    /// Whether there is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { agents, accepted, receipts, rows, ends, resumes, events } = self;
+        let is_empty = agents.is_empty() && accepted.is_empty() && receipts.is_empty() && rows.is_empty();
+        is_empty && ends.is_empty() && resumes.is_empty() && events.is_empty()
+    }
+}
+
 /// Which event of a transaction tells of what.
 #[derive(Debug)]
 pub struct Told<'a> {

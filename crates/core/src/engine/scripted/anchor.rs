@@ -149,15 +149,10 @@ impl Observer for Anchors {
             state.calls.insert(agent.clone(), *call);
         }
         let call = agent.and_then(|agent| state.calls.get(agent)).copied().unwrap_or_default();
-        let mut index = 0;
-        while index < state.waited_for.len() {
-            if fits(&state.waited_for[index].anchor, event, call) {
-                let reached = state.waited_for.remove(index);
-                reached.at.send_replace(Some(event.t));
-                state.reached.push(reached);
-            } else {
-                index += 1;
-            }
+        let State { waited_for, reached, .. } = &mut *state;
+        for watched in waited_for.extract_if(.., |watched| fits(&watched.anchor, event, call)) {
+            watched.at.send_replace(Some(event.t));
+            reached.push(watched);
         }
     }
 }

@@ -81,7 +81,7 @@ fn line(delivery: &Delivery) -> String {
 fn say(receipt: &Receipt) -> String {
     let state = receipt.state();
     let more = match (&state, state.injection()) {
-        (ReceiptState::Returned(reason), _) => format!(" {}", word(reason)),
+        (ReceiptState::Returned(reason), _) => format!(" {}", reason.as_str()),
         (_, Some(injection)) => {
             let point = injection.point.as_str();
             let list = |ids: &[crate::rules::id::CallId]| {
@@ -96,13 +96,6 @@ fn say(receipt: &Receipt) -> String {
         _ => String::new(),
     };
     format!("{} to {}: {}{more}", receipt.id, receipt.to, state.as_str())
-}
-
-fn word(reason: &impl serde::Serialize) -> String {
-    match serde_json::to_value(reason) {
-        Ok(serde_json::Value::String(word)) => word,
-        Ok(_) | Err(_) => String::new(),
-    }
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -3,12 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::breach;
 use crate::rules::approval::Decision;
 use crate::rules::conversation::ToolStatus;
 use crate::rules::event::{Event, EventKind};
 use crate::rules::id::{AgentName, CallId};
-use crate::rules::validate::Breach;
+use crate::rules::validate::{Breach, breach};
 
 /// The calls, and what became of them.
 #[derive(Debug, Default)]

@@ -2,13 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::breach;
 use crate::rules::compaction::Purpose;
 use crate::rules::event::{Event, EventKind};
 use crate::rules::id::{AgentName, CallId, MessageId, RunId};
 use crate::rules::mail::Point;
 use crate::rules::time::Micros;
-use crate::rules::validate::Breach;
+use crate::rules::validate::{Breach, breach};
 
 /// What was told so far.
 #[derive(Debug, Default)]

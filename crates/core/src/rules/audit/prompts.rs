@@ -5,11 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::breach;
 use crate::rules::compaction::Purpose;
 use crate::rules::conversation::Entry;
 use crate::rules::id::AgentName;
-use crate::rules::validate::{Breach, Validator};
+use crate::rules::validate::{Breach, Validator, breach};
 
 /// What each agent was sent.
 #[derive(Debug, Default)]

@@ -2,80 +2,52 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Urgency;
 use crate::rules::id::{CallId, RunId, TurnId};
+use crate::rules::words::words;
 
-/// Why a message will never be injected (semantics.md, section 8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ReturnReason {
-    /// The receiver is closed.
-    Closed,
-    /// The receiver was stopped.
-    Stopped,
-    /// Its time was up, or its run ended first.
-    Expired,
-    /// The sender took it back.
-    Withdrawn,
-    /// A newer message, or a supersede, took its place.
-    Superseded,
-    /// The run failed and the settings give mail back.
-    Error,
-}
-
-impl ReturnReason {
-    /// The word of the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::Stopped => "stopped",
-            Self::Expired => "expired",
-            Self::Withdrawn => "withdrawn",
-            Self::Superseded => "superseded",
-            Self::Error => "error",
-        }
+words! {
+    /// Why a message will never be injected (semantics.md, section 8).
+    pub enum ReturnReason {
+        /// The receiver is closed.
+        Closed = "closed",
+        /// The receiver was stopped.
+        Stopped = "stopped",
+        /// Its time was up, or its run ended first.
+        Expired = "expired",
+        /// The sender took it back.
+        Withdrawn = "withdrawn",
+        /// A newer message, or a supersede, took its place.
+        Superseded = "superseded",
+        /// The run failed and the settings give mail back.
+        Error = "error",
     }
 }
 
-/// Where mail comes into a conversation (semantics.md, section 3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum Point {
-    /// A run starts.
-    #[serde(rename = "start")]
-    Start,
-    /// The model's stream was cut.
-    #[serde(rename = "stream")]
-    Stream,
-    /// Every call was skipped before any started.
-    A,
-    /// The reply asked for no tools.
-    B,
-    /// A call was skipped or interrupted.
-    C,
-    /// All tools ran.
-    D,
-    /// `wait_agents` returned it.
-    #[serde(rename = "wait")]
-    Wait,
+words! {
+    /// Where mail comes into a conversation (semantics.md, section 3).
+    #[derive(PartialOrd, Ord)]
+    pub enum Point {
+        /// A run starts.
+        Start = "start",
+        /// The model's stream was cut.
+        Stream = "stream",
+        /// Every call was skipped before any started.
+        A = "A",
+        /// The reply asked for no tools.
+        B = "B",
+        /// A call was skipped or interrupted.
+        C = "C",
+        /// All tools ran.
+        D = "D",
+        /// `wait_agents` returned it.
+        Wait = "wait",
+    }
 }
 
 impl Point {
-    /// The word of the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Stream => "stream",
-            Self::A => "A",
-            Self::B => "B",
-            Self::C => "C",
-            Self::D => "D",
-            Self::Wait => "wait",
-        }
-    }
-
     /// The least urgency that is injected here: `follow_up` waits for `B` or the next run's start.
     pub fn takes(self) -> Urgency {
         match self {

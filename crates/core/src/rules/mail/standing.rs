@@ -76,10 +76,18 @@ impl Standing {
     }
 }
 
+impl Default for Standing {
+    /// Before its first run.
+    fn default() -> Self {
+        Self::Resting(Rest::Idle)
+    }
+}
+
 /// What an agent is between runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Rest {
     /// Idle after `finished`, `failed` or `limit`, or before its first run: anybody wakes it.
+    #[default]
     Idle,
     /// Idle after a stop: a person, an ancestor or `resume` wakes it.
     Stopped,
