@@ -40,6 +40,7 @@ pub(crate) struct Model {
 /// A server that says the same to everybody, and looks at nothing.
 pub(crate) struct Plain {
     pub(crate) url: String,
+    connections: watch::Receiver<usize>,
     _serving: AbortOnDropHandle<()>,
 }
 
@@ -47,12 +48,14 @@ impl Plain {
     pub(crate) async fn start() -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
-        let serving = AbortOnDropHandle::new(tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, says_done));
-            }
-        }));
-        Ok(Self { url, _serving: serving })
+        let (tell, connections) = watch::channel(0);
+        let serving = AbortOnDropHandle::new(tokio::spawn(accept(listener, tell, says_done)));
+        Ok(Self { url, connections, _serving: serving })
+    }
+
+    /// How many connections are open, those that wait to be used again among them.
+    pub(crate) fn connections(&self) -> usize {
+        *self.connections.borrow()
     }
 }
 
@@ -67,7 +70,6 @@ struct Shared {
     prompts: Arc<Mutex<Prompts>>,
     /// Prompts that have had their error.
     failed: Mutex<HashSet<String>>,
-    connections: watch::Sender<usize>,
 }
 
 impl Model {
@@ -77,9 +79,12 @@ impl Model {
         let (tell, connections) = watch::channel(0);
         let prompts = Arc::new(Mutex::new(Prompts::default()));
         let failed = Mutex::default();
-        let shared =
-            Arc::new(Shared { ground, breaches, prompts: prompts.clone(), failed, connections: tell });
-        let serving = AbortOnDropHandle::new(tokio::spawn(accept(listener, shared)));
+        let shared = Arc::new(Shared { ground, breaches, prompts: prompts.clone(), failed });
+        let answer = move |request| {
+            let shared = shared.clone();
+            async move { shared.answer(request).await }
+        };
+        let serving = AbortOnDropHandle::new(tokio::spawn(accept(listener, tell, answer)));
         Ok(Self { url, prompts, connections, _serving: serving })
     }
 
@@ -91,18 +96,19 @@ impl Model {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept<F>(
+    listener: TcpListener,
+    connections: watch::Sender<usize>,
+    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+) where
+    F: Future<Output = Result<Response<Body>, hyper::Error>> + Send + 'static,
+{
     while let Ok((stream, _)) = listener.accept().await {
-        shared.connections.send_modify(|count| *count += 1);
-        let shared = shared.clone();
+        connections.send_modify(|count| *count += 1);
+        let (connections, answer) = (connections.clone(), answer.clone());
         tokio::spawn(async move {
-            let answering = shared.clone();
-            serve(stream, move |request| {
-                let shared = answering.clone();
-                async move { shared.answer(request).await }
-            })
-            .await;
-            shared.connections.send_modify(|count| *count -= 1);
+            serve(stream, answer).await;
+            connections.send_modify(|count| *count -= 1);
         });
     }
 }

@@ -38,24 +38,27 @@ struct Sample {
     resident: u64,
     /// What is resident and no file's page.
     own: u64,
+    /// But for the connections to the model: as many as agents once asked at the same time wait to
+    /// be used again.
     descriptors: u64,
     store: u64,
 }
 
 impl Sample {
-    fn of(pid: u32, store: &Path, messages: u64) -> Result<Self> {
+    fn of(pid: u32, store: &Path, model: &Plain, messages: u64) -> Result<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
         let field = |name: &str| -> Option<u64> {
             let line = status.lines().find(|line| line.starts_with(name))?;
             Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
         };
+        let open = fs::read_dir(format!("/proc/{pid}/fd"))?.count();
         let wal = store.with_extension("db-wal");
         let size = |path: &Path| fs::metadata(path).map_or(0, |known| known.len());
         Ok(Self {
             messages,
             resident: field("VmRSS:").context("no resident size")?,
             own: field("RssAnon:").context("no anonymous size")?,
-            descriptors: fs::read_dir(format!("/proc/{pid}/fd"))?.count() as u64,
+            descriptors: open.saturating_sub(model.connections()) as u64,
             store: size(store) + size(&wal),
         })
     }
@@ -127,19 +130,19 @@ async fn played(messages: u64) -> Result<Vec<Sample>> {
     let pid = daemon.id().context("the daemon has no process")?;
     let store = world.store().context("the daemon has no store")?;
     let mut client = Client { api, pace: tokio::time::interval(PACE) };
-    let mut samples = vec![Sample::of(pid, &store, 0)?];
+    let mut samples = vec![Sample::of(pid, &store, &model, 0)?];
     for n in 1..=messages.div_ceil(AGENTS * ROUNDS) {
         timeout(PATIENCE, client.session())
             .await
             .with_context(|| format!("session {n} takes too long"))??;
-        samples.push(Sample::of(pid, &store, n * AGENTS * ROUNDS)?);
+        samples.push(Sample::of(pid, &store, &model, n * AGENTS * ROUNDS)?);
     }
     // The daemon hears of the last readers that vanished a moment after they have.
     let deadline = Instant::now() + PATIENCE;
     let (most, last) = (most_descriptors(&samples), samples.len() - 1);
     while samples[last].descriptors > most && Instant::now() < deadline {
         client.pace.tick().await;
-        samples[last] = Sample::of(pid, &store, samples[last].messages)?;
+        samples[last] = Sample::of(pid, &store, &model, samples[last].messages)?;
     }
     let ended = daemon.terminate().await?.context("told to end, it goes on")?;
     ensure!(ended.status.success(), "{}: {}", ended.status, ended.said.join("\n"));
