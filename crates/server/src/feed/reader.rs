@@ -24,14 +24,6 @@ const PAGE: usize = 32;
 /// A comment is sent when nothing else was for so long.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// Where the events come from.
-pub(crate) enum Source {
-    /// A session that lives.
-    Live(Arc<Feed>),
-    /// A session that is only stored; its last event's number.
-    Stored(u64),
-}
-
 /// In which words they are told.
 pub(crate) enum Words {
     /// The vocabulary of scenarios.md, section 4.
@@ -64,7 +56,8 @@ enum Position {
 
 /// A client, as it is begun.
 pub(crate) struct Reader {
-    pub(crate) source: Source,
+    /// Of a session that is only stored, one that has ended.
+    pub(crate) feed: Arc<Feed>,
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) session: SessionId,
     /// Whose events only.
@@ -80,12 +73,10 @@ impl Reader {
         after: Option<u64>,
         held: H,
     ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
-        let Self { source, archive, session, agent, words, shutdown } = self;
-        let last = match &source {
-            Source::Live(feed) => feed.last(),
-            Source::Stored(last) => *last,
-        };
-        let cursor = Cursor::new(source, archive, session, shutdown).of(agent).after(after.unwrap_or(last));
+        let Self { feed, archive, session, agent, words, shutdown } = self;
+        let after = after.unwrap_or_else(|| feed.last());
+        let mut cursor = Cursor { agent, ..Cursor::new(feed, archive, session, shutdown) };
+        cursor.go_on_after(after);
         stream::unfold((cursor, words, held), |(mut cursor, mut words, held)| async move {
             let frame = loop {
                 match cursor.next().await? {
@@ -126,40 +117,32 @@ pub(super) enum Lost {
 
 /// A reader on its way through a session's events.
 pub(super) struct Cursor {
-    source: Source,
+    feed: Arc<Feed>,
     archive: Arc<dyn Archive>,
     session: SessionId,
     agent: Option<AgentName>,
     shutdown: CancellationToken,
     position: Position,
-    moved: Option<watch::Receiver<End>>,
+    moved: watch::Receiver<End>,
     ready: VecDeque<Came>,
 }
 
 impl Cursor {
     /// A reader that goes along from now on.
     pub(super) fn new(
-        source: Source,
+        feed: Arc<Feed>,
         archive: Arc<dyn Archive>,
         session: SessionId,
         shutdown: CancellationToken,
     ) -> Self {
-        let moved = match &source {
-            Source::Live(feed) => Some(feed.moved()),
-            Source::Stored(_) => None,
-        };
-        let position = Position::Along(moved.as_ref().map_or(0, |moved| moved.borrow().place));
-        Self { source, archive, session, agent: None, shutdown, position, moved, ready: VecDeque::new() }
+        let moved = feed.moved();
+        let position = Position::Along(moved.borrow().place);
+        Self { feed, archive, session, agent: None, shutdown, position, moved, ready: VecDeque::new() }
     }
 
-    /// Only what concerns this agent.
-    fn of(self, agent: Option<AgentName>) -> Self {
-        Self { agent, ..self }
-    }
-
-    /// What comes after the event of this number.
-    pub(super) fn after(self, seq: u64) -> Self {
-        Self { position: Position::Behind(seq), ..self }
+    /// What comes after the event of this number is next.
+    pub(super) fn go_on_after(&mut self, seq: u64) {
+        self.position = Position::Behind(seq);
     }
 
     /// `None`: nothing comes any more.
@@ -187,13 +170,7 @@ impl Cursor {
     }
 
     async fn catch_up(&mut self, after: u64) {
-        let feed = match &self.source {
-            Source::Live(feed) => feed.clone(),
-            Source::Stored(last) if after > *last => return self.lost(Lost::Place(*last)),
-            Source::Stored(last) if after == *last => return self.position = Position::Ended,
-            Source::Stored(last) => return self.read_archive(after, *last).await,
-        };
-        match feed.behind(after, self.agent.as_ref(), PAGE) {
+        match self.feed.behind(after, self.agent.as_ref(), PAGE) {
             Behind::Ahead(last, place) => self.wait_to_be_told(after, last, place).await,
             Behind::Archived(last) => self.read_archive(after, last).await,
             Behind::Here(items) => {
@@ -248,10 +225,7 @@ impl Cursor {
     }
 
     async fn go_along(&mut self, place: u64) {
-        let Source::Live(feed) = &self.source else {
-            return self.position = Position::Ended;
-        };
-        match feed.along(place, PAGE) {
+        match self.feed.along(place, PAGE) {
             Along::Lost(last) => self.lost(Lost::Place(last)),
             Along::Items(items, next) if !items.is_empty() => {
                 self.position = Position::Along(next);
@@ -263,10 +237,7 @@ impl Cursor {
 
     /// Waits for something behind this place; whoever ends the process lets its clients read to the end.
     async fn wait(&mut self, place: u64) {
-        let Some(moved) = &mut self.moved else {
-            return self.position = Position::Ended;
-        };
-        let new = tokio::time::timeout(QUIET, moved.wait_for(|end| end.place > place || end.over));
+        let new = tokio::time::timeout(QUIET, self.moved.wait_for(|end| end.place > place || end.over));
         tokio::select! {
             biased;
             new = new => match new.map(|new| new.map(|end| end.place > place)) {
