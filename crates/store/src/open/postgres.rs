@@ -55,12 +55,6 @@ pub(crate) struct PostgresWay {
     name: String,
 }
 
-impl std::fmt::Debug for PostgresWay {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.name)
-    }
-}
-
 impl PostgresWay {
     /// A connection that writes.
     pub(crate) async fn connect(&self) -> Result<Connection, Problem> {

@@ -133,7 +133,7 @@ fn not_writable(path: &Path, what: &Path, error: &std::io::Error) -> OpenError {
 }
 
 /// How to connect to a file.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct SqliteWay {
     path: PathBuf,
     max_pages: Option<u32>,
@@ -233,16 +233,11 @@ impl SqliteWay {
         Ok(Some(format!("the file was cut: it has {there} bytes and should have {bytes}")))
     }
 
+    /// After an error the connection goes, and what it had begun with it.
     async fn migrate(&self, connection: &mut Connection, from: i64) -> Result<(), Problem> {
         connection.begin().await?;
-        let applied = migrate::apply(connection, from, now()).await;
-        match applied {
-            Ok(()) => connection.commit().await,
-            Err(problem) => {
-                connection.roll_back().await;
-                Err(problem)
-            }
-        }
+        migrate::apply(connection, from, now()).await?;
+        connection.commit().await
     }
 
     /// Makes the file if there is none.

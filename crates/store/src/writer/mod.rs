@@ -31,7 +31,7 @@ pub(crate) struct Writer {
 }
 
 /// How a writer gets its connection.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Connects {
     Sqlite(crate::open::SqliteWay),
     Postgres(Box<crate::open::PostgresWay>),
