@@ -90,17 +90,17 @@ impl App {
 
     /// Room for one more event stream.
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Refused> {
-        let detail = "too many event streams are open; close one";
-        let permit = self.streams.clone().try_acquire_owned();
-        permit.map_err(|_| Refused::too_many("too_many_streams", detail, 5))
+        room(&self.streams, "too_many_streams", "too many event streams are open; close one")
     }
 
     /// Room for one more client that waits.
     pub(crate) fn wait(&self) -> Result<OwnedSemaphorePermit, Refused> {
-        let detail = "too many clients wait for receipts; read the events instead";
-        let permit = self.waits.clone().try_acquire_owned();
-        permit.map_err(|_| Refused::too_many("too_many_waits", detail, 5))
+        room(&self.waits, "too_many_waits", "too many clients wait for receipts; read the events instead")
     }
+}
+
+fn room(of: &Arc<Semaphore>, code: &'static str, detail: &str) -> Result<OwnedSemaphorePermit, Refused> {
+    of.clone().try_acquire_owned().map_err(|_| Refused::too_many(code, detail, 5))
 }
 
 /// There is no such session.

@@ -89,15 +89,11 @@ const COUNTERS: [Row; 20] = [
     (STALE_WRITES, "", ALONE, "Writes refused because another process had taken their session over"),
     (STOPS, "by", &[USER, AGENT], "Stops that stopped an agent, by who asked"),
     (STOPS_FOLLOWED, "", ALONE, FOLLOWED),
-    (
-        TOKENS,
-        "direction",
-        &[INPUT, OUTPUT],
-        "Tokens of whole replies; input includes what came from the cache",
-    ),
+    (TOKENS, "direction", DIRECTIONS, "Tokens of whole replies; input includes what came from the cache"),
     (TOOL_CALLS, "status", ToolStatus::WORDS, "Tool calls that ended, by status"),
 ];
 
+const DIRECTIONS: &[Word] = &[INPUT, OUTPUT];
 const UNTRACKED: &str = "Messages whose wait is not measured, because too many were waiting";
 const FOLLOWED: &str = "Stops after which somebody wrote to the agent, or its next run began, within 60 s";
 

@@ -183,7 +183,7 @@ impl SqliteWay {
     pub(crate) async fn open(&self) -> Result<Connection, OpenError> {
         let mut connection = self.connect().await.map_err(|problem| self.refused(&problem))?;
         let found = self.check(&mut connection).await?;
-        self.migrate(&mut connection, found).await.map_err(|problem| self.refused(&problem))?;
+        migrate(&mut connection, found).await.map_err(|problem| self.refused(&problem))?;
         // A file that can't be written, or a disk that is full, says so now.
         let same = async {
             // Nobody waits for what is there already.
@@ -233,13 +233,6 @@ impl SqliteWay {
         Ok(Some(format!("the file was cut: it has {there} bytes and should have {bytes}")))
     }
 
-    /// After an error the connection goes, and what it had begun with it.
-    async fn migrate(&self, connection: &mut Connection, from: i64) -> Result<(), Problem> {
-        connection.begin().await?;
-        migrate::apply(connection, from, now()).await?;
-        connection.commit().await
-    }
-
     /// Makes the file if there is none.
     async fn make_file(&self) -> Result<(), OpenError> {
         match self.path.metadata() {
@@ -279,7 +272,7 @@ impl SqliteWay {
         let made = async {
             let mut connection = Connection::Sqlite(Box::new(options.connect().await?));
             connection.script("PRAGMA journal_mode = WAL; PRAGMA application_id = 1298752596").await?;
-            self.migrate(&mut connection, 0).await?;
+            migrate(&mut connection, 0).await?;
             connection.close().await
         };
         made.await.map_err(|problem: Problem| self.refused(&problem))?;
@@ -338,6 +331,13 @@ impl SqliteWay {
             }
         }
     }
+}
+
+/// Brings the tables up to date. After an error the connection goes, and what it had begun with it.
+async fn migrate(connection: &mut Connection, from: i64) -> Result<(), Problem> {
+    connection.begin().await?;
+    migrate::apply(connection, from, now()).await?;
+    connection.commit().await
 }
 
 /// A new name is durable only when the folder is.
