@@ -78,13 +78,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Runs a statement, written with `?`.
-    pub(crate) async fn write(&mut self, query: &'static str, values: Vec<Cell>) -> Result<u64, Problem> {
-        let text = in_dialect(self.dialect(), query);
-        let kinds: Vec<Kind> = values.iter().map(kind_of).collect();
-        self.execute(text.as_ref().into(), &kinds, values).await
-    }
-
     /// Runs a statement whose values are of these kinds, row after row. The text is one of
     /// [`crate::statements`], or a word of ours: it holds nobody's values.
     pub(crate) async fn execute(
@@ -273,9 +266,10 @@ impl Wire<'_> {
                 }
             }
             Self::Postgres(connection) => {
-                let kinds: Vec<Kind> = values.iter().map(kind_of).collect();
                 let text = AssertSqlSafe(in_dialect(Dialect::Postgres, query));
-                let mut rows = sqlx::query_with(text, for_postgres(&kinds, values)?).fetch(connection);
+                // No query has a NULL among its values.
+                let values = for_postgres(&[Kind::Text], values)?;
+                let mut rows = sqlx::query_with(text, values).fetch(connection);
                 while let Some(row) = rows.try_next().await? {
                     found.push(each(Row::Postgres(&row))?);
                 }
@@ -283,10 +277,6 @@ impl Wire<'_> {
         }
         Ok(found)
     }
-}
-
-fn kind_of(value: &Cell) -> Kind {
-    if matches!(value, Cell::Int(_)) { Kind::Int } else { Kind::Text }
 }
 
 fn for_sqlite(values: Vec<Cell>) -> Result<SqliteArguments, Problem> {

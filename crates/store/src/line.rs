@@ -25,6 +25,7 @@ use crate::error::Unreadable;
 use crate::words;
 
 /// The columns that a line fills.
+#[derive(Default)]
 pub(crate) struct Filled {
     pub(crate) role: &'static str,
     pub(crate) message_type: &'static str,
@@ -143,16 +144,7 @@ pub(crate) fn fill(line: &Line, run: RunId) -> Result<Filled, serde_json::Error>
 }
 
 fn spoken(role: &'static str, message_type: &'static str, content: Cell, metadata: Cell) -> Filled {
-    let none = || Cell::Null;
-    Filled {
-        role,
-        message_type,
-        content,
-        tool_name: none(),
-        tool_call_id: none(),
-        tool_result: none(),
-        metadata,
-    }
+    Filled { role, message_type, content, metadata, ..Filled::default() }
 }
 
 fn user(text: &Arc<str>, metadata: &UserMeta<'_>) -> Result<Filled, serde_json::Error> {

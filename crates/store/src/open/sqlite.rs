@@ -18,7 +18,7 @@ use crate::error::{OpenError, Problem, Trouble};
 use crate::lock::FileLock;
 use crate::migrate;
 use crate::statements::Dialect;
-use crate::writer::{Connects, Writer, lock_path};
+use crate::writer::{Connects, Writer};
 
 /// Older ones have a bug that can damage a file in WAL mode.
 const OLDEST: (u32, u32, u32) = (3, 51, 3);
@@ -97,7 +97,7 @@ pub async fn open_sqlite(
 async fn to_write(way: SqliteWay) -> Result<SqlArchive, OpenError> {
     let path = way.path.clone();
     make_folder(&path)?;
-    let lock = FileLock::take(&path, &lock_path(&path))?;
+    let lock = FileLock::take(&path, &way.beside(".lock"))?;
     way.make_file().await?;
     let pool = way.pool(way.reading(false));
     let name = path.display().to_string();

@@ -101,7 +101,7 @@ impl Grouper {
     async fn write_nothing(&mut self) -> Result<(), Problem> {
         self.begin(&[], false).await?;
         let Some(connection) = &mut self.connection else { return Err(lost()) };
-        connection.write("UPDATE schema_version SET applied_at = applied_at", Vec::new()).await?;
+        connection.script("UPDATE schema_version SET applied_at = applied_at").await?;
         connection.commit().await
     }
 

@@ -8,7 +8,6 @@ mod group;
 mod patience;
 mod queue;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -150,11 +149,4 @@ async fn next(queue: &Queue) -> Option<Next> {
         None => Some(queue.next().await),
         Some(_) => tokio::time::timeout(patience::PAUSE_MAX, queue.next()).await.ok(),
     }
-}
-
-/// The file beside the store that says who writes to it.
-pub(crate) fn lock_path(path: &std::path::Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
 }
