@@ -20,7 +20,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 pub use follower::{Follower, News};
-pub(crate) use reader::{Reader, Words};
+pub(crate) use reader::{Cursor, Words, frames};
 
 /// How much a feed keeps for clients that are behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -54,48 +54,30 @@ enum Position {
     Ended,
 }
 
-/// A client, as it is begun.
-pub(crate) struct Reader {
-    /// Of a session that is only stored, one that has ended.
-    pub(crate) feed: Arc<Feed>,
-    pub(crate) archive: Arc<dyn Archive>,
-    pub(crate) session: SessionId,
-    /// Whose events only.
-    pub(crate) agent: Option<AgentName>,
-    pub(crate) words: Words,
-    pub(crate) shutdown: CancellationToken,
-}
-
-impl Reader {
-    /// The frames, from after the number given or from now on. `held` is kept while it lasts.
-    pub(crate) fn frames<H: Send + 'static>(
-        self,
-        after: Option<u64>,
-        held: H,
-    ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
-        let Self { feed, archive, session, agent, words, shutdown } = self;
-        let after = after.unwrap_or_else(|| feed.last());
-        let mut cursor = Cursor { agent, ..Cursor::new(feed, archive, session, shutdown) };
-        cursor.go_on_after(after);
-        stream::unfold((cursor, words, held), |(mut cursor, mut words, held)| async move {
-            let frame = loop {
-                match cursor.next().await? {
-                    Came::Item(item) => match words.frame(&item) {
-                        Some(frame) => break frame,
-                        None => continue,
-                    },
-                    Came::Quiet => break frame::comment(),
-                    Came::Lost(Lost::Place(last)) => break frame::resync(last),
-                    // Whoever comes back finds the archive well again, or hears what is wrong with it.
-                    Came::Lost(Lost::Archive(last, error)) => {
-                        tracing::warn!(%error, "an event stream ends: its past can't be read");
-                        break frame::resync(last);
-                    }
+/// The frames of what a client comes to, in its words. `held` is kept while it lasts.
+pub(crate) fn frames<H: Send + 'static>(
+    cursor: Cursor,
+    words: Words,
+    held: H,
+) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
+    stream::unfold((cursor, words, held), |(mut cursor, mut words, held)| async move {
+        let frame = loop {
+            match cursor.next().await? {
+                Came::Item(item) => match words.frame(&item) {
+                    Some(frame) => break frame,
+                    None => continue,
+                },
+                Came::Quiet => break frame::comment(),
+                Came::Lost(Lost::Place(last)) => break frame::resync(last),
+                // Whoever comes back finds the archive well again, or hears what is wrong with it.
+                Came::Lost(Lost::Archive(last, error)) => {
+                    tracing::warn!(%error, "an event stream ends: its past can't be read");
+                    break frame::resync(last);
                 }
-            };
-            Some((Ok(frame), (cursor, words, held)))
-        })
-    }
+            }
+        };
+        Some((Ok(frame), (cursor, words, held)))
+    })
 }
 
 /// What comes next.
@@ -116,7 +98,7 @@ pub(super) enum Lost {
 }
 
 /// A reader on its way through a session's events.
-pub(super) struct Cursor {
+pub(crate) struct Cursor {
     feed: Arc<Feed>,
     archive: Arc<dyn Archive>,
     session: SessionId,
@@ -129,7 +111,7 @@ pub(super) struct Cursor {
 
 impl Cursor {
     /// A reader that goes along from now on.
-    pub(super) fn new(
+    pub(crate) fn new(
         feed: Arc<Feed>,
         archive: Arc<dyn Archive>,
         session: SessionId,
@@ -138,6 +120,13 @@ impl Cursor {
         let moved = feed.moved();
         let position = Position::Along(moved.borrow().place);
         Self { feed, archive, session, agent: None, shutdown, position, moved, ready: VecDeque::new() }
+    }
+
+    /// Only what concerns this agent, if one is named, and comes after the event of this number.
+    pub(crate) fn of(mut self, agent: Option<AgentName>, after: u64) -> Self {
+        self.agent = agent;
+        self.go_on_after(after);
+        self
     }
 
     /// What comes after the event of this number is next.

@@ -15,6 +15,7 @@ mod tests;
 use std::sync::Arc;
 
 use midturn_core::engine::ports::{Observer, SessionJournal};
+use midturn_core::rules::view::View;
 use midturn_wire::stats::Stats;
 
 use self::figures::{Figures, SSE_CLIENTS};
@@ -30,13 +31,13 @@ pub struct Metrics(Arc<Figures>);
 impl Metrics {
     /// An observer for one session that begins. What it adds to the gauges goes with it.
     pub fn for_session(&self) -> Arc<dyn Observer> {
-        Arc::new(SessionFigures::new(self.0.clone()))
+        Arc::new(SessionFigures::of(self.0.clone(), View::default()))
     }
 
     /// An observer for one session that goes on: it knows the agents and the mail that are
     /// there already.
     pub fn for_resumed(&self, journal: &SessionJournal) -> Arc<dyn Observer> {
-        Arc::new(SessionFigures::resumed(self.0.clone(), journal))
+        Arc::new(SessionFigures::of(self.0.clone(), journal.view()))
     }
 
     /// A client reads events, until this is dropped.

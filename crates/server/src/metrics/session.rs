@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use midturn_core::engine::ports::{Observer, SessionJournal};
+use midturn_core::engine::ports::Observer;
 use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{InterruptReason, ToolStatus};
 use midturn_core::rules::event::{Event, EventKind, Outcome};
@@ -46,17 +46,9 @@ struct Stopped {
 }
 
 impl SessionFigures {
-    pub(super) fn new(figures: Arc<Figures>) -> Self {
-        Self::of(figures, View::default())
-    }
-
-    /// A session that goes on: its agents and its mail are there already. How long its mail
-    /// had waited is not known.
-    pub(super) fn resumed(figures: Arc<Figures>, journal: &SessionJournal) -> Self {
-        Self::of(figures, journal.view())
-    }
-
-    fn of(figures: Arc<Figures>, view: View) -> Self {
+    /// A session of which this is there already, and nothing of it counted. How long its mail had
+    /// waited is not known.
+    pub(super) fn of(figures: Arc<Figures>, view: View) -> Self {
         figures.count(figure::SESSIONS, 1);
         view.agents().for_each(|(_, agent)| figures.agent(None, doing(Some(agent))));
         figures.count(figure::MESSAGES_WAITING, signed(view.waiting()));

@@ -16,7 +16,7 @@ use super::agents::existing;
 use super::{AgentPath, SessionPath};
 use crate::app::{App, Named};
 use crate::extract::{Path, Query};
-use crate::feed::{Feed, Reader, Words};
+use crate::feed::{Cursor, Feed, Words, frames};
 use crate::problem::Refused;
 use crate::security::Asker;
 use crate::serve::Peer;
@@ -120,9 +120,9 @@ async fn stream(app: &Arc<App>, peer: &Peer, reading: Reading) -> Result<Respons
     // All of it is let go when the client is: whoever left answers nothing.
     let held = (attached, app.stream()?, app.metrics.sse_opened());
     peer.is_a_stream_now();
-    let shutdown = app.shutdown.clone();
-    let reader = Reader { feed, archive: app.host.archive(), session, agent, words, shutdown };
-    let mut response = Body::from_stream(reader.frames(after, held)).into_response();
+    let after = after.unwrap_or_else(|| feed.last());
+    let cursor = Cursor::new(feed, app.host.archive(), session, app.shutdown.clone()).of(agent, after);
+    let mut response = Body::from_stream(frames(cursor, words, held)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     // Its place among the connections is another's now.
