@@ -13,6 +13,7 @@ use midturn_core::engine::ports::{
 };
 use midturn_core::rules::id::{AgentName, MessageId, SessionId};
 use midturn_core::rules::mail::{ReceiptState, Sender};
+use midturn_core::rules::time::Micros;
 use tokio::sync::oneshot;
 
 use crate::cell::Cell;
@@ -142,7 +143,7 @@ impl Archive for SqlArchive {
                 shut_down: row.unsigned(8)?,
                 waiting: row.unsigned(9)?,
                 last_seq: row.unsigned(10)?,
-                last_t: row.micros(11)?,
+                last_t: Micros(row.unsigned(11)?),
             })
         };
         Ok(self.pool.snapshot().await?.rows(query, Vec::new(), summary).await?)

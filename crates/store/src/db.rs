@@ -7,7 +7,6 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use midturn_core::rules::event::Event;
 use midturn_core::rules::id::AgentName;
-use midturn_core::rules::time::Micros;
 use serde::de::DeserializeOwned;
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqlitePool, SqliteRow};
@@ -337,14 +336,6 @@ impl Row<'_> {
     /// A number that has at most 32 bits.
     pub(crate) fn small(&self, column: usize) -> Result<u32, Unreadable> {
         u32::try_from(self.int(column)?).map_err(Unreadable::of)
-    }
-
-    pub(crate) fn flag(&self, column: usize) -> Result<bool, Unreadable> {
-        Ok(self.int(column)? != 0)
-    }
-
-    pub(crate) fn micros(&self, column: usize) -> Result<Micros, Unreadable> {
-        self.unsigned(column).map(Micros)
     }
 
     /// A text or JSON as the table has it. (PostgreSQL sends JSON as it sends text.)

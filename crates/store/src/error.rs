@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use midturn_core::engine::ports::StoreError;
-use sqlx::postgres::PgDatabaseError;
 use sqlx::sqlite::SqliteError;
 
 /// Why a store can't be opened. Nothing was changed.
@@ -160,13 +159,10 @@ impl Trouble {
 
     fn of_database(error: &dyn sqlx::error::DatabaseError) -> Self {
         let code = error.code().unwrap_or_default();
-        if error.try_downcast_ref::<SqliteError>().is_some() {
-            return Self::of_sqlite(code.parse().unwrap_or_default());
+        match error.try_downcast_ref::<SqliteError>() {
+            Some(_) => Self::of_sqlite(code.parse().unwrap_or_default()),
+            None => Self::of_postgres(&code),
         }
-        if error.try_downcast_ref::<PgDatabaseError>().is_some() {
-            return Self::of_postgres(&code);
-        }
-        Self::Other
     }
 
     /// The low byte of SQLite's extended result codes.

@@ -107,7 +107,9 @@ async fn lifetime(snapshot: &mut Snapshot, of: &Cell, last_t: Micros) -> Result<
 
 async fn last(snapshot: &mut Snapshot, of: &Cell) -> Result<(u64, Micros), Problem> {
     let query = "SELECT seq, t FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1";
-    let found = snapshot.rows(query, vec![of.clone()], |row| Ok((row.unsigned(0)?, row.micros(1)?))).await?;
+    let found = snapshot
+        .rows(query, vec![of.clone()], |row| Ok((row.unsigned(0)?, Micros(row.unsigned(1)?))))
+        .await?;
     Ok(found.first().copied().unwrap_or_default())
 }
 
@@ -197,7 +199,7 @@ async fn ends(snapshot: &mut Snapshot, of: &Cell) -> Result<HashMap<AgentName, (
             text: row.text(4)?.into(),
             changes: row.parsed(5)?,
             owed_to: row.name_or_null(6)?,
-            restarts: row.flag(7)?,
+            restarts: row.int(7)? != 0,
         };
         Ok((agent, (end, row.unsigned(8)?)))
     };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::ports::SessionJournal;
@@ -13,7 +14,7 @@ use midturn_wire::text::Text;
 
 use super::{AgentPath, Change, Made, Reply, SessionPath};
 use crate::app::{App, Named, unknown_agent, unknown_session};
-use crate::extract::{Json, Path, Query};
+use crate::extract::{Path, Query};
 use crate::host::{self, Live};
 use crate::problem::Refused;
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use midturn_core::engine::{Coordinator, Meant};
 use midturn_core::rules::approval::{self, Rule};
@@ -11,7 +12,7 @@ use midturn_wire::problem::{Unanswered, Unchanged};
 
 use super::{CallPath, Change, Reply, SessionPath};
 use crate::app::{App, Named, agent_name, unknown_agent};
-use crate::extract::{Json, Path};
+use crate::extract::Path;
 use crate::problem::Refused;
 
 /// What agents of a session ask a person, the oldest request first.

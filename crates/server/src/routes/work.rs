@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::Message;
@@ -15,7 +16,7 @@ use midturn_wire::work::{Closed, Diff, Empty, Limits, Merge, Started, Stop, Stop
 
 use super::{AgentPath, Change, Made, Reply, SessionPath};
 use crate::app::{App, agent_name, unknown_agent};
-use crate::extract::{Json, Path};
+use crate::extract::Path;
 use crate::host::Live;
 use crate::problem::Refused;
 use crate::security::Asker;
