@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use midturn_core::engine::AgentStatus;
 use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_wire::text::is_id;
@@ -112,6 +113,11 @@ pub(crate) fn unknown_session(session: &str) -> Refused {
 /// The name of an agent that somebody asks for; a text that can't be a name is nobody's.
 pub(crate) fn agent_name(text: &str) -> Result<AgentName, Refused> {
     AgentName::new(text).map_err(|_| unknown_agent(text))
+}
+
+/// An agent of a session that lives.
+pub(crate) fn present(live: &Live, agent: &str) -> Result<AgentStatus, Refused> {
+    live.coordinator.agent(agent).ok_or_else(|| unknown_agent(agent))
 }
 
 /// Nobody has that name.

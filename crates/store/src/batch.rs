@@ -136,7 +136,7 @@ impl Batch {
             Cell::Text(session.id.clone()),
             name(&agent.name),
             Cell::number(agent.index),
-            Cell::word(&words::word(&agent.role)?),
+            Cell::word(agent.role.as_str()),
             Cell::or_null(agent.parent.as_ref(), name),
             Cell::or_null(agent.prompt.as_ref(), Cell::shared),
             Cell::or_null(agent.model.as_ref(), Cell::shared),

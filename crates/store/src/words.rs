@@ -6,7 +6,6 @@ use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::{MailKind, Sender};
 use midturn_core::rules::progress::Closed;
 use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -74,14 +73,6 @@ pub(crate) fn to_closed(number: u64) -> Result<Closed, Unreadable> {
         1 => Ok(Closed::Told),
         2 => Ok(Closed::Asked),
         other => Err(Unreadable(format!("{other} says nothing of whether an agent is closed"))),
-    }
-}
-
-/// The word of a unit variant.
-pub(crate) fn word(value: &impl Serialize) -> Result<String, serde_json::Error> {
-    match serde_json::to_value(value)? {
-        serde_json::Value::String(word) => Ok(word),
-        other => Err(serde::ser::Error::custom(format!("`{other}` is not a word"))),
     }
 }
 

@@ -11,7 +11,7 @@ use midturn_wire::approval::{Answer, Answered, Approval, Approvals, Decision, RE
 use midturn_wire::problem::{Unanswered, Unchanged};
 
 use super::{CallPath, Change, Reply, SessionPath};
-use crate::app::{App, Named, agent_name, unknown_agent};
+use crate::app::{App, Named, present};
 use crate::extract::Path;
 use crate::problem::Refused;
 
@@ -45,10 +45,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, Path(path): Path<SessionPa
 pub(super) async fn answer(change: Change<CallPath, Answer>) -> Reply<Answered> {
     let Change { live, path, asker, body: answer } = change;
     asker.must_be_a_person()?;
-    agent_name(&path.agent)?;
-    if live.coordinator.agent(&path.agent).is_none() {
-        return Err(unknown_agent(&path.agent));
-    }
+    present(&live, &path.agent)?;
     let decision = answer.decision;
     let meant = answer.since.map_or(Meant::Only, |since| Meant::Since(since.0));
     let word = word(&live.coordinator, &path, meant, answer)?;
