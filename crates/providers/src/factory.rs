@@ -127,7 +127,7 @@ impl<S: Script + 'static> HttpModel<S> {
 #[async_trait]
 impl<S: Script> Model for HttpModel<S> {
     fn max_output(&self) -> Option<u64> {
-        Some(self.kept.max_output())
+        Some(self.kept.options.max_output())
     }
 
     async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure> {

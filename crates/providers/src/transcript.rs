@@ -129,7 +129,7 @@ impl Out<'_> {
 
 /// What one agent keeps from request to request.
 pub(crate) struct Kept<S> {
-    options: Options,
+    pub(crate) options: Options,
     head: Head,
     pub(crate) transcript: Transcript<S>,
 }
@@ -153,11 +153,6 @@ impl<S: Script> Kept<S> {
         let mut apart = Transcript::<S>::default();
         apart.update(request.entries);
         apart.body(write().into())
-    }
-
-    /// The most tokens that a reply has where a budget is limited and leaves enough.
-    pub(crate) fn max_output(&self) -> u64 {
-        self.options.max_output()
     }
 }
 
