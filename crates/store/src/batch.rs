@@ -6,7 +6,7 @@ use std::sync::Arc;
 use midturn_core::engine::ports::store::{Accepted, AgentRecord, ReceiptMove, Row, RunEnd, Told};
 use midturn_core::engine::ports::{StoreError, Transaction};
 use midturn_core::rules::event::{Event, EventKind};
-use midturn_core::rules::id::{AgentName, RunId};
+use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::ReceiptState;
 use midturn_core::rules::progress::Progress;
 use tokio::sync::oneshot;
@@ -241,15 +241,11 @@ impl Batch {
         let touched = self.touched(session, agent);
         touched.changed |= touched.progress.note(event);
         if let (EventKind::RunStarted { .. }, Some(run)) = (&event.kind, event.at.run) {
-            self.start(session, agent, run, event.seq);
+            let (id, epoch) = (Cell::Text(session.id.clone()), Cell::number(session.epoch));
+            let row = [id, name(agent), Cell::number(run), epoch, Cell::number(event.seq)];
+            self.push(Into::RunStarts, row);
         }
         Ok(())
-    }
-
-    fn start(&mut self, session: &OpenSession, agent: &AgentName, run: RunId, seq: u64) {
-        let id = Cell::Text(session.id.clone());
-        let row = [id, name(agent), Cell::number(run), Cell::number(session.epoch), Cell::number(seq)];
-        self.push(Into::RunStarts, row);
     }
 
     fn end(&mut self, session: &OpenSession, end: &RunEnd, seq: u64) -> Encoded<()> {

@@ -15,7 +15,7 @@ use super::now;
 use crate::archive::SqlArchive;
 use crate::db::{Connection, Pool};
 use crate::error::{OpenError, Problem, Trouble};
-use crate::lock::FileLock;
+use crate::lock;
 use crate::migrate;
 use crate::statements::Dialect;
 use crate::writer::{Connects, Writer};
@@ -97,7 +97,7 @@ pub async fn open_sqlite(
 async fn to_write(way: SqliteWay) -> Result<SqlArchive, OpenError> {
     let path = way.path.clone();
     make_folder(&path)?;
-    let lock = FileLock::take(&path, &way.beside(".lock"))?;
+    let lock = lock::take(&path, &way.beside(".lock"))?;
     way.make_file().await?;
     let pool = way.pool(way.reading(false));
     let name = path.display().to_string();

@@ -8,6 +8,7 @@ mod group;
 mod patience;
 mod queue;
 
+use std::fs::File;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -15,7 +16,6 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::error::{OpenError, Problem};
-use crate::lock::FileLock;
 use queue::Next;
 pub(crate) use queue::{Job, Queue};
 
@@ -56,7 +56,7 @@ impl Connects {
 
 impl Writer {
     /// Starts the writer. It keeps the lock until it has ended.
-    pub(crate) async fn start(connects: Connects, lock: Option<FileLock>) -> Result<Self, OpenError> {
+    pub(crate) async fn start(connects: Connects, lock: Option<File>) -> Result<Self, OpenError> {
         let queue = Arc::new(Queue::default());
         let (opened, waits) = oneshot::channel();
         let of_thread = queue.clone();
@@ -90,7 +90,7 @@ fn live(
     connects: &Connects,
     queue: &Queue,
     opened: oneshot::Sender<Result<(), OpenError>>,
-    lock: Option<FileLock>,
+    lock: Option<File>,
 ) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
