@@ -34,7 +34,7 @@ pub(crate) async fn call(
     assembler: Box<dyn Assembler>,
     request: &Request<'_>,
 ) -> Result<Reply, ModelFailure> {
-    let mut stream = Stream::new(link.max_event_bytes, assembler, request.progress);
+    let mut stream = Stream::new(link.endpoint.max_event_bytes, assembler, request.progress);
     let reply = async {
         let turn = link.limiter.enter().await;
         let mut response = send(link, body, request.progress).await?;
@@ -85,13 +85,13 @@ async fn send(link: &Link, body: Chunks, progress: &dyn Progress) -> Result<Resp
     let mut sending = std::pin::pin!(sending);
     let mut all_taken = std::pin::pin!(all_taken);
     let mut is_sent = false;
-    let mut silent_until = Instant::now() + link.idle_timeout;
+    let mut silent_until = Instant::now() + link.idle_timeout();
     loop {
         tokio::select! {
             biased;
             taken = &mut all_taken, if !is_sent => {
                 is_sent = true;
-                silent_until = Instant::now() + link.idle_timeout;
+                silent_until = Instant::now() + link.idle_timeout();
                 // A body that was dropped was never handed over; what became of the request,
                 // `sending` says.
                 if taken.is_ok() {
@@ -105,7 +105,7 @@ async fn send(link: &Link, body: Chunks, progress: &dyn Progress) -> Result<Resp
 }
 
 fn silent(link: &Link) -> ModelFailure {
-    let (name, after) = (&link.name, link.idle_timeout.as_secs_f64());
+    let (name, after) = (&link.name, link.idle_timeout().as_secs_f64());
     connection(format!("{name} sent nothing for {after} s; `idle_timeout` sets how long that may take"))
 }
 
@@ -141,7 +141,7 @@ fn refusal(link: &Link, response: &Response) -> Option<ModelFailure> {
     }
     let hint = match status.as_u16() {
         300..=399 => " (redirects are not followed: set the base URL to where it leads)".to_owned(),
-        401 | 403 => format!(" ({})", link.login),
+        401 | 403 => format!(" ({})", link.login()),
         404 => " (check the model's name and the base URL)".to_owned(),
         _ => String::new(),
     };
@@ -167,7 +167,7 @@ fn not_a_stream(response: &Response) -> Option<ModelFailure> {
 async fn with_body(link: &Link, mut failure: ModelFailure, response: &mut Response) -> ModelFailure {
     let mut body = Vec::new();
     while body.len() < ERROR_BODY {
-        match timeout(link.idle_timeout, response.chunk()).await {
+        match timeout(link.idle_timeout(), response.chunk()).await {
             Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
             // The status alone says what the failure is: its text may be incomplete.
             Ok(Ok(None) | Err(_)) | Err(_) => break,
@@ -188,7 +188,7 @@ impl Stream<'_> {
     /// Reads until the reply is whole.
     async fn read(&mut self, link: &Link, response: &mut Response) -> Result<(), ModelFailure> {
         while self.stage == Stage::Partial {
-            let chunk = timeout(link.idle_timeout, response.chunk()).await.map_err(|_| silent(link))?;
+            let chunk = timeout(link.idle_timeout(), response.chunk()).await.map_err(|_| silent(link))?;
             self.take(&chunk.map_err(|error| broken(link, &error))?.ok_or_else(ended_early)?)?;
         }
         Ok(())

@@ -7,17 +7,7 @@ use midturn_core::rules::id::CallId;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::body::Chunks;
 use crate::config::Endpoint;
-
-/// One agent's conversation in one wire format.
-pub(crate) trait Conversation: Send + Sync {
-    /// The request body. What was encoded for earlier requests is used again.
-    fn body(&mut self, request: &Request<'_>) -> Chunks;
-
-    /// The most tokens that a reply has where a budget is limited and leaves enough.
-    fn max_output(&self) -> u64;
-}
 
 /// How long a reply may be where a budget is limited and nothing was configured.
 const UNDER_A_BUDGET: u32 = 32_000;

@@ -12,10 +12,9 @@ use parking_lot::Mutex;
 use crate::call::call;
 use crate::config::{Config, Dialect, Endpoint, Missing};
 use crate::decode::assembler;
-use crate::dialect::Conversation;
 use crate::limiter::Limiter;
 use crate::link::Link;
-use crate::transcript::Kept;
+use crate::transcript::{Kept, Script};
 use crate::{anthropic, chat, responses};
 
 /// Makes models. One per process: its models share connections, and a limiter per key.
@@ -56,13 +55,12 @@ impl Providers {
     /// As [`Providers::check`], a key that is missing, and a base URL or certificates that are wrong.
     pub fn make(&self, model: &str) -> Result<Box<dyn Model>, ModelFailure> {
         let (provider, endpoint, name) = self.parse(model)?;
-        let conversation: Box<dyn Conversation> = match endpoint.dialect {
-            Dialect::Anthropic => Box::new(Kept::<anthropic::Messages>::new(name, endpoint)),
-            Dialect::Responses => Box::new(Kept::<responses::Items>::new(name, endpoint)),
-            Dialect::Chat => Box::new(Kept::<chat::Messages>::new(name, endpoint)),
-        };
-        let (dialect, link) = (endpoint.dialect, self.link(provider, endpoint)?);
-        Ok(Box::new(HttpModel { dialect, link, conversation }))
+        let link = self.link(provider, endpoint)?;
+        Ok(match endpoint.dialect {
+            Dialect::Anthropic => HttpModel::<anthropic::Messages>::boxed(link, name, endpoint),
+            Dialect::Responses => HttpModel::<responses::Items>::boxed(link, name, endpoint),
+            Dialect::Chat => HttpModel::<chat::Messages>::boxed(link, name, endpoint),
+        })
     }
 
     fn link(&self, provider: &str, endpoint: &Endpoint) -> Result<Arc<Link>, ModelFailure> {
@@ -114,20 +112,26 @@ impl ModelFactory for Providers {
 }
 
 /// One agent's model: the way to its provider, and what was encoded so far.
-struct HttpModel {
+struct HttpModel<S> {
     dialect: Dialect,
     link: Arc<Link>,
-    conversation: Box<dyn Conversation>,
+    kept: Kept<S>,
+}
+
+impl<S: Script + 'static> HttpModel<S> {
+    fn boxed(link: Arc<Link>, name: &str, endpoint: &Endpoint) -> Box<dyn Model> {
+        Box::new(Self { dialect: endpoint.dialect, link, kept: Kept::new(name, endpoint) })
+    }
 }
 
 #[async_trait]
-impl Model for HttpModel {
+impl<S: Script> Model for HttpModel<S> {
     fn max_output(&self) -> Option<u64> {
-        Some(self.conversation.max_output())
+        Some(self.kept.options.max_output())
     }
 
     async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure> {
-        let body = self.conversation.body(&request);
+        let body = self.kept.body(&request);
         let assembler = assembler(self.dialect, request.call);
         call(&self.link, body, assembler, &request).await
     }

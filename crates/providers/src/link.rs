@@ -8,7 +8,7 @@ use midturn_core::engine::ports::model::{ErrorKind, ModelFailure};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 
-use crate::config::{Dialect, Endpoint, Secret};
+use crate::config::{Dialect, Endpoint};
 use crate::limiter::Limiter;
 
 const USER_AGENT: &str = concat!("midturn/", env!("CARGO_PKG_VERSION"));
@@ -23,12 +23,8 @@ pub(crate) struct Link {
     pub(crate) client: Client,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    /// What a person looks at when the server doesn't let us in.
-    pub(crate) login: String,
-    secrets: Vec<Secret>,
+    pub(crate) endpoint: Endpoint,
     pub(crate) limiter: Arc<Limiter>,
-    pub(crate) idle_timeout: Duration,
-    pub(crate) max_event_bytes: usize,
 }
 
 impl Link {
@@ -46,30 +42,35 @@ impl Link {
             client: client(&url, endpoint.connect_timeout.duration())?,
             headers: headers(name, endpoint)?,
             url,
-            login: login(name, endpoint),
-            secrets: endpoint.environment.values().cloned().collect(),
+            endpoint: endpoint.clone(),
             limiter,
-            idle_timeout: endpoint.idle_timeout.duration(),
-            max_event_bytes: endpoint.max_event_bytes,
         })
+    }
+
+    /// How long a connection may be silent.
+    pub(crate) fn idle_timeout(&self) -> Duration {
+        self.endpoint.idle_timeout.duration()
+    }
+
+    /// What a person looks at when the server doesn't let us in.
+    pub(crate) fn login(&self) -> String {
+        let variables: Vec<&str> = self.endpoint.variables().map(|(_, variable)| variable).collect();
+        match variables.is_empty() {
+            true => {
+                format!("no key is sent: `providers.{}.key_env` names the variable that holds one", self.name)
+            }
+            false => format!("check {}", variables.join(", ")),
+        }
     }
 
     /// A text from outside without what was sent to log in.
     pub(crate) fn redact(&self, text: String) -> String {
-        self.secrets.iter().fold(text, |text, secret| secret.redact(&text))
+        self.endpoint.environment.values().fold(text, |text, secret| secret.redact(&text))
     }
 }
 
 fn invalid(message: String) -> ModelFailure {
     ModelFailure::new(ErrorKind::InvalidRequest, message)
-}
-
-fn login(name: &str, endpoint: &Endpoint) -> String {
-    let variables: Vec<&str> = endpoint.variables().map(|(_, variable)| variable).collect();
-    match variables.is_empty() {
-        true => format!("no key is sent: `providers.{name}.key_env` names the variable that holds one"),
-        false => format!("check {}", variables.join(", ")),
-    }
 }
 
 /// Where requests go. The URL itself is not quoted: it might hold a password.
@@ -175,6 +176,7 @@ pub fn tls(wanted: bool) -> Result<rustls::ClientConfig, String> {
 mod tests {
     use super::*;
     use crate::builtin::BUILT_IN;
+    use crate::config::Secret;
     use crate::written::Written;
 
     #[test]

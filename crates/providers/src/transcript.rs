@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::body::{Chunks, Segments};
 use crate::config::Endpoint;
-use crate::dialect::{Conversation, Options};
+use crate::dialect::Options;
 
 /// How a provider writes a conversation. It carries what it has to remember from one entry to
 /// the next.
@@ -129,7 +129,7 @@ impl Out<'_> {
 
 /// What one agent keeps from request to request.
 pub(crate) struct Kept<S> {
-    options: Options,
+    pub(crate) options: Options,
     head: Head,
     pub(crate) transcript: Transcript<S>,
 }
@@ -139,10 +139,9 @@ impl<S: Script> Kept<S> {
         let options = Options::new(model, endpoint, S::max_tokens(endpoint));
         Self { options, head: Head::default(), transcript: Transcript::default() }
     }
-}
 
-impl<S: Script> Conversation for Kept<S> {
-    fn body(&mut self, request: &Request<'_>) -> Chunks {
+    /// The request body. What was encoded for earlier requests is used again.
+    pub(crate) fn body(&mut self, request: &Request<'_>) -> Chunks {
         let Self { options, head, transcript } = self;
         let write = || S::head(options, request);
         if request.purpose.is_turn() {
@@ -154,10 +153,6 @@ impl<S: Script> Conversation for Kept<S> {
         let mut apart = Transcript::<S>::default();
         apart.update(request.entries);
         apart.body(write().into())
-    }
-
-    fn max_output(&self) -> u64 {
-        self.options.max_output()
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use midturn_core::engine::AgentStatus;
 use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_wire::text::is_id;
@@ -90,17 +91,17 @@ impl App {
 
     /// Room for one more event stream.
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Refused> {
-        let detail = "too many event streams are open; close one";
-        let permit = self.streams.clone().try_acquire_owned();
-        permit.map_err(|_| Refused::too_many("too_many_streams", detail, 5))
+        room(&self.streams, "too_many_streams", "too many event streams are open; close one")
     }
 
     /// Room for one more client that waits.
     pub(crate) fn wait(&self) -> Result<OwnedSemaphorePermit, Refused> {
-        let detail = "too many clients wait for receipts; read the events instead";
-        let permit = self.waits.clone().try_acquire_owned();
-        permit.map_err(|_| Refused::too_many("too_many_waits", detail, 5))
+        room(&self.waits, "too_many_waits", "too many clients wait for receipts; read the events instead")
     }
+}
+
+fn room(of: &Arc<Semaphore>, code: &'static str, detail: &str) -> Result<OwnedSemaphorePermit, Refused> {
+    of.clone().try_acquire_owned().map_err(|_| Refused::too_many(code, detail, 5))
 }
 
 /// There is no such session.
@@ -112,6 +113,11 @@ pub(crate) fn unknown_session(session: &str) -> Refused {
 /// The name of an agent that somebody asks for; a text that can't be a name is nobody's.
 pub(crate) fn agent_name(text: &str) -> Result<AgentName, Refused> {
     AgentName::new(text).map_err(|_| unknown_agent(text))
+}
+
+/// An agent of a session that lives.
+pub(crate) fn present(live: &Live, agent: &str) -> Result<AgentStatus, Refused> {
+    live.coordinator.agent(agent).ok_or_else(|| unknown_agent(agent))
 }
 
 /// Nobody has that name.

@@ -7,9 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
@@ -111,17 +109,5 @@ impl From<PathRejection> for Refused {
 impl From<QueryRejection> for Refused {
     fn from(rejection: QueryRejection) -> Self {
         Self::bad_request(rejection.body_text())
-    }
-}
-
-/// An answer in JSON.
-pub(crate) struct Json<T>(pub(crate) T);
-
-impl<T: Serialize> IntoResponse for Json<T> {
-    fn into_response(self) -> Response {
-        match serde_json::to_vec(&self.0) {
-            Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
-            Err(error) => Refused::internal(&error).into_response(),
-        }
     }
 }

@@ -71,13 +71,6 @@ impl Refused {
         Self { retry_after: Some(1), ..refused }
     }
 
-    /// A fault of ours.
-    pub(crate) fn internal(error: &dyn std::error::Error) -> Self {
-        tracing::error!(%error, "a request failed with an internal error");
-        let detail = "an internal error; the log of the process has the details";
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
-    }
-
     /// As the wire has it.
     pub(crate) fn into_wire(self) -> Problem {
         Problem {

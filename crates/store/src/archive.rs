@@ -1,4 +1,5 @@
-//! The core's `Archive` over either database.
+//! The core's `Archive` over either database: who writes is asked, what is read is read here, but
+//! for the journal that a session goes on from.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,12 +13,14 @@ use midturn_core::engine::ports::{
 };
 use midturn_core::rules::id::{AgentName, MessageId, SessionId};
 use midturn_core::rules::mail::{ReceiptState, Sender};
+use midturn_core::rules::time::Micros;
 use tokio::sync::oneshot;
 
-use crate::db::Pool;
+use crate::cell::Cell;
+use crate::db::{Pool, Row};
+use crate::journal::{self, id_of, name_of, record};
 use crate::nul::hide;
 use crate::open::now;
-use crate::read;
 use crate::session::OpenSession;
 use crate::writer::{Job, Writer};
 
@@ -86,7 +89,7 @@ impl Store for BoundStore {
 
     async fn known(&self, from: &Sender, id: &MessageId) -> Result<Vec<KeptMail>, StoreError> {
         let mut snapshot = self.pool.snapshot().await?;
-        Ok(read::known(&mut snapshot, &self.session.id, from, id).await?)
+        Ok(journal::known(&mut snapshot, Cell::Text(self.session.id.clone()), from, id).await?)
     }
 }
 
@@ -108,17 +111,46 @@ impl Archive for SqlArchive {
         let Some(epoch) = self.ask(|told| Job::TakeUp(id, told)).await? else { return Ok(None) };
         // From here on nobody else writes to the session.
         let mut snapshot = self.pool.snapshot().await?;
-        let Some((journal, progress)) = read::journal(&mut snapshot, session).await? else { return Ok(None) };
+        let Some((journal, progress)) = journal::journal(&mut snapshot, session).await? else {
+            return Ok(None);
+        };
         let store = self.bound(OpenSession::new(session, epoch, progress))?;
         Ok(Some(TakenUp { store, epoch, journal }))
     }
 
     async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
-        Ok(read::sessions(&mut self.pool.snapshot().await?).await?)
+        let query = "SELECT s.id, s.began_at, s.folder, s.title, s.memo, s.epoch, \
+            (SELECT count(*) FROM agents a WHERE a.session = s.id), \
+            (SELECT count(*) FROM agent_progress p JOIN runs r ON r.session = p.session AND r.agent = p.agent AND r.run = p.run \
+                WHERE p.session = s.id AND r.outcome IS NULL), \
+            (SELECT count(*) FROM agent_progress p JOIN runs r ON r.session = p.session AND r.agent = p.agent AND r.run = p.run \
+                WHERE p.session = s.id AND r.reason = 'shutdown'), \
+            (SELECT count(*) FROM messages m WHERE m.session = s.id AND m.settled = 0 AND m.state = 'queued') \
+            + (SELECT count(*) FROM agents a LEFT JOIN agent_progress p ON p.session = a.session AND p.agent = a.name \
+                WHERE a.session = s.id AND a.prompt IS NOT NULL AND coalesce(p.run, 0) = 0 AND coalesce(p.closed, 0) = 0) \
+            + (SELECT count(*) FROM runs r WHERE r.session = s.id AND r.owed_to IS NOT NULL AND NOT EXISTS \
+                (SELECT 1 FROM messages m WHERE m.session = r.session AND m.id = r.agent || '#' || r.run \
+                    AND m.sender = 'coordinator:' || r.agent)), \
+            coalesce((SELECT e.seq FROM events e WHERE e.session = s.id ORDER BY e.seq DESC LIMIT 1), 0), \
+            coalesce((SELECT e.t FROM events e WHERE e.session = s.id ORDER BY e.seq DESC LIMIT 1), 0) \
+            FROM sessions s ORDER BY s.began_at DESC, s.id DESC";
+        let summary = |row: Row<'_>| {
+            Ok(SessionSummary {
+                record: record(&row)?,
+                epoch: row.unsigned(5)?,
+                agents: row.unsigned(6)?,
+                running: row.unsigned(7)?,
+                shut_down: row.unsigned(8)?,
+                waiting: row.unsigned(9)?,
+                last_seq: row.unsigned(10)?,
+                last_t: Micros(row.unsigned(11)?),
+            })
+        };
+        Ok(self.pool.snapshot().await?.rows(query, Vec::new(), summary).await?)
     }
 
     async fn journal(&self, session: &SessionId) -> Result<Option<SessionJournal>, StoreError> {
-        let found = read::journal(&mut self.pool.snapshot().await?, session).await?;
+        let found = journal::journal(&mut self.pool.snapshot().await?, session).await?;
         Ok(found.map(|(journal, _)| journal))
     }
 
@@ -129,7 +161,17 @@ impl Archive for SqlArchive {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError> {
-        Ok(read::events(&mut self.pool.snapshot().await?, session, agent, after, limit).await?)
+        let all = "SELECT seq, agent, data FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?";
+        let of_agent = "SELECT seq, agent, data FROM events WHERE session = ? AND agent = ? AND seq > ? ORDER BY seq LIMIT ?";
+        let (after, limit) = (Cell::bound(after), Cell::number(limit));
+        let (query, values) = match agent {
+            None => (all, vec![id_of(session), after, limit]),
+            Some(agent) => (of_agent, vec![id_of(session), name_of(agent), after, limit]),
+        };
+        let event = |row: Row<'_>| {
+            Ok(StoredEvent { seq: row.unsigned(0)?, agent: row.name_or_null(1)?, json: row.raw(2)?.into() })
+        };
+        Ok(self.pool.snapshot().await?.rows(query, values, event).await?)
     }
 
     async fn conversation(
@@ -139,7 +181,25 @@ impl Archive for SqlArchive {
         after: u64,
         limit: u32,
     ) -> Result<Vec<ChatMessage>, StoreError> {
-        Ok(read::conversation(&mut self.pool.snapshot().await?, session, agent, after, limit).await?)
+        let query = "SELECT run, seq, role, message_type, content, tool_name, tool_call_id, tool_result, metadata, created_at \
+            FROM chat_messages WHERE session = ? AND agent = ? AND seq > ? ORDER BY seq LIMIT ?";
+        let values = vec![id_of(session), name_of(agent), Cell::bound(after), Cell::number(limit)];
+        let message = |row: Row<'_>| {
+            Ok(ChatMessage {
+                agent: agent.clone(),
+                run: row.unsigned(0)?,
+                seq: row.unsigned(1)?,
+                role: row.text(2)?,
+                message_type: row.text(3)?,
+                content: row.text(4)?,
+                tool_name: row.text_or_null(5)?,
+                tool_call_id: row.text_or_null(6)?,
+                tool_result: row.parsed_or_null(7)?,
+                metadata: row.parsed(8)?,
+                created_at: row.unsigned(9)?,
+            })
+        };
+        Ok(self.pool.snapshot().await?.rows(query, values, message).await?)
     }
 
     async fn receipts(
@@ -148,7 +208,8 @@ impl Archive for SqlArchive {
         from: &Sender,
         id: &MessageId,
     ) -> Result<Vec<(AgentName, ReceiptState)>, StoreError> {
-        Ok(read::receipts(&mut self.pool.snapshot().await?, session, from, id).await?)
+        let known = journal::known(&mut self.pool.snapshot().await?, id_of(session), from, id).await?;
+        Ok(known.into_iter().map(|kept| (kept.accepted.mail.to.clone(), kept.state)).collect())
     }
 
     fn stale_writes(&self) -> u64 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use midturn_core::engine::ports::store::{Accepted, AgentRecord, ReceiptMove, Row, RunEnd, Told};
 use midturn_core::engine::ports::{StoreError, Transaction};
 use midturn_core::rules::event::{Event, EventKind};
-use midturn_core::rules::id::{AgentName, RunId};
+use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::ReceiptState;
 use midturn_core::rules::progress::Progress;
 use tokio::sync::oneshot;
@@ -45,8 +45,9 @@ pub(crate) struct Batch {
 /// A row that only this group writes: it is there exactly if the whole group is.
 #[derive(Clone, Debug)]
 pub(crate) struct Witness {
-    pub(crate) table: Into,
-    /// The values of the table's key.
+    /// How many there are of it.
+    pub(crate) query: &'static str,
+    /// The values of its table's key.
     pub(crate) key: Vec<Cell>,
 }
 
@@ -72,10 +73,15 @@ impl Batch {
 
     /// What tells whether the rows are written. `None`: writing them twice changes nothing.
     pub(crate) fn witness(&self) -> Option<Witness> {
-        let keys = [(Into::Events, 2), (Into::ChatMessages, 3), (Into::Agents, 2)];
-        keys.into_iter().find_map(|(table, columns)| {
+        let lines = "SELECT count(*) FROM chat_messages WHERE session = ? AND agent = ? AND seq = ?";
+        let keys = [
+            (Into::Events, 2, "SELECT count(*) FROM events WHERE session = ? AND seq = ?"),
+            (Into::ChatMessages, 3, lines),
+            (Into::Agents, 2, "SELECT count(*) FROM agents WHERE session = ? AND name = ?"),
+        ];
+        keys.into_iter().find_map(|(table, columns, query)| {
             let key = self.rows.get(&table)?.get(..columns)?.to_vec();
-            Some(Witness { table, key })
+            Some(Witness { query, key })
         })
     }
 
@@ -130,7 +136,7 @@ impl Batch {
             Cell::Text(session.id.clone()),
             name(&agent.name),
             Cell::number(agent.index),
-            Cell::word(&words::word(&agent.role)?),
+            Cell::word(agent.role.as_str()),
             Cell::or_null(agent.parent.as_ref(), name),
             Cell::or_null(agent.prompt.as_ref(), Cell::shared),
             Cell::or_null(agent.model.as_ref(), Cell::shared),
@@ -235,15 +241,11 @@ impl Batch {
         let touched = self.touched(session, agent);
         touched.changed |= touched.progress.note(event);
         if let (EventKind::RunStarted { .. }, Some(run)) = (&event.kind, event.at.run) {
-            self.start(session, agent, run, event.seq);
+            let (id, epoch) = (Cell::Text(session.id.clone()), Cell::number(session.epoch));
+            let row = [id, name(agent), Cell::number(run), epoch, Cell::number(event.seq)];
+            self.push(Into::RunStarts, row);
         }
         Ok(())
-    }
-
-    fn start(&mut self, session: &OpenSession, agent: &AgentName, run: RunId, seq: u64) {
-        let id = Cell::Text(session.id.clone());
-        let row = [id, name(agent), Cell::number(run), Cell::number(session.epoch), Cell::number(seq)];
-        self.push(Into::RunStarts, row);
     }
 
     fn end(&mut self, session: &OpenSession, end: &RunEnd, seq: u64) -> Encoded<()> {
@@ -252,8 +254,8 @@ impl Batch {
             name(&end.agent),
             Cell::number(end.run),
             Cell::number(session.epoch),
-            Cell::word(&words::word(&end.outcome)?),
-            end.reason.map_or(Ok(Cell::Null), |reason| words::word(&reason).map(|word| Cell::word(&word)))?,
+            Cell::word(end.outcome.as_str()),
+            Cell::or_null(end.reason, |reason| Cell::word(reason.as_str())),
             Cell::shared(&end.text),
             Cell::json(&end.changes)?,
             Cell::or_null(end.owed_to.as_ref(), name),

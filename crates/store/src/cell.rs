@@ -15,8 +15,9 @@ pub(crate) enum Kind {
 }
 
 /// A value. Texts have no NUL characters any more.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Cell {
+    #[default]
     Null,
     Int(i64),
     Text(Arc<str>),

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
-use midturn_core::rules::time::Micros;
+use midturn_core::rules::event::Event;
+use midturn_core::rules::id::AgentName;
+use serde::de::DeserializeOwned;
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqlitePool, SqliteRow};
 use sqlx::{Arguments, AssertSqlSafe, Connection as _, Postgres, Row as _, Sqlite, Transaction};
@@ -14,7 +16,7 @@ use crate::batch::Witness;
 use crate::cell::{Cell, Kind};
 use crate::error::{Problem, Unreadable};
 use crate::nul::{show, show_json};
-use crate::statements::{Dialect, Into, in_dialect};
+use crate::statements::{Dialect, in_dialect};
 
 /// A connection of one's own.
 #[derive(Debug)]
@@ -64,33 +66,35 @@ impl Connection {
         }
     }
 
-    fn wire(&mut self) -> Wire<'_> {
-        match self {
-            Self::Sqlite(connection) => Wire::Sqlite(connection),
-            Self::Postgres(connection) => Wire::Postgres(connection),
-        }
-    }
-
     /// Runs statements that take no values.
     pub(crate) async fn script(&mut self, script: &'static str) -> Result<(), Problem> {
-        self.wire().script(script).await
+        match self {
+            Self::Sqlite(connection) => sqlx::raw_sql(script).execute(&mut **connection).await.map(|_| ())?,
+            Self::Postgres(connection) => {
+                sqlx::raw_sql(script).execute(&mut **connection).await.map(|_| ())?
+            }
+        }
+        Ok(())
     }
 
-    /// Runs a statement, written with `?`.
-    pub(crate) async fn write(&mut self, query: &'static str, values: Vec<Cell>) -> Result<u64, Problem> {
-        let text = in_dialect(self.dialect(), query);
-        let kinds: Vec<Kind> = values.iter().map(kind_of).collect();
-        self.wire().execute(text.as_ref().into(), &kinds, values).await
-    }
-
-    /// Runs a statement whose values are of these kinds, row after row.
+    /// Runs a statement whose values are of these kinds, row after row. The text is one of
+    /// [`crate::statements`], or a word of ours: it holds nobody's values.
     pub(crate) async fn execute(
         &mut self,
         text: Arc<str>,
         kinds: &[Kind],
         values: Vec<Cell>,
     ) -> Result<u64, Problem> {
-        self.wire().execute(text, kinds, values).await
+        Ok(match self {
+            Self::Sqlite(connection) => {
+                let query = sqlx::query_with(AssertSqlSafe(text), for_sqlite(values)?);
+                query.execute(&mut **connection).await?.rows_affected()
+            }
+            Self::Postgres(connection) => {
+                let query = sqlx::query_with(AssertSqlSafe(text), for_postgres(kinds, values)?);
+                query.execute(&mut **connection).await?.rows_affected()
+            }
+        })
     }
 
     /// The rows of a query, written with `?`.
@@ -100,7 +104,11 @@ impl Connection {
         values: Vec<Cell>,
         each: impl FnMut(Row<'_>) -> Result<T, Unreadable>,
     ) -> Result<Vec<T>, Problem> {
-        self.wire().rows(query, values, each).await
+        let wire = match self {
+            Self::Sqlite(connection) => Wire::Sqlite(connection),
+            Self::Postgres(connection) => Wire::Postgres(connection),
+        };
+        wire.rows(query, values, each).await
     }
 
     /// The one number that a query answers.
@@ -139,7 +147,7 @@ impl Connection {
     }
 
     async fn command(&mut self, command: &'static str) -> Result<(), Problem> {
-        self.wire().execute(command.into(), &[Kind::Int], Vec::new()).await.map(|_| ())
+        self.execute(command.into(), &[Kind::Int], Vec::new()).await.map(|_| ())
     }
 
     /// Begins a transaction that writes, and gives the epochs of these sessions, which nobody
@@ -149,34 +157,28 @@ impl Connection {
         sessions: &[Arc<str>],
         alone: bool,
     ) -> Result<Vec<(String, u64)>, Problem> {
-        let epoch = |row: Row<'_>| Ok((row.raw(0)?, row.unsigned(1)?));
-        match self {
+        let query = match (&self, alone) {
             // Nobody else writes between BEGIN IMMEDIATE and COMMIT.
-            Self::Sqlite(_) => {
-                let ids = Cell::Owned(serde_json::to_string(sessions)?);
-                let query = "BEGIN IMMEDIATE; SELECT id, epoch FROM sessions WHERE id IN (SELECT value FROM json_each(?))";
-                self.rows(query, vec![ids], epoch).await
+            (Self::Sqlite(_), _) => {
+                "BEGIN IMMEDIATE; SELECT id, epoch FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
             }
-            Self::Postgres(_) => {
-                self.begin().await?;
-                let ids = Cell::Owned(serde_json::to_string(sessions)?);
-                let shared = "SELECT id, epoch FROM sessions WHERE id IN (SELECT json_array_elements_text(CAST(? AS json))) ORDER BY id FOR SHARE";
-                let own = "SELECT id, epoch FROM sessions WHERE id IN (SELECT json_array_elements_text(CAST(? AS json))) ORDER BY id FOR UPDATE";
-                self.rows(if alone { own } else { shared }, vec![ids], epoch).await
+            (Self::Postgres(_), false) => {
+                "SELECT id, epoch FROM sessions WHERE id IN (SELECT json_array_elements_text(CAST(? AS json))) ORDER BY id FOR SHARE"
             }
+            (Self::Postgres(_), true) => {
+                "SELECT id, epoch FROM sessions WHERE id IN (SELECT json_array_elements_text(CAST(? AS json))) ORDER BY id FOR UPDATE"
+            }
+        };
+        if let Self::Postgres(_) = self {
+            self.begin().await?;
         }
+        let ids = Cell::Owned(serde_json::to_string(sessions)?);
+        self.rows(query, vec![ids], |row| Ok((row.raw(0)?, row.unsigned(1)?))).await
     }
 
     /// Whether the row is there that this witness names.
     pub(crate) async fn has(&mut self, witness: &Witness) -> Result<bool, Problem> {
-        let query = match witness.table {
-            Into::Events => "SELECT count(*) FROM events WHERE session = ? AND seq = ?",
-            Into::ChatMessages => {
-                "SELECT count(*) FROM chat_messages WHERE session = ? AND agent = ? AND seq = ?"
-            }
-            _ => "SELECT count(*) FROM agents WHERE session = ? AND name = ?",
-        };
-        let found = self.rows(query, witness.key.clone(), |row| row.int(0)).await?;
+        let found = self.rows(witness.query, witness.key.clone(), |row| row.int(0)).await?;
         Ok(found.first().is_some_and(|count| *count > 0))
     }
 
@@ -186,7 +188,7 @@ impl Connection {
         if steps.is_empty() {
             return Ok(());
         }
-        if let Self::Sqlite(connection) = self {
+        if let Self::Sqlite(_) = self {
             let mut text = String::new();
             let mut values = Vec::new();
             for step in steps {
@@ -194,7 +196,7 @@ impl Connection {
                 text.push(';');
                 values.extend(step.values);
             }
-            return Wire::Sqlite(connection).execute(text.into(), &[], values).await.map(|_| ());
+            return self.execute(text.into(), &[], values).await.map(|_| ());
         }
         for step in steps {
             self.execute(step.text, step.kinds, step.values).await?;
@@ -248,28 +250,6 @@ impl Snapshot {
 }
 
 impl Wire<'_> {
-    async fn script(self, script: &'static str) -> Result<(), Problem> {
-        match self {
-            Self::Sqlite(connection) => sqlx::raw_sql(script).execute(connection).await.map(|_| ())?,
-            Self::Postgres(connection) => sqlx::raw_sql(script).execute(connection).await.map(|_| ())?,
-        }
-        Ok(())
-    }
-
-    /// The text is one of [`crate::statements`], or a word of ours: it holds nobody's values.
-    async fn execute(self, text: Arc<str>, kinds: &[Kind], values: Vec<Cell>) -> Result<u64, Problem> {
-        Ok(match self {
-            Self::Sqlite(connection) => {
-                let query = sqlx::query_with(AssertSqlSafe(text), for_sqlite(values)?);
-                query.execute(connection).await?.rows_affected()
-            }
-            Self::Postgres(connection) => {
-                let query = sqlx::query_with(AssertSqlSafe(text), for_postgres(kinds, values)?);
-                query.execute(connection).await?.rows_affected()
-            }
-        })
-    }
-
     async fn rows<T>(
         self,
         query: &'static str,
@@ -285,9 +265,10 @@ impl Wire<'_> {
                 }
             }
             Self::Postgres(connection) => {
-                let kinds: Vec<Kind> = values.iter().map(kind_of).collect();
                 let text = AssertSqlSafe(in_dialect(Dialect::Postgres, query));
-                let mut rows = sqlx::query_with(text, for_postgres(&kinds, values)?).fetch(connection);
+                // No query has a NULL among its values.
+                let values = for_postgres(&[Kind::Text], values)?;
+                let mut rows = sqlx::query_with(text, values).fetch(connection);
                 while let Some(row) = rows.try_next().await? {
                     found.push(each(Row::Postgres(&row))?);
                 }
@@ -295,10 +276,6 @@ impl Wire<'_> {
         }
         Ok(found)
     }
-}
-
-fn kind_of(value: &Cell) -> Kind {
-    if matches!(value, Cell::Int(_)) { Kind::Int } else { Kind::Text }
 }
 
 fn for_sqlite(values: Vec<Cell>) -> Result<SqliteArguments, Problem> {
@@ -361,14 +338,6 @@ impl Row<'_> {
         u32::try_from(self.int(column)?).map_err(Unreadable::of)
     }
 
-    pub(crate) fn flag(&self, column: usize) -> Result<bool, Unreadable> {
-        Ok(self.int(column)? != 0)
-    }
-
-    pub(crate) fn micros(&self, column: usize) -> Result<Micros, Unreadable> {
-        self.unsigned(column).map(Micros)
-    }
-
     /// A text or JSON as the table has it. (PostgreSQL sends JSON as it sends text.)
     pub(crate) fn raw_or_null(&self, column: usize) -> Result<Option<String>, Unreadable> {
         match self {
@@ -396,13 +365,28 @@ impl Row<'_> {
         self.raw(column).map(show_json)
     }
 
-    pub(crate) fn value(&self, column: usize) -> Result<serde_json::Value, Unreadable> {
+    /// What is kept as JSON.
+    pub(crate) fn parsed<T: DeserializeOwned>(&self, column: usize) -> Result<T, Unreadable> {
         serde_json::from_str(&self.json(column)?).map_err(Unreadable::of)
     }
 
-    pub(crate) fn value_or_null(&self, column: usize) -> Result<Option<serde_json::Value>, Unreadable> {
-        let Some(json) = self.raw_or_null(column)? else { return Ok(None) };
-        serde_json::from_str(&show_json(json)).map(Some).map_err(Unreadable::of)
+    pub(crate) fn parsed_or_null<T: DeserializeOwned>(&self, column: usize) -> Result<Option<T>, Unreadable> {
+        let json = self.raw_or_null(column)?.map(show_json);
+        json.map(|json| serde_json::from_str(&json).map_err(Unreadable::of)).transpose()
+    }
+
+    /// An event: in a text column the escape of a NUL is as good as any other.
+    pub(crate) fn event(&self, column: usize) -> Result<Event, Unreadable> {
+        serde_json::from_str(&self.raw(column)?).map_err(Unreadable::of)
+    }
+
+    /// An agent's name, which has no NUL.
+    pub(crate) fn name(&self, column: usize) -> Result<AgentName, Unreadable> {
+        AgentName::new(&self.raw(column)?).map_err(Unreadable::of)
+    }
+
+    pub(crate) fn name_or_null(&self, column: usize) -> Result<Option<AgentName>, Unreadable> {
+        self.raw_or_null(column)?.map(|name| AgentName::new(&name).map_err(Unreadable::of)).transpose()
     }
 }
 

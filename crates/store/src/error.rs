@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use midturn_core::engine::ports::StoreError;
-use sqlx::postgres::PgDatabaseError;
 use sqlx::sqlite::SqliteError;
 
 /// Why a store can't be opened. Nothing was changed.
@@ -160,13 +159,10 @@ impl Trouble {
 
     fn of_database(error: &dyn sqlx::error::DatabaseError) -> Self {
         let code = error.code().unwrap_or_default();
-        if error.try_downcast_ref::<SqliteError>().is_some() {
-            return Self::of_sqlite(code.parse().unwrap_or_default());
+        match error.try_downcast_ref::<SqliteError>() {
+            Some(_) => Self::of_sqlite(code.parse().unwrap_or_default()),
+            None => Self::of_postgres(&code),
         }
-        if error.try_downcast_ref::<PgDatabaseError>().is_some() {
-            return Self::of_postgres(&code);
-        }
-        Self::Other
     }
 
     /// The low byte of SQLite's extended result codes.
@@ -199,34 +195,26 @@ impl Trouble {
 }
 
 impl Problem {
+    /// What it means, if it is the database's.
+    fn trouble(&self) -> Option<Trouble> {
+        if let Self::Sql(error) = self { Some(Trouble::of(error)) } else { None }
+    }
+
     /// Whether it is about what was to be written, and not about the store.
     pub(crate) fn is_of_the_data(&self) -> bool {
-        match self {
-            Self::Sql(error) => Trouble::of(error) == Trouble::Data,
-            Self::Json(_) => true,
-            Self::Unreadable(_) => false,
-        }
+        matches!(self, Self::Json(_)) || self.trouble() == Some(Trouble::Data)
     }
 
     /// Whether it may pass by itself or by what a person does, so that it is worth waiting.
     pub(crate) fn may_pass(&self) -> bool {
-        let Self::Sql(error) = self else { return false };
-        match Trouble::of(error) {
-            Trouble::Full | Trouble::NotWritable | Trouble::Locked | Trouble::Unreachable | Trouble::Io => {
-                true
-            }
-            Trouble::Damaged | Trouble::Data | Trouble::Other => false,
-        }
+        use Trouble::{Full, Io, Locked, NotWritable, Unreachable};
+        matches!(self.trouble(), Some(Full | NotWritable | Locked | Unreachable | Io))
     }
 
     /// Whether the connection can be believed after it.
     pub(crate) fn spares_the_connection(&self) -> bool {
-        match self {
-            Self::Sql(error) => {
-                matches!(Trouble::of(error), Trouble::Full | Trouble::Locked | Trouble::Data)
-            }
-            Self::Unreadable(_) | Self::Json(_) => true,
-        }
+        use Trouble::{Data, Full, Locked};
+        matches!(self.trouble(), None | Some(Full | Locked | Data))
     }
 
     /// The sentence for whoever wanted to write or read.
@@ -242,23 +230,24 @@ impl Problem {
 
     /// Whether the session goes on once somebody has done something about it.
     fn is_of_the_session(&self) -> bool {
-        let Self::Sql(error) = self else { return false };
-        !matches!(Trouble::of(error), Trouble::Damaged | Trouble::Data)
+        self.trouble().is_some_and(|trouble| !matches!(trouble, Trouble::Damaged | Trouble::Data))
     }
 
     fn advice(&self) -> &'static str {
-        let Self::Sql(error) = self else {
-            return "it holds or was given what can't be read: it is damaged, or another program changed it (docs/store.md, \"When it is damaged\")";
-        };
-        match Trouble::of(error) {
-            Trouble::Full => "its disk is full; make room",
-            Trouble::NotWritable => "it can't be written; make its folder and files writable",
-            Trouble::Damaged => "it is damaged; see docs/store.md, \"When it is damaged\"",
-            Trouble::Locked => "another program keeps it locked; end that program",
-            Trouble::Data => "it refuses what it was given, which is a bug of midturn; please report it",
-            Trouble::Unreachable => "its server doesn't answer; see that it runs and can be reached",
-            Trouble::Io => "its disk fails; look at it",
-            Trouble::Other => "look at its disk or server",
+        match self.trouble() {
+            None => {
+                "it holds or was given what can't be read: it is damaged, or another program changed it (docs/store.md, \"When it is damaged\")"
+            }
+            Some(Trouble::Full) => "its disk is full; make room",
+            Some(Trouble::NotWritable) => "it can't be written; make its folder and files writable",
+            Some(Trouble::Damaged) => "it is damaged; see docs/store.md, \"When it is damaged\"",
+            Some(Trouble::Locked) => "another program keeps it locked; end that program",
+            Some(Trouble::Data) => {
+                "it refuses what it was given, which is a bug of midturn; please report it"
+            }
+            Some(Trouble::Unreachable) => "its server doesn't answer; see that it runs and can be reached",
+            Some(Trouble::Io) => "its disk fails; look at it",
+            Some(Trouble::Other) => "look at its disk or server",
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::error::Unreadable;
 use crate::words;
 
 /// The columns that a line fills.
+#[derive(Default)]
 pub(crate) struct Filled {
     pub(crate) role: &'static str,
     pub(crate) message_type: &'static str,
@@ -61,7 +62,7 @@ enum UserMeta<'a> {
 /// `metadata` of `assistant`.
 #[derive(Serialize, Deserialize)]
 struct ReplyMeta<'a> {
-    stop_reason: Cow<'a, str>,
+    stop_reason: Cow<'a, StopReason>,
     usage: Usage,
     blocks: Vec<BlockMeta<'a>>,
 }
@@ -71,16 +72,9 @@ struct ReplyMeta<'a> {
 enum BlockMeta<'a> {
     /// So many bytes of `content`.
     Text(usize),
-    Thinking {
-        text: Cow<'a, str>,
-        replay: Option<Cow<'a, str>>,
-    },
-    ToolUse {
-        id: Cow<'a, str>,
-        name: Cow<'a, str>,
-        input: Cow<'a, Value>,
-    },
-    Provider(Cow<'a, str>),
+    Thinking(Cow<'a, Thinking>),
+    ToolUse(Cow<'a, ToolUse>),
+    Provider(Cow<'a, Opaque>),
 }
 
 /// `metadata` of `assistant_interrupted`.
@@ -150,16 +144,7 @@ pub(crate) fn fill(line: &Line, run: RunId) -> Result<Filled, serde_json::Error>
 }
 
 fn spoken(role: &'static str, message_type: &'static str, content: Cell, metadata: Cell) -> Filled {
-    let none = || Cell::Null;
-    Filled {
-        role,
-        message_type,
-        content,
-        tool_name: none(),
-        tool_call_id: none(),
-        tool_result: none(),
-        metadata,
-    }
+    Filled { role, message_type, content, metadata, ..Filled::default() }
 }
 
 fn user(text: &Arc<str>, metadata: &UserMeta<'_>) -> Result<Filled, serde_json::Error> {
@@ -179,7 +164,7 @@ fn keys(messages: &[MessageKey]) -> Vec<Key<'_>> {
 
 fn whole(reply: &Reply, message_type: &'static str) -> Result<Filled, serde_json::Error> {
     let metadata = ReplyMeta {
-        stop_reason: reply.stop_reason.as_str().into(),
+        stop_reason: Cow::Borrowed(&reply.stop_reason),
         usage: reply.usage,
         blocks: reply.blocks.iter().map(block).collect(),
     };
@@ -195,16 +180,9 @@ fn summary(compaction: &Compaction) -> Result<Filled, serde_json::Error> {
 fn block(block: &Block) -> BlockMeta<'_> {
     match block {
         Block::Text(text) => BlockMeta::Text(text.len()),
-        Block::Thinking(thinking) => BlockMeta::Thinking {
-            text: thinking.text.as_str().into(),
-            replay: thinking.replay.as_ref().map(|opaque| opaque.0.as_ref().into()),
-        },
-        Block::ToolUse(call) => BlockMeta::ToolUse {
-            id: call.id.as_str().into(),
-            name: call.name.as_ref().into(),
-            input: Cow::Borrowed(&call.input),
-        },
-        Block::Provider(opaque) => BlockMeta::Provider(opaque.0.as_ref().into()),
+        Block::Thinking(thinking) => BlockMeta::Thinking(Cow::Borrowed(thinking)),
+        Block::ToolUse(call) => BlockMeta::ToolUse(Cow::Borrowed(call)),
+        Block::Provider(opaque) => BlockMeta::Provider(Cow::Borrowed(opaque)),
     }
 }
 
@@ -297,7 +275,7 @@ fn restore_reply(stored: &StoredLine) -> Result<Arc<Reply>, Unreadable> {
     let blocks = metadata.blocks.into_iter().map(|block| restore_block(block, &mut rest));
     Ok(Arc::new(Reply {
         blocks: blocks.collect::<Result<_, _>>()?,
-        stop_reason: StopReason::from_word(&metadata.stop_reason),
+        stop_reason: metadata.stop_reason.into_owned(),
         usage: metadata.usage,
     }))
 }
@@ -319,14 +297,9 @@ fn restore_block(block: BlockMeta<'_>, rest: &mut &str) -> Result<Block, Unreada
             *rest = after;
             Block::Text(text.to_owned())
         }
-        BlockMeta::Thinking { text, replay } => Block::Thinking(Thinking {
-            text: text.into_owned(),
-            replay: replay.map(|replay| Opaque(replay.into())),
-        }),
-        BlockMeta::ToolUse { id, name, input } => {
-            Block::ToolUse(ToolUse { id: CallId::new(&*id), name: name.into(), input: input.into_owned() })
-        }
-        BlockMeta::Provider(json) => Block::Provider(Opaque(json.into())),
+        BlockMeta::Thinking(thinking) => Block::Thinking(thinking.into_owned()),
+        BlockMeta::ToolUse(call) => Block::ToolUse(call.into_owned()),
+        BlockMeta::Provider(opaque) => Block::Provider(opaque.into_owned()),
     })
 }
 

@@ -10,32 +10,24 @@ use std::path::Path;
 
 use crate::error::OpenError;
 
-/// The lock, for as long as it lives.
-#[derive(Debug)]
-pub(crate) struct FileLock {
-    _file: File,
-}
-
-impl FileLock {
-    /// Takes the lock of the store at `path`, or says who has it.
-    pub(crate) fn take(path: &Path, lock: &Path) -> Result<Self, OpenError> {
-        let not_writable = |error: std::io::Error| OpenError::NotWritable {
-            path: path.to_owned(),
-            why: format!("{}: {error}", lock.display()),
-        };
-        let mut open = OpenOptions::new();
-        let open = open.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = open.open(lock).map_err(not_writable)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(OpenError::Held { path: path.to_owned(), pid: holder(&mut file) });
-            }
-            Err(TryLockError::Error(error)) => return Err(not_writable(error)),
+/// Takes the lock of the store at `path`, or says who has it. It is held as long as the file is open.
+pub(crate) fn take(path: &Path, lock: &Path) -> Result<File, OpenError> {
+    let not_writable = |error: std::io::Error| OpenError::NotWritable {
+        path: path.to_owned(),
+        why: format!("{}: {error}", lock.display()),
+    };
+    let mut open = OpenOptions::new();
+    let open = open.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut file = open.open(lock).map_err(not_writable)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(OpenError::Held { path: path.to_owned(), pid: holder(&mut file) });
         }
-        sign(&mut file).map_err(not_writable)?;
-        Ok(Self { _file: file })
+        Err(TryLockError::Error(error)) => return Err(not_writable(error)),
     }
+    sign(&mut file).map_err(not_writable)?;
+    Ok(file)
 }
 
 fn sign(file: &mut File) -> std::io::Result<()> {

@@ -53,10 +53,9 @@ pub(crate) async fn apply(connection: &mut Connection, from: i64, now: u64) -> R
     }
     for (version, step) in (1..).zip(steps(dialect)).filter(|(version, _)| *version > from) {
         connection.script(step).await?;
-        let values = [Cell::Int(version), Cell::number(now)];
-        connection
-            .write("INSERT INTO schema_version (version, applied_at) VALUES (?, ?)", values.into())
-            .await?;
+        let values = vec![Cell::Int(version), Cell::number(now)];
+        let insert = "INSERT INTO schema_version (version, applied_at) VALUES (?, ?)";
+        connection.rows(insert, values, |_| Ok(())).await?;
     }
     Ok(())
 }

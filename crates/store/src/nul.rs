@@ -7,80 +7,49 @@ use std::borrow::Cow;
 /// U+2400, the picture of a NUL.
 const MARK: char = '␀';
 
+/// How the mark itself is kept.
+const TWICE: &str = "␀␀";
+
+/// How a NUL is kept.
+const NUL: &str = "␀0";
+
 /// The text without NUL characters.
 pub(crate) fn hide(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', MARK]) {
         return Cow::Borrowed(text);
     }
-    let mut hidden = String::with_capacity(text.len() + 8);
-    for letter in text.chars() {
-        match letter {
-            '\0' => hidden.extend([MARK, '0']),
-            MARK => hidden.extend([MARK, MARK]),
-            other => hidden.push(other),
-        }
-    }
-    Cow::Owned(hidden)
+    Cow::Owned(text.replace(MARK, TWICE).replace('\0', NUL))
 }
 
 /// The text as it was before [`hide`].
 pub(crate) fn show(text: String) -> String {
-    if !text.contains(MARK) {
-        return text;
-    }
-    replace_marks(&text, "\0")
+    shown(text, "\0")
 }
 
 /// JSON text without `\u0000` in any of its strings.
 pub(crate) fn hide_json(json: String) -> String {
-    if !json.contains("\\u0000") && !json.contains(MARK) {
+    if !json.contains(r"\u0000") && !json.contains(MARK) {
         return json;
     }
-    let mut hidden = String::with_capacity(json.len() + 8);
-    let mut rest = json.as_str();
-    // A backslash stands only in strings, and always with what it escapes.
-    while let Some(at) = rest.find(['\\', MARK]) {
-        hidden.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let taken = if let Some(after) = rest.strip_prefix("\\u0000") {
-            hidden.extend([MARK, '0']);
-            rest.len() - after.len()
-        } else if rest.starts_with(MARK) {
-            hidden.extend([MARK, MARK]);
-            MARK.len_utf8()
-        } else {
-            let escape: String = rest.chars().take(2).collect();
-            hidden.push_str(&escape);
-            escape.len()
-        };
-        rest = &rest[taken..];
-    }
-    hidden.push_str(rest);
-    hidden
+    // Between backslashes that are escaped themselves, one that is left escapes what follows it.
+    between(&json.replace(MARK, TWICE), r"\\", r"\\", |part| part.replace(r"\u0000", NUL))
 }
 
 /// The JSON text as it was before [`hide_json`].
 pub(crate) fn show_json(json: String) -> String {
-    if !json.contains(MARK) {
-        return json;
-    }
-    replace_marks(&json, "\\u0000")
+    shown(json, r"\u0000")
 }
 
-fn replace_marks(text: &str, nul: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut letters = text.chars();
-    while let Some(letter) = letters.next() {
-        match letter {
-            MARK => match letters.next() {
-                Some('0') => shown.push_str(nul),
-                Some(other) => shown.push(other),
-                None => shown.push(MARK),
-            },
-            other => shown.push(other),
-        }
+fn shown(text: String, nul: &str) -> String {
+    if !text.contains(MARK) {
+        return text;
     }
-    shown
+    between(&text, TWICE, "␀", |part| part.replace(NUL, nul))
+}
+
+/// The text with what is between these pairs changed, and the pairs replaced.
+fn between(text: &str, pair: &str, by: &str, change: impl Fn(&str) -> String) -> String {
+    text.split(pair).map(change).collect::<Vec<_>>().join(by)
 }
 
 #[cfg(test)]

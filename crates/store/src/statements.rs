@@ -58,76 +58,61 @@ impl Into {
 
     pub(crate) fn statement(self) -> &'static Statement {
         match self {
-            Self::Sessions => &SESSIONS,
-            Self::Agents => &AGENTS,
-            Self::Messages => &MESSAGES,
-            Self::Receipts => &RECEIPTS,
-            Self::ChatMessages => &CHAT_MESSAGES,
-            Self::RunStarts => &RUN_STARTS,
-            Self::RunEnds => &RUN_ENDS,
-            Self::Progress => &PROGRESS,
-            Self::Events => &EVENTS,
+            Self::Sessions => &Statement {
+                before: "INSERT INTO sessions (id, epoch, began_at, folder, title, memo) VALUES ",
+                kinds: &[Text, Int, Int, Text, Text, Json],
+                after: " ON CONFLICT DO NOTHING",
+            },
+            Self::Agents => &Statement {
+                before: "INSERT INTO agents (session, name, position, role, parent, prompt, model, system, settings, memo) VALUES ",
+                kinds: &[Text, Text, Int, Text, Text, Text, Text, Text, Json, Json],
+                after: "",
+            },
+            // The same id from the same sender to the same receiver is the same message (semantics.md,
+            // section 8).
+            Self::Messages => &Statement {
+                before: "INSERT INTO messages (session, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, expires_at, seq, accepted_at, state, receipt, rank, settled) VALUES ",
+                kinds: &[
+                    Text, Text, Text, Text, Text, Text, Text, Text, Text, Int, Int, Int, Int, Text, Json,
+                    Int, Int,
+                ],
+                after: " ON CONFLICT DO NOTHING",
+            },
+            // States only move forward.
+            Self::Receipts => &Statement {
+                before: "UPDATE messages SET state = v.column5, receipt = v.column6, rank = v.column7, settled = v.column8 FROM (VALUES ",
+                kinds: &[Text, Text, Text, Text, Text, Json, Int, Int],
+                after: ") AS v WHERE messages.session = v.column1 AND messages.sender = v.column2 AND messages.id = v.column3 AND messages.receiver = v.column4 AND messages.rank < v.column7",
+            },
+            Self::ChatMessages => &Statement {
+                before: "INSERT INTO chat_messages (session, agent, seq, run, turn, epoch, role, message_type, content, tool_name, tool_call_id, tool_result, metadata, created_at) VALUES ",
+                kinds: &[Text, Text, Int, Int, Int, Int, Text, Text, Text, Text, Text, Json, Json, Int],
+                after: "",
+            },
+            Self::RunStarts => &Statement {
+                before: "INSERT INTO runs (session, agent, run, epoch, started_seq) VALUES ",
+                kinds: &[Text, Text, Int, Int, Int],
+                after: " ON CONFLICT (session, agent, run) DO NOTHING",
+            },
+            // The first end of a run stands.
+            Self::RunEnds => &Statement {
+                before: "INSERT INTO runs (session, agent, run, epoch, outcome, reason, text, changes, owed_to, restarts, ended_seq) VALUES ",
+                kinds: &[Text, Text, Int, Int, Text, Text, Text, Json, Text, Int, Int],
+                after: " ON CONFLICT (session, agent, run) DO UPDATE SET outcome = excluded.outcome, reason = excluded.reason, text = excluded.text, changes = excluded.changes, owed_to = excluded.owed_to, restarts = excluded.restarts, ended_seq = excluded.ended_seq WHERE runs.outcome IS NULL",
+            },
+            Self::Progress => &Statement {
+                before: "INSERT INTO agent_progress (session, agent, run, turn, turn_seq, stop_seq, turns, calls, closed, resumed, plan) VALUES ",
+                kinds: &[Text, Text, Int, Int, Int, Int, Int, Int, Int, Int, Json],
+                after: " ON CONFLICT (session, agent) DO UPDATE SET run = excluded.run, turn = excluded.turn, turn_seq = excluded.turn_seq, stop_seq = excluded.stop_seq, turns = excluded.turns, calls = excluded.calls, closed = excluded.closed, resumed = excluded.resumed, plan = excluded.plan",
+            },
+            Self::Events => &Statement {
+                before: "INSERT INTO events (session, seq, t, agent, run, turn, type, data) VALUES ",
+                kinds: &[Text, Int, Int, Text, Int, Int, Text, Text],
+                after: "",
+            },
         }
     }
 }
-
-static SESSIONS: Statement = Statement {
-    before: "INSERT INTO sessions (id, epoch, began_at, folder, title, memo) VALUES ",
-    kinds: &[Text, Int, Int, Text, Text, Json],
-    after: " ON CONFLICT DO NOTHING",
-};
-
-static AGENTS: Statement = Statement {
-    before: "INSERT INTO agents (session, name, position, role, parent, prompt, model, system, settings, memo) VALUES ",
-    kinds: &[Text, Text, Int, Text, Text, Text, Text, Text, Json, Json],
-    after: "",
-};
-
-// The same id from the same sender to the same receiver is the same message (semantics.md,
-// section 8).
-static MESSAGES: Statement = Statement {
-    before: "INSERT INTO messages (session, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, expires_at, seq, accepted_at, state, receipt, rank, settled) VALUES ",
-    kinds: &[Text, Text, Text, Text, Text, Text, Text, Text, Text, Int, Int, Int, Int, Text, Json, Int, Int],
-    after: " ON CONFLICT DO NOTHING",
-};
-
-// States only move forward.
-static RECEIPTS: Statement = Statement {
-    before: "UPDATE messages SET state = v.column5, receipt = v.column6, rank = v.column7, settled = v.column8 FROM (VALUES ",
-    kinds: &[Text, Text, Text, Text, Text, Json, Int, Int],
-    after: ") AS v WHERE messages.session = v.column1 AND messages.sender = v.column2 AND messages.id = v.column3 AND messages.receiver = v.column4 AND messages.rank < v.column7",
-};
-
-static CHAT_MESSAGES: Statement = Statement {
-    before: "INSERT INTO chat_messages (session, agent, seq, run, turn, epoch, role, message_type, content, tool_name, tool_call_id, tool_result, metadata, created_at) VALUES ",
-    kinds: &[Text, Text, Int, Int, Int, Int, Text, Text, Text, Text, Text, Json, Json, Int],
-    after: "",
-};
-
-static RUN_STARTS: Statement = Statement {
-    before: "INSERT INTO runs (session, agent, run, epoch, started_seq) VALUES ",
-    kinds: &[Text, Text, Int, Int, Int],
-    after: " ON CONFLICT (session, agent, run) DO NOTHING",
-};
-
-// The first end of a run stands.
-static RUN_ENDS: Statement = Statement {
-    before: "INSERT INTO runs (session, agent, run, epoch, outcome, reason, text, changes, owed_to, restarts, ended_seq) VALUES ",
-    kinds: &[Text, Text, Int, Int, Text, Text, Text, Json, Text, Int, Int],
-    after: " ON CONFLICT (session, agent, run) DO UPDATE SET outcome = excluded.outcome, reason = excluded.reason, text = excluded.text, changes = excluded.changes, owed_to = excluded.owed_to, restarts = excluded.restarts, ended_seq = excluded.ended_seq WHERE runs.outcome IS NULL",
-};
-
-static PROGRESS: Statement = Statement {
-    before: "INSERT INTO agent_progress (session, agent, run, turn, turn_seq, stop_seq, turns, calls, closed, resumed, plan) VALUES ",
-    kinds: &[Text, Text, Int, Int, Int, Int, Int, Int, Int, Int, Json],
-    after: " ON CONFLICT (session, agent) DO UPDATE SET run = excluded.run, turn = excluded.turn, turn_seq = excluded.turn_seq, stop_seq = excluded.stop_seq, turns = excluded.turns, calls = excluded.calls, closed = excluded.closed, resumed = excluded.resumed, plan = excluded.plan",
-};
-
-static EVENTS: Statement = Statement {
-    before: "INSERT INTO events (session, seq, t, agent, run, turn, type, data) VALUES ",
-    kinds: &[Text, Int, Int, Text, Int, Int, Text, Text],
-    after: "",
-};
 
 /// The texts of the statements that were needed so far.
 #[derive(Debug)]

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use midturn_core::rules::id::AgentName;
-use midturn_core::rules::mail::{End, MailKind, Sender};
+use midturn_core::rules::mail::{MailKind, Sender};
 use midturn_core::rules::progress::Closed;
 use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -45,27 +44,17 @@ pub(crate) fn name(text: &str) -> Result<AgentName, Unreadable> {
 pub(crate) fn mail_kind(kind: &MailKind) -> &'static str {
     match kind {
         MailKind::Words => "words",
-        MailKind::End(End::Finished) => "finished",
-        MailKind::End(End::Failed) => "failed",
-        MailKind::End(End::Limit) => "limit",
-        MailKind::End(End::Stopped) => "stopped",
-        MailKind::End(End::StoppedGoesOn) => "stopped_goes_on",
-        MailKind::End(End::Superseded) => "superseded",
+        MailKind::End(end) => end.as_str(),
     }
 }
 
 /// The kind of a word.
 pub(crate) fn to_mail_kind(word: &str) -> Result<MailKind, Unreadable> {
-    match word {
-        "words" => Ok(MailKind::Words),
-        "finished" => Ok(MailKind::End(End::Finished)),
-        "failed" => Ok(MailKind::End(End::Failed)),
-        "limit" => Ok(MailKind::End(End::Limit)),
-        "stopped" => Ok(MailKind::End(End::Stopped)),
-        "stopped_goes_on" => Ok(MailKind::End(End::StoppedGoesOn)),
-        "superseded" => Ok(MailKind::End(End::Superseded)),
-        other => Err(Unreadable(format!("`{other}` is not a kind of message"))),
+    if word == "words" {
+        return Ok(MailKind::Words);
     }
+    let end = to_variant(word.to_owned()).map(MailKind::End);
+    end.map_err(|_| Unreadable(format!("`{word}` is not a kind of message")))
 }
 
 /// How far a close has come. 1 is what every version wrote once it was told.
@@ -84,14 +73,6 @@ pub(crate) fn to_closed(number: u64) -> Result<Closed, Unreadable> {
         1 => Ok(Closed::Told),
         2 => Ok(Closed::Asked),
         other => Err(Unreadable(format!("{other} says nothing of whether an agent is closed"))),
-    }
-}
-
-/// The word of a unit variant.
-pub(crate) fn word(value: &impl Serialize) -> Result<String, serde_json::Error> {
-    match serde_json::to_value(value)? {
-        serde_json::Value::String(word) => Ok(word),
-        other => Err(serde::ser::Error::custom(format!("`{other}` is not a word"))),
     }
 }
 

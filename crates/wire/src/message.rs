@@ -234,14 +234,11 @@ impl From<&ReceiptState> for ReceiptWord {
 impl ReceiptWord {
     /// Whether a message that stands so has come as far as this word says.
     pub fn is_reached_by(self, state: &ReceiptState) -> bool {
-        let is_returned = matches!(state, ReceiptState::Returned(_));
-        let far = |rank: u8| !is_returned && state.rank() >= rank;
-        match self {
-            Self::Queued => true,
-            Self::Injected => far(1),
-            Self::Sent => far(2),
-            Self::Answered => far(3),
-            Self::Returned => is_returned,
+        match (self, state) {
+            (Self::Queued, _) | (Self::Returned, ReceiptState::Returned(_)) => true,
+            (Self::Returned, _) | (_, ReceiptState::Returned(_)) => false,
+            // The words stand in the order of the ranks.
+            (word, state) => state.rank() >= word as u8,
         }
     }
 }

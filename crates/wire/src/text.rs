@@ -6,7 +6,7 @@ use std::str::FromStr;
 use midturn_core::rules::id::MessageId;
 use midturn_core::rules::limits::Money;
 use midturn_core::rules::time::{Micros, Span};
-use serde::de::{Deserializer, Error, Unexpected, Visitor};
+use serde::de::{Deserializer, Error, Unexpected};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -126,32 +126,14 @@ impl<'de> Deserialize<'de> for Since {
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_u64(NumberVisitor)
-    }
-}
-
-struct NumberVisitor;
-
-impl Visitor<'_> for NumberVisitor {
-    type Value = Number;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "a whole number from 0 to {NUMBER_MAX}")
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Number, E> {
-        if number > NUMBER_MAX {
-            return Err(E::invalid_value(Unexpected::Unsigned(number), &self));
-        }
-        Ok(Number(number))
-    }
-
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Number, E> {
+        let given = Value::deserialize(deserializer)?;
         // `2.0` is a whole number in JSON Schema, so it is one here.
-        if number.fract() == 0.0 && (0.0..=NUMBER_MAX as f64).contains(&number) {
-            return Ok(Number(number as u64));
-        }
-        Err(E::invalid_value(Unexpected::Float(number), &self))
+        let whole = |number: &f64| number.fract() == 0.0 && (0.0..=NUMBER_MAX as f64).contains(number);
+        let number = given.as_u64().or_else(|| given.as_f64().filter(whole).map(|number| number as u64));
+        number.filter(|number| *number <= NUMBER_MAX).map(Self).ok_or_else(|| {
+            let shown: String = given.to_string().chars().take(80).collect();
+            D::Error::custom(format!("{shown} is not a whole number from 0 to {NUMBER_MAX}"))
+        })
     }
 }
 

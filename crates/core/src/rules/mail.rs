@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::ending::{InterruptReason, Outcome};
 use super::id::{AgentName, MessageId, RunId};
 use super::time::Micros;
+use super::words::words;
 
 pub use self::receipt::{Injection, Point, ReceiptState, ReturnReason};
 pub use self::refusal::Refusal;
@@ -70,21 +71,22 @@ pub enum MailKind {
     End(End),
 }
 
-/// How a subagent's run ended, for the mail to its parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum End {
-    /// It had nothing more to do.
-    Finished,
-    /// It failed.
-    Failed,
-    /// It reached a limit.
-    Limit,
-    /// It was stopped.
-    Stopped,
-    /// It was stopped, and the next run follows at once.
-    StoppedGoesOn,
-    /// A person superseded it: the next run follows at once.
-    Superseded,
+words! {
+    /// How a subagent's run ended, for the mail to its parent.
+    pub enum End {
+        /// It had nothing more to do.
+        Finished = "finished",
+        /// It failed.
+        Failed = "failed",
+        /// It reached a limit.
+        Limit = "limit",
+        /// It was stopped.
+        Stopped = "stopped",
+        /// It was stopped, and the next run follows at once.
+        StoppedGoesOn = "stopped_goes_on",
+        /// A person superseded it: the next run follows at once.
+        Superseded = "superseded",
+    }
 }
 
 impl End {

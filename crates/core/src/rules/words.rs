@@ -9,6 +9,9 @@ macro_rules! words {
         pub enum $name { $($(#[$with])* #[serde(rename = $word)] $variant,)+ }
 
         impl $name {
+            /// All words.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
             /// Its word.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }

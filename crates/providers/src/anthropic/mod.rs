@@ -13,7 +13,6 @@ mod tests {
     use crate::body::Chunks;
     use crate::config::{Dialect, Endpoint};
     use crate::decode::Silent;
-    use crate::dialect::Conversation;
     use crate::transcript::Kept;
     use midturn_core::engine::ports::model::Request;
     use midturn_core::rules::compaction::Purpose;

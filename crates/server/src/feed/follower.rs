@@ -9,7 +9,7 @@ use midturn_core::engine::ports::{Archive, StoreError};
 use midturn_core::rules::id::SessionId;
 use tokio_util::sync::CancellationToken;
 
-use super::reader::{Came, Cursor, Lost, Source};
+use super::reader::{Came, Cursor, Lost};
 use super::{Feed, Item, frame};
 
 /// How often, and in which pauses, an archive is asked that fails: as long as the engine waits
@@ -30,9 +30,6 @@ pub enum News {
 /// Whoever follows a session in its own process: all events from the place on where it was
 /// made, in order and without a gap, and deltas between them. It holds a page at most.
 pub struct Follower {
-    feed: Arc<Feed>,
-    archive: Arc<dyn Archive>,
-    session: SessionId,
     cursor: Cursor,
     /// The last event that was heard.
     seq: u64,
@@ -47,9 +44,8 @@ pub struct Follower {
 impl Follower {
     /// Follows from now on. The archive has to have all that is told.
     pub fn new(feed: Arc<Feed>, archive: Arc<dyn Archive>, session: SessionId) -> Self {
-        let cursor = cursor(&feed, &archive, &session);
-        let seq = feed.last();
-        Self { feed, archive, session, cursor, seq, rejoins: false, held: None, failures: 0 }
+        let cursor = Cursor::new(feed.clone(), archive, session, CancellationToken::new());
+        Self { cursor, seq: feed.last(), rejoins: false, held: None, failures: 0 }
     }
 
     /// The number of the last event that was heard.
@@ -93,7 +89,7 @@ impl Follower {
 
     /// Reads on after the last event that was heard: from the ring, or else from the archive.
     async fn go_back(&mut self, lost: Lost) -> Result<(), StoreError> {
-        self.cursor = cursor(&self.feed, &self.archive, &self.session).after(self.seq);
+        self.cursor.go_on_after(self.seq);
         self.rejoins = true;
         self.failures += 1;
         let (most, pause) = ATTEMPTS;
@@ -110,8 +106,4 @@ impl Follower {
             }
         }
     }
-}
-
-fn cursor(feed: &Arc<Feed>, archive: &Arc<dyn Archive>, session: &SessionId) -> Cursor {
-    Cursor::new(Source::Live(feed.clone()), archive.clone(), session.clone(), CancellationToken::new())
 }

@@ -20,7 +20,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 pub use follower::{Follower, News};
-pub(crate) use reader::{Reader, Source, Words};
+pub(crate) use reader::{Cursor, Words, frames};
 
 /// How much a feed keeps for clients that are behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +128,13 @@ impl Feed {
             view: View::default(),
         };
         Self { retention, ring: Mutex::new(ring), end: watch::Sender::default() }
+    }
+
+    /// The feed of a session that is only stored: what is there is in the archive, and nothing follows.
+    pub(crate) fn ended(last: u64) -> Self {
+        let feed = Self::resumed(last);
+        feed.end();
+        feed
     }
 
     /// The number of the last event that was told.

@@ -24,14 +24,6 @@ const PAGE: usize = 32;
 /// A comment is sent when nothing else was for so long.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// Where the events come from.
-pub(crate) enum Source {
-    /// A session that lives.
-    Live(Arc<Feed>),
-    /// A session that is only stored; its last event's number.
-    Stored(u64),
-}
-
 /// In which words they are told.
 pub(crate) enum Words {
     /// The vocabulary of scenarios.md, section 4.
@@ -62,49 +54,30 @@ enum Position {
     Ended,
 }
 
-/// A client, as it is begun.
-pub(crate) struct Reader {
-    pub(crate) source: Source,
-    pub(crate) archive: Arc<dyn Archive>,
-    pub(crate) session: SessionId,
-    /// Whose events only.
-    pub(crate) agent: Option<AgentName>,
-    pub(crate) words: Words,
-    pub(crate) shutdown: CancellationToken,
-}
-
-impl Reader {
-    /// The frames, from after the number given or from now on. `held` is kept while it lasts.
-    pub(crate) fn frames<H: Send + 'static>(
-        self,
-        after: Option<u64>,
-        held: H,
-    ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
-        let Self { source, archive, session, agent, words, shutdown } = self;
-        let last = match &source {
-            Source::Live(feed) => feed.last(),
-            Source::Stored(last) => *last,
-        };
-        let cursor = Cursor::new(source, archive, session, shutdown).of(agent).after(after.unwrap_or(last));
-        stream::unfold((cursor, words, held), |(mut cursor, mut words, held)| async move {
-            let frame = loop {
-                match cursor.next().await? {
-                    Came::Item(item) => match words.frame(&item) {
-                        Some(frame) => break frame,
-                        None => continue,
-                    },
-                    Came::Quiet => break frame::comment(),
-                    Came::Lost(Lost::Place(last)) => break frame::resync(last),
-                    // Whoever comes back finds the archive well again, or hears what is wrong with it.
-                    Came::Lost(Lost::Archive(last, error)) => {
-                        tracing::warn!(%error, "an event stream ends: its past can't be read");
-                        break frame::resync(last);
-                    }
+/// The frames of what a client comes to, in its words. `held` is kept while it lasts.
+pub(crate) fn frames<H: Send + 'static>(
+    cursor: Cursor,
+    words: Words,
+    held: H,
+) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
+    stream::unfold((cursor, words, held), |(mut cursor, mut words, held)| async move {
+        let frame = loop {
+            match cursor.next().await? {
+                Came::Item(item) => match words.frame(&item) {
+                    Some(frame) => break frame,
+                    None => continue,
+                },
+                Came::Quiet => break frame::comment(),
+                Came::Lost(Lost::Place(last)) => break frame::resync(last),
+                // Whoever comes back finds the archive well again, or hears what is wrong with it.
+                Came::Lost(Lost::Archive(last, error)) => {
+                    tracing::warn!(%error, "an event stream ends: its past can't be read");
+                    break frame::resync(last);
                 }
-            };
-            Some((Ok(frame), (cursor, words, held)))
-        })
-    }
+            }
+        };
+        Some((Ok(frame), (cursor, words, held)))
+    })
 }
 
 /// What comes next.
@@ -125,41 +98,40 @@ pub(super) enum Lost {
 }
 
 /// A reader on its way through a session's events.
-pub(super) struct Cursor {
-    source: Source,
+pub(crate) struct Cursor {
+    feed: Arc<Feed>,
     archive: Arc<dyn Archive>,
     session: SessionId,
     agent: Option<AgentName>,
     shutdown: CancellationToken,
     position: Position,
-    moved: Option<watch::Receiver<End>>,
+    moved: watch::Receiver<End>,
     ready: VecDeque<Came>,
 }
 
 impl Cursor {
     /// A reader that goes along from now on.
-    pub(super) fn new(
-        source: Source,
+    pub(crate) fn new(
+        feed: Arc<Feed>,
         archive: Arc<dyn Archive>,
         session: SessionId,
         shutdown: CancellationToken,
     ) -> Self {
-        let moved = match &source {
-            Source::Live(feed) => Some(feed.moved()),
-            Source::Stored(_) => None,
-        };
-        let position = Position::Along(moved.as_ref().map_or(0, |moved| moved.borrow().place));
-        Self { source, archive, session, agent: None, shutdown, position, moved, ready: VecDeque::new() }
+        let moved = feed.moved();
+        let position = Position::Along(moved.borrow().place);
+        Self { feed, archive, session, agent: None, shutdown, position, moved, ready: VecDeque::new() }
     }
 
-    /// Only what concerns this agent.
-    fn of(self, agent: Option<AgentName>) -> Self {
-        Self { agent, ..self }
+    /// Only what concerns this agent, if one is named, and comes after the event of this number.
+    pub(crate) fn of(mut self, agent: Option<AgentName>, after: u64) -> Self {
+        self.agent = agent;
+        self.go_on_after(after);
+        self
     }
 
-    /// What comes after the event of this number.
-    pub(super) fn after(self, seq: u64) -> Self {
-        Self { position: Position::Behind(seq), ..self }
+    /// What comes after the event of this number is next.
+    pub(super) fn go_on_after(&mut self, seq: u64) {
+        self.position = Position::Behind(seq);
     }
 
     /// `None`: nothing comes any more.
@@ -187,13 +159,7 @@ impl Cursor {
     }
 
     async fn catch_up(&mut self, after: u64) {
-        let feed = match &self.source {
-            Source::Live(feed) => feed.clone(),
-            Source::Stored(last) if after > *last => return self.lost(Lost::Place(*last)),
-            Source::Stored(last) if after == *last => return self.position = Position::Ended,
-            Source::Stored(last) => return self.read_archive(after, *last).await,
-        };
-        match feed.behind(after, self.agent.as_ref(), PAGE) {
+        match self.feed.behind(after, self.agent.as_ref(), PAGE) {
             Behind::Ahead(last, place) => self.wait_to_be_told(after, last, place).await,
             Behind::Archived(last) => self.read_archive(after, last).await,
             Behind::Here(items) => {
@@ -248,10 +214,7 @@ impl Cursor {
     }
 
     async fn go_along(&mut self, place: u64) {
-        let Source::Live(feed) = &self.source else {
-            return self.position = Position::Ended;
-        };
-        match feed.along(place, PAGE) {
+        match self.feed.along(place, PAGE) {
             Along::Lost(last) => self.lost(Lost::Place(last)),
             Along::Items(items, next) if !items.is_empty() => {
                 self.position = Position::Along(next);
@@ -263,10 +226,7 @@ impl Cursor {
 
     /// Waits for something behind this place; whoever ends the process lets its clients read to the end.
     async fn wait(&mut self, place: u64) {
-        let Some(moved) = &mut self.moved else {
-            return self.position = Position::Ended;
-        };
-        let new = tokio::time::timeout(QUIET, moved.wait_for(|end| end.place > place || end.over));
+        let new = tokio::time::timeout(QUIET, self.moved.wait_for(|end| end.place > place || end.over));
         tokio::select! {
             biased;
             new = new => match new.map(|new| new.map(|end| end.place > place)) {

@@ -1,408 +1,355 @@
 //! All figures of the process, under their names. The names, the units and the words of the
 //! labels are stable: dashboards and alerts are written against them (docs/operations.md).
+//!
+//! Every word of a label is a `&'static str` from here or from core's own enums, so that no name,
+//! id or text of a session can ever become one: a label with unbounded values would cost the
+//! memory of whoever scrapes.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use midturn_core::rules::approval::Decision;
-use midturn_core::rules::conversation::{InterruptReason, ToolStatus};
+use midturn_core::rules::conversation::ToolStatus;
 use midturn_core::rules::event::Outcome;
-use midturn_core::rules::mail::{Point, ReturnReason, Urgency};
+use midturn_core::rules::mail::{Point, Refusal, ReturnReason, Urgency};
 use midturn_core::rules::view::Agent;
 use midturn_wire::stats::{
     AgentStats, ApprovalStats, CallStats, MessageStats, ModelStats, Quantiles, RunStats, Stats, StopStats,
     StoreStats,
 };
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use parking_lot::Mutex;
 
-use super::asked::Asked;
-use super::spread::Spread;
-use super::words::{self, Label};
+use super::page::Page;
+use super::spread::{Histogram, Spread};
 
-/// Counters that differ in one label.
-pub(super) type Counters = Family<[Label; 1], Counter>;
+/// A word of a label; empty where there is none.
+pub(super) type Word = &'static str;
 
-/// Spreads that differ in `N` labels.
-pub(super) type Spreads<const N: usize> = Family<[Label; N], Spread, fn() -> Spread>;
+/// A figure that is counted, by its name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Figure(&'static str);
 
-/// What is counted. Clones share their counts.
-#[derive(Clone, Debug)]
+pub(super) const AGENTS: Figure = Figure("agents");
+pub(super) const APPROVALS: Figure = Figure("approvals");
+pub(super) const APPROVALS_OPEN: Figure = Figure("approvals_open");
+pub(super) const CACHED_TOKENS: Figure = Figure("cached_tokens");
+pub(super) const CALLS_CUT_BY_MAIL: Figure = Figure("calls_cut_by_mail");
+pub(super) const COMPACTIONS: Figure = Figure("compactions");
+pub(super) const MESSAGES_ACCEPTED: Figure = Figure("messages_accepted");
+pub(super) const MESSAGES_ANSWERED: Figure = Figure("messages_answered");
+pub(super) const MESSAGES_INJECTED: Figure = Figure("messages_injected");
+pub(super) const MESSAGES_REFUSED: Figure = Figure("messages_refused");
+pub(super) const MESSAGES_RETURNED: Figure = Figure("messages_returned");
+pub(super) const MESSAGES_UNTRACKED: Figure = Figure("messages_untracked");
+pub(super) const MESSAGES_WAITING: Figure = Figure("messages_waiting");
+pub(super) const MODEL_CALLS: Figure = Figure("model_calls");
+pub(super) const MODEL_RETRIES: Figure = Figure("model_retries");
+pub(super) const RUNS_ENDED: Figure = Figure("runs_ended");
+pub(super) const RUNS_STARTED: Figure = Figure("runs_started");
+pub(super) const SESSIONS: Figure = Figure("sessions");
+pub(super) const SSE_CLIENTS: Figure = Figure("sse_clients");
+pub(super) const STALE_EVENTS: Figure = Figure("stale_events");
+const STALE_WRITES: Figure = Figure("stale_writes");
+pub(super) const STOPS: Figure = Figure("stops");
+pub(super) const STOPS_FOLLOWED: Figure = Figure("stops_followed");
+pub(super) const TOKENS: Figure = Figure("tokens");
+pub(super) const TOOL_CALLS: Figure = Figure("tool_calls");
+
+/// A figure; its label and the words of it that are there from the start, so that a rate over
+/// them is 0 and not absent; and what it says.
+type Row = (Figure, &'static str, &'static [Word], &'static str);
+
+/// The one series of a figure without a label.
+const ALONE: &[Word] = &[""];
+
+const GAUGES: [Row; 5] = [
+    (AGENTS, "state", &[], "Agents that are not closed, in sessions that live"),
+    (APPROVALS_OPEN, "", ALONE, "Requests that wait for a person now"),
+    (MESSAGES_WAITING, "", ALONE, "Messages in mailboxes now"),
+    (SESSIONS, "", ALONE, "Sessions that live in this process"),
+    (SSE_CLIENTS, "", ALONE, "Clients that read events now"),
+];
+
+const COUNTERS: [Row; 20] = [
+    (APPROVALS, "decision", Decision::WORDS, "Requests for a person's word, by what became of them"),
+    (CACHED_TOKENS, "", ALONE, "Input tokens that came from the provider's cache"),
+    (CALLS_CUT_BY_MAIL, "how", &[SKIPPED, INTERRUPTED], "Tool calls that a message cost"),
+    (COMPACTIONS, "", ALONE, "Conversations whose older part was summarised"),
+    (MESSAGES_ACCEPTED, "urgency", &[], "Messages accepted into a mailbox"),
+    (MESSAGES_ANSWERED, "", ALONE, "Messages a whole reply came after"),
+    (MESSAGES_INJECTED, "point", Point::WORDS, "Messages injected, by point"),
+    (MESSAGES_REFUSED, "reason", &Refusal::CODES, "Messages refused at the send"),
+    (MESSAGES_RETURNED, "reason", ReturnReason::WORDS, "Messages that will never be injected"),
+    (MESSAGES_UNTRACKED, "", ALONE, UNTRACKED),
+    (MODEL_CALLS, "", ALONE, "Model calls that began, retries included"),
+    (MODEL_RETRIES, "", ALONE, "Model calls that were tried again"),
+    (RUNS_ENDED, "outcome", Outcome::WORDS, "Runs that ended, by outcome"),
+    (RUNS_STARTED, "trigger", &["prompt", "message", "resume"], "Runs that began, by what began them"),
+    (STALE_EVENTS, "", ALONE, "Ends of calls that nobody waited for any more; they changed nothing"),
+    (STALE_WRITES, "", ALONE, "Writes refused because another process had taken their session over"),
+    (STOPS, "by", &[USER, AGENT], "Stops that stopped an agent, by who asked"),
+    (STOPS_FOLLOWED, "", ALONE, FOLLOWED),
+    (TOKENS, "direction", DIRECTIONS, "Tokens of whole replies; input includes what came from the cache"),
+    (TOOL_CALLS, "status", ToolStatus::WORDS, "Tool calls that ended, by status"),
+];
+
+const DIRECTIONS: &[Word] = &[INPUT, OUTPUT];
+const UNTRACKED: &str = "Messages whose wait is not measured, because too many were waiting";
+const FOLLOWED: &str = "Stops after which somebody wrote to the agent, or its next run began, within 60 s";
+
+const SPREADS: [&Spread; 4] = [&MESSAGE_WAIT, &PARTIAL_REPLY, &STOP, &STORE_COMMIT];
+
+/// From "at once" to "in half an hour".
+pub(super) static MESSAGE_WAIT: Spread = Spread {
+    name: "message_wait_seconds",
+    unit: "seconds",
+    labels: &["urgency", "point"],
+    bounds: &[
+        0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0,
+    ],
+    help: "From being accepted to being injected",
+};
+
+/// The first bucket holds the empty ones.
+pub(super) static PARTIAL_REPLY: Spread = Spread {
+    name: "partial_reply_tokens",
+    unit: "tokens",
+    labels: &["reason"],
+    bounds: &[0.0, 1.0, 4.0, 16.0, 64.0, 256.0, 1_024.0, 4_096.0, 16_384.0],
+    help: "Length of replies that were cut, by reason",
+};
+
+/// A process that ignores SIGTERM costs the grace (0.1 s), a call that ignores its token 2 s.
+pub(super) static STOP: Spread = Spread {
+    name: "stop_seconds",
+    unit: "seconds",
+    labels: &["until"],
+    bounds: &[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0],
+    help: "From a stop to the last cut of a reply or call, and to the end of the run",
+};
+
+/// 20 ms is the target's p99.
+pub(super) static STORE_COMMIT: Spread = Spread {
+    name: "store_commit_seconds",
+    unit: "seconds",
+    labels: &[],
+    bounds: &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0],
+    help: "From a step to its being durable",
+};
+
+pub(super) const SKIPPED: Word = "skipped";
+pub(super) const INTERRUPTED: Word = "interrupted";
+pub(super) const INPUT: Word = "input";
+pub(super) const OUTPUT: Word = "output";
+pub(super) const UNTIL_CUT: Word = "cut";
+pub(super) const UNTIL_END: Word = "end";
+const USER: Word = "user";
+const AGENT: Word = "agent";
+const WORKING: Word = "working";
+const OTHER: Word = "other";
+
+/// The word of a refusal (semantics.md, section 8), and one for what is none of them.
+pub(super) fn refusal(code: &str) -> Word {
+    Refusal::CODES.into_iter().find(|known| *known == code).unwrap_or(OTHER)
+}
+
+/// Who stops: a person, or anybody else.
+pub(super) fn stopper(by: &str) -> Word {
+    if by == USER { USER } else { AGENT }
+}
+
+/// What an agent is doing, as far as figures go; none of an agent that is not there: not yet, or
+/// closed.
+pub(super) fn doing(agent: Option<&Agent>) -> Option<Word> {
+    let agent = agent.filter(|agent| agent.is_working() || !agent.is_closed)?;
+    Some(if agent.is_working() { WORKING } else { "resting" })
+}
+
+/// What is counted.
 pub(super) struct Figures {
-    pub(super) sessions: Gauge,
-    agents: Family<[Label; 1], Gauge>,
-    runs_started: Counters,
-    runs_ended: Counters,
-    stops: Counters,
-    pub(super) stops_followed: Counter,
-    stop_seconds: Spreads<1>,
-    partial_reply_tokens: Spreads<1>,
-    messages_accepted: Counters,
-    messages_refused: Counters,
-    messages_injected: Counters,
-    pub(super) messages_answered: Counter,
-    messages_returned: Counters,
-    pub(super) messages_waiting: Gauge,
-    pub(super) messages_untracked: Counter,
-    message_wait_seconds: Spreads<2>,
-    calls_cut_by_mail: Counters,
-    tool_calls: Counters,
-    approvals: Counters,
-    pub(super) approvals_open: Gauge,
-    pub(super) compactions: Counter,
-    pub(super) model_calls: Counter,
-    pub(super) model_retries: Counter,
-    tokens: Counters,
-    pub(super) cached_tokens: Counter,
-    pub(super) store_commit_seconds: Spread,
-    pub(super) stale_writes: Asked,
-    pub(super) stale_events: Counter,
-    pub(super) sse_clients: Gauge,
+    counted: Mutex<Counted>,
+    /// Who counts the writes that were stale, once it is known whom to ask.
+    pub(super) stale_writes: OnceLock<Box<dyn Fn() -> u64 + Send + Sync>>,
+}
+
+/// What was counted by some moment.
+#[derive(Clone)]
+pub(super) struct Counted {
+    counts: BTreeMap<(Figure, Word), i64>,
+    spreads: BTreeMap<(&'static str, [Word; 2]), Histogram>,
 }
 
 impl Default for Figures {
-    /// Nothing counted yet. Series whose words are few are there from the start, so that a
-    /// rate over them is 0 and not absent.
+    /// Nothing counted yet.
     fn default() -> Self {
-        Self {
-            sessions: Gauge::default(),
-            agents: Family::default(),
-            runs_started: zeros("trigger", words::TRIGGERS),
-            runs_ended: zeros("outcome", words::OUTCOMES.map(Outcome::as_str)),
-            stops: zeros("by", words::STOPPERS),
-            stops_followed: Counter::default(),
-            stop_seconds: Family::new_with_constructor(Spread::of_stops),
-            partial_reply_tokens: Family::new_with_constructor(Spread::of_tokens),
-            messages_accepted: zeros("urgency", Urgency::ALL.map(Urgency::as_str)),
-            messages_refused: zeros("reason", words::refusals()),
-            messages_injected: zeros("point", POINTS.map(Point::as_str)),
-            messages_answered: Counter::default(),
-            messages_returned: zeros("reason", words::RETURNS.map(ReturnReason::as_str)),
-            messages_waiting: Gauge::default(),
-            messages_untracked: Counter::default(),
-            message_wait_seconds: Family::new_with_constructor(Spread::of_waits),
-            calls_cut_by_mail: zeros("how", [SKIPPED, INTERRUPTED]),
-            tool_calls: zeros("status", words::STATUSES.map(ToolStatus::as_str)),
-            approvals: zeros("decision", words::DECISIONS.map(Decision::as_str)),
-            approvals_open: Gauge::default(),
-            compactions: Counter::default(),
-            model_calls: Counter::default(),
-            model_retries: Counter::default(),
-            tokens: zeros("direction", [INPUT, OUTPUT]),
-            cached_tokens: Counter::default(),
-            store_commit_seconds: Spread::of_commits(),
-            stale_writes: Asked::default(),
-            stale_events: Counter::default(),
-            sse_clients: Gauge::default(),
-        }
-    }
-}
-
-const POINTS: [Point; 7] = [Point::Start, Point::Stream, Point::A, Point::B, Point::C, Point::D, Point::Wait];
-const SKIPPED: &str = "skipped";
-const INTERRUPTED: &str = "interrupted";
-const INPUT: &str = "input";
-const OUTPUT: &str = "output";
-const UNTIL_CUT: &str = "cut";
-const UNTIL_END: &str = "end";
-
-fn zeros(label: &'static str, words: impl IntoIterator<Item = &'static str>) -> Counters {
-    let counters = Counters::default();
-    for word in words {
-        drop(counters.get_or_create(&[(label, word)]));
-    }
-    counters
-}
-
-/// What an agent is doing, as far as figures go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Doing {
-    /// Not there: not yet, or closed.
-    #[default]
-    Nothing,
-    /// No run is under way.
-    Resting,
-    /// A run is under way.
-    Working,
-}
-
-impl Doing {
-    /// What an agent does, if it is known.
-    pub(super) fn of(agent: Option<&Agent>) -> Self {
-        match agent {
-            Some(agent) if agent.is_working() => Self::Working,
-            Some(agent) if !agent.is_closed => Self::Resting,
-            Some(_) | None => Self::Nothing,
-        }
-    }
-
-    fn word(self) -> Option<&'static str> {
-        match self {
-            Self::Nothing => None,
-            Self::Resting => Some("resting"),
-            Self::Working => Some("working"),
-        }
+        let words = |(figure, _, words, _): Row| words.iter().map(move |word| ((figure, *word), 0));
+        let mut counts: BTreeMap<_, _> = GAUGES.into_iter().chain(COUNTERS).flat_map(words).collect();
+        counts.extend(Urgency::ALL.map(|urgency| ((MESSAGES_ACCEPTED, urgency.as_str()), 0)));
+        counts.insert((MESSAGES_REFUSED, OTHER), 0);
+        let commits = ((STORE_COMMIT.name, ["", ""]), Histogram::of(&STORE_COMMIT));
+        let counted = Counted { counts, spreads: [commits].into() };
+        Self { counted: Mutex::new(counted), stale_writes: OnceLock::new() }
     }
 }
 
 impl Figures {
+    /// Counts so many of a figure without a label.
+    pub(super) fn count(&self, figure: Figure, more: i64) {
+        self.add(figure, "", more);
+    }
+
     /// An agent changes what it does.
-    pub(super) fn agent(&self, was: Doing, is: Doing) {
-        for (doing, by) in [(was, -1), (is, 1)] {
-            if let Some(word) = doing.word() {
-                self.agents.get_or_create(&[("state", word)]).inc_by(by);
+    pub(super) fn agent(&self, was: Option<Word>, is: Option<Word>) {
+        was.into_iter().for_each(|word| self.add(AGENTS, word, -1));
+        is.into_iter().for_each(|word| self.add(AGENTS, word, 1));
+    }
+
+    /// Counts so many under this word of the figure's label.
+    pub(super) fn add(&self, figure: Figure, word: Word, more: i64) {
+        if more == 0 {
+            return;
+        }
+        *self.counted.lock().counts.entry((figure, word)).or_default() += more;
+    }
+
+    /// Counts a value under these words of the spread's labels.
+    pub(super) fn observe(&self, spread: &'static Spread, words: [Word; 2], value: f64) {
+        let mut counted = self.counted.lock();
+        let of = counted.spreads.entry((spread.name, words));
+        of.or_insert_with(|| Histogram::of(spread)).observe(value);
+    }
+
+    /// What was counted by now. A copy: whoever counts must not wait for whoever reads.
+    pub(super) fn now(&self) -> Counted {
+        let stale = self.stale_writes.get().map_or(0, |count| count());
+        let mut counted = self.counted.lock().clone();
+        counted.counts.insert((STALE_WRITES, ""), stale.cast_signed());
+        counted
+    }
+}
+
+impl Counted {
+    /// As Prometheus reads it.
+    pub(super) fn page(&self) -> String {
+        let mut page = Page::default();
+        page.head("build", "info", "The version that runs");
+        page.sample("build_info", [("version", env!("CARGO_PKG_VERSION"))], 1);
+        let gauges = GAUGES.iter().map(|row| ("gauge", "", row));
+        let counters = COUNTERS.iter().map(|row| ("counter", "_total", row));
+        for (kind, suffix, (figure, label, _, help)) in gauges.chain(counters) {
+            let Figure(name) = figure;
+            if self.of(*figure).next().is_some() {
+                page.head(name, kind, help);
+            }
+            for (word, value) in self.of(*figure) {
+                page.sample(&format!("{name}{suffix}"), [(*label, word)], value);
             }
         }
-    }
-
-    pub(super) fn run_started(&self, trigger: &'static str) {
-        self.runs_started.get_or_create(&[("trigger", trigger)]).inc();
-    }
-
-    pub(super) fn run_ended(&self, outcome: &'static str) {
-        self.runs_ended.get_or_create(&[("outcome", outcome)]).inc();
-    }
-
-    pub(super) fn stop(&self, by: &'static str) {
-        self.stops.get_or_create(&[("by", by)]).inc();
-    }
-
-    /// A stop came to its end; `cut`: seconds to the last cut, if anything was cut.
-    pub(super) fn stopped(&self, cut: Option<f64>, end: f64) {
-        if let Some(cut) = cut {
-            self.stop_seconds.get_or_create(&[("until", UNTIL_CUT)]).observe(cut);
+        for spread in SPREADS {
+            let all = self.spreads.iter().filter(|((name, _), _)| *name == spread.name);
+            let all: Vec<_> = all.map(|((_, words), histogram)| (*words, histogram)).collect();
+            page.spread(spread, &all);
         }
-        self.stop_seconds.get_or_create(&[("until", UNTIL_END)]).observe(end);
+        page.end()
     }
 
-    pub(super) fn partial(&self, reason: &'static str, tokens: u64) {
-        self.partial_reply_tokens.get_or_create(&[("reason", reason)]).observe(tokens as f64);
+    fn of(&self, figure: Figure) -> impl Iterator<Item = (Word, i64)> {
+        let all = self.counts.iter().filter(move |((of, _), _)| *of == figure);
+        all.map(|((_, word), value)| (*word, *value))
     }
 
-    pub(super) fn accepted(&self, urgency: Urgency) {
-        self.messages_accepted.get_or_create(&[("urgency", urgency.as_str())]).inc();
+    fn each(&self, figure: Figure) -> BTreeMap<Word, u64> {
+        self.of(figure).map(|(word, value)| (word, value.cast_unsigned())).collect()
     }
 
-    pub(super) fn refused(&self, reason: &'static str) {
-        self.messages_refused.get_or_create(&[("reason", reason)]).inc();
+    fn gauge(&self, figure: Figure) -> i64 {
+        self.of(figure).map(|(_, value)| value).sum()
     }
 
-    pub(super) fn injected(&self, point: Point, messages: u64) {
-        self.messages_injected.get_or_create(&[("point", point.as_str())]).inc_by(messages);
+    fn total(&self, figure: Figure) -> u64 {
+        self.gauge(figure).cast_unsigned()
     }
 
-    pub(super) fn returned(&self, reason: &'static str) {
-        self.messages_returned.get_or_create(&[("reason", reason)]).inc();
+    fn word(&self, figure: Figure, word: Word) -> u64 {
+        self.each(figure).get(word).copied().unwrap_or_default()
     }
 
-    pub(super) fn waited(&self, urgency: Urgency, point: Point, seconds: f64) {
-        let labels = [("urgency", urgency.as_str()), ("point", point.as_str())];
-        self.message_wait_seconds.get_or_create(&labels).observe(seconds);
-    }
-
-    /// So many calls were skipped and interrupted for what was injected together.
-    pub(super) fn cut_by_mail(&self, skipped: usize, interrupted: usize) {
-        for (how, count) in [(SKIPPED, skipped), (INTERRUPTED, interrupted)] {
-            self.calls_cut_by_mail.get_or_create(&[("how", how)]).inc_by(count as u64);
+    /// The quantiles of all that was observed under such words.
+    fn quantiles(&self, spread: &'static Spread, wanted: impl Fn(&[Word; 2]) -> bool) -> Quantiles {
+        let mut all = Histogram::of(spread);
+        for ((name, words), some) in &self.spreads {
+            if *name == spread.name && wanted(words) {
+                all.absorb(some);
+            }
         }
+        all.quantiles()
     }
 
-    pub(super) fn tool_call(&self, status: &'static str) {
-        self.tool_calls.get_or_create(&[("status", status)]).inc();
-    }
-
-    pub(super) fn approval(&self, decision: &'static str) {
-        self.approvals.get_or_create(&[("decision", decision)]).inc();
-    }
-
-    pub(super) fn tokens(&self, input: u64, output: u64, cached: u64) {
-        self.tokens.get_or_create(&[("direction", INPUT)]).inc_by(input);
-        self.tokens.get_or_create(&[("direction", OUTPUT)]).inc_by(output);
-        self.cached_tokens.inc_by(cached);
-    }
-
-    /// Puts everything under its name.
-    pub(super) fn register(&self, registry: &mut Registry) {
-        self.register_work(registry);
-        self.register_stops(registry);
-        self.register_messages(registry);
-        self.register_process(registry);
-    }
-
-    fn register_work(&self, to: &mut Registry) {
-        let all = self.clone();
-        to.register("agents", "Agents that are not closed, in sessions that live", all.agents);
-        to.register("runs_started", "Runs that began, by what began them", all.runs_started);
-        to.register("runs_ended", "Runs that ended, by outcome", all.runs_ended);
-        to.register("tool_calls", "Tool calls that ended, by status", all.tool_calls);
-        to.register("approvals", "Requests for a person's word, by what became of them", all.approvals);
-        to.register("approvals_open", "Requests that wait for a person now", all.approvals_open);
-        to.register("compactions", "Conversations whose older part was summarised", all.compactions);
-        to.register("calls_cut_by_mail", "Tool calls that a message cost", all.calls_cut_by_mail);
-        to.register("model_calls", "Model calls that began, retries included", all.model_calls);
-        to.register("model_retries", "Model calls that were tried again", all.model_retries);
-        to.register("tokens", "Tokens of whole replies; input includes what came from the cache", all.tokens);
-        to.register("cached_tokens", "Input tokens that came from the provider's cache", all.cached_tokens);
-    }
-
-    fn register_stops(&self, to: &mut Registry) {
-        let all = self.clone();
-        to.register("stops", "Stops that stopped an agent, by who asked", all.stops);
-        let followed = "Stops after which somebody wrote to the agent, or its next run began, within 60 s";
-        to.register("stops_followed", followed, all.stops_followed);
-        let took = "From a stop to the last cut of a reply or call, and to the end of the run";
-        to.register_with_unit("stop", took, Unit::Seconds, all.stop_seconds);
-        let tokens = Unit::Other("tokens".to_owned());
-        let length = "Length of replies that were cut, by reason";
-        to.register_with_unit("partial_reply", length, tokens, all.partial_reply_tokens);
-    }
-
-    fn register_messages(&self, to: &mut Registry) {
-        let all = self.clone();
-        to.register("messages_accepted", "Messages accepted into a mailbox", all.messages_accepted);
-        to.register("messages_refused", "Messages refused at the send", all.messages_refused);
-        to.register("messages_injected", "Messages injected, by point", all.messages_injected);
-        to.register("messages_answered", "Messages a whole reply came after", all.messages_answered);
-        to.register("messages_returned", "Messages that will never be injected", all.messages_returned);
-        to.register("messages_waiting", "Messages in mailboxes now", all.messages_waiting);
-        let untracked = "Messages whose wait is not measured, because too many were waiting";
-        to.register("messages_untracked", untracked, all.messages_untracked);
-        let wait = "From being accepted to being injected";
-        to.register_with_unit("message_wait", wait, Unit::Seconds, all.message_wait_seconds);
-    }
-
-    fn register_process(&self, to: &mut Registry) {
-        let all = self.clone();
-        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        to.register("build", "The version that runs", version);
-        to.register("sessions", "Sessions that live in this process", all.sessions);
-        let commit = "From a step to its being durable";
-        to.register_with_unit("store_commit", commit, Unit::Seconds, all.store_commit_seconds);
-        let stale = "Writes refused because another process had taken their session over";
-        to.register("stale_writes", stale, all.stale_writes);
-        let stale = "Ends of calls that nobody waited for any more; they changed nothing";
-        to.register("stale_events", stale, all.stale_events);
-        to.register("sse_clients", "Clients that read events now", all.sse_clients);
+    /// The same, for each word of one label.
+    fn waits(&self, label: usize) -> BTreeMap<Word, Quantiles> {
+        let waits = self.spreads.keys().filter(|(name, _)| *name == MESSAGE_WAIT.name);
+        let words = waits.map(|(_, words)| words[label]);
+        words.map(|word| (word, self.quantiles(&MESSAGE_WAIT, |words| words[label] == word))).collect()
     }
 
     /// The figures condensed.
     pub(super) fn stats(&self) -> Stats {
         Stats {
-            sessions: self.sessions.get(),
-            agents: self.agent_stats(),
-            runs: self.run_stats(),
+            sessions: self.gauge(SESSIONS),
+            agents: AgentStats {
+                live: self.gauge(AGENTS),
+                working: self.word(AGENTS, WORKING).cast_signed(),
+            },
+            runs: RunStats { started: self.total(RUNS_STARTED), ended: self.each(RUNS_ENDED) },
             stops: self.stop_stats(),
             messages: self.message_stats(),
-            calls: self.call_stats(),
-            approvals: ApprovalStats {
-                open: self.approvals_open.get(),
-                ended: each(&self.approvals, "decision", words::DECISIONS.map(Decision::as_str)).collect(),
+            calls: CallStats {
+                ended: self.each(TOOL_CALLS),
+                skipped_by_mail: self.word(CALLS_CUT_BY_MAIL, SKIPPED),
+                interrupted_by_mail: self.word(CALLS_CUT_BY_MAIL, INTERRUPTED),
             },
-            model: self.model_stats(),
+            approvals: ApprovalStats { open: self.gauge(APPROVALS_OPEN), ended: self.each(APPROVALS) },
+            model: ModelStats {
+                calls: self.total(MODEL_CALLS),
+                retries: self.total(MODEL_RETRIES),
+                cut: self.quantiles(&PARTIAL_REPLY, |_| true).count,
+                input_tokens: self.word(TOKENS, INPUT),
+                cached_tokens: self.total(CACHED_TOKENS),
+                output_tokens: self.word(TOKENS, OUTPUT),
+            },
             store: StoreStats {
-                commit_seconds: self.store_commit_seconds.quantiles(),
-                stale_writes: self.stale_writes.get(),
+                commit_seconds: self.quantiles(&STORE_COMMIT, |_| true),
+                stale_writes: self.total(STALE_WRITES),
             },
-            sse_clients: self.sse_clients.get(),
-        }
-    }
-
-    fn agent_stats(&self) -> AgentStats {
-        let of = |doing: Doing| {
-            let gauge = doing.word().and_then(|word| self.agents.get(&[("state", word)]));
-            gauge.map_or(0, |gauge| gauge.get())
-        };
-        let working = of(Doing::Working);
-        AgentStats { live: of(Doing::Resting) + working, working }
-    }
-
-    fn run_stats(&self) -> RunStats {
-        RunStats {
-            started: total(&self.runs_started, "trigger", words::TRIGGERS),
-            ended: each(&self.runs_ended, "outcome", words::OUTCOMES.map(Outcome::as_str)).collect(),
+            sse_clients: self.gauge(SSE_CLIENTS),
         }
     }
 
     fn stop_stats(&self) -> StopStats {
-        let requested = total(&self.stops, "by", words::STOPPERS);
-        let outcomes = words::OUTCOMES.map(Outcome::as_str);
-        let stopped = counted(&self.runs_ended, "outcome", "stopped");
-        let until = |word| self.stop_seconds.get(&[("until", word)]).map(|spread| spread.quantiles());
-        let none = Quantiles { count: 0, p50: None, p99: None };
-        let partial = Spread::of_tokens();
-        for reason in words::CUTS.map(InterruptReason::as_str) {
-            self.partial_reply_tokens.get(&[("reason", reason)]).iter().for_each(|some| partial.absorb(some));
-        }
+        let requested = self.total(STOPS);
+        let stopped = self.word(RUNS_ENDED, Outcome::Stopped.as_str());
         StopStats {
             requested,
-            stop_rate: rate(stopped, total(&self.runs_ended, "outcome", outcomes)),
-            follow_up_rate: rate(self.stops_followed.get(), requested),
-            cut_seconds: until(UNTIL_CUT).unwrap_or(none),
-            end_seconds: until(UNTIL_END).unwrap_or(none),
-            partial_tokens: partial.quantiles(),
+            stop_rate: rate(stopped, self.total(RUNS_ENDED)),
+            follow_up_rate: rate(self.total(STOPS_FOLLOWED), requested),
+            cut_seconds: self.quantiles(&STOP, |[until, _]| *until == UNTIL_CUT),
+            end_seconds: self.quantiles(&STOP, |[until, _]| *until == UNTIL_END),
+            partial_tokens: self.quantiles(&PARTIAL_REPLY, |_| true),
         }
     }
 
     fn message_stats(&self) -> MessageStats {
-        let waits = |urgencies: &[Urgency], points: &[Point]| {
-            let all = Spread::of_waits();
-            for urgency in urgencies {
-                for point in points {
-                    let labels = [("urgency", urgency.as_str()), ("point", point.as_str())];
-                    self.message_wait_seconds.get(&labels).iter().for_each(|some| all.absorb(some));
-                }
-            }
-            Some(all.quantiles()).filter(|quantiles| quantiles.count > 0)
-        };
-        let by_urgency = Urgency::ALL.iter().filter_map(|u| Some((u.as_str(), waits(&[*u], &POINTS)?)));
-        let by_point = POINTS.iter().filter_map(|p| Some((p.as_str(), waits(&Urgency::ALL, &[*p])?)));
         MessageStats {
-            accepted: total(&self.messages_accepted, "urgency", Urgency::ALL.map(Urgency::as_str)),
-            refused: total(&self.messages_refused, "reason", words::refusals()),
-            injected: total(&self.messages_injected, "point", POINTS.map(Point::as_str)),
-            answered: self.messages_answered.get(),
-            returned: total(&self.messages_returned, "reason", words::RETURNS.map(ReturnReason::as_str)),
-            waiting: self.messages_waiting.get(),
-            wait_seconds: by_urgency.collect(),
-            wait_seconds_by_point: by_point.collect(),
+            accepted: self.total(MESSAGES_ACCEPTED),
+            refused: self.total(MESSAGES_REFUSED),
+            injected: self.total(MESSAGES_INJECTED),
+            answered: self.total(MESSAGES_ANSWERED),
+            returned: self.total(MESSAGES_RETURNED),
+            waiting: self.gauge(MESSAGES_WAITING),
+            wait_seconds: self.waits(0),
+            wait_seconds_by_point: self.waits(1),
         }
     }
-
-    fn call_stats(&self) -> CallStats {
-        CallStats {
-            ended: each(&self.tool_calls, "status", words::STATUSES.map(ToolStatus::as_str)).collect(),
-            skipped_by_mail: counted(&self.calls_cut_by_mail, "how", SKIPPED),
-            interrupted_by_mail: counted(&self.calls_cut_by_mail, "how", INTERRUPTED),
-        }
-    }
-
-    fn model_stats(&self) -> ModelStats {
-        let cut = |reason| self.partial_reply_tokens.get(&[("reason", reason)]).map(|s| s.quantiles().count);
-        ModelStats {
-            calls: self.model_calls.get(),
-            retries: self.model_retries.get(),
-            cut: words::CUTS.map(InterruptReason::as_str).into_iter().filter_map(cut).sum(),
-            input_tokens: counted(&self.tokens, "direction", INPUT),
-            cached_tokens: self.cached_tokens.get(),
-            output_tokens: counted(&self.tokens, "direction", OUTPUT),
-        }
-    }
-}
-
-fn counted(counters: &Counters, label: &'static str, word: &'static str) -> u64 {
-    counters.get(&[(label, word)]).map_or(0, |counter| counter.get())
-}
-
-fn each(
-    counters: &Counters,
-    label: &'static str,
-    words: impl IntoIterator<Item = &'static str>,
-) -> impl Iterator<Item = (&'static str, u64)> {
-    words.into_iter().map(move |word| (word, counted(counters, label, word)))
-}
-
-fn total(counters: &Counters, label: &'static str, words: impl IntoIterator<Item = &'static str>) -> u64 {
-    each(counters, label, words).map(|(_, count)| count).sum()
 }
 
 /// A share; none of nothing.

@@ -5,8 +5,9 @@
 //! Instants are those of the events, so a virtual clock gives the same figures on every machine.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use midturn_core::engine::ports::{Observer, SessionJournal};
+use midturn_core::engine::ports::Observer;
 use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::{InterruptReason, ToolStatus};
 use midturn_core::rules::event::{Event, EventKind, Outcome};
@@ -16,15 +17,14 @@ use midturn_core::rules::time::{Micros, Span};
 use midturn_core::rules::view::{Agent, View};
 use parking_lot::Mutex;
 
-use super::figures::{Doing, Figures};
-use super::words;
+use super::figures::{self as figure, Figures, doing};
 
 /// How long after a stop what comes is a follow-up.
 const FOLLOW_UP: Span = Span::secs(60);
 
 /// Counts the events of one session.
 pub(super) struct SessionFigures {
-    figures: Figures,
+    figures: Arc<Figures>,
     known: Mutex<Known>,
 }
 
@@ -46,20 +46,12 @@ struct Stopped {
 }
 
 impl SessionFigures {
-    pub(super) fn new(figures: Figures) -> Self {
-        Self::of(figures, View::default())
-    }
-
-    /// A session that goes on: its agents and its mail are there already. How long its mail
-    /// had waited is not known.
-    pub(super) fn resumed(figures: Figures, journal: &SessionJournal) -> Self {
-        Self::of(figures, journal.view())
-    }
-
-    fn of(figures: Figures, view: View) -> Self {
-        figures.sessions.inc();
-        view.agents().for_each(|(_, agent)| figures.agent(Doing::Nothing, Doing::of(Some(agent))));
-        figures.messages_waiting.inc_by(signed(view.waiting()));
+    /// A session of which this is there already, and nothing of it counted. How long its mail had
+    /// waited is not known.
+    pub(super) fn of(figures: Arc<Figures>, view: View) -> Self {
+        figures.count(figure::SESSIONS, 1);
+        view.agents().for_each(|(_, agent)| figures.agent(None, doing(Some(agent))));
+        figures.count(figure::MESSAGES_WAITING, signed(view.waiting()));
         Self { figures, known: Mutex::new(Known { view, stopped: HashMap::new() }) }
     }
 }
@@ -72,65 +64,71 @@ impl Observer for SessionFigures {
         if let Some(name) = &event.at.agent {
             known.measure(name, event, figures);
         }
-        let doing = |view: &View| Doing::of(event.at.agent.as_ref().and_then(|name| view.agent(name)));
+        let doing = |view: &View| doing(event.at.agent.as_ref().and_then(|name| view.agent(name)));
         let gauges = |view: &View| [signed(view.waiting()), signed(view.open_asks().len())];
         let (was, [waited, asked]) = (doing(&known.view), gauges(&known.view));
         known.view.event(event);
         let [waits, asks] = gauges(&known.view);
         figures.agent(was, doing(&known.view));
-        figures.messages_waiting.inc_by(waits - waited);
-        figures.approvals_open.inc_by(asks - asked);
+        figures.count(figure::MESSAGES_WAITING, waits - waited);
+        figures.count(figure::APPROVALS_OPEN, asks - asked);
         if matches!(event.kind, EventKind::MessageQueued { .. }) && waits == waited {
-            figures.messages_untracked.inc();
+            figures.count(figure::MESSAGES_UNTRACKED, 1);
         }
     }
 
     fn stale(&self) {
-        self.figures.stale_events.inc();
+        self.figures.count(figure::STALE_EVENTS, 1);
     }
 
     fn stored(&self, took: Span) {
-        self.figures.store_commit_seconds.observe(seconds(took));
+        self.figures.observe(&figure::STORE_COMMIT, ["", ""], seconds(took));
     }
 }
 
 impl Drop for SessionFigures {
     fn drop(&mut self) {
         let view = &self.known.get_mut().view;
-        view.agents().for_each(|(_, agent)| self.figures.agent(Doing::of(Some(agent)), Doing::Nothing));
-        self.figures.messages_waiting.dec_by(signed(view.waiting()));
-        self.figures.approvals_open.dec_by(signed(view.open_asks().len()));
-        self.figures.sessions.dec();
+        view.agents().for_each(|(_, agent)| self.figures.agent(doing(Some(agent)), None));
+        self.figures.count(figure::MESSAGES_WAITING, -signed(view.waiting()));
+        self.figures.count(figure::APPROVALS_OPEN, -signed(view.open_asks().len()));
+        self.figures.count(figure::SESSIONS, -1);
     }
 }
 
 /// Counts what needs no memory.
 fn count(figures: &Figures, kind: &EventKind) {
+    let (counted, word) = match kind {
+        EventKind::RunStarted { trigger } => (figure::RUNS_STARTED, trigger.as_str()),
+        EventKind::RunFinished { outcome, .. } => (figure::RUNS_ENDED, outcome.as_str()),
+        EventKind::ModelStarted { .. } => (figure::MODEL_CALLS, ""),
+        EventKind::ModelRetry { .. } => (figure::MODEL_RETRIES, ""),
+        EventKind::ToolFinished { status, .. } => (figure::TOOL_CALLS, status.as_str()),
+        EventKind::MessageQueued { urgency, .. } => (figure::MESSAGES_ACCEPTED, urgency.as_str()),
+        EventKind::MessageRefused { reason, .. } => (figure::MESSAGES_REFUSED, figure::refusal(reason)),
+        EventKind::MessageReturned { reason, .. } => (figure::MESSAGES_RETURNED, reason.as_str()),
+        EventKind::StopRequested { by, .. } => (figure::STOPS, figure::stopper(by)),
+        EventKind::ApprovalResolved { decision, .. } => (figure::APPROVALS, decision.as_str()),
+        EventKind::Compacted { .. } => (figure::COMPACTIONS, ""),
+        several => return count_several(figures, several),
+    };
+    figures.add(counted, word, 1);
+}
+
+fn count_several(figures: &Figures, kind: &EventKind) {
     match kind {
-        EventKind::RunStarted { trigger } => figures.run_started(trigger.as_str()),
-        EventKind::RunFinished { outcome, .. } => figures.run_ended(outcome.as_str()),
-        EventKind::ModelStarted { .. } => {
-            figures.model_calls.inc();
+        EventKind::ModelFinished { usage, .. } => {
+            figures.add(figure::TOKENS, figure::INPUT, usage.input.cast_signed());
+            figures.add(figure::TOKENS, figure::OUTPUT, usage.output.cast_signed());
+            figures.count(figure::CACHED_TOKENS, usage.cached.cast_signed());
         }
-        EventKind::ModelFinished { usage, .. } => figures.tokens(usage.input, usage.output, usage.cached),
         EventKind::ModelInterrupted { reason, partial_tokens, .. } => {
-            figures.partial(reason.as_str(), *partial_tokens);
+            figures.observe(&figure::PARTIAL_REPLY, [reason.as_str(), ""], *partial_tokens as f64);
         }
-        EventKind::ModelRetry { .. } => {
-            figures.model_retries.inc();
-        }
-        EventKind::ToolFinished { status, .. } => figures.tool_call(status.as_str()),
-        EventKind::MessageQueued { urgency, .. } => figures.accepted(*urgency),
-        EventKind::MessageRefused { reason, .. } => figures.refused(words::refusal(reason)),
         EventKind::MessageInjected { messages, point, skipped, interrupted, .. } => {
-            figures.injected(*point, messages.len() as u64);
-            figures.cut_by_mail(skipped.len(), interrupted.len());
-        }
-        EventKind::MessageReturned { reason, .. } => figures.returned(reason.as_str()),
-        EventKind::StopRequested { by, .. } => figures.stop(words::stopper(by)),
-        EventKind::ApprovalResolved { decision, .. } => figures.approval(decision.as_str()),
-        EventKind::Compacted { .. } => {
-            figures.compactions.inc();
+            figures.add(figure::MESSAGES_INJECTED, point.as_str(), signed(messages.len()));
+            figures.add(figure::CALLS_CUT_BY_MAIL, figure::SKIPPED, signed(skipped.len()));
+            figures.add(figure::CALLS_CUT_BY_MAIL, figure::INTERRUPTED, signed(interrupted.len()));
         }
         // The rest is in no figure.
         _ => {}
@@ -153,7 +151,7 @@ impl Known {
         match &event.kind {
             EventKind::RunStarted { .. } => self.follows(name, t, figures),
             EventKind::ModelFinished { purpose: Purpose::Turn, .. } => {
-                figures.messages_answered.inc_by(agent.unanswered() as u64);
+                figures.count(figure::MESSAGES_ANSWERED, signed(agent.unanswered()));
             }
             EventKind::ModelInterrupted { reason, .. } if is_stop(*reason) => self.cut(name, run, t),
             EventKind::ToolFinished { status, .. } if cuts(*status, stop.is_some()) => {
@@ -191,7 +189,7 @@ impl Known {
     fn follows(&mut self, name: &AgentName, at: Micros, figures: &Figures) {
         let stopped = self.stopped.get_mut(name).and_then(|stopped| stopped.unfollowed.take());
         if stopped.is_some_and(|(_, stopped)| at.since(stopped) <= FOLLOW_UP) {
-            figures.stops_followed.inc();
+            figures.count(figure::STOPS_FOLLOWED, 1);
         }
     }
 }
@@ -200,7 +198,10 @@ impl Stopped {
     /// The run that was stopped has ended.
     fn ends(&mut self, run: RunId, stop: Micros, end: Micros, figures: &Figures) {
         let cut = self.cut.take().filter(|(cut, _)| *cut == run);
-        figures.stopped(cut.map(|(_, at)| seconds(at.since(stop))), seconds(end.since(stop)));
+        if let Some((_, at)) = cut {
+            figures.observe(&figure::STOP, [figure::UNTIL_CUT, ""], seconds(at.since(stop)));
+        }
+        figures.observe(&figure::STOP, [figure::UNTIL_END, ""], seconds(end.since(stop)));
     }
 }
 
@@ -209,7 +210,8 @@ fn injected(agent: &Agent, messages: &[MessageId], point: Point, at: Micros, fig
     for id in messages {
         let known = agent.queue.iter().find(|message| message.id == *id);
         if let Some((message, since)) = known.and_then(|message| Some((message, message.since?))) {
-            figures.waited(message.urgency, point, seconds(at.since(since)));
+            let words = [message.urgency.as_str(), point.as_str()];
+            figures.observe(&figure::MESSAGE_WAIT, words, seconds(at.since(since)));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::ports::SessionJournal;
@@ -12,9 +13,9 @@ use midturn_wire::problem::{Unanswered, Unchanged};
 use midturn_wire::text::Text;
 
 use super::{AgentPath, Change, Made, Reply, SessionPath};
-use crate::app::{App, Named, unknown_agent, unknown_session};
-use crate::extract::{Json, Path, Query};
-use crate::host::{self, Live};
+use crate::app::{App, Named, present, unknown_agent, unknown_session};
+use crate::extract::{Path, Query};
+use crate::host;
 use crate::problem::Refused;
 
 /// How many rows of a conversation are given to who asks for no number.
@@ -53,7 +54,7 @@ pub(super) async fn spawn(State(app): State<Arc<App>>, change: Change<SessionPat
     };
     let name = agent.name.clone();
     app.host.spawn(&live.record.id, agent).await?;
-    Ok((StatusCode::CREATED, Json(of(&live, name.as_str())?)))
+    Ok((StatusCode::CREATED, Json(present(&live, name.as_str())?.into())))
 }
 
 /// An agent.
@@ -111,17 +112,13 @@ pub(super) async fn existing(app: &App, path: &AgentPath) -> Result<(SessionId, 
 
 async fn find(app: &App, path: &AgentPath) -> Result<(SessionId, Agent), Refused> {
     match app.named(&path.session)? {
-        Named::Live(live) => Ok((live.record.id.clone(), of(&live, &path.agent)?)),
+        Named::Live(live) => Ok((live.record.id.clone(), present(&live, &path.agent)?.into())),
         Named::Stored(id) => {
             let mut agents = stored(&journal(app, &id).await?).into_iter();
             let found = agents.find(|agent| agent.name.as_str() == path.agent);
             Ok((id, found.ok_or_else(|| unknown_agent(&path.agent))?))
         }
     }
-}
-
-fn of(live: &Live, name: &str) -> Result<Agent, Refused> {
-    live.coordinator.agent(name).map(Agent::from).ok_or_else(|| unknown_agent(name))
 }
 
 async fn journal(app: &App, id: &SessionId) -> Result<SessionJournal, Refused> {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use midturn_core::engine::{Coordinator, Meant};
 use midturn_core::rules::approval::{self, Rule};
@@ -10,8 +11,8 @@ use midturn_wire::approval::{Answer, Answered, Approval, Approvals, Decision, RE
 use midturn_wire::problem::{Unanswered, Unchanged};
 
 use super::{CallPath, Change, Reply, SessionPath};
-use crate::app::{App, Named, agent_name, unknown_agent};
-use crate::extract::{Json, Path};
+use crate::app::{App, Named, present};
+use crate::extract::Path;
 use crate::problem::Refused;
 
 /// What agents of a session ask a person, the oldest request first.
@@ -44,10 +45,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, Path(path): Path<SessionPa
 pub(super) async fn answer(change: Change<CallPath, Answer>) -> Reply<Answered> {
     let Change { live, path, asker, body: answer } = change;
     asker.must_be_a_person()?;
-    agent_name(&path.agent)?;
-    if live.coordinator.agent(&path.agent).is_none() {
-        return Err(unknown_agent(&path.agent));
-    }
+    present(&live, &path.agent)?;
     let decision = answer.decision;
     let meant = answer.since.map_or(Meant::Only, |since| Meant::Since(since.0));
     let word = word(&live.coordinator, &path, meant, answer)?;

@@ -16,8 +16,7 @@ use super::agents::existing;
 use super::{AgentPath, SessionPath};
 use crate::app::{App, Named};
 use crate::extract::{Path, Query};
-use crate::feed::{Reader, Source, Words};
-use crate::metrics::Metrics;
+use crate::feed::{Cursor, Feed, Words, frames};
 use crate::problem::Refused;
 use crate::security::Asker;
 use crate::serve::Peer;
@@ -114,38 +113,19 @@ struct Reading {
 
 async fn stream(app: &Arc<App>, peer: &Peer, reading: Reading) -> Result<Response, Refused> {
     let Reading { named, agent, words, after, attached } = reading;
-    let (source, session) = match named {
-        Named::Live(live) => (Source::Live(live.feed.clone()), live.record.id.clone()),
-        Named::Stored(id) => {
-            let summary = app.summary(&id).await?;
-            (Source::Stored(summary.last_seq), summary.record.id)
-        }
+    let (feed, session) = match named {
+        Named::Live(live) => (live.feed, live.record.id),
+        Named::Stored(id) => (Arc::new(Feed::ended(app.summary(&id).await?.last_seq)), id),
     };
     // All of it is let go when the client is: whoever left answers nothing.
-    let held = (attached, app.stream()?, Counted::new(app.metrics.clone()));
+    let held = (attached, app.stream()?, app.metrics.sse_opened());
     peer.is_a_stream_now();
-    let shutdown = app.shutdown.clone();
-    let reader = Reader { source, archive: app.host.archive(), session, agent, words, shutdown };
-    let mut response = Body::from_stream(reader.frames(after, held)).into_response();
+    let after = after.unwrap_or_else(|| feed.last());
+    let cursor = Cursor::new(feed, app.host.archive(), session, app.shutdown.clone()).of(agent, after);
+    let mut response = Body::from_stream(frames(cursor, words, held)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     // Its place among the connections is another's now.
     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     Ok(response)
-}
-
-/// Counts a client among those that read events, until it is dropped.
-struct Counted(Arc<Metrics>);
-
-impl Counted {
-    fn new(metrics: Arc<Metrics>) -> Self {
-        metrics.sse_opened();
-        Self(metrics)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.sse_closed();
-    }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine;
@@ -18,7 +19,7 @@ use midturn_wire::work::Empty;
 
 use super::{AgentPath, Change, Made, MessagePath, Reply, SessionPath};
 use crate::app::{App, Named, agent_name};
-use crate::extract::{Json, Path, Query};
+use crate::extract::{Path, Query};
 use crate::problem::{Refused, shown};
 use crate::security::Asker;
 

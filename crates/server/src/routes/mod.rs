@@ -10,10 +10,10 @@ mod work;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
+use axum::{Json, Router};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -22,7 +22,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::extract::{Brought, Json, Path};
+use crate::extract::{Brought, Path};
 use crate::host::Live;
 use crate::problem::Refused;
 use crate::security::{Asker, gate};

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
@@ -10,7 +11,6 @@ use midturn_wire::process::Health;
 use midturn_wire::stats::Stats;
 
 use crate::app::App;
-use crate::extract::Json;
 use crate::metrics::CONTENT_TYPE;
 
 /// That it is well, and what it is.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::Attached;
@@ -15,7 +16,7 @@ use midturn_wire::work::{Empty, Stopped};
 
 use super::{Change, Made, Reply, SessionPath};
 use crate::app::{App, Named};
-use crate::extract::{Brought, Json, Path};
+use crate::extract::{Brought, Path};
 use crate::host::Live;
 use crate::problem::Refused;
 use crate::security::Asker;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::Message;
 use midturn_core::engine::ports::ToolError;
-use midturn_core::rules::id::AgentName;
 use midturn_wire::agent::Agent;
 use midturn_wire::message::Receipt;
 use midturn_wire::problem::{Unanswered, Unchanged};
@@ -14,8 +14,8 @@ use midturn_wire::session::Session;
 use midturn_wire::work::{Closed, Diff, Empty, Limits, Merge, Started, Stop, Stopped, Supersede};
 
 use super::{AgentPath, Change, Made, Reply, SessionPath};
-use crate::app::{App, agent_name, unknown_agent};
-use crate::extract::{Json, Path};
+use crate::app::{App, agent_name, present};
+use crate::extract::Path;
 use crate::host::Live;
 use crate::problem::Refused;
 use crate::security::Asker;
@@ -84,8 +84,7 @@ pub(super) async fn agent_limits(change: Change<AgentPath, Limits>) -> Reply<Age
     let Change { live, path, asker, body: limits } = change;
     asker.must_be_a_person()?;
     live.coordinator.raise(Some(&path.agent), limits.into()).await?;
-    let agent = live.coordinator.agent(&path.agent).ok_or_else(|| unknown_agent(&path.agent))?;
-    Ok(Json(agent.into()))
+    Ok(Json(present(&live, &path.agent)?.into()))
 }
 
 /// Sets limits of all agents of a session together.
@@ -126,7 +125,7 @@ pub(super) async fn close(change: Change<AgentPath, Empty>) -> Reply<Closed> {
 )]
 pub(super) async fn diff(State(app): State<Arc<App>>, Path(path): Path<AgentPath>) -> Reply<Diff> {
     let live = app.live(&path.session).await?;
-    let name = present(&live, &path)?;
+    let name = present(&live, &path.agent)?.name;
     let diff = live.coordinator.diff(&name).await;
     Ok(Json(diff.map_err(|error| no_diff(&live, &path.agent, &error))?.into()))
 }
@@ -141,7 +140,7 @@ pub(super) async fn diff(State(app): State<Arc<App>>, Path(path): Path<AgentPath
 )]
 pub(super) async fn merge(change: Change<AgentPath, Empty>) -> Reply<Merge> {
     let Change { live, path, .. } = change;
-    let name = present(&live, &path)?;
+    let name = present(&live, &path.agent)?.name;
     let merge = live.coordinator.merge(&name).await;
     Ok(Json(merge.map_err(|error| no_diff(&live, &path.agent, &error))?.into()))
 }
@@ -151,9 +150,4 @@ fn no_diff(live: &Live, agent: &str, error: &ToolError) -> Refused {
     let branch = live.coordinator.agent(agent).and_then(|agent| agent.branch);
     let code = if branch.is_some() { "git_failed" } else { "no_branch" };
     Refused::conflict(code, error.to_string())
-}
-
-/// The name of an agent that is there.
-fn present(live: &Live, path: &AgentPath) -> Result<AgentName, Refused> {
-    live.coordinator.agent(&path.agent).map(|agent| agent.name).ok_or_else(|| unknown_agent(&path.agent))
 }

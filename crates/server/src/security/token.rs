@@ -1,10 +1,11 @@
 //! Tokens: secrets that say who asks. They are compared in constant time and never shown.
 
 use std::fmt;
-
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
-use midturn_core::rules::mail::Sender;
 use std::num::NonZeroU32;
+use std::time::{Duration, Instant};
+
+use midturn_core::rules::mail::Sender;
+use parking_lot::Mutex;
 use subtle::ConstantTimeEq;
 
 /// A secret of 256 random bits, written as 64 hexadecimal digits.
@@ -62,16 +63,13 @@ pub struct Tokens {
 }
 
 /// A token and who holds it.
+#[derive(Debug)]
 pub(crate) struct Holder {
     token: Token,
     sender: Sender,
-    limiter: DefaultDirectRateLimiter,
-}
-
-impl fmt::Debug for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:?}", self.sender, self.token)
-    }
+    rate: Rate,
+    /// When all requests so far would have come had they come at the rate.
+    due: Mutex<Instant>,
 }
 
 /// How often the holder of a token may ask.
@@ -98,10 +96,7 @@ impl Tokens {
 
     /// Several tokens, each with who holds it.
     pub fn new(holders: impl IntoIterator<Item = (Token, Sender)>, rate: Rate) -> Self {
-        let holder = |(token, sender)| {
-            let quota = Quota::per_second(rate.per_second).allow_burst(rate.burst);
-            Holder { token, sender, limiter: RateLimiter::direct(quota) }
-        };
+        let holder = |(token, sender)| Holder { token, sender, rate, due: Mutex::new(Instant::now()) };
         Self { holders: holders.into_iter().map(holder).collect() }
     }
 
@@ -125,11 +120,15 @@ impl Holder {
 
     /// Counts a request; an error says after how many seconds the next one may come.
     pub(crate) fn count(&self) -> Result<(), u64> {
-        use governor::clock::{Clock, DefaultClock};
-        self.limiter.check().map_err(|until| {
-            let wait = until.wait_time_from(DefaultClock::default().now());
-            wait.as_secs() + 1
-        })
+        let (each, now) = (Duration::from_secs(1) / self.rate.per_second.get(), Instant::now());
+        let mut due = self.due.lock();
+        let next = now.max(*due) + each;
+        let ahead = (next - now).checked_sub(each * self.rate.burst.get());
+        if let Some(ahead) = ahead.filter(|ahead| !ahead.is_zero()) {
+            return Err(ahead.as_secs() + 1);
+        }
+        *due = next;
+        Ok(())
     }
 }
 

@@ -14,7 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -25,7 +25,7 @@ use crate::listen::{BindError, Listen, Listener};
 use crate::metrics::Metrics;
 use crate::routes;
 use crate::security::Tokens;
-use stall::Stall;
+use stall::{Socket, Stall};
 
 /// The largest head of a request, and what is written at once, in bytes.
 const BUFFER: usize = 32 * 1024;
@@ -182,48 +182,42 @@ impl Acceptor {
     }
 
     async fn accept(&self, listener: &Listener) -> io::Result<()> {
-        match listener {
-            Listener::Unix(listener, _) => {
-                let (stream, _) = listener.accept().await?;
-                self.admit(stream).await;
-            }
+        let socket = match listener {
+            Listener::Unix(listener, _) => Socket::Left(listener.accept().await?.0),
             Listener::Tcp(listener, _) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                self.admit(stream).await;
+                Socket::Right(stream)
             }
-        }
+        };
+        self.admit(socket).await;
         Ok(())
     }
 
     /// Gives the connection a place. When there is none, even after a moment, it is told so.
-    async fn admit<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(&self, mut stream: S) {
+    async fn admit(&self, mut socket: Socket) {
         let place = self.places.clone().acquire_owned();
         match tokio::time::timeout(Duration::from_secs(1), place).await {
             Ok(Ok(place)) => {
                 let peer = Peer { names: self.names.clone(), place: Arc::new(Mutex::new(Some(place))) };
-                self.connections.spawn(self.connection(stream, peer));
+                self.connections.spawn(self.connection(socket, peer));
             }
             Ok(Err(_)) | Err(_) => {
-                let told = tokio::time::timeout(Duration::from_millis(100), refuse(&mut stream)).await;
+                let told = tokio::time::timeout(Duration::from_millis(100), refuse(&mut socket)).await;
                 tracing::warn!(told = matches!(told, Ok(Ok(()))), "too many connections: one was refused");
             }
         }
     }
 
     /// One connection to its end.
-    fn connection<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
-        &self,
-        stream: S,
-        peer: Peer,
-    ) -> impl Future<Output = ()> + Send + 'static {
+    fn connection(&self, socket: Socket, peer: Peer) -> impl Future<Output = ()> + Send + 'static {
         let router = self.router.clone();
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(peer.clone());
             let mut router = router.clone();
             tower_service::Service::call(&mut router, request.map(axum::body::Body::new))
         });
-        let io = TokioIo::new(Stall::new(stream, self.bounds.stall_time));
+        let io = TokioIo::new(Stall::new(socket, self.bounds.stall_time));
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(self.bounds.head_time).max_buf_size(BUFFER);
         let connection = builder.serve_connection(io, service);
@@ -246,10 +240,10 @@ impl Acceptor {
 
 /// Says that there is no place, and lets the other side read it: what is closed with a request
 /// unread is reset.
-async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> io::Result<()> {
-    stream.write_all(FULL).await?;
-    stream.shutdown().await?;
-    while stream.read(&mut [0; 1_024]).await? > 0 {}
+async fn refuse(socket: &mut Socket) -> io::Result<()> {
+    socket.write_all(FULL).await?;
+    socket.shutdown().await?;
+    while socket.read(&mut [0; 1_024]).await? > 0 {}
     Ok(())
 }
 

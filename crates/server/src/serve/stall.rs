@@ -7,19 +7,24 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, Sleep, sleep};
+use tokio_util::either::Either;
 
-/// A stream whose writes have a deadline.
-pub(super) struct Stall<S> {
-    stream: S,
+/// A connection of either kind.
+pub(super) type Socket = Either<UnixStream, TcpStream>;
+
+/// A connection whose writes have a deadline.
+pub(super) struct Stall {
+    stream: Socket,
     most: Duration,
     /// Runs while a write waits; made when one first does.
     deadline: Option<Pin<Box<Sleep>>>,
     waits: bool,
 }
 
-impl<S> Stall<S> {
-    pub(super) fn new(stream: S, most: Duration) -> Self {
+impl Stall {
+    pub(super) fn new(stream: Socket, most: Duration) -> Self {
         Self { stream, most, deadline: None, waits: false }
     }
 
@@ -40,7 +45,7 @@ impl<S> Stall<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Stall<S> {
+impl AsyncRead for Stall {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -50,7 +55,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stall<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Stall<S> {
+impl AsyncWrite for Stall {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -55,12 +55,6 @@ pub(crate) struct PostgresWay {
     name: String,
 }
 
-impl std::fmt::Debug for PostgresWay {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.name)
-    }
-}
-
 impl PostgresWay {
     /// A connection that writes.
     pub(crate) async fn connect(&self) -> Result<Connection, Problem> {
@@ -72,28 +66,12 @@ impl PostgresWay {
     /// The writer's first connection: the tables are brought up to date.
     pub(crate) async fn open(&self) -> Result<Connection, OpenError> {
         let mut connection = self.connect().await.map_err(|problem| self.unreachable(&problem))?;
-        let found = match self.migrate(&mut connection).await {
-            Ok(found) => found,
-            Err(problem) => return Err(self.refused(&problem)),
-        };
+        let found = migrate(&mut connection).await.map_err(|problem| self.refused(&problem))?;
         let known = migrate::known(Dialect::Postgres);
         if found > known {
             return Err(OpenError::Newer { store: self.name.clone(), found, known });
         }
         Ok(connection)
-    }
-
-    /// Two processes that start at once migrate one after the other. Gives the version that was there.
-    async fn migrate(&self, connection: &mut Connection) -> Result<i64, Problem> {
-        connection.begin().await?;
-        let migrated = async {
-            connection.script("SELECT pg_advisory_xact_lock(1298752596)").await?;
-            let found = migrate::found(connection).await?;
-            migrate::apply(connection, found, now()).await?;
-            connection.commit().await?;
-            Ok(found)
-        };
-        migrated.await
     }
 
     fn unreachable(&self, problem: &Problem) -> OpenError {
@@ -106,4 +84,14 @@ impl PostgresWay {
             _ => OpenError::Failed { store: self.name.clone(), why: problem.to_string() },
         }
     }
+}
+
+/// Two processes that start at once migrate one after the other. Gives the version that was there.
+async fn migrate(connection: &mut Connection) -> Result<i64, Problem> {
+    connection.begin().await?;
+    connection.script("SELECT pg_advisory_xact_lock(1298752596)").await?;
+    let found = migrate::found(connection).await?;
+    migrate::apply(connection, found, now()).await?;
+    connection.commit().await?;
+    Ok(found)
 }

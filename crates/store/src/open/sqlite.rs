@@ -15,10 +15,10 @@ use super::now;
 use crate::archive::SqlArchive;
 use crate::db::{Connection, Pool};
 use crate::error::{OpenError, Problem, Trouble};
-use crate::lock::FileLock;
+use crate::lock;
 use crate::migrate;
 use crate::statements::Dialect;
-use crate::writer::{Connects, Writer, lock_path};
+use crate::writer::{Connects, Writer};
 
 /// Older ones have a bug that can damage a file in WAL mode.
 const OLDEST: (u32, u32, u32) = (3, 51, 3);
@@ -97,7 +97,7 @@ pub async fn open_sqlite(
 async fn to_write(way: SqliteWay) -> Result<SqlArchive, OpenError> {
     let path = way.path.clone();
     make_folder(&path)?;
-    let lock = FileLock::take(&path, &lock_path(&path))?;
+    let lock = lock::take(&path, &way.beside(".lock"))?;
     way.make_file().await?;
     let pool = way.pool(way.reading(false));
     let name = path.display().to_string();
@@ -133,7 +133,7 @@ fn not_writable(path: &Path, what: &Path, error: &std::io::Error) -> OpenError {
 }
 
 /// How to connect to a file.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct SqliteWay {
     path: PathBuf,
     max_pages: Option<u32>,
@@ -183,7 +183,7 @@ impl SqliteWay {
     pub(crate) async fn open(&self) -> Result<Connection, OpenError> {
         let mut connection = self.connect().await.map_err(|problem| self.refused(&problem))?;
         let found = self.check(&mut connection).await?;
-        self.migrate(&mut connection, found).await.map_err(|problem| self.refused(&problem))?;
+        migrate(&mut connection, found).await.map_err(|problem| self.refused(&problem))?;
         // A file that can't be written, or a disk that is full, says so now.
         let same = async {
             // Nobody waits for what is there already.
@@ -233,18 +233,6 @@ impl SqliteWay {
         Ok(Some(format!("the file was cut: it has {there} bytes and should have {bytes}")))
     }
 
-    async fn migrate(&self, connection: &mut Connection, from: i64) -> Result<(), Problem> {
-        connection.begin().await?;
-        let applied = migrate::apply(connection, from, now()).await;
-        match applied {
-            Ok(()) => connection.commit().await,
-            Err(problem) => {
-                connection.roll_back().await;
-                Err(problem)
-            }
-        }
-    }
-
     /// Makes the file if there is none.
     async fn make_file(&self) -> Result<(), OpenError> {
         match self.path.metadata() {
@@ -284,7 +272,7 @@ impl SqliteWay {
         let made = async {
             let mut connection = Connection::Sqlite(Box::new(options.connect().await?));
             connection.script("PRAGMA journal_mode = WAL; PRAGMA application_id = 1298752596").await?;
-            self.migrate(&mut connection, 0).await?;
+            migrate(&mut connection, 0).await?;
             connection.close().await
         };
         made.await.map_err(|problem: Problem| self.refused(&problem))?;
@@ -343,6 +331,13 @@ impl SqliteWay {
             }
         }
     }
+}
+
+/// Brings the tables up to date. After an error the connection goes, and what it had begun with it.
+async fn migrate(connection: &mut Connection, from: i64) -> Result<(), Problem> {
+    connection.begin().await?;
+    migrate::apply(connection, from, now()).await?;
+    connection.commit().await
 }
 
 /// A new name is durable only when the folder is.

@@ -18,7 +18,6 @@ use crate::error::Problem;
 use crate::statements::{Into, Texts, rows_at_once};
 
 /// Writes groups over a connection.
-#[derive(Debug)]
 pub(crate) struct Grouper {
     connects: Connects,
     /// None after it was lost.
@@ -91,7 +90,7 @@ impl Grouper {
 
     /// Looks whether the store answers again, of which nothing is asked just now.
     pub(crate) async fn probe(&mut self, queue: &Queue) {
-        let limit = self.limit(ANSWER);
+        let limit = self.limit();
         let written = limited(limit, self.write_nothing()).await;
         if self.after(written).await.is_ok() {
             self.is_well(queue);
@@ -102,13 +101,13 @@ impl Grouper {
     async fn write_nothing(&mut self) -> Result<(), Problem> {
         self.begin(&[], false).await?;
         let Some(connection) = &mut self.connection else { return Err(lost()) };
-        connection.write("UPDATE schema_version SET applied_at = applied_at", Vec::new()).await?;
+        connection.script("UPDATE schema_version SET applied_at = applied_at").await?;
         connection.commit().await
     }
 
     /// Tries to write the group. After an error nothing of it counts, unless it is unsure.
     async fn attempt(&mut self, group: &mut Group, queue: &Queue) -> Result<(), Problem> {
-        let limit = self.limit(ANSWER);
+        let limit = self.limit();
         let tried = {
             let works = limited(limit, self.try_commit(group));
             tokio::pin!(works);
@@ -124,10 +123,10 @@ impl Grouper {
     }
 
     /// How long the database may take. A file's own thread does what it was told, whoever waits.
-    fn limit(&self, limit: Duration) -> Option<Duration> {
+    fn limit(&self) -> Option<Duration> {
         match self.connects {
             Connects::Sqlite(_) => None,
-            Connects::Postgres(_) => Some(limit),
+            Connects::Postgres(_) => Some(ANSWER),
         }
     }
 
@@ -186,21 +185,34 @@ impl Grouper {
         Ok(epochs.into_iter().collect())
     }
 
-    /// Begins a transaction that is durable with the next one: of a session that is begun or taken up
-    /// nothing is told before something of it is recorded.
-    async fn begin_aside(&mut self) -> Result<(), Problem> {
-        if let Some(connection) = &mut self.connection {
-            connection.sync_commits(false).await?;
-        }
-        self.begin(&[], false).await.map(drop)
-    }
-
-    /// After an error the connection goes, whatever it was: the next one syncs its commits again.
-    fn after_aside<T>(&mut self, tried: Result<T, Problem>) -> Result<T, Problem> {
+    /// Does something for somebody who waits, in a transaction that is durable with the next one: of a
+    /// session that is begun or taken up nothing is told before something of it is recorded. Tried
+    /// once: whoever asks can ask again.
+    async fn aside<T>(
+        &mut self,
+        queue: &Queue,
+        work: impl AsyncFnOnce(&mut Connection) -> Result<T, Problem>,
+    ) -> Result<T, StoreError> {
+        let limit = self.limit();
+        let tried = async {
+            if let Some(connection) = &mut self.connection {
+                connection.sync_commits(false).await?;
+            }
+            self.begin(&[], false).await?;
+            let Some(connection) = &mut self.connection else { return Err(lost()) };
+            let done = work(connection).await?;
+            connection.commit().await?;
+            connection.sync_commits(true).await?;
+            Ok(done)
+        };
+        let tried = limited(limit, tried).await;
         if tried.is_err() {
+            // Whatever it was: the next connection syncs its commits again.
             self.connection = None;
         }
-        tried
+        let done = tried?;
+        self.is_well(queue);
+        Ok(done)
     }
 
     async fn roll_back(&mut self) {
@@ -209,17 +221,23 @@ impl Grouper {
         }
     }
 
-    /// Writes a new session, at epoch 1. Tried once: whoever asks can ask again.
+    /// Writes a new session, at epoch 1.
     pub(crate) async fn begin_session(
         &mut self,
         record: SessionRecord,
         queue: &Queue,
     ) -> Result<(), StoreError> {
-        let limit = self.limit(ANSWER);
-        let written = limited(limit, self.write_session(&record)).await;
-        let rows = self.after_aside(written)?;
-        self.is_well(queue);
-        match rows {
+        let values = vec![
+            Cell::text(record.id.as_str()),
+            Cell::number(1_u64),
+            Cell::number(record.began_at),
+            Cell::text(&record.folder),
+            Cell::text(&record.title),
+            Cell::json(&record.memo).map_err(Problem::from)?,
+        ];
+        let (text, kinds) = (self.texts.text(Into::Sessions, 1), Into::Sessions.statement().kinds);
+        let written = async |connection: &mut Connection| connection.execute(text, kinds, values).await;
+        match self.aside(queue, written).await? {
             0 => Err(StoreError::Failed(format!(
                 "there is a session `{}` already; resume it, or take another id",
                 record.id
@@ -228,45 +246,17 @@ impl Grouper {
         }
     }
 
-    async fn write_session(&mut self, record: &SessionRecord) -> Result<u64, Problem> {
-        let values = vec![
-            Cell::text(record.id.as_str()),
-            Cell::number(1_u64),
-            Cell::number(record.began_at),
-            Cell::text(&record.folder),
-            Cell::text(&record.title),
-            Cell::json(&record.memo)?,
-        ];
-        self.begin_aside().await?;
-        let Self { connection: Some(connection), texts, .. } = self else { return Err(lost()) };
-        let into = Into::Sessions;
-        let rows = connection.execute(texts.text(into, 1), into.statement().kinds, values).await?;
-        connection.commit().await?;
-        connection.sync_commits(true).await?;
-        Ok(rows)
-    }
-
-    /// Raises a session's epoch: whoever had it before is refused from now on. Tried once, as above.
+    /// Raises a session's epoch: whoever had it before is refused from now on.
     pub(crate) async fn take_up(
         &mut self,
         session: Arc<str>,
         queue: &Queue,
     ) -> Result<Option<u64>, StoreError> {
-        let limit = self.limit(ANSWER);
-        let raised = limited(limit, self.raise(session)).await;
-        let epoch = self.after_aside(raised)?;
-        self.is_well(queue);
-        Ok(epoch)
-    }
-
-    async fn raise(&mut self, session: Arc<str>) -> Result<Option<u64>, Problem> {
-        self.begin_aside().await?;
-        let Some(connection) = &mut self.connection else { return Err(lost()) };
         let query = "UPDATE sessions SET epoch = epoch + 1 WHERE id = ? RETURNING epoch";
-        let epochs = connection.rows(query, vec![Cell::Text(session)], |row| row.unsigned(0)).await?;
-        connection.commit().await?;
-        connection.sync_commits(true).await?;
-        Ok(epochs.first().copied())
+        let raised = async |connection: &mut Connection| {
+            connection.rows(query, vec![Cell::Text(session)], |row| row.unsigned(0)).await
+        };
+        Ok(self.aside(queue, raised).await?.first().copied())
     }
 
     pub(crate) async fn close(self) {

@@ -8,7 +8,7 @@ mod group;
 mod patience;
 mod queue;
 
-use std::path::PathBuf;
+use std::fs::File;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -16,7 +16,6 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::error::{OpenError, Problem};
-use crate::lock::FileLock;
 use queue::Next;
 pub(crate) use queue::{Job, Queue};
 
@@ -31,7 +30,7 @@ pub(crate) struct Writer {
 }
 
 /// How a writer gets its connection.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Connects {
     Sqlite(crate::open::SqliteWay),
     Postgres(Box<crate::open::PostgresWay>),
@@ -57,7 +56,7 @@ impl Connects {
 
 impl Writer {
     /// Starts the writer. It keeps the lock until it has ended.
-    pub(crate) async fn start(connects: Connects, lock: Option<FileLock>) -> Result<Self, OpenError> {
+    pub(crate) async fn start(connects: Connects, lock: Option<File>) -> Result<Self, OpenError> {
         let queue = Arc::new(Queue::default());
         let (opened, waits) = oneshot::channel();
         let of_thread = queue.clone();
@@ -91,7 +90,7 @@ fn live(
     connects: &Connects,
     queue: &Queue,
     opened: oneshot::Sender<Result<(), OpenError>>,
-    lock: Option<FileLock>,
+    lock: Option<File>,
 ) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
@@ -150,11 +149,4 @@ async fn next(queue: &Queue) -> Option<Next> {
         None => Some(queue.next().await),
         Some(_) => tokio::time::timeout(patience::PAUSE_MAX, queue.next()).await.ok(),
     }
-}
-
-/// The file beside the store that says who writes to it.
-pub(crate) fn lock_path(path: &std::path::Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
 }

@@ -54,7 +54,7 @@ struct Waiting {
 }
 
 /// The queue between those who submit and the one who writes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     wake: Notify,
@@ -62,22 +62,10 @@ pub(crate) struct Queue {
     hurry: Notify,
     /// Why nothing can be written just now.
     trouble: Mutex<Option<Arc<str>>>,
-    patience: Mutex<Duration>,
+    /// What somebody said instead of [`PATIENCE`].
+    patience: Mutex<Option<Duration>>,
     /// How many writes were refused because their epoch was over.
     pub(crate) stale: AtomicU64,
-}
-
-impl Default for Queue {
-    fn default() -> Self {
-        Self {
-            waiting: Mutex::default(),
-            wake: Notify::default(),
-            hurry: Notify::default(),
-            trouble: Mutex::default(),
-            patience: Mutex::new(PATIENCE),
-            stale: AtomicU64::default(),
-        }
-    }
 }
 
 fn closed() -> StoreError {
@@ -151,11 +139,11 @@ impl Queue {
 
     /// How long a store that fails is waited for.
     pub(crate) fn patience(&self) -> Duration {
-        *self.patience.lock()
+        self.patience.lock().unwrap_or(PATIENCE)
     }
 
     pub(crate) fn be_patient(&self, patience: Duration) {
-        *self.patience.lock() = patience;
+        *self.patience.lock() = Some(patience);
     }
 
     /// Waits until somebody wants to know at once whether the store is back.

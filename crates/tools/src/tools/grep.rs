@@ -3,8 +3,8 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use grep::regex::{RegexMatcher, RegexMatcherBuilder};
-use grep::searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use midturn_core::engine::ports::{Output, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;

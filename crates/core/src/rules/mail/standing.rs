@@ -2,12 +2,10 @@
 //!
 //! The tables that the mailbox asks; nothing here keeps a message or knows what it says.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::ReturnReason;
 use crate::rules::settings::Settings;
 use crate::rules::urgency::Urgency;
+use crate::rules::words::words;
 
 /// What the sender is to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,14 +20,14 @@ pub enum Relation {
     Coordinator,
 }
 
-/// What the receiver is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// The agent a person talks to.
-    Lead,
-    /// An agent that another one spawned.
-    Subagent,
+words! {
+    /// What the receiver is.
+    pub enum Role {
+        /// The agent a person talks to.
+        Lead = "lead",
+        /// An agent that another one spawned.
+        Subagent = "subagent",
+    }
 }
 
 /// The urgency of `send_message(…, urgent: false)` (semantics.md, section 2).

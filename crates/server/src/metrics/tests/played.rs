@@ -81,7 +81,7 @@ async fn a_played_session_gives_its_figures() {
         ("/agents/live", json!(1)),
         ("/agents/working", json!(0)),
     ] {
-        assert_eq!(figure(&metrics, path), expected, "{path} in {:#}", metrics.stats());
+        assert_eq!(figure(&metrics, path), expected, "{path} in {:#?}", metrics.summary());
     }
     let page = metrics.prometheus();
     for line in [

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use midturn_core::engine::ports::SessionRecord;
 use midturn_core::engine::ports::archive::{AgentJournal, KeptMail, REMEMBERED, SessionJournal};
 use midturn_core::engine::ports::store::{Accepted, AgentRecord, Row as ChatRow, RunEnd};
 use midturn_core::rules::event::Event;
@@ -15,12 +16,32 @@ use midturn_core::rules::mail::{Mail, Sender};
 use midturn_core::rules::progress::Progress;
 use midturn_core::rules::time::Micros;
 
-use super::{id, name, receipt, record};
 use crate::cell::Cell;
 use crate::db::{Row, Snapshot};
 use crate::error::{Problem, Unreadable};
 use crate::line::{self, StoredLine};
 use crate::words;
+
+/// A session's id as the tables have it.
+pub(crate) fn id_of(session: &SessionId) -> Cell {
+    Cell::text(session.as_str())
+}
+
+/// An agent's name as the tables have it.
+pub(crate) fn name_of(agent: &AgentName) -> Cell {
+    Cell::word(agent.as_str())
+}
+
+/// The session of a row that begins with id, began_at, folder, title, memo.
+pub(crate) fn record(row: &Row<'_>) -> Result<SessionRecord, Unreadable> {
+    Ok(SessionRecord {
+        id: SessionId::new(row.text(0)?),
+        began_at: row.unsigned(1)?,
+        folder: row.text(2)?,
+        title: row.text(3)?,
+        memo: row.parsed(4)?,
+    })
+}
 
 type Agents = HashMap<AgentName, Progress>;
 
@@ -29,7 +50,7 @@ pub(crate) async fn journal(
     snapshot: &mut Snapshot,
     session: &SessionId,
 ) -> Result<Option<(SessionJournal, Agents)>, Problem> {
-    let of = id(session);
+    let of = id_of(session);
     let query = "SELECT id, began_at, folder, title, memo FROM sessions WHERE id = ?";
     let found = snapshot.rows(query, vec![of.clone()], |row| record(&row)).await?;
     let Some(record) = found.into_iter().next() else { return Ok(None) };
@@ -73,10 +94,7 @@ async fn lifetime(snapshot: &mut Snapshot, of: &Cell, last_t: Micros) -> Result<
         LEFT JOIN events p ON p.session = e.session AND p.seq = e.seq - 1 \
         WHERE e.session = ? AND e.type IN (?, ?, ?, ?) \
         ORDER BY e.seq";
-    let read = |row: Row<'_>| {
-        let event: Event = serde_json::from_str(&row.raw(0)?).map_err(Unreadable::of)?;
-        Ok((event, row.unsigned_or_null(1)?))
-    };
+    let read = |row: Row<'_>| Ok((row.event(0)?, row.unsigned_or_null(1)?));
     let values = std::iter::once(of.clone()).chain(Lifetime::TYPES.map(Cell::word)).collect();
     let mut lifetime = Lifetime::default();
     for (event, before) in snapshot.rows(query, values, read).await? {
@@ -89,7 +107,9 @@ async fn lifetime(snapshot: &mut Snapshot, of: &Cell, last_t: Micros) -> Result<
 
 async fn last(snapshot: &mut Snapshot, of: &Cell) -> Result<(u64, Micros), Problem> {
     let query = "SELECT seq, t FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1";
-    let found = snapshot.rows(query, vec![of.clone()], |row| Ok((row.unsigned(0)?, row.micros(1)?))).await?;
+    let found = snapshot
+        .rows(query, vec![of.clone()], |row| Ok((row.unsigned(0)?, Micros(row.unsigned(1)?))))
+        .await?;
     Ok(found.first().copied().unwrap_or_default())
 }
 
@@ -97,17 +117,16 @@ async fn agent_records(snapshot: &mut Snapshot, of: &Cell) -> Result<Vec<AgentRe
     let query = "SELECT position, name, role, parent, prompt, model, system, settings, memo \
         FROM agents WHERE session = ? ORDER BY position";
     let agent = |row: Row<'_>| {
-        let parent = row.text_or_null(3)?;
         Ok(AgentRecord {
             index: row.small(0)?,
-            name: words::name(&row.text(1)?)?,
+            name: row.name(1)?,
             role: words::to_variant(row.text(2)?)?,
-            parent: parent.as_deref().map(words::name).transpose()?,
+            parent: row.name_or_null(3)?,
             prompt: row.text_or_null(4)?.map(Arc::from),
             model: row.text_or_null(5)?.map(Arc::from),
             system: row.text(6)?.into(),
             settings: Arc::new(words::to_settings(&row.json(7)?)?),
-            memo: row.value(8)?,
+            memo: row.parsed(8)?,
         })
     };
     snapshot.rows(query, vec![of.clone()], agent).await
@@ -127,9 +146,9 @@ async fn progress(snapshot: &mut Snapshot, of: &Cell) -> Result<Agents, Problem>
             calls: row.unsigned(6)?,
             closed: words::to_closed(row.unsigned(7)?)?,
             resumed: row.unsigned(8)?,
-            plan: serde_json::from_str(&row.json(9)?).map_err(Unreadable::of)?,
+            plan: row.parsed(9)?,
         };
-        Ok((words::name(&row.text(0)?)?, progress))
+        Ok((row.name(0)?, progress))
     };
     Ok(snapshot.rows(query, vec![of.clone()], stands).await?.into_iter().collect())
 }
@@ -171,17 +190,16 @@ async fn ends(snapshot: &mut Snapshot, of: &Cell) -> Result<HashMap<AgentName, (
         WHERE r.session = ? AND r.run = (SELECT max(l.run) FROM runs l \
             WHERE l.session = r.session AND l.agent = r.agent AND l.outcome IS NOT NULL)";
     let end = |row: Row<'_>| {
-        let agent = words::name(&row.text(0)?)?;
-        let owed_to = row.text_or_null(6)?;
+        let agent = row.name(0)?;
         let end = RunEnd {
             agent: agent.clone(),
             run: row.unsigned(1)?,
             outcome: words::to_variant(row.text(2)?)?,
             reason: row.text_or_null(3)?.map(words::to_variant).transpose()?,
             text: row.text(4)?.into(),
-            changes: serde_json::from_str(&row.json(5)?).map_err(Unreadable::of)?,
-            owed_to: owed_to.as_deref().map(words::name).transpose()?,
-            restarts: row.flag(7)?,
+            changes: row.parsed(5)?,
+            owed_to: row.name_or_null(6)?,
+            restarts: row.int(7)? != 0,
         };
         Ok((agent, (end, row.unsigned(8)?)))
     };
@@ -195,7 +213,7 @@ async fn tail(
     agent: &AgentName,
     stands: &Progress,
     last_end: Option<&(RunEnd, u64)>,
-) -> Result<Vec<midturn_core::rules::event::Event>, Problem> {
+) -> Result<Vec<Event>, Problem> {
     let ended = last_end.map_or(0, |(end, _)| end.run);
     if !stands.is_open(ended) {
         return Ok(Vec::new());
@@ -203,9 +221,8 @@ async fn tail(
     let query = "SELECT data FROM events WHERE session = ? AND agent = ? AND seq >= ? AND run = ? \
         AND (turn = ? OR type = 'stop_requested') ORDER BY seq";
     let (run, turn) = (Cell::number(stands.run), Cell::number(stands.turn));
-    let values = vec![of.clone(), name(agent), Cell::bound(stands.tail_begins()), run, turn];
-    let event = |row: Row<'_>| serde_json::from_str(&row.raw(0)?).map_err(Unreadable::of);
-    snapshot.rows(query, values, event).await
+    let values = vec![of.clone(), name_of(agent), Cell::bound(stands.tail_begins()), run, turn];
+    snapshot.rows(query, values, |row| row.event(0)).await
 }
 
 /// The messages in the order in which they were accepted.
@@ -223,14 +240,14 @@ async fn mail(snapshot: &mut Snapshot, of: &Cell) -> Result<Vec<KeptMail>, Probl
 /// What was accepted under an id of a sender's, one for each receiver. Settled or not.
 pub(crate) async fn known(
     snapshot: &mut Snapshot,
-    session: &Arc<str>,
+    session: Cell,
     from: &Sender,
     id: &MessageId,
 ) -> Result<Vec<KeptMail>, Problem> {
     // In order without ORDER BY: that would lead SQLite through all messages of the session.
     let query = "SELECT n, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, \
         expires_at, seq, receipt FROM messages WHERE session = ? AND id = ? AND sender = ?";
-    let of = vec![Cell::Text(session.clone()), Cell::text(id.as_str()), Cell::Text(words::sender(from))];
+    let of = vec![session, Cell::text(id.as_str()), Cell::Text(words::sender(from))];
     let mut known = snapshot.rows(query, of, kept).await?;
     known.sort_unstable_by_key(|(n, _)| *n);
     Ok(known.into_iter().map(|(_, kept)| kept).collect())
@@ -240,7 +257,7 @@ fn kept(row: Row<'_>) -> Result<(i64, KeptMail), Unreadable> {
     let mail = Mail {
         from: words::to_sender(&row.text(1)?)?,
         id: MessageId::new(row.text(2)?),
-        to: words::name(&row.text(3)?)?,
+        to: row.name(3)?,
         text: row.text(4)?.into(),
         urgency: words::to_variant(row.text(5)?)?,
         kind: words::to_mail_kind(&row.text(6)?)?,
@@ -252,5 +269,5 @@ fn kept(row: Row<'_>) -> Result<(i64, KeptMail), Unreadable> {
         address: row.text(7)?.into(),
         urgency: row.text_or_null(8)?.map(words::to_variant).transpose()?,
     };
-    Ok((row.int(0)?, KeptMail { accepted, seq: row.unsigned(11)?, state: receipt(&row, 12)? }))
+    Ok((row.int(0)?, KeptMail { accepted, seq: row.unsigned(11)?, state: row.parsed(12)? }))
 }
