@@ -5,13 +5,14 @@
 //! halves are joined here.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// A piece of a JSON string: UTF-8, but for lone surrogates, which are encoded as if they
 /// were characters.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(crate) struct Piece<'a>(#[serde(borrow)] Cow<'a, [u8]>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Piece<'a>(Cow<'a, [u8]>);
 
 impl Piece<'_> {
     /// The piece alone, as text.
@@ -25,6 +26,30 @@ impl Piece<'_> {
 impl<'a> From<&'a str> for Piece<'a> {
     fn from(text: &'a str) -> Self {
         Self(Cow::Borrowed(text.as_bytes()))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(PieceVisitor)
+    }
+}
+
+struct PieceVisitor;
+
+impl<'de> serde::de::Visitor<'de> for PieceVisitor {
+    type Value = Piece<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Piece<'de>, E> {
+        Ok(Piece(Cow::Borrowed(bytes)))
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Piece<'de>, E> {
+        Ok(Piece(Cow::Owned(bytes.to_vec())))
     }
 }
 
