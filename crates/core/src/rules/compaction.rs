@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::conversation::{Block, Entry, Injected, Reply, StopReason, Usage};
+use super::conversation::{Entry, Injected, Reply, StopReason, Usage};
 use super::prompt::Prompt;
 use super::settings::Settings;
 use super::wording;
@@ -84,7 +84,7 @@ pub fn need(prompt: &Prompt, settings: &Settings) -> Need {
     let keep = usize::try_from(settings.compact_keep_turns).unwrap_or(usize::MAX);
     match cut(prompt.entries(), keep) {
         None => Need::Hopeless(crowded(tokens, settings, "no turn is old enough to be summarised")),
-        Some(cut) if weigh(&prompt.entries()[cut..]) >= threshold => {
+        Some(cut) if weigh(prompt, cut) >= threshold => {
             Need::Hopeless(crowded(tokens, settings, "what has to be kept fills it alone"))
         }
         Some(cut) => Need::Summary { cut },
@@ -103,7 +103,7 @@ fn threshold(settings: &Settings) -> Option<u64> {
 /// compaction.
 pub fn estimate(prompt: &Prompt) -> u64 {
     let (from, tokens) = counted(prompt).unwrap_or_default();
-    tokens.saturating_add(weigh(&prompt.entries()[from..]))
+    tokens.saturating_add(weigh(prompt, from))
 }
 
 /// What the provider counted for the last reply, if it was one since the last compaction; and where
@@ -119,9 +119,8 @@ fn counted(prompt: &Prompt) -> Option<(usize, u64)> {
 pub fn most(prompt: &Prompt, around: u64) -> u64 {
     const OF_A_MESSAGE: u64 = 16;
     let (from, tokens) = counted(prompt).unwrap_or((0, around));
-    let fresh = &prompt.entries()[from..];
-    let bytes: usize = fresh.iter().map(|entry| bytes(entry)).sum();
-    tokens.saturating_add(bytes as u64).saturating_add(OF_A_MESSAGE * (fresh.len() as u64 + 1))
+    let fresh = (prompt.entries().len() - from) as u64;
+    tokens.saturating_add(prompt.bytes_from(from)).saturating_add(OF_A_MESSAGE * (fresh + 1))
 }
 
 /// What the provider counted for the first request after the last compaction.
@@ -158,31 +157,9 @@ fn reply(entry: &Entry) -> Option<&Reply> {
     }
 }
 
-/// The tokens of entries by their bytes.
-fn weigh(entries: &[Arc<Entry>]) -> u64 {
-    let bytes: usize = entries.iter().map(|entry| bytes(entry)).sum();
-    (bytes as u64).div_ceil(BYTES_PER_TOKEN)
-}
-
-fn bytes(entry: &Entry) -> usize {
-    match entry {
-        Entry::User(injected) => injected.text.len(),
-        Entry::Assistant(reply) => reply.blocks.iter().map(block_bytes).sum(),
-        Entry::Interrupted(_) => 0,
-        Entry::ToolResults { results, mail } => {
-            let results: usize = results.iter().map(|result| result.text.len()).sum();
-            results + mail.as_ref().map_or(0, |mail| mail.text.len())
-        }
-    }
-}
-
-fn block_bytes(block: &Block) -> usize {
-    match block {
-        Block::Text(text) => text.len(),
-        Block::Thinking(thinking) => thinking.replay.as_ref().map_or(0, |raw| raw.0.len()),
-        Block::ToolUse(call) => call.name.len() + call.input.to_string().len(),
-        Block::Provider(raw) => raw.0.len(),
-    }
+/// The tokens of the entries from this one on by their bytes.
+fn weigh(prompt: &Prompt, from: usize) -> u64 {
+    prompt.bytes_from(from).div_ceil(BYTES_PER_TOKEN)
 }
 
 /// The request for a summary of the first `cut` entries: they, and what is asked of the model.

@@ -3,12 +3,15 @@
 
 use std::sync::Arc;
 
-use super::conversation::{Entry, Injected};
+use super::conversation::{Block, Entry, Injected};
 
 /// An agent's conversation as its next request will hold it. A partial reply never gets in.
 #[derive(Clone, Debug, Default)]
 pub struct Prompt {
     entries: Vec<Arc<Entry>>,
+    /// How many bytes there are up to the end of each entry: a turn asks for a part of them, and must
+    /// cost no more the longer the conversation is.
+    bytes: Vec<u64>,
     messages: u64,
     /// How often it was compacted, and how many entries it had after the last time.
     compactions: u64,
@@ -19,6 +22,12 @@ impl Prompt {
     /// The entries, oldest first.
     pub fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
+    }
+
+    /// How many bytes of text the entries from this one on hold.
+    pub fn bytes_from(&self, from: usize) -> u64 {
+        let by_the_end_of = |entries: &[u64]| entries.last().copied().unwrap_or(0);
+        by_the_end_of(&self.bytes) - by_the_end_of(&self.bytes[..from])
     }
 
     /// How many messages a provider sees once neighbours of one role are merged.
@@ -34,6 +43,7 @@ impl Prompt {
         let from_user = is_users(&entry);
         let merges = self.entries.last().is_some_and(|last| is_users(last) && from_user);
         self.messages += u64::from(!merges);
+        self.bytes.push(self.bytes_from(0) + bytes(&entry) as u64);
         self.entries.push(entry);
     }
 
@@ -102,6 +112,27 @@ fn is_users(entry: &Entry) -> bool {
     }
 }
 
+fn bytes(entry: &Entry) -> usize {
+    match entry {
+        Entry::User(injected) => injected.text.len(),
+        Entry::Assistant(reply) => reply.blocks.iter().map(block_bytes).sum(),
+        Entry::Interrupted(_) => 0,
+        Entry::ToolResults { results, mail } => {
+            let results: usize = results.iter().map(|result| result.text.len()).sum();
+            results + mail.as_ref().map_or(0, |mail| mail.text.len())
+        }
+    }
+}
+
+fn block_bytes(block: &Block) -> usize {
+    match block {
+        Block::Text(text) => text.len(),
+        Block::Thinking(thinking) => thinking.replay.as_ref().map_or(0, |raw| raw.0.len()),
+        Block::ToolUse(call) => call.name.len() + call.input.to_string().len(),
+        Block::Provider(raw) => raw.0.len(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,9 +154,10 @@ mod tests {
             partial_tokens: 1,
             interrupted_at: Micros(0),
         }))));
-        assert_eq!(prompt.entries().len(), 2);
+        assert_eq!((prompt.entries().len(), prompt.bytes_from(0)), (2, 2));
         prompt.push(Arc::new(Entry::Assistant(Arc::default())));
         prompt.push(user("c"));
         assert_eq!((prompt.messages(), last_message(prompt.entries())), (3, "c".to_owned()));
+        assert_eq!([0, 1, 2, 3, 4].map(|from| prompt.bytes_from(from)), [3, 2, 1, 1, 0]);
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::rules::conversation::{MessageKey, ToolResult, ToolStatus, ToolUse};
+use crate::rules::conversation::{Block, MessageKey, ToolResult, ToolStatus, ToolUse};
 use crate::rules::id::{CallId, MessageId};
 use crate::rules::mail::Sender;
 use crate::rules::validate::Validator;
