@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use midturn_client::Client;
 use midturn_server::{Interface, Listen, Token, Tokens};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -51,6 +52,16 @@ impl Answering {
         let metrics = carrier.metrics().clone();
         let serving = tokio::spawn(interface.serve(carrier.clone(), tokens, metrics, end.clone()));
         Ok(Self { project: project.clone(), published, carrier, end, serving })
+    }
+
+    /// The way to it, for who attends to a session of this process: one way for all who steer.
+    pub(crate) fn client(&self) -> Client {
+        Client::of(self.published.clone())
+    }
+
+    /// Whose sessions it answers for.
+    pub(crate) fn carrier(&self) -> &Carrier {
+        &self.carrier
     }
 
     /// Where TCP answers, if it does.
