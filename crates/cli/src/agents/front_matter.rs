@@ -37,7 +37,7 @@ pub(super) fn read(source: &str) -> Result<(FrontMatter, &str), Misplaced> {
     // A second look: what serde hands a struct of the keys that it doesn't name has lost its place.
     let all: HashMap<Spanned<String>, IgnoredAny> = parsed(yaml)?;
     front.unknown = all.into_keys().filter(|key| !KEYS.contains(&key.value.as_str())).collect();
-    front.unknown.sort_by_key(|key| key.referenced.line());
+    front.unknown.sort_by_key(|key| (key.referenced.line(), key.referenced.column()));
     Ok((front, body))
 }
 

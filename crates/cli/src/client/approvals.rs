@@ -7,7 +7,7 @@ use midturn_wire::approval::Approval;
 use midturn_wire::session::{Session, Sessions};
 use serde_json::{Value, json};
 
-use super::steered::{Steered, ask};
+use super::elsewhere::{Elsewhere, ask};
 use super::table::duration;
 use super::{Answer, Asking, now};
 use crate::args::MeantArgs;
@@ -52,7 +52,7 @@ pub(super) async fn answer(asking: &Asking, meant: &MeantArgs, said: &Said) -> R
         return Ok(unsaid(open, failure));
     };
     let request = ask(first.approval.clone());
-    let value = Steered::new(&asking.client, &first.session.session).answer(&request, said).await?;
+    let value = Elsewhere::new(&asking.client, &first.session.session).give(&request, said).await?;
     Ok(Answer::good(value, format!("{}\n", told(&request, said))))
 }
 
@@ -74,7 +74,7 @@ async fn all(asking: &Asking, only: Option<&str>) -> Result<Vec<Open>, Trouble> 
     };
     let mut all = Vec::new();
     for session in sessions.into_iter().filter(|session| session.live) {
-        let (value, open) = Steered::new(client, &session.session).open().await?;
+        let (value, open) = Elsewhere::new(client, &session.session).open().await?;
         let wholes = value["approvals"].as_array().cloned().unwrap_or_default();
         let open = open.into_iter().zip(wholes);
         all.extend(open.map(|(approval, whole)| Open { session: session.clone(), approval, whole }));

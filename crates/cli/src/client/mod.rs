@@ -7,12 +7,12 @@
 mod approvals;
 mod branch;
 mod control;
+mod elsewhere;
 mod ps;
 mod receipt;
 mod remote;
 mod send;
 mod stats;
-mod steered;
 pub(crate) mod table;
 mod view;
 mod watch;
@@ -32,7 +32,6 @@ use crate::run::steering::Said;
 use crate::secrets;
 
 pub(crate) use remote::{remote_resume, remote_run};
-pub(crate) use steered::Steered;
 
 /// Whom a command asks, and about which session.
 struct Asking {

@@ -19,9 +19,9 @@ use crate::commands;
 use crate::failure::{End, Failure};
 use crate::history;
 use crate::project::Project;
+use crate::run::Attended;
 use crate::run::progress::Tone;
 use crate::run::session::attending;
-use crate::run::Attended;
 use attend::Remote;
 
 /// How often, and in which pauses, a process is asked that holds the store and does not answer

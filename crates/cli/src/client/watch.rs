@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Asking;
-use super::steered::Steered;
+use super::elsewhere::Elsewhere;
 use super::view::{Line, View};
 use crate::commands::{self, Reader};
 use crate::failure::{End, Failure};
 use crate::run::input::{self, Typed};
 use crate::run::progress::{self, Tone};
-use crate::run::session::attending;
+use crate::run::session::attending::{self, Steered as _};
 use crate::run::steering;
 use crate::secrets;
 
@@ -47,7 +47,7 @@ pub(super) async fn watch(
     let mut screen = Screen::new(asking.json, colours, answers);
     screen.head(&session)?;
     let mut typed = if answers { input::lines() } else { mpsc::channel(1).1 };
-    let place = Steered::new(&asking.client, &session.session);
+    let place = Elsewhere::new(&asking.client, &session.session);
     if answers {
         screen.asked(&place.requests().await.map_err(Failure::failed)?, only.as_ref())?;
     }
@@ -99,7 +99,7 @@ impl Screen {
         &mut self,
         told: &mut mpsc::Receiver<Told>,
         typed: &mut mpsc::Receiver<Typed>,
-        place: &Steered,
+        place: &Elsewhere,
     ) -> Result<Option<Trouble>, Failure> {
         let mut is_open = true;
         loop {
@@ -160,7 +160,7 @@ impl Screen {
 }
 
 /// Does what a line says: here only agents' questions are answered.
-async fn obey(place: &Steered, line: Typed, shown: &[Ask]) -> Option<Line> {
+async fn obey(place: &Elsewhere, line: Typed, shown: &[Ask]) -> Option<Line> {
     // Who watches needs no list of agents: a name that doesn't ask is told so.
     let done = match line.and_then(|line| steering::parse(&line, |_| true)) {
         Ok(steering::Line::Blank) => return None,

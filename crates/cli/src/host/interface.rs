@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use midturn_client::Client;
 use midturn_server::{Interface, Listen, Token, Tokens};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -52,11 +51,6 @@ impl Answering {
         let metrics = carrier.metrics().clone();
         let serving = tokio::spawn(interface.serve(carrier.clone(), tokens, metrics, end.clone()));
         Ok(Self { project: project.clone(), published, carrier, end, serving })
-    }
-
-    /// The way to it, for who attends to a session of this process: one way for all who steer.
-    pub(crate) fn client(&self) -> Client {
-        Client::of(self.published.clone())
     }
 
     /// Whose sessions it answers for.

@@ -34,7 +34,9 @@ pub(crate) fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
         Opened::Ours(holding) => {
             let id = history::find(&*holding.archive, &args.session).await?;
             let carrier = Carrier::new(holding, env, layer);
-            attended.carry(&project, carrier, async |carrier| go_on(carrier, &id, &set, &attended).await).await
+            attended
+                .carry(&project, carrier, async |carrier| go_on(carrier, &id, &set, &attended).await)
+                .await
         }
     })
 }

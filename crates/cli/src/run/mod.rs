@@ -125,13 +125,18 @@ impl Attended {
     ///
     /// # Errors
     /// As `begins`, or [`Failure::Failed`]: nobody could ask this process.
-    pub(crate) async fn carry<F>(&self, project: &Project, carrier: Carrier, begins: F) -> Result<End, Failure>
+    pub(crate) async fn carry<F>(
+        &self,
+        project: &Project,
+        carrier: Carrier,
+        begins: F,
+    ) -> Result<End, Failure>
     where
         F: AsyncFnOnce(&Carrier) -> Result<Option<Begun>, Failure>,
     {
         let answering = Answering::start(project, Arc::new(carrier), None).await?;
         let end = match begins(answering.carrier()).await {
-            Ok(Some(begun)) => Ok(self.steer(&answering, begun).await),
+            Ok(Some(begun)) => Ok(self.steer(answering.carrier(), begun).await),
             Ok(None) => Ok(End::Finished),
             Err(failure) => Err(failure),
         };

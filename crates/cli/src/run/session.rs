@@ -3,31 +3,35 @@
 
 pub(crate) mod attending;
 
-use midturn_core::engine::Coordinator;
 use midturn_core::engine::ports::Changes;
+use midturn_core::engine::{self, Coordinator, Meant};
+use midturn_core::rules::approval::{self, Rule};
+use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::mail::Sender;
+use midturn_core::rules::view::Ask;
 use midturn_wire::agent::{Agent, What};
+use midturn_wire::work::Stopped;
 
 use super::progress::{self, Tone};
+use super::steering::Said;
 use super::{Attended, input};
-use crate::client::Steered;
 use crate::failure::End;
-use crate::host::{Answering, Begun};
-use attending::{Over, obey};
+use crate::host::{Begun, Carrier};
+use attending::{Over, Steered, obey};
 
 impl Attended {
     /// Steers a session of this process by what is typed until it is over; then stops what is left,
     /// reports, and waits for the sessions that others have begun here meanwhile.
-    pub(crate) async fn steer(&self, answering: &Answering, begun: Begun) -> End {
+    pub(crate) async fn steer(&self, carrier: &Carrier, begun: Begun) -> End {
         let Begun { live, lead, attached, .. } = begun;
-        let steered = Steered::new(&answering.client(), live.record.id.as_str());
-        let over = self.until_over(&steered, &lead, &live.coordinator).await;
+        let over = self.until_over(&lead, &live.coordinator).await;
         // From here on nobody is there who answers what agents ask.
         drop(attached);
         if over == Over::Interrupted {
             // Nothing is waited for before the agents are told, and no agent for another.
             let told = self.console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once");
-            tokio::join!(answering.carrier().shutdown(), told);
+            tokio::join!(carrier.shutdown(), told);
         } else {
             live.coordinator.shutdown().await;
         }
@@ -36,11 +40,11 @@ impl Attended {
             self.report(&status.name, &status.changes).await;
         }
         let end = attending::end(&self.console, over, &lead).await;
-        self.wait_for_guests(answering.carrier()).await;
+        self.wait_for_guests(carrier).await;
         end
     }
 
-    async fn until_over(&self, steered: &Steered, lead: &AgentName, coordinator: &Coordinator) -> Over {
+    async fn until_over(&self, lead: &AgentName, coordinator: &Coordinator) -> Over {
         let (mut lines, mut is_open) = (input::lines(), true);
         loop {
             tokio::select! {
@@ -51,7 +55,7 @@ impl Attended {
                 typed = lines.recv(), if is_open => match typed {
                     None => is_open = false,
                     Some(typed) => {
-                        if obey(steered, lead, &self.console, typed).await {
+                        if obey(coordinator, lead, &self.console, typed).await {
                             return Over::Interrupted;
                         }
                     }
@@ -67,6 +71,55 @@ impl Attended {
             self.console.tell(Tone::Plain, line).await;
         }
     }
+}
+
+// Straight to the agents: whatever becomes of the socket, or asks there, a person's own terminal
+// steers them.
+impl Steered for Coordinator {
+    async fn requests(&self) -> Result<Vec<Ask>, String> {
+        let ask = |open: engine::Approval| {
+            let engine::Approval { agent, tool, name, input, always, since } = open;
+            Ask { agent, tool, name, input, always: always.text().into(), since }
+        };
+        Ok(self.approvals().into_iter().map(ask).collect())
+    }
+
+    async fn answer(&self, request: &Ask, said: &Said) -> Result<(), String> {
+        let (agent, tool) = (request.agent.as_str(), request.tool.as_str());
+        let answer = match said {
+            Said::Once => approval::Answer::Once,
+            Said::Always(rule) => approval::Answer::Session(rule_of(self, request, rule.as_deref())?),
+            Said::No(reason) => approval::Answer::No(reason.clone()),
+        };
+        let meant = Meant::Since(request.since);
+        Self::answer(self, agent, tool, meant, answer).map_err(|error| error.to_string())
+    }
+
+    async fn agents(&self) -> Result<Vec<Agent>, String> {
+        Ok(Self::agents(self).into_iter().map(Agent::from).collect())
+    }
+
+    async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String> {
+        let sent = self.send_message(to.as_str(), text, urgent).await;
+        sent.map(drop).map_err(|refusal| refusal.to_string())
+    }
+
+    async fn stop(&self, agent: &AgentName) -> Result<Stopped, String> {
+        let stopped = Self::stop(self, agent.as_str(), Sender::User, Scope::Agent).await;
+        stopped.map(Stopped::from).map_err(|error| error.to_string())
+    }
+}
+
+/// What is allowed from now on: the rule that was given, or that of the request itself.
+fn rule_of(coordinator: &Coordinator, request: &Ask, given: Option<&str>) -> Result<Rule, String> {
+    if let Some(given) = given {
+        return Rule::parse(given).map_err(|error| error.to_string());
+    }
+    let is_it = |open: &engine::Approval| {
+        open.agent == request.agent && open.tool == request.tool && open.since == request.since
+    };
+    let open = coordinator.approvals().into_iter().find(is_it);
+    open.map(|open| open.always).ok_or_else(|| "nobody asks about it any more".to_owned())
 }
 
 /// A line of `/ps`.

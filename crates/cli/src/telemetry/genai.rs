@@ -218,7 +218,9 @@ fn mail(kind: &EventKind, texts: bool) -> Option<(&'static str, Vec<KeyValue>)> 
             attributes.extend(told(text));
             Some(("midturn.message.injected", attributes))
         }
-        EventKind::MessageReturned { message, .. } => Some(("midturn.message.returned", vec![ids([message])])),
+        EventKind::MessageReturned { message, .. } => {
+            Some(("midturn.message.returned", vec![ids([message])]))
+        }
         _ => None,
     }
 }

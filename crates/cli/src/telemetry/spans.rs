@@ -223,8 +223,7 @@ impl Telling<'_> {
         since: Micros,
         attributes: Vec<KeyValue>,
     ) -> SpanBuilder {
-        let who =
-            genai::of_agent(operation, self.spans.session.as_str(), self.agent.as_str(), self.run());
+        let who = genai::of_agent(operation, self.spans.session.as_str(), self.agent.as_str(), self.run());
         SpanBuilder::from_name(genai::name(operation, on))
             .with_kind(SpanKind::Internal)
             .with_start_time(self.wall(since))

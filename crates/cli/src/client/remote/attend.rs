@@ -14,12 +14,12 @@ use midturn_wire::session::Session;
 use midturn_wire::work::{Empty, Stopped};
 use tokio::sync::mpsc;
 
-use super::super::Steered;
+use super::super::elsewhere::Elsewhere;
 use crate::failure::{End, Failure};
 use crate::history;
 use crate::project::Project;
 use crate::run::progress::Tone;
-use crate::run::session::attending::{self, Over, obey};
+use crate::run::session::attending::{self, Over, Steered as _, obey};
 use crate::run::{Attended, input};
 
 /// The pauses between looks whether anybody still works: from the first to the longest.
@@ -30,7 +30,7 @@ const LAST_EVENTS: Duration = Duration::from_secs(5);
 
 /// A session that runs elsewhere.
 pub(super) struct Remote {
-    steered: Steered,
+    elsewhere: Elsewhere,
     project: Project,
     lead: AgentName,
     attended: Attended,
@@ -50,7 +50,7 @@ impl Remote {
         let nobody = || Failure::failed(format!("the session {} has no lead to talk to", session.session));
         let lead = session.lead.clone().ok_or_else(nobody)?;
         Ok(Self {
-            steered: Steered::new(&client, &session.session),
+            elsewhere: Elsewhere::new(&client, &session.session),
             project: project.clone(),
             lead,
             attended,
@@ -63,7 +63,7 @@ impl Remote {
     pub(super) async fn steer(mut self, after: u64) -> Result<End, Failure> {
         self.seq = after;
         let answers = self.attended.console.answers();
-        let Steered { client, session } = &self.steered;
+        let Elsewhere { client, session } = &self.elsewhere;
         let wanted = Wanted { session: session.clone(), agent: None, after, answers };
         let (mut told, _reader) = follow(client.clone(), wanted);
         if answers && after > 0 {
@@ -82,7 +82,7 @@ impl Remote {
 
     /// Shows what a session that has lived a while asks already.
     async fn show_open(&self) {
-        match self.steered.requests().await {
+        match self.elsewhere.requests().await {
             Ok(open) => {
                 for request in &open {
                     self.attended.console.asked(request).await;
@@ -107,7 +107,7 @@ impl Remote {
                 typed = lines.recv(), if is_open => match typed {
                     None => is_open = false,
                     Some(typed) => {
-                        if obey(&self.steered, &self.lead, &console, typed).await {
+                        if obey(&self.elsewhere, &self.lead, &console, typed).await {
                             return Some(Over::Interrupted);
                         }
                     }
@@ -162,14 +162,14 @@ impl Remote {
     /// Whether all was told and nobody works.
     async fn is_quiet(&self) -> bool {
         // When nobody answers the events' own task finds out why.
-        let session = self.steered.client.get::<Session>(&self.steered.path(&[])).await;
+        let session = self.elsewhere.client.get::<Session>(&self.elsewhere.path(&[])).await;
         session.is_ok_and(|session| !session.busy && session.last_seq <= self.seq)
     }
 
     /// Stops all agents, and shows what that does.
     async fn shut_down(&mut self, told: &mut mpsc::Receiver<Told>) -> Result<(), Trouble> {
-        let client = self.steered.client.clone();
-        let (path, nothing) = (self.steered.path(&["shutdown"]), Empty {});
+        let client = self.elsewhere.client.clone();
+        let (path, nothing) = (self.elsewhere.path(&["shutdown"]), Empty {});
         let mut stopped = pin!(client.post_patiently::<Stopped>(&path, &nothing));
         loop {
             tokio::select! {
@@ -225,13 +225,16 @@ impl Remote {
                 }
             }
             Err(failure) => {
-                self.attended.console.tell(Tone::Bad, format!("what was changed is not known: {failure}")).await;
+                self.attended
+                    .console
+                    .tell(Tone::Bad, format!("what was changed is not known: {failure}"))
+                    .await;
             }
         }
     }
 
     async fn journal(&self) -> Result<Vec<AgentJournal>, Failure> {
-        let id = SessionId::new(self.steered.session.as_str());
+        let id = SessionId::new(self.elsewhere.session.as_str());
         let archive = history::read_only(&self.project).await?;
         let archive = archive.ok_or_else(|| Failure::failed("the store is gone"))?;
         let journal = archive.journal(&id).await.map_err(|error| Failure::failed(error.to_string()))?;
@@ -241,7 +244,7 @@ impl Remote {
     fn lost(&self) -> Failure {
         Failure::failed(format!(
             "the process that ran the session has ended, or can't be asked any more: `midturn resume {}` goes on with it",
-            self.steered.session
+            self.elsewhere.session
         ))
     }
 }

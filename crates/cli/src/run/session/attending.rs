@@ -6,10 +6,10 @@ use std::fmt::Display;
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::view::Ask;
+use midturn_wire::agent::Agent;
 use midturn_wire::work::Stopped;
 
 use super::listed;
-use crate::client::Steered;
 use crate::failure::End;
 use crate::run::console::Console;
 use crate::run::input::Typed;
@@ -27,8 +27,26 @@ pub(crate) enum Over {
     OutputGone,
 }
 
+/// A session that can be steered, here or in another process. Errors are sentences.
+pub(crate) trait Steered {
+    /// What agents ask a person, the oldest first.
+    async fn requests(&self) -> Result<Vec<Ask>, String>;
+
+    /// Gives the word on one request, and on no later one of that call.
+    async fn answer(&self, request: &Ask, said: &Said) -> Result<(), String>;
+
+    /// Who is there.
+    async fn agents(&self) -> Result<Vec<Agent>, String>;
+
+    /// Sends a message.
+    async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String>;
+
+    /// Stops an agent.
+    async fn stop(&self, agent: &AgentName) -> Result<Stopped, String>;
+}
+
 /// Does what a line says; one that names nobody is for the lead. `true`: the session is to end.
-pub(crate) async fn obey(steered: &Steered, lead: &AgentName, console: &Console, typed: Typed) -> bool {
+pub(crate) async fn obey(steered: &impl Steered, lead: &AgentName, console: &Console, typed: Typed) -> bool {
     let agents = match steered.agents().await {
         Ok(agents) => agents,
         Err(trouble) => {
@@ -67,13 +85,13 @@ async fn complain(console: &Console, what: impl Display) {
     console.tell(Tone::Bad, format!("error: {what}")).await;
 }
 
-async fn send(steered: &Steered, console: &Console, to: &AgentName, text: &str, urgent: bool) {
+async fn send(steered: &impl Steered, console: &Console, to: &AgentName, text: &str, urgent: bool) {
     if let Err(trouble) = steered.send(to, text, urgent).await {
         complain(console, format!("not sent to {to}: {trouble}")).await;
     }
 }
 
-async fn stop(steered: &Steered, console: &Console, name: &AgentName) {
+async fn stop(steered: &impl Steered, console: &Console, name: &AgentName) {
     match steered.stop(name).await {
         Err(trouble) => complain(console, trouble).await,
         Ok(Stopped { stopped, .. }) if stopped.is_empty() => {
@@ -91,7 +109,7 @@ async fn stop(steered: &Steered, console: &Console, name: &AgentName) {
 /// # Errors
 /// A sentence: nobody asks, or the request is open no more.
 pub(crate) async fn answer(
-    asked: &Steered,
+    asked: &impl Steered,
     word: &Word,
     shown: &[Ask],
     is_agent: impl Fn(&str) -> bool,
@@ -99,12 +117,12 @@ pub(crate) async fn answer(
     let asking: Vec<AgentName> = shown.iter().map(|shown| shown.agent.clone()).collect();
     let (at, said) = steering::choose(word, &asking, is_agent).map_err(|error| error.to_string())?;
     let meant = shown.get(at).ok_or_else(|| LineError::NothingAsked.to_string())?;
-    let mut open = asked.requests().await.map_err(|trouble| trouble.to_string())?;
+    let mut open = asked.requests().await?;
     // What was asked since nobody has read: the word was not about that.
     open.retain(|ask| ask.agent == meant.agent && ask.tool == meant.tool && ask.since <= meant.since);
     let over = || LineError::NotAsking(meant.agent.to_string()).to_string();
     let request = open.last().ok_or_else(over)?;
-    asked.answer(request, &said).await.map_err(|trouble| trouble.to_string())?;
+    asked.answer(request, &said).await?;
     Ok(told(request, &said))
 }
 
@@ -116,7 +134,9 @@ pub(crate) fn goes_on(id: impl Display, working: &[impl ToString]) -> String {
 
 /// Says that nobody in a session has anything left to do.
 pub(crate) fn rests(id: impl Display) -> String {
-    format!("session {id} has nothing to go on with: no agent of it was stopped or failed, and none is at work")
+    format!(
+        "session {id} has nothing to go on with: no agent of it was stopped or failed, and none is at work"
+    )
 }
 
 /// What an answer did, for the person who gave it.

@@ -1,4 +1,4 @@
-//! A session of a running Midturn, asked over its interface: who is there, what agents ask a
+//! A session of another process, asked over its interface: who is there, what agents ask a
 //! person, and what the person says to them. Which agent or request is meant is decided by
 //! whoever read the word.
 
@@ -12,17 +12,18 @@ use midturn_wire::text::{Since, Text};
 use midturn_wire::work::{Stop, Stopped};
 use serde_json::Value;
 
+use crate::run::session::attending::Steered;
 use crate::run::steering::Said;
 
-/// A session, and the process that carries it: this one or another.
-pub(crate) struct Steered {
+/// A session, and the way to the process that carries it.
+pub(super) struct Elsewhere {
     pub(super) client: Client,
     pub(super) session: String,
 }
 
-impl Steered {
+impl Elsewhere {
     /// The session of this id.
-    pub(crate) fn new(client: &Client, session: &str) -> Self {
+    pub(super) fn new(client: &Client, session: &str) -> Self {
         Self { client: client.clone(), session: session.to_owned() }
     }
 
@@ -38,14 +39,8 @@ impl Steered {
         Ok((value, open.approvals))
     }
 
-    /// What is asked, the oldest first.
-    pub(crate) async fn requests(&self) -> Result<Vec<Ask>, Trouble> {
-        let (_, open) = self.open().await?;
-        Ok(open.into_iter().map(ask).collect())
-    }
-
     /// Gives the word on one request, and on no later one of that call.
-    pub(crate) async fn answer(&self, request: &Ask, said: &Said) -> Result<Value, Trouble> {
+    pub(super) async fn give(&self, request: &Ask, said: &Said) -> Result<Value, Trouble> {
         let (agent, tool) = (request.agent.as_str(), request.tool.as_str());
         let (decision, rule, reason) = match said {
             Said::Once => (Decision::Once, None, None),
@@ -56,22 +51,37 @@ impl Steered {
         let word = Answer { decision, rule: rule.map(Text), reason: reason.map(Text), since };
         self.client.post(&self.path(&["agents", agent, "approvals", tool]), &word).await
     }
+}
 
-    /// Who is there.
-    pub(crate) async fn agents(&self) -> Result<Vec<Agent>, Trouble> {
-        Ok(self.client.get::<Agents>(&self.path(&["agents"])).await?.agents)
+impl Steered for Elsewhere {
+    async fn requests(&self) -> Result<Vec<Ask>, String> {
+        let (_, open) = self.open().await.map_err(sentence)?;
+        Ok(open.into_iter().map(ask).collect())
     }
 
-    /// Sends a message.
-    pub(crate) async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<Receipt, Trouble> {
+    async fn answer(&self, request: &Ask, said: &Said) -> Result<(), String> {
+        self.give(request, said).await.map(drop).map_err(sentence)
+    }
+
+    async fn agents(&self) -> Result<Vec<Agent>, String> {
+        let all = self.client.get::<Agents>(&self.path(&["agents"])).await;
+        all.map(|all| all.agents).map_err(sentence)
+    }
+
+    async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String> {
         let message = Message { text: Text(text.to_owned()), urgent: Some(urgent), ..Message::default() };
-        self.client.post(&self.path(&["agents", to.as_str(), "messages"]), &message).await
+        let path = self.path(&["agents", to.as_str(), "messages"]);
+        self.client.post::<Receipt>(&path, &message).await.map(drop).map_err(sentence)
     }
 
-    /// Stops an agent.
-    pub(crate) async fn stop(&self, agent: &AgentName) -> Result<Stopped, Trouble> {
-        self.client.post(&self.path(&["agents", agent.as_str(), "stop"]), &Stop::default()).await
+    async fn stop(&self, agent: &AgentName) -> Result<Stopped, String> {
+        let path = self.path(&["agents", agent.as_str(), "stop"]);
+        self.client.post(&path, &Stop::default()).await.map_err(sentence)
     }
+}
+
+fn sentence(trouble: Trouble) -> String {
+    trouble.to_string()
 }
 
 /// A request as the session's events would tell of it.
