@@ -8,10 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
-pub(crate) use client::{
-    AgentArgs, ApproveArgs, ClientArgs, DenyArgs, LimitArgs, MeantArgs, SendArgs, StopArgs, WaitState,
-    WatchArgs, WideClientArgs, WithdrawArgs,
-};
+pub(crate) use client::{AgentArgs, ClientArgs, ClientCommand, MeantArgs, SendArgs};
 pub(crate) use history::{ExportArgs, LogArgs, SessionsArgs};
 pub(crate) use work::{DoctorArgs, ResumeArgs, RunArgs, ServeArgs, WorkArgs};
 
@@ -52,42 +49,9 @@ pub(crate) enum Command {
     /// Write a session as a scenario file that can be replayed
     #[command(after_help = history::EXPORT_HELP)]
     Export(ExportArgs),
-    /// Show the agents of a running session and what they do
-    #[command(after_help = client::PS_HELP)]
-    Ps(ClientArgs),
-    /// Send an agent a message while it works
-    #[command(after_help = client::SEND_HELP)]
-    Send(SendArgs),
-    /// Take back a message that no agent has read yet
-    #[command(after_help = client::WITHDRAW_HELP)]
-    Withdraw(WithdrawArgs),
-    /// Stop what an agent does; it can be set to work again afterwards
-    #[command(after_help = client::STOP_HELP)]
-    Stop(StopArgs),
-    /// Set how much an agent, or all of them together, may use; one that had used it up goes on
-    #[command(after_help = client::LIMIT_HELP)]
-    Limit(LimitArgs),
-    /// List what agents ask a person to allow
-    #[command(after_help = client::APPROVALS_HELP)]
-    Approvals(WideClientArgs),
-    /// Allow a call that an agent asks about
-    #[command(after_help = client::APPROVE_HELP)]
-    Approve(ApproveArgs),
-    /// Say no to a call that an agent asks about
-    #[command(after_help = client::DENY_HELP)]
-    Deny(DenyArgs),
-    /// See what the agents do and say, live
-    #[command(after_help = client::WATCH_HELP)]
-    Watch(WatchArgs),
-    /// Show what an agent changed on its branch
-    #[command(after_help = client::DIFF_HELP)]
-    Diff(AgentArgs),
-    /// Merge an agent's branch into what is checked out here; nothing is forced
-    #[command(after_help = client::MERGE_HELP)]
-    Merge(AgentArgs),
-    /// Show the figures of the running process
-    #[command(after_help = client::STATS_HELP)]
-    Stats(ClientArgs),
+    /// What asks a running process
+    #[command(flatten)]
+    Client(ClientCommand),
     /// Play scenario files on a virtual clock and check what comes of them
     #[command(after_help = REPLAY_HELP)]
     Replay(ReplayArgs),

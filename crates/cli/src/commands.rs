@@ -72,10 +72,25 @@ pub(crate) fn print(text: &str) -> Result<End, Failure> {
 /// # Errors
 /// Standard output can't be written.
 pub(crate) fn print_whole(text: &str) -> Result<End, Failure> {
+    put(text).map(|_| End::Finished)
+}
+
+/// Whether somebody reads what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    There,
+    Gone,
+}
+
+/// Writes a part of what there is to say, as it is.
+///
+/// # Errors
+/// Standard output can't be written.
+pub(crate) fn put(text: &str) -> Result<Reader, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(End::Finished),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(End::Finished),
+        Ok(()) => Ok(Reader::There),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
         Err(error) => Err(Failure::failed(format!("standard output can't be written: {error}"))),
     }
 }

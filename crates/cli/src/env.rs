@@ -90,24 +90,20 @@ pub(crate) fn now() -> Micros {
     Micros(u64::try_from(now.as_micros()).unwrap_or(u64::MAX))
 }
 
+/// The root of the git repository that a folder is in.
+pub(crate) fn repository(folder: &Path) -> Option<&Path> {
+    // A linked worktree has a file of that name, not a folder.
+    folder.ancestors().find(|candidate| candidate.join(".git").exists())
+}
+
 /// The folders from the repository's root down to `folder`, both included; `folder` alone
 /// when it is in no repository.
 pub(crate) fn folders_down_to(folder: &Path) -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = Vec::new();
-    for candidate in folder.ancestors() {
-        folders.push(candidate.to_owned());
-        // A linked worktree has a file of that name, not a folder.
-        if candidate.join(".git").exists() {
-            folders.reverse();
-            return folders;
-        }
-    }
-    vec![folder.to_owned()]
-}
-
-/// Whether a folder is in a git repository.
-pub(crate) fn in_repository(folder: &Path) -> bool {
-    folder.ancestors().any(|candidate| candidate.join(".git").exists())
+    let root = repository(folder).unwrap_or(folder);
+    let below = folder.ancestors().take_while(|candidate| candidate.starts_with(root));
+    let mut folders: Vec<PathBuf> = below.map(Path::to_owned).collect();
+    folders.reverse();
+    folders
 }
 
 #[cfg(test)]

@@ -238,8 +238,7 @@ fn socket_in(folder: &Path) -> PathBuf {
 }
 
 fn root_of(folder: &Path) -> PathBuf {
-    let folders = env::folders_down_to(folder);
-    canonical(folders.first().map_or(folder, PathBuf::as_path))
+    canonical(env::repository(folder).unwrap_or(folder))
 }
 
 /// A name that is the same at each start: what people know the path by, and what no other

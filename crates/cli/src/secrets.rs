@@ -11,15 +11,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use midturn_core::rules::secrets::{self, Secrets};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{RwLock, RwLockUpgradableReadGuard};
 
 use crate::env::Env;
 use crate::failure::Failure;
 
 static KNOWN: RwLock<Secrets> = RwLock::new(Secrets::NONE);
-
-/// Held by who adds to them: the others may read meanwhile, a panic's last words too.
-static ADDING: Mutex<()> = Mutex::new(());
 
 /// What is known by now.
 pub(crate) fn known() -> Secrets {
@@ -40,9 +37,10 @@ where
     N: Into<String>,
     V: AsRef<str>,
 {
-    let _adding = ADDING.lock();
-    let all = known().with(values).map_err(Failure::usage)?;
-    *KNOWN.write() = all;
+    // One adds at a time, and the others read meanwhile, a panic's last words too.
+    let known = KNOWN.upgradable_read();
+    let all = known.with(values).map_err(Failure::usage)?;
+    *RwLockUpgradableReadGuard::upgrade(known) = all;
     Ok(())
 }
 

@@ -72,12 +72,8 @@ impl Trouble {
 
     /// The code of a refusal.
     pub fn code(&self) -> Option<&str> {
-        match self {
-            Self::Refused(problem) => Some(&problem.code),
-            Self::Nobody | Self::Slow(_) | Self::Broken(_) | Self::Unwritten(_) | Self::Strange { .. } => {
-                None
-            }
-        }
+        let Self::Refused(problem) = self else { return None };
+        Some(&problem.code)
     }
 }
 

@@ -11,16 +11,10 @@ use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-/// Why `interface.json` is of no use.
+/// Why `interface.json` is of no use, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InterfaceError {
-    /// It is there and can't be believed.
-    #[error("{0} {1}: remove it and start Midturn again")]
-    Doubtful(String, String),
-    /// It can't be written or removed.
-    #[error("{0} can't be {1}")]
-    System(String, String),
-}
+#[error("{0}")]
+pub struct InterfaceError(String);
 
 /// More than any such file has, in bytes.
 const FILE_MAX: u64 = 64 << 10;
@@ -56,9 +50,11 @@ impl Interface {
     /// Reads the file. `None`: there is none. The process that wrote it may have died since.
     ///
     /// # Errors
-    /// [`InterfaceError::Doubtful`].
+    /// It is there and can't be believed.
     pub fn read(path: &Path) -> Result<Option<Self>, InterfaceError> {
-        let complain = |what: &str| InterfaceError::Doubtful(path.display().to_string(), what.to_owned());
+        let complain = |what: &str| {
+            InterfaceError(format!("{} {what}: remove it and start Midturn again", path.display()))
+        };
         // Neither a link nor a pipe in its place is followed or waited for.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -76,7 +72,7 @@ impl Interface {
     /// Writes the file, whole or not at all, for this user only. The folder is there.
     ///
     /// # Errors
-    /// [`InterfaceError::System`].
+    /// It can't be written.
     pub fn write(&self, path: &Path) -> Result<(), InterfaceError> {
         let complain = |error| system(path, "written", &error);
         let text = serde_json::to_string(self).map_err(|error| complain(error.into()))?;
@@ -105,7 +101,7 @@ impl Interface {
 }
 
 fn system(path: &Path, done: &str, error: &std::io::Error) -> InterfaceError {
-    InterfaceError::System(path.display().to_string(), format!("{done}: {error}"))
+    InterfaceError(format!("{} can't be {done}: {error}", path.display()))
 }
 
 /// Whether only this user can have written the file, and nobody else read it.

@@ -6,8 +6,9 @@ use midturn_core::rules::id::AgentName;
 use midturn_tools::workplace::Isolation;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_saphyr::Spanned;
 
-use super::front_matter::{self, FrontMatter, Placed};
+use super::front_matter::{self, FrontMatter, at};
 use crate::config::Names;
 use crate::failure::Failure;
 use crate::files::{Misplaced, Spot, complaint};
@@ -33,8 +34,8 @@ pub(crate) struct Definition {
     pub(crate) system: String,
     /// The file.
     pub(crate) path: PathBuf,
-    /// Keys that mean nothing here, with their lines: kept, reported, not obeyed.
-    pub(crate) unknown: Vec<(String, usize, Value)>,
+    /// Keys that mean nothing here, after their lines: reported, not obeyed.
+    pub(crate) unknown: Vec<(usize, String)>,
 }
 
 impl Definition {
@@ -51,42 +52,37 @@ impl Definition {
     fn check(path: &Path, front: FrontMatter, body: &str) -> Result<Self, Misplaced> {
         let name = required(front.name, "name")?;
         let description = required(front.description, "description")?;
-        let (model, model_line) = match front.model {
-            Some(model) if !model.value.trim().is_empty() => {
-                (Some(model.value.trim().to_owned()), model.at.line)
-            }
-            Some(_) | None => (None, 1),
-        };
+        let model = front.model.filter(|model| !model.value.trim().is_empty());
         Ok(Self {
-            name_line: name.at.line,
-            name: AgentName::new(name.value.trim()).map_err(|error| (name.at, error.to_string()))?,
+            name_line: at(&name).line,
+            name: AgentName::new(name.value.trim()).map_err(|error| (at(&name), error.to_string()))?,
             description: description.value.trim().to_owned(),
             tools: front.tools.map(|tools| tools.value),
-            model,
-            model_line,
+            model_line: model.as_ref().map_or(1, |model| at(model).line),
+            model: model.map(|model| model.value.trim().to_owned()),
             isolation: front.isolation.as_ref().map(isolation_of).transpose()?,
             system: body.trim().to_owned(),
             path: path.to_owned(),
-            unknown: front.unknown.into_iter().map(|(key, value)| (key.value, key.at.line, value)).collect(),
+            unknown: front.unknown.into_iter().map(|key| (at(&key).line, key.value)).collect(),
         })
     }
 
     /// What a person is told of keys that aren't obeyed; `None` when there are none.
     pub(crate) fn note(&self) -> Option<String> {
         let keys: Vec<String> =
-            self.unknown.iter().map(|(key, line, _)| format!("`{key}` (line {line})")).collect();
+            self.unknown.iter().map(|(line, key)| format!("`{key}` (line {line})")).collect();
         (!keys.is_empty()).then(|| format!("{}: not obeyed here: {}", self.path.display(), keys.join(", ")))
     }
 }
 
-fn required(field: Option<Placed<String>>, name: &str) -> Result<Placed<String>, Misplaced> {
+fn required(field: Option<Spanned<String>>, name: &str) -> Result<Spanned<String>, Misplaced> {
     field
-        .filter(|placed| !placed.value.trim().is_empty())
+        .filter(|field| !field.value.trim().is_empty())
         .ok_or_else(|| (Spot::START, format!("the front matter has no `{name}`")))
 }
 
-fn isolation_of(isolation: &Placed<String>) -> Result<Isolation, Misplaced> {
+fn isolation_of(isolation: &Spanned<String>) -> Result<Isolation, Misplaced> {
     let word = isolation.value.trim();
     Isolation::deserialize(Value::from(word))
-        .map_err(|_| (isolation.at, format!("`isolation`: found `{word}`, expected `worktree` or `none`")))
+        .map_err(|_| (at(isolation), format!("`isolation`: found `{word}`, expected `worktree` or `none`")))
 }

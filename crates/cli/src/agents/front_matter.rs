@@ -1,35 +1,30 @@
 //! The front matter of a definition file: YAML between two lines of three dashes. Keys that
-//! we don't know are kept with their place, never an error: other programs read these files too.
+//! we don't know are told with their place, never an error: other programs read these files too.
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::Value;
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_saphyr::Spanned;
 
 use crate::config::Names;
 use crate::files::{Misplaced, Spot};
 
-/// A value and its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Placed<T> {
-    pub(super) value: T,
-    pub(super) at: Spot,
-}
+/// The keys that we know.
+const KEYS: [&str; 5] = ["name", "description", "tools", "model", "isolation"];
 
-impl<T> From<Spanned<T>> for Placed<T> {
-    fn from(spanned: Spanned<T>) -> Self {
-        Self { at: spot(spanned.referenced), value: spanned.value }
-    }
-}
-
-/// What a front matter says.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// What a front matter says; a key without a value says nothing.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, expecting = "keys with values, such as `name: reviewer`")]
 pub(super) struct FrontMatter {
-    pub(super) name: Option<Placed<String>>,
-    pub(super) description: Option<Placed<String>>,
-    pub(super) tools: Option<Placed<Names>>,
-    pub(super) model: Option<Placed<String>>,
-    pub(super) isolation: Option<Placed<String>>,
-    pub(super) unknown: Vec<(Placed<String>, Value)>,
+    pub(super) name: Option<Spanned<String>>,
+    pub(super) description: Option<Spanned<String>>,
+    pub(super) tools: Option<Spanned<Names>>,
+    pub(super) model: Option<Spanned<String>>,
+    pub(super) isolation: Option<Spanned<String>>,
+    /// The keys that we don't know, in the file's order.
+    #[serde(skip)]
+    pub(super) unknown: Vec<Spanned<String>>,
 }
 
 /// Splits a file into front matter and body and reads the first.
@@ -38,13 +33,24 @@ pub(super) fn read(source: &str) -> Result<(FrontMatter, &str), Misplaced> {
     if yaml.lines().skip(1).all(|line| line.trim().is_empty()) {
         return Ok((FrontMatter::default(), body));
     }
+    let mut front: FrontMatter = parsed(yaml)?;
+    // A second look: what serde hands a struct of the keys that it doesn't name has lost its place.
+    let all: HashMap<Spanned<String>, IgnoredAny> = parsed(yaml)?;
+    front.unknown = all.into_keys().filter(|key| !KEYS.contains(&key.value.as_str())).collect();
+    front.unknown.sort_by_key(|key| (key.referenced.line(), key.referenced.column()));
+    Ok((front, body))
+}
+
+fn parsed<T: DeserializeOwned>(yaml: &str) -> Result<T, Misplaced> {
     // The first line of dashes is YAML's own mark for a document's beginning, so lines count as in the file.
     let options = serde_saphyr::options! { with_snippet: false };
-    let front = serde_saphyr::from_str_with_options(yaml, options).map_err(|error| {
-        let at = error.location().map_or(Spot::START, spot);
-        (at, message(&error))
-    })?;
-    Ok((front, body))
+    serde_saphyr::from_str_with_options(yaml, options)
+        .map_err(|error| (error.location().map_or(Spot::START, spot), message(&error)))
+}
+
+/// Where a value stands.
+pub(super) fn at<T>(value: &Spanned<T>) -> Spot {
+    spot(value.referenced)
 }
 
 fn spot(location: serde_saphyr::Location) -> Spot {
@@ -72,42 +78,4 @@ fn split(source: &str) -> Result<(&str, &str), Misplaced> {
         at += line.len();
     }
     Err((Spot::START, "the front matter has no end: expected a second line `---`".to_owned()))
-}
-
-impl<'de> Deserialize<'de> for FrontMatter {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Keys)
-    }
-}
-
-struct Keys;
-
-impl<'de> Visitor<'de> for Keys {
-    type Value = FrontMatter;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("keys with values, such as `name: reviewer`")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FrontMatter, A::Error> {
-        let mut front = FrontMatter::default();
-        while let Some(key) = map.next_key::<Spanned<String>>()? {
-            match key.value.as_str() {
-                "name" => front.name = placed(&mut map)?,
-                "description" => front.description = placed(&mut map)?,
-                "tools" => front.tools = placed(&mut map)?,
-                "model" => front.model = placed(&mut map)?,
-                "isolation" => front.isolation = placed(&mut map)?,
-                _ => front.unknown.push((key.into(), map.next_value()?)),
-            }
-        }
-        Ok(front)
-    }
-}
-
-/// A value that may be left empty.
-fn placed<'de, A: MapAccess<'de>, T: Deserialize<'de>>(map: &mut A) -> Result<Option<Placed<T>>, A::Error> {
-    let spanned: Spanned<Option<T>> = map.next_value()?;
-    let at = spot(spanned.referenced);
-    Ok(spanned.value.map(|value| Placed { value, at }))
 }

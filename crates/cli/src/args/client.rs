@@ -1,7 +1,7 @@
 //! The form of the commands that ask a running process: `ps`, `send`, `stop` and their kin.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::limits::Money;
 use midturn_core::rules::settings::LimitsPatch;
@@ -13,12 +13,12 @@ use serde_json::Value;
 use super::PlaceArgs;
 use super::history::name;
 
-pub(super) const PS_HELP: &str = "\
+const PS_HELP: &str = "\
 Examples:
   midturn ps
   midturn ps --json | jq -r '.agents[] | select(.state == \"running\") | .name'";
 
-pub(super) const SEND_HELP: &str = "\
+const SEND_HELP: &str = "\
 How soon a message acts (--urgency):
   follow_up      when the agent would otherwise be done
   after_tools    when the tools of its turn have ended; nothing is skipped
@@ -34,14 +34,14 @@ Examples:
   midturn send worker \"Stop, wrong branch!\" --urgent --wait injected
   midturn send all \"The API is frozen\" --urgency follow_up --expires-after 10m";
 
-pub(super) const WITHDRAW_HELP: &str = "\
+const WITHDRAW_HELP: &str = "\
 A message that has been read, or has already cut something, can't be taken back: the exit status is
 then 1.
 
 Example:
   midturn send worker \"Add a test\" --id t1 && midturn withdraw t1";
 
-pub(super) const STOP_HELP: &str = "\
+const STOP_HELP: &str = "\
 Its children go on unless --subtree is given. A message from you, or `resume` in the interface,
 sets a stopped agent to work again.
 
@@ -49,7 +49,7 @@ Examples:
   midturn stop worker
   midturn stop lead --subtree";
 
-pub(super) const LIMIT_HELP: &str = "\
+const LIMIT_HELP: &str = "\
 What is not named stays as it is; 0 means no limit. A limit below what is spent already is
 refused, with exit status 1. It is recorded, and holds when the session is resumed.
 
@@ -57,7 +57,7 @@ Examples:
   midturn limit worker --max-turns 60
   midturn limit --max-cost 5 --max-time 2h        (all agents of the session together)";
 
-pub(super) const APPROVALS_HELP: &str = "\
+const APPROVALS_HELP: &str = "\
 What is asked about, and what isn't, is configured under `approvals`; while nobody is attached who could
 answer, nothing is asked and such calls are denied.
 
@@ -65,7 +65,7 @@ Examples:
   midturn approvals
   midturn approvals --json | jq -r '.approvals[] | .agent + \": \" + .input.command'";
 
-pub(super) const APPROVE_HELP: &str = "\
+const APPROVE_HELP: &str = "\
 Without CALL the oldest request of the agent is answered. --always allows all that its rule allows, for
 as long as the session lives; without a rule of yours that is the same command, or all calls of the tool.
 Exit status: 0 it was answered, 1 nobody asks about it (any more), 2 usage.
@@ -74,7 +74,7 @@ Examples:
   midturn approve worker
   midturn approve worker toolu_01 --always \"bash(cargo test *)\"";
 
-pub(super) const DENY_HELP: &str = "\
+const DENY_HELP: &str = "\
 Without CALL the oldest request of the agent is answered. The model reads the reason and goes on.
 Exit status: 0 it was answered, 1 nobody asks about it (any more), 2 usage.
 
@@ -82,7 +82,7 @@ Examples:
   midturn deny worker
   midturn deny worker --reason \"use the test database\"";
 
-pub(super) const WATCH_HELP: &str = "\
+const WATCH_HELP: &str = "\
 On a terminal, lines on standard input answer what agents ask: /yes [NAME], /always [NAME],
 /no [NAME] [REASON]; without a name the oldest request is meant. It ends when the session does, or with Ctrl-C; the agents do not notice.
 
@@ -91,24 +91,112 @@ Examples:
   midturn watch worker
   midturn watch --json | jq -r 'select(.type == \"tool_started\") | .input.command'";
 
-pub(super) const DIFF_HELP: &str = "\
+const DIFF_HELP: &str = "\
 It includes what is not committed yet.
 
 Examples:
   midturn diff worker
   midturn diff worker | git apply --stat";
 
-pub(super) const MERGE_HELP: &str = "\
+const MERGE_HELP: &str = "\
 With conflicts, or with changes of yours in the way, the project stays as it is: the files are named and
 the exit status is 1.
 
 Example:
   midturn diff worker && midturn merge worker";
 
-pub(super) const STATS_HELP: &str = "\
+const STATS_HELP: &str = "\
 Examples:
   midturn stats
   midturn stats --json";
+
+/// The commands that ask a running process.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClientCommand {
+    /// Show the agents of a running session and what they do
+    #[command(after_help = PS_HELP)]
+    Ps(ClientArgs),
+    /// Send an agent a message while it works
+    #[command(after_help = SEND_HELP)]
+    Send(SendArgs),
+    /// Take back a message that no agent has read yet
+    #[command(after_help = WITHDRAW_HELP)]
+    Withdraw {
+        /// The message's id, as `midturn send` printed it
+        id: String,
+        /// Whom to ask
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// Stop what an agent does; it can be set to work again afterwards
+    #[command(after_help = STOP_HELP)]
+    Stop {
+        /// The agent
+        #[arg(value_parser = name)]
+        agent: AgentName,
+        /// Stop all agents below it too
+        #[arg(long)]
+        subtree: bool,
+        /// Whom to ask
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// Set how much an agent, or all of them together, may use; one that had used it up goes on
+    #[command(after_help = LIMIT_HELP)]
+    Limit {
+        /// The agent; without one it is the limit of all of them together
+        #[arg(value_parser = name)]
+        agent: Option<AgentName>,
+        /// What is set
+        #[command(flatten)]
+        limits: LimitsArgs,
+        /// Whom to ask
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// List what agents ask a person to allow
+    #[command(after_help = APPROVALS_HELP)]
+    Approvals(WideClientArgs),
+    /// Allow a call that an agent asks about
+    #[command(after_help = APPROVE_HELP)]
+    Approve {
+        /// Which request
+        #[command(flatten)]
+        what: MeantArgs,
+        /// Allow it from now on in this session, and all that this rule allows
+        #[arg(long, value_name = "RULE", num_args = 0..=1)]
+        always: Option<Option<String>>,
+    },
+    /// Say no to a call that an agent asks about
+    #[command(after_help = DENY_HELP)]
+    Deny {
+        /// Which request
+        #[command(flatten)]
+        what: MeantArgs,
+        /// Why; the model reads it
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        reason: Option<String>,
+    },
+    /// See what the agents do and say, live
+    #[command(after_help = WATCH_HELP)]
+    Watch {
+        /// Only this agent
+        #[arg(value_parser = name)]
+        agent: Option<AgentName>,
+        /// Whom to ask
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// Show what an agent changed on its branch
+    #[command(after_help = DIFF_HELP)]
+    Diff(AgentArgs),
+    /// Merge an agent's branch into what is checked out here; nothing is forced
+    #[command(after_help = MERGE_HELP)]
+    Merge(AgentArgs),
+    /// Show the figures of the running process
+    #[command(after_help = STATS_HELP)]
+    Stats(ClientArgs),
+}
 
 /// Options of every command that asks a running process.
 #[derive(Debug, Args)]
@@ -150,83 +238,21 @@ impl WideClientArgs {
 #[derive(Debug, Args)]
 pub(crate) struct MeantArgs {
     /// The agent that asks
-    #[arg(value_name = "AGENT", value_parser = name)]
+    #[arg(value_parser = name)]
     pub(crate) agent: AgentName,
     /// The call it asks about, as `midturn approvals` shows it
-    #[arg(value_name = "CALL")]
     pub(crate) call: Option<String>,
     /// Whom to ask
     #[command(flatten)]
     pub(crate) client: WideClientArgs,
 }
 
-/// `midturn approve`.
-#[derive(Debug, Args)]
-pub(crate) struct ApproveArgs {
-    /// Which request
-    #[command(flatten)]
-    pub(crate) what: MeantArgs,
-    /// Allow it from now on in this session, and all that this rule allows
-    #[arg(long, value_name = "RULE", num_args = 0..=1)]
-    pub(crate) always: Option<Option<String>>,
-}
-
-/// `midturn deny`.
-#[derive(Debug, Args)]
-pub(crate) struct DenyArgs {
-    /// Which request
-    #[command(flatten)]
-    pub(crate) what: MeantArgs,
-    /// Why; the model reads it
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    pub(crate) reason: Option<String>,
-}
-
 /// `midturn diff` and `midturn merge`.
 #[derive(Debug, Args)]
 pub(crate) struct AgentArgs {
     /// The agent
-    #[arg(value_name = "AGENT", value_parser = name)]
+    #[arg(value_parser = name)]
     pub(crate) agent: AgentName,
-    /// Whom to ask
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
-}
-
-/// `midturn watch`.
-#[derive(Debug, Args)]
-pub(crate) struct WatchArgs {
-    /// Only this agent
-    #[arg(value_name = "AGENT", value_parser = name)]
-    pub(crate) agent: Option<AgentName>,
-    /// Whom to ask
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
-}
-
-/// `midturn stop`.
-#[derive(Debug, Args)]
-pub(crate) struct StopArgs {
-    /// The agent
-    #[arg(value_name = "AGENT", value_parser = name)]
-    pub(crate) agent: AgentName,
-    /// Stop all agents below it too
-    #[arg(long)]
-    pub(crate) subtree: bool,
-    /// Whom to ask
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
-}
-
-/// `midturn limit`.
-#[derive(Debug, Args)]
-pub(crate) struct LimitArgs {
-    /// The agent; without one it is the limit of all of them together
-    #[arg(value_name = "AGENT", value_parser = name)]
-    pub(crate) agent: Option<AgentName>,
-    /// What is set
-    #[command(flatten)]
-    pub(crate) limits: LimitsArgs,
     /// Whom to ask
     #[command(flatten)]
     pub(crate) client: ClientArgs,
@@ -258,17 +284,6 @@ impl LimitsArgs {
     }
 }
 
-/// `midturn withdraw`.
-#[derive(Debug, Args)]
-pub(crate) struct WithdrawArgs {
-    /// The message's id, as `midturn send` printed it
-    #[arg(value_name = "ID")]
-    pub(crate) id: String,
-    /// Whom to ask
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
-}
-
 /// `midturn send`.
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
@@ -294,8 +309,8 @@ pub(crate) struct SendArgs {
     #[arg(long, value_name = "ID")]
     pub(crate) supersedes: Option<String>,
     /// Wait until it has come this far
-    #[arg(long, value_name = "STATE")]
-    pub(crate) wait: Option<WaitState>,
+    #[arg(long, value_name = "STATE", value_parser = state())]
+    pub(crate) wait: Option<String>,
     /// How long to wait: 500ms, 30s, 5m
     #[arg(long, value_name = "TIME", default_value = "30s", requires = "wait")]
     pub(crate) timeout: Span,
@@ -304,39 +319,29 @@ pub(crate) struct SendArgs {
     pub(crate) client: ClientArgs,
 }
 
-/// How soon a message acts (semantics.md, section 2), by the words of the interface.
+/// How soon a message acts (semantics.md, section 2).
 fn urgency() -> impl TypedValueParser<Value = Urgency> {
-    let level = |word, help| PossibleValue::new(word).help(help);
-    let levels = [
-        level("follow_up", "When the agent would otherwise be done"),
-        level("after_tools", "When the tools of its turn have ended"),
-        level("next_boundary", "Between two tools"),
-        level("urgent", "Now"),
-    ];
-    PossibleValuesParser::new(levels).try_map(|word| Urgency::deserialize(Value::from(word)))
+    let levels = words([
+        ("follow_up", "When the agent would otherwise be done"),
+        ("after_tools", "When the tools of its turn have ended"),
+        ("next_boundary", "Between two tools"),
+        ("urgent", "Now"),
+    ]);
+    levels.try_map(|word| Urgency::deserialize(Value::from(word)))
 }
 
 /// How far a message is waited for (semantics.md, section 8).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum WaitState {
-    /// It is in the conversation
-    Injected,
-    /// A model request with it was handed to the connection
-    Sent,
-    /// The model has replied after it
-    Answered,
+fn state() -> PossibleValuesParser {
+    words([
+        ("injected", "It is in the conversation"),
+        ("sent", "A model request with it was handed to the connection"),
+        ("answered", "The model has replied after it"),
+    ])
 }
 
-impl WaitState {
-    /// The word of the wire.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Injected => "injected",
-            Self::Sent => "sent",
-            Self::Answered => "answered",
-        }
-    }
+/// Words of the interface, each with what it means.
+fn words<const N: usize>(words: [(&'static str, &'static str); N]) -> PossibleValuesParser {
+    PossibleValuesParser::new(words.map(|(word, help)| PossibleValue::new(word).help(help)))
 }
 
 /// An address that a person may write to.

@@ -40,7 +40,6 @@ pub(crate) struct SessionsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct LogArgs {
     /// The session: its id, the beginning of it, or `last`
-    #[arg(value_name = "SESSION")]
     pub(crate) session: String,
     /// Only what concerns this agent
     #[arg(long, value_name = "NAME", value_parser = name)]
@@ -57,7 +56,6 @@ pub(crate) struct LogArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// The session: its id, the beginning of it, or `last`
-    #[arg(value_name = "SESSION")]
     pub(crate) session: String,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -103,9 +103,14 @@ pub(crate) struct DoctorArgs {
 /// What agents work under: options of every command that starts some.
 #[derive(Debug, Args)]
 pub(crate) struct WorkArgs {
-    /// How freely agents work
-    #[command(flatten)]
-    pub(crate) safety: SafetyArgs,
+    /// What agents do without asking: auto (all that no rule denies), accept-edits (edits, no commands), ask
+    /// (reading only), plan (reading only, and nothing else is done)
+    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(["auto", "accept-edits", "ask", "plan"]),
+          hide_possible_values = true)]
+    pub(crate) mode: Option<String>,
+    /// Run commands without a sandbox: they can then do all that you can
+    #[arg(long)]
+    pub(crate) no_sandbox: bool,
     /// Where sessions are kept
     #[command(flatten)]
     pub(crate) store: StoreArgs,
@@ -118,26 +123,12 @@ impl WorkArgs {
     /// All that is laid over the configuration: the layer, and over that how freely agents work.
     pub(crate) fn whole_layer(&self) -> LayerArgs {
         let LayerArgs { model, set, cwd } = self.layer.clone();
-        LayerArgs { model, set: [set, self.safety.set()].concat(), cwd }
+        LayerArgs { model, set: [set, self.safety()].concat(), cwd }
     }
-}
 
-/// How freely agents work: short for keys of the configuration, and kept with the session as those are.
-#[derive(Debug, Args)]
-pub(crate) struct SafetyArgs {
-    /// What agents do without asking: auto (all that no rule denies), accept-edits (edits, no commands), ask
-    /// (reading only), plan (reading only, and nothing else is done)
-    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(["auto", "accept-edits", "ask", "plan"]),
-          hide_possible_values = true)]
-    pub(crate) mode: Option<String>,
-    /// Run commands without a sandbox: they can then do all that you can
-    #[arg(long)]
-    pub(crate) no_sandbox: bool,
-}
-
-impl SafetyArgs {
-    /// Each as `KEY=VALUE`.
-    pub(crate) fn set(&self) -> Vec<String> {
+    /// How freely agents work: short for keys of the configuration, each as `KEY=VALUE`, and kept
+    /// with the session as those are.
+    pub(crate) fn safety(&self) -> Vec<String> {
         let mode = self.mode.iter().map(|mode| format!("approvals.mode={mode}"));
         mode.chain(self.no_sandbox.then(|| "sandbox.tier=none".to_owned())).collect()
     }

@@ -2,15 +2,15 @@
 //! that live here, and a person's word on it.
 
 use midturn_client::{Path, Trouble};
-use midturn_core::rules::id::AgentName;
 use midturn_core::rules::time::{Micros, Span};
 use midturn_wire::approval::Approval;
 use midturn_wire::session::{Session, Sessions};
 use serde_json::{Value, json};
 
-use super::answer::{self, Elsewhere};
+use super::elsewhere::{Elsewhere, ask};
 use super::table::duration;
-use super::{Answer, Asking, Text, now};
+use super::{Answer, Asking, now};
+use crate::args::MeantArgs;
 use crate::run::progress;
 use crate::run::session::attending::told;
 use crate::run::steering::Said;
@@ -34,47 +34,31 @@ pub(super) async fn list(asking: &Asking, only: Option<&str>) -> Result<Answer, 
     Ok(Answer::good(json!({"approvals": wholes(open)}), text))
 }
 
-/// Which request a word is about.
-pub(super) struct Meant<'a> {
-    /// Who asks.
-    pub(super) agent: &'a AgentName,
-    /// The call; the oldest that is asked about without it.
-    pub(super) call: Option<&'a str>,
-    /// The session, if it is named.
-    pub(super) only: Option<&'a str>,
-}
-
-/// Gives a person's word.
-pub(super) async fn answer(asking: &Asking, meant: &Meant<'_>, said: &Said) -> Result<Answer, Trouble> {
-    let mut open = all(asking, meant.only).await?;
-    open.retain(|open| is_meant(open, meant));
+/// Gives a person's word: on the call that is meant, else on the oldest that the agent asks about.
+pub(super) async fn answer(asking: &Asking, meant: &MeantArgs, said: &Said) -> Result<Answer, Trouble> {
+    let MeantArgs { agent, call, client } = meant;
+    let mut open = all(asking, client.session.as_deref()).await?;
+    let is_call = |tool: &str| call.as_ref().is_none_or(|call| call == tool);
+    open.retain(|open| open.approval.agent == *agent && is_call(&open.approval.tool));
     let mut sessions: Vec<&str> = open.iter().map(|open| open.session.session.as_str()).collect();
     sessions.dedup();
     if let [_, _, ..] = sessions.as_slice() {
-        let failure =
-            format!("{} asks in {}: name one with --session ID", meant.agent, sessions.join(" and "));
+        let failure = format!("{agent} asks in {}: name one with --session ID", sessions.join(" and "));
         return Ok(unsaid(open, failure));
     }
     let Some(first) = open.first() else {
-        let call = meant.call.map_or(" for anything".to_owned(), |call| format!(" about the call {call}"));
-        let failure =
-            format!("{} doesn't ask{call} now; `midturn approvals` lists what is asked", meant.agent);
+        let what = call.as_ref().map_or(" for anything".to_owned(), |call| format!(" about the call {call}"));
+        let failure = format!("{agent} doesn't ask{what} now; `midturn approvals` lists what is asked");
         return Ok(unsaid(open, failure));
     };
-    let request = answer::ask(first.approval.clone());
-    let place = Elsewhere { client: &asking.client, session: &first.session.session };
-    let value = place.give(&request, said).await?;
+    let request = ask(first.approval.clone());
+    let value = Elsewhere::new(&asking.client, &first.session.session).give(&request, said).await?;
     Ok(Answer::good(value, format!("{}\n", told(&request, said))))
-}
-
-fn is_meant(open: &Open, meant: &Meant<'_>) -> bool {
-    open.approval.agent == *meant.agent && meant.call.is_none_or(|call| call == open.approval.tool)
 }
 
 /// Nothing was answered.
 fn unsaid(open: Vec<Open>, failure: String) -> Answer {
-    let value = json!({"approvals": wholes(open)});
-    Answer { value, text: Text::Words(String::new()), failure: Some(failure) }
+    Answer::failed(json!({"approvals": wholes(open)}), "", failure)
 }
 
 fn wholes(open: Vec<Open>) -> Vec<Value> {
@@ -85,15 +69,12 @@ fn wholes(open: Vec<Open>) -> Vec<Value> {
 async fn all(asking: &Asking, only: Option<&str>) -> Result<Vec<Open>, Trouble> {
     let client = &asking.client;
     let sessions: Vec<Session> = match only {
-        Some(session) => {
-            vec![client.get(&Path::in_session(session, &[])).await?]
-        }
+        Some(session) => vec![client.get(&Path::in_session(session, &[])).await?],
         None => client.get::<Sessions>(&Path::of(&["sessions"])).await?.sessions,
     };
     let mut all = Vec::new();
     for session in sessions.into_iter().filter(|session| session.live) {
-        let place = Elsewhere { client, session: &session.session };
-        let (value, open) = place.open().await?;
+        let (value, open) = Elsewhere::new(client, &session.session).open().await?;
         let wholes = value["approvals"].as_array().cloned().unwrap_or_default();
         let open = open.into_iter().zip(wholes);
         all.extend(open.map(|(approval, whole)| Open { session: session.clone(), approval, whole }));
@@ -109,8 +90,8 @@ fn block(open: &Open, now: Micros) -> String {
         "{} asks in {} for {since}, call {}: {}\n",
         approval.agent,
         session.session,
-        one_line(&approval.tool),
-        one_line(&approval.name)
+        progress::one_line(&approval.tool),
+        progress::one_line(&approval.name)
     );
     match approval.input.as_object() {
         Some(fields) => fields.iter().for_each(|(name, value)| text.push_str(&field(name, value))),
@@ -126,17 +107,13 @@ fn block(open: &Open, now: Micros) -> String {
 
 fn field(name: &str, value: &Value) -> String {
     let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    indented(&format!("{}: {}", one_line(name), value.trim_end()))
+    indented(&format!("{}: {}", progress::one_line(name), value.trim_end()))
 }
 
 /// Every line after the first is further in, so that none can be taken for another field.
 fn indented(text: &str) -> String {
     let shown: String = progress::harmless(text).collect();
     format!("  {}\n", shown.replace('\n', "\n      "))
-}
-
-fn one_line(text: &str) -> String {
-    progress::harmless(text).filter(|c| *c != '\n').collect()
 }
 
 #[cfg(test)]

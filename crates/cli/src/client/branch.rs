@@ -46,15 +46,11 @@ fn told(agent: &AgentName, value: Value, merged: Merge) -> Answer {
                 "nothing was merged: {} in conflict. Commit your side and tell {agent} to resolve it, or merge by hand",
                 counted(files.len(), "file is", "files are")
             );
-            Answer { value, text: Text::Words(text), failure: Some(failure) }
+            Answer::failed(value, text, failure)
         }
         MergeResult::Refused => {
             let reason = merged.reason.unwrap_or_else(|| "no reason is given".to_owned());
-            Answer {
-                value,
-                text: Text::Words(String::new()),
-                failure: Some(format!("nothing was merged: {reason}")),
-            }
+            Answer::failed(value, "", format!("nothing was merged: {reason}"))
         }
     }
 }

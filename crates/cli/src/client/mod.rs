@@ -4,10 +4,10 @@
 //! They ask through the interface of docs/protocol.md, as every other program would, and put
 //! the answer in words. They open no store and decide nothing about messages.
 
-mod answer;
 mod approvals;
 mod branch;
 mod control;
+mod elsewhere;
 mod ps;
 mod receipt;
 mod remote;
@@ -22,10 +22,7 @@ use std::io::IsTerminal;
 use midturn_client::{Client, Path, Trouble};
 use serde_json::{Value, json};
 
-use crate::args::{
-    AgentArgs, ApproveArgs, ClientArgs, DenyArgs, LimitArgs, MeantArgs, SendArgs, StopArgs, WatchArgs,
-    WideClientArgs, WithdrawArgs,
-};
+use crate::args::{AgentArgs, ClientArgs, ClientCommand, MeantArgs};
 use crate::commands::{self, block_on};
 use crate::env::{Env, now};
 use crate::failure::{End, Failure};
@@ -33,7 +30,6 @@ use crate::project::Project;
 use crate::run::progress;
 use crate::run::steering::Said;
 use crate::secrets;
-use approvals::Meant;
 
 pub(crate) use remote::{remote_resume, remote_run};
 
@@ -71,6 +67,11 @@ impl Answer {
     fn good(value: Value, text: impl Into<String>) -> Self {
         Self { value, text: Text::Words(text.into()), failure: None }
     }
+
+    /// It did not do what it was for.
+    fn failed(value: Value, text: impl Into<String>, failure: String) -> Self {
+        Self { failure: Some(failure), ..Self::good(value, text) }
+    }
 }
 
 impl Asking {
@@ -99,115 +100,49 @@ pub(crate) fn find(project: &Project) -> Result<Option<Client>, Failure> {
     Ok(project.interface()?.map(Client::of))
 }
 
-/// `midturn ps`.
+/// Asks what a command is to ask.
 ///
 /// # Errors
-/// [`Failure::Failed`]: nobody answers, or it is refused.
-pub(crate) fn ps(args: &ClientArgs, env: &Env) -> Result<End, Failure> {
-    ask(args, env, async |asking| ps::ps(asking).await)
-}
-
-/// `midturn send`.
-///
-/// # Errors
-/// [`Failure::Failed`]: nobody answers, it is refused or returned, or does not get there in time.
-pub(crate) fn send(args: &SendArgs, env: &Env) -> Result<End, Failure> {
-    ask(&args.client, env, async |asking| send::send(asking, args).await)
-}
-
-/// `midturn withdraw`.
-///
-/// # Errors
-/// [`Failure::Failed`]: nobody answers, or it is too late.
-pub(crate) fn withdraw(args: &WithdrawArgs, env: &Env) -> Result<End, Failure> {
-    ask(&args.client, env, async |asking| control::withdraw(asking, &args.id).await)
-}
-
-/// `midturn stop`.
-///
-/// # Errors
-/// [`Failure::Failed`]: nobody answers, or there is no such agent.
-pub(crate) fn stop(args: &StopArgs, env: &Env) -> Result<End, Failure> {
-    ask(&args.client, env, async |asking| control::stop(asking, &args.agent, args.subtree).await)
-}
-
-/// `midturn limit`.
-///
-/// # Errors
-/// [`Failure::Failed`]: nobody answers, there is no such agent, or more is spent already.
-pub(crate) fn limit(args: &LimitArgs, env: &Env) -> Result<End, Failure> {
-    let limits = args.limits.patch();
-    ask(&args.client, env, async |asking| control::limit(asking, args.agent.as_ref(), &limits).await)
-}
-
-/// `midturn approvals`.
-///
-/// # Errors
-/// [`Failure::Failed`]: nobody answers.
-pub(crate) fn approvals(args: &WideClientArgs, env: &Env) -> Result<End, Failure> {
-    let only = args.session.as_deref();
-    ask(&args.of_current(), env, async |asking| approvals::list(asking, only).await)
-}
-
-/// `midturn approve`.
-///
-/// # Errors
-/// [`Failure::Failed`]: nobody answers, the agent doesn't ask, or the rule is refused.
-pub(crate) fn approve(args: &ApproveArgs, env: &Env) -> Result<End, Failure> {
-    let said = match &args.always {
-        None => Said::Once,
-        Some(rule) => Said::Always(rule.clone()),
-    };
-    answer(&args.what, &said, env)
-}
-
-/// `midturn deny`.
-///
-/// # Errors
-/// [`Failure::Failed`]: nobody answers, or the agent doesn't ask.
-pub(crate) fn deny(args: &DenyArgs, env: &Env) -> Result<End, Failure> {
-    answer(&args.what, &Said::No(args.reason.clone()), env)
+/// [`Failure::Failed`]: nobody answers, it is refused, or it doesn't do what it was for.
+pub(crate) fn run(command: &ClientCommand, env: &Env) -> Result<End, Failure> {
+    match command {
+        ClientCommand::Ps(client) => ask(client, env, ps::ps),
+        ClientCommand::Send(args) => ask(&args.client, env, async |asking| send::send(asking, args).await),
+        ClientCommand::Withdraw { id, client } => {
+            ask(client, env, async |asking| control::withdraw(asking, id).await)
+        }
+        ClientCommand::Stop { agent, subtree, client } => {
+            ask(client, env, async |asking| control::stop(asking, agent, *subtree).await)
+        }
+        ClientCommand::Limit { agent, limits, client } => {
+            ask(client, env, async |asking| control::limit(asking, agent.as_ref(), &limits.patch()).await)
+        }
+        ClientCommand::Approvals(args) => {
+            let only = args.session.as_deref();
+            ask(&args.of_current(), env, async |asking| approvals::list(asking, only).await)
+        }
+        ClientCommand::Approve { what, always } => {
+            answer(what, &always.as_ref().map_or(Said::Once, |rule| Said::Always(rule.clone())), env)
+        }
+        ClientCommand::Deny { what, reason } => answer(what, &Said::No(reason.clone()), env),
+        ClientCommand::Watch { agent, client } => {
+            let asking = Asking::of(client, env)?;
+            let interrupted = crate::run::signals::listen()?;
+            let colours = !env.is_set("NO_COLOR");
+            block_on(watch::watch(&asking, agent.clone(), colours, interrupted))?
+        }
+        ClientCommand::Diff(AgentArgs { agent, client }) => {
+            ask(client, env, async |asking| branch::diff(asking, agent).await)
+        }
+        ClientCommand::Merge(AgentArgs { agent, client }) => {
+            ask(client, env, async |asking| branch::merge(asking, agent).await)
+        }
+        ClientCommand::Stats(client) => ask(client, env, stats::stats),
+    }
 }
 
 fn answer(what: &MeantArgs, said: &Said, env: &Env) -> Result<End, Failure> {
-    let only = what.client.session.as_deref();
-    let meant = Meant { agent: &what.agent, call: what.call.as_deref(), only };
-    ask(&what.client.of_current(), env, async |asking| approvals::answer(asking, &meant, said).await)
-}
-
-/// `midturn diff`.
-///
-/// # Errors
-/// [`Failure::Failed`]: nobody answers, or the agent has no branch.
-pub(crate) fn diff(args: &AgentArgs, env: &Env) -> Result<End, Failure> {
-    ask(&args.client, env, async |asking| branch::diff(asking, &args.agent).await)
-}
-
-/// `midturn merge`.
-///
-/// # Errors
-/// [`Failure::Failed`]: nobody answers, the agent has no branch, or it can't be merged.
-pub(crate) fn merge(args: &AgentArgs, env: &Env) -> Result<End, Failure> {
-    ask(&args.client, env, async |asking| branch::merge(asking, &args.agent).await)
-}
-
-/// `midturn stats`.
-///
-/// # Errors
-/// [`Failure::Failed`]: nobody answers.
-pub(crate) fn stats(args: &ClientArgs, env: &Env) -> Result<End, Failure> {
-    ask(args, env, async |asking| stats::stats(asking).await)
-}
-
-/// `midturn watch`.
-///
-/// # Errors
-/// [`Failure::Failed`]: nobody answers, or the process ends while it is watched.
-pub(crate) fn watch(args: &WatchArgs, env: &Env) -> Result<End, Failure> {
-    let asking = Asking::of(&args.client, env)?;
-    let interrupted = crate::run::signals::listen()?;
-    let colours = !env.is_set("NO_COLOR");
-    block_on(watch::watch(&asking, args.agent.clone(), colours, interrupted))?
+    ask(&what.client.of_current(), env, async |asking| approvals::answer(asking, what, said).await)
 }
 
 /// Asks one question and prints what is answered.

@@ -1,8 +1,9 @@
 //! `midturn ps`: the agents of a session and what they do, as a table.
 
 use midturn_client::{Path, Trouble};
+use midturn_core::rules::event::Outcome;
 use midturn_core::rules::time::{Micros, Span};
-use midturn_wire::agent::{Activity, Agent, Agents, Outcome, State, What};
+use midturn_wire::agent::{Activity, Agent, Agents, State, What};
 use midturn_wire::process::Health;
 use midturn_wire::session::{Session, Sessions};
 
@@ -78,12 +79,7 @@ fn row(agent: &Agent, depth: usize, now: Micros) -> Vec<String> {
 
 /// What it is; of one that rests, how its last run ended, or the limit that holds it.
 fn state(agent: &Agent) -> String {
-    let end = agent.last_end.as_ref().map(|end| match end.outcome {
-        Outcome::Finished => "finished",
-        Outcome::Stopped => "stopped",
-        Outcome::Failed => "failed",
-        Outcome::Limit => "limit",
-    });
+    let end = agent.last_end.as_ref().map(|end| Outcome::from(end.outcome).as_str());
     let word = progress::standing(agent.state);
     match (agent.state, &agent.limit, end) {
         (State::Closed, ..) => word.to_owned(),

@@ -19,8 +19,9 @@ use crate::commands;
 use crate::failure::{End, Failure};
 use crate::history;
 use crate::project::Project;
+use crate::run::Attended;
 use crate::run::progress::Tone;
-use crate::run::{Attended, input};
+use crate::run::session::attending;
 use attend::Remote;
 
 /// How often, and in which pauses, a process is asked that holds the store and does not answer
@@ -48,8 +49,7 @@ pub(crate) async fn remote_run(
         answers: attended.console.answers(),
     };
     let session: Session = client.post_patiently(&Path::of(&["sessions"]), &asked).await?;
-    let remote = Remote::new(client, project, &session, attended)?;
-    remote.steer(0, input::lines()).await
+    Remote::new(client, project, &session, attended)?.steer(0).await
 }
 
 /// Goes on with a session in the process that holds the project's store. `name` is its id,
@@ -66,17 +66,13 @@ pub(crate) async fn remote_resume(name: &str, project: &Project, attended: Atten
         attended.console.tell(Tone::Plain, note).await;
     }
     if working.is_empty() && !(before.live && before.running > 0) {
-        let text = format!(
-            "session {id} has nothing to go on with: no agent of it was stopped or failed, and none is at work"
-        );
-        attended.console.tell(Tone::Plain, text).await;
+        attended.console.tell(Tone::Plain, attending::rests(id)).await;
         return Ok(End::Finished);
     }
-    let names = if working.is_empty() { "it was not stopped".to_owned() } else { working.join(", ") };
-    attended.console.tell(Tone::Plain, format!("session {id} goes on: {names}")).await;
+    let names = if working.is_empty() { vec!["it was not stopped".to_owned()] } else { working };
+    attended.console.tell(Tone::Plain, attending::goes_on(id, &names)).await;
     let session: Session = client.get(&Path::in_session(id, &[])).await?;
-    let remote = Remote::new(client, project, &session, attended)?;
-    remote.steer(before.last_seq, input::lines()).await
+    Remote::new(client, project, &session, attended)?.steer(before.last_seq).await
 }
 
 /// The process that holds the store. One that has only just begun may not answer yet.

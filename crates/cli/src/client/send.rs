@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::receipt;
 use super::{Answer, Asking, Text};
-use crate::args::{SendArgs, WaitState};
+use crate::args::SendArgs;
 
 /// Said of a message that was refused or returned.
 const UNREAD: &str = "the message will not be read";
@@ -28,7 +28,7 @@ pub(super) async fn send(asking: &Asking, args: &SendArgs) -> Result<Answer, Tro
     };
     let read = |whole: Value| Ok(One { delivery: asking.client.read(&whole)?, whole });
     let all: Vec<One> = whole.into_iter().map(read).collect::<Result<_, Trouble>>()?;
-    match args.wait {
+    match &args.wait {
         None => Ok(accepted(value, &all)),
         Some(state) => waited(asking, all, &Waiting { state, timeout: args.timeout, sent_at }).await,
     }
@@ -87,13 +87,14 @@ fn failure(refused: usize, all: usize) -> Option<String> {
 }
 
 /// What and until when is waited for.
-struct Waiting {
-    state: WaitState,
+struct Waiting<'a> {
+    /// The word of the interface.
+    state: &'a str,
     timeout: Span,
     sent_at: Instant,
 }
 
-impl Waiting {
+impl Waiting<'_> {
     /// What is left of the time.
     fn left(&self) -> Span {
         Span(self.timeout.0.saturating_sub(Span::from(self.sent_at.elapsed()).0))
@@ -101,7 +102,7 @@ impl Waiting {
 }
 
 /// Waits for every receiver, one after the other: the time is for all of them together.
-async fn waited(asking: &Asking, all: Vec<One>, waiting: &Waiting) -> Result<Answer, Trouble> {
+async fn waited(asking: &Asking, all: Vec<One>, waiting: &Waiting<'_>) -> Result<Answer, Trouble> {
     let (mut text, mut values, mut failed) = (String::new(), Vec::new(), Vec::new());
     for One { delivery, mut whole } in all {
         match delivery {
@@ -128,21 +129,21 @@ async fn waited(asking: &Asking, all: Vec<One>, waiting: &Waiting) -> Result<Ans
 }
 
 /// Why the message did not get where it was to get.
-fn in_vain(waited: &Waited, waiting: &Waiting, took: Span) -> Option<String> {
+fn in_vain(waited: &Waited, waiting: &Waiting<'_>, took: Span) -> Option<String> {
     match waited.receipt.state {
         ReceiptWord::Returned => Some(UNREAD.to_owned()),
         _ if waited.reached => None,
-        _ => Some(receipt::late(&waited.receipt, waiting.state.as_str(), took)),
+        _ => Some(receipt::late(&waited.receipt, waiting.state, took)),
     }
 }
 
 /// Waits for one receiver, in as many requests as it takes.
-async fn wait(asking: &Asking, receipt: &Receipt, waiting: &Waiting) -> Result<(Value, Waited), Trouble> {
+async fn wait(asking: &Asking, receipt: &Receipt, waiting: &Waiting<'_>) -> Result<(Value, Waited), Trouble> {
     loop {
         let patience = waiting.left().min(WAIT_MAX);
         let path = asking
             .path(&["messages", &receipt.id, "wait"])
-            .with("state", waiting.state.as_str())
+            .with("state", waiting.state)
             .with("timeout", &patience.to_string())
             .with("to", &receipt.to);
         let value = asking.client.wait(&path, patience.duration()).await?;

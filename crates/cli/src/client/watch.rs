@@ -1,6 +1,6 @@
 //! `midturn watch`: the events of a session as they come.
 
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::IsTerminal;
 
 use midturn_client::Trouble;
 use midturn_client::events::{Ended, Told, Wanted, follow};
@@ -12,12 +12,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Asking;
-use super::answer::Elsewhere;
+use super::elsewhere::Elsewhere;
 use super::view::{Line, View};
+use crate::commands::{self, Reader};
 use crate::failure::{End, Failure};
 use crate::run::input::{self, Typed};
 use crate::run::progress::{self, Tone};
-use crate::run::session::attending::{self, Asked};
+use crate::run::session::attending::{self, Steered as _};
 use crate::run::steering;
 use crate::secrets;
 
@@ -46,7 +47,7 @@ pub(super) async fn watch(
     let mut screen = Screen::new(asking.json, colours, answers);
     screen.head(&session)?;
     let mut typed = if answers { input::lines() } else { mpsc::channel(1).1 };
-    let place = Elsewhere { client: &asking.client, session: &session.session };
+    let place = Elsewhere::new(&asking.client, &session.session);
     if answers {
         screen.asked(&place.requests().await.map_err(Failure::failed)?, only.as_ref())?;
     }
@@ -89,7 +90,7 @@ impl Screen {
     fn asked(&mut self, open: &[Ask], only: Option<&AgentName>) -> Result<Reader, Failure> {
         let wanted = open.iter().filter(|request| only.is_none_or(|only| request.agent == *only));
         let lines = wanted.map(|request| self.view.asked(request)).collect();
-        self.write(&self.written(lines))
+        self.show(lines)
     }
 
     /// Shows what is told, and does what is typed; at the end why nothing comes any more, if
@@ -98,7 +99,7 @@ impl Screen {
         &mut self,
         told: &mut mpsc::Receiver<Told>,
         typed: &mut mpsc::Receiver<Typed>,
-        place: &Elsewhere<'_>,
+        place: &Elsewhere,
     ) -> Result<Option<Trouble>, Failure> {
         let mut is_open = true;
         loop {
@@ -110,7 +111,7 @@ impl Screen {
                         Some(line) => obey(place, line, self.view.asking()).await,
                         None => None,
                     };
-                    if self.write(&self.written(said.into_iter().collect()))? == Reader::Gone {
+                    if self.show(said.into_iter().collect())? == Reader::Gone {
                         return Ok(None);
                     }
                     continue;
@@ -118,63 +119,48 @@ impl Screen {
                 next = told.recv() => next,
             };
             let Some(next) = next else { return Ok(None) };
-            let text = if self.json { raw(&next)? } else { self.lines(&next) };
-            if self.write(&text)? == Reader::Gone {
+            let reader = if self.json { self.write(&raw(&next)?)? } else { self.tell(&next)? };
+            if reader == Reader::Gone {
                 return Ok(None);
             }
-            if let Told::Ended(ended) = next {
-                self.close()?;
-                return Ok(match ended {
-                    Ended::Session => None,
-                    Ended::Lost(trouble) => Some(trouble),
-                });
+            match next {
+                Told::Ended(Ended::Session) => return self.close().map(|()| None),
+                Told::Ended(Ended::Lost(trouble)) => return self.close().map(|()| Some(trouble)),
+                Told::Event(..) | Told::Live(_) | Told::Other(..) => {}
             }
         }
     }
 
-    fn lines(&mut self, told: &Told) -> String {
+    fn tell(&mut self, told: &Told) -> Result<Reader, Failure> {
         let lines = match told {
             Told::Event(_, event) => self.view.event(event),
             Told::Live(event) => self.view.live(event),
             Told::Other(..) | Told::Ended(_) => Vec::new(),
         };
-        self.written(lines)
+        self.show(lines)
     }
 
-    fn written(&self, lines: Vec<Line>) -> String {
+    fn show(&self, lines: Vec<Line>) -> Result<Reader, Failure> {
         let shown = |(tone, line): Line| {
             let line = if self.colours { progress::coloured(tone, &line) } else { line };
             format!("{line}\n")
         };
-        lines.into_iter().map(shown).collect()
+        self.write(&lines.into_iter().map(shown).collect::<String>())
     }
 
     /// Shows what was being said.
     fn close(&mut self) -> Result<(), Failure> {
         let rest = self.view.rest();
-        self.write(&self.written(rest)).map(|_| ())
+        self.show(rest).map(|_| ())
     }
 
     fn write(&self, text: &str) -> Result<Reader, Failure> {
-        let text = secrets::clean(text);
-        let mut out = std::io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            Ok(()) => Ok(Reader::There),
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
-            Err(error) => Err(Failure::failed(format!("standard output can't be written: {error}"))),
-        }
+        commands::put(&secrets::clean(text))
     }
 }
 
-/// Whether somebody reads what is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reader {
-    There,
-    Gone,
-}
-
 /// Does what a line says: here only agents' questions are answered.
-async fn obey(place: &Elsewhere<'_>, line: Typed, shown: &[Ask]) -> Option<Line> {
+async fn obey(place: &Elsewhere, line: Typed, shown: &[Ask]) -> Option<Line> {
     // Who watches needs no list of agents: a name that doesn't ask is told so.
     let done = match line.and_then(|line| steering::parse(&line, |_| true)) {
         Ok(steering::Line::Blank) => return None,

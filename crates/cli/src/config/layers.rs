@@ -21,9 +21,9 @@ use crate::files::{Misplaced, Spot, complaint};
 
 /// The keys with the strongest value laid so far.
 pub(super) struct Layers {
-    entries: BTreeMap<String, Entry>,
+    pub(super) entries: BTreeMap<String, Entry>,
     /// What a project's files say and may not, in order.
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
     /// What of it is refused unless the person's own layers say something, by its key.
     refused: Vec<(String, String)>,
 }
@@ -42,7 +42,7 @@ impl Layers {
         let leaves = file::leaves(source).map_err(complain)?;
         let mut said: BTreeMap<String, Spot> = BTreeMap::new();
         for leaf in leaves {
-            let key = file_key(&leaf);
+            let key = canonical(&leaf.key.join("."));
             self.admit_leaf(&key, &leaf).map_err(complain)?;
             if let Some(before) = said.insert(key.clone(), leaf.key_at) {
                 return Err(complain((
@@ -234,16 +234,6 @@ impl Layers {
         settings.patch(&patch);
         Ok((general, settings))
     }
-
-    /// All keys with their values, and what was left out.
-    pub(super) fn into_parts(self) -> (BTreeMap<String, Entry>, Vec<String>) {
-        (self.entries, self.notes)
-    }
-}
-
-/// The dotted name.
-fn file_key(leaf: &Leaf) -> String {
-    canonical(&leaf.key.join("."))
 }
 
 /// The one way to write a key; `[settings]`, as scenario files have it, is another way to write

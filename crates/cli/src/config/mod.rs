@@ -156,7 +156,7 @@ impl Config {
         layers.lay_flags(flags)?;
         layers.settle()?;
         let (general, settings) = layers.assemble()?;
-        let (entries, notes) = layers.into_parts();
+        let layers::Layers { entries, notes, .. } = layers;
         Ok(Self { entries, looked, general, settings, notes })
     }
 

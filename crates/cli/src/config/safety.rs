@@ -49,34 +49,21 @@ impl<'de> Deserialize<'de> for Rules {
 }
 
 /// What the commands of agents run in.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Sandboxing {
     /// The kind; absent is the best that works here.
     pub(crate) tier: Option<Tier>,
     /// Whether commands may use the network.
     pub(crate) network: bool,
-    /// Processes and threads of one command at a time.
-    pub(crate) processes: u32,
-    /// Memory of one command, in bytes.
-    pub(crate) memory: u64,
-    /// The largest file that it can write, in bytes.
-    pub(crate) file_size: u64,
-    /// Files that one process can have open.
-    pub(crate) open_files: u32,
+    /// What one command may use.
+    #[serde(flatten)]
+    pub(crate) limits: TreeLimits,
     /// Variables of the environment that commands get besides the usual ones.
     pub(crate) environment: Names,
     /// Files and folders that all agents' commands may write in besides their own: whole paths,
     /// or below the home folder by `~/`.
     pub(crate) writable: Names,
-}
-
-impl Default for Sandboxing {
-    fn default() -> Self {
-        let TreeLimits { processes, memory, file_size, open_files } = TreeLimits::default();
-        let (environment, writable) = (Names::default(), Names::default());
-        Self { tier: None, network: false, processes, memory, file_size, open_files, environment, writable }
-    }
 }
 
 /// What is known of a model.

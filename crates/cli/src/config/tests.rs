@@ -127,7 +127,7 @@ fn a_person_loosens_in_every_layer_of_their_own() {
         (&[project], &[], &["sandbox.network=true", "sandbox.memory=9999999999"]),
     ] {
         let sandbox = load(files, env, set).unwrap().general.sandbox;
-        assert_eq!((sandbox.network, sandbox.memory), (true, 9_999_999_999));
+        assert_eq!((sandbox.network, sandbox.limits.memory), (true, 9_999_999_999));
     }
     let config = load(&[project], &[], &["approvals.mode=auto"]).unwrap();
     assert_eq!(config.general.approvals.mode.as_str(), "auto");

@@ -63,11 +63,9 @@ fn of_agent(fault: Fault, agent: &mut AgentJournal, last_seq: u64) {
                 agent.rows.pop();
             }
         }
-        Fault::PartialRepliesAreWhole => agent.rows.iter_mut().for_each(|row| whole(&mut row.line)),
         Fault::StartedCallsLookUnstarted => {
             agent.tail.retain(|event| !matches!(event.kind, EventKind::ToolStarted { .. }));
         }
-        Fault::CompactionsKeepNoTurns => agent.rows.iter_mut().for_each(|row| without_turns(&mut row.line)),
         Fault::RequestsLookStarted => agent.tail.iter_mut().for_each(|event| as_started(&mut event.kind)),
         Fault::LostCallsAreCompleted => complete(agent),
         Fault::LostCallsRunAgain => forget_turn(agent),
@@ -78,9 +76,20 @@ fn of_agent(fault: Fault, agent: &mut AgentJournal, last_seq: u64) {
             agent.tail.retain(|event| !is_close(&event.kind));
         }
         Fault::LimitsAreForgotten => agent.limits = None,
-        Fault::CommittedIsForgotten => agent.rows.iter_mut().for_each(|row| uncommitted(&mut row.line)),
         Fault::OpenRunsAreLeft => leave(agent, last_seq),
-        // Faults of what is written, or of the whole session.
+        // Faults of lines, of what is written, or of the whole session.
+        _ => agent.rows.iter_mut().for_each(|row| of_line(fault, &mut row.line)),
+    }
+}
+
+fn of_line(fault: Fault, line: &mut Line) {
+    match (fault, &mut *line) {
+        (Fault::CommittedIsForgotten, Line::Result(result)) => result.cost = Arc::default(),
+        (Fault::CompactionsKeepNoTurns, Line::Compacted(compaction)) => Arc::make_mut(compaction).kept = 0,
+        (Fault::PartialRepliesAreWhole, Line::Interrupted(partial)) if !partial.text.is_empty() => {
+            let blocks = vec![Block::Text(partial.text.clone())];
+            *line = Line::Reply(Arc::new(Reply { blocks, ..Reply::default() }));
+        }
         _ => {}
     }
 }
@@ -104,12 +113,6 @@ fn is_close(kind: &EventKind) -> bool {
     matches!(kind, EventKind::StopRequested { reason: Halt::Close, .. })
 }
 
-fn uncommitted(line: &mut Line) {
-    if let Line::Result(result) = line {
-        result.cost = Arc::default();
-    }
-}
-
 fn clear_on_error(journal: &mut SessionJournal) {
     let failed = |agent: &&AgentJournal| {
         let end = agent.last_end.as_ref();
@@ -125,21 +128,6 @@ fn clear_on_error(journal: &mut SessionJournal) {
         let waited = |(name, seq): &(_, u64)| kept.accepted.mail.to == *name && kept.seq < *seq;
         !(is_queued(kept) && cleared.iter().any(waited))
     });
-}
-
-fn whole(line: &mut Line) {
-    if let Line::Interrupted(partial) = line
-        && !partial.text.is_empty()
-    {
-        let blocks = vec![Block::Text(partial.text.clone())];
-        *line = Line::Reply(Arc::new(Reply { blocks, ..Reply::default() }));
-    }
-}
-
-fn without_turns(line: &mut Line) {
-    if let Line::Compacted(compaction) = line {
-        Arc::make_mut(compaction).kept = 0;
-    }
 }
 
 /// The reply of the open turn, and its calls without a result.

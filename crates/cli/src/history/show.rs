@@ -1,12 +1,13 @@
 //! The events of a session as they were kept: lines for people, or the JSON.
 
-use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
+use std::io::IsTerminal;
 
 use midturn_core::engine::ports::Archive;
 use midturn_core::engine::ports::archive::StoredEvent;
 use midturn_core::rules::event::Event;
 use midturn_core::rules::id::{AgentName, SessionId};
 
+use crate::commands::{self, Reader};
 use crate::failure::{End, Failure};
 use crate::run::progress;
 use crate::secrets;
@@ -30,19 +31,13 @@ pub(super) async fn show(archive: &dyn Archive, wanted: &Wanted<'_>) -> Result<E
         let page = page.map_err(Failure::failed)?;
         let Some(last) = page.last() else { break };
         after = last.seq;
-        // Locked anew for each page: nobody may hold it while waiting for the store.
-        let mut out = BufWriter::new(std::io::stdout().lock());
-        let written = page.iter().try_for_each(|event| match (wanted.json, colours) {
-            (true, _) => writeln!(out, "{}", secrets::clean(&event.json)),
-            (false, colours) => {
-                line(event, colours).map_or(Ok(()), |line| writeln!(out, "{}", secrets::clean(&line)))
-            }
+        let shown = page.into_iter().filter_map(|event| match wanted.json {
+            true => Some(format!("{}\n", event.json)),
+            false => line(&event, colours).map(|line| line + "\n"),
         });
-        match written.and_then(|()| out.flush()) {
-            Ok(()) => {}
-            // Whoever read the beginning and went away has read what it wanted.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(End::Finished),
-            Err(error) => return Err(Failure::failed(format!("standard output can't be written: {error}"))),
+        // Each page for itself: nobody may hold standard output while waiting for the store.
+        if commands::put(&secrets::clean(&shown.collect::<String>()))? == Reader::Gone {
+            return Ok(End::Finished);
         }
     }
     if after == 0

@@ -100,36 +100,21 @@ pub(crate) fn earlier(journal: &SessionJournal) -> Earlier {
     Earlier { began: since.max(journal.last_t), calls }
 }
 
-/// Says that a session goes on, and who works in it.
-pub(crate) fn goes_on(id: &SessionId, working: &[AgentName]) -> String {
-    let names: Vec<&str> = working.iter().map(AgentName::as_str).collect();
-    format!("session {id} goes on: {}", names.join(", "))
-}
-
-/// What holds the agents of a session back.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Restrictions<'a> {
-    /// The mode and the sandbox.
-    pub(crate) safety: &'a Safety,
-    /// What no command sees, besides what none ever sees.
-    pub(crate) hidden: &'a [PathBuf],
-}
-
 /// Begins a session, or goes on with the one of this journal.
 ///
 /// # Errors
 /// [`Failure::Failed`]: the store does not take its beginning, or what was kept can't be read.
 pub(crate) async fn coordinator(
     prepared: &Prepared,
-    restrictions: Restrictions<'_>,
+    workplace: GitWorkplace,
     id: &SessionId,
     store: Arc<dyn Store>,
     observers: Vec<Arc<dyn Observer>>,
     journal: Option<SessionJournal>,
 ) -> Result<Coordinator, Failure> {
     let Prepared { config, models, team, .. } = prepared;
-    let workplace = workplace(prepared, restrictions, id).resumed(journal.is_some());
-    let mut builder = Coordinator::builder(models.factory.clone(), Arc::new(workplace))
+    let workplace = Arc::new(workplace.resumed(journal.is_some()));
+    let mut builder = Coordinator::builder(models.factory.clone(), workplace)
         .session(id.clone())
         .settings(config.settings.clone())
         .approvals(prepared.policy.clone())
@@ -154,7 +139,13 @@ pub(crate) async fn coordinator(
     builder.start().await.map_err(Failure::failed)
 }
 
-fn workplace(prepared: &Prepared, restrictions: Restrictions<'_>, id: &SessionId) -> GitWorkplace {
+/// Where the agents of a session work. `hidden` is what no command sees, besides what none ever sees.
+pub(crate) fn workplace(
+    prepared: &Prepared,
+    safety: &Safety,
+    hidden: &[PathBuf],
+    id: &SessionId,
+) -> GitWorkplace {
     let Prepared { folder, state, config, team, .. } = prepared;
     let team = team.clone();
     let timeouts = &config.general.timeouts;
@@ -164,10 +155,10 @@ fn workplace(prepared: &Prepared, restrictions: Restrictions<'_>, id: &SessionId
         ..Limits::default()
     };
     let writable = config.general.sandbox.writable.0.iter().map(|path| below_home(path)).collect();
-    let reach = Reach { writable, hidden: restrictions.hidden.to_vec() };
+    let reach = Reach { writable, hidden: hidden.to_vec() };
     let supervisor = Supervisor::ourselves()
         .grace(config.settings.abort_grace.duration())
-        .sandbox(restrictions.safety.sandbox().clone());
+        .sandbox(safety.sandbox().clone());
     let handed_on = &config.general.sandbox.environment.0;
     GitWorkplace::new(folder, state, id, move |agent| team.place_of(agent))
         .limits(limits)

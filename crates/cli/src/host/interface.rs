@@ -53,6 +53,11 @@ impl Answering {
         Ok(Self { project: project.clone(), published, carrier, end, serving })
     }
 
+    /// Whose sessions it answers for.
+    pub(crate) fn carrier(&self) -> &Carrier {
+        &self.carrier
+    }
+
     /// Where TCP answers, if it does.
     pub(crate) fn tcp(&self) -> Option<SocketAddr> {
         self.published.tcp

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use midturn_core::rules::approval::Mode;
-use midturn_tools::sandbox::{Sandbox, Tier, TreeLimits, Wanted};
+use midturn_tools::sandbox::{Sandbox, Tier, Wanted};
 
 use crate::config::{Config, Sandboxing};
 use crate::failure::Failure;
@@ -91,9 +91,7 @@ impl fmt::Display for Safety {
 
 /// What the configuration asks for.
 pub(crate) fn wanted(sandbox: &Sandboxing) -> Wanted {
-    let Sandboxing { processes, memory, file_size, open_files, .. } = *sandbox;
-    let limits = TreeLimits { processes, memory, file_size, open_files };
-    Wanted { tier: sandbox.tier, network: sandbox.network, limits }
+    Wanted { tier: sandbox.tier, network: sandbox.network, limits: sandbox.limits }
 }
 
 /// Tries a sandbox; the error says what is missing.

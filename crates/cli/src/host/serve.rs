@@ -18,6 +18,7 @@ use crate::failure::{End, Failure};
 use crate::project::{Project, StoreAt};
 use crate::run::console::Console;
 use crate::run::progress::Tone;
+use crate::run::session::attending;
 use crate::run::{Attended, attended, prepare};
 
 /// `midturn serve`.
@@ -36,7 +37,7 @@ pub(crate) fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
             Opened::Theirs(who) => Err(Failure::failed(format!("{who}; `midturn ps` asks it"))),
             Opened::Ours(holding) => {
                 attended.tell_notes(&[prepare::notes(&config)?, safety.notes()].concat()).await;
-                let carrier = Carrier::new(holding, env, &layer).serving(safety, args.work.safety.set());
+                let carrier = Carrier::new(holding, env, &layer).serving(safety, args.work.safety());
                 answer(args, &project, Arc::new(carrier), attended).await
             }
         }
@@ -62,12 +63,12 @@ async fn answer(
     tokio::select! {
         biased;
         () = attended.interrupted.cancelled() => {}
-        ended = carries(&carrier, project, &attended) => return ended,
+        ended = carries(&carrier, project, console) => return ended,
     }
     // Nothing is waited for before the agents are told, and no agent for another.
     let told = console.tell(Tone::Cut, "stopping all agents; their sessions can be resumed");
     tokio::join!(carrier.shutdown(), told);
-    attended.leave(&carrier, answering).await;
+    attended.leave(answering).await;
     Ok(End::Finished)
 }
 
@@ -91,33 +92,20 @@ async fn end_what_was_left(carrier: &Carrier, project: &Project, console: &Conso
     Ok(())
 }
 
-/// Goes on with what was left, and then waits for who comes.
-async fn carries(carrier: &Carrier, project: &Project, attended: &Attended) -> Result<End, Failure> {
-    take_up_what_was_left(carrier, project, attended).await?;
-    attended.console.tell(Tone::Plain, "ready").await;
-    std::future::pending().await
-}
-
-/// A session that can't be taken up is told and left as it is: the others go on.
-async fn take_up_what_was_left(
-    carrier: &Carrier,
-    project: &Project,
-    attended: &Attended,
-) -> Result<(), Failure> {
+/// Goes on with what was left, and then waits for who comes. A session that can't be taken up is
+/// told and left as it is: the others go on.
+async fn carries(carrier: &Carrier, project: &Project, console: &Console) -> Result<End, Failure> {
     let sessions = carrier.sessions().await?;
     for summary in sessions.iter().rev().filter(|summary| is_to_go_on(summary, project)) {
         let id = &summary.record.id;
         match carrier.take_up(id, &[], Audience::default()).await {
-            Ok(Some((_, working))) => {
-                attended.console.tell(Tone::Plain, carry::goes_on(id, &working)).await;
-            }
+            Ok(Some((_, working))) => console.tell(Tone::Plain, attending::goes_on(id, &working)).await,
             Ok(None) => {}
-            Err(error) => {
-                attended.console.tell(Tone::Bad, format!("session {id} can't go on: {error}")).await;
-            }
+            Err(error) => console.tell(Tone::Bad, format!("session {id} can't go on: {error}")).await,
         }
     }
-    Ok(())
+    console.tell(Tone::Plain, "ready").await;
+    std::future::pending().await
 }
 
 /// A run that never ended was cut off by a crash, and so was what waited to begin. One that a

@@ -15,7 +15,7 @@ use midturn_tools::sandbox::Sandbox;
 use midturn_wire::session::NewSession;
 use parking_lot::Mutex;
 
-use super::carry::{self, Restrictions};
+use super::carry;
 use super::holding::Holding;
 use super::living::Living;
 use super::safety::Safety;
@@ -67,7 +67,7 @@ pub(crate) struct Carrier {
     layer: LayerArgs,
     metrics: Arc<Metrics>,
     telemetry: Option<Telemetry>,
-    /// What holds agents back of whom nothing else is said.
+    /// What holds agents back of whom nothing else is said; none where this is no daemon.
     safety: Option<Safety>,
     /// What is laid over every session that is taken up.
     again: Vec<String>,
@@ -76,7 +76,6 @@ pub(crate) struct Carrier {
     sessions: Living,
     /// Sessions begin and are taken up one at a time, so that none is taken up twice.
     turn: tokio::sync::Mutex<()>,
-    served: bool,
 }
 
 impl Carrier {
@@ -96,7 +95,6 @@ impl Carrier {
             tried: Mutex::default(),
             sessions: Living::default(),
             turn: tokio::sync::Mutex::default(),
-            served: false,
         }
     }
 
@@ -104,7 +102,7 @@ impl Carrier {
     /// agents back of whom nothing else is said, `again` is laid over sessions that are taken up.
     pub(crate) fn serving(self, safety: Safety, again: Vec<String>) -> Self {
         *self.tried.lock() = Some(safety.sandbox().clone());
-        Self { served: true, safety: Some(safety), again, ..self }
+        Self { safety: Some(safety), again, ..self }
     }
 
     /// What holds agents back that work by this configuration.
@@ -138,7 +136,7 @@ impl Carrier {
         self.sessions.must_go_on()?;
         let safety = self.safety_of(&prepared.config).await?;
         self.sessions.make_room().await?;
-        let record = carry::record(session_id::new(), task, &prepared, self.served);
+        let record = carry::record(session_id::new(), task, &prepared, self.safety.is_some());
         let store = self.holding.archive.begin(record.clone()).await.map_err(Failure::failed)?;
         fail::point("session_archived");
         let stored = Stored { record, epoch: 1, store, journal: None };
@@ -185,10 +183,9 @@ impl Carrier {
         let _turn = self.turn.lock().await;
         self.sessions.must_go_on()?;
         let lives = self.begun(id.as_str());
-        let broken = lives.as_ref().is_some_and(|begun| begun.live.coordinator.broken().is_some());
-        if let Some(begun) = lives.filter(|_| !broken) {
+        if let Some(begun) = lives.as_ref().filter(|begun| begun.live.coordinator.broken().is_none()) {
             let attached = audience.answers.then(|| Arc::new(begun.live.coordinator.attach()));
-            return Ok(Some((Begun { attached, ..begun }, Vec::new())));
+            return Ok(Some((Begun { attached, ..begun.clone() }, Vec::new())));
         }
         let Some(looked) = self.holding.archive.journal(id).await.map_err(Failure::failed)? else {
             return Ok(None);
@@ -197,7 +194,10 @@ impl Carrier {
         let layer = carry::layer(&looked.record, &[&self.again, set].concat())?;
         let prepared = prepare::prepare(&layer, &self.env, &carry::earlier(&looked))?;
         let safety = self.safety_of(&prepared.config).await?;
-        self.let_go_if_broken(id).await;
+        if let Some(broken) = lives {
+            // It records nothing any more: what is left of it ends before it is taken up again.
+            self.sessions.give_up(&broken).await;
+        }
         end_leftovers(std::slice::from_ref(id)).await?;
         self.sessions.make_room().await?;
         let Some(taken) = self.holding.archive.take_up(id).await.map_err(Failure::failed)? else {
@@ -212,14 +212,6 @@ impl Carrier {
         Ok(Some((begun, working)))
     }
 
-    /// A session whose store failed for too long records nothing any more: what is left of it ends
-    /// before it is taken up again.
-    async fn let_go_if_broken(&self, id: &SessionId) {
-        if let Some(begun) = self.begun(id.as_str()) {
-            self.sessions.give_up(&begun).await;
-        }
-    }
-
     /// Makes what a stored session lives by. None of its agents works yet, and nobody finds it.
     async fn enter(
         &self,
@@ -231,40 +223,26 @@ impl Carrier {
         let Stored { record, epoch, store, journal } = stored;
         let lead = prepared.models.lead.clone();
         let feed = Arc::new(Feed::resumed(journal.as_ref().map_or(0, |journal| journal.last_seq)));
-        let (figures, spans) = self.counted(&record.id, journal.as_ref());
+        let figures = match &journal {
+            Some(journal) => self.metrics.for_resumed(journal),
+            None => self.metrics.for_session(),
+        };
+        let known = || journal.as_ref().map(SessionJournal::view).unwrap_or_default();
+        let spans = self.telemetry.as_ref().map(|telemetry| telemetry.observer(&record.id, known()));
         let own: [Arc<dyn Observer>; 2] = [feed.clone(), figures];
         let observers = own.into_iter().chain(spans).collect();
         if let Some(console) = audience.console {
             console.follow(Follower::new(feed.clone(), self.holding.archive.clone(), record.id.clone()));
         }
-        let coordinator =
-            carry::coordinator(prepared, self.restrictions(&safety), &record.id, store, observers, journal);
+        // Agents see nothing of this process, whatever the configuration says.
+        let workplace = carry::workplace(prepared, &safety, &self.holding.hidden, &record.id);
+        let coordinator = carry::coordinator(prepared, workplace, &record.id, store, observers, journal);
         let coordinator = coordinator.await.inspect_err(|_| feed.end())?;
         let live = Live { record, epoch, lead: Some(lead.clone()), coordinator, feed };
         let begun = Begun { live, lead, safety, attached: None, team: prepared.team.clone() };
         self.sessions.enter(&begun).await?;
         let attached = audience.answers.then(|| Arc::new(begun.live.coordinator.attach()));
         Ok(Begun { attached, ..begun })
-    }
-
-    /// What holds agents back besides the configuration: they see nothing of this process.
-    fn restrictions<'a>(&'a self, safety: &'a Safety) -> Restrictions<'a> {
-        Restrictions { safety, hidden: &self.holding.hidden }
-    }
-
-    /// Who counts what happens in a session, and who traces it.
-    fn counted(
-        &self,
-        id: &SessionId,
-        journal: Option<&SessionJournal>,
-    ) -> (Arc<dyn Observer>, Option<Arc<dyn Observer>>) {
-        let telemetry = self.telemetry.as_ref();
-        match journal {
-            None => (self.metrics.for_session(), telemetry.map(|telemetry| telemetry.observer(id))),
-            Some(journal) => {
-                (self.metrics.for_resumed(journal), telemetry.map(|telemetry| telemetry.resumed(journal)))
-            }
-        }
     }
 
     /// What is kept, the newest first.

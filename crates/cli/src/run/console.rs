@@ -17,7 +17,7 @@ use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_core::rules::view::{Ask, View};
 use midturn_server::feed::{Follower, News};
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::progress::{self, Tone};
@@ -40,8 +40,8 @@ pub(crate) struct Console {
     told: Mutex<View>,
     shown: Arc<Mutex<View>>,
     queue: Mutex<Option<mpsc::Sender<Piece>>>,
-    /// Told when the writer has ended.
-    written: Mutex<Option<oneshot::Receiver<()>>>,
+    /// Cancelled when the writer has ended.
+    written: CancellationToken,
     /// The last event that was put into the queue; closed when nothing more is told.
     heard: Mutex<Option<watch::Receiver<u64>>>,
     broken: CancellationToken,
@@ -55,18 +55,18 @@ impl Console {
     /// `interrupted` is cancelled the process is to end.
     pub(crate) fn start(events: bool, env: &Env, interrupted: CancellationToken) -> Self {
         let (queue, pieces) = mpsc::channel(QUEUE);
-        let (ended, written) = oneshot::channel();
+        let written = CancellationToken::new();
         let is_read = std::io::stderr().is_terminal();
         let answers = is_read && std::io::stdin().is_terminal();
         let (broken, shown) = (CancellationToken::new(), Arc::<Mutex<View>>::default());
         let colours = is_read && !env.is_set("NO_COLOR");
         let writer = Writer { pieces, shown: shown.clone(), colours, answers };
-        let told = broken.clone();
+        let (told, ended) = (broken.clone(), written.clone().drop_guard());
         // Nobody can join a thread that waits for whoever reads: it may end with the process.
         std::thread::spawn(move || {
+            // Whether it ends or panics: there is nothing more to wait for.
+            let _ended = ended;
             writer.run(&told);
-            // Nobody waits any more, if this fails.
-            let _ = ended.send(());
         });
         Self {
             events,
@@ -74,7 +74,7 @@ impl Console {
             told: Mutex::default(),
             shown,
             queue: Mutex::new(Some(queue)),
-            written: Mutex::new(Some(written)),
+            written,
             heard: Mutex::default(),
             broken,
             interrupted,
@@ -207,11 +207,10 @@ impl Console {
     /// is to end.
     pub(crate) async fn finish(&self) -> bool {
         drop(self.queue.lock().take());
-        let Some(written) = self.written.lock().take() else { return true };
         tokio::select! {
             biased;
-            // A writer that panicked has told so on standard error; there is nothing left to write.
-            _ = written => true,
+            // A writer that panicked has told so on standard error.
+            () = self.written.cancelled() => true,
             () = self.gives_up() => false,
         }
     }

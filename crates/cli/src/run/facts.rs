@@ -80,15 +80,8 @@ impl Facts {
 
 /// Models with what their tokens cost.
 pub(crate) struct Priced {
-    models: Arc<dyn ModelFactory>,
-    facts: Facts,
-}
-
-impl Priced {
-    /// These models, with what is known of them.
-    pub(crate) fn new(models: Arc<dyn ModelFactory>, facts: Facts) -> Self {
-        Self { models, facts }
-    }
+    pub(crate) models: Arc<dyn ModelFactory>,
+    pub(crate) facts: Facts,
 }
 
 #[async_trait]

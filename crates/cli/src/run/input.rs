@@ -40,24 +40,11 @@ fn next(input: &mut impl BufRead) -> Option<Typed> {
         return None;
     }
     if line.last() != Some(&b'\n') && line.len() > LINE_MAX {
-        skip_line(input);
+        // An error comes again with the next line.
+        let _ = input.skip_until(b'\n');
         return Some(Err(LineError::TooLong));
     }
     Some(String::from_utf8(line).map_err(|_| LineError::NotText))
-}
-
-fn skip_line(input: &mut impl BufRead) {
-    loop {
-        let Ok(chunk) = input.fill_buf() else { return };
-        let (length, is_end) = match chunk.iter().position(|byte| *byte == b'\n') {
-            Some(at) => (at + 1, true),
-            None => (chunk.len(), chunk.is_empty()),
-        };
-        input.consume(length);
-        if is_end {
-            return;
-        }
-    }
 }
 
 #[cfg(test)]

@@ -32,9 +32,7 @@ use crate::host::{Answering, Begun, Carrier};
 use crate::project::Project;
 use console::Console;
 use models::Earlier;
-use prepare::Prepared;
 use progress::Tone;
-use session::Session;
 
 /// Said where another process carries the session.
 const GUEST: &str =
@@ -58,28 +56,16 @@ pub(crate) fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
         Opened::Ours(holding) => {
             // What was said of this run's safety is not said of its guests'.
             let layer = LayerArgs { set: args.work.layer.set.clone(), ..prepared.layer.clone() };
-            let carrier = Arc::new(Carrier::new(holding, env, &layer));
-            begin(task, prepared, &project, carrier, attended).await
+            let carrier = Carrier::new(holding, env, &layer);
+            let safety = carrier.safety_of(&prepared.config).await?;
+            attended.tell_notes(&[safety.notes(), prepared.notes.clone()].concat()).await;
+            let audience = (&attended.console).into();
+            let begins = attended.carry(&project, carrier, async |carrier| {
+                Ok(Some(carrier.begin_with(task, prepared, audience).await?))
+            });
+            begins.await
         }
     })
-}
-
-async fn begin(
-    task: &str,
-    prepared: Prepared,
-    project: &Project,
-    carrier: Arc<Carrier>,
-    attended: Attended,
-) -> Result<End, Failure> {
-    let safety = carrier.safety_of(&prepared.config).await?;
-    attended.tell_notes(&[safety.notes(), prepared.notes.clone()].concat()).await;
-    let answering = Answering::start(project, carrier.clone(), None).await?;
-    let end = match carrier.begin_with(task, prepared, (&attended.console).into()).await {
-        Ok(begun) => Ok(attended.steer(&carrier, begun).await),
-        Err(error) => Err(error.into()),
-    };
-    attended.leave(&carrier, answering).await;
-    end
 }
 
 /// What a command has at hand that a person attends to.
@@ -134,25 +120,34 @@ impl Attended {
         }
     }
 
-    /// Steers a session of this process to its end, and waits for those that others have
-    /// begun in it meanwhile.
-    pub(crate) async fn steer(&self, carrier: &Carrier, begun: Begun) -> End {
-        let session = Session {
-            coordinator: begun.live.coordinator,
-            lead: begun.lead,
-            console: self.console.clone(),
-            feed: begun.live.feed,
-            attached: begun.attached,
+    /// Carries a session that begins, or goes on, in this process to its end. `None`: there is
+    /// nothing to do in it.
+    ///
+    /// # Errors
+    /// As `begins`, or [`Failure::Failed`]: nobody could ask this process.
+    pub(crate) async fn carry<F>(
+        &self,
+        project: &Project,
+        carrier: Carrier,
+        begins: F,
+    ) -> Result<End, Failure>
+    where
+        F: AsyncFnOnce(&Carrier) -> Result<Option<Begun>, Failure>,
+    {
+        let answering = Answering::start(project, Arc::new(carrier), None).await?;
+        let end = match begins(answering.carrier()).await {
+            Ok(Some(begun)) => Ok(self.steer(answering.carrier(), begun).await),
+            Ok(None) => Ok(End::Finished),
+            Err(failure) => Err(failure),
         };
-        let end = session.steer(carrier, input::lines(), self.interrupted.clone()).await;
-        self.wait_for_guests(carrier).await;
+        self.leave(answering).await;
         end
     }
 
     /// Stops what is at work, lets the person read what is still to be read, and takes the
     /// interface down: until then it answers.
-    pub(crate) async fn leave(&self, carrier: &Carrier, answering: Answering) {
-        carrier.shutdown().await;
+    pub(crate) async fn leave(&self, answering: Answering) {
+        answering.carrier().shutdown().await;
         self.console.heard_all().await;
         answering.end(self.interrupted.is_cancelled()).await;
     }

@@ -159,14 +159,10 @@ pub(crate) fn can_be_had(name: &str, config: &Config, env: &Env) -> Result<Strin
 
 /// What a person is told when requests, and the key with them, go elsewhere than usual.
 pub(crate) fn notes(config: &Config) -> Vec<String> {
-    let mut notes = Vec::new();
-    for name in BUILT_IN.map(|one| one.name) {
-        let key = format!("providers.{name}.base_url");
-        let url = config.entries.get(&key).and_then(|entry| entry.value.as_str());
-        match (config.origin(&key), url) {
-            (Origin::Default, _) | (_, None) => {}
-            (origin, Some(url)) => notes.push(format!("requests for {name}/… go to {url} ({origin})")),
-        }
-    }
-    notes
+    let elsewhere = BUILT_IN.iter().filter_map(|one| {
+        let entry = config.entries.get(&format!("providers.{}.base_url", one.name))?;
+        let (url, origin) = (entry.value.as_str()?, &entry.origin);
+        (*origin != Origin::Default).then(|| format!("requests for {}/… go to {url} ({origin})", one.name))
+    });
+    elsewhere.collect()
 }

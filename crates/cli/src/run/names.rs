@@ -70,22 +70,17 @@ impl Allowed {
         if names.iter().any(|name| name == "*") {
             return Self::default();
         }
-        let mut allowed = Self { tools: Some(Vec::new()), unknown: Vec::new() };
+        let mut allowed = Self::default();
+        let tools = allowed.tools.insert(Vec::new());
         for name in names {
             match ours(name) {
-                Some(tool) => allowed.add(tool),
                 None => allowed.unknown.push(name.clone()),
+                // The coordinator's tools are everybody's, so naming them changes nothing.
+                Some(tool) if coordinators::is_own(tool) || tools.iter().any(|known| known == tool) => {}
+                Some(tool) => tools.push(tool.to_owned()),
             }
         }
         allowed
-    }
-
-    fn add(&mut self, tool: &str) {
-        let tools = self.tools.get_or_insert_default();
-        // The coordinator's tools are everybody's, so naming them changes nothing.
-        if !coordinators::is_own(tool) && !tools.iter().any(|known| known == tool) {
-            tools.push(tool.to_owned());
-        }
     }
 }
 

@@ -62,8 +62,7 @@ pub(crate) fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result
     let mut models = Models::open(&chosen_model(&config)?, &config, env, &clock, earlier)?;
     let facts = Facts::of(&config)?;
     facts.check(&models.name, &config).map_err(Failure::usage)?;
-    models.factory = Arc::new(Priced::new(models.factory, facts.clone()));
-    check_default_model(&config, &models, &facts)?;
+    models.factory = Arc::new(Priced { models: models.factory, facts: facts.clone() });
     let policy = config.policy()?;
     let common = Common {
         definitions,
@@ -71,7 +70,7 @@ pub(crate) fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result
         aliases: config.general.aliases.clone(),
         instructions: instructions.prompt(),
         folder: folder.display().to_string(),
-        in_repository: env::in_repository(&folder),
+        in_repository: env::repository(&folder).is_some(),
         settings: config.settings.clone(),
         scripted: models.scenario.as_ref().map(|_| models.name.clone()),
         facts: facts.clone(),
@@ -79,6 +78,7 @@ pub(crate) fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result
     let check = |model: &str| {
         models::check(models.providers.as_deref(), model).and_then(|()| facts.check(model, &config))
     };
+    check_default_model(&config, &models, check)?;
     let team = Arc::new(Team::new(common, check)?);
     let mut notes = [notes(&config)?, team.notes()].concat();
     if models.providers.is_some() {
@@ -117,15 +117,16 @@ fn chosen_model(config: &Config) -> Result<String, Failure> {
         .map_err(|what| Failure::usage(format!("{what} (`model`, {})", config.origin("model"))))
 }
 
-fn check_default_model(config: &Config, models: &Models, facts: &Facts) -> Result<(), Failure> {
+fn check_default_model(
+    config: &Config,
+    models: &Models,
+    check: impl Fn(&str) -> Result<(), String>,
+) -> Result<(), Failure> {
     let name = &config.general.agents.model;
     if name == names::INHERIT || models.providers.is_none() {
         return Ok(());
     }
     names::model(name, &config.general.aliases)
-        .and_then(|model| {
-            models::check(models.providers.as_deref(), &model)?;
-            facts.check(&model, config)
-        })
+        .and_then(|model| check(&model))
         .map_err(|what| Failure::usage(format!("{what} (`agents.model`, {})", config.origin("agents.model"))))
 }

@@ -64,14 +64,10 @@ fn told(kind: &EventKind) -> Option<(Tone, String)> {
                 tokens.before, tokens.after, messages.before, messages.after
             ),
         )),
-        EventKind::ModelInterrupted { .. } | EventKind::ModelRetry { .. } => model(kind),
         EventKind::ToolStarted { name, input, .. } => {
             Some((Tone::Quiet, format!("{name} {}", gist(input)).trim_end().to_owned()))
         }
         EventKind::ToolFinished { name, status, output, .. } => tool_end(name, *status, output),
-        EventKind::MessageQueued { .. }
-        | EventKind::MessageRefused { .. }
-        | EventKind::MessageReturned { .. } => mail(kind),
         EventKind::MessageInjected { point, skipped, interrupted, .. } => {
             injection(*point, skipped.len(), interrupted.len())
         }
@@ -86,8 +82,8 @@ fn told(kind: &EventKind) -> Option<(Tone, String)> {
         EventKind::RunFinished { outcome, error, turns, .. } => {
             Some(run_end(*outcome, error.as_deref(), *turns))
         }
-        // The rest is nothing that people wait for.
-        _ => None,
+        // What is none of these is nothing that people wait for.
+        _ => model(kind).or_else(|| mail(kind)),
     }
 }
 
@@ -256,6 +252,11 @@ pub(crate) fn short(text: &str) -> String {
 pub(crate) fn harmless(text: &str) -> impl Iterator<Item = char> + '_ {
     let is_bidi = |c: &char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().filter(move |c| !is_bidi(c)).filter(|c| matches!(c, '\n' | '\t') || !c.is_control())
+}
+
+/// The same without line feeds, so that a name can't look like a line of ours.
+pub(crate) fn one_line(text: &str) -> String {
+    harmless(text).filter(|c| *c != '\n').collect()
 }
 
 /// The line with the colour of its tone.

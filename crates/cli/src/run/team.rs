@@ -2,7 +2,6 @@
 //! tools they have. It starts nobody; the coordinator asks it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use midturn_core::engine::ports::Observer;
 use midturn_core::engine::{AgentSpec, Templates};
@@ -11,6 +10,7 @@ use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Role;
 use midturn_core::rules::settings::Settings;
 use midturn_tools::workplace::{AgentPlace, Isolation};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -103,9 +103,9 @@ impl Team {
 
     /// Where an agent works and with which tools.
     pub(crate) fn place_of(&self, agent: &AgentName) -> AgentPlace {
-        let known = lock(&self.members).get(agent).cloned();
+        let known = self.members.lock().get(agent).cloned();
         // Somebody may have written to it before its spawning was told.
-        let known = known.or_else(|| lock(&self.asked).get(agent).cloned());
+        let known = known.or_else(|| self.asked.lock().get(agent).cloned());
         let Some(Member { tools, isolation, .. }) = known else {
             return AgentPlace { isolation: Isolation::Worktree, tools: Some(Vec::new()) };
         };
@@ -135,7 +135,7 @@ impl Team {
         if let Some(own) = definition.and_then(|definition| definition.tools.as_ref()) {
             return Allowed::of(&own.0).tools;
         }
-        let parents = lock(&self.members).get(parent).and_then(|member| member.tools.clone());
+        let parents = self.members.lock().get(parent).and_then(|member| member.tools.clone());
         parents.or_else(|| Allowed::of(&self.common.defaults.tools.as_ref()?.0).tools)
     }
 
@@ -145,7 +145,7 @@ impl Team {
         }
         let own = definition.and_then(|definition| definition.model.as_deref());
         match own.unwrap_or(&self.common.defaults.model) {
-            INHERIT => match lock(&self.members).get(parent) {
+            INHERIT => match self.members.lock().get(parent) {
                 Some(member) => Ok(member.model.clone()),
                 None => Err(format!("`{parent}` has no model that could be inherited")),
             },
@@ -170,7 +170,7 @@ impl Team {
     /// Remembers who was asked for, and gives what is to be kept with the agent.
     fn ask(&self, name: &AgentName, member: Member) -> Value {
         let memo = serde_json::to_value(&member).unwrap_or_default();
-        lock(&self.asked).insert(name.clone(), member);
+        self.asked.lock().insert(name.clone(), member);
         memo
     }
 
@@ -181,7 +181,7 @@ impl Team {
     pub(crate) fn restore(&self, name: &AgentName, memo: &Value) -> Result<(), String> {
         let member = Member::deserialize(memo)
             .map_err(|error| format!("what was kept with the agent `{name}` can't be read: {error}"))?;
-        lock(&self.members).insert(name.clone(), member);
+        self.members.lock().insert(name.clone(), member);
         Ok(())
     }
 }
@@ -227,16 +227,11 @@ impl Observer for Team {
     /// change the tools of whoever has it, so what was asked counts only now.
     fn event(&self, event: &Event) {
         if let (EventKind::AgentSpawned { .. }, Some(name)) = (&event.kind, &event.at.agent)
-            && let Some(member) = lock(&self.asked).remove(name)
+            && let Some(member) = self.asked.lock().remove(name)
         {
-            lock(&self.members).insert(name.clone(), member);
+            self.members.lock().insert(name.clone(), member);
         }
     }
-}
-
-/// A poisoned lock means that a thread panicked while it held plain data: the data is fine.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

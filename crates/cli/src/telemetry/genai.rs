@@ -5,11 +5,9 @@
 //! What has no name there has one of ours, beginning with `midturn.`. Texts (messages,
 //! arguments, results, replies) have names here too; whether they are set is not decided here.
 
-use midturn_core::rules::approval::Decision;
 use midturn_core::rules::conversation::{ToolStatus, Usage};
-use midturn_core::rules::event::{Outcome, Scope, Sizes};
-use midturn_core::rules::mail::{Point, Urgency};
-use midturn_core::rules::time::Span;
+use midturn_core::rules::event::{EventKind, Outcome};
+use midturn_core::rules::id::MessageId;
 use opentelemetry::{Array, KeyValue, Value};
 
 /// The instrumentation scope.
@@ -21,52 +19,26 @@ pub(super) const CAPTURE: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CON
 /// The longest text of one attribute, in bytes.
 const TEXT_MAX: usize = 8 * 1024;
 
-/// Names of span events.
-pub(super) mod happening {
-    pub(crate) const QUEUED: &str = "midturn.message.queued";
-    pub(crate) const INJECTED: &str = "midturn.message.injected";
-    pub(crate) const RETURNED: &str = "midturn.message.returned";
-    pub(crate) const STOP: &str = "midturn.stop_requested";
-    pub(crate) const RETRY: &str = "midturn.model_retry";
-    pub(crate) const ASKED: &str = "midturn.approval.requested";
-    pub(crate) const ANSWERED: &str = "midturn.approval.resolved";
-    pub(crate) const COMPACTED: &str = "midturn.compacted";
-    pub(crate) const SKIPPED: &str = "midturn.call.skipped";
-}
+/// What is not in a list of the conventions' own.
+const OTHER: &str = "_OTHER";
 
-/// The name of a run's span.
-pub(super) fn run_name(agent: &str) -> String {
-    format!("invoke_agent {agent}")
-}
-
-/// The name of a model call's span.
-pub(super) fn call_name(model: Option<&str>) -> String {
-    model.map_or("chat".to_owned(), |model| format!("chat {}", Model::of(model).name))
-}
-
-/// The name of a tool call's span.
-pub(super) fn tool_name(tool: &str) -> String {
-    format!("execute_tool {tool}")
-}
-
-/// A configured model's name, `PROVIDER/NAME`, in the words of the conventions.
-struct Model<'a> {
-    provider: &'static str,
-    name: &'a str,
-}
-
-impl<'a> Model<'a> {
-    fn of(configured: &'a str) -> Self {
-        let (provider, name) = configured.split_once('/').unwrap_or(("", configured));
-        match provider {
-            "anthropic" => Self { provider: "anthropic", name },
-            "openai" | "openai-chat" => Self { provider: "openai", name },
-            _ => Self { provider: OTHER, name: configured },
-        }
+/// A configured model's name, `PROVIDER/NAME`, in the words of the conventions: provider and name.
+fn parts(configured: &str) -> (&'static str, &str) {
+    match configured.split_once('/') {
+        Some(("anthropic", name)) => ("anthropic", name),
+        Some(("openai" | "openai-chat", name)) => ("openai", name),
+        _ => (OTHER, configured),
     }
 }
 
-const OTHER: &str = "_OTHER";
+/// The name of a span: the operation, and on what. Of a model call that is the model's name.
+pub(super) fn name(operation: &str, on: Option<&str>) -> String {
+    match on {
+        Some(model) if operation == CHAT => format!("{operation} {}", parts(model).1),
+        Some(on) => format!("{operation} {on}"),
+        None => operation.to_owned(),
+    }
+}
 
 /// Who does something in which session, on every span.
 pub(super) fn of_agent(operation: &'static str, session: &str, agent: &str, run: u64) -> Vec<KeyValue> {
@@ -85,13 +57,13 @@ pub(super) const EXECUTE_TOOL: &str = "execute_tool";
 
 /// The model, where it is known.
 pub(super) fn of_model(model: Option<&str>) -> Vec<KeyValue> {
-    let Some(model) = model.map(Model::of) else {
-        return vec![KeyValue::new("gen_ai.provider.name", OTHER)];
-    };
-    vec![
-        KeyValue::new("gen_ai.provider.name", model.provider),
-        KeyValue::new("gen_ai.request.model", model.name.to_owned()),
-    ]
+    let provider = |provider| KeyValue::new("gen_ai.provider.name", provider);
+    match model.map(parts) {
+        Some((known, name)) => {
+            vec![provider(known), KeyValue::new("gen_ai.request.model", name.to_owned())]
+        }
+        None => vec![provider(OTHER)],
+    }
 }
 
 /// A model call, as it begins.
@@ -179,65 +151,82 @@ pub(super) fn trigger(word: &'static str) -> KeyValue {
     KeyValue::new("midturn.run.trigger", word)
 }
 
-/// A message that waits.
-pub(super) fn queued(id: &str, from: &str, urgency: Urgency) -> Vec<KeyValue> {
-    vec![
-        ids([id]),
-        KeyValue::new("midturn.message.from", from.to_owned()),
-        KeyValue::new("midturn.message.urgency", urgency.as_str()),
-    ]
+/// What is told within a run's span and is no span itself: its name, and what is known of it.
+pub(super) fn happened(kind: &EventKind, texts: bool) -> Option<(&'static str, Vec<KeyValue>)> {
+    match kind {
+        EventKind::StopRequested { by, scope, .. } => Some((
+            "midturn.stop_requested",
+            vec![
+                KeyValue::new("midturn.stop.by", by.clone()),
+                KeyValue::new("midturn.stop.scope", scope.as_str()),
+            ],
+        )),
+        EventKind::ModelRetry { attempt, error, wait } => Some((
+            "midturn.model_retry",
+            vec![
+                error_type(error_class(error)),
+                KeyValue::new("midturn.retry.attempt", i64::from(*attempt)),
+                KeyValue::new("midturn.retry.wait", wait.duration().as_secs_f64()),
+            ],
+        )),
+        EventKind::ToolFinished { tool, name, status: ToolStatus::Skipped, .. } => {
+            Some(("midturn.call.skipped", of_tool(tool.as_str(), name)))
+        }
+        EventKind::ApprovalRequested { tool, name, input, .. } => {
+            let mut attributes = of_tool(tool.as_str(), name);
+            attributes.extend(texts.then(|| text::arguments(input)));
+            Some(("midturn.approval.requested", attributes))
+        }
+        EventKind::ApprovalResolved { tool, decision, .. } => Some((
+            "midturn.approval.resolved",
+            vec![
+                KeyValue::new("gen_ai.tool.call.id", tool.to_string()),
+                KeyValue::new("midturn.approval.decision", decision.as_str()),
+            ],
+        )),
+        EventKind::Compacted { tokens, .. } => Some((
+            "midturn.compacted",
+            vec![
+                KeyValue::new("midturn.tokens.before", number(tokens.before)),
+                KeyValue::new("midturn.tokens.after", number(tokens.after)),
+            ],
+        )),
+        _ => mail(kind, texts),
+    }
 }
 
-/// Messages that were injected together, and how many calls they cost.
-pub(super) fn injected<'a>(
-    messages: impl IntoIterator<Item = &'a str>,
-    point: Point,
-    skipped: usize,
-    interrupted: usize,
-) -> Vec<KeyValue> {
-    vec![
-        ids(messages),
-        KeyValue::new("midturn.message.point", point.as_str()),
-        KeyValue::new("midturn.message.skipped", number(skipped as u64)),
-        KeyValue::new("midturn.message.interrupted", number(interrupted as u64)),
-    ]
+/// What becomes of a message.
+fn mail(kind: &EventKind, texts: bool) -> Option<(&'static str, Vec<KeyValue>)> {
+    let told = |said: &str| texts.then(|| KeyValue::new("midturn.message.text", clipped(said)));
+    match kind {
+        EventKind::MessageQueued { message, from, urgency, text } => {
+            let mut attributes = vec![
+                ids([message]),
+                KeyValue::new("midturn.message.from", from.clone()),
+                KeyValue::new("midturn.message.urgency", urgency.as_str()),
+            ];
+            attributes.extend(told(text));
+            Some(("midturn.message.queued", attributes))
+        }
+        EventKind::MessageInjected { messages, point, text, skipped, interrupted } => {
+            let mut attributes = vec![
+                ids(messages),
+                KeyValue::new("midturn.message.point", point.as_str()),
+                KeyValue::new("midturn.message.skipped", number(skipped.len() as u64)),
+                KeyValue::new("midturn.message.interrupted", number(interrupted.len() as u64)),
+            ];
+            attributes.extend(told(text));
+            Some(("midturn.message.injected", attributes))
+        }
+        EventKind::MessageReturned { message, .. } => {
+            Some(("midturn.message.returned", vec![ids([message])]))
+        }
+        _ => None,
+    }
 }
 
-/// A message that will never be injected.
-pub(super) fn returned(id: &str) -> Vec<KeyValue> {
-    vec![ids([id])]
-}
-
-pub(super) fn stop(by: &str, scope: Scope) -> Vec<KeyValue> {
-    vec![KeyValue::new("midturn.stop.by", by.to_owned()), KeyValue::new("midturn.stop.scope", scope.as_str())]
-}
-
-/// What became of a request for a person's word.
-pub(super) fn answered(id: &str, decision: Decision) -> Vec<KeyValue> {
-    vec![
-        KeyValue::new("gen_ai.tool.call.id", id.to_owned()),
-        KeyValue::new("midturn.approval.decision", decision.as_str()),
-    ]
-}
-
-/// How many tokens the prompt had before its older part was summarised, and has now.
-pub(super) fn compacted(tokens: Sizes) -> Vec<KeyValue> {
-    vec![
-        KeyValue::new("midturn.tokens.before", number(tokens.before)),
-        KeyValue::new("midturn.tokens.after", number(tokens.after)),
-    ]
-}
-
-pub(super) fn retry(class: &'static str, attempt: u32, wait: Span) -> Vec<KeyValue> {
-    vec![
-        error_type(class),
-        KeyValue::new("midturn.retry.attempt", i64::from(attempt)),
-        KeyValue::new("midturn.retry.wait", wait.duration().as_secs_f64()),
-    ]
-}
-
-fn ids<'a>(ids: impl IntoIterator<Item = &'a str>) -> KeyValue {
-    KeyValue::new("midturn.message.ids", list(ids))
+fn ids<'a>(ids: impl IntoIterator<Item = &'a MessageId>) -> KeyValue {
+    KeyValue::new("midturn.message.ids", list(ids.into_iter().map(MessageId::as_str)))
 }
 
 /// Texts: set only where a person has asked for it.
@@ -256,10 +245,6 @@ pub(super) mod text {
         let part = serde_json::json!({"type": "text", "content": clipped(said)});
         let message = serde_json::json!([{"role": "assistant", "parts": [part], "finish_reason": reason}]);
         KeyValue::new("gen_ai.output.messages", message.to_string())
-    }
-
-    pub(crate) fn message(said: &str) -> KeyValue {
-        KeyValue::new("midturn.message.text", clipped(said))
     }
 }
 
@@ -288,8 +273,7 @@ mod tests {
             ("scripted", OTHER, "scripted"),
             ("elsewhere/model", OTHER, "elsewhere/model"),
         ] {
-            let model = Model::of(configured);
-            assert_eq!((model.provider, model.name), (provider, name), "{configured}");
+            assert_eq!(parts(configured), (provider, name), "{configured}");
         }
     }
 

@@ -17,8 +17,9 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use midturn_core::engine::ports::{Observer, SessionJournal};
+use midturn_core::engine::ports::Observer;
 use midturn_core::rules::id::SessionId;
+use midturn_core::rules::view::View;
 use opentelemetry::InstrumentationScope;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
@@ -80,15 +81,10 @@ impl Telemetry {
         Ok(Self { provider, tracer, texts: settings.texts, _runtime: runtime })
     }
 
-    /// Who is told of the events of a session that begins.
-    pub(crate) fn observer(&self, session: &SessionId) -> Arc<dyn Observer> {
-        Arc::new(SessionSpans::new(session, self.tracer.clone(), self.texts))
-    }
-
-    /// Who is told of the events of a session that goes on: the models and parents of its
-    /// agents are known.
-    pub(crate) fn resumed(&self, journal: &SessionJournal) -> Arc<dyn Observer> {
-        Arc::new(SessionSpans::resumed(journal, self.tracer.clone(), self.texts))
+    /// Who is told of the events of a session; of one that goes on the models and parents of its
+    /// agents are known, and what was under way.
+    pub(crate) fn observer(&self, session: &SessionId, view: View) -> Arc<dyn Observer> {
+        Arc::new(SessionSpans::new(session, view, self.tracer.clone(), self.texts))
     }
 
     /// Delivers what is still to be sent, for at most 5 s (0.2 s of a process that somebody

@@ -5,7 +5,7 @@
 use std::time::SystemTime;
 
 use midturn_core::rules::id::RunId;
-use opentelemetry::trace::{Span as _, SpanBuilder, SpanKind, Status, TraceContextExt, Tracer};
+use opentelemetry::trace::{Span as _, SpanBuilder, Status, TraceContextExt, Tracer};
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{SdkTracer, Span};
 
@@ -40,11 +40,6 @@ impl Closing {
         }
         span.end_with_timestamp(at);
     }
-}
-
-/// A span that is to be made.
-pub(super) fn begin(name: String, kind: SpanKind, at: SystemTime, attributes: Vec<KeyValue>) -> SpanBuilder {
-    SpanBuilder::from_name(name).with_kind(kind).with_start_time(at).with_attributes(attributes)
 }
 
 impl Running {

@@ -8,8 +8,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
-use midturn_core::engine::ports::{Observer, SessionJournal};
-use midturn_core::rules::conversation::ToolStatus;
+use midturn_core::engine::ports::Observer;
 use midturn_core::rules::event::{Event, EventKind, Outcome};
 use midturn_core::rules::id::{AgentName, RunId, SessionId};
 use midturn_core::rules::time::Micros;
@@ -19,8 +18,8 @@ use opentelemetry::trace::{SpanBuilder, SpanKind};
 use opentelemetry_sdk::trace::SdkTracer;
 use parking_lot::Mutex;
 
-use super::genai::{self, happening};
-use super::open::{Closing, Running, begin};
+use super::genai;
+use super::open::{Closing, Running};
 
 /// Makes spans of one session's events.
 pub(super) struct SessionSpans {
@@ -40,16 +39,10 @@ struct OpenSpans {
 }
 
 impl SessionSpans {
-    /// Spans of a session that begins. `texts`: whether texts go out.
-    pub(super) fn new(session: &SessionId, tracer: SdkTracer, texts: bool) -> Self {
-        Self { session: session.clone(), tracer, texts, open: Mutex::default() }
-    }
-
-    /// Spans of a session that goes on: its agents are known already.
-    pub(super) fn resumed(journal: &SessionJournal, tracer: SdkTracer, texts: bool) -> Self {
-        let spans = Self::new(&journal.record.id, tracer, texts);
-        spans.open.lock().view = journal.view();
-        spans
+    /// Spans of a session of which this much is known already. `texts`: whether texts go out.
+    pub(super) fn new(session: &SessionId, view: View, tracer: SdkTracer, texts: bool) -> Self {
+        let open = Mutex::new(OpenSpans { view, ..OpenSpans::default() });
+        Self { session: session.clone(), tracer, texts, open }
     }
 }
 
@@ -135,12 +128,10 @@ impl Telling<'_> {
 
     fn run_starts(&mut self, trigger: &'static str) {
         self.run_is_lost();
-        let (name, at) = (genai::run_name(self.agent.as_str()), self.wall(self.event.t));
-        let mut attributes = vec![genai::trigger(trigger)];
-        attributes.extend(self.of_agent(genai::INVOKE_AGENT));
-        attributes.extend(genai::of_model(self.known.model.as_deref()));
+        let mut attributes = genai::of_model(self.known.model.as_deref());
+        attributes.push(genai::trigger(trigger));
         let parent = self.known.parent.as_ref().and_then(|parent| self.runs.get(parent));
-        let span = begin(name, SpanKind::Internal, at, attributes);
+        let span = self.span(genai::INVOKE_AGENT, Some(self.agent.as_str()), self.event.t, attributes);
         let running = Running::open(self.run(), span, parent, &self.spans.tracer);
         self.runs.insert(self.agent.clone(), running);
     }
@@ -192,18 +183,15 @@ impl Telling<'_> {
         let Some(Request { call, messages, since, .. }) = self.known.request else { return };
         let model = self.known.model.as_deref();
         let mut attributes = genai::of_call(call, messages, self.known.turn);
-        attributes.extend(self.of_agent(genai::CHAT));
         attributes.extend(genai::of_model(model));
-        self.part(begin(genai::call_name(model), SpanKind::Client, self.wall(since), attributes), closing);
+        self.part(self.span(genai::CHAT, model, since, attributes).with_kind(SpanKind::Client), closing);
     }
 
     fn call_ends(&self, call: &Call, closing: Closing) {
         let Call { id, name, input, since } = call;
-        let mut attributes = self.of_agent(genai::EXECUTE_TOOL);
-        attributes.extend(genai::of_tool(id.as_str(), name));
+        let mut attributes = genai::of_tool(id.as_str(), name);
         attributes.extend(self.spans.texts.then(|| genai::text::arguments(input)));
-        let span = begin(genai::tool_name(name), SpanKind::Internal, self.wall(*since), attributes);
-        self.part(span, closing);
+        self.part(self.span(genai::EXECUTE_TOOL, Some(name), *since, attributes), closing);
     }
 
     fn tool_ends(&mut self) {
@@ -220,49 +208,25 @@ impl Telling<'_> {
     /// What is not a span: it is told within the run, if one is open.
     fn happens(&mut self) {
         let at = self.wall(self.event.t);
-        let Some((what, attributes)) = happened(&self.event.kind, self.spans.texts) else { return };
+        let Some((what, attributes)) = genai::happened(&self.event.kind, self.spans.texts) else { return };
         let run = self.run();
         if let Some(running) = self.runs.get_mut(self.agent).filter(|running| running.run == run) {
             running.happens(what, at, attributes);
         }
     }
 
-    fn of_agent(&self, operation: &'static str) -> Vec<KeyValue> {
-        genai::of_agent(operation, self.spans.session.as_str(), self.agent.as_str(), self.run())
+    /// A span that is to be made, of something that the agent did in this run.
+    fn span(
+        &self,
+        operation: &'static str,
+        on: Option<&str>,
+        since: Micros,
+        attributes: Vec<KeyValue>,
+    ) -> SpanBuilder {
+        let who = genai::of_agent(operation, self.spans.session.as_str(), self.agent.as_str(), self.run());
+        SpanBuilder::from_name(genai::name(operation, on))
+            .with_kind(SpanKind::Internal)
+            .with_start_time(self.wall(since))
+            .with_attributes([who, attributes].concat())
     }
-}
-
-fn happened(kind: &EventKind, texts: bool) -> Option<(&'static str, Vec<KeyValue>)> {
-    let (what, mut attributes, text) = match kind {
-        EventKind::MessageQueued { message, from, urgency, text } => {
-            (happening::QUEUED, genai::queued(message.as_str(), from, *urgency), Some(text))
-        }
-        EventKind::MessageInjected { messages, point, text, skipped, interrupted } => {
-            let ids = messages.iter().map(|id| id.as_str());
-            let attributes = genai::injected(ids, *point, skipped.len(), interrupted.len());
-            (happening::INJECTED, attributes, Some(text))
-        }
-        EventKind::MessageReturned { message, .. } => {
-            (happening::RETURNED, genai::returned(message.as_str()), None)
-        }
-        EventKind::StopRequested { by, scope, .. } => (happening::STOP, genai::stop(by, *scope), None),
-        EventKind::ModelRetry { attempt, error, wait } => {
-            (happening::RETRY, genai::retry(genai::error_class(error), *attempt, *wait), None)
-        }
-        EventKind::ToolFinished { tool, name, status: ToolStatus::Skipped, .. } => {
-            (happening::SKIPPED, genai::of_tool(tool.as_str(), name), None)
-        }
-        EventKind::ApprovalRequested { tool, name, input, .. } => {
-            let mut attributes = genai::of_tool(tool.as_str(), name);
-            attributes.extend(texts.then(|| genai::text::arguments(input)));
-            (happening::ASKED, attributes, None)
-        }
-        EventKind::ApprovalResolved { tool, decision, .. } => {
-            (happening::ANSWERED, genai::answered(tool.as_str(), *decision), None)
-        }
-        EventKind::Compacted { tokens, .. } => (happening::COMPACTED, genai::compacted(*tokens), None),
-        _ => return None,
-    };
-    attributes.extend(text.filter(|_| texts).map(|text| genai::text::message(text)));
-    Some((what, attributes))
 }

@@ -58,7 +58,8 @@ pub struct Wanted {
 }
 
 /// Limits on everything that one command starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TreeLimits {
     /// Processes and threads at a time.
     pub processes: u32,

@@ -2,34 +2,25 @@
 //! to it, and its end is found out.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use midturn_client::events::{Ended, Told, Wanted, follow};
-use midturn_client::{Client, Path, Trouble};
+use midturn_client::{Client, Trouble};
 use midturn_core::engine::ports::archive::AgentJournal;
 use midturn_core::rules::event::Event;
 use midturn_core::rules::id::{AgentName, SessionId};
-use midturn_core::rules::view::{self, Ask};
-use midturn_wire::agent::{Agent, Agents};
-use midturn_wire::message::{Message, Receipt};
+use midturn_core::rules::view;
 use midturn_wire::session::Session;
-use midturn_wire::text::Text;
-use midturn_wire::work::{Empty, Stop, Stopped};
+use midturn_wire::work::{Empty, Stopped};
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-use super::super::answer::Elsewhere;
+use super::super::elsewhere::Elsewhere;
 use crate::failure::{End, Failure};
 use crate::history;
 use crate::project::Project;
-use crate::run::Attended;
-use crate::run::console::Console;
-use crate::run::input::Typed;
 use crate::run::progress::Tone;
-use crate::run::session::attending::{self, Asked, Halted, Over, Steered, obey};
-use crate::run::session::changes;
-use crate::run::steering::Said;
+use crate::run::session::attending::{self, Over, Steered as _, obey};
+use crate::run::{Attended, input};
 
 /// The pauses between looks whether anybody still works: from the first to the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -39,12 +30,10 @@ const LAST_EVENTS: Duration = Duration::from_secs(5);
 
 /// A session that runs elsewhere.
 pub(super) struct Remote {
-    client: Client,
+    elsewhere: Elsewhere,
     project: Project,
-    session: String,
     lead: AgentName,
-    console: Arc<Console>,
-    interrupted: CancellationToken,
+    attended: Attended,
     /// The last event that was told.
     seq: u64,
 }
@@ -61,64 +50,55 @@ impl Remote {
         let nobody = || Failure::failed(format!("the session {} has no lead to talk to", session.session));
         let lead = session.lead.clone().ok_or_else(nobody)?;
         Ok(Self {
-            client,
+            elsewhere: Elsewhere::new(&client, &session.session),
             project: project.clone(),
-            session: session.session.clone(),
             lead,
-            console: attended.console,
-            interrupted: attended.interrupted,
+            attended,
             seq: 0,
         })
     }
 
     /// Steers the session by what is typed until it is over; then stops what is left and
     /// reports. Events up to the number `after` were told before.
-    pub(super) async fn steer(
-        mut self,
-        after: u64,
-        mut lines: mpsc::Receiver<Typed>,
-    ) -> Result<End, Failure> {
+    pub(super) async fn steer(mut self, after: u64) -> Result<End, Failure> {
         self.seq = after;
-        let answers = self.console.answers();
-        let wanted = Wanted { session: self.session.clone(), agent: None, after, answers };
-        let (mut told, _reader) = follow(self.client.clone(), wanted);
+        let answers = self.attended.console.answers();
+        let Elsewhere { client, session } = &self.elsewhere;
+        let wanted = Wanted { session: session.clone(), agent: None, after, answers };
+        let (mut told, _reader) = follow(client.clone(), wanted);
         if answers && after > 0 {
             self.show_open().await;
         }
-        let over = self.until_over(&mut lines, &mut told).await.ok_or_else(|| self.lost())?;
+        let over = self.until_over(&mut told).await.ok_or_else(|| self.lost())?;
         if over == Over::Interrupted {
-            self.console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once").await;
+            self.attended.console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once").await;
         }
         if over != Over::Quiet && self.shut_down(&mut told).await.is_err() {
             return Err(self.lost());
         }
         self.report().await;
-        Ok(attending::end(&self.console, over, &self.lead).await)
+        Ok(attending::end(&self.attended.console, over, &self.lead).await)
     }
 
     /// Shows what a session that has lived a while asks already.
     async fn show_open(&self) {
-        match self.requests().await {
+        match self.elsewhere.requests().await {
             Ok(open) => {
                 for request in &open {
-                    self.console.asked(request).await;
+                    self.attended.console.asked(request).await;
                 }
             }
             Err(trouble) => {
                 let told = format!("error: what agents ask already is not known: {trouble}");
-                self.console.tell(Tone::Bad, told).await;
+                self.attended.console.tell(Tone::Bad, told).await;
             }
         }
     }
 
     /// `None`: the other process is gone.
-    async fn until_over(
-        &mut self,
-        lines: &mut mpsc::Receiver<Typed>,
-        told: &mut mpsc::Receiver<Told>,
-    ) -> Option<Over> {
-        let (console, interrupted) = (self.console.clone(), self.interrupted.clone());
-        let (mut is_open, mut pause) = (true, PAUSES.0);
+    async fn until_over(&mut self, told: &mut mpsc::Receiver<Told>) -> Option<Over> {
+        let Attended { console, interrupted } = self.attended.clone();
+        let (mut lines, mut is_open, mut pause) = (input::lines(), true, PAUSES.0);
         loop {
             tokio::select! {
                 biased;
@@ -127,7 +107,7 @@ impl Remote {
                 typed = lines.recv(), if is_open => match typed {
                     None => is_open = false,
                     Some(typed) => {
-                        if obey(self, &console, typed).await {
+                        if obey(&self.elsewhere, &self.lead, &console, typed).await {
                             return Some(Over::Interrupted);
                         }
                     }
@@ -153,7 +133,7 @@ impl Remote {
     async fn take(&mut self, told: Option<Told>) -> Came {
         match told {
             Some(Told::Event(raw, event)) => self.event(raw, event).await,
-            Some(Told::Live(event)) => self.console.live(&event).await,
+            Some(Told::Live(event)) => self.attended.console.live(&event).await,
             Some(Told::Other(_, seq)) => self.seq = self.seq.max(seq.unwrap_or_default()),
             Some(Told::Ended(Ended::Session)) => return Came::End,
             // A process that waited for this session only ends with it.
@@ -165,42 +145,31 @@ impl Remote {
 
     async fn event(&mut self, raw: String, event: Box<Event>) {
         self.seq = event.seq;
-        self.console.event(raw, event).await;
+        self.attended.console.event(raw, event).await;
     }
 
     /// Whether the lead's end was told, and nobody's run was left open.
     fn is_done(&self) -> bool {
         let has_ended = |view: &view::View| view.agent(&self.lead).is_some_and(|lead| lead.outcome.is_some());
-        !self.is_anybody_working() && self.console.told(has_ended)
+        !self.is_anybody_working() && self.attended.console.told(has_ended)
     }
 
     /// Whether a run has begun and not ended, as far as was told.
     fn is_anybody_working(&self) -> bool {
-        self.console.told(|view| view.agents().any(|(_, agent)| agent.is_working()))
+        self.attended.console.told(|view| view.agents().any(|(_, agent)| agent.is_working()))
     }
 
     /// Whether all was told and nobody works.
     async fn is_quiet(&self) -> bool {
         // When nobody answers the events' own task finds out why.
-        self.session().await.is_ok_and(|session| !session.busy && session.last_seq <= self.seq)
-    }
-
-    async fn session(&self) -> Result<Session, Trouble> {
-        self.client.get(&self.path(&[])).await
-    }
-
-    fn path(&self, parts: &[&str]) -> Path {
-        Path::in_session(&self.session, parts)
-    }
-
-    fn elsewhere(&self) -> Elsewhere<'_> {
-        Elsewhere { client: &self.client, session: &self.session }
+        let session = self.elsewhere.client.get::<Session>(&self.elsewhere.path(&[])).await;
+        session.is_ok_and(|session| !session.busy && session.last_seq <= self.seq)
     }
 
     /// Stops all agents, and shows what that does.
     async fn shut_down(&mut self, told: &mut mpsc::Receiver<Told>) -> Result<(), Trouble> {
-        let client = self.client.clone();
-        let (path, nothing) = (self.path(&["shutdown"]), Empty {});
+        let client = self.elsewhere.client.clone();
+        let (path, nothing) = (self.elsewhere.path(&["shutdown"]), Empty {});
         let mut stopped = pin!(client.post_patiently::<Stopped>(&path, &nothing));
         loop {
             tokio::select! {
@@ -218,7 +187,7 @@ impl Remote {
         }
         if tokio::time::timeout(LAST_EVENTS, self.until_quiet(told)).await.is_err() {
             let late = "the last events did not come in time; `midturn log` has them";
-            self.console.tell(Tone::Bad, late).await;
+            self.attended.console.tell(Tone::Bad, late).await;
         }
         Ok(())
     }
@@ -250,20 +219,22 @@ impl Remote {
         match self.journal().await {
             Ok(agents) => {
                 for AgentJournal { record, last_end, .. } in &agents {
-                    let Some((end, _)) = last_end else { continue };
-                    for line in changes(&record.name, &end.changes) {
-                        self.console.tell(Tone::Plain, line).await;
+                    if let Some((end, _)) = last_end {
+                        self.attended.report(&record.name, &end.changes).await;
                     }
                 }
             }
             Err(failure) => {
-                self.console.tell(Tone::Bad, format!("what was changed is not known: {failure}")).await;
+                self.attended
+                    .console
+                    .tell(Tone::Bad, format!("what was changed is not known: {failure}"))
+                    .await;
             }
         }
     }
 
     async fn journal(&self) -> Result<Vec<AgentJournal>, Failure> {
-        let id = SessionId::new(self.session.as_str());
+        let id = SessionId::new(self.elsewhere.session.as_str());
         let archive = history::read_only(&self.project).await?;
         let archive = archive.ok_or_else(|| Failure::failed("the store is gone"))?;
         let journal = archive.journal(&id).await.map_err(|error| Failure::failed(error.to_string()))?;
@@ -273,7 +244,7 @@ impl Remote {
     fn lost(&self) -> Failure {
         Failure::failed(format!(
             "the process that ran the session has ended, or can't be asked any more: `midturn resume {}` goes on with it",
-            self.session
+            self.elsewhere.session
         ))
     }
 }
@@ -287,39 +258,4 @@ enum Came {
     End,
     /// Nothing more, before its end.
     Loss,
-}
-
-impl Asked for Remote {
-    async fn requests(&self) -> Result<Vec<Ask>, String> {
-        self.elsewhere().requests().await
-    }
-
-    async fn answer(&self, request: &Ask, said: &Said) -> Result<(), String> {
-        self.elsewhere().answer(request, said).await
-    }
-}
-
-impl Steered for Remote {
-    fn lead(&self) -> &AgentName {
-        &self.lead
-    }
-
-    async fn agents(&self) -> Result<Vec<Agent>, String> {
-        let all = self.client.get::<Agents>(&self.path(&["agents"])).await;
-        all.map(|all| all.agents).map_err(|trouble| trouble.to_string())
-    }
-
-    async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String> {
-        let path = self.path(&["agents", to.as_str(), "messages"]);
-        let message = Message { text: Text(text.to_owned()), urgent: Some(urgent), ..Message::default() };
-        let sent = self.client.post::<Receipt>(&path, &message).await;
-        sent.map(drop).map_err(|trouble| trouble.to_string())
-    }
-
-    async fn stop(&self, name: &AgentName) -> Result<Halted, String> {
-        let path = self.path(&["agents", name.as_str(), "stop"]);
-        let stopped = self.client.post::<Stopped>(&path, &Stop::default()).await;
-        let Stopped { stopped, still_queued, .. } = stopped.map_err(|trouble| trouble.to_string())?;
-        Ok(Halted { any: !stopped.is_empty(), still_queued })
-    }
 }

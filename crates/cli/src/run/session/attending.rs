@@ -7,6 +7,7 @@ use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::view::Ask;
 use midturn_wire::agent::Agent;
+use midturn_wire::work::Stopped;
 
 use super::listed;
 use crate::failure::End;
@@ -26,27 +27,13 @@ pub(crate) enum Over {
     OutputGone,
 }
 
-/// What a stop did.
-pub(crate) struct Halted {
-    /// Whether anything was stopped.
-    pub(crate) any: bool,
-    /// The person's messages that wait for the next run.
-    pub(crate) still_queued: Vec<String>,
-}
-
-/// Where requests for a person's word are open. Errors are sentences.
-pub(crate) trait Asked {
-    /// They, the oldest first.
+/// A session that can be steered, here or in another process. Errors are sentences.
+pub(crate) trait Steered {
+    /// What agents ask a person, the oldest first.
     async fn requests(&self) -> Result<Vec<Ask>, String>;
 
-    /// Gives the word on one.
+    /// Gives the word on one request, and on no later one of that call.
     async fn answer(&self, request: &Ask, said: &Said) -> Result<(), String>;
-}
-
-/// A session that can be steered. Errors are sentences.
-pub(crate) trait Steered: Asked {
-    /// Who gets the lines that name nobody.
-    fn lead(&self) -> &AgentName;
 
     /// Who is there.
     async fn agents(&self) -> Result<Vec<Agent>, String>;
@@ -55,11 +42,11 @@ pub(crate) trait Steered: Asked {
     async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String>;
 
     /// Stops an agent.
-    async fn stop(&self, name: &AgentName) -> Result<Halted, String>;
+    async fn stop(&self, agent: &AgentName) -> Result<Stopped, String>;
 }
 
-/// Does what a line says. `true`: the session is to end.
-pub(crate) async fn obey(steered: &impl Steered, console: &Console, typed: Typed) -> bool {
+/// Does what a line says; one that names nobody is for the lead. `true`: the session is to end.
+pub(crate) async fn obey(steered: &impl Steered, lead: &AgentName, console: &Console, typed: Typed) -> bool {
     let agents = match steered.agents().await {
         Ok(agents) => agents,
         Err(trouble) => {
@@ -79,7 +66,6 @@ pub(crate) async fn obey(steered: &impl Steered, console: &Console, typed: Typed
         Ok(Line::Stop(name)) => stop(steered, console, &name).await,
         Ok(Line::ToAgent { to, text, urgent }) => send(steered, console, &to, &text, urgent).await,
         Ok(Line::ToLead { text, unknown }) => {
-            let lead = steered.lead();
             if let Some(unknown) = unknown {
                 let told = format!("there is no agent `{unknown}`; the line went to `{lead}`");
                 console.tell(Tone::Quiet, told).await;
@@ -108,10 +94,10 @@ async fn send(steered: &impl Steered, console: &Console, to: &AgentName, text: &
 async fn stop(steered: &impl Steered, console: &Console, name: &AgentName) {
     match steered.stop(name).await {
         Err(trouble) => complain(console, trouble).await,
-        Ok(Halted { any: false, .. }) => {
+        Ok(Stopped { stopped, .. }) if stopped.is_empty() => {
             console.tell(Tone::Plain, format!("{name} is idle; there was nothing to stop")).await;
         }
-        Ok(Halted { still_queued, .. }) if !still_queued.is_empty() => {
+        Ok(Stopped { still_queued, .. }) if !still_queued.is_empty() => {
             console.tell(Tone::Plain, format!("still queued for {name}: {}", still_queued.join(", "))).await;
         }
         Ok(_) => {}
@@ -123,7 +109,7 @@ async fn stop(steered: &impl Steered, console: &Console, name: &AgentName) {
 /// # Errors
 /// A sentence: nobody asks, or the request is open no more.
 pub(crate) async fn answer(
-    asked: &impl Asked,
+    asked: &impl Steered,
     word: &Word,
     shown: &[Ask],
     is_agent: impl Fn(&str) -> bool,
@@ -138,6 +124,19 @@ pub(crate) async fn answer(
     let request = open.last().ok_or_else(over)?;
     asked.answer(request, &said).await?;
     Ok(told(request, &said))
+}
+
+/// Says that a session goes on, and who works in it.
+pub(crate) fn goes_on(id: impl Display, working: &[impl ToString]) -> String {
+    let names: Vec<String> = working.iter().map(ToString::to_string).collect();
+    format!("session {id} goes on: {}", names.join(", "))
+}
+
+/// Says that nobody in a session has anything left to do.
+pub(crate) fn rests(id: impl Display) -> String {
+    format!(
+        "session {id} has nothing to go on with: no agent of it was stopped or failed, and none is at work"
+    )
 }
 
 /// What an answer did, for the person who gave it.

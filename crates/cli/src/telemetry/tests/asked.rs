@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use midturn_core::rules::id::SessionId;
+use midturn_core::rules::view::View;
 use serde_json::json;
 
 use super::collector::Collector;
@@ -12,7 +13,7 @@ fn requests_and_compactions_are_events_of_the_run_and_tell_no_text_unasked() {
     for (more, told) in [(vec![], false), (vec![(super::super::genai::CAPTURE, "true")], true)] {
         let collector = Collector::start(StatusCode::OK);
         let telemetry = telemetry(&collector, &more);
-        let observer = telemetry.observer(&SessionId::new("s1"));
+        let observer = telemetry.observer(&SessionId::new("s1"), View::default());
         let at = |kind: &str, more: serde_json::Value| {
             let mut fields = json!({"t": 1.0, "agent": "w", "run": 1, "turn": 1, "type": kind});
             fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

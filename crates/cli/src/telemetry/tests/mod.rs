@@ -16,6 +16,7 @@ use midturn_core::rules::event::{Event, Scope};
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::mail::{Sender, Urgency};
 use midturn_core::rules::time::{Micros, Span};
+use midturn_core::rules::view::View;
 use serde_json::{Value, json};
 
 use super::Telemetry;
@@ -67,7 +68,7 @@ async fn play(telemetry: &Telemetry) {
     let tools = Arc::new(SimulatedTools::new(clock.clone(), scripts()));
     let session = SessionId::new("s1");
     let builder = Coordinator::builder(models, tools).clock(clock.clone());
-    let coordinator = builder.observer(telemetry.observer(&session)).start().await.unwrap();
+    let coordinator = builder.observer(telemetry.observer(&session, View::default())).start().await.unwrap();
     for name in ["lead", "worker"] {
         let mut spec = AgentSpec::new(AgentName::new(name).unwrap(), "anthropic/claude-x");
         spec.prompt = Some("zebra".into());
@@ -222,7 +223,7 @@ fn event(mut fields: Value) -> Event {
 fn arrive(events: &[Value]) -> Vec<Arrived> {
     let collector = Collector::start(StatusCode::OK);
     let telemetry = telemetry(&collector, &[]);
-    let observer = telemetry.observer(&SessionId::new("s1"));
+    let observer = telemetry.observer(&SessionId::new("s1"), View::default());
     for fields in events {
         let mut fields = fields.clone();
         fields.as_object_mut().unwrap().insert("agent".to_owned(), json!("w"));

@@ -65,7 +65,7 @@ fn a_resumed_session_knows_its_models_and_parents() {
     };
     let collector = Collector::start(StatusCode::OK);
     let telemetry = telemetry(&collector, &[]);
-    let observer = telemetry.resumed(&journal);
+    let observer = telemetry.observer(&journal.record.id, journal.view());
     let usage = json!({"input": 1, "output": 1, "cached": 0});
     let asks = |t: f64, agent: &str| json!({"t": t, "agent": agent, "run": 1, "turn": 2, "type": "model_started", "call": 2, "messages": 3});
     let ends = |t: f64, agent: &str| json!({"t": t, "agent": agent, "run": 1, "turn": 2, "type": "run_finished", "outcome": "stopped", "turns": 2, "usage": usage});
