@@ -85,7 +85,8 @@ impl Session {
     /// What a person wants to know at the end: what became of whose changes.
     async fn report(&self) {
         for status in self.coordinator.agents() {
-            for line in changes(&status.name, &status.changes) {
+            let Some(end) = &status.last_end else { continue };
+            for line in changes(&status.name, &end.changes) {
                 self.console.tell(Tone::Plain, line).await;
             }
         }
