@@ -66,7 +66,7 @@ impl Place {
 
 /// What started a run: a word, or the ids of messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", expecting = "expected `prompt` or the ids of messages")]
 #[schemars(inline)]
 pub enum Trigger {
     /// The agent's prompt.
@@ -415,5 +415,20 @@ impl LiveKind {
             Self::CallDelta { .. } => "call_delta",
             Self::ToolOutput { .. } => "tool_output",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_trigger_is_told_what_one_is() {
+        let read = |json: &str| serde_json::from_str::<Trigger>(json);
+        assert_eq!(read(r#""prompt""#).unwrap(), Trigger::Prompt);
+        assert_eq!(read(r#"["m"]"#).unwrap(), Trigger::Mail(vec![MessageId::new("m")]));
+        assert_eq!(serde_json::to_string(&Trigger::Mail(Vec::new())).unwrap(), "[]");
+        let error = read(r#""mail""#).unwrap_err();
+        assert!(error.to_string().starts_with("expected `prompt` or the ids of messages"), "{error}");
     }
 }
