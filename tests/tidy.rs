@@ -382,7 +382,7 @@ fn every_setting_is_documented() {
         ("Settings", ""),
         ("DefaultUrgency", "default_urgency."),
         ("Retry", "retry."),
-        ("SessionLimits", "session."),
+        ("Limits", "session."),
     ];
     for (name, prefix) in structs {
         let fields = settings.braces_after(&[name, "/"]);

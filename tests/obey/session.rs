@@ -9,7 +9,7 @@ use midturn_core::rules::approval::{Mode, Policy, Rule};
 use midturn_core::rules::event::Event;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Role;
-use midturn_core::rules::settings::{SessionLimits, Settings};
+use midturn_core::rules::settings::{Limits, Settings};
 use midturn_core::rules::time::{Micros, Span};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ pub(crate) fn policy(mode: Mode) -> Policy {
 }
 
 fn settings() -> Settings {
-    let session = SessionLimits { max_turns: TURNS, ..SessionLimits::default() };
+    let session = Limits { max_turns: TURNS, ..Limits::default() };
     Settings { max_depth: DEPTH, max_agents: AGENTS, max_spawns: SPAWNS, session, ..Settings::default() }
 }
 

@@ -67,12 +67,18 @@ pub(crate) async fn the_journal_knows_where_every_agent_was(given: Given<'_>) {
     let given = given.reopened().await;
     let journal = given.archive.journal(&record.id).await.unwrap().unwrap();
     let [lead, worker, idle] = &journal.agents[..] else { panic!("{:?}", journal.agents) };
-    assert_eq!((lead.run, lead.turns, lead.calls, lead.closed, &lead.last_end), (0, 0, 0, Closed::No, &None));
-    assert_eq!((worker.run, worker.turns, worker.calls, worker.closed), (2, 3, 4, Closed::No));
-    assert_eq!(worker.plan, plan("b␀", PlanStatus::Skipped));
+    assert_eq!(
+        (lead.stands.run, lead.stands.turns, lead.stands.calls, lead.stands.closed, &lead.last_end),
+        (0, 0, 0, Closed::No, &None)
+    );
+    assert_eq!(
+        (worker.stands.run, worker.stands.turns, worker.stands.calls, worker.stands.closed),
+        (2, 3, 4, Closed::No)
+    );
+    assert_eq!(worker.stands.plan, plan("b␀", PlanStatus::Skipped));
     let end = ended("worker", 1, Some(InterruptReason::StoppedByParent));
     assert_eq!(worker.last_end, Some((end, 6)), "owed_to, restarts, changes and all");
-    assert_eq!((idle.run, idle.closed), (0, Closed::Told));
+    assert_eq!((idle.stands.run, idle.stands.closed), (0, Closed::Told));
     assert_eq!(journal.last_seq, 10);
 }
 
@@ -139,7 +145,8 @@ pub(crate) async fn a_resume_is_kept_until_its_run_begins_or_a_stop_takes_it_bac
         let resumes = vec![(name("lead"), run)];
         store.submit(Arc::new(Transaction { resumes, ..Transaction::default() })).await.unwrap();
     };
-    let is_kept = async || given.archive.journal(&record.id).await.unwrap().unwrap().agents[0].resumed;
+    let is_kept =
+        async || given.archive.journal(&record.id).await.unwrap().unwrap().agents[0].stands.is_resumed();
     store
         .submit(events(vec![event(1, "lead", 1, 0, run_started()), event(2, "lead", 1, 0, stop())]))
         .await
@@ -151,7 +158,7 @@ pub(crate) async fn a_resume_is_kept_until_its_run_begins_or_a_stop_takes_it_bac
     assert!(!is_kept().await, "a stop has taken it back");
     resumed(2).await;
     let taken = given.archive.take_up(&record.id).await.unwrap().unwrap();
-    assert!(taken.journal.agents[0].resumed, "another process reads it");
+    assert!(taken.journal.agents[0].stands.is_resumed(), "another process reads it");
     taken.store.submit(events(vec![event(4, "lead", 2, 0, run_started())])).await.unwrap();
     assert!(!is_kept().await, "the run has begun");
 }

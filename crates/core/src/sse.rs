@@ -5,7 +5,9 @@
 //! split between two chunks is whole again. A frame that lies inside one chunk is lent out of
 //! it and copied nowhere. It must not know what a frame's data means.
 
-use memchr::memchr2;
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr2};
 
 /// Buffers that grew beyond this for one large frame are given back after it.
 const KEEP: usize = 1 << 20;
@@ -33,45 +35,22 @@ pub struct TooLarge {
 #[derive(Debug)]
 pub struct Decoder {
     limit: usize,
-    /// The bytes of the lines of this event, comments included.
+    /// What earlier chunks held of an event that isn't whole yet.
+    begun: Vec<u8>,
+    /// The bytes of its lines, comments included and line ends not.
     size: usize,
-    /// A line whose end hasn't come.
-    line: Vec<u8>,
-    /// What is known of an event that is spread over chunks.
-    event: Vec<u8>,
-    data: Option<Vec<u8>>,
+    /// Its last line has begun and not ended.
+    in_line: bool,
     /// The last chunk ended in a carriage return: a line feed now is the same line's end.
     after_cr: bool,
-    /// The first line may begin with a byte order mark.
-    first_line: bool,
-}
-
-/// What is known of an event and still lies in the chunk at hand.
-#[derive(Default)]
-struct Lent<'c> {
-    event: Option<&'c [u8]>,
-    data: Option<&'c [u8]>,
-}
-
-enum Field<'a> {
-    Blank,
-    Event(&'a [u8]),
-    Data(&'a [u8]),
-    Ignored,
+    /// The first event may begin with a byte order mark.
+    is_first: bool,
 }
 
 impl Decoder {
     /// A decoder whose events have at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            size: 0,
-            line: Vec::new(),
-            event: Vec::new(),
-            data: None,
-            after_cr: false,
-            first_line: true,
-        }
+        Self { limit, begun: Vec::new(), size: 0, in_line: false, after_cr: false, is_first: true }
     }
 
     /// Takes the next bytes and hands on every frame they complete.
@@ -83,25 +62,22 @@ impl Decoder {
         chunk: &[u8],
         mut on_frame: impl FnMut(Frame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut rest = self.without_second_half_of_crlf(chunk);
-        let mut lent = Lent::default();
-        while let Some(end) = memchr2(b'\n', b'\r', rest) {
-            let line = &rest[..end];
-            rest = self.after_line_end(rest, end);
-            if self.line.is_empty() {
-                self.count(line.len())?;
-                let field = self.field(line);
-                self.lent_field(field, &mut lent, &mut on_frame)?;
+        // From where on the bytes belong to the event at hand, and where the line at hand begins.
+        let (mut rest, mut at) = (self.without_second_half_of_crlf(chunk), 0);
+        while let Some(len) = memchr2(b'\n', b'\r', &rest[at..]) {
+            self.count(len)?;
+            let is_blank = !std::mem::take(&mut self.in_line) && len == 0;
+            let next = self.after_line_end(rest, at + len);
+            if is_blank {
+                self.dispatch(&rest[..at], &mut on_frame)?;
+                (rest, at) = (&rest[next..], 0);
             } else {
-                self.spill(&mut lent);
-                self.carried_line(line, &mut on_frame)?;
+                at = next;
             }
         }
-        self.spill(&mut lent);
-        self.line.extend_from_slice(rest);
-        if self.size + self.line.len() > self.limit {
-            return Err(TooLarge { limit: self.limit }.into());
-        }
+        self.count(rest.len() - at)?;
+        self.in_line |= at < rest.len();
+        self.begun.extend_from_slice(rest);
         Ok(())
     }
 
@@ -113,11 +89,11 @@ impl Decoder {
         if skip { &chunk[1..] } else { chunk }
     }
 
-    fn after_line_end<'c>(&mut self, rest: &'c [u8], end: usize) -> &'c [u8] {
-        let next = rest.get(end + 1);
-        self.after_cr = rest[end] == b'\r' && next.is_none();
-        let crlf = rest[end] == b'\r' && next == Some(&b'\n');
-        &rest[end + if crlf { 2 } else { 1 }..]
+    /// Where the next line begins.
+    fn after_line_end(&mut self, rest: &[u8], end: usize) -> usize {
+        let (is_cr, next) = (rest[end] == b'\r', rest.get(end + 1));
+        self.after_cr = is_cr && next.is_none();
+        end + if is_cr && next == Some(&b'\n') { 2 } else { 1 }
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), TooLarge> {
@@ -125,108 +101,67 @@ impl Decoder {
         if self.size > self.limit { Err(TooLarge { limit: self.limit }) } else { Ok(()) }
     }
 
-    fn field<'c>(&mut self, mut line: &'c [u8]) -> Field<'c> {
-        if std::mem::take(&mut self.first_line) {
-            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        }
-        if line.is_empty() {
-            return Field::Blank;
-        }
-        match line {
-            b"data" => Field::Data(b""),
-            b"event" => Field::Event(b""),
-            [b'd', b'a', b't', b'a', b':', value @ ..] => Field::Data(without_space(value)),
-            [b'e', b'v', b'e', b'n', b't', b':', value @ ..] => Field::Event(without_space(value)),
-            _ => Field::Ignored,
-        }
-    }
-
-    /// A line that lies in the chunk, of an event that may lie there too.
-    fn lent_field<'c, E>(
-        &mut self,
-        field: Field<'c>,
-        lent: &mut Lent<'c>,
-        on_frame: &mut impl FnMut(Frame<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        match field {
-            Field::Blank => self.dispatch(std::mem::take(lent), on_frame)?,
-            Field::Event(name) => lent.event = Some(name),
-            Field::Data(value) if lent.data.is_none() && self.data.is_none() => lent.data = Some(value),
-            Field::Data(value) => {
-                self.spill(lent);
-                self.add_data(value);
-            }
-            Field::Ignored => {}
-        }
-        Ok(())
-    }
-
-    /// A line whose beginning came with earlier chunks.
-    fn carried_line<E: From<TooLarge>>(
-        &mut self,
-        end: &[u8],
-        on_frame: &mut impl FnMut(Frame<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut line = std::mem::take(&mut self.line);
-        self.count(line.len() + end.len())?;
-        line.extend_from_slice(end);
-        match self.field(&line) {
-            // Only a byte order mark alone is a carried line that is blank.
-            Field::Blank => self.dispatch(Lent::default(), on_frame)?,
-            Field::Event(name) => replace(&mut self.event, name),
-            Field::Data(value) => self.add_data(value),
-            Field::Ignored => {}
-        }
-        line.clear();
-        self.line = if line.capacity() > KEEP { Vec::new() } else { line };
-        Ok(())
-    }
-
-    /// Keeps what was lent, since its chunk goes.
-    fn spill(&mut self, lent: &mut Lent<'_>) {
-        if let Some(name) = lent.event.take() {
-            replace(&mut self.event, name);
-        }
-        if let Some(value) = lent.data.take() {
-            self.add_data(value);
-        }
-    }
-
-    fn add_data(&mut self, value: &[u8]) {
-        match &mut self.data {
-            Some(data) => {
-                data.push(b'\n');
-                data.extend_from_slice(value);
-            }
-            None => self.data = Some(value.to_vec()),
-        }
-    }
-
-    /// A blank line: an event without a data line is none.
+    /// A blank line ends an event, whose last lines are these.
     fn dispatch<E>(
         &mut self,
-        lent: Lent<'_>,
+        lines: &[u8],
         on_frame: &mut impl FnMut(Frame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.size = 0;
-        let kept = self.data.take();
-        let data = lent.data.or(kept.as_deref());
-        let result = match data {
-            Some(data) => on_frame(Frame { event: lent.event.unwrap_or(&self.event), data }),
-            None => Ok(()),
-        };
-        self.event.clear();
+        let is_first = std::mem::take(&mut self.is_first);
+        if self.begun.is_empty() {
+            return hand_on(lines, is_first, on_frame);
+        }
+        let mut begun = std::mem::take(&mut self.begun);
+        begun.extend_from_slice(lines);
+        let result = hand_on(&begun, is_first, on_frame);
+        if begun.capacity() <= KEEP {
+            begun.clear();
+            self.begun = begun;
+        }
         result
     }
 }
 
-fn without_space(value: &[u8]) -> &[u8] {
-    value.strip_prefix(b" ").unwrap_or(value)
+/// Reads the lines of one event. One without a data line is none.
+fn hand_on<E>(
+    lines: &[u8],
+    is_first: bool,
+    on_frame: &mut impl FnMut(Frame<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let marked = lines.strip_prefix(b"\xef\xbb\xbf").filter(|_| is_first);
+    let mut rest = marked.unwrap_or(lines);
+    let (mut event, mut data): (&[u8], Option<Cow<'_, [u8]>>) = (b"", None);
+    while !rest.is_empty() {
+        // Between the two halves of a line's end lies an empty line, which is no field.
+        let end = memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+        let line = &rest[..end];
+        rest = rest.get(end + 1..).unwrap_or_default();
+        let (name, value) = match memchr(b':', line) {
+            Some(at) => (&line[..at], without_space(&line[at + 1..])),
+            None => (line, &b""[..]),
+        };
+        match name {
+            b"event" => event = value,
+            b"data" => {
+                data = Some(match data {
+                    Some(before) => {
+                        let mut all = before.into_owned();
+                        all.push(b'\n');
+                        all.extend_from_slice(value);
+                        Cow::Owned(all)
+                    }
+                    None => Cow::Borrowed(value),
+                });
+            }
+            _ => {}
+        }
+    }
+    data.map_or(Ok(()), |data| on_frame(Frame { event, data: &data }))
 }
 
-fn replace(buffer: &mut Vec<u8>, bytes: &[u8]) {
-    buffer.clear();
-    buffer.extend_from_slice(bytes);
+fn without_space(value: &[u8]) -> &[u8] {
+    value.strip_prefix(b" ").unwrap_or(value)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Agents, their plans and their conversations.
 
 use midturn_core::engine::ports::archive::{AgentJournal, ChatMessage as Row};
+use midturn_core::engine::ports::store::RunEnd;
 use midturn_core::engine::{self, ActivityKind, AgentStatus};
 use midturn_core::rules::conversation::InterruptReason;
 use midturn_core::rules::event::{self, Outcome as CoreOutcome};
@@ -190,7 +191,7 @@ impl From<AgentStatus> for Agent {
             activity: status.activity.into_iter().map(Activity::from).collect(),
             tokens: status.tokens,
             branch: status.branch,
-            last_end: status.last_end.map(LastEnd::from),
+            last_end: status.last_end.as_ref().map(LastEnd::from),
             plan: steps(&status.plan),
         }
     }
@@ -200,34 +201,30 @@ impl Agent {
     /// An agent of a session that is only stored; `pending` is how many messages wait for it.
     pub fn stored(journal: &AgentJournal, pending: u64) -> Self {
         let last = journal.last_end.as_ref().map(|(end, _)| end);
-        let is_open = journal.run > last.map_or(0, |end| end.run);
         let is_shut = last.is_some_and(|end| end.reason == Some(InterruptReason::Shutdown));
         let state = match last {
-            _ if journal.closed.is_asked() => State::Closed,
-            _ if is_open || is_shut => State::Suspended,
+            _ if journal.stands.closed.is_asked() => State::Closed,
+            _ if journal.is_open() || is_shut => State::Suspended,
             Some(end) if end.outcome == CoreOutcome::Stopped => State::Stopped,
             _ => State::Idle,
         };
-        let turn = journal.rows.iter().rev().find(|row| row.run == journal.run).map_or(0, |row| row.turn);
+        let turn =
+            journal.rows.iter().rev().find(|row| row.run == journal.stands.run).map_or(0, |row| row.turn);
         Self {
             name: journal.record.name.clone(),
             role: journal.record.role.into(),
             parent: journal.record.parent.clone(),
             model: journal.record.model.as_ref().map(ToString::to_string),
             state,
-            run: journal.run,
+            run: journal.stands.run,
             turn,
             limit: None,
             pending,
             activity: Vec::new(),
             tokens: 0,
             branch: last.and_then(|end| end.changes.branch.clone()),
-            last_end: last.map(|end| LastEnd {
-                run: end.run,
-                outcome: end.outcome.into(),
-                text: end.text.to_string(),
-            }),
-            plan: steps(&journal.plan),
+            last_end: last.map(LastEnd::from),
+            plan: steps(&journal.stands.plan),
         }
     }
 }
@@ -262,8 +259,8 @@ impl From<engine::Activity> for Activity {
     }
 }
 
-impl From<engine::LastEnd> for LastEnd {
-    fn from(end: engine::LastEnd) -> Self {
+impl From<&RunEnd> for LastEnd {
+    fn from(end: &RunEnd) -> Self {
         Self { run: end.run, outcome: end.outcome.into(), text: end.text.to_string() }
     }
 }

@@ -72,7 +72,7 @@ fn of_agent(fault: Fault, agent: &mut AgentJournal, last_seq: u64) {
         Fault::LastRowIsDropped => drop(agent.rows.pop()),
         Fault::RunsBeginAnew => begin_anew(agent),
         Fault::ClosesAreForgotten => {
-            agent.closed = Closed::No;
+            agent.stands.closed = Closed::No;
             agent.tail.retain(|event| !is_close(&event.kind));
         }
         Fault::LimitsAreForgotten => agent.limits = None,
@@ -116,7 +116,7 @@ fn is_close(kind: &EventKind) -> bool {
 fn clear_on_error(journal: &mut SessionJournal) {
     let failed = |agent: &&AgentJournal| {
         let end = agent.last_end.as_ref();
-        end.is_some_and(|(end, _)| end.outcome == Outcome::Failed && end.run == agent.run)
+        end.is_some_and(|(end, _)| end.outcome == Outcome::Failed && end.run == agent.stands.run)
     };
     let cleared: Vec<_> = journal
         .agents
@@ -177,20 +177,21 @@ fn forget_turn(agent: &mut AgentJournal) {
 
 fn begin_anew(agent: &mut AgentJournal) {
     if let Some((end, _)) = &mut agent.last_end
-        && end.run == agent.run
+        && end.run == agent.stands.run
     {
-        agent.run -= 1;
+        agent.stands.run -= 1;
+        agent.stands.resumed = agent.stands.resumed.min(agent.stands.run);
         end.run -= 1;
     }
 }
 
 fn leave(agent: &mut AgentJournal, last_seq: u64) {
-    if agent.run == agent.last_end.as_ref().map_or(0, |(end, _)| end.run) {
+    if !agent.is_open() {
         return;
     }
     let end = RunEnd {
         agent: agent.record.name.clone(),
-        run: agent.run,
+        run: agent.stands.run,
         outcome: Outcome::Finished,
         reason: None,
         text: "".into(),

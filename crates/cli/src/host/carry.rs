@@ -95,7 +95,7 @@ pub(crate) fn layer(record: &SessionRecord, more: &[String]) -> Result<LayerArgs
 pub(crate) fn earlier(journal: &SessionJournal) -> Earlier {
     let since = Micros(env::now().0.saturating_sub(journal.record.began_at));
     let calls: BTreeMap<_, _> =
-        journal.agents.iter().map(|agent| (agent.record.name.clone(), agent.calls)).collect();
+        journal.agents.iter().map(|agent| (agent.record.name.clone(), agent.stands.calls)).collect();
     // A clock that was set back must not let time run backwards.
     Earlier { began: since.max(journal.last_t), calls }
 }

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use super::ports::archive::AgentJournal;
+use super::ports::archive::{AgentJournal, KeptMail};
 use super::ports::store::Row;
 use super::ports::{Model, ToolSpec, Toolbox};
-use crate::rules::conversation::Usage;
+use crate::rules::conversation::{Reply, Usage};
 use crate::rules::limits::{Prices, Spent};
-use crate::rules::mail::{Injection, Mail, Sender};
+use crate::rules::mail::{Injection, Mail, ReceiptState, Sender};
 use crate::rules::prompt::Prompt;
 use crate::rules::record::{Fold, Line, Open};
 use crate::rules::recovery::{self, OpenRun, left};
@@ -26,14 +26,7 @@ pub(crate) struct Body {
     pub(super) unanswered: Vec<Inbound>,
     pub(super) last_text: Arc<str>,
     /// The run that the process before this one left.
-    pub(super) left: Option<LeftRun>,
-}
-
-/// A run that is gone on with.
-pub(super) struct LeftRun {
-    pub(super) open: OpenRun,
-    /// What its calls have cost so far.
-    pub(super) usage: Usage,
+    pub(super) left: Option<OpenRun>,
 }
 
 /// An injected message whose receipt has not come to its end.
@@ -47,87 +40,76 @@ pub(super) struct Equipment {
     pub(super) spec_bytes: u64,
 }
 
-/// Messages in the conversation whose receipts have not come to their end.
-#[derive(Default)]
-pub(crate) struct Underway {
-    pub(crate) unsent: Vec<Inbound>,
-    pub(crate) unanswered: Vec<Inbound>,
-}
-
-/// What an agent's replies have cost and said.
-#[derive(Default)]
-struct Said {
-    usage: Usage,
-    usage_of_run: Usage,
-    last_text: String,
-}
-
-impl Said {
-    fn of(journal: &AgentJournal) -> Self {
-        let mut said = Self::default();
-        for row in &journal.rows {
-            let Some(usage) = row.line.usage() else { continue };
-            said.usage.add(usage);
-            if row.run == journal.run {
-                said.usage_of_run.add(usage);
-            }
-            if let Line::Reply(reply) = &row.line {
-                said.last_text = reply.text();
-            }
-        }
-        said
-    }
-}
-
 impl Body {
-    /// The body of an agent whose session goes on; with `stopped_by` its open run had been stopped.
-    pub(crate) fn recovered(
+    /// The body of an agent whose session goes on, and which has this mail; with `stopped_by` its
+    /// open run had been stopped.
+    pub(crate) fn recovered<'a>(
         journal: &AgentJournal,
         is_open: bool,
         stopped_by: Option<Sender>,
-        underway: Underway,
+        mail: impl Iterator<Item = &'a KeptMail>,
     ) -> Self {
-        let said = Said::of(journal);
         let fold: Fold = journal.rows.iter().map(|row| &row.line).collect();
         let (prompt, left) = match is_open {
             false => (fold.closed(), None),
             true => {
                 let (prompt, open) = unless_over(fold, journal);
-                let open = open_run(journal, open, stopped_by);
-                (prompt, Some(LeftRun { open, usage: said.usage_of_run }))
+                (prompt, Some(open_run(journal, open, stopped_by)))
             }
         };
-        Self {
+        let last_text = replies(journal).next().map(|(_, reply)| reply.text()).unwrap_or_default();
+        let mut body = Self {
             prompt,
-            calls: journal.calls,
-            unsent: underway.unsent,
-            unanswered: underway.unanswered,
-            last_text: said.last_text.into(),
+            calls: journal.stands.calls,
+            last_text: last_text.into(),
             left,
             ..Self::default()
+        };
+        for KeptMail { accepted, state, .. } in mail {
+            let mail = accepted.mail.clone();
+            match state {
+                ReceiptState::Injected(injection) => body.unsent.push((mail, injection.clone())),
+                ReceiptState::Sent { injection, .. } => body.unanswered.push((mail, injection.clone())),
+                ReceiptState::Queued | ReceiptState::Answered { .. } | ReceiptState::Returned(_) => {}
+            }
         }
+        body
     }
 }
 
 /// What an agent had used when its session was left.
 pub(crate) fn spent(journal: &AgentJournal, prices: Prices) -> Spent {
-    let said = Said::of(journal);
-    let (tokens, cost) = (said.usage.total(), prices.cost(&said.usage));
-    Spent { turns: journal.turns, tokens, cost, time: journal.worked }
+    let (usage, turns) = (usage(&journal.rows, |_| true), journal.stands.turns);
+    Spent { turns, tokens: usage.total(), cost: prices.cost(&usage), time: journal.worked }
+}
+
+/// What the wanted replies have cost.
+fn usage(rows: &[Row], wanted: impl Fn(&Row) -> bool) -> Usage {
+    let mut all = Usage::default();
+    rows.iter().filter(|row| wanted(row)).filter_map(|row| row.line.usage()).for_each(|usage| all.add(usage));
+    all
+}
+
+/// The whole replies, the newest first.
+fn replies(journal: &AgentJournal) -> impl Iterator<Item = (&Row, &Reply)> {
+    journal.rows.iter().rev().filter_map(|row| match &row.line {
+        Line::Reply(reply) => Some((row, &**reply)),
+        _ => None,
+    })
 }
 
 /// The prompt, and the turn that is not closed: none when the next one had begun.
 fn unless_over(fold: Fold, journal: &AgentJournal) -> (Prompt, Option<Open>) {
-    let is_reply = |row: &&Row| matches!(row.line, Line::Reply(_));
-    let replied = journal.rows.iter().rev().find(is_reply).map(|row| (row.run, row.turn));
-    if replied < Some((journal.run, recovery::turn(&journal.tail))) {
+    let replied = replies(journal).next().map(|(row, _)| (row.run, row.turn));
+    if replied < Some((journal.stands.run, recovery::turn(&journal.tail))) {
         return (fold.closed(), None);
     }
     fold.open()
 }
 
 fn open_run(journal: &AgentJournal, open: Option<Open>, stopped_by: Option<Sender>) -> OpenRun {
-    let last = journal.rows.last().filter(|row| row.run == journal.run).map(|row| &row.line);
+    let last = journal.rows.last().filter(|row| row.run == journal.stands.run).map(|row| &row.line);
     let left = left(open, last, &journal.tail);
-    OpenRun { run: journal.run, turn: recovery::turn(&journal.tail), left, stopped_by }
+    let usage = usage(&journal.rows, |row| row.run == journal.stands.run);
+    OpenRun { run: journal.stands.run, turn: recovery::turn(&journal.tail), left, usage, stopped_by }
 }

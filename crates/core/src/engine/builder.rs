@@ -159,10 +159,11 @@ impl Builder {
     pub async fn start(self) -> Result<Coordinator, StartError> {
         self.settings.check()?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(RealClock::start()));
-        let last_seq = self.journal.as_ref().map_or(0, |journal| journal.last_seq);
+        let (last_seq, lived) =
+            self.journal.as_ref().map(|journal| (journal.last_seq, journal.lived)).unwrap_or_default();
         let session = Arc::new(Session {
             id: self.session.clone(),
-            purse: Purse::new(self.settings.session.caps(), clock.now()),
+            purse: Purse::new(self.settings.session, lived, clock.now()),
             fences: Arc::default(),
             spawns: Arc::default(),
             settings: Arc::new(self.settings),

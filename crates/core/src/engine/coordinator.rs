@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use super::approvals::{AnswerError, Approval, Attached, Meant};
-use super::deliver::{self, NotTaken};
+use super::deliver;
 use super::limits::{self, RaiseError};
 use super::mailbox::Mailbox;
-use super::ports::{Changes, Diff, Merge, StoreError, ToolError};
+use super::ports::store::RunEnd;
+use super::ports::{Diff, Merge, StoreError, ToolError};
 use super::receipts::Receipt;
 use super::recovery;
 use super::resume::{self, Resumed};
 use super::send::{self, Delivery, Message};
-use super::session::{Activity, AgentCell, LastEnd, Session};
+use super::session::{Activity, AgentCell, Session};
 use super::spawn::{self, SpawnError};
 use super::stop::{self, StopError, StopReply};
 use super::templates::AgentSpec;
@@ -52,7 +53,7 @@ pub struct AgentStatus {
     /// How many messages wait for it.
     pub pending: usize,
     /// How its last run ended.
-    pub last_end: Option<LastEnd>,
+    pub last_end: Option<RunEnd>,
     /// What is under way, and since when.
     pub activity: Vec<Activity>,
     /// Tokens read and written in all its runs.
@@ -61,8 +62,6 @@ pub struct AgentStatus {
     pub cost: Money,
     /// The branch it works on, if it has one of its own.
     pub branch: Option<String>,
-    /// What its last run changed.
-    pub changes: Changes,
     /// Its plan.
     pub plan: Vec<PlanStep>,
 }
@@ -292,7 +291,6 @@ fn status(session: &Session, cell: &AgentCell) -> AgentStatus {
         tokens: state.tokens,
         cost: state.budget.spent().cost,
         branch,
-        changes: state.changes.clone(),
         plan: state.plan.clone(),
     }
 }
@@ -311,11 +309,8 @@ pub(crate) async fn withdraw(
     let mut returned = 0;
     for name in receivers {
         let Some(cell) = session.agent(name.as_str()) else { continue };
-        match deliver::take_back(session, &cell, from, id, ReturnReason::Withdrawn).await {
-            Ok(()) => returned += 1,
-            Err(NotTaken::TooLate(_)) => {}
-            Err(NotTaken::Store(error)) => return Err(Refusal::Store(error.to_string())),
-        }
+        let taken = deliver::take_back(session, &cell, from, id, ReturnReason::Withdrawn).await;
+        returned += usize::from(taken.map_err(|error| Refusal::Store(error.to_string()))?);
     }
     Ok(returned)
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use super::journal::Draft;
-use super::mailbox::{Pushed, Queued, TakeBack, TakenBack};
+use super::mailbox::{Pushed, Queued, TakenBack};
 use super::ports::store::Accepted;
 use super::ports::{Phase, StoreError};
 use super::receipts::Asked;
@@ -112,12 +112,15 @@ pub(crate) fn expire(session: &Arc<Session>, to: &Arc<AgentCell>, mail: Arc<Mail
             () = session.clock.until(at, Phase::Expiry(number)) => {}
             _ = receipt.reached(|state| *state != ReceiptState::Queued) => return,
         }
-        let taken = take_back(&session, &to, &mail.from, &mail.id, ReturnReason::Expired).await;
-        // Too late is no error: it acted or was injected in this very instant.
-        if let Err(NotTaken::Store(error)) = taken {
-            tracing::error!(%error, "an expired message is not recorded");
-        }
+        has_expired(&session, &to, &mail).await;
     });
+}
+
+/// Returns a message whose time is up. It may be too late: what acted or was injected stays.
+pub(crate) async fn has_expired(session: &Session, to: &AgentCell, mail: &Mail) {
+    if let Err(error) = take_back(session, to, &mail.from, &mail.id, ReturnReason::Expired).await {
+        tracing::error!(%error, "an expired message is not recorded");
+    }
 }
 
 /// Starts the driver of an agent that was woken.
@@ -132,15 +135,15 @@ pub(crate) fn start_driver(session: &Arc<Session>, cell: &Arc<AgentCell>) {
 }
 
 /// Returns a message that is queued and not committed, and what waited for the run that only
-/// this message asked for.
+/// this message asked for. `false`: it is too late.
 pub(crate) async fn take_back(
     session: &Session,
     to: &AgentCell,
     from: &Sender,
     id: &MessageId,
     reason: ReturnReason,
-) -> Result<(), NotTaken> {
-    let TakenBack { queued, stranded } = to.mailbox.take_back(from, id)?;
+) -> Result<bool, StoreError> {
+    let Some(TakenBack { queued, stranded }) = to.mailbox.take_back(from, id) else { return Ok(false) };
     session.rested.notify_waiters();
     let place = to.place();
     let mut draft = Draft::default();
@@ -154,18 +157,9 @@ pub(crate) async fn take_back(
     draft.returns(&stopped, ReturnReason::Stopped, &place);
     if let Err(error) = session.journal.record(draft).await {
         to.mailbox.restore(std::iter::once(queued).chain(stranded).collect());
-        return Err(error.into());
+        return Err(error);
     }
-    Ok(())
-}
-
-/// Why a message was not taken back.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NotTaken {
-    #[error(transparent)]
-    TooLate(#[from] TakeBack),
-    #[error(transparent)]
-    Store(#[from] StoreError),
+    Ok(true)
 }
 
 /// An agent whose last run's end is on its way to the parent, as long as this lives.

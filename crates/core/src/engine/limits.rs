@@ -9,8 +9,8 @@ use super::mailbox::Resume;
 use super::ports::StoreError;
 use super::resume;
 use super::session::{AgentCell, Session};
-use crate::rules::event::{EventKind, Outcome, Place};
-use crate::rules::limits::{BelowSpent, Limit, Whose, named_in};
+use crate::rules::event::{EventKind, Place};
+use crate::rules::limits::{BelowSpent, Whose};
 use crate::rules::mail::Sender;
 use crate::rules::settings::LimitsPatch;
 
@@ -130,8 +130,7 @@ fn lets_go_on(session: &Arc<Session>, cell: &Arc<AgentCell>, was: Option<&'stati
         }
         return;
     }
-    let had_ended = ended_by(cell).is_some_and(|limit| Some(limit) == was);
-    if had_ended {
+    if was.is_some() && ended_by(cell) == was {
         resume::go_on(session, cell);
     } else if cell.mailbox.wake_if_asked() {
         start_driver(session, cell);
@@ -140,9 +139,7 @@ fn lets_go_on(session: &Arc<Session>, cell: &Arc<AgentCell>, was: Option<&'stati
 
 /// The limit that has ended the agent's last run.
 pub(super) fn ended_by(cell: &AgentCell) -> Option<&'static str> {
-    let state = cell.state.lock();
-    let end = state.last_end.as_ref().filter(|end| end.outcome == Outcome::Limit)?;
-    named_in(&end.text)
+    cell.state.lock().last_end.as_ref()?.limit()
 }
 
 /// The agent has reached a limit, its own or the session's.
@@ -156,7 +153,7 @@ pub(super) fn reaches(session: &Session, cell: &AgentCell, setting: &'static str
 
 /// After a run has ended: is anything left for another turn?
 pub(super) fn looks(session: &Session, cell: &AgentCell) {
-    let own: Option<Limit> = cell.state.lock().budget.reached();
+    let own = cell.state.lock().budget.reached();
     if let Some(limit) = own {
         reaches(session, cell, limit.setting(Whose::Agent));
     }

@@ -5,10 +5,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::rules::limits::{
-    BelowSpent, Bound, Budget, Caps, Grant, Hold, Limit, Money, Prices, Spent, Whose,
-};
-use crate::rules::settings::LimitsPatch;
+use crate::rules::limits::{BelowSpent, Bound, Budget, Grant, Hold, Limit, Money, Prices, Spent, Whose};
+use crate::rules::settings::{Limits, LimitsPatch};
 use crate::rules::time::{Micros, Span};
 
 /// The session's budget.
@@ -17,7 +15,7 @@ pub(crate) struct Purse {
     /// The limit that has ended a run, or left nothing for another turn.
     reached: Mutex<Option<&'static str>>,
     /// How long the session had lived before this process.
-    before: Mutex<Span>,
+    before: Span,
     /// When this process began or took it up, in the session's time.
     began: Micros,
     /// Told when a request has ended, or a limit was set.
@@ -27,11 +25,11 @@ pub(crate) struct Purse {
 }
 
 impl Purse {
-    pub(crate) fn new(caps: Caps, began: Micros) -> Self {
+    pub(crate) fn new(caps: Limits, before: Span, began: Micros) -> Self {
         Self {
             budget: Mutex::new(Budget::new(caps, Spent::default())),
             reached: Mutex::default(),
-            before: Mutex::default(),
+            before,
             began,
             changed: Notify::new(),
             set: Notify::new(),
@@ -43,15 +41,10 @@ impl Purse {
         self.budget.lock().restore(Spent { time: Span::ZERO, ..spent });
     }
 
-    /// How long the session had lived before this process.
-    pub(crate) fn had_lived(&self, span: Span) {
-        *self.before.lock() = span;
-    }
-
     /// When the session's time is up, in its own time.
     pub(crate) fn ends_at(&self) -> Option<Micros> {
         let most = self.budget.lock().time()?;
-        Some(self.began.after(Span(most.0.saturating_sub(self.before.lock().0))))
+        Some(self.began.after(Span(most.0.saturating_sub(self.before.0))))
     }
 
     pub(crate) fn begin_turn(&self, now: Micros) -> Result<(), Limit> {
@@ -64,7 +57,7 @@ impl Purse {
     }
 
     fn lives(&self, now: Micros) -> parking_lot::MutexGuard<'_, Budget> {
-        let lived = Span(self.before.lock().0.saturating_add(now.since(self.began).0));
+        let lived = Span(self.before.0.saturating_add(now.since(self.began).0));
         let mut budget = self.budget.lock();
         budget.worked(lived);
         budget

@@ -81,12 +81,6 @@ pub(crate) enum Claim {
     Earlier(Receipt),
 }
 
-/// Waits until it is decided whether a message is accepted.
-async fn decided(mut accepting: watch::Receiver<()>) {
-    // It never changes, it only goes: that is the news.
-    while accepting.changed().await.is_ok() {}
-}
-
 /// All receipts of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Receipts {
@@ -121,11 +115,16 @@ impl Receipts {
         asked: &Asked,
     ) -> Result<Claim, Refusal> {
         loop {
-            let claimed = self.inner.lock().claim(key, to, asked)?;
-            match claimed {
-                Ok(claim) => return Ok(claim),
-                Err(accepting) => decided(accepting).await,
-            }
+            let mut accepting = {
+                let mut inner = self.inner.lock();
+                match inner.known(key, to, asked)? {
+                    None => return Ok(Claim::New(inner.open(key, to, asked.clone()))),
+                    Some(Receiver { accepting: Some(accepting), .. }) => accepting.subscribe(),
+                    Some(receiver) => return Ok(Claim::Earlier(receiver.receipt(&key.id))),
+                }
+            };
+            // It never changes, it only goes: that is the news.
+            while accepting.changed().await.is_ok() {}
         }
     }
 
@@ -138,8 +137,7 @@ impl Receipts {
     pub(crate) fn accepted(&self, accepted: &[Accepted]) {
         let mut inner = self.inner.lock();
         for Accepted { mail, .. } in accepted {
-            let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
-            let Some(sent) = inner.sent.get_mut(&key) else { continue };
+            let Some(sent) = inner.sent.get_mut(&mail.key()) else { continue };
             for receiver in sent.receivers.iter_mut().filter(|receiver| receiver.name == mail.to) {
                 receiver.accepting = None;
             }
@@ -154,8 +152,7 @@ impl Receipts {
 
     /// A receipt of a session that goes on, or one that was forgotten.
     pub(crate) fn restore(&self, accepted: &Accepted, state: ReceiptState) {
-        let mail = &accepted.mail;
-        let key = MessageKey { from: mail.from.clone(), id: mail.id.clone() };
+        let (mail, key) = (&accepted.mail, accepted.mail.key());
         let receiver = Receiver { name: mail.to.clone(), state: watch::channel(state).0, accepting: None };
         let mut inner = self.inner.lock();
         let known = inner.sent.get(&key).is_some_and(|sent| sent.has(&mail.to));
@@ -241,29 +238,13 @@ impl Receiver {
 }
 
 impl Inner {
-    /// What was sent with this id, if that asked for the same.
-    fn same(&self, key: &MessageKey, asked: &Asked) -> Result<Option<&Sent>, Refusal> {
-        match self.sent.get(key) {
-            Some(sent) if sent.asked != *asked => Err(Refusal::DuplicateId(key.id.clone())),
-            same => Ok(same),
+    /// What is known at a receiver of the message with this id, if that asked for the same.
+    fn known(&self, key: &MessageKey, to: &AgentName, asked: &Asked) -> Result<Option<&Receiver>, Refusal> {
+        let Some(sent) = self.sent.get(key) else { return Ok(None) };
+        if sent.asked != *asked {
+            return Err(Refusal::DuplicateId(key.id.clone()));
         }
-    }
-
-    /// A claim; or the same message is on its way to being accepted, and when that is decided
-    /// it may be claimed again.
-    fn claim(
-        &mut self,
-        key: &MessageKey,
-        to: &AgentName,
-        asked: &Asked,
-    ) -> Result<Result<Claim, watch::Receiver<()>>, Refusal> {
-        let sent = self.same(key, asked)?;
-        let receiver = sent.and_then(|sent| sent.receivers.iter().find(|receiver| receiver.name == *to));
-        Ok(match receiver {
-            None => Ok(Claim::New(self.open(key, to, asked.clone()))),
-            Some(Receiver { accepting: Some(accepting), .. }) => Err(accepting.subscribe()),
-            Some(receiver) => Ok(Claim::Earlier(receiver.receipt(&key.id))),
-        })
+        Ok(sent.receivers.iter().find(|receiver| receiver.name == *to))
     }
 
     /// A receipt for a message that is about to be accepted. Nobody else sees it before it is.

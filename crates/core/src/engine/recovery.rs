@@ -7,26 +7,23 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::body::{Body, Underway, spent};
-use super::deliver::{self, NotTaken};
+use super::body::{Body, spent};
+use super::deliver;
 use super::journal::Draft;
 use super::mailbox::{Kept, Mailbox, Recovered, StopOrder};
 use super::ports::archive::{AgentJournal, KeptMail};
-use super::ports::store::RunEnd;
 use super::ports::{Phase, SessionJournal};
 use super::report::Report;
 use super::resume::{self, Resumed};
-use super::session::{AgentCell, AgentState, LastEnd, LeftAgent, Session};
+use super::session::{AgentCell, AgentState, LeftAgent, Session};
 use super::spawn;
 use crate::fail;
 use crate::rules::conversation::{InterruptReason, MessageKey};
 use crate::rules::event::{Event, EventKind, Halt, Outcome};
 use crate::rules::id::AgentName;
 use crate::rules::lifetime::SetLimits;
-use crate::rules::limits::{Budget, Spent, Whose, named_in};
-use crate::rules::mail::{
-    Admission, End, Mail, ReceiptState, Relation, Rest, ReturnReason, Sender, Standing, admission,
-};
+use crate::rules::limits::{Budget, Spent, Whose};
+use crate::rules::mail::{Admission, End, Mail, ReceiptState, Relation, Rest, Sender, Standing, admission};
 use crate::rules::progress::Closed;
 use crate::rules::record::Line;
 use crate::rules::recovery;
@@ -57,7 +54,6 @@ pub(crate) fn restore(session: &Arc<Session>, journal: SessionJournal) {
 /// The session's limits, and whether one of them is reached.
 fn restore_limits(session: &Session, journal: &SessionJournal) {
     let now = session.clock.now();
-    session.purse.had_lived(journal.lived);
     let raised_at = journal.limits.as_ref().map_or(0, |(_, seq)| *seq);
     if let Some((limits, _)) = &journal.limits
         && let Err(below) = session.purse.set(limits, now)
@@ -66,7 +62,7 @@ fn restore_limits(session: &Session, journal: &SessionJournal) {
     }
     let ended_by = |agent: &AgentJournal| {
         let (end, seq) = agent.last_end.as_ref()?;
-        named_in(&end.text).filter(|limit| limit.starts_with("session.") && *seq > raised_at)
+        end.limit().filter(|limit| limit.starts_with("session.") && *seq > raised_at)
     };
     let used_up = || {
         let limit = session.purse.is_used_up(now)?;
@@ -114,21 +110,20 @@ fn left(
         let is_told = told.contains(&report.key(&cell.name));
         Some((end.owed_to.clone().filter(|_| !is_told)?, report))
     });
-    let last = end.filter(|(end, _)| end.run == agent.run);
+    let last = end.filter(|(end, _)| end.run == agent.stands.run);
     let shut_down = last.is_some_and(|(end, _)| end.reason == Some(InterruptReason::Shutdown));
     // A limit was raised, and the process ended before the run that it had ended started again.
     let raised = |limits: &SetLimits, seq: u64, limit: &str| {
         limits.as_ref().is_some_and(|(limits, at)| *at > seq && limits.sets(limit))
     };
     let lifted = last.is_some_and(|(end, seq)| {
-        let limit = named_in(&end.text).filter(|_| end.outcome == Outcome::Limit);
-        limit.is_some_and(|limit| match limit.starts_with("session.") {
+        end.limit().is_some_and(|limit| match limit.starts_with("session.") {
             true => raised(&journal.limits, *seq, limit) && session.purse.reached().is_none(),
             false => raised(&agent.limits, *seq, limit) && cell.mailbox.own_limit().is_none(),
         })
     });
-    let closes = agent.closed == Closed::Asked && last.is_some();
-    let resumes = (shut_down || lifted || agent.resumed) && !agent.closed.is_asked();
+    let closes = agent.stands.closed == Closed::Asked && last.is_some();
+    let resumes = (shut_down || lifted || agent.stands.is_resumed()) && !agent.stands.closed.is_asked();
     if resumes {
         cell.mailbox.ask_again();
     }
@@ -137,25 +132,24 @@ fn left(
 
 fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentCell {
     let record = &agent.record;
-    let is_open = agent.run > agent.last_end.as_ref().map_or(0, |(end, _)| end.run);
+    let is_open = agent.is_open();
     let stopped = recovery::stopped_by(&agent.tail).filter(|_| is_open);
     let own = || mail.iter().filter(|kept| kept.accepted.mail.to == record.name);
     let prices = session.models.prices(record.model.as_deref().unwrap_or_default());
     let by = stopped.as_ref().map(|(by, _)| by.clone());
-    let body = Body::recovered(agent, is_open, by.clone(), underway(own()));
+    let body = Body::recovered(agent, is_open, by.clone(), own());
     let budget = budget_of(agent, spent(agent, prices));
     session.purse.restore(budget.spent());
     let state = AgentState {
         prompt: record.prompt.clone().filter(|_| !has_had_its_prompt(agent)),
-        run: agent.run,
+        run: agent.stands.run,
         turn: recovery::turn(&agent.tail),
-        begun: agent.run,
+        begun: agent.stands.run,
         unheard: by.is_some(),
         tokens: budget.spent().tokens,
         budget,
-        last_end: agent.last_end.as_ref().map(|(end, _)| last_end(end)),
-        plan: agent.plan.clone(),
-        changes: agent.last_end.as_ref().map(|(end, _)| end.changes.clone()).unwrap_or_default(),
+        last_end: agent.last_end.as_ref().map(|(end, _)| end.clone()),
+        plan: agent.stands.plan.clone(),
         ..AgentState::default()
     };
     let limit = reached_by(agent, &state).filter(|_| !is_open);
@@ -185,8 +179,7 @@ fn budget_of(agent: &AgentJournal, spent: Spent) -> Budget {
 fn reached_by(agent: &AgentJournal, state: &AgentState) -> Option<&'static str> {
     let raised_at = agent.limits.as_ref().map_or(0, |(_, seq)| *seq);
     let ended_by = agent.last_end.as_ref().and_then(|(end, seq)| {
-        let limit = named_in(&end.text).filter(|_| end.outcome == Outcome::Limit)?;
-        (!limit.starts_with("session.") && *seq > raised_at).then_some(limit)
+        end.limit().filter(|limit| !limit.starts_with("session.") && *seq > raised_at)
     });
     let used_up = || state.budget.reached().map(|limit| limit.setting(Whose::Agent));
     let has_ended = agent.last_end.is_some();
@@ -195,23 +188,6 @@ fn reached_by(agent: &AgentJournal, state: &AgentState) -> Option<&'static str> 
 
 fn has_had_its_prompt(agent: &AgentJournal) -> bool {
     agent.rows.iter().any(|row| matches!(row.line, Line::Prompt(_)))
-}
-
-fn last_end(end: &RunEnd) -> LastEnd {
-    LastEnd { run: end.run, outcome: end.outcome, text: end.text.clone() }
-}
-
-fn underway<'a>(mail: impl Iterator<Item = &'a KeptMail>) -> Underway {
-    let mut underway = Underway::default();
-    for kept in mail {
-        let mail = kept.accepted.mail.clone();
-        match &kept.state {
-            ReceiptState::Injected(injection) => underway.unsent.push((mail, injection.clone())),
-            ReceiptState::Sent { injection, .. } => underway.unanswered.push((mail, injection.clone())),
-            ReceiptState::Queued | ReceiptState::Answered { .. } | ReceiptState::Returned(_) => {}
-        }
-    }
-    underway
 }
 
 fn mailbox<'a>(
@@ -232,7 +208,7 @@ fn mailbox<'a>(
         })
         .collect();
     // What a shutdown stopped goes on, also when the process did not live to end it.
-    let resumed = agent.resumed || matches!(stopped, Some((_, Halt::Shutdown)));
+    let resumed = agent.stands.is_resumed() || matches!(stopped, Some((_, Halt::Shutdown)));
     let standing = match (is_open, &stopped) {
         (false, _) => Standing::Resting(asks.rest),
         (true, None) => Standing::Running,
@@ -243,7 +219,7 @@ fn mailbox<'a>(
     };
     let stop = stopped.map(|(by, halt)| StopOrder { by, halt, run: None });
     let drives = agent.record.model.is_some();
-    Recovered { drives, run: agent.run, standing, stop, mail, resumed }
+    Recovered { drives, run: agent.stands.run, standing, stop, mail, resumed }
 }
 
 /// The messages that a result says it was cut or skipped for. A run that was stopped meanwhile leaves
@@ -263,7 +239,7 @@ struct Asks {
 
 impl Asks {
     fn of(agent: &AgentJournal, is_open: bool) -> Self {
-        if agent.closed.is_asked() {
+        if agent.stands.closed.is_asked() {
             return Self { rest: Rest::Closed, after: u64::MAX };
         }
         if is_open {
@@ -284,7 +260,7 @@ impl Asks {
                 let after = match (end.outcome, end.restarts) {
                     (Outcome::Finished, _) => 0,
                     // Somebody asked for the next run while the last calls ended.
-                    (Outcome::Stopped, true) => agent.stop_seq,
+                    (Outcome::Stopped, true) => agent.stands.stop_seq,
                     (Outcome::Failed | Outcome::Limit, true) => 0,
                     (Outcome::Failed | Outcome::Limit | Outcome::Stopped, false) => *seq,
                 };
@@ -326,12 +302,7 @@ async fn expire_first(session: &Arc<Session>, left: &[LeftAgent]) {
                 deliver::expire(session, &agent.cell, mail, at);
                 continue;
             }
-            let taken =
-                deliver::take_back(session, &agent.cell, &mail.from, &mail.id, ReturnReason::Expired).await;
-            // Too late is no error: it has cost a call, so it stays.
-            if let Err(NotTaken::Store(error)) = taken {
-                tracing::error!(%error, "an expired message is not recorded");
-            }
+            deliver::has_expired(session, &agent.cell, &mail).await;
         }
     }
 }
@@ -355,31 +326,23 @@ async fn finish_what_was_begun(session: &Arc<Session>, left: &[LeftAgent]) {
 }
 
 fn tell_if_owed(session: &Arc<Session>, cell: &Arc<AgentCell>, parent: &AgentName, report: Report) {
-    let id = report.id(&cell.name);
-    let key = MessageKey { from: Sender::Coordinator(cell.name.clone()), id };
-    if session.journal.receipts.of(&key).is_empty() {
+    if session.journal.receipts.of(&report.key(&cell.name)).is_empty() {
         deliver::report(Phase::Owed, session, cell, parent, report);
     }
 }
 
 fn starts(session: &Arc<Session>, cell: &Arc<AgentCell>, resumes: bool) -> bool {
-    if cell.mailbox.is_running() {
-        deliver::start_driver(session, cell);
-        return true;
-    }
-    if cell.has_prompt() && !cell.is_closed() {
-        let starts = cell.mailbox.prompt();
-        if starts {
-            deliver::start_driver(session, cell);
-        }
-        return starts;
-    }
-    if resumes {
+    let starts = if cell.mailbox.is_running() {
+        true
+    } else if cell.has_prompt() && !cell.is_closed() {
+        cell.mailbox.prompt()
+    } else if resumes {
         return resume::go_on(session, cell) == Resumed::Starts;
-    }
-    let wakes = cell.mailbox.wake_if_asked();
-    if wakes {
+    } else {
+        cell.mailbox.wake_if_asked()
+    };
+    if starts {
         deliver::start_driver(session, cell);
     }
-    wakes
+    starts
 }

@@ -6,7 +6,7 @@ use super::deliver::start_driver;
 use super::journal::{Draft, PutOff};
 use super::mailbox::Resume;
 use super::report::Report;
-use super::session::{ActivityKind, AgentCell, LastEnd, Session};
+use super::session::{ActivityKind, AgentCell, Session};
 use super::stop::{StopError, allowed};
 use crate::rules::event::Outcome;
 use crate::rules::id::{AgentName, RunId};
@@ -32,7 +32,12 @@ pub(crate) async fn resume(session: &Arc<Session>, name: &str) -> Result<Resumed
     if session.is_shutting_down() {
         return Err(StopError::ShuttingDown);
     }
-    session.whole(|session| async move { resume_one(&session, &cell).await }).await
+    session
+        .whole(|session| async move {
+            let asked = start(&session, &cell)?;
+            comes_of(&session, &cell, asked).await
+        })
+        .await
 }
 
 /// Resumes everybody who rests with work unfinished, in spawn order: but no failed one whose end
@@ -67,18 +72,19 @@ pub(crate) async fn resume_all(session: &Arc<Session>) -> Result<Vec<AgentName>,
         .await
 }
 
-async fn resume_one(session: &Arc<Session>, cell: &Arc<AgentCell>) -> Result<Resumed, StopError> {
-    let asked = start(session, cell)?;
-    comes_of(session, cell, asked).await
-}
-
 /// Records what was asked for, and waits until it is known what it comes to.
 async fn comes_of(
     session: &Session,
     cell: &AgentCell,
     (resumed, run): (Resumed, RunId),
 ) -> Result<Resumed, StopError> {
-    recorded(session, cell, resumed, run).await?;
+    if resumed != Resumed::Nothing {
+        let mut draft = Draft::default();
+        draft.resumes(&cell.name, run);
+        // Unless it has begun by then, or a stop has taken it back.
+        let wanted = || resumed == Resumed::OnlyWakeable || cell.mailbox.is_resumed();
+        session.journal.record_after(&mut PutOff::default(), draft, wanted).await?;
+    }
     match resumed {
         Resumed::Starts if !begins(session, cell, run).await => match cell.mailbox.standing() {
             Standing::Resting(Rest::Idle) => Ok(Resumed::OnlyWakeable),
@@ -128,7 +134,7 @@ pub(super) fn go_on(session: &Arc<Session>, cell: &Arc<AgentCell>) -> Resumed {
 }
 
 fn last_failed(cell: &AgentCell) -> bool {
-    matches!(cell.state.lock().last_end, Some(LastEnd { outcome: Outcome::Failed, .. }))
+    cell.state.lock().last_end.as_ref().is_some_and(|end| end.outcome == Outcome::Failed)
 }
 
 /// Whether the agent rests after a run that failed and the parent has that in its conversation: it
@@ -146,23 +152,6 @@ fn parent_has_read(session: &Session, cell: &AgentCell) -> bool {
     // What is settled for long is forgotten; what was never accepted has not been read.
     let is_told = receipts.is_empty() && !cell.state.lock().reporting;
     is_told || receipts.iter().any(|receipt| receipt.state() != ReceiptState::Queued)
-}
-
-/// Records that the run is asked for, unless it has begun by then or a stop has taken it back.
-async fn recorded(
-    session: &Session,
-    cell: &AgentCell,
-    resumed: Resumed,
-    run: RunId,
-) -> Result<(), StopError> {
-    if resumed == Resumed::Nothing {
-        return Ok(());
-    }
-    let mut draft = Draft::default();
-    draft.resumes(&cell.name, run);
-    let wanted = || resumed == Resumed::OnlyWakeable || cell.mailbox.is_resumed();
-    session.journal.record_after(&mut PutOff::default(), draft, wanted).await?;
-    Ok(())
 }
 
 /// Waits until it is sure that the run begins. `false`: it was taken back, or there is nothing

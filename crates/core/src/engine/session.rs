@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use async_trait::async_trait;
 use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
@@ -16,17 +17,17 @@ use super::body::Body;
 use super::fence::{Around, Fence, Fences, Spawns};
 use super::journal::Journal;
 use super::mailbox::{Mailbox, Queued};
-use super::ports::store::AgentRecord;
-use super::ports::{Changes, Clock, ModelFactory, ToolSpec, Workplace};
+use super::ports::store::{AgentRecord, RunEnd};
+use super::ports::{Clock, MailWatch, ModelFactory, ToolSpec, Workplace};
 use super::purse::Purse;
 use super::report::Report;
 use super::templates::Templates;
 use super::until::until;
 use crate::rules::conversation::MessageKey;
-use crate::rules::event::{Outcome, Place, PlanStep};
+use crate::rules::event::{Place, PlanStep};
 use crate::rules::id::{AgentName, CallId, RunId, SessionId, TurnId};
 use crate::rules::limits::Budget;
-use crate::rules::mail::{Relation, Rest, Role, Sender, Standing};
+use crate::rules::mail::{Relation, Role, Sender, Standing, Urgency};
 use crate::rules::secrets::Secrets;
 use crate::rules::settings::Settings;
 use crate::rules::time::{Micros, Span};
@@ -68,9 +69,8 @@ pub(crate) struct AgentState {
     pub(crate) tokens: u64,
     /// What it may use, and what it has used. Here, so that a person can set it while it works.
     pub(crate) budget: Budget,
-    pub(crate) last_end: Option<LastEnd>,
+    pub(crate) last_end: Option<RunEnd>,
     pub(crate) plan: Vec<PlanStep>,
-    pub(crate) changes: Changes,
     /// What a call has taken to tell in its result, which is not recorded yet.
     pub(crate) claims: HashMap<CallId, Claimed>,
     /// The report on the last run is on its way to the parent.
@@ -135,17 +135,6 @@ pub enum ActivityKind {
     },
 }
 
-/// How an agent's last run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastEnd {
-    /// The run.
-    pub run: RunId,
-    /// The outcome.
-    pub outcome: Outcome,
-    /// The answer, the error, or the report on a stopped run.
-    pub text: Arc<str>,
-}
-
 impl AgentCell {
     /// The cell of an agent that was made so, and stands so deep below a lead.
     pub(crate) fn new(record: AgentRecord, depth: u32, mailbox: Mailbox, state: AgentState) -> Self {
@@ -178,16 +167,30 @@ impl AgentCell {
 
     /// Whether its mail is returned.
     pub(crate) fn is_closed(&self) -> bool {
-        match self.mailbox.standing() {
-            Standing::Resting(rest) | Standing::Winding { then: rest, .. } => rest == Rest::Closed,
-            Standing::Running => false,
-        }
+        self.mailbox.standing().is_closed()
     }
 
     /// Where the agent is now, for events. A run that has not begun has no turn yet.
     pub(crate) fn place(&self) -> Place {
         let (run, state) = (self.mailbox.run(), self.state.lock());
         Place::of(&self.name, run, if state.run == run { state.turn } else { 0 })
+    }
+}
+
+#[async_trait]
+impl MailWatch for AgentCell {
+    fn pending(&self) -> Option<Urgency> {
+        self.mailbox.pending()
+    }
+
+    async fn reached(&self, at_least: Urgency) {
+        loop {
+            let arrived = self.mailbox.arrived();
+            if self.mailbox.pending().is_some_and(|highest| highest >= at_least) {
+                return;
+            }
+            arrived.await;
+        }
     }
 }
 

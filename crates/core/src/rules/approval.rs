@@ -115,18 +115,17 @@ impl Policy {
                 )
             })
             .collect();
-        for (at, rule) in self.allow.iter().enumerate() {
-            if let Some(deny) = self.deny.iter().find(|deny| deny.covers(rule)) {
-                complaints.push(format!(
-                    "the rule {rule} never allows anything: {deny} denies the same, and deny wins"
-                ));
-            } else if let Some(earlier) = self.allow[..at].iter().find(|earlier| earlier.covers(rule)) {
-                complaints.push(format!("the rule {rule} adds nothing: {earlier} allows the same"));
-            }
-        }
-        for (at, rule) in self.deny.iter().enumerate() {
-            if let Some(earlier) = self.deny[..at].iter().find(|earlier| earlier.covers(rule)) {
-                complaints.push(format!("the rule {rule} adds nothing: {earlier} denies the same"));
+        let wins: [(&[Rule], &[Rule], &str); 2] =
+            [(&self.allow, &self.deny, "allows"), (&self.deny, &[], "denies")];
+        for (rules, stronger, does) in wins {
+            for (at, rule) in rules.iter().enumerate() {
+                if let Some(deny) = stronger.iter().find(|deny| deny.covers(rule)) {
+                    complaints.push(format!(
+                        "the rule {rule} never allows anything: {deny} denies the same, and deny wins"
+                    ));
+                } else if let Some(earlier) = rules[..at].iter().find(|earlier| earlier.covers(rule)) {
+                    complaints.push(format!("the rule {rule} adds nothing: {earlier} {does} the same"));
+                }
             }
         }
         let idle = matches!(self.mode, Mode::Auto | Mode::Plan) && !self.allow.is_empty();

@@ -1,8 +1,5 @@
 //! The event vocabulary: one wire format for replay, run, the server's stream and the
-//! journal (scenarios.md, section 4). This file and `event/trigger.rs` are the only place that
-//! defines it.
-
-mod trigger;
+//! journal (scenarios.md, section 4). This file is the only place that defines it.
 
 use std::sync::Arc;
 
@@ -20,8 +17,6 @@ use super::mail::{Point, ReturnReason, Role, Urgency};
 use super::settings::LimitsPatch;
 use super::time::{Micros, Span};
 use super::words::words;
-
-pub use self::trigger::Trigger;
 
 /// The version of the vocabulary.
 pub const VERSION: u32 = 1;
@@ -66,6 +61,29 @@ impl Place {
     /// A place in an agent's run.
     pub fn of(agent: &AgentName, run: RunId, turn: TurnId) -> Self {
         Self { agent: Some(agent.clone()), run: Some(run), turn: Some(turn) }
+    }
+}
+
+/// What started a run: a word, or the ids of messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case", expecting = "expected `prompt` or the ids of messages")]
+#[schemars(inline)]
+pub enum Trigger {
+    /// The agent's prompt.
+    Prompt,
+    /// Messages; none when somebody resumed it.
+    #[serde(untagged)]
+    Mail(Vec<MessageId>),
+}
+
+impl Trigger {
+    /// What kind of thing it is.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Mail(ids) if ids.is_empty() => "resume",
+            Self::Mail(_) => "message",
+        }
     }
 }
 
@@ -397,5 +415,20 @@ impl LiveKind {
             Self::CallDelta { .. } => "call_delta",
             Self::ToolOutput { .. } => "tool_output",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_trigger_is_told_what_one_is() {
+        let read = |json: &str| serde_json::from_str::<Trigger>(json);
+        assert_eq!(read(r#""prompt""#).unwrap(), Trigger::Prompt);
+        assert_eq!(read(r#"["m"]"#).unwrap(), Trigger::Mail(vec![MessageId::new("m")]));
+        assert_eq!(serde_json::to_string(&Trigger::Mail(Vec::new())).unwrap(), "[]");
+        let error = read(r#""mail""#).unwrap_err();
+        assert!(error.to_string().starts_with("expected `prompt` or the ids of messages"), "{error}");
     }
 }

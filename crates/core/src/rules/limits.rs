@@ -5,7 +5,7 @@
 //! (semantics.md, section 7). Pure: who waits, and for how long, is the engine's.
 
 use super::conversation::Usage;
-use super::settings::{LimitsPatch, SessionLimits, Settings};
+use super::settings::{Limits, LimitsPatch, Patched, Settings};
 use super::time::Span;
 
 pub use super::money::{BadMoney, Money};
@@ -34,35 +34,11 @@ impl Prices {
     }
 }
 
-/// The limits of a budget. 0 is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Caps {
-    /// Turns begun.
-    pub turns: u64,
-    /// Tokens read and written.
-    pub tokens: u64,
-    /// What they cost.
-    pub cost: Money,
-    /// How long is worked.
-    pub time: Span,
-}
-
 impl Settings {
     /// What one agent may use.
-    pub fn caps(&self) -> Caps {
-        Caps {
-            turns: self.max_turns.into(),
-            tokens: self.max_tokens,
-            cost: self.max_cost,
-            time: self.max_time,
-        }
-    }
-}
-
-impl SessionLimits {
-    /// What all agents together may use.
-    pub fn caps(&self) -> Caps {
-        Caps { turns: self.max_turns, tokens: self.max_tokens, cost: self.max_cost, time: self.max_time }
+    pub fn caps(&self) -> Limits {
+        let Self { max_turns, max_tokens, max_cost, max_time, .. } = *self;
+        Limits { max_turns: max_turns.into(), max_tokens, max_cost, max_time }
     }
 }
 
@@ -198,7 +174,7 @@ pub enum Grant {
 /// A budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    caps: Caps,
+    caps: Limits,
     spent: Spent,
     held_tokens: u64,
     held_cost: Money,
@@ -208,7 +184,7 @@ pub struct Budget {
 
 impl Budget {
     /// A budget of which so much is used.
-    pub fn new(caps: Caps, spent: Spent) -> Self {
+    pub fn new(caps: Limits, spent: Spent) -> Self {
         Self { caps, spent, ..Self::default() }
     }
 
@@ -231,7 +207,7 @@ impl Budget {
 
     /// How long may be worked in all; none is without end.
     pub fn time(&self) -> Option<Span> {
-        (self.caps.time != Span::ZERO).then_some(self.caps.time)
+        (self.caps.max_time != Span::ZERO).then_some(self.caps.max_time)
     }
 
     /// Sets what the patch names; nothing, if one of them is less than what is spent.
@@ -253,10 +229,7 @@ impl Budget {
         if patch.max_time.is_some_and(|cap| cap != Span::ZERO && cap < time) {
             return below(Limit::Time, time.to_string());
         }
-        self.caps.turns = patch.max_turns.unwrap_or(self.caps.turns);
-        self.caps.tokens = patch.max_tokens.unwrap_or(self.caps.tokens);
-        self.caps.cost = patch.max_cost.unwrap_or(self.caps.cost);
-        self.caps.time = patch.max_time.unwrap_or(self.caps.time);
+        self.caps.patch(patch);
         Ok(())
     }
 
@@ -264,10 +237,10 @@ impl Budget {
     pub fn reached(&self) -> Option<Limit> {
         let Self { spent, caps, .. } = self;
         let amounts = [
-            (Limit::Turns, spent.turns, caps.turns),
-            (Limit::Tokens, spent.tokens, caps.tokens),
-            (Limit::Cost, spent.cost.picos(), caps.cost.picos()),
-            (Limit::Time, spent.time.0, caps.time.0),
+            (Limit::Turns, spent.turns, caps.max_turns),
+            (Limit::Tokens, spent.tokens, caps.max_tokens),
+            (Limit::Cost, spent.cost.picos(), caps.max_cost.picos()),
+            (Limit::Time, spent.time.0, caps.max_time.0),
         ];
         let over = amounts.into_iter().find(|(_, spent, cap)| *cap != 0 && spent >= cap);
         over.map(|(limit, ..)| limit)
@@ -326,18 +299,18 @@ impl Budget {
     }
 
     fn is_capped(&self) -> bool {
-        self.caps.tokens != 0 || self.caps.cost != Money::ZERO
+        self.caps.max_tokens != 0 || self.caps.max_cost != Money::ZERO
     }
 
     /// `None`: as many as one likes.
     fn tokens_left(&self) -> Option<u64> {
         let used = self.spent.tokens.saturating_add(self.held_tokens);
-        (self.caps.tokens != 0).then(|| self.caps.tokens.saturating_sub(used))
+        (self.caps.max_tokens != 0).then(|| self.caps.max_tokens.saturating_sub(used))
     }
 
     fn cost_left(&self) -> Option<Money> {
         let used = self.spent.cost.plus(self.held_cost);
-        (self.caps.cost != Money::ZERO).then(|| self.caps.cost.minus(used))
+        (self.caps.max_cost != Money::ZERO).then(|| self.caps.max_cost.minus(used))
     }
 
     /// A request has ended: what it used counts instead of what was held for it, whose bound
@@ -357,7 +330,7 @@ mod tests {
     const FREE: Prices = Prices { input: Money::ZERO, output: Money::ZERO, cached: Money::ZERO };
 
     fn budget(tokens: u64) -> Budget {
-        Budget::new(Caps { tokens, ..Caps::default() }, Spent::default())
+        Budget::new(Limits { max_tokens: tokens, ..Limits::default() }, Spent::default())
     }
 
     fn bound(input: u64, output: u64) -> Bound {
@@ -424,12 +397,11 @@ mod tests {
             output: Money::per_million("15").unwrap(),
             cached: Money::per_million("0.3").unwrap(),
         };
-        let caps = Caps { cost: "0.10".parse().unwrap(), ..Caps::default() };
-        let mut budget = Budget::new(caps, Spent::default());
+        let costing = |most: &str| Limits { max_cost: most.parse().unwrap(), ..Limits::default() };
+        let mut budget = Budget::new(costing("0.10"), Spent::default());
         // 0.03 for what is read leaves 0.07: 4,666 tokens.
         assert_eq!(held(budget.hold(bound(10_000, 32_000), prices)).output, Some(4_666));
-        let mut poor =
-            Budget::new(Caps { cost: "0.02".parse().unwrap(), ..Caps::default() }, Spent::default());
+        let mut poor = Budget::new(costing("0.02"), Spent::default());
         assert_eq!(poor.hold(bound(10_000, 32_000), prices), Grant::Reached(Limit::Cost));
         let usage = Usage { input: 10_000, output: 100, cached: 9_000 };
         assert_eq!(prices.cost(&usage), "0.0072".parse().unwrap());
@@ -437,7 +409,7 @@ mod tests {
 
     #[test]
     fn turns_are_counted_when_they_begin() {
-        let mut budget = Budget::new(Caps { turns: 2, ..Caps::default() }, Spent::default());
+        let mut budget = Budget::new(Limits { max_turns: 2, ..Limits::default() }, Spent::default());
         assert_eq!([budget.begin_turn(), budget.begin_turn()], [Ok(()), Ok(())]);
         assert_eq!(budget.begin_turn(), Err(Limit::Turns));
         assert_eq!(budget.spent().turns, 2);

@@ -10,6 +10,7 @@ pub mod boundary;
 pub mod capture;
 pub mod compaction;
 pub mod conversation;
+mod decimal;
 pub mod ending;
 pub mod event;
 pub mod id;

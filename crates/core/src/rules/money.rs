@@ -7,6 +7,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::decimal;
+
 /// Trillionths in a dollar.
 const DOLLAR: u64 = 1_000_000_000_000;
 
@@ -75,23 +77,14 @@ impl FromStr for Money {
 
     fn from_str(text: &str) -> Result<Self, BadMoney> {
         let bad = || BadMoney(text.chars().take(40).collect());
-        let (whole, part) = text.trim().split_once('.').unwrap_or((text.trim(), "0"));
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        if !digits(whole) || !digits(part) || part.len() > 12 {
-            return Err(bad());
-        }
-        let whole: u64 = whole.parse().map_err(|_| bad())?;
-        let part: u64 = format!("{part:0<12}").parse().map_err(|_| bad())?;
-        whole.checked_mul(DOLLAR).and_then(|whole| whole.checked_add(part)).map(Self).ok_or_else(bad)
+        decimal::read(text.trim(), DOLLAR).map(Self).ok_or_else(bad)
     }
 }
 
 impl fmt::Display for Money {
     /// With cents at least, and no more digits than it has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = format!("{:012}", self.0 % DOLLAR);
-        let kept = part.trim_end_matches('0').len().max(2);
-        write!(f, "{}.{}", self.0 / DOLLAR, &part[..kept])
+        decimal::written(self.0, DOLLAR, 2).fmt(f)
     }
 }
 
@@ -103,27 +96,7 @@ impl Serialize for Money {
 
 impl<'de> Deserialize<'de> for Money {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl serde::de::Visitor<'_> for Visitor {
-            type Value = Money;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an amount of dollars, such as 2.50")
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Money, E> {
-                text.parse().map_err(E::custom)
-            }
-            fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<Money, E> {
-                n.to_string().parse().map_err(E::custom)
-            }
-            fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<Money, E> {
-                n.to_string().parse().map_err(E::custom)
-            }
-            // The shortest decimal that means this float is the one that was written.
-            fn visit_f64<E: serde::de::Error>(self, n: f64) -> Result<Money, E> {
-                n.to_string().parse().map_err(E::custom)
-            }
-        }
-        deserializer.deserialize_any(Visitor)
+        decimal::of_file(deserializer, "an amount of dollars, such as 2.50")
     }
 }
 

@@ -9,7 +9,8 @@ use super::id::{RunId, TurnId};
 pub struct Progress {
     /// How many lines its conversation has.
     pub lines: u64,
-    /// Its last run, which has begun or was stopped before it did; 0 before the first.
+    /// Its last run, which has begun or was stopped before it did (an event `stop_requested` of a
+    /// run that has no `run_started`); 0 before the first.
     pub run: RunId,
     /// The last turn of that run; 0 before its first.
     pub turn: TurnId,
@@ -117,6 +118,11 @@ impl Progress {
         }
         (self.run, self.turn, self.turn_seq) = (run, turn, event.seq);
         true
+    }
+
+    /// Whether somebody has resumed it, and that run has not begun.
+    pub fn is_resumed(&self) -> bool {
+        self.resumed > self.run
     }
 
     /// Whether its last run has not ended, when `ended` is the last that has; 0: none has.

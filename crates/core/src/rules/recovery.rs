@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use super::conversation::{Reply, ToolResult, ToolStatus};
+use super::conversation::{Reply, Usage};
 use super::event::{Event, EventKind, Halt};
 use super::id::{CallId, RunId, TurnId};
 use super::mail::Sender;
 use super::record::{Line, Open};
-use super::wording;
 
 /// A run whose end is not recorded.
 #[derive(Debug)]
@@ -21,6 +20,8 @@ pub struct OpenRun {
     pub turn: TurnId,
     /// What was under way.
     pub left: Left,
+    /// What its calls have cost so far.
+    pub usage: Usage,
     /// Who had stopped it.
     pub stopped_by: Option<Sender>,
 }
@@ -40,10 +41,10 @@ pub enum Left {
     Replied(Arc<Reply>),
     /// A turn's calls; those that ended have their results.
     Tools {
-        /// The results, in call order, those of the lost calls among them.
-        results: Vec<ToolResult>,
-        /// The calls whose results are new.
-        lost: Vec<CallId>,
+        /// The reply that asked for them, and the results.
+        open: Open,
+        /// The calls that had started.
+        started: Vec<CallId>,
     },
 }
 
@@ -51,7 +52,7 @@ pub enum Left {
 /// its record, `tail` the events of its last turn.
 pub fn left(open: Option<Open>, last: Option<&Line>, tail: &[Event]) -> Left {
     match (open, last) {
-        (Some(open), _) => tools(&open, tail),
+        (Some(open), _) => Left::Tools { open, started: started(tail) },
         (None, Some(Line::Reply(reply))) => Left::Replied(reply.clone()),
         (None, _) if turn(tail) == 0 && !has_begun(tail) => Left::NotBegun,
         (None, _) => between(tail),
@@ -62,33 +63,12 @@ fn has_begun(tail: &[Event]) -> bool {
     tail.iter().any(|event| matches!(event.kind, EventKind::RunStarted { .. }))
 }
 
-fn tools(open: &Open, tail: &[Event]) -> Left {
-    let started = |id: &CallId| {
-        tail.iter().any(|event| matches!(&event.kind, EventKind::ToolStarted { tool, .. } if tool == id))
-    };
-    let mut lost = Vec::new();
-    let mut results = Vec::new();
-    for call in open.reply.calls() {
-        let result = open.result(call).cloned().unwrap_or_else(|| {
-            lost.push(call.id.clone());
-            let (status, text) = match started(&call.id) {
-                true => (ToolStatus::Unknown, wording::LOST),
-                false => (ToolStatus::Skipped, wording::NEVER_RAN),
-            };
-            let (id, name) = (call.id.clone(), call.name.clone());
-            ToolResult {
-                id,
-                name,
-                status,
-                is_error: true,
-                text: text.into(),
-                messages: Arc::default(),
-                cost: Default::default(),
-            }
-        });
-        results.push(result);
-    }
-    Left::Tools { results, lost }
+fn started(tail: &[Event]) -> Vec<CallId> {
+    let started = tail.iter().filter_map(|event| match &event.kind {
+        EventKind::ToolStarted { tool, .. } => Some(tool.clone()),
+        _ => None,
+    });
+    started.collect()
 }
 
 /// Nothing of a turn's calls is open: was a model called, and had it ended?

@@ -91,13 +91,14 @@ impl Run {
     }
 
     /// A run that goes on where its process left it.
-    pub fn recovered(open: OpenRun, settings: Arc<Settings>) -> Self {
-        let mut run = Self { turn: open.turn, stopped_by: open.stopped_by, ..Self::new(open.run, settings) };
-        match open.left {
+    pub fn recovered(open: &OpenRun, settings: Arc<Settings>) -> Self {
+        let stopped_by = open.stopped_by.clone();
+        let mut run = Self { turn: open.turn, stopped_by, ..Self::new(open.run, settings) };
+        match &open.left {
             Left::NotBegun | Left::Start => {}
             Left::Calling | Left::Between => run.phase = Phase::Cut,
-            Left::Replied(reply) => run.model_replied(&reply, Vec::new()),
-            Left::Tools { results, lost } => run.phase = Phase::Tools(Turn::recovered(results, &lost)),
+            Left::Replied(reply) => run.model_replied(reply, Vec::new()),
+            Left::Tools { open, started } => run.phase = Phase::Tools(Turn::recovered(open, started)),
         }
         run
     }
@@ -110,11 +111,6 @@ impl Run {
     /// The number of the current turn; 0 before the first.
     pub fn turn(&self) -> TurnId {
         self.turn
-    }
-
-    /// The settings it runs under.
-    pub fn settings(&self) -> &Arc<Settings> {
-        &self.settings
     }
 
     /// Looks at the mailbox once and decides. A stop wins over whatever else happened.
@@ -218,11 +214,6 @@ impl Run {
     /// Whether the model is being called.
     pub fn is_calling(&self) -> bool {
         matches!(self.phase, Phase::Calling)
-    }
-
-    /// Whether a stop was asked for.
-    pub fn is_stopped(&self) -> bool {
-        self.stopped_by.is_some()
     }
 
     /// The calls of the turn, while there are any.

@@ -274,7 +274,7 @@ settings! {
         /// How many agents may ever be spawned below one agent, closed ones included.
         max_spawns: u32 = 256; Down(Number),
         /// The limits of all agents of a session together.
-        session: SessionLimits = SessionLimits::default(),
+        session: Limits = Limits::default(),
         // A compaction is a call like any other: it counts against the limits.
         /// How many tokens the model's context holds; 0: nobody knows, and nothing is compacted.
         context_tokens: u64 = 0; Free,
@@ -288,8 +288,9 @@ settings! {
 }
 
 settings! {
-    /// The limits of all agents of a session together; 0 is none.
-    SessionLimits / LimitsPatch {
+    /// The limits of all agents of a session together, or of one; 0 is none.
+    #[derive(Copy, Eq)]
+    Limits / LimitsPatch {
         /// How many turns they may take.
         max_turns: u64 = 0; DownFromNone(Number),
         /// How many tokens they may read and write.
@@ -412,28 +413,23 @@ pub enum OnError {
 }
 
 /// After how many starved turns the guard acts. `true` is 2, `false` and 0 are never.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "WrittenGuard")]
 pub struct ProgressGuard(pub u32);
 
-impl<'de> Deserialize<'de> for ProgressGuard {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl serde::de::Visitor<'_> for Visitor {
-            type Value = ProgressGuard;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a number of turns, or true or false")
-            }
-            fn visit_bool<E>(self, on: bool) -> Result<ProgressGuard, E> {
-                Ok(ProgressGuard(if on { 2 } else { 0 }))
-            }
-            fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<ProgressGuard, E> {
-                u32::try_from(n).map(ProgressGuard).map_err(E::custom)
-            }
-            fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<ProgressGuard, E> {
-                u32::try_from(n).map(ProgressGuard).map_err(E::custom)
-            }
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a number of turns, or true or false")]
+enum WrittenGuard {
+    On(bool),
+    Turns(u32),
+}
+
+impl From<WrittenGuard> for ProgressGuard {
+    fn from(written: WrittenGuard) -> Self {
+        match written {
+            WrittenGuard::On(on) => Self(if on { 2 } else { 0 }),
+            WrittenGuard::Turns(turns) => Self(turns),
         }
-        deserializer.deserialize_any(Visitor)
     }
 }
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::decimal;
+
 /// An instant: microseconds since the session began. Resolution 1 µs (scenarios.md, section 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Micros(pub u64);
@@ -26,9 +28,7 @@ impl Micros {
 impl fmt::Display for Micros {
     /// Seconds with at least one decimal and no needless zeros: `2.0`, `1.5`, `0.00004`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = format!("{:06}", self.0 % 1_000_000);
-        let kept = digits.trim_end_matches('0');
-        write!(f, "{}.{}", self.0 / 1_000_000, if kept.is_empty() { "0" } else { kept })
+        decimal::written(self.0, 1_000_000, 1).fmt(f)
     }
 }
 
@@ -88,23 +88,10 @@ impl fmt::Display for Span {
             0 => f.write_str("0"),
             n if n % 3_600_000_000 == 0 => write!(f, "{}h", n / 3_600_000_000),
             n if n % 60_000_000 == 0 => write!(f, "{}m", n / 60_000_000),
-            n if n >= 1_000_000 => write!(f, "{}s", Decimal(n, 1_000_000)),
-            n if n >= 1_000 => write!(f, "{}ms", Decimal(n, 1_000)),
+            n if n >= 1_000_000 => write!(f, "{}s", decimal::written(n, 1_000_000, 0)),
+            n if n >= 1_000 => write!(f, "{}ms", decimal::written(n, 1_000, 0)),
             n => write!(f, "{n}us"),
         }
-    }
-}
-
-struct Decimal(u64, u64);
-
-impl fmt::Display for Decimal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, rest) = (self.0 / self.1, self.0 % self.1);
-        if rest == 0 {
-            return write!(f, "{whole}");
-        }
-        let width = self.1.ilog10() as usize;
-        write!(f, "{whole}.{}", format!("{rest:0width$}").trim_end_matches('0'))
     }
 }
 
@@ -131,24 +118,9 @@ impl FromStr for Span {
             "h" => 3_600_000_000,
             _ => return Err(fail()),
         };
-        parse_decimal(number, unit).map(Self).ok_or_else(fail)
+        // What JSON's numbers hold is enough for 285 years.
+        decimal::read(number, unit).filter(|n| *n <= 1 << 53).map(Self).ok_or_else(fail)
     }
-}
-
-/// `number` · `unit` without a detour over floating point; nothing finer than a microsecond.
-fn parse_decimal(number: &str, unit: u64) -> Option<u64> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = |s: &str| !s.is_empty() && s.len() <= 15 && s.bytes().all(|b| b.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) {
-        return None;
-    }
-    let scale = 10u128.pow(u32::try_from(fraction.len()).ok()?);
-    let parts = u128::from(unit) * fraction.parse::<u128>().ok()?;
-    if parts % scale != 0 {
-        return None;
-    }
-    let total = u128::from(unit) * whole.parse::<u128>().ok()? + parts / scale;
-    u64::try_from(total).ok().filter(|n| *n <= 1 << 53)
 }
 
 impl Serialize for Span {
@@ -159,29 +131,7 @@ impl Serialize for Span {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SpanVisitor)
-    }
-}
-
-struct SpanVisitor;
-
-impl serde::de::Visitor<'_> for SpanVisitor {
-    type Value = Span;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a duration such as 250ms, 1.5s, 2m, 1h, 40us or 0")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Span, E> {
-        text.parse().map_err(E::custom)
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Span, E> {
-        self.visit_str(&number.to_string())
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Span, E> {
-        self.visit_str(&number.to_string())
+        decimal::of_file(deserializer, "a duration such as 250ms, 1.5s, 2m, 1h, 40us or 0")
     }
 }
 

@@ -7,21 +7,24 @@ use std::sync::Arc;
 
 use super::batch::{PlannedCall, Segment, segments};
 use super::boundary::{Inbox, Moment, closing_point, look};
-use super::conversation::{MessageKey, ToolResult, ToolStatus};
+use super::conversation::{ToolResult, ToolStatus, ToolUse};
 use super::id::CallId;
-use super::mail::{Point, Urgency};
+use super::mail::{MessageKey, Point, Urgency};
+use super::record::Open;
 use super::settings::{Concurrency, Settings};
 use super::time::{Micros, Span};
 use super::wording::{self, Cause};
 
 /// A turn's calls on their way to their results.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Turn {
     calls: Vec<Call>,
     segments: Vec<Segment>,
     /// The segment that is under way; `segments.len()` when the last one is done.
     current: Option<usize>,
     guarded: bool,
+    /// A call was told to start.
+    started: bool,
     starved: bool,
     /// The cause that ended the turn before its last call started.
     over: bool,
@@ -31,7 +34,6 @@ pub struct Turn {
 #[derive(Clone, Debug)]
 struct Call {
     plan: PlannedCall,
-    batch: u32,
     state: State,
 }
 
@@ -50,13 +52,11 @@ enum State {
 #[derive(Clone, Debug)]
 struct Ended {
     result: ToolResult,
-    /// Whether it ever started.
-    started: bool,
     /// Whether mail skipped it or cut it short.
     by_mail: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Running {
     since: Micros,
     /// It has returned a continuation.
@@ -91,39 +91,24 @@ impl Turn {
     /// A turn whose calls are all still to start.
     pub fn new(plan: Vec<PlannedCall>, settings: &Settings, guarded: bool) -> Self {
         let segments = segments(&plan, settings);
-        let mut calls: Vec<Call> =
-            plan.into_iter().map(|plan| Call { plan, batch: 0, state: State::Waiting }).collect();
-        for segment in &segments {
-            for call in &mut calls[segment.calls.clone()] {
-                call.batch = segment.batch;
-            }
-        }
-        Self { calls, segments, current: None, guarded, starved: false, over: false, news: Vec::new() }
+        let calls = plan.into_iter().map(|plan| Call { plan, state: State::Waiting }).collect();
+        Self { calls, segments, guarded, ..Self::default() }
     }
 
-    /// A turn that the process did not live to close: every call has its result, and those
-    /// of the `lost` ones are news. What mail cost them says the record, and a crash costs them
-    /// nothing in anybody's name.
-    pub fn recovered(results: Vec<ToolResult>, lost: &[CallId]) -> Self {
-        let news = (0..results.len()).filter(|i| lost.contains(&results[*i].id)).collect();
-        let ended = |result: ToolResult| Call {
-            plan: PlannedCall::serial(result.id.clone(), result.name.clone()),
-            batch: 0,
-            state: State::Ended(Ended {
-                started: result.status != ToolStatus::Skipped,
-                by_mail: !result.cost.is_empty(),
-                result,
-            }),
+    /// A turn that the process did not live to close; `started` are the calls that had. Those without
+    /// a result are lost, and that is news. What mail cost the others says the record, and a crash
+    /// costs nothing in anybody's name.
+    pub fn recovered(open: &Open, started: &[CallId]) -> Self {
+        let state = |call: &ToolUse| match open.result(call) {
+            Some(result) => State::Ended(Ended { by_mail: !result.cost.is_empty(), result: result.clone() }),
+            None if started.contains(&call.id) => State::Running(Running::default()),
+            None => State::Waiting,
         };
-        Self {
-            calls: results.into_iter().map(ended).collect(),
-            segments: Vec::new(),
-            current: None,
-            guarded: false,
-            starved: false,
-            over: true,
-            news,
-        }
+        let plan = |call: &ToolUse| PlannedCall::serial(call.id.clone(), call.name.clone());
+        let calls = open.reply.calls().map(|call| Call { plan: plan(call), state: state(call) }).collect();
+        let mut turn = Self { calls, started: !started.is_empty(), ..Self::default() };
+        turn.lost();
+        turn
     }
 
     /// Passes a boundary, if one is reached, and says which calls start now, in call order.
@@ -257,15 +242,20 @@ impl Turn {
 
     /// A call has started.
     pub fn started(&mut self, call: usize, at: Micros) {
-        self.calls[call].state = State::Running(Running { since: at, continues: false, cut: None });
+        self.runs(call, Running { since: at, ..Running::default() });
     }
 
     /// A call was told to start and was cut before it did, so it never runs, also one that
     /// can't be aborted.
     pub fn cut_at_its_start(&mut self, call: usize, at: Micros, cause: &Cause) {
         let cut = Some((cause.clone(), Span::ZERO));
-        self.calls[call].state = State::Running(Running { since: at, continues: false, cut });
+        self.runs(call, Running { since: at, cut, ..Running::default() });
         self.ended(call, Given::default());
+    }
+
+    fn runs(&mut self, call: usize, running: Running) {
+        self.started = true;
+        self.calls[call].state = State::Running(running);
     }
 
     /// A call has returned a continuation: what follows may start.
@@ -375,11 +365,6 @@ impl Turn {
         cause: Option<&Cause>,
     ) {
         let entry = &mut self.calls[call];
-        let started = match entry.state {
-            State::Waiting | State::Asking | State::Approved => false,
-            // Given up before it began: it was only told to.
-            State::Running(_) | State::Ended(_) => true,
-        };
         let result = ToolResult {
             id: entry.plan.id.clone(),
             name: entry.plan.name.clone(),
@@ -390,7 +375,7 @@ impl Turn {
             cost: Arc::default(),
         };
         let by_mail = matches!(cause, Some(Cause::Mail(_)));
-        entry.state = State::Ended(Ended { result, started, by_mail });
+        entry.state = State::Ended(Ended { result, by_mail });
         self.news.push(call);
     }
 
@@ -436,14 +421,6 @@ impl Turn {
         closing_point(self.calls.len(), skipped, interrupted)
     }
 
-    fn any_started(&self) -> bool {
-        self.calls.iter().any(|call| match &call.state {
-            State::Waiting | State::Asking | State::Approved => false,
-            State::Running(_) => true,
-            State::Ended(ended) => ended.started,
-        })
-    }
-
     /// The calls that mail skipped.
     pub fn skipped(&self) -> Arc<[CallId]> {
         self.by_mail(|status| status == ToolStatus::Skipped)
@@ -461,7 +438,7 @@ impl Turn {
 
     /// How the turn bears on the progress guard.
     pub fn progress(&self) -> Progress {
-        match (self.any_started(), self.starved) {
+        match (self.started, self.starved) {
             (true, _) => Progress::Started,
             (false, true) => Progress::Starved,
             (false, false) => Progress::Neutral,
@@ -470,6 +447,6 @@ impl Turn {
 
     /// The number of the call's batch, from 1.
     pub fn batch(&self, call: usize) -> u32 {
-        self.calls[call].batch
+        self.segments.iter().find(|segment| segment.calls.contains(&call)).map_or(0, |it| it.batch)
     }
 }

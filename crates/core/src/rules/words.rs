@@ -16,6 +16,9 @@ macro_rules! words {
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
+
+            /// All of them, in order.
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
         }
     };
 }

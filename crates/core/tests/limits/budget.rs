@@ -1,9 +1,8 @@
 //! The sums alone: requests that hold and settle in a random order.
 
 use midturn_core::rules::conversation::Usage;
-use midturn_core::rules::limits::{
-    Bound, Budget, Caps, Grant, Hold, Limit, Money, Prices, SHORTEST_REPLY, Spent,
-};
+use midturn_core::rules::limits::{Bound, Budget, Grant, Hold, Limit, Money, Prices, SHORTEST_REPLY, Spent};
+use midturn_core::rules::settings::Limits;
 use proptest::prelude::*;
 
 /// What happens next. Shares are in thousandths of what is possible.
@@ -38,14 +37,14 @@ fn prices() -> impl Strategy<Value = Prices> {
     (price.clone(), price.clone(), price).prop_map(|(input, output, cached)| Prices { input, output, cached })
 }
 
-fn caps() -> impl Strategy<Value = Caps> {
+fn caps() -> impl Strategy<Value = Limits> {
     let tokens = prop_oneof![Just(0), 1..200_000u64];
     let cost = prop_oneof![Just(0), 1..3_000_000_000_000u64].prop_map(Money::of_picos);
-    (prop_oneof![Just(0), 1..6u64], tokens, cost).prop_map(|(turns, tokens, cost)| Caps {
-        turns,
-        tokens,
-        cost,
-        ..Caps::default()
+    (prop_oneof![Just(0), 1..6u64], tokens, cost).prop_map(|(max_turns, max_tokens, max_cost)| Limits {
+        max_turns,
+        max_tokens,
+        max_cost,
+        ..Limits::default()
     })
 }
 
@@ -56,10 +55,10 @@ struct Flying {
     output: u64,
 }
 
-fn within(caps: Caps, spent: Spent) -> bool {
-    (caps.tokens == 0 || spent.tokens <= caps.tokens)
-        && (caps.cost == Money::ZERO || spent.cost <= caps.cost)
-        && (caps.turns == 0 || spent.turns <= caps.turns)
+fn within(caps: Limits, spent: Spent) -> bool {
+    (caps.max_tokens == 0 || spent.tokens <= caps.max_tokens)
+        && (caps.max_cost == Money::ZERO || spent.cost <= caps.max_cost)
+        && (caps.max_turns == 0 || spent.turns <= caps.max_turns)
 }
 
 /// What all that are under way can still use.
@@ -128,17 +127,17 @@ proptest! {
 fn everything_comes_back(
     mut budget: Budget,
     flying: Vec<Flying>,
-    caps: Caps,
+    caps: Limits,
     prices: Prices,
 ) -> Result<(), TestCaseError> {
     for request in flying {
         budget.settle(request.hold, 0, Money::ZERO);
     }
-    let tokens = if caps.tokens == 0 { u64::MAX } else { caps.tokens - budget.spent().tokens };
-    let money = if caps.cost == Money::ZERO {
+    let tokens = if caps.max_tokens == 0 { u64::MAX } else { caps.max_tokens - budget.spent().tokens };
+    let money = if caps.max_cost == Money::ZERO {
         u64::MAX
     } else {
-        caps.cost.minus(budget.spent().cost).over(prices.output)
+        caps.max_cost.minus(budget.spent().cost).over(prices.output)
     };
     let left = tokens.min(money).min(1 << 40);
     let grant = budget.hold(Bound { input: 0, output: Some(left.max(1)) }, prices);

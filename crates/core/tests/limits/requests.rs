@@ -15,7 +15,7 @@ use midturn_core::rules::event::{Event, EventKind, Outcome, Scope};
 use midturn_core::rules::id::{AgentName, CallId};
 use midturn_core::rules::limits::{Money, Prices};
 use midturn_core::rules::mail::{Sender, Urgency};
-use midturn_core::rules::settings::{SessionLimits, Settings};
+use midturn_core::rules::settings::{Limits, Settings};
 use midturn_core::rules::time::{Micros, Span};
 use parking_lot::Mutex;
 use proptest::prelude::*;
@@ -265,7 +265,7 @@ fn played(plan: &Plan) -> Played {
         let models = Arc::new(Factory { plan: plan.clone(), clock: clock.clone(), ledger: ledger.clone() });
         let tools = Arc::new(SimulatedTools::new(clock.clone(), scripts(plan)));
         let (max_tokens, max_cost) = (plan.cap.tokens, plan.cap.cost);
-        let session = SessionLimits { max_tokens, max_cost, ..SessionLimits::default() };
+        let session = Limits { max_tokens, max_cost, ..Limits::default() };
         let builder = Coordinator::builder(models, tools).clock(clock.clone()).observer(log.clone());
         let coordinator =
             builder.settings(Settings { session, ..Settings::default() }).start().await.unwrap();

@@ -160,7 +160,7 @@ fn everybody_rests(journal: &SessionJournal, events: &[Event]) -> Result<(), Exp
             _ => None,
         });
         let prompted =
-            agent.record.prompt.is_some() && agent.record.model.is_some() && !agent.closed.is_asked();
+            agent.record.prompt.is_some() && agent.record.model.is_some() && !agent.stands.closed.is_asked();
         let run = match last {
             Some((run, true)) => run,
             None if prompted => 1,

@@ -38,7 +38,7 @@ fn is_whole(journal: &SessionJournal) {
     let settings = Settings { max_turns: 40, ..Settings::default() };
     assert_eq!(*lead.record.settings, settings, "what is gone is ignored, what is missing is the default");
     assert_eq!(*worker.record.settings, Settings::default());
-    assert_eq!((lead.run, lead.turns, lead.calls, lead.rows.len()), (1, 2, 2, 5));
+    assert_eq!((lead.stands.run, lead.stands.turns, lead.stands.calls, lead.rows.len()), (1, 2, 2, 5));
     let stop = lead.tail.last().map(|event| &event.kind);
     assert!(matches!(stop, Some(EventKind::StopRequested { reason: Halt::Stop, .. })), "{stop:?}");
     let (end, seq) = worker.last_end.as_ref().unwrap();

@@ -7,6 +7,7 @@ use midturn_core::engine::ports::archive::{AgentJournal, SessionJournal, Session
 use midturn_core::engine::ports::store::AgentRecord;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::mail::Role;
+use midturn_core::rules::progress::Progress;
 use midturn_core::rules::settings::Settings;
 use midturn_core::rules::time::Micros;
 use serde_json::{Value, json};
@@ -27,21 +28,8 @@ fn agent(name: &str, parent: Option<&str>) -> AgentJournal {
         settings: Arc::new(Settings::default()),
         memo: Value::Null,
     };
-    AgentJournal {
-        record,
-        rows: Vec::new(),
-        run: 1,
-        last_end: None,
-        closed: Default::default(),
-        resumed: false,
-        stop_seq: 0,
-        turns: 1,
-        calls: 1,
-        plan: Vec::new(),
-        worked: Default::default(),
-        limits: None,
-        tail: Vec::new(),
-    }
+    let stands = Progress { run: 1, turns: 1, calls: 1, ..Progress::default() };
+    AgentJournal::of(record, Vec::new(), &stands, None, Vec::new())
 }
 
 #[test]

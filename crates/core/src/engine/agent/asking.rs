@@ -134,13 +134,12 @@ impl Driver {
         let answer = self.close(request);
         let patience = self.session.approvals.policy().patience;
         let Some(turn) = self.run.tools() else { return };
-        let (decision, by, reason) = match answer {
-            Some(Answer::Once) => (Decision::Once, Sender::User.to_string(), None),
-            Some(Answer::Session(rule)) => {
-                (Decision::Session, Sender::User.to_string(), Some(rule.text().to_owned()))
-            }
-            Some(Answer::No(reason)) => (Decision::Denied, Sender::User.to_string(), reason),
-            None => (Decision::NotAnswered, COORDINATOR.to_owned(), None),
+        let by = if answer.is_some() { Sender::User.to_string() } else { COORDINATOR.to_owned() };
+        let (decision, reason) = match answer {
+            Some(Answer::Once) => (Decision::Once, None),
+            Some(Answer::Session(rule)) => (Decision::Session, Some(rule.text().to_owned())),
+            Some(Answer::No(reason)) => (Decision::Denied, reason),
+            None => (Decision::NotAnswered, None),
         };
         match decision {
             Decision::Once | Decision::Session => turn.approved(request.index),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Driver;
+use super::model_phase::NoReply;
 use super::stream::Stream;
 use crate::engine::limits;
 use crate::engine::ports::Phase;
@@ -22,8 +23,10 @@ use crate::rules::time::{Micros, Span};
 /// for nothing: all of it goes back.
 pub(super) struct Holding {
     session: Arc<Session>,
+    cell: Arc<AgentCell>,
     own: Hold,
-    shared: Hold,
+    /// `None`: it is waited for.
+    shared: Option<Hold>,
     /// Whether it is known how much the request can use: what was lost can be estimated then.
     is_bounded: bool,
     is_settled: bool,
@@ -32,30 +35,32 @@ pub(super) struct Holding {
 impl Holding {
     /// The longest that the reply may be, if a budget says so.
     pub(super) fn max_output(&self) -> Option<u64> {
-        self.shared.output.or(self.own.output)
+        self.shared.and_then(|shared| shared.output).or(self.own.output)
     }
 
     /// The limit because of which the reply may be no longer, if it is one.
     fn shortened_by(&self) -> Option<&'static str> {
         let setting = |hold: Hold, whose| Some(hold.shortened?.setting(whose));
-        setting(self.shared, Whose::Session).or_else(|| setting(self.own, Whose::Agent))
+        let shared = self.shared.and_then(|shared| setting(shared, Whose::Session));
+        shared.or_else(|| setting(self.own, Whose::Agent))
+    }
+
+    /// The request has ended: what it used counts.
+    fn settle(&mut self, tokens: u64, cost: Money) {
+        self.is_settled = true;
+        self.cell.state.lock().budget.settle(self.own, tokens, cost);
+        if let Some(shared) = self.shared {
+            self.session.purse.settle(shared, tokens, cost);
+        }
     }
 }
 
 impl Drop for Holding {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.session.purse.settle(self.shared, 0, Money::ZERO);
+            self.settle(0, Money::ZERO);
         }
     }
-}
-
-/// Why nothing is held for a request, so that it doesn't leave.
-pub(super) enum NotHeld {
-    /// A limit is reached: the setting.
-    Limit(&'static str),
-    /// Something cut the wait.
-    Cut,
 }
 
 impl Driver {
@@ -92,37 +97,31 @@ impl Driver {
 
     /// Holds what the request can use at most. While others hold what is left it waits until
     /// one of them has ended, which each does: a request has a deadline.
-    pub(super) async fn hold(&mut self, prompt: Option<&Prompt>) -> Result<Holding, NotHeld> {
+    pub(super) async fn hold(&mut self, prompt: Option<&Prompt>) -> Result<Holding, NoReply> {
         let bound = self.bound(prompt.unwrap_or(&self.body.prompt));
         let prices = self.prices();
         let granted = self.cell.state.lock().budget.hold(bound, prices);
         let own = match granted {
             Grant::Held(hold) => hold,
             // Nobody else holds any of it.
-            Grant::Wait => return Err(NotHeld::Limit(Limit::Tokens.setting(Whose::Agent))),
-            Grant::Reached(limit) => return Err(NotHeld::Limit(limit.setting(Whose::Agent))),
+            Grant::Wait => return Err(NoReply::Limit(Limit::Tokens.setting(Whose::Agent))),
+            Grant::Reached(limit) => return Err(NoReply::Limit(limit.setting(Whose::Agent))),
         };
+        let (session, cell, is_bounded) = (self.session.clone(), self.cell.clone(), bound.output.is_some());
+        let mut holding = Holding { session, cell, own, shared: None, is_bounded, is_settled: false };
         let left = Bound { output: own.output.or(bound.output), ..bound };
-        match self.hold_of_session(left, prices).await {
-            Ok(shared) => {
-                let (session, is_bounded) = (self.session.clone(), bound.output.is_some());
-                Ok(Holding { session, own, shared, is_bounded, is_settled: false })
-            }
-            Err(not_held) => {
-                self.cell.state.lock().budget.settle(own, 0, Money::ZERO);
-                Err(not_held)
-            }
-        }
+        holding.shared = Some(self.hold_of_session(left, prices).await?);
+        Ok(holding)
     }
 
-    async fn hold_of_session(&mut self, bound: Bound, prices: Prices) -> Result<Hold, NotHeld> {
+    async fn hold_of_session(&mut self, bound: Bound, prices: Prices) -> Result<Hold, NoReply> {
         let (session, index) = (self.session.clone(), self.cell.index);
         let (purse, clock) = (&session.purse, &session.clock);
         loop {
             let settled = purse.changed();
             match purse.hold(bound, prices) {
                 Grant::Held(hold) => return Ok(hold),
-                Grant::Reached(limit) => return Err(NotHeld::Limit(limit.setting(Whose::Session))),
+                Grant::Reached(limit) => return Err(NoReply::Limit(limit.setting(Whose::Session))),
                 Grant::Wait => {}
             }
             self.sync().await;
@@ -131,7 +130,7 @@ impl Driver {
                 biased;
                 () = self.work.cancelled() => {
                     clock.turn(Phase::Cut(index)).await;
-                    return Err(NotHeld::Cut);
+                    return Err(NoReply::Cut);
                 }
                 () = settled => clock.turn(Phase::Boundary(index)).await,
             }
@@ -151,34 +150,22 @@ impl Driver {
     }
 
     /// A request has given its reply.
-    pub(super) fn settles(&mut self, holding: Holding, usage: Usage) {
-        let cost = self.prices().cost(&usage);
+    pub(super) fn settles(&mut self, mut holding: Holding, usage: Usage) {
         self.shortened = holding.shortened_by();
-        self.count(holding, usage.total(), cost);
+        holding.settle(usage.total(), self.prices().cost(&usage));
     }
 
     /// A request was cut or has failed. Where the provider is paid for what it had done by
     /// then, nobody is told how much: it is counted as estimated, and never as more than was held.
-    pub(super) fn settles_lost(&mut self, holding: Holding, prompt: Option<&Prompt>, stream: &Stream) {
+    pub(super) fn settles_lost(&self, mut holding: Holding, prompt: Option<&Prompt>, stream: &Stream) {
         if !holding.is_bounded || !stream.was_sent() {
-            return self.gives_back(holding);
+            return;
         }
         let most = holding.max_output().unwrap_or(u64::MAX);
         let (prices, output) = (self.prices(), stream.tokens_so_far().min(most));
         let input = compaction::estimate(prompt.unwrap_or(&self.body.prompt));
         let cost = prices.input.times(input).plus(prices.output.times(output));
-        self.count(holding, input.saturating_add(output), cost);
-    }
-
-    /// A request did not leave.
-    pub(super) fn gives_back(&mut self, holding: Holding) {
-        self.count(holding, 0, Money::ZERO);
-    }
-
-    fn count(&mut self, mut holding: Holding, tokens: u64, cost: Money) {
-        holding.is_settled = true;
-        self.cell.state.lock().budget.settle(holding.own, tokens, cost);
-        self.session.purse.settle(holding.shared, tokens, cost);
+        holding.settle(input.saturating_add(output), cost);
     }
 
     /// Ends the run when its time, or the session's, is up: at once if it is by now and the run

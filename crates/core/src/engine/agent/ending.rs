@@ -8,7 +8,6 @@ use crate::engine::output::{SHOWN, capped};
 use crate::engine::ports::store::RunEnd;
 use crate::engine::ports::{Changes, Phase};
 use crate::engine::report::Report;
-use crate::engine::session::LastEnd;
 use crate::engine::{deliver, limits, stop};
 use crate::fail;
 use crate::rules::conversation::{Entry, ToolResult, ToolStatus};
@@ -61,11 +60,11 @@ impl Driver {
         text: &Arc<str>,
         changes: Changes,
     ) -> End {
-        let end = self.end_of_run(&ending, text, &changes);
+        let end = self.end_of_run(&ending, text, changes);
         let goes_on = self.mailbox().goes_on();
         let told = if goes_on { End::followed(end.outcome, end.reason) } else { End::of(end.outcome) };
-        draft.ends(end);
-        self.remember(&ending, text, changes);
+        draft.ends(end.clone());
+        self.cell.state.lock().last_end = Some(end);
         let Ending { outcome, error } = ending;
         let kind = EventKind::RunFinished { outcome, error, turns: self.run.turn(), usage: self.usage };
         draft.tell(self.place(), kind);
@@ -150,7 +149,7 @@ impl Driver {
         format!("calls done: {done}; calls cut: {cut}; unread messages: {unread}; last text: {said}")
     }
 
-    fn end_of_run(&self, ending: &Ending, text: &Arc<str>, changes: &Changes) -> RunEnd {
+    fn end_of_run(&self, ending: &Ending, text: &Arc<str>, changes: Changes) -> RunEnd {
         let order = self.mailbox().stop_order().filter(|_| ending.outcome == Outcome::Stopped);
         RunEnd {
             agent: self.cell.name.clone(),
@@ -158,7 +157,7 @@ impl Driver {
             outcome: ending.outcome,
             reason: order.map(|order| order.reason()),
             text: text.clone(),
-            changes: changes.clone(),
+            changes,
             restarts: matches!(self.mailbox().standing(), Standing::Winding { restart: true, .. }),
             owed_to: self.cell.parent.clone().filter(|parent| self.is_owed(parent)),
         }
@@ -177,12 +176,6 @@ impl Driver {
             Some(order) => waits || order.by != Sender::Agent(parent.clone()),
             None => true,
         }
-    }
-
-    fn remember(&self, ending: &Ending, text: &Arc<str>, changes: Changes) {
-        let mut state = self.cell.state.lock();
-        state.last_end = Some(LastEnd { run: self.run_id(), outcome: ending.outcome, text: text.clone() });
-        state.changes = changes;
     }
 
     /// A subagent's end is mail for its parent, unless the parent waits for it as the result

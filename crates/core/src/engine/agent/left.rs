@@ -4,37 +4,19 @@ use super::Driver;
 use crate::rules::conversation::{InterruptReason, Partial};
 use crate::rules::recovery::Left;
 
-/// What is to be recorded before a run goes on.
-pub(super) enum GoesOn {
-    /// Its begin: it was stopped before.
-    NotBegun,
-    /// A model call was lost: a partial reply of which nothing came.
-    CallLost,
-    /// Nothing; results of lost calls are recorded as any others.
-    AsItWas,
-}
-
-impl From<&Left> for GoesOn {
-    fn from(left: &Left) -> Self {
-        match left {
-            Left::NotBegun => Self::NotBegun,
-            Left::Calling => Self::CallLost,
-            Left::Start | Left::Between | Left::Replied(_) | Left::Tools { .. } => Self::AsItWas,
-        }
-    }
-}
-
 impl Driver {
     /// Records what the end of the process before has made of the turn.
-    pub(super) async fn go_on(&mut self, how: GoesOn) {
+    pub(super) async fn go_on(&mut self, left: Left) {
         self.is_at(self.run.turn());
-        match how {
-            GoesOn::NotBegun => self.begin().await,
-            GoesOn::AsItWas => {}
-            GoesOn::CallLost => self.call_was_lost().await,
+        match left {
+            Left::NotBegun => self.begin().await,
+            Left::Calling => self.call_was_lost().await,
+            // Results of lost calls are recorded as any others.
+            Left::Start | Left::Between | Left::Replied(_) | Left::Tools { .. } => {}
         }
     }
 
+    /// A model call was lost: a partial reply of which nothing came.
     pub(super) async fn call_was_lost(&mut self) {
         let partial = Partial {
             text: String::new(),

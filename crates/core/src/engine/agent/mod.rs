@@ -19,7 +19,6 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use self::left::GoesOn;
 use super::body::{Body, Equipment};
 use super::journal::Draft;
 use super::mailbox::Mailbox;
@@ -32,6 +31,7 @@ use crate::rules::event::{EventKind, Place, Trigger};
 use crate::rules::id::{RunId, TurnId};
 use crate::rules::mail::{Injection, Mail, Point, ReceiptState, Standing};
 use crate::rules::record::Line;
+use crate::rules::recovery::OpenRun;
 use crate::rules::run::{Run, Step, Take};
 use crate::rules::time::{Micros, Span};
 use crate::rules::wording;
@@ -73,16 +73,14 @@ struct Driver {
     /// The limit because of which the last reply might be no longer.
     shortened: Option<&'static str>,
     /// How the run goes on, if it is one that was left.
-    goes_on: Option<GoesOn>,
+    goes_on: Option<OpenRun>,
 }
 
 impl Driver {
     fn new(session: Arc<Session>, cell: Arc<AgentCell>, mut body: Box<Body>) -> Self {
         let left = body.left.take();
-        let usage = left.as_ref().map(|left| left.usage).unwrap_or_default();
-        let goes_on = left.as_ref().map(|left| GoesOn::from(&left.open.left));
-        let run = match left {
-            Some(left) => Run::recovered(left.open, cell.settings.clone()),
+        let run = match &left {
+            Some(open) => Run::recovered(open, cell.settings.clone()),
             None => Run::new(cell.mailbox.run(), cell.settings.clone()),
         };
         let run_token = cell.mailbox.run_token();
@@ -97,11 +95,11 @@ impl Driver {
             run_token,
             bench: tool_phase::Bench::default(),
             ahead: records::Ahead::default(),
-            usage,
+            usage: left.as_ref().map(|open| open.usage).unwrap_or_default(),
             began,
             worked_before,
             shortened: None,
-            goes_on,
+            goes_on: left,
         }
     }
 
@@ -146,7 +144,7 @@ impl Driver {
     async fn run_to_its_end(&mut self) {
         let _timer = self.timer();
         match self.goes_on.take() {
-            Some(how) => self.go_on(how).await,
+            Some(open) => self.go_on(open.left).await,
             None => self.begin().await,
         }
         if self.body.equipment.is_none() {

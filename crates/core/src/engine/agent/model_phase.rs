@@ -6,10 +6,9 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::Driver;
-use super::budget::NotHeld;
 use super::stream::{Stream, without_secrets};
 use crate::engine::body::{Equipment, Inbound};
-use crate::engine::journal::Draft;
+use crate::engine::journal::{Draft, Journal};
 use crate::engine::limits;
 use crate::engine::ports::{Clock, ErrorKind, ModelFailure, Phase, Request, StoreError};
 use crate::engine::session::{ActivityKind, AgentCell};
@@ -27,13 +26,18 @@ use crate::rules::time::{Micros, Span};
 use crate::rules::validate::Validator;
 use crate::rules::wording::Cause;
 
-/// What an attempt came to.
-enum Attempt {
-    Whole(Reply),
+/// Why an attempt gave no whole reply.
+pub(super) enum NoReply {
+    /// Something cut it, or the wait for it.
     Cut,
     Failed(ModelFailure),
     /// It was not made: the setting forbids it.
     Limit(&'static str),
+}
+
+/// A failure of ours: the same request will fail again.
+fn ours(error: impl ToString) -> ModelFailure {
+    ModelFailure::new(ErrorKind::InvalidRequest, error.to_string())
 }
 
 impl Driver {
@@ -68,16 +72,16 @@ impl Driver {
                 return None;
             }
             match self.attempt(summary).await {
-                Attempt::Whole(reply) => return Some(reply),
-                Attempt::Cut => {
+                Ok(reply) => return Some(reply),
+                Err(NoReply::Cut) => {
                     self.run.model_cut();
                     break;
                 }
-                Attempt::Limit(setting) => {
+                Err(NoReply::Limit(setting)) => {
                     self.reaches(setting);
                     break;
                 }
-                Attempt::Failed(failure) => {
+                Err(NoReply::Failed(failure)) => {
                     failed += 1;
                     if !self.waits_to_try_again(failure, failed, began).await {
                         break;
@@ -102,29 +106,15 @@ impl Driver {
         self.work.is_cancelled() || look(moment, false, settings, self.mailbox()).is_some()
     }
 
-    async fn attempt(&mut self, summary: Option<&Prompt>) -> Attempt {
+    async fn attempt(&mut self, summary: Option<&Prompt>) -> Result<Reply, NoReply> {
         let checked = match summary {
             None => self.body.validator.check(self.body.prompt.entries()),
             Some(prompt) => Validator::default().check(prompt.entries()),
         };
-        if let Err(breach) = checked {
-            return Attempt::Failed(ModelFailure::new(ErrorKind::InvalidRequest, breach.to_string()));
-        }
-        let holding = match self.hold(summary).await {
-            Ok(holding) => holding,
-            Err(NotHeld::Cut) => return Attempt::Cut,
-            Err(NotHeld::Limit(setting)) => return Attempt::Limit(setting),
-        };
-        match self.starts_call(summary).await {
-            Ok(true) => {}
-            Ok(false) => {
-                self.gives_back(holding);
-                return Attempt::Cut;
-            }
-            Err(error) => {
-                self.gives_back(holding);
-                return Attempt::Failed(ModelFailure::new(ErrorKind::InvalidRequest, error.to_string()));
-            }
+        checked.map_err(|breach| NoReply::Failed(ours(breach)))?;
+        let holding = self.hold(summary).await?;
+        if !self.starts_call(summary).await.map_err(|error| NoReply::Failed(ours(error)))? {
+            return Err(NoReply::Cut);
         }
         let purpose = purpose_of(summary);
         let stream = Stream::new(self.session.clone(), self.place(), purpose);
@@ -138,20 +128,19 @@ impl Driver {
             Ok(reply) => self.settles(holding, reply.usage),
             Err(_) => self.settles_lost(holding, summary, &stream),
         }
-        match heard {
-            Ok(reply) => Attempt::Whole(reply),
-            Err(failure) if failure.kind == ErrorKind::Cancelled => {
-                self.cut_short(&stream, self.cut_reason()).await;
-                Attempt::Cut
-            }
-            Err(failure) => {
-                // What failed before anything came is no partial reply: the retry tells of it.
-                if !stream.is_empty() {
-                    self.cut_short(&stream, InterruptReason::Error).await;
-                }
-                Attempt::Failed(failure)
-            }
+        let failure = match heard {
+            Ok(reply) => return Ok(reply),
+            Err(failure) => failure,
+        };
+        if failure.kind == ErrorKind::Cancelled {
+            self.cut_short(&stream, self.cut_reason()).await;
+            return Err(NoReply::Cut);
         }
+        // What failed before anything came is no partial reply: the retry tells of it.
+        if !stream.is_empty() {
+            self.cut_short(&stream, InterruptReason::Error).await;
+        }
+        Err(NoReply::Failed(failure))
     }
 
     /// Tells that a call begins. `false`: it may not any more.
@@ -172,7 +161,7 @@ impl Driver {
         max_output: Option<u64>,
     ) -> Result<Reply, ModelFailure> {
         let Some(Equipment { model, specs, .. }) = &mut self.body.equipment else {
-            return Err(ModelFailure::new(ErrorKind::InvalidRequest, "the agent has no model"));
+            return Err(ours("the agent has no model"));
         };
         // What came while its start was recorded: no request leaves.
         if self.work.is_cancelled() {
@@ -196,6 +185,7 @@ impl Driver {
         // A summary's request holds nothing that is not answered.
         let mut held_back = Vec::new();
         let unsent = if summary.is_none() { &mut self.body.unsent } else { &mut held_back };
+        let journal = &self.session.journal;
         let mut handed_over = Handover { unsent, unanswered: &mut self.body.unanswered };
         let mut reply = model.call(request);
         tokio::pin!(ignored);
@@ -205,9 +195,8 @@ impl Driver {
                 result = &mut reply => break result,
                 () = stream.sent.notified() => {
                     fail::point("request_sent");
-                    let draft = handed_over.sent(self.body.calls);
-                    if let Err(error) = self.session.journal.record(draft).await {
-                        break Err(ModelFailure::new(ErrorKind::InvalidRequest, error.to_string()));
+                    if let Err(error) = handed_over.sent(journal, self.body.calls).await {
+                        break Err(ours(error));
                     }
                 }
                 () = &mut ignored => break Err(ModelFailure::new(ErrorKind::Cancelled, "it ignored its token")),
@@ -215,10 +204,7 @@ impl Driver {
         };
         drop(reply);
         if stream.was_sent() {
-            let draft = handed_over.sent(self.body.calls);
-            if let Err(error) = self.session.journal.record(draft).await {
-                return Err(ModelFailure::new(ErrorKind::InvalidRequest, error.to_string()));
-            }
+            handed_over.sent(journal, self.body.calls).await.map_err(ours)?;
         }
         result
     }
@@ -342,13 +328,13 @@ struct Handover<'a> {
 }
 
 impl Handover<'_> {
-    fn sent(&mut self, call: u64) -> Draft {
+    async fn sent(&mut self, journal: &Journal, call: u64) -> Result<(), StoreError> {
         let mut draft = Draft::default();
         for (mail, injection) in self.unsent.drain(..) {
             draft.moves(&mail, ReceiptState::Sent { injection: injection.clone(), call });
             self.unanswered.push((mail, injection));
         }
-        draft
+        journal.record(draft).await
     }
 }
 

@@ -184,8 +184,9 @@ impl Driver {
     }
 
     fn spawn(&mut self, index: usize, call: ToolUse) {
-        let tool = self.tool(&call).unwrap_or_else(|| self.no_such_tool());
-        let now = self.session.clock.now();
+        let known = || self.body.equipment.as_ref().map(|equipment| equipment.specs.clone());
+        let tool = self.tool(&call).ok_or_else(|| known().unwrap_or_default());
+        let (session, now) = (self.session.clone(), self.session.clock.now());
         let Some(turn) = self.run.tools() else { return };
         turn.started(index, now);
         self.begins(ActivityKind::Tool { id: call.id.clone(), name: call.name.clone() });
@@ -199,16 +200,15 @@ impl Driver {
             index,
             cancel: cancel.clone(),
             output: output.clone(),
-            mail: Arc::new(tools::Watch(self.cell.clone())),
+            mail: self.cell.clone(),
         };
-        let task = self.bench.tasks.spawn(async move { tool.call(call).await });
+        let task = self.bench.tasks.spawn(async move {
+            match tool {
+                Ok(tool) => tool.call(call).await,
+                Err(known) => tools::no_such_tool(&session, &known, &call).await,
+            }
+        });
         self.bench.running.insert(task.id(), RunningCall { index, cancel, output, task });
-    }
-
-    fn no_such_tool(&self) -> Arc<dyn Tool> {
-        let equipment = self.body.equipment.as_ref();
-        let known = equipment.map(|e| e.specs.iter().map(|spec| spec.name.clone()).collect());
-        Arc::new(tools::NoSuchTool::new(known.unwrap_or_default(), self.session.clock.clone()))
     }
 
     /// Waits until something ended, or nothing is left to wait for.

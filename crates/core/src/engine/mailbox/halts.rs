@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::Mailbox;
+use super::inner::Inner;
+use super::{Mailbox, mail_of};
 use crate::engine::until::until;
 use crate::rules::conversation::InterruptReason;
 use crate::rules::event::Halt;
@@ -115,8 +116,12 @@ impl Mailbox {
     /// Stops the run, and takes back the start of the next one. Agents' mail goes back, a
     /// person's stays (semantics.md, section 6).
     pub fn stop(&self, order: StopOrder) -> Stopped {
+        self.halted(|inner| inner.stop(order, false))
+    }
+
+    fn halted(&self, halt: impl FnOnce(&mut Inner) -> Stopped) -> Stopped {
         let mut inner = self.inner.lock();
-        let mut stopped = inner.stop(order, false);
+        let mut stopped = halt(&mut inner);
         inner.is_being_told(&mut stopped);
         self.publish(&inner);
         stopped
@@ -125,12 +130,11 @@ impl Mailbox {
     /// Stops the run and has the next one start when it has ended: it is asked for until
     /// [`Mailbox::replaced`] by the message that is on its way.
     pub(crate) fn supersede(&self, order: StopOrder) -> Stopped {
-        let mut inner = self.inner.lock();
-        let mut stopped = inner.stop(order, true);
-        inner.replacing += u32::from(stopped.changed);
-        inner.is_being_told(&mut stopped);
-        self.publish(&inner);
-        stopped
+        self.halted(|inner| {
+            let stopped = inner.stop(order, true);
+            inner.replacing += u32::from(stopped.changed);
+            stopped
+        })
     }
 
     /// The message has arrived that a run waited for, or it never will.
@@ -149,23 +153,18 @@ impl Mailbox {
 
     /// From now on every message is returned; what is pending goes back.
     pub fn close(&self, order: StopOrder) -> Stopped {
-        let mut inner = self.inner.lock();
-        let mut stopped = inner.stop(order, false);
-        stopped.changed = !matches!(
-            inner.standing,
-            Standing::Resting(Rest::Closed) | Standing::Winding { then: Rest::Closed, .. }
-        );
-        inner.standing = match inner.standing {
-            Standing::Resting(_) => Standing::Resting(Rest::Closed),
-            Standing::Running | Standing::Winding { .. } => {
-                Standing::Winding { then: Rest::Closed, restart: false }
-            }
-        };
-        stopped.at_rest = matches!(inner.standing, Standing::Resting(_));
-        stopped.still_queued.clear();
-        stopped.returned.extend(inner.remove_where(|_| true).into_iter().map(|queued| queued.mail));
-        inner.is_being_told(&mut stopped);
-        self.publish(&inner);
-        stopped
+        self.halted(|inner| {
+            let mut stopped = inner.stop(order, false);
+            stopped.at_rest = matches!(inner.standing, Standing::Resting(_));
+            let closed = match stopped.at_rest {
+                true => Standing::Resting(Rest::Closed),
+                false => Standing::Winding { then: Rest::Closed, restart: false },
+            };
+            stopped.changed = !inner.standing.is_closed();
+            inner.standing = closed;
+            stopped.still_queued.clear();
+            stopped.returned.extend(mail_of(inner.remove_all()));
+            stopped
+        })
     }
 }

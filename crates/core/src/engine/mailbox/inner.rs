@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::halts::{StopOrder, Stopped};
+use super::mail_of;
 use super::room::Rooms;
 use crate::rules::event::Halt;
 use crate::rules::id::{MessageId, RunId};
@@ -16,7 +17,8 @@ use crate::rules::wording::Cause;
 pub(super) struct Inner {
     /// In order of arrival.
     pub(super) queue: VecDeque<Queued>,
-    pub(super) counts: [u32; 5],
+    /// How many of each urgency.
+    pub(super) counts: [u32; 4],
     pub(super) used: Rooms,
     /// For messages that are being accepted: they have their room already.
     pub(super) reserved: Rooms,
@@ -163,7 +165,7 @@ impl Inner {
     }
 
     pub(super) fn remove_all(&mut self) -> Vec<Queued> {
-        (self.counts, self.used) = ([0; 5], Rooms::default());
+        (self.counts, self.used) = ([0; 4], Rooms::default());
         // The room of the queue stays: the next message needs it.
         self.queue.drain(..).collect()
     }
@@ -178,14 +180,15 @@ impl Inner {
 
     /// Whether the counts are what is in the queue, and who rests has no run to be cut.
     pub(super) fn is_sound(&self) -> bool {
-        let mut counts = [0; 5];
+        let mut counts = [0; 4];
         self.queue.iter().for_each(|queued| counts[queued.mail.urgency as usize] += 1);
         let rests = matches!(self.standing, Standing::Resting(_));
         counts == self.counts && !(rests && self.run_token.is_some())
     }
 
+    /// The highest urgency that is there, counted from 1; 0 is none.
     pub(super) fn highest(&self) -> u8 {
-        (1..=4u8).rev().find(|urgency| self.counts[usize::from(*urgency)] > 0).unwrap_or(0)
+        (1..=4u8).rev().find(|urgency| self.counts[usize::from(*urgency) - 1] > 0).unwrap_or(0)
     }
 
     /// Cancels the work in hand for an urgent message; `false` if there is none to cut, or
@@ -410,8 +413,7 @@ impl Inner {
         let from_person = |queued: &&Queued| queued.mail.from == Sender::User;
         let still_queued =
             self.queue.iter().filter(from_person).map(|queued| queued.mail.id.clone()).collect();
-        let returned = returned.into_iter().map(|queued| queued.mail).collect();
-        Stopped { changed: true, returned, still_queued, ..Stopped::default() }
+        Stopped { changed: true, returned: mail_of(returned), still_queued, ..Stopped::default() }
     }
 }
 

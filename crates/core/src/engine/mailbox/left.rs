@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::inner::{Resume, is_agents};
-use super::{Mailbox, StopOrder};
+use super::{Mailbox, StopOrder, mail_of};
 use crate::rules::id::RunId;
 use crate::rules::mail::{Mail, Rest, ReturnReason, Standing};
 
@@ -86,12 +86,12 @@ impl Mailbox {
             Standing::Resting(rest) => (rest, inner.is_asked_for()),
         };
         let (taken, reason) = match rest {
-            Rest::Closed => (inner.remove_where(|_| true), ReturnReason::Closed),
+            Rest::Closed => (inner.remove_all(), ReturnReason::Closed),
             Rest::Stopped if !is_asked_for => (inner.remove_where(is_agents), ReturnReason::Stopped),
             Rest::Idle | Rest::Stopped => return None,
         };
         self.publish(&inner);
-        Some((taken.into_iter().map(|queued| queued.mail).collect(), reason))
+        Some((mail_of(taken), reason))
     }
 
     /// What is pending, in order of arrival.

@@ -12,7 +12,6 @@ mod room;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +21,6 @@ use self::inner::{Inner, Work};
 pub use self::halts::{StopOrder, Stopped};
 pub use self::inner::{Queued, Resume};
 pub(crate) use self::left::{Kept, Recovered};
-use super::ports::MailWatch;
 use crate::rules::boundary::{Committed, Inbox};
 use crate::rules::conversation::MessageKey;
 use crate::rules::id::{AgentName, MessageId, RunId};
@@ -69,14 +67,6 @@ pub struct TakenBack {
     pub queued: Queued,
     /// Agents' mail that waited for the run that only this message asked for: it goes back.
     pub stranded: Vec<Queued>,
-}
-
-/// Why a message can't be taken back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TakeBack {
-    /// It was injected, or it has already cut or skipped something.
-    #[error("too late: it has acted or is in the conversation already")]
-    TooLate,
 }
 
 impl Mailbox {
@@ -229,17 +219,15 @@ impl Mailbox {
     }
 
     /// Takes one message back that is queued and not committed. What comes of it for the agent's
-    /// next run, if it was that which asked for it, happens in the same step.
-    ///
-    /// # Errors
-    /// [`TakeBack::TooLate`].
-    pub fn take_back(&self, from: &Sender, id: &MessageId) -> Result<TakenBack, TakeBack> {
+    /// next run, if it was that which asked for it, happens in the same step. `None`: it is too late,
+    /// the message was injected or has already cut or skipped something.
+    pub fn take_back(&self, from: &Sender, id: &MessageId) -> Option<TakenBack> {
         let mut inner = self.inner.lock();
-        let at = inner.queue.iter().position(|queued| queued.is_loose(from, id));
-        let queued = at.and_then(|at| inner.remove_at(at)).ok_or(TakeBack::TooLate)?;
+        let at = inner.queue.iter().position(|queued| queued.is_loose(from, id))?;
+        let queued = inner.remove_at(at)?;
         let stranded = inner.unless_asked();
         self.publish(&inner);
-        Ok(TakenBack { queued, stranded })
+        Some(TakenBack { queued, stranded })
     }
 
     /// Whether a message is queued and not committed.
@@ -370,22 +358,5 @@ impl Inbox for Mailbox {
             }
         }
         committed
-    }
-}
-
-#[async_trait]
-impl MailWatch for Mailbox {
-    fn pending(&self) -> Option<Urgency> {
-        Mailbox::pending(self)
-    }
-
-    async fn reached(&self, at_least: Urgency) {
-        loop {
-            let arrived = self.arrived();
-            if Mailbox::pending(self).is_some_and(|highest| highest >= at_least) {
-                return;
-            }
-            arrived.await;
-        }
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::store::{Accepted, AgentRecord, Row, RunEnd, Store, StoreError};
-use crate::rules::event::{Event, PlanStep};
+use crate::rules::event::Event;
 use crate::rules::id::{AgentName, MessageId, RunId, SessionId};
 use crate::rules::lifetime::SetLimits;
 use crate::rules::mail::{ReceiptState, Sender};
@@ -113,23 +113,10 @@ pub struct AgentJournal {
     pub record: AgentRecord,
     /// Its conversation, oldest first.
     pub rows: Vec<Row>,
-    /// The number of its last run, which has begun or was stopped before it did (an event
-    /// `stop_requested` of a run that has no `run_started`); 0 before the first.
-    pub run: RunId,
-    /// The number of the first request to stop that run; 0 if there was none.
-    pub stop_seq: u64,
+    /// Where it stands, as far as its events tell.
+    pub stands: Progress,
     /// The end of its last run that ended, and the number of the event that told of it.
     pub last_end: Option<(RunEnd, u64)>,
-    /// Whether it was closed.
-    pub closed: Closed,
-    /// Whether somebody has resumed it, and that run has not begun.
-    pub resumed: bool,
-    /// How many turns it has taken in all its runs.
-    pub turns: u64,
-    /// The number of its last model call.
-    pub calls: u64,
-    /// Its plan.
-    pub plan: Vec<PlanStep>,
     /// How long it was at work, as far as that was recorded.
     pub worked: Span,
     /// The limits that were set while it lived, and the number of the last event that set any.
@@ -148,21 +135,13 @@ impl AgentJournal {
         last_end: Option<(RunEnd, u64)>,
         tail: Vec<Event>,
     ) -> Self {
-        Self {
-            record,
-            rows,
-            run: stands.run,
-            stop_seq: stands.stop_seq,
-            last_end,
-            closed: stands.closed,
-            resumed: stands.resumed > stands.run,
-            turns: stands.turns,
-            calls: stands.calls,
-            plan: stands.plan.clone(),
-            worked: Span::ZERO,
-            limits: None,
-            tail,
-        }
+        let stands = stands.clone();
+        Self { record, rows, stands, last_end, worked: Span::ZERO, limits: None, tail }
+    }
+
+    /// Whether its last run has not ended.
+    pub fn is_open(&self) -> bool {
+        self.stands.is_open(self.last_end.as_ref().map_or(0, |(end, _)| end.run))
     }
 }
 
@@ -213,17 +192,18 @@ impl SessionJournal {
 impl AgentJournal {
     fn view(&self) -> view::Agent {
         let ended = self.last_end.as_ref().map_or(0, |(end, _)| end.run);
-        let last = self.last_end.as_ref().filter(|_| ended == self.run);
+        let Progress { run, closed, plan, .. } = &self.stands;
+        let last = self.last_end.as_ref().filter(|_| ended == *run);
         view::Agent {
             parent: self.record.parent.clone(),
             role: Some(self.record.role),
             model: self.record.model.clone(),
-            run: self.run,
+            run: *run,
             ended,
             outcome: last.map(|(end, _)| end.outcome),
-            plan: self.plan.clone(),
+            plan: plan.clone(),
             // A run that is closed has to end first.
-            is_closed: self.closed == Closed::Told || self.closed.is_asked() && ended == self.run,
+            is_closed: *closed == Closed::Told || closed.is_asked() && ended == *run,
             ..view::Agent::default()
         }
     }

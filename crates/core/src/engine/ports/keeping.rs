@@ -11,9 +11,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use super::archive::{AgentJournal, KeptMail, REMEMBERED, SessionJournal, SessionRecord};
-use super::store::{
-    Accepted, AgentRecord, Commit, ReceiptMove, Row, RunEnd, Store, StoreError, Told, Transaction,
-};
+use super::store::{Accepted, AgentRecord, Commit, ReceiptMove, Store, StoreError, Told, Transaction};
 use crate::rules::event::Event;
 use crate::rules::id::{AgentName, MessageId};
 use crate::rules::lifetime::Lifetime;
@@ -30,23 +28,14 @@ pub struct KeepingStore(Mutex<Kept>);
 struct Kept {
     last_seq: u64,
     last_t: Micros,
-    agents: Vec<Agent>,
+    /// The tail of each is that of its last run, whether or not that has ended.
+    agents: Vec<AgentJournal>,
     /// Where each agent stands in `agents`.
     places: HashMap<AgentName, usize>,
     mail: Vec<KeptMail>,
     lifetime: Lifetime,
     /// Where each message stands in `mail`.
     letters: HashMap<(Sender, MessageId, AgentName), usize>,
-}
-
-#[derive(Clone, Debug)]
-struct Agent {
-    record: AgentRecord,
-    rows: Vec<Row>,
-    stands: Progress,
-    last_end: Option<(RunEnd, u64)>,
-    /// The events of the last run's last turn, and what stopped the run.
-    tail: Vec<Event>,
 }
 
 #[async_trait]
@@ -80,7 +69,7 @@ impl KeepingStore {
             last_t: kept.last_t,
             lived: kept.lifetime.lived(),
             limits: kept.lifetime.limits(),
-            agents: kept.agents.iter().map(|agent| agent.journal(&kept.lifetime)).collect(),
+            agents: kept.agents.iter().map(|agent| kept.journal(agent)).collect(),
             mail: kept.remembered(),
         }
     }
@@ -99,13 +88,16 @@ impl Kept {
             self.receipt(step);
         }
         for row in &transaction.rows {
-            self.of(&row.agent, |agent| agent.line(row));
+            self.of(&row.agent, |agent| {
+                agent.stands.note_line();
+                agent.rows.push(row.clone());
+            });
         }
         for event in &transaction.events {
             (self.last_seq, self.last_t) = (event.seq, event.t);
             self.lifetime.note(event);
             if let Some(name) = &event.at.agent {
-                self.of(name, |agent| agent.note(event));
+                self.of(name, |agent| note(agent, event));
             }
         }
         for (name, run) in &transaction.resumes {
@@ -119,17 +111,21 @@ impl Kept {
 
     fn agent(&mut self, record: &AgentRecord) {
         self.places.insert(record.name.clone(), self.agents.len());
-        self.agents.push(Agent {
-            record: record.clone(),
-            rows: Vec::new(),
-            stands: Progress::default(),
-            last_end: None,
-            tail: Vec::new(),
-        });
+        let stands = Progress::default();
+        self.agents.push(AgentJournal::of(record.clone(), Vec::new(), &stands, None, Vec::new()));
+    }
+
+    fn journal(&self, agent: &AgentJournal) -> AgentJournal {
+        let (worked, limits) = self.lifetime.of(&agent.record.name);
+        let mut known = AgentJournal { worked, limits, ..agent.clone() };
+        if !known.is_open() {
+            known.tail.clear();
+        }
+        known
     }
 
     /// Events of an agent that nobody has recorded are about no agent of the session.
-    fn of(&mut self, name: &AgentName, note: impl FnOnce(&mut Agent)) {
+    fn of(&mut self, name: &AgentName, note: impl FnOnce(&mut AgentJournal)) {
         if let Some(place) = self.places.get(name) {
             note(&mut self.agents[*place]);
         }
@@ -169,30 +165,14 @@ impl Kept {
     }
 }
 
-impl Agent {
-    fn line(&mut self, row: &Row) {
-        self.stands.note_line();
-        self.rows.push(row.clone());
+fn note(agent: &mut AgentJournal, event: &Event) {
+    let AgentJournal { stands, tail, .. } = agent;
+    let (run, turn) = (stands.run, stands.turn);
+    stands.note(event);
+    if (run, turn) != (stands.run, stands.turn) {
+        tail.retain(|event| stands.is_in_tail(event));
     }
-
-    fn note(&mut self, event: &Event) {
-        let (run, turn) = (self.stands.run, self.stands.turn);
-        self.stands.note(event);
-        if (run, turn) != (self.stands.run, self.stands.turn) {
-            let stands = &self.stands;
-            self.tail.retain(|event| stands.is_in_tail(event));
-        }
-        if self.stands.is_in_tail(event) {
-            self.tail.push(event.clone());
-        }
-    }
-
-    fn journal(&self, lifetime: &Lifetime) -> AgentJournal {
-        let ended = self.last_end.as_ref().map_or(0, |(end, _)| end.run);
-        let tail = if self.stands.is_open(ended) { self.tail.clone() } else { Vec::new() };
-        let (worked, limits) = lifetime.of(&self.record.name);
-        let (record, rows) = (self.record.clone(), self.rows.clone());
-        let known = AgentJournal::of(record, rows, &self.stands, self.last_end.clone(), tail);
-        AgentJournal { worked, limits, ..known }
+    if stands.is_in_tail(event) {
+        tail.push(event.clone());
     }
 }

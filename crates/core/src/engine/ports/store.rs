@@ -15,6 +15,7 @@ use super::tool::Changes;
 use crate::rules::conversation::InterruptReason;
 use crate::rules::event::{Event, EventKind, Outcome};
 use crate::rules::id::{AgentName, MessageId, RunId, TurnId};
+use crate::rules::limits::named_in;
 use crate::rules::mail::{Mail, ReceiptState, Role, Sender, Urgency};
 use crate::rules::record::Line;
 use crate::rules::settings::Settings;
@@ -171,6 +172,13 @@ pub struct RunEnd {
     /// Whom the coordinator has still to tell of it, by mail of its own: the message
     /// `AGENT#RUN`. After a crash it is sent if it is not there.
     pub owed_to: Option<AgentName>,
+}
+
+impl RunEnd {
+    /// The limit that ended it, if one did.
+    pub(crate) fn limit(&self) -> Option<&'static str> {
+        named_in(&self.text).filter(|_| self.outcome == Outcome::Limit)
+    }
 }
 
 /// Why a store took nothing.

@@ -12,10 +12,9 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::ports::{CallTraits, Clock, MailWatch, Output, Phase, Returned, Tool, ToolCall, ToolSpec};
+use super::ports::{CallTraits, Output, Phase, Returned, Tool, ToolCall, ToolSpec};
 use super::session::{AgentCell, Session};
 use crate::rules::conversation::ToolUse;
-use crate::rules::mail::Urgency;
 
 /// The coordinator's tools, in the order in which they are offered.
 const TABLE: [(&str, Own); 8] = [
@@ -93,8 +92,12 @@ impl Own {
         }
     }
 
-    fn spec(self, name: &str, session: &Session) -> ToolSpec {
-        self.fixed_spec(name).unwrap_or_else(|| agents::spawn_spec(session))
+    /// Whether what it does to others arrives there in its order among all that arrives.
+    fn reaches_others(self) -> bool {
+        match self {
+            Self::Spawn | Self::Send | Self::Stop | Self::Close => true,
+            Self::Receipts | Self::Wait | Self::List | Self::Plan => false,
+        }
     }
 
     /// `None`: it differs from session to session.
@@ -138,34 +141,22 @@ struct OwnTool {
 }
 
 impl OwnTool {
-    /// What the call does to others arrives there in its order among all that arrives.
-    async fn arrives(&self) {
-        self.session.clock.turn(Phase::Caused).await;
-    }
-
     async fn act(&self, call: &ToolCall) -> Result<Output, Output> {
+        let (session, cell) = (&self.session, &self.cell);
+        // By the time the call arrives its run may have ended.
+        let run = cell.mailbox.run_token();
+        if self.own.reaches_others() {
+            session.clock.turn(Phase::Caused).await;
+        }
         match self.own {
-            Own::Spawn => {
-                let run = self.cell.mailbox.run_token();
-                self.arrives().await;
-                agents::spawn(&self.session, &self.cell, input(&call.call)?, &run).await
-            }
-            Own::Send => {
-                self.arrives().await;
-                messages::send(&self.session, &self.cell, input(&call.call)?).await
-            }
-            Own::Receipts => messages::receipts(&self.session, &self.cell, input(&call.call)?),
-            Own::Wait => wait::wait(&self.session, &self.cell, call).await,
-            Own::List => agents::list(&self.session, &self.cell, input(&call.call)?),
-            Own::Stop => {
-                self.arrives().await;
-                agents::stop(&self.session, &self.cell, call, input(&call.call)?).await
-            }
-            Own::Close => {
-                self.arrives().await;
-                agents::close(&self.session, &self.cell, call, input(&call.call)?).await
-            }
-            Own::Plan => plan::update(&self.session, &self.cell, input(&call.call)?).await,
+            Own::Spawn => agents::spawn(session, cell, input(&call.call)?, &run).await,
+            Own::Send => messages::send(session, cell, input(&call.call)?).await,
+            Own::Receipts => messages::receipts(session, cell, input(&call.call)?),
+            Own::Wait => wait::wait(session, cell, call).await,
+            Own::List => agents::list(session, cell, input(&call.call)?),
+            Own::Stop => agents::stop(session, cell, call, input(&call.call)?).await,
+            Own::Close => agents::close(session, cell, call, input(&call.call)?).await,
+            Own::Plan => plan::update(session, cell, input(&call.call)?).await,
         }
     }
 }
@@ -173,7 +164,7 @@ impl OwnTool {
 #[async_trait]
 impl Tool for OwnTool {
     fn spec(&self) -> Arc<ToolSpec> {
-        Arc::new(self.own.spec(self.name, &self.session))
+        Arc::new(self.own.fixed_spec(self.name).unwrap_or_else(|| agents::spawn_spec(&self.session)))
     }
 
     fn traits(&self, _: &ToolUse) -> CallTraits {
@@ -199,45 +190,10 @@ fn turn_index(call: &ToolCall) -> u32 {
     u32::try_from(call.index).unwrap_or(u32::MAX)
 }
 
-/// A look at an agent's mailbox.
-pub(crate) struct Watch(pub(crate) Arc<AgentCell>);
-
-#[async_trait]
-impl MailWatch for Watch {
-    fn pending(&self) -> Option<Urgency> {
-        self.0.mailbox.pending()
-    }
-
-    async fn reached(&self, at_least: Urgency) {
-        MailWatch::reached(&self.0.mailbox, at_least).await;
-    }
-}
-
-/// What answers a call of a tool that doesn't exist.
-pub(crate) struct NoSuchTool {
-    known: Vec<Arc<str>>,
-    clock: Arc<dyn Clock>,
-}
-
-impl NoSuchTool {
-    pub(crate) fn new(known: Vec<Arc<str>>, clock: Arc<dyn Clock>) -> Self {
-        Self { known, clock }
-    }
-}
-
-#[async_trait]
-impl Tool for NoSuchTool {
-    fn spec(&self) -> Arc<ToolSpec> {
-        Arc::new(ToolSpec { name: "".into(), description: "".into(), input_schema: serde_json::Value::Null })
-    }
-
-    fn traits(&self, _: &ToolUse) -> CallTraits {
-        CallTraits::COORDINATES
-    }
-
-    async fn call(&self, call: ToolCall) -> Returned {
-        self.clock.turn(Phase::ToolEnd(call.agent_index, turn_index(&call))).await;
-        let text = format!("There is no tool `{}`. There are: {}.", call.call.name, self.known.join(", "));
-        Output::error(text).into()
-    }
+/// What answers a call of a tool that doesn't exist; `known` are those that do.
+pub(crate) async fn no_such_tool(session: &Session, known: &[Arc<ToolSpec>], call: &ToolCall) -> Returned {
+    ends(session, call).await;
+    let known: Vec<&str> = known.iter().map(|spec| &*spec.name).collect();
+    let text = format!("There is no tool `{}`. There are: {}.", call.call.name, known.join(", "));
+    Output::error(text).into()
 }

@@ -72,6 +72,14 @@ impl Standing {
             Self::Resting(_) => false,
         }
     }
+
+    /// Whether mail is returned: nothing of it starts any more.
+    pub fn is_closed(self) -> bool {
+        match self {
+            Self::Resting(rest) | Self::Winding { then: rest, .. } => rest == Rest::Closed,
+            Self::Running => false,
+        }
+    }
 }
 
 impl Default for Standing {

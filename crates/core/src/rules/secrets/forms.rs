@@ -5,8 +5,6 @@
 //! hexadecimal (dumps). What is done to a value on purpose (reversed, cut up, compressed, base64
 //! broken into lines) is not found: against purpose helps that commands don't have the value.
 
-use std::fmt::Write as _;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -113,11 +111,7 @@ fn encoded(value: &str) -> Vec<String> {
     found.push(percent);
     let json = serde_json::Value::from(value).to_string();
     found.push(json[1..json.len() - 1].to_owned());
-    let mut hex = String::new();
-    for byte in value.bytes() {
-        // Writing to a text can't fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
+    let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
     found.push(hex.to_ascii_uppercase());
     found.push(hex);
     found

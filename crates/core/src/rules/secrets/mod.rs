@@ -154,10 +154,6 @@ impl Secrets {
             Value::Bool(_) | Value::Null => {}
         }
     }
-
-    fn known(&self) -> Option<Arc<Known>> {
-        self.0.clone()
-    }
 }
 
 impl fmt::Debug for Secrets {

@@ -8,7 +8,7 @@ use midturn_core::engine::ports::tool::Changes;
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::{AgentName, MessageId, RunId, SessionId};
 use midturn_core::rules::mail::{Injection, Mail, MailKind, Point, ReceiptState, Role, Sender, Urgency};
-use midturn_core::rules::progress::Closed;
+use midturn_core::rules::progress::{Closed, Progress};
 use midturn_core::rules::settings::Settings;
 use midturn_core::rules::time::Micros;
 use serde_json::Value;
@@ -43,21 +43,9 @@ fn agent(who: &str, run: RunId, ended: RunId, closed: bool) -> AgentJournal {
         restarts: false,
         owed_to: None,
     };
-    AgentJournal {
-        record,
-        rows: Vec::new(),
-        run,
-        last_end: (ended > 0).then_some((end, 1)),
-        closed: if closed { Closed::Told } else { Closed::No },
-        resumed: false,
-        stop_seq: 0,
-        turns: 1,
-        calls: 1,
-        plan: Vec::new(),
-        worked: Default::default(),
-        limits: None,
-        tail: Vec::new(),
-    }
+    let closed = if closed { Closed::Told } else { Closed::No };
+    let stands = Progress { run, closed, turns: 1, calls: 1, ..Progress::default() };
+    AgentJournal::of(record, Vec::new(), &stands, (ended > 0).then_some((end, 1)), Vec::new())
 }
 
 fn mail(id: &str, state: ReceiptState) -> KeptMail {
