@@ -37,7 +37,9 @@ impl Attended {
         }
         self.console.heard(live.feed.last()).await;
         for status in live.coordinator.agents() {
-            self.report(&status.name, &status.changes).await;
+            if let Some(end) = &status.last_end {
+                self.report(&status.name, &end.changes).await;
+            }
         }
         let end = attending::end(&self.console, over, &lead).await;
         self.wait_for_guests(carrier).await;
