@@ -2,12 +2,8 @@
 //! the command must not have. Nothing here can be taken back, and whatever fails keeps the
 //! command from being started.
 
-use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{
@@ -32,22 +28,6 @@ pub(crate) fn lock(lock: &Lock, doors: &[OwnedFd]) -> Result<(), (Failed, io::Er
         .as_ref()
         .map_or(Ok(()), super::seccomp::apply)
         .map_err(|e| (Failed::Filters, io::Error::other(e)))
-}
-
-/// Becomes the command. Returns only when that fails.
-pub(crate) fn execute(words: &[CString], environment: &[CString]) -> io::Error {
-    let mut words = words.iter().map(|word| OsStr::from_bytes(word.as_bytes()));
-    let Some(program) = words.next() else { return rustix::io::Errno::INVAL.into() };
-    let mut command = Command::new(program);
-    command.args(words).env_clear().stdin(Stdio::null());
-    for entry in environment.iter().map(|entry| entry.as_bytes()) {
-        let (name, value) = entry.split_at(entry.iter().position(|&b| b == b'=').unwrap_or(entry.len()));
-        command.env(
-            OsStr::from_bytes(name),
-            OsString::from(OsStr::from_bytes(value.get(1..).unwrap_or_default())),
-        );
-    }
-    command.exec()
 }
 
 fn bound(bounds: &Bounds) -> io::Result<()> {

@@ -1,9 +1,11 @@
 //! What has to be there before one command can be started in a sandbox.
 
-use std::ffi::{OsStr, OsString};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::cgroup::Group;
 use super::mount_plan::MountPlan;
@@ -14,19 +16,14 @@ use super::{Confinement, Engine, Sandbox, bubblewrap};
 use crate::process::Supervision;
 use crate::process::table::{Process, processes};
 
-/// A program that is to run the supervisor.
-#[derive(Debug)]
-pub(crate) struct Wrapper {
-    pub(crate) program: PathBuf,
-    pub(crate) arguments: Vec<OsString>,
-}
-
-/// Kept until nothing of the command is alive.
-#[derive(Debug)]
+/// What it takes to start one command.
+#[derive(Debug, Default)]
 pub(crate) struct Prepared {
-    pub(crate) wrapper: Option<Wrapper>,
+    /// A program that is to run the supervisor.
+    pub(crate) wrapper: Option<Command>,
     pub(crate) orders: Orders,
-    _stand_ins: StandIns,
+    /// Kept until nothing of the command is alive.
+    pub(crate) stand_ins: StandIns,
 }
 
 impl Sandbox {
@@ -37,7 +34,7 @@ impl Sandbox {
     pub(crate) fn prepare(&self, confinement: Option<&Confinement>, folder: &Path) -> io::Result<Prepared> {
         let mut orders = Orders { view: None, lock: self.lock() };
         if self.engine == Engine::Nobody {
-            return Ok(Prepared { wrapper: None, orders, _stand_ins: StandIns::default() });
+            return Ok(Prepared { orders, ..Prepared::default() });
         }
         let confinement = confinement.ok_or_else(|| {
             io::Error::other("nobody said what the command may touch, which is a bug in midturn")
@@ -62,12 +59,13 @@ impl Sandbox {
             }
             Engine::Bubblewrap(program) => {
                 lock.rights = self.abilities.scopes.then(Rights::default);
-                let arguments = bubblewrap::arguments(&plan.steps, folder, self.wanted.network);
-                wrapper = Some(Wrapper { program: program.clone(), arguments });
+                let mut bubblewrap = Command::new(program);
+                bubblewrap.args(bubblewrap::arguments(&plan.steps, folder, self.wanted.network));
+                wrapper = Some(bubblewrap);
             }
             Engine::Nobody => {}
         }
-        Ok(Prepared { wrapper, orders, _stand_ins: StandIns::put(&plan.stand_ins)? })
+        Ok(Prepared { wrapper, orders, stand_ins: StandIns::put(&plan.stand_ins)? })
     }
 
     /// A cgroup for a command, where there are any.
@@ -100,17 +98,14 @@ impl Sandbox {
 }
 
 /// Files by which programs of this machine are spoken to.
-fn sockets() -> Vec<PathBuf> {
+fn sockets() -> BTreeSet<PathBuf> {
     // Bytes: one path that is no text would hide all others from us.
     let table = std::fs::read("/proc/net/unix").unwrap_or_default();
     let path = |line: &[u8]| {
         let at = line.windows(2).position(|two| two == b" /")?;
         Some(PathBuf::from(OsStr::from_bytes(&line[at + 1..])))
     };
-    let mut paths: Vec<PathBuf> = table.split(|&byte| byte == b'\n').filter_map(path).collect();
-    paths.sort();
-    paths.dedup();
-    paths
+    table.split(|&byte| byte == b'\n').filter_map(path).collect()
 }
 
 fn threads_of_ours() -> u64 {

@@ -1,14 +1,16 @@
 //! Starts the command: a process that locks itself up and becomes it.
 
-use std::io::{self, PipeWriter, Read as _, Write as _};
+use std::ffi::OsString;
+use std::io::{self, PipeWriter, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
 
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
-use super::LaunchOrder;
 use super::fork::{fork, inherit_nothing};
-use crate::process::wire::{REPORT_BYTES, Report};
-use crate::sandbox::lock::{execute, lock};
+use crate::process::wire::{LaunchOrder, Report};
+use crate::sandbox::lock::lock;
 use crate::sandbox::orders::Failed;
 
 /// A group of its own (so that `kill 0` spares the supervisor), nothing to read, every signal
@@ -19,18 +21,13 @@ pub(super) fn start(order: &LaunchOrder) -> Result<Pid, Report> {
 
 /// Forks, since what locks a process up is done by that process.
 fn try_start(order: &LaunchOrder) -> io::Result<Result<Pid, Report>> {
-    let (mut failure, tell) = io::pipe()?;
+    let (failure, tell) = io::pipe()?;
     let Some(child) = fork()? else { become_command(order, tell) };
     drop(tell);
-    let mut report = [0; REPORT_BYTES];
     // It ends when a program is executed: until then the child has the pipe, and tells.
-    match failure.read_exact(&mut report) {
-        Ok(()) => {
-            waitpid(child, None)?;
-            Ok(Err(Report::decode(&report).unwrap_or(Report::NotStarted { errno: 0 })))
-        }
-        Err(_) => Ok(Ok(child)),
-    }
+    let Ok(report) = serde_json::from_reader(failure) else { return Ok(Ok(child)) };
+    waitpid(child, None)?;
+    Ok(Err(report))
 }
 
 fn become_command(order: &LaunchOrder, mut tell: PipeWriter) -> ! {
@@ -39,7 +36,7 @@ fn become_command(order: &LaunchOrder, mut tell: PipeWriter) -> ! {
         Err((failed, error)) => Report::NotLocked { failed, errno: number(&error) },
     };
     // If it can't be told, the command's status says that something went wrong.
-    let _untold = report.encode().and_then(|report| tell.write_all(&report));
+    let _untold = report.line().and_then(|line| tell.write_all(&line));
     std::process::exit(126)
 }
 
@@ -48,6 +45,13 @@ fn prepare(order: &LaunchOrder) -> Result<(), (Failed, io::Error)> {
     own_group.map_err(|e| (Failed::Privileges, e.into()))?;
     inherit_nothing().map_err(|e| (Failed::Privileges, e))?;
     lock(&order.sandbox.lock, &order.doors)
+}
+
+/// Becomes the command. Returns only when that fails.
+fn execute(words: &[OsString], environment: &[(OsString, OsString)]) -> io::Error {
+    let Some((program, arguments)) = words.split_first() else { return rustix::io::Errno::INVAL.into() };
+    let environment = environment.iter().map(|(name, value)| (name, value));
+    Command::new(program).args(arguments).env_clear().envs(environment).stdin(Stdio::null()).exec()
 }
 
 fn not_started(error: &io::Error) -> Report {
