@@ -234,10 +234,7 @@ impl Supervisor {
             Report::NotStarted { errno } => {
                 Err(RunError::NotExecuted(std::io::Error::from_raw_os_error(errno)))
             }
-            Report::NotLocked { failed, errno } => {
-                let told = || format!("{failed}: {}", std::io::Error::from_raw_os_error(errno));
-                Err(RunError::NoSandbox(complaint.words().unwrap_or_else(told)))
-            }
+            Report::NotLocked(why) => Err(RunError::NoSandbox(complaint.words().unwrap_or(why))),
             Report::Unavailable => Ok(None),
         }
     }

@@ -22,7 +22,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use super::Supervision;
-use crate::sandbox::orders::{Failed, Orders};
+use crate::sandbox::orders::Orders;
 
 /// The longest list of words. The kernel takes no longer word than 128 KiB anyway.
 const WORDS_MAX: usize = 136 << 10;
@@ -33,8 +33,8 @@ const ENVIRONMENT_MAX: usize = 2 << 20;
 /// The longest launch order. As JSON a byte of a word takes up to four.
 const ORDER_MAX: usize = 16 << 20;
 
-/// The longest report.
-pub(crate) const REPORT_MAX: u64 = 1_024;
+/// The longest report: there is room for a path in it.
+pub(crate) const REPORT_MAX: u64 = 16 << 10;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub enum ExitStatus {
 }
 
 /// What a supervisor says once nothing of its tree is alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Report {
     /// The command ran and is gone. `outgrown`: all of it was ended for having more memory than its
     /// limit.
@@ -55,13 +55,13 @@ pub(crate) enum Report {
     NotStarted { errno: i32 },
     /// This kind of supervision can't be had here; nothing was executed.
     Unavailable,
-    /// The sandbox could not be built; nothing was executed.
-    NotLocked { failed: Failed, errno: i32 },
+    /// The sandbox could not be built; nothing was executed. In words.
+    NotLocked(String),
 }
 
 impl Report {
-    pub(crate) fn line(self) -> io::Result<Vec<u8>> {
-        let mut line = serde_json::to_vec(&self)?;
+    pub(crate) fn line(&self) -> io::Result<Vec<u8>> {
+        let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');
         Ok(line)
     }
@@ -133,7 +133,9 @@ fn receive_head(control: impl AsFd) -> io::Result<(usize, Vec<OwnedFd>)> {
         recvmsg(control.as_fd(), &mut [IoSliceMut::new(&mut length)], &mut carried, RecvFlags::CMSG_CLOEXEC)
     });
     let received = received.map_err(|errno| match errno {
-        Errno::NOTSOCK => io::Error::other("it is not for people: midturn starts it for each command it runs"),
+        Errno::NOTSOCK => {
+            io::Error::other("it is not for people: midturn starts it for each command it runs")
+        }
         errno => errno.into(),
     })?;
     if received.bytes != length.len() {
@@ -168,11 +170,14 @@ mod tests {
             },
             Report::NotStarted { errno: 2 },
             Report::Unavailable,
-            Report::NotLocked { failed: Failed::Rights, errno: 1 },
+            Report::NotLocked("a path:\n".repeat(700)),
         ] {
             let line = report.line().unwrap();
             assert_eq!(serde_json::from_slice::<Report>(&line).unwrap(), report);
-            assert!(line.len() as u64 <= REPORT_MAX && line.iter().position(|&b| b == b'\n') == Some(line.len() - 1));
+            assert!(
+                line.len() as u64 <= REPORT_MAX
+                    && line.iter().position(|&b| b == b'\n') == Some(line.len() - 1)
+            );
         }
     }
 

@@ -57,7 +57,8 @@ fn walk(top: BorrowedFd<'_>, judge: impl Fn(&Path, &[u8], FileType) -> Verdict) 
     while let Some(folder) = folders.pop_front() {
         // One that is gone or was swapped holds nothing of this folder's.
         let Ok(opened) = open_folder(top, &folder) else { continue };
-        for entry in entries(&opened)? {
+        let Ok(entries) = entries(&opened) else { continue };
+        for entry in entries {
             let name = name(&entry);
             if left == 0 || found.len() == FOUND_MAX {
                 return Ok(found);

@@ -25,7 +25,6 @@ use serde::{Deserialize, Serialize};
 
 use self::tree::Tree;
 use super::wire::{LaunchOrder, Report};
-use crate::sandbox::orders::Failed;
 use crate::sandbox::view;
 
 /// The hidden argument that makes our binary a supervisor.
@@ -101,14 +100,12 @@ fn supervise() -> io::Result<()> {
     if let Some(view) = &order.sandbox.view
         && let Err(error) = view::make(view)
     {
-        // Among the command's output, where there is room for a path.
-        eprintln!("midturn: the view of the file system can't be made: {error}");
-        return say(Report::NotLocked { failed: Failed::View, errno: start::number(&error) });
+        return say(Report::NotLocked(format!("its own view of the file system could not be made: {error}")));
     }
     let signals = watch::block_signals()?;
     match start::start(&order) {
         Ok(command) => {
-            let (grace, memory) = (order.grace, order.sandbox.lock.bounds.memory);
+            let (grace, memory) = (order.grace, order.sandbox.bounds.memory);
             drop(order);
             say(watch::Watch::new(tree, command, grace, memory).until_none_is_left(&signals)?)
         }

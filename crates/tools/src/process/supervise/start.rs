@@ -11,7 +11,6 @@ use nix::unistd::Pid;
 use super::fork::{fork, inherit_nothing};
 use crate::process::wire::{LaunchOrder, Report};
 use crate::sandbox::lock::lock;
-use crate::sandbox::orders::Failed;
 
 /// A group of its own (so that `kill 0` spares the supervisor), nothing to read, every signal
 /// as the system sets it.
@@ -33,18 +32,18 @@ fn try_start(order: &LaunchOrder) -> io::Result<Result<Pid, Report>> {
 fn become_command(order: &LaunchOrder, mut tell: PipeWriter) -> ! {
     let report = match prepare(order) {
         Ok(()) => not_started(&execute(&order.words, &order.environment)),
-        Err((failed, error)) => Report::NotLocked { failed, errno: number(&error) },
+        Err(why) => Report::NotLocked(why),
     };
     // If it can't be told, the command's status says that something went wrong.
     let _untold = report.line().and_then(|line| tell.write_all(&line));
     std::process::exit(126)
 }
 
-fn prepare(order: &LaunchOrder) -> Result<(), (Failed, io::Error)> {
-    let own_group = nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0));
-    own_group.map_err(|e| (Failed::Privileges, e.into()))?;
-    inherit_nothing().map_err(|e| (Failed::Privileges, e))?;
-    lock(&order.sandbox.lock, &order.doors)
+fn prepare(order: &LaunchOrder) -> Result<(), String> {
+    let own_group = nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(io::Error::from);
+    let alone = own_group.and_then(|()| inherit_nothing());
+    alone.map_err(|e| format!("privileges could not be given up: {e}"))?;
+    lock(&order.sandbox, &order.doors)
 }
 
 /// Becomes the command. Returns only when that fails.
@@ -55,9 +54,5 @@ fn execute(words: &[OsString], environment: &[(OsString, OsString)]) -> io::Erro
 }
 
 fn not_started(error: &io::Error) -> Report {
-    Report::NotStarted { errno: number(error) }
-}
-
-pub(super) fn number(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(0)
+    Report::NotStarted { errno: error.raw_os_error().unwrap_or(0) }
 }
