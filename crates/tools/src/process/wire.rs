@@ -21,7 +21,7 @@ use rustix::net::{
 
 use serde::{Deserialize, Serialize};
 
-use super::Supervision;
+use super::{SUPERVISE, Supervision};
 use crate::sandbox::orders::Orders;
 
 /// The longest list of words. The kernel takes no longer word than 128 KiB anyway.
@@ -134,7 +134,8 @@ fn receive_head(control: impl AsFd) -> io::Result<(usize, Vec<OwnedFd>)> {
     });
     let received = received.map_err(|errno| match errno {
         Errno::NOTSOCK => {
-            io::Error::other("it is not for people: midturn starts it for each command it runs")
+            let what = "is not for people: midturn starts it for each command it runs";
+            io::Error::other(format!("{SUPERVISE} {what}"))
         }
         errno => errno.into(),
     })?;

@@ -26,7 +26,7 @@ pub(super) fn open_folder(top: impl AsFd, path: &Path) -> Result<OwnedFd, Errno>
 
 /// The folder that something below `top` is in, and its name there. `None`: that folder is gone, or
 /// was swapped for something else, so it isn't there either.
-pub(crate) fn parent_of(top: impl AsFd, path: &Path) -> io::Result<Option<(OwnedFd, &OsStr)>> {
+pub(super) fn parent_of(top: impl AsFd, path: &Path) -> io::Result<Option<(OwnedFd, &OsStr)>> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
     match open_folder(top, parent) {
         Ok(parent) => Ok(Some((parent, name))),

@@ -7,13 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, CWD, Mode, mkdirat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat2, unlinkat};
 use rustix::io::Errno;
-
-use crate::protect::beneath::parent_of;
 
 /// How many commands need each of them. Their number is bounded by that of running commands.
 static STANDING: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
@@ -64,16 +63,26 @@ pub(crate) fn stands_at(path: &Path) -> bool {
 }
 
 fn make(path: &Path) -> io::Result<()> {
-    let (folder, name) = parent_of(CWD, path)?.ok_or(io::ErrorKind::NotFound)?;
+    let (folder, name) = above(path)?;
     Ok(mkdirat(folder, name, Mode::from_raw_mode(0o755))?)
 }
 
 fn remove(path: &Path) -> io::Result<()> {
-    let Some((folder, name)) = parent_of(CWD, path)? else { return Ok(()) };
+    let (folder, name) = above(path)?;
     match unlinkat(folder, name, AtFlags::REMOVEDIR) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// Through no link, whoever may have made one meanwhile.
+fn above(path: &Path) -> io::Result<(OwnedFd, &Path)> {
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = openat2(CWD, above, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    Ok((folder, Path::new(name)))
 }
 
 #[cfg(test)]

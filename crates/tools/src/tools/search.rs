@@ -31,28 +31,31 @@ pub(super) fn here() -> String {
     ".".to_owned()
 }
 
-/// A glob pattern: of a name at any depth where it has no slash, else of a path from the folder that
-/// is searched.
+/// A glob pattern.
 pub(super) struct Pattern {
     glob: GlobMatcher,
+    by_name: bool,
     /// The folder that is searched, relative to the root.
     from: PathBuf,
 }
 
 impl Pattern {
     pub(super) fn new(root: &Root, argument: &str, text: &str, path: &str) -> Result<Self, String> {
-        let any_depth = if text.contains('/') { "" } else { "**/" };
-        let glob = format!("{any_depth}{}", text.trim_start_matches("./"));
-        let glob = GlobBuilder::new(&glob).literal_separator(true).build();
-        let glob = glob.map_err(|e| format!("`{argument}` is not a glob pattern: {}", e.kind()))?;
+        let glob = GlobBuilder::new(text.trim_start_matches("./")).literal_separator(true).build();
+        let glob = glob.map_err(|e| format!("`{argument}` is not a glob pattern: {e}"))?;
         let folder = root.folder(path).unwrap_or_default();
         let from = folder.strip_prefix(root.path()).unwrap_or(Path::new("")).to_owned();
-        Ok(Self { glob: glob.compile_matcher(), from })
+        Ok(Self { glob: glob.compile_matcher(), by_name: !text.contains('/'), from })
     }
 
-    /// Whether it means this file, relative to the root.
+    /// Whether it means this file, relative to the root: its name, where the pattern has no slash,
+    /// else its path from the folder that is searched.
     pub(super) fn means(&self, path: &Path) -> bool {
-        path.strip_prefix(&self.from).is_ok_and(|path| self.glob.is_match(path))
+        match (self.by_name, path.strip_prefix(&self.from)) {
+            (true, _) => path.file_name().is_some_and(|name| self.glob.is_match(name)),
+            (false, Ok(path)) => self.glob.is_match(path),
+            (false, Err(_)) => false,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use midturn_core::rules::id::{AgentName, SessionId};
-use rustix::fs::CWD;
+use rustix::fs::{Mode, OFlags};
 
 use super::git::{Git, GitError, parts};
 use super::keeper::Keeper;
@@ -140,8 +140,11 @@ impl Worktree {
         let link = self.top.join(".git");
         let is_folder = link.symlink_metadata().is_ok_and(|about| about.is_dir());
         if !is_folder && self.own.join("HEAD").symlink_metadata().is_ok() {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             // Whether it helped is seen next.
-            let _ = restore(CWD, &link, &self.link());
+            if let Ok(top) = rustix::fs::open(&self.top, flags, Mode::empty()) {
+                let _ = restore(&top, Path::new(".git"), &self.link());
+            }
         }
     }
 }
