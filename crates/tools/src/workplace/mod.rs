@@ -280,7 +280,7 @@ impl GitWorkplace {
         if let Some(record) = self.record(agent).map_err(|e| self.no_state(&e))? {
             match repository.again(record).await? {
                 Again::Found(worktree, note) => {
-                    return Ok((worktree, note.map(str::to_owned).into_iter().collect()));
+                    return Ok((*worktree, note.map(str::to_owned).into_iter().collect()));
                 }
                 Again::Lost(why) => notes.extend(why.map(|why| format!("{agent} started over: {why}"))),
             }

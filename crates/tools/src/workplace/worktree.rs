@@ -75,7 +75,7 @@ pub(super) enum FolderState {
 /// What became of a worktree that was looked for.
 pub(super) enum Again {
     /// It is there; with what there is to say of how it came back.
-    Found(Worktree, Option<&'static str>),
+    Found(Box<Worktree>, Option<&'static str>),
     /// It can't be had again; why not, if there was one.
     Lost(Option<String>),
 }
@@ -240,7 +240,7 @@ impl Repository {
                 worktree.repair();
             }
             match worktree.folder_state() {
-                FolderState::Usable => return Ok(Again::Found(self.made(worktree, record)?.0, None)),
+                FolderState::Usable => return Ok(Again::Found(self.made(worktree, record)?.0.into(), None)),
                 FolderState::Broken => {
                     return Ok(left_as_it_is(format!("the folder {top} is no longer a worktree")));
                 }
@@ -258,7 +258,7 @@ impl Repository {
             return Ok(left_as_it_is(format!("the branch {branch} can't be checked out: {error}")));
         }
         let (worktree, was_made) = self.made(worktree, record)?;
-        Ok(Again::Found(worktree, was_made.then_some(REBUILT)))
+        Ok(Again::Found(worktree.into(), was_made.then_some(REBUILT)))
     }
 
     /// Remembers that it is made to the end; and whether that was known.
