@@ -38,10 +38,10 @@ use midturn_tools::process::{SUPERVISE, supervise_main};
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1);
+    let first = std::env::args_os().nth(1);
     // Before anything else: this process may be the supervisor of a command, started by our tools.
-    if words.next().is_some_and(|word| word == SUPERVISE) {
-        return supervise_main(words);
+    if first.is_some_and(|word| word == SUPERVISE) {
+        return supervise_main();
     }
     // clap leaves by itself with status 2 on bad arguments and 0 on `--help`.
     let cli = Cli::parse();

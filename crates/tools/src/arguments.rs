@@ -28,12 +28,16 @@ pub(crate) fn spec<A: JsonSchema>(name: &str, description: &str) -> Arc<ToolSpec
 ///
 /// What the tool does not know costs no turn: models bring arguments along from the tools of other
 /// programs. The result says so all the same, since a `cwd` that changed nothing may be missed.
-pub(crate) fn parse<A: DeserializeOwned>(call: &ToolUse) -> Result<(A, Ignored), Output> {
+pub(crate) fn parse<A: DeserializeOwned>(call: &ToolUse) -> Result<(A, Option<String>), Output> {
     let (mut track, mut names) = (serde_path_to_error::Track::new(), Vec::new());
     let located = serde_path_to_error::Deserializer::new(&call.input, &mut track);
-    let parsed = serde_ignored::deserialize(located, |path| names.push(path.to_string()));
+    let parsed = serde_ignored::deserialize(located, |path| names.push(format!("`{path}`")));
     match parsed {
-        Ok(arguments) => Ok((arguments, Ignored { tool: call.name.clone(), names })),
+        Ok(arguments) => {
+            let (tool, all) = (&call.name, names.join(", "));
+            let note = format!("Ignored, since {tool} has no such argument: {all}");
+            Ok((arguments, Some(note).filter(|_| !names.is_empty())))
+        }
         Err(what) => {
             let place = match track.path().to_string() {
                 all if all == "." => String::new(),
@@ -44,22 +48,10 @@ pub(crate) fn parse<A: DeserializeOwned>(call: &ToolUse) -> Result<(A, Ignored),
     }
 }
 
-/// The arguments of a call that its tool does not know.
-pub(crate) struct Ignored {
-    tool: Arc<str>,
-    names: Vec<String>,
-}
-
-impl Ignored {
-    /// The result, and below it what was ignored, if anything was.
-    pub(crate) fn noted(self, output: Output) -> Output {
-        if self.names.is_empty() {
-            return output;
-        }
-        let names: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
-        let note = format!("Ignored, since {} has no such argument: {}", self.tool, names.join(", "));
-        Output { text: with_note(output.text, &note), ..output }
-    }
+/// The result, with a note below it, if there is one.
+pub(crate) fn noted(output: Output, note: Option<String>) -> Output {
+    note.into_iter()
+        .fold(output, |Output { text, is_error }, note| Output { text: with_note(text, &note), is_error })
 }
 
 /// A note is a line of its own, in brackets, below what it is about.

@@ -30,12 +30,10 @@ impl Confined {
         let before = self.guard.before()?;
         let mut confinement = self.confinement.clone();
         confinement.read_only.retain(|path| is_there(path));
-        confinement.read_only.extend(self.stand_ins.iter().filter(|path| !is_link(path)).cloned());
+        confinement.read_only.extend(self.stand_ins.iter().filter(|path| !path.is_symlink()).cloned());
         confinement.read_only.extend(before.to_mount.iter().cloned());
         // A folder that is told to be writable is one whose parts are told apart.
         confinement.read_only.retain(|path| !confinement.writable.contains(path));
-        confinement.read_only.sort();
-        confinement.read_only.dedup();
         Ok((Arc::new(confinement), before))
     }
 }
@@ -48,8 +46,4 @@ pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
 /// Whether there is something that can be mounted on itself. A link can't: the guard sees to it.
 pub(crate) fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|about| !about.is_symlink())
-}
-
-fn is_link(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|about| about.is_symlink())
 }

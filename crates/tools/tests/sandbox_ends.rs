@@ -178,7 +178,7 @@ async fn a_kind_that_is_not_there_is_refused_with_how_to_get_it() {
 async fn the_supervision_of_a_sandbox_is_its_own() {
     for sandbox in sandboxes(false, TreeLimits::default()).await {
         let supervision = Supervisor::with_program(PROGRAM).sandbox(sandbox.clone()).supervision();
-        let expected = match (sandbox.in_force().tier, sandbox.in_force().pid_namespace) {
+        let expected = match (sandbox.in_force().tier, sandbox.in_force().mount_namespace) {
             (Tier::Bubblewrap, _) => Supervision::Inside,
             (_, true) => Supervision::UserNamespace,
             (_, false) => Supervision::Subreaper,

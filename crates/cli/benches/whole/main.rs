@@ -34,7 +34,7 @@ const TABLES: [(&str, fn()); 6] = [
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     match words.next().and_then(|word| word.into_string().ok()).as_deref() {
-        Some(SUPERVISE) => return supervise_main(words),
+        Some(SUPERVISE) => return supervise_main(),
         Some(fleet::CHILD) => return fleet::child(words),
         _ => {}
     }

@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    midturn_tools::process::supervise_main(std::env::args_os().skip(2))
+    midturn_tools::process::supervise_main()
 }

@@ -87,7 +87,6 @@ struct Hunt {
 }
 
 struct Target {
-    pid: i32,
     process: OwnedFd,
     purpose: Purpose,
 }
@@ -151,7 +150,7 @@ impl Hunt {
             match process.hold()? {
                 Some(hold) if !is_dead_by(&hold, Duration::ZERO)? => {
                     signal.map_or(Ok(()), |signal| send(&hold, signal))?;
-                    targets.insert(key, Target { pid: process.pid, process: hold, purpose });
+                    targets.insert(key, Target { process: hold, purpose });
                     fresh += 1;
                 }
                 // It may have started another one since its line was read.
@@ -214,9 +213,9 @@ impl Hunt {
     /// Waits for the deaths of all that are held; who is alive then.
     fn until_dead(&self, until: Instant) -> io::Result<Vec<i32>> {
         let mut alive = Vec::new();
-        for target in self.targets.values() {
+        for ((pid, _), target) in &self.targets {
             if !is_dead_by(&target.process, until.saturating_duration_since(Instant::now()))? {
-                alive.push(target.pid);
+                alive.push(*pid);
             }
         }
         Ok(alive)

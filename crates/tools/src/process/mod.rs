@@ -179,12 +179,14 @@ impl Supervisor {
         cancel: &CancellationToken,
         output: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Ended, RunError> {
-        let order = wire::launch_order(&command.words, &self.environment(command)).ok_or(RunError::Words)?;
+        if !wire::can_be_handed_over(&command.words, &self.environment(command)) {
+            return Err(RunError::Words);
+        }
         let mut tries = 0;
         loop {
             let supervision = self.supervision();
             tries += 1;
-            match self.attempt(supervision, command, &order, cancel, output).await {
+            match self.attempt(supervision, command, cancel, output).await {
                 Ok(Some(ended)) => return Ok(ended),
                 Ok(None) => self.weaken(supervision)?,
                 // Files come and go while it is being built.
@@ -206,13 +208,11 @@ impl Supervisor {
         &self,
         supervision: Supervision,
         command: &Command,
-        order: &[u8],
         cancel: &CancellationToken,
         output: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Option<Ended>, RunError> {
         let launched = launch::launch(self, supervision, command).await?;
-        let Some(Launched { running, orders, holds }) = launched else { return Ok(None) };
-        let order = [order, &orders].concat();
+        let Some(Launched { running, order, holds }) = launched else { return Ok(None) };
         let mut complaint = Complaint::new(self.sandbox.is_some(), output);
         let ended =
             running.until_end(&order, command.timeout, cancel, &mut |bytes| complaint.hear(bytes)).await;
@@ -234,10 +234,7 @@ impl Supervisor {
             Report::NotStarted { errno } => {
                 Err(RunError::NotExecuted(std::io::Error::from_raw_os_error(errno)))
             }
-            Report::NotLocked { failed, errno } => {
-                let told = || format!("{failed}: {}", std::io::Error::from_raw_os_error(errno));
-                Err(RunError::NoSandbox(complaint.words().unwrap_or_else(told)))
-            }
+            Report::NotLocked(why) => Err(RunError::NoSandbox(complaint.words().unwrap_or(why))),
             Report::Unavailable => Ok(None),
         }
     }

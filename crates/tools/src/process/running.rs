@@ -4,14 +4,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::Child;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::wire::{REPORT_BYTES, Report};
+use super::wire::{REPORT_MAX, Report};
 use super::{Cause, RunError};
 
 /// How much is read at once; also a pipe's usual size.
@@ -72,9 +72,8 @@ impl Running {
         output: &mut (dyn FnMut(&[u8]) + Send),
     ) -> (Option<Report>, Cause) {
         let Self { control, output: pipe, .. } = self;
-        let (mut reports, mut orders) = control.split();
-        let mut bytes = [0; REPORT_BYTES];
-        let mut read = 0;
+        let (reports, mut orders) = control.split();
+        let mut reports = BufReader::new(reports.take(REPORT_MAX)).lines();
         let mut chunk = vec![0; CHUNK];
         let mut open = true;
         let mut cause = Cause::Itself;
@@ -84,11 +83,10 @@ impl Running {
             // A report that is there is real: it wins over a cancellation that came with it.
             let order = tokio::select! {
                 biased;
-                n = reports.read(&mut bytes[read..]) => match n {
-                    Ok(n) if n > 0 && read + n < REPORT_BYTES => { read += n; continue }
-                    Ok(n) if n > 0 => return (Report::decode(&bytes), cause),
-                    Ok(_) | Err(_) => return (None, cause),
-                },
+                said = reports.next_line() => {
+                    let report = said.ok().flatten();
+                    return (report.and_then(|report| serde_json::from_str(&report).ok()), cause);
+                }
                 () = cancel.cancelled(), if cause == Cause::Itself => Cause::Cancelled,
                 () = &mut deadline, if cause == Cause::Itself => Cause::TimedOut,
                 n = pipe.read(&mut chunk), if open => {

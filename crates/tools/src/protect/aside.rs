@@ -19,7 +19,7 @@ const KEPT_MAX: usize = 64;
 const NAME_MAX: usize = 60;
 
 /// Where planted files go.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Aside {
     folder: PathBuf,
 }

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -11,12 +11,15 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
+/// A handle that is good for finding what is below it, and needs no right to read.
+pub(super) const HANDLE: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 /// Opens a folder below another one.
 pub(super) fn open_folder(top: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut here = rustix::fs::openat(top, ".", flags, Mode::empty())?;
+    let mut here = rustix::fs::openat(top, ".", HANDLE, Mode::empty())?;
     for part in path {
-        here = rustix::fs::openat(here, part, flags, Mode::empty())?;
+        here = rustix::fs::openat(here, part, HANDLE, Mode::empty())?;
     }
     Ok(here)
 }
@@ -35,7 +38,9 @@ pub(super) fn parent_of(top: impl AsFd, path: &Path) -> io::Result<Option<(Owned
 /// What is in a folder, as far as it can be read.
 pub(super) fn entries(folder: impl AsFd) -> Result<impl Iterator<Item = DirEntry>, Errno> {
     let is_name = |entry: &DirEntry| ![b".".as_slice(), b".."].contains(&entry.file_name().to_bytes());
-    Ok(Dir::read_from(folder)?.flatten().filter(is_name))
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let readable = rustix::fs::openat(folder, ".", flags, Mode::empty())?;
+    Ok(Dir::new(readable)?.flatten().filter(is_name))
 }
 
 /// The name of what is in a folder.
@@ -54,6 +59,13 @@ pub(super) fn file_in(folder: impl AsFd, path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(folder, path, flags, Mode::empty())?);
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
+}
+
+/// The beginning of such a file, up to `max` bytes.
+pub(super) fn head_in(folder: impl AsFd, path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file_in(folder, path)?.take(max).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Makes a file where there is nothing.

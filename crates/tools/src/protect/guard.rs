@@ -5,7 +5,7 @@
 //! writable, and so can git's own folder as a whole.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
 use super::aside::{Aside, restore};
-use super::beneath::{entries, file_in, kind, name, open_folder, parent_of};
+use super::beneath::{entries, head_in, kind, name, open_folder, parent_of};
 use super::memory::Memory;
 use super::original::{Original, Others, usable};
 use super::walk::{authorities, links};
@@ -78,7 +78,7 @@ pub(crate) struct Before {
 pub(crate) struct Together(Arc<Mutex<Weak<Before>>>);
 
 /// One agent's guard.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Guard {
     aside: Aside,
     /// Whether the sandbox can mount what is there so that it can't be changed.
@@ -99,16 +99,7 @@ pub(crate) struct Guard {
 impl Guard {
     /// Puts aside into a folder that no command can write in.
     pub(crate) fn new(aside: PathBuf, mounts: bool) -> Self {
-        Self {
-            aside: Aside::new(aside),
-            mounts,
-            originals: Vec::new(),
-            others: Others::default(),
-            together: None,
-            within: Vec::new(),
-            watched: Vec::new(),
-            kept: Vec::new(),
-        }
+        Self { aside: Aside::new(aside), mounts, ..Self::default() }
     }
 
     /// Sees to it that these folders stay where they are, though commands can write in the folders
@@ -138,11 +129,8 @@ impl Guard {
 
     /// Sees to it that a file has this content.
     pub(crate) fn keeps(mut self, folder: &Path, name: &str, content: &[u8]) -> io::Result<Self> {
-        self.kept.push(FixedFile {
-            at: OpenFolder::open(folder)?,
-            name: name.into(),
-            content: content.into(),
-        });
+        let at = OpenFolder::open(folder)?;
+        self.kept.push(FixedFile { at, name: name.into(), content: content.into() });
         Ok(self)
     }
 
@@ -170,7 +158,7 @@ impl Guard {
         for (by, watched) in self.watched.iter().enumerate() {
             let at = &watched.at;
             usable(at.folder.as_fd())?;
-            let remembered = |path: &Path| Ok((by, Memory::of(at.folder.as_fd(), path)?));
+            let memory = |path: &Path| Memory::of(at.folder.as_fd(), path);
             for path in watched.found()? {
                 let kind = at.kind(&path);
                 // Of a whole repository what matters is watched by name.
@@ -178,14 +166,13 @@ impl Guard {
                 if self.mounts && kind != Some(FileType::Symlink) {
                     before.to_mount.push(at.path.join(&path));
                 } else if self.mounts || !is_repository {
-                    before.memories.push(remembered(&path)?);
+                    before.memories.push((by, memory(&path)?));
                 }
                 before.there.insert(at.path.join(path));
             }
-            let files = watched.files()?;
-            before
-                .memories
-                .extend(files.iter().map(|path| remembered(path)).collect::<io::Result<Vec<_>>>()?);
+            for path in watched.files()? {
+                before.memories.push((by, memory(&path)?));
+            }
         }
         if self.mounts {
             before.to_mount.extend(self.kept.iter().map(|kept| kept.at.path.join(&kept.name)));
@@ -199,13 +186,10 @@ impl Guard {
         let (mut notes, lost) = self.put_back();
         notes.extend(self.kept.iter().filter_map(|kept| kept.restored(&self.aside)));
         for watched in &self.watched {
-            match self.put_aside(watched, before) {
-                Ok(planted) => notes.extend(planted),
-                Err(error) => notes.push(format!(
-                    "{} can't be looked through for what was planted: {error}",
-                    watched.at.path.display()
-                )),
-            }
+            let path = watched.at.path.display();
+            notes.extend(self.put_aside(watched, before).unwrap_or_else(|error| {
+                vec![format!("{path} can't be looked through for what was planted: {error}")]
+            }));
         }
         for (by, memory) in &before.memories {
             let watched = &self.watched[*by];
@@ -358,7 +342,9 @@ impl OpenFolder {
 impl FixedFile {
     /// What there is to say, if it had to be restored.
     fn restored(&self, aside: &Aside) -> Option<String> {
-        if self.is_as_it_should_be().unwrap_or(false) {
+        // It could be a named pipe by now.
+        let held = head_in(&self.at.folder, &self.name, self.content.len() as u64 + 1);
+        if held.is_ok_and(|held| held == self.content) {
             return None;
         }
         let path = self.at.path.join(&self.name);
@@ -369,14 +355,6 @@ impl FixedFile {
             Ok(()) => format!("`{}` was made as it has to be: commands may not change it", path.display()),
             Err(error) => format!("`{}` was changed and could not be restored: {error}", path.display()),
         })
-    }
-
-    fn is_as_it_should_be(&self) -> io::Result<bool> {
-        // It could be a named pipe by now.
-        let file = file_in(&self.at.folder, &self.name)?;
-        let mut content = Vec::new();
-        file.take(self.content.len() as u64 + 1).read_to_end(&mut content)?;
-        Ok(content == self.content)
     }
 }
 

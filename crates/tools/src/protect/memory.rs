@@ -3,14 +3,14 @@
 //! link. Bounded: of what is too much, the smaller and shallower files are remembered.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, RawMode};
 use rustix::io::Errno;
 
-use super::beneath::{entries, file_in, kind, name, new_file, open_folder, parent_of};
+use super::beneath::{entries, head_in, kind, name, new_file, open_folder, parent_of};
 
 /// The largest file that is remembered, in bytes, and how much of all of them.
 const FILE_MAX: u64 = 256 << 10;
@@ -110,8 +110,7 @@ fn look(top: BorrowedFd<'_>, path: &Path, left: &mut u64) -> io::Result<Option<(
         }
         FileType::Directory => Some((Entry::Folder, names(parent.as_fd(), path)?)),
         FileType::RegularFile if size <= FILE_MAX.min(*left) => {
-            let mut content = Vec::new();
-            file_in(&parent, name.as_ref())?.take(FILE_MAX).read_to_end(&mut content)?;
+            let content = head_in(&parent, name.as_ref(), FILE_MAX)?;
             *left = left.saturating_sub(content.len() as u64);
             Some((Entry::File(mode, content), Vec::new()))
         }

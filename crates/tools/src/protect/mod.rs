@@ -15,7 +15,7 @@ mod memory;
 pub(crate) mod original;
 mod walk;
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Component, Path};
 
 use rustix::fs::{CWD, Mode, OFlags};
@@ -73,9 +73,7 @@ pub(crate) fn make_file(top: &Path, path: &Path) -> io::Result<()> {
 
 /// The beginning of a file, up to `max` bytes, if it is one and no link.
 pub(crate) fn head_of(path: &Path, max: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file(path)?.take(max).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    beneath::head_in(CWD, path, max)
 }
 
 /// Opens a file to read, if it is one and no link; it waits for nobody.

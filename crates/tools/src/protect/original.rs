@@ -3,7 +3,6 @@
 //! stands there is put aside then, and the original comes back. It is known by its device and
 //! inode, looked for only where a command could have moved it, and nothing is followed.
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,13 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::aside::{Aside, name_of_ours};
-
-/// A handle that is good for finding what is below it, and needs no right to read.
-const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+use super::beneath::HANDLE;
 
 /// What the owner of a folder needs to change it: a command can take that away.
 const OF_OWNER: u32 = 0o700;
@@ -91,35 +88,26 @@ impl Original {
         }
         // First of all it is taken out of where it is: that may be what is put aside.
         let taken = usable.and_then(|()| self.take(within));
-        let put = self.put_aside(aside);
-        let returned = match (&taken, &put) {
-            (Ok((beside, own)), Ok(_)) => {
-                let name = self.below.file_name().unwrap_or_default();
-                let given = rustix::fs::renameat_with(beside, own, beside, name, RenameFlags::NOREPLACE);
-                given.map_err(|errno| io::Error::from(errno).to_string())
-            }
-            (Ok(_), Err(_)) => Err("its place is taken".to_owned()),
-            (Err(error), _) => Err(error.to_string()),
-        };
+        let put = if self.is_in_place() { Ok(None) } else { aside.put(&self.top, &self.below) };
         let path = self.path.display();
         let instead = match &put {
             Ok(Some(place)) => format!("; what stood in its place was put aside to {}", place.display()),
             Ok(None) => String::new(),
             Err(error) => format!("; what stands in its place could not be put aside ({error})"),
         };
-        match returned {
-            Ok(()) => {
-                Ok(Some(format!("`{path}` was put back where it belongs: commands may not move it{instead}")))
-            }
-            Err(error) => {
-                let left =
-                    taken.map(|(_, own)| format!(", it is now {}", self.path.with_file_name(own).display()));
-                Err(format!(
-                    "`{path}` was moved or removed and can't be put back: {error}{}{instead}",
-                    left.unwrap_or_default()
-                ))
-            }
-        }
+        let name = self.below.file_name().unwrap_or_default();
+        let why = match taken {
+            // Where its place is taken yet, it is refused.
+            Ok((beside, own)) => match renameat_with(&beside, &own, &beside, name, RenameFlags::NOREPLACE) {
+                Ok(()) => {
+                    let words = "was put back where it belongs: commands may not move it";
+                    return Ok(Some(format!("`{path}` {words}{instead}")));
+                }
+                Err(errno) => format!("{errno}, it is now {}", self.path.with_file_name(own).display()),
+            },
+            Err(error) => error.to_string(),
+        };
+        Err(format!("`{path}` was moved or removed and can't be put back: {why}{instead}"))
     }
 
     /// Whether it is nowhere any more.
@@ -160,15 +148,8 @@ impl Original {
         }
         let beside = way(self.top.as_fd(), self.below.parent().unwrap_or(Path::new("")))?;
         let own = name_of_ours("original");
-        rustix::fs::renameat_with(&parent, name, &beside, &own, RenameFlags::NOREPLACE)?;
+        renameat_with(&parent, name, &beside, &own, RenameFlags::NOREPLACE)?;
         Ok((beside, own))
-    }
-
-    fn put_aside(&self, aside: &Aside) -> io::Result<Option<PathBuf>> {
-        if self.is_in_place() {
-            return Ok(None);
-        }
-        aside.put(&self.top, &self.below)
     }
 }
 
@@ -198,7 +179,7 @@ pub(super) fn usable(folder: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 fn own_path(held: BorrowedFd<'_>) -> PathBuf {
-    Path::new("/proc/self/fd").join(OsStr::from_bytes(held.as_raw_fd().to_string().as_bytes()))
+    format!("/proc/self/fd/{}", held.as_raw_fd()).into()
 }
 
 fn id(stat: &rustix::fs::Stat) -> (u64, u64) {

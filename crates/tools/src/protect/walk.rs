@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
+use rustix::io::Errno;
 
 use super::beneath::{entries, kind, name, open_folder};
 use super::what;
@@ -57,7 +58,12 @@ fn walk(top: BorrowedFd<'_>, judge: impl Fn(&Path, &[u8], FileType) -> Verdict) 
     while let Some(folder) = folders.pop_front() {
         // One that is gone or was swapped holds nothing of this folder's.
         let Ok(opened) = open_folder(top, &folder) else { continue };
-        for entry in entries(&opened)? {
+        let entries = match entries(&opened) {
+            // One that may not be read: what is in it can't be told.
+            Err(Errno::ACCESS) => continue,
+            entries => entries?,
+        };
+        for entry in entries {
             let name = name(&entry);
             if left == 0 || found.len() == FOUND_MAX {
                 return Ok(found);

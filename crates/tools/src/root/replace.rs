@@ -19,22 +19,6 @@ fn identity(stat: &Stat) -> (u64, u64, i64, i64, u64) {
     (stat.st_dev, stat.st_ino, stat.st_size, stat.st_ctime, stat.st_ctime_nsec)
 }
 
-/// Removes the temporary file unless it became the file itself.
-struct Temporary<'a> {
-    place: &'a Place<'a>,
-    name: String,
-    kept: bool,
-}
-
-impl Drop for Temporary<'_> {
-    fn drop(&mut self) {
-        if !self.kept {
-            // The reason why it isn't needed is reported already.
-            let _ = rustix::fs::unlinkat(&self.place.dir, &self.name, AtFlags::empty());
-        }
-    }
-}
-
 impl Place<'_> {
     /// Whether there is a file that may be replaced, and what it is like.
     pub(crate) fn present(&self) -> Result<Option<Stat>, PathError> {
@@ -60,7 +44,23 @@ impl Place<'_> {
     /// Gives the file this content. `was` is what it is to be instead of; anything else that is
     /// there by now is left alone and is an error.
     pub(crate) fn replace(&self, content: &[u8], was: Option<&Stat>) -> Result<(), PathError> {
-        let (mut file, mut temporary) = self.temporary()?;
+        let name = name_of_ours("write");
+        let file = new_file(&self.dir, &name, 0o666).map_err(|e| self.system(e))?;
+        let replaced = self.replace_by(file, &name, content, was);
+        if replaced.is_err() {
+            // The reason why it isn't needed is reported already.
+            let _ = rustix::fs::unlinkat(&self.dir, &name, AtFlags::empty());
+        }
+        replaced
+    }
+
+    fn replace_by(
+        &self,
+        mut file: File,
+        name: &str,
+        content: &[u8],
+        was: Option<&Stat>,
+    ) -> Result<(), PathError> {
         file.write_all(content).map_err(|e| self.system(e))?;
         if let Some(was) = was {
             self.dress(&file, was)?;
@@ -69,15 +69,7 @@ impl Place<'_> {
         if self.stat()?.as_ref().map(identity) != was.map(identity) {
             return Err(PathError::Changed(self.shown.to_owned()));
         }
-        rustix::fs::renameat(&self.dir, &temporary.name, &self.dir, self.name).map_err(|e| self.system(e))?;
-        temporary.kept = true;
-        Ok(())
-    }
-
-    fn temporary(&self) -> Result<(File, Temporary<'_>), PathError> {
-        let name = name_of_ours("write");
-        let file = new_file(&self.dir, &name, 0o666).map_err(|e| self.system(e))?;
-        Ok((file, Temporary { place: self, name, kept: false }))
+        rustix::fs::renameat(&self.dir, name, &self.dir, self.name).map_err(|e| self.system(e))
     }
 
     /// The owner first: changing it takes bits off the mode. Only root can give a file away,

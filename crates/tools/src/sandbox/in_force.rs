@@ -2,13 +2,10 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use super::Tier;
 
 /// What commands can do with the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkState {
     /// There is none for them but a loopback of their own.
     Off,
@@ -19,8 +16,7 @@ pub enum NetworkState {
 }
 
 /// Who holds a command's tree to its limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitsBy {
     /// A cgroup for each command.
     CgroupV2,
@@ -31,23 +27,19 @@ pub enum LimitsBy {
     Looking,
 }
 
-/// The sandbox that is in force, for people and for programs. Shown on one line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The sandbox that is in force, in the words that people see. Shown on one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InForce {
     /// Which kind of sandbox it is.
     pub tier: Tier,
     /// Commands are in a user namespace of their own.
     pub user_namespace: bool,
-    /// They see no processes but their own.
-    pub pid_namespace: bool,
-    /// They have a view of the file system of their own.
+    /// They have a view of the file system of their own, and see no processes but their own.
     pub mount_namespace: bool,
     /// What of the network they have.
     pub network: NetworkState,
     /// System calls are filtered.
     pub seccomp: bool,
-    /// No program gives them a privilege they don't have.
-    pub no_new_privileges: bool,
     /// Who holds them to their limits.
     pub limits: LimitsBy,
     /// What is weaker than it could be, and how to get it.
@@ -61,14 +53,12 @@ impl fmt::Display for InForce {
             Tier::Landlock => "Landlock",
             Tier::None => "no sandbox",
         })?;
-        let spaces =
-            [("user", self.user_namespace), ("process", self.pid_namespace), ("mount", self.mount_namespace)];
-        let spaces: Vec<_> = spaces.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
-        if !spaces.is_empty() {
-            write!(f, ", own {} namespaces", spaces.join(", "))?;
-        } else if self.tier != Tier::None {
-            f.write_str(", no namespaces")?;
-        }
+        f.write_str(match (self.tier, self.mount_namespace, self.user_namespace) {
+            (Tier::None, ..) => "",
+            (_, false, _) => ", no namespaces",
+            (_, true, false) => ", own process, mount namespaces",
+            (_, true, true) => ", own user, process, mount namespaces",
+        })?;
         if self.seccomp {
             f.write_str(", seccomp")?;
         }

@@ -2,12 +2,8 @@
 //! the command must not have. Nothing here can be taken back, and whatever fails keeps the
 //! command from being started.
 
-use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{
@@ -15,39 +11,24 @@ use rustix::thread::{
     set_capabilities,
 };
 
-use super::cgroup;
-use super::orders::{Bounds, Failed, Lock};
+use super::orders::{Bounds, Orders};
+use super::{cgroup, seccomp};
 
-/// Locks this process up.
-pub(crate) fn lock(lock: &Lock, doors: &[OwnedFd]) -> Result<(), (Failed, io::Error)> {
-    doors.iter().try_for_each(cgroup::enter).map_err(|e| (Failed::Cgroup, e))?;
-    bound(&lock.bounds).map_err(|e| (Failed::Bounds, e))?;
-    if lock.no_privileges {
-        give_up_privileges().map_err(|e| (Failed::Privileges, e))?;
+/// Locks this process up. What fails is told in words.
+pub(crate) fn lock(orders: &Orders, doors: &[OwnedFd]) -> Result<(), String> {
+    let entered = doors.iter().try_for_each(cgroup::enter);
+    entered.map_err(|e| format!("the command could not be put into its cgroup: {e}"))?;
+    bound(&orders.bounds).map_err(|e| format!("its limits could not be set: {e}"))?;
+    if orders.no_privileges {
+        give_up_privileges().map_err(|e| format!("privileges could not be given up: {e}"))?;
     }
-    if let Some(rights) = &lock.rights {
-        rights.apply().map_err(|e| (Failed::Rights, io::Error::other(e)))?;
+    if let Some(rights) = &orders.rights {
+        rights.apply().map_err(|e| format!("Landlock could not be applied: {e}"))?;
     }
-    lock.filter
-        .as_ref()
-        .map_or(Ok(()), super::seccomp::apply)
-        .map_err(|e| (Failed::Filters, io::Error::other(e)))
-}
-
-/// Becomes the command. Returns only when that fails.
-pub(crate) fn execute(words: &[CString], environment: &[CString]) -> io::Error {
-    let mut words = words.iter().map(|word| OsStr::from_bytes(word.as_bytes()));
-    let Some(program) = words.next() else { return rustix::io::Errno::INVAL.into() };
-    let mut command = Command::new(program);
-    command.args(words).env_clear().stdin(Stdio::null());
-    for entry in environment.iter().map(|entry| entry.as_bytes()) {
-        let (name, value) = entry.split_at(entry.iter().position(|&b| b == b'=').unwrap_or(entry.len()));
-        command.env(
-            OsStr::from_bytes(name),
-            OsString::from(OsStr::from_bytes(value.get(1..).unwrap_or_default())),
-        );
+    if let Some(filter) = &orders.filter {
+        seccomp::apply(filter).map_err(|e| format!("system calls could not be filtered: {e}"))?;
     }
-    command.exec()
+    Ok(())
 }
 
 fn bound(bounds: &Bounds) -> io::Result<()> {

@@ -18,7 +18,7 @@ mod prepare;
 mod probe;
 mod rights;
 mod seccomp;
-mod stand_in;
+pub(crate) mod stand_in;
 pub(crate) mod view;
 
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::cgroup::Exceeded;
 pub use self::in_force::{InForce, LimitsBy, NetworkState};
-pub(crate) use self::prepare::{Prepared, Wrapper};
+pub(crate) use self::prepare::Prepared;
 
 use self::cgroup::Groups;
 use self::rights::Abilities;

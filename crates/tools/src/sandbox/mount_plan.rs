@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Confinement;
 use super::powerless::Powerless;
-use super::rights::Grant;
 use super::stand_in::stands_at;
 
 /// Where sockets of services are, which do what is asked of them: bus, containers, agents.
@@ -51,13 +50,13 @@ pub(crate) struct MountPlan {
     pub(crate) stand_ins: Vec<PathBuf>,
     /// What can be written, for Landlock inside the view.
     pub(crate) writable: Vec<PathBuf>,
-    /// What Landlock has to grant without a view.
-    pub(crate) grants: BTreeMap<PathBuf, Grant>,
+    /// What Landlock goes by without a view.
+    pub(crate) kinds: BTreeMap<PathBuf, Kind>,
 }
 
 /// The kinds of places, the weaker ones first: of two for one path the stronger holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+pub(crate) enum Kind {
     Writable,
     Private,
     ReadOnly,
@@ -87,7 +86,7 @@ impl MountPlan {
     pub(crate) fn new(confinement: &Confinement, sockets: &[PathBuf]) -> io::Result<Self> {
         let temporary = named(confinement.temporary.canonicalize(), &confinement.temporary)?;
         let places = Places::find(confinement, &temporary, sockets)?;
-        let mut plan = Self { grants: places.grants(), ..Self::default() };
+        let mut plan = Self { kinds: places.without_a_view(), ..Self::default() };
         let mut kinds = places.places;
         kinds.retain(|path, _| !NEW.iter().any(|new| path.starts_with(new)));
         plan.stand_ins = places.missing.iter().cloned().collect();
@@ -203,17 +202,11 @@ impl Places {
         *of_path = kind.max(*of_path);
     }
 
-    fn grants(&self) -> BTreeMap<PathBuf, Grant> {
-        let grant = |(path, kind): (&PathBuf, &Kind)| {
-            let grant = match kind {
-                Kind::Writable => Grant::Write,
-                Kind::Private | Kind::ReadOnly => Grant::Read,
-                Kind::Hidden => Grant::Nothing,
-            };
-            (path.clone(), grant)
-        };
-        let missing = self.missing.iter().map(|path| (path.clone(), Grant::Nothing));
-        self.places.iter().map(grant).chain(missing).collect()
+    /// What is private in a view can only be read.
+    fn without_a_view(&self) -> BTreeMap<PathBuf, Kind> {
+        let kind = |kind: &Kind| if *kind == Kind::Private { Kind::ReadOnly } else { *kind };
+        let missing = self.missing.iter().map(|path| (path, &Kind::Hidden));
+        self.places.iter().chain(missing).map(|(path, of_path)| (path.clone(), kind(of_path))).collect()
     }
 }
 

@@ -9,13 +9,17 @@ use super::mount_plan::Step;
 use super::rights::Rights;
 use super::seccomp::Filter;
 
-/// All of it.
+/// All of it. Nothing of what the command's process does to itself can be taken back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Orders {
     /// The view to make. `None`: the one that is there.
     pub(crate) view: Option<View>,
-    /// What the command's process does to itself.
-    pub(crate) lock: Lock,
+    /// What the command's process does to itself before it becomes the command: it takes these
+    /// limits, gives up its privileges, and keeps these rights and what this filter leaves.
+    pub(crate) bounds: Bounds,
+    pub(crate) no_privileges: bool,
+    pub(crate) rights: Option<Rights>,
+    pub(crate) filter: Option<Filter>,
 }
 
 /// A view of the file system of its own, where bubblewrap doesn't make it.
@@ -29,16 +33,6 @@ pub(crate) struct View {
     pub(crate) network_off: bool,
 }
 
-/// What the command's process does to itself before it becomes the command. Nothing of it can
-/// be taken back.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Lock {
-    pub(crate) bounds: Bounds,
-    pub(crate) no_privileges: bool,
-    pub(crate) rights: Option<Rights>,
-    pub(crate) filter: Option<Filter>,
-}
-
 /// Limits of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Bounds {
@@ -48,21 +42,4 @@ pub(crate) struct Bounds {
     pub(crate) memory: Option<u64>,
     /// As before; beyond what the user has in this namespace.
     pub(crate) processes: Option<u64>,
-}
-
-/// Which of it failed, for people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub(crate) enum Failed {
-    #[error("its own view of the file system could not be made")]
-    View,
-    #[error("the command could not be put into its cgroup")]
-    Cgroup,
-    #[error("its limits could not be set")]
-    Bounds,
-    #[error("privileges could not be given up")]
-    Privileges,
-    #[error("Landlock could not be applied")]
-    Rights,
-    #[error("system calls could not be filtered")]
-    Filters,
 }

@@ -1,32 +1,29 @@
 //! What has to be there before one command can be started in a sandbox.
 
-use std::ffi::{OsStr, OsString};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::cgroup::Group;
 use super::mount_plan::MountPlan;
-use super::orders::{Bounds, Lock, Orders, View};
+use super::orders::{Bounds, Orders, View};
 use super::rights::Rights;
 use super::stand_in::StandIns;
 use super::{Confinement, Engine, Sandbox, bubblewrap};
 use crate::process::Supervision;
 use crate::process::table::{Process, processes};
 
-/// A program that is to run the supervisor.
-#[derive(Debug)]
-pub(crate) struct Wrapper {
-    pub(crate) program: PathBuf,
-    pub(crate) arguments: Vec<OsString>,
-}
-
-/// Kept until nothing of the command is alive.
-#[derive(Debug)]
+/// What it takes to start one command.
+#[derive(Debug, Default)]
 pub(crate) struct Prepared {
-    pub(crate) wrapper: Option<Wrapper>,
+    /// A program that is to run the supervisor.
+    pub(crate) wrapper: Option<Command>,
     pub(crate) orders: Orders,
-    _stand_ins: StandIns,
+    /// Kept until nothing of the command is alive.
+    pub(crate) stand_ins: StandIns,
 }
 
 impl Sandbox {
@@ -35,39 +32,39 @@ impl Sandbox {
     /// # Errors
     /// What keeps the sandbox from being built. Nothing may be run then.
     pub(crate) fn prepare(&self, confinement: Option<&Confinement>, folder: &Path) -> io::Result<Prepared> {
-        let mut orders = Orders { view: None, lock: self.lock() };
+        let mut orders = self.orders();
         if self.engine == Engine::Nobody {
-            return Ok(Prepared { wrapper: None, orders, _stand_ins: StandIns::default() });
+            return Ok(Prepared { orders, ..Prepared::default() });
         }
         let confinement = confinement.ok_or_else(|| {
             io::Error::other("nobody said what the command may touch, which is a bug in midturn")
         })?;
         let mut plan = MountPlan::new(confinement, &sockets())?;
-        let lock = &mut orders.lock;
         // Bubblewrap has taken them away already.
-        lock.no_privileges = !matches!(self.engine, Engine::Bubblewrap(_));
+        orders.no_privileges = !matches!(self.engine, Engine::Bubblewrap(_));
         let mut wrapper = None;
         match &self.engine {
             Engine::Landlock(Supervision::Subreaper) => {
-                lock.rights = Some(Rights::without_a_view(&plan.grants)?);
+                orders.rights = Some(Rights::without_a_view(&plan.kinds)?);
                 // There are no mounts for which something would have to stand in.
                 plan.stand_ins.clear();
             }
             Engine::Landlock(_) => {
                 // The devices that we make in a view can be written too.
                 plan.writable.push("/dev".into());
-                lock.rights = Some(Rights { read: vec!["/".into()], write: plan.writable });
+                orders.rights = Some(Rights { read: vec!["/".into()], write: plan.writable });
                 let network_off = !self.wanted.network;
                 orders.view = Some(View { steps: plan.steps, folder: folder.to_owned(), network_off });
             }
             Engine::Bubblewrap(program) => {
-                lock.rights = self.abilities.scopes.then(Rights::default);
-                let arguments = bubblewrap::arguments(&plan.steps, folder, self.wanted.network);
-                wrapper = Some(Wrapper { program: program.clone(), arguments });
+                orders.rights = self.abilities.scopes.then(Rights::default);
+                let mut bubblewrap = Command::new(program);
+                bubblewrap.args(bubblewrap::arguments(&plan.steps, folder, self.wanted.network));
+                wrapper = Some(bubblewrap);
             }
             Engine::Nobody => {}
         }
-        Ok(Prepared { wrapper, orders, _stand_ins: StandIns::put(&plan.stand_ins)? })
+        Ok(Prepared { wrapper, orders, stand_ins: StandIns::put(&plan.stand_ins)? })
     }
 
     /// A cgroup for a command, where there are any.
@@ -75,7 +72,7 @@ impl Sandbox {
         self.groups.as_ref().map(|groups| groups.make(&self.wanted.limits)).transpose()
     }
 
-    fn lock(&self) -> Lock {
+    fn orders(&self) -> Orders {
         let limits = &self.wanted.limits;
         let alone = self.groups.is_none();
         let bounds = Bounds {
@@ -84,7 +81,7 @@ impl Sandbox {
             memory: alone.then_some(limits.memory),
             processes: if alone { self.processes() } else { None },
         };
-        Lock { bounds, no_privileges: false, rights: None, filter: self.filter.clone() }
+        Orders { bounds, filter: self.filter.clone(), ..Orders::default() }
     }
 
     /// The system counts a user's processes in a user namespace; where there is none of the
@@ -107,10 +104,8 @@ fn sockets() -> Vec<PathBuf> {
         let at = line.windows(2).position(|two| two == b" /")?;
         Some(PathBuf::from(OsStr::from_bytes(&line[at + 1..])))
     };
-    let mut paths: Vec<PathBuf> = table.split(|&byte| byte == b'\n').filter_map(path).collect();
-    paths.sort();
-    paths.dedup();
-    paths
+    let paths: BTreeSet<_> = table.split(|&byte| byte == b'\n').filter_map(path).collect();
+    paths.into_iter().collect()
 }
 
 fn threads_of_ours() -> u64 {

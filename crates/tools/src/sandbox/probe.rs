@@ -134,15 +134,12 @@ fn engines(tier: Option<Tier>, best: Supervision, refused: &mut Vec<String>) -> 
         }
     }
     if matches!(tier, None | Some(Tier::Landlock)) {
-        let root = rustix::process::geteuid().is_root();
-        let kinds = [
-            (Supervision::UserNamespace, true),
-            (Supervision::Namespace, root),
-            (Supervision::Subreaper, true),
-        ];
-        let kinds =
-            kinds.iter().filter(|(kind, can)| *can && (best != Supervision::Subreaper || *kind == best));
-        engines.extend(kinds.map(|(kind, _)| Engine::Landlock(*kind)));
+        let kinds: &[Supervision] = match (best, rustix::process::geteuid().is_root()) {
+            (Supervision::Subreaper, _) => &[Supervision::Subreaper],
+            (_, true) => &[Supervision::UserNamespace, Supervision::Namespace, Supervision::Subreaper],
+            (_, false) => &[Supervision::UserNamespace, Supervision::Subreaper],
+        };
+        engines.extend(kinds.iter().copied().map(Engine::Landlock));
     }
     if tier == Some(Tier::None) {
         engines.push(Engine::Nobody);
@@ -174,7 +171,6 @@ impl Sandbox {
                 Engine::Nobody => Tier::None,
             },
             user_namespace: own && *engine != Engine::Landlock(Supervision::Namespace),
-            pid_namespace: own,
             mount_namespace: own,
             network: match (self.wanted.network || nobody, own) {
                 (true, _) => NetworkState::Open,
@@ -182,7 +178,6 @@ impl Sandbox {
                 (false, false) => NetworkState::FilteredBySeccomp,
             },
             seccomp: self.filter.is_some(),
-            no_new_privileges: !nobody,
             limits: match &self.groups {
                 Some(groups) if groups.is_v2() => LimitsBy::CgroupV2,
                 Some(_) => LimitsBy::CgroupV1,

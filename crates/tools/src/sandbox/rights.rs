@@ -10,10 +10,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access as _, AccessFs, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
-    RulesetCreatedAttr as _, RulesetError, Scope,
+    ABI, Access as _, AccessFs, LandlockStatus, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
+    RulesetError, Scope, path_beneath_rules,
 };
 use serde::{Deserialize, Serialize};
+
+use super::mount_plan::Kind;
 
 /// Folders with more entries are not gone through.
 const ENTRIES_MAX: usize = 4_096;
@@ -34,14 +36,6 @@ pub(crate) struct Rights {
     /// Files are not governed when there are neither.
     pub(crate) read: Vec<PathBuf>,
     pub(crate) write: Vec<PathBuf>,
-}
-
-/// How much of a place is granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Grant {
-    Nothing,
-    Read,
-    Write,
 }
 
 /// What Landlock on this system can do.
@@ -72,37 +66,35 @@ impl Rights {
     ///
     /// # Errors
     /// A folder that can't be gone through, or is too large for it.
-    pub(crate) fn without_a_view(places: &BTreeMap<PathBuf, Grant>) -> io::Result<Self> {
+    pub(crate) fn without_a_view(places: &BTreeMap<PathBuf, Kind>) -> io::Result<Self> {
         let mut rights = Self::default();
         let mut places = places.clone();
-        places.insert("/dev".into(), Grant::Nothing);
-        for device in DEVICES {
-            places.insert(device.into(), Grant::Write);
-        }
-        let top = places.get(Path::new("/")).copied().unwrap_or(Grant::Read);
+        places.insert("/dev".into(), Kind::Hidden);
+        places.extend(DEVICES.map(|device| (device.into(), Kind::Writable)));
+        let top = places.get(Path::new("/")).copied().unwrap_or(Kind::ReadOnly);
         rights.grant(&places, Path::new("/"), top)?;
         Ok(rights)
     }
 
-    fn grant(&mut self, places: &BTreeMap<PathBuf, Grant>, path: &Path, grant: Grant) -> io::Result<()> {
+    fn grant(&mut self, places: &BTreeMap<PathBuf, Kind>, path: &Path, kind: Kind) -> io::Result<()> {
         let below: Vec<_> =
             places.iter().filter(|(place, _)| *place != path && place.starts_with(path)).collect();
-        if below.iter().any(|(_, less)| **less < grant) {
-            return self.grant_below(places, path, grant);
+        if below.iter().any(|(_, stronger)| **stronger > kind) {
+            return self.grant_below(places, path, kind);
         }
-        match grant {
-            Grant::Nothing => {}
-            Grant::Read => self.read.push(path.to_owned()),
-            Grant::Write => self.write.push(path.to_owned()),
+        match kind {
+            Kind::Hidden => {}
+            Kind::Private | Kind::ReadOnly => self.read.push(path.to_owned()),
+            Kind::Writable => self.write.push(path.to_owned()),
         }
         if self.read.len() + self.write.len() > RULES_MAX {
             return Err(io::Error::other("there are too many files beside those that are to be hidden"));
         }
         // Of those below each other the upper ones see to the others.
         let mut done: Option<&Path> = None;
-        for (place, grant) in below {
+        for (place, kind) in below {
             if done.is_none_or(|done| !place.starts_with(done)) {
-                self.grant(places, place, *grant)?;
+                self.grant(places, place, *kind)?;
                 done = Some(place);
             }
         }
@@ -110,12 +102,7 @@ impl Rights {
     }
 
     /// Each entry for itself; nothing can be made in the folder then, and it can't be listed.
-    fn grant_below(
-        &mut self,
-        places: &BTreeMap<PathBuf, Grant>,
-        path: &Path,
-        grant: Grant,
-    ) -> io::Result<()> {
+    fn grant_below(&mut self, places: &BTreeMap<PathBuf, Kind>, path: &Path, kind: Kind) -> io::Result<()> {
         for (count, entry) in fs::read_dir(path)?.enumerate() {
             let entry = entry?;
             if count == ENTRIES_MAX {
@@ -127,7 +114,7 @@ impl Rights {
             // What a link leads to has rights of its own.
             if !entry.file_type()?.is_symlink() {
                 let path = entry.path();
-                self.grant(places, &path, places.get(&path).copied().unwrap_or(grant))?;
+                self.grant(places, &path, places.get(&path).copied().unwrap_or(kind))?;
             }
         }
         Ok(())
@@ -142,17 +129,12 @@ impl Rights {
         if !self.read.is_empty() || !self.write.is_empty() {
             ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST))?;
         }
-        let mut ruleset = ruleset.scope(Scope::from_all(NEWEST))?.create()?;
-        // To open a socket's file for reading is nothing; to connect to it is.
-        let read = AccessFs::from_read(NEWEST);
-        for (paths, access) in [(&self.read, read), (&self.write, AccessFs::from_all(NEWEST))] {
-            for path in paths {
-                // What is gone by now, or isn't ours to open, is not granted.
-                let Ok(file) = PathFd::new(path) else { continue };
-                let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
-                ruleset = ruleset.add_rule(PathBeneath::new(file, access as BitFlags<AccessFs>))?;
-            }
-        }
+        let ruleset = ruleset.scope(Scope::from_all(NEWEST))?.create()?;
+        // To open a socket's file for reading is nothing; to connect to it is. What is gone by now, or
+        // isn't ours to open, is not granted.
+        let ruleset = ruleset
+            .add_rules(path_beneath_rules(&self.read, AccessFs::from_read(NEWEST)))?
+            .add_rules(path_beneath_rules(&self.write, AccessFs::from_all(NEWEST)))?;
         Ok(ruleset.restrict_self()?.landlock)
     }
 }

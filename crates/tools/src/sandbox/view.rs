@@ -122,16 +122,7 @@ fn read_only(is_meant: impl Fn(&Path) -> bool) -> io::Result<()> {
 
 /// The flags that a mount has are kept: some can't be taken off in a user namespace.
 fn flags(options: &str) -> MountFlags {
-    let flag = |option: &str| match option {
-        "nosuid" => MountFlags::NOSUID,
-        "nodev" => MountFlags::NODEV,
-        "noexec" => MountFlags::NOEXEC,
-        "noatime" => MountFlags::NOATIME,
-        "nodiratime" => MountFlags::NODIRATIME,
-        "relatime" => MountFlags::RELATIME,
-        _ => MountFlags::empty(),
-    };
-    options.split(',').map(flag).fold(MountFlags::empty(), MountFlags::union)
+    options.split(',').filter_map(|option| MountFlags::from_name(&option.to_ascii_uppercase())).collect()
 }
 
 /// A line is `ID PARENT DEVICE ROOT AT OPTIONS …`, with blanks and the like in a path as `\040`.
@@ -155,7 +146,7 @@ fn plain(mut path: &[u8]) -> Vec<u8> {
 /// No disks, no terminals of others.
 fn make_devices(devices: &[(&str, OwnedFd)]) -> io::Result<()> {
     let dev = Path::new("/dev");
-    mount("tmpfs", dev, "tmpfs", MountFlags::NOSUID, c"mode=0755").map_err(|errno| told(dev, errno))?;
+    empty(dev)?;
     for (path, held) in devices {
         File::create(path)?;
         put(held, Path::new(path))?;

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::arguments::{parse, spec, with_note};
+use crate::arguments::{noted, parse, spec, with_note};
 use crate::confined::Confined;
 use crate::context::{ToolContext, off_the_runtime};
 use crate::process::{Cause, Command, Ended, ExitStatus};
@@ -134,7 +134,7 @@ impl Tool for Bash {
         let output = match ended {
             // What is said of a call that was cut is the engine's to say.
             Ok(Ended { cause: Cause::Cancelled, .. }) => Output::error(capture.text()),
-            Ok(ended) => ignored.noted(report(capture.text(), ended, command.timeout)),
+            Ok(ended) => noted(report(capture.text(), ended, command.timeout), ignored),
             Err(error) => Output::error(with_note(capture.text(), &error.to_string())),
         };
         // The command did what no command may do.

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::{parse, spec};
+use crate::arguments::{noted, parse, spec};
 use crate::context::{ToolContext, off_the_runtime};
 
 /// What a tool does to files.
@@ -54,9 +54,9 @@ impl<A: JsonSchema + DeserializeOwned + Send + 'static> FileTool<A> {
         let (context, cancel, work) = (self.context.clone(), call.cancel.clone(), self.work);
         let work = move || work(&context, &arguments, &cancel).unwrap_or_else(Output::error);
         let done = off_the_runtime(work).await;
-        ignored.noted(done.unwrap_or_else(|error| {
-            Output::error(format!("The tool itself failed, which is a bug in midturn: {error}"))
-        }))
+        let bug =
+            |error| Output::error(format!("The tool itself failed, which is a bug in midturn: {error}"));
+        noted(done.unwrap_or_else(bug), ignored)
     }
 }
 

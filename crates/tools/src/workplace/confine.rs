@@ -6,6 +6,7 @@
 //! or a merge under way has to remember. It doesn't write settings, hooks or info, nor other
 //! branches; and not the two files there that say where the repository and the worktree are.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::layout::RepositoryLayout;
@@ -182,11 +183,8 @@ pub(super) fn hidden(home: Option<&Path>, ours: &[PathBuf], folder: &Path) -> Ve
     let of_home = home.into_iter().flat_map(|home| OF_HOME.iter().map(|name| home.join(name)));
     let of_system = OF_SYSTEM.iter().map(PathBuf::from);
     let others = of_home.chain(of_system).filter(|path| !folder.starts_with(path));
-    let mut hidden: Vec<_> =
-        ours.iter().cloned().chain(others).filter_map(|path| path.canonicalize().ok()).collect();
-    hidden.sort();
-    hidden.dedup();
-    hidden
+    let hidden = ours.iter().cloned().chain(others).filter_map(|path| path.canonicalize().ok());
+    hidden.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 #[cfg(test)]

@@ -19,13 +19,11 @@ pub(super) async fn diff(worktree: &Worktree) -> Result<Diff, GitError> {
             let note = left_out.map(|complaint| format!("not all files could be read: {complaint}"));
             patch(worktree, &scratch.git(&worktree.git()), &tree, note.as_deref()).await
         }
-        FolderState::Gone => patch(worktree, &worktree.repository.git(), &worktree.reference(), None).await,
-        FolderState::Broken => {
-            let note = format!(
-                "{} is no longer a worktree, so only what is on the branch is shown",
-                worktree.top.display()
-            );
-            patch(worktree, &worktree.repository.git(), &worktree.reference(), Some(&note)).await
+        state => {
+            let top = worktree.top.display();
+            let note = format!("{top} is no longer a worktree, so only what is on the branch is shown");
+            let note = (state == FolderState::Broken).then_some(&*note);
+            patch(worktree, &worktree.repository.git(), &worktree.reference(), note).await
         }
     }
 }

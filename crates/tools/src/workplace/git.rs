@@ -11,7 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
 use super::keeper::Keeper;
-use super::layout::{RepositoryLayout, Setting};
+use super::layout::Setting;
+use super::worktree::Repository;
 use crate::mark::Mark;
 use crate::process::ExitStatus;
 
@@ -19,10 +20,10 @@ use crate::process::ExitStatus;
 const ANSWER_MAX: u64 = 64 << 20;
 
 /// How much of what it complains about is taken, in bytes.
-const COMPLAINT_MAX: u64 = 16 << 10;
+pub(super) const COMPLAINT_MAX: u64 = 16 << 10;
 
 /// How long one git command may take: a large checkout takes its time, a lost server for ever.
-const PATIENCE: Duration = Duration::from_secs(600);
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What git may know of the caller's environment: where things are.
 const KEPT: [&str; 3] = ["PATH", "HOME", "XDG_CONFIG_HOME"];
@@ -119,10 +120,13 @@ impl Ended {
 
 impl<'a> Git<'a> {
     /// In a work tree of which we know where its git folder is: nothing is looked for, so
-    /// nothing that an agent put there is found. With the mark of a session, where there is one.
-    pub(super) fn new(top: &'a Path, own: &Path, layout: &RepositoryLayout, mark: Option<&Mark>) -> Self {
+    /// nothing that an agent put there is found. With the mark of a session, where there is one; in a
+    /// sandbox of its own, where there is one: what it writes through a link that an agent made stays
+    /// in there too.
+    pub(super) fn new(repository: &Repository, top: &'a Path, own: &Path) -> Self {
+        let Repository { layout, mark, keeper, .. } = repository;
         let fixed = ENVIRONMENT.into_iter().map(|(name, value)| (name.into(), value.into()));
-        let mut git = Self::of_a_person(top, mark)
+        let mut git = Self::of_a_person(top, mark.as_ref())
             .with("GIT_DIR", own)
             .with("GIT_COMMON_DIR", &layout.common)
             .with("GIT_WORK_TREE", top);
@@ -130,6 +134,7 @@ impl<'a> Git<'a> {
         let own = layout.settings.iter().cloned();
         let ours = SETTINGS.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
         git.settings = own.chain(ours).collect();
+        git.keeper = keeper.clone();
         git
     }
 
@@ -141,13 +146,6 @@ impl<'a> Git<'a> {
         let environment = mark.map(Mark::entry).into_iter().chain(kept).chain(fixed).collect();
         let settings = vec![("core.fsmonitor".to_owned(), "false".to_owned())];
         Self { folder, environment, settings, keeper: None }
-    }
-
-    /// In a sandbox of its own, where there is one: what it writes through a link that an agent
-    /// made stays in there too.
-    pub(super) fn kept_by(mut self, keeper: Option<Keeper>) -> Self {
-        self.keeper = keeper;
-        self
     }
 
     /// With another setting.
@@ -244,11 +242,7 @@ impl<'a> Git<'a> {
     /// Takes one byte more than `max` of the answer, at most.
     async fn run_upto(&self, words: &[&str], max: u64) -> Result<Ended, GitError> {
         match &self.keeper {
-            Some(keeper) => {
-                let limits = (max, COMPLAINT_MAX, PATIENCE);
-                let kept = keeper.run(self.folder, self.environment(), words, limits).await?;
-                kept.ok_or_else(|| GitError::TimedOut(words[0].to_owned()))
-            }
+            Some(keeper) => keeper.run(self.folder, self.environment(), words, max).await,
             None => self.run_here(words, max).await,
         }
     }

@@ -7,11 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::git::Ended;
+use super::git::{COMPLAINT_MAX, Ended, GitError, PATIENCE};
 use crate::context::off_the_runtime;
 use crate::process::{Cause, Command, RunError, Supervisor};
 use crate::protect::head_of;
@@ -28,19 +27,14 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// A folder of ours that these commands can write in.
-    pub(super) fn temporary(&self) -> &Path {
-        &self.confinement.temporary
-    }
-
-    /// Runs git. One byte more than the bound is taken of the answer. `None`: it took too long.
+    /// Runs git. One byte more than the bound is taken of the answer.
     pub(super) async fn run(
         &self,
         folder: &Path,
         environment: Vec<(OsString, OsString)>,
         words: &[&str],
-        (answer_max, complaint_max, patience): (u64, u64, Duration),
-    ) -> io::Result<Option<Ended>> {
+        answer_max: u64,
+    ) -> Result<Ended, GitError> {
         let complaints = self.complaints();
         let script = ["sh", "-c", SCRIPT].into_iter().map(OsString::from);
         let git = ["git"].iter().chain(words).map(OsString::from);
@@ -48,7 +42,7 @@ impl Keeper {
             words: script.chain([complaints.clone().into_os_string()]).chain(git).collect(),
             folder: folder.to_owned(),
             environment: environment.into(),
-            timeout: patience,
+            timeout: PATIENCE,
             confinement: Some(self.confinement.clone()),
         };
         let enough = CancellationToken::new();
@@ -61,24 +55,24 @@ impl Keeper {
             }
         };
         let ended = self.supervisor.run(&command, &enough, &mut take).await;
-        let complaint = off_the_runtime(move || taken(&complaints, complaint_max)).await.flatten();
+        let complaint = off_the_runtime(move || taken(&complaints)).await.flatten();
         match ended {
-            Ok(ended) if ended.cause == Cause::TimedOut => Ok(None),
-            Ok(ended) => Ok(Some(Ended { status: ended.status, answer, complaint: complaint? })),
-            Err(RunError::NotExecuted(error)) => Err(error),
-            Err(error) => Err(io::Error::other(error)),
+            Ok(ended) if ended.cause == Cause::TimedOut => Err(GitError::TimedOut(words[0].to_owned())),
+            Ok(ended) => Ok(Ended { status: ended.status, answer, complaint: complaint? }),
+            Err(RunError::NotExecuted(error)) => Err(error.into()),
+            Err(error) => Err(io::Error::other(error).into()),
         }
     }
 
     fn complaints(&self) -> PathBuf {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        self.temporary().join(format!("complaints-{}", NEXT.fetch_add(1, Ordering::Relaxed)))
+        self.confinement.temporary.join(format!("complaints-{}", NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 }
 
 /// Reads a file and removes it. There is none when the command was not started.
-fn taken(path: &Path, max: u64) -> io::Result<Vec<u8>> {
-    match head_of(path, max) {
+fn taken(path: &Path) -> io::Result<Vec<u8>> {
+    match head_of(path, COMPLAINT_MAX) {
         Ok(bytes) => std::fs::remove_file(path).map(|()| bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),

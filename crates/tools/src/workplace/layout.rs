@@ -27,11 +27,10 @@ const KEPT: [&str; 10] = [
 
 /// Settings of a repository that name the program for one kind of file, and what they are with us. A
 /// driver that always fails is a conflict that somebody resolves; a filter that is empty is none.
-const PROGRAMS: [(&str, &str, &str); 5] = [
+const PROGRAMS: [(&str, &str, &str); 4] = [
     ("filter.", ".clean", ""),
     ("filter.", ".smudge", ""),
     ("filter.", ".process", ""),
-    ("filter.", ".required", "false"),
     ("merge.", ".driver", "false"),
 ];
 
@@ -75,11 +74,6 @@ impl RepositoryLayout {
         let said = git.bytes(&["config", "--list", "--show-scope", "--show-origin", "-z"]).await?;
         let Said { settings, sources } = Said::read(&said, &top);
         Ok(Self { top, prefix, own, common, settings: settings.into(), sources })
-    }
-
-    /// Git in the project's own work tree.
-    pub(super) fn git<'a>(&'a self, mark: Option<&Mark>) -> Git<'a> {
-        Git::new(&self.top, &self.own, self, mark)
     }
 }
 

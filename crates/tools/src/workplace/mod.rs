@@ -183,11 +183,10 @@ impl GitWorkplace {
         let folder = worktree.map_or(&self.project, |worktree| &worktree.top);
         let mut root = Root::open(folder)
             .map_err(|error| format!("the folder {} can't be opened: {error}", folder.display()))?;
-        let confined = match self.supervisor.in_force() {
-            Some(_) => self.confined(agent, root.path(), worktree, layout).map(Some),
-            None => Ok(None),
-        }
-        .map_err(|error| format!("what its commands may touch can't be determined: {error}"))?;
+        let sandbox = self.supervisor.in_force();
+        let confined = sandbox.map(|_| self.confined(agent, root.path(), worktree, layout)).transpose();
+        let confined =
+            confined.map_err(|error| format!("what its commands may touch can't be determined: {error}"))?;
         if let Some(worktree) = worktree {
             // A folder without a committed file isn't in a worktree yet.
             root = root.below(&worktree.repository.layout.prefix)?;
@@ -279,20 +278,11 @@ impl GitWorkplace {
         let repository = self.repository().await?;
         let mut notes = Vec::new();
         if let Some(record) = self.record(agent).map_err(|e| self.no_state(&e))? {
-            let made = record.made;
             match repository.again(record).await? {
-                Again::Found(worktree) => return Ok((worktree, notes)),
-                Again::Rebuilt(worktree) => {
-                    let note = "its worktree was gone and was made again from its branch: what was not committed is lost";
-                    return Ok((worktree, vec![note.to_owned()]));
+                Again::Found(worktree, note) => {
+                    return Ok((*worktree, note.map(str::to_owned).into_iter().collect()));
                 }
-                Again::NotUsable(why) => {
-                    notes.push(format!("{agent} started over: {why}; it was left as it is"))
-                }
-                Again::Gone if made => {
-                    notes.push(format!("{agent} started over: its worktree and its branch are gone"))
-                }
-                Again::Gone => {}
+                Again::Lost(why) => notes.extend(why.map(|why| format!("{agent} started over: {why}"))),
             }
         }
         let head = repository.head().await?;

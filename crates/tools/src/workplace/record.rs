@@ -9,6 +9,7 @@ use midturn_core::rules::id::{AgentName, SessionId};
 use serde::{Deserialize, Serialize};
 
 use crate::protect::aside::remove;
+use crate::protect::head_of;
 
 /// The format of the file.
 const VERSION: u32 = 1;
@@ -93,10 +94,7 @@ impl Records {
 
 /// `None`: it holds no record.
 fn read(path: &Path) -> io::Result<Option<Record>> {
-    let file = std::fs::File::open(path)?;
-    let mut bytes = Vec::new();
-    io::Read::read_to_end(&mut io::Read::take(file, BYTES_MAX), &mut bytes)?;
-    let record = serde_json::from_slice::<Record>(&bytes).ok();
+    let record = serde_json::from_slice::<Record>(&head_of(path, BYTES_MAX)?).ok();
     Ok(record.filter(|record| !record.name.is_empty() && !record.name.contains('/') && record.name != ".."))
 }
 

@@ -28,6 +28,10 @@ const WORKTREES_MAX: usize = 10_000;
 /// How much is read of a file that holds a path, in bytes.
 const PATH_MAX: u64 = 16 << 10;
 
+/// What there is to say of a worktree of which only the branch was left.
+const REBUILT: &str =
+    "its worktree was gone and was made again from its branch: what was not committed is lost";
+
 /// A repository, as seen from the project folder.
 #[derive(Clone, Debug)]
 pub(super) struct Repository {
@@ -70,14 +74,10 @@ pub(super) enum FolderState {
 
 /// What became of a worktree that was looked for.
 pub(super) enum Again {
-    /// It is there.
-    Found(Worktree),
-    /// Its folder was gone; it was made again from the branch.
-    Rebuilt(Worktree),
-    /// Neither folder nor branch is there.
-    Gone,
-    /// It can't be used, in words; it is left as it is.
-    NotUsable(String),
+    /// It is there; with what there is to say of how it came back.
+    Found(Box<Worktree>, Option<&'static str>),
+    /// It can't be had again; why not, if there was one.
+    Lost(Option<String>),
 }
 
 /// Why there is no worktree.
@@ -105,8 +105,7 @@ impl Worktree {
     /// Git in the worktree. Its folders are those that we know, whatever the agent wrote into
     /// the worktree's `.git`.
     pub(super) fn git(&self) -> Git<'_> {
-        let Repository { layout, mark, keeper, .. } = &self.repository;
-        Git::new(&self.top, &self.own, layout, mark.as_ref()).kept_by(keeper.clone())
+        Git::new(&self.repository, &self.top, &self.own)
     }
 
     /// What the file `.git` in the worktree has to say.
@@ -157,7 +156,7 @@ fn reference(branch: &str) -> String {
 impl Repository {
     /// Git in the project.
     pub(super) fn git(&self) -> Git<'_> {
-        self.layout.git(self.mark.as_ref()).kept_by(self.keeper.clone())
+        Git::new(self, &self.layout.top, &self.layout.own)
     }
 
     /// The commit at HEAD.
@@ -241,28 +240,25 @@ impl Repository {
                 worktree.repair();
             }
             match worktree.folder_state() {
-                FolderState::Usable => return self.made(worktree, record).map(|made| Again::Found(made.0)),
+                FolderState::Usable => return Ok(Again::Found(self.made(worktree, record)?.0.into(), None)),
                 FolderState::Broken => {
-                    return Ok(Again::NotUsable(format!("the folder {top} is no longer a worktree")));
+                    return Ok(left_as_it_is(format!("the folder {top} is no longer a worktree")));
                 }
                 FolderState::Gone => {}
             }
         }
         if self.git().commit_at(&worktree.reference()).await?.is_none() {
-            return Ok(Again::Gone);
+            return Ok(Again::Lost(record.made.then(|| "its worktree and its branch are gone".to_owned())));
         }
         // What git remembers of a folder that is gone; or a folder that was only half made, in
         // which nobody has worked. Where there is neither it fails.
         let _ = self.git().bytes(&["worktree", "remove", "--force", "--force", &top]).await;
-        match self.try_add(&worktree.top, &[], &worktree.branch).await {
-            Ok(()) => Ok(match self.made(worktree, record)? {
-                (worktree, true) => Again::Rebuilt(worktree),
-                (worktree, false) => Again::Found(worktree),
-            }),
-            Err(error) => {
-                Ok(Again::NotUsable(format!("the branch {} can't be checked out: {error}", worktree.branch)))
-            }
+        let Worktree { top, branch, .. } = &worktree;
+        if let Err(error) = self.try_add(top, &[], branch).await {
+            return Ok(left_as_it_is(format!("the branch {branch} can't be checked out: {error}")));
         }
+        let (worktree, was_made) = self.made(worktree, record)?;
+        Ok(Again::Found(worktree.into(), was_made.then_some(REBUILT)))
     }
 
     /// Remembers that it is made to the end; and whether that was known.
@@ -303,6 +299,10 @@ impl Repository {
         }
         Err(NoWorktree::Failed(format!("{NAMES_TRIED} worktrees named {agent} are left over: remove some")))
     }
+}
+
+fn left_as_it_is(why: String) -> Again {
+    Again::Lost(Some(format!("{why}; it was left as it is")))
 }
 
 fn not_remembered(error: std::io::Error) -> NoWorktree {

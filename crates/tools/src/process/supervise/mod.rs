@@ -13,27 +13,25 @@ mod start;
 mod tree;
 mod watch;
 
-use std::ffi::{CString, OsString};
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, Write as _};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sched::CloneFlags;
 use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
 
 use self::tree::Tree;
-use super::wire::{self, Report};
-use crate::sandbox::orders::{Failed, Orders};
+use super::wire::{LaunchOrder, Report};
 use crate::sandbox::view;
 
 /// The hidden argument that makes our binary a supervisor.
 pub const SUPERVISE: &str = "__supervise";
 
 /// How a tree is held together, best first (semantics.md, section 5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Supervision {
     /// The supervisor is process 1 of a PID namespace that the caller's privileges made.
     Namespace,
@@ -46,7 +44,7 @@ pub enum Supervision {
 }
 
 impl Supervision {
-    /// The word on the supervisor's command line.
+    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Namespace => "namespace",
@@ -64,21 +62,12 @@ impl Supervision {
             Self::Subreaper | Self::Inside => None,
         }
     }
-
-    fn from_word(word: &str) -> Option<Self> {
-        let all = [Self::Namespace, Self::UserNamespace, Self::Subreaper, Self::Inside];
-        all.into_iter().find(|s| s.as_str() == word)
-    }
 }
 
-/// The whole life of a supervisor. `args` are what follows [`SUPERVISE`] on the command line;
-/// standard input is the control socket, standard output and error are the command's.
-pub fn supervise_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Some((supervision, grace)) = supervision(args) else {
-        eprintln!("{SUPERVISE} is not for people: midturn starts it for each command it runs");
-        return ExitCode::from(2);
-    };
-    match supervise(supervision, grace) {
+/// The whole life of a supervisor: standard input is the control socket, standard output and error
+/// are the command's.
+pub fn supervise_main() -> ExitCode {
+    match supervise() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("midturn: the supervisor failed: {error}");
@@ -87,14 +76,7 @@ pub fn supervise_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn supervision(args: impl IntoIterator<Item = OsString>) -> Option<(Supervision, Duration)> {
-    let mut args = args.into_iter();
-    let supervision = Supervision::from_word(args.next()?.to_str()?)?;
-    let grace = args.next()?.to_str()?.parse().ok()?;
-    Some((supervision, Duration::from_millis(grace)))
-}
-
-fn supervise(supervision: Supervision, grace: Duration) -> io::Result<()> {
+fn supervise() -> io::Result<()> {
     // A session of its own: no terminal to read from, no Ctrl-C meant for us. It fails only
     // for a process that leads its group, and that has both already.
     if let Err(error) = nix::unistd::setsid()
@@ -102,12 +84,12 @@ fn supervise(supervision: Supervision, grace: Duration) -> io::Result<()> {
     {
         return Err(error.into());
     }
-    if supervision == Supervision::Inside {
+    let order = LaunchOrder::receive(control()?)?;
+    if order.supervision == Supervision::Inside {
         // The program came in through standard output: there is no safer way past bubblewrap.
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     }
-    let order = LaunchOrder::read()?;
-    let tree = match contain(supervision, &order.sandbox) {
+    let tree = match contain(&order) {
         Ok(Watcher::Us(tree)) => tree,
         Ok(Watcher::Child(child)) => {
             drop(order);
@@ -118,37 +100,16 @@ fn supervise(supervision: Supervision, grace: Duration) -> io::Result<()> {
     if let Some(view) = &order.sandbox.view
         && let Err(error) = view::make(view)
     {
-        // Among the command's output, where there is room for a path.
-        eprintln!("midturn: the view of the file system can't be made: {error}");
-        return say(Report::NotLocked { failed: Failed::View, errno: start::number(&error) });
+        return say(Report::NotLocked(format!("its own view of the file system could not be made: {error}")));
     }
     let signals = watch::block_signals()?;
     match start::start(&order) {
         Ok(command) => {
-            let memory = order.sandbox.lock.bounds.memory;
+            let (grace, memory) = (order.grace, order.sandbox.bounds.memory);
             drop(order);
             say(watch::Watch::new(tree, command, grace, memory).until_none_is_left(&signals)?)
         }
         Err(report) => say(report),
-    }
-}
-
-/// What is to be run, and how.
-struct LaunchOrder {
-    words: Vec<CString>,
-    environment: Vec<CString>,
-    sandbox: Orders,
-    /// Of the command's cgroups.
-    doors: Vec<OwnedFd>,
-}
-
-impl LaunchOrder {
-    fn read() -> io::Result<Self> {
-        let mut control = control()?;
-        let doors = wire::receive_doors(&control)?;
-        let mut part = || read_part(&mut control);
-        let (words, environment) = (wire::entries(&part()?), wire::entries(&part()?));
-        Ok(Self { words, environment, sandbox: serde_json::from_slice(&part()?)?, doors })
     }
 }
 
@@ -158,9 +119,9 @@ enum Watcher {
     Child(Pid),
 }
 
-fn contain(supervision: Supervision, orders: &Orders) -> io::Result<Watcher> {
-    let also = orders.view.as_ref().map_or(CloneFlags::empty(), namespace::of_a_view);
-    match supervision {
+fn contain(order: &LaunchOrder) -> io::Result<Watcher> {
+    let also = order.sandbox.view.as_ref().map_or(CloneFlags::empty(), namespace::of_a_view);
+    match order.supervision {
         Supervision::Namespace => namespace::as_first(also).map(|()| Watcher::Us(Tree::Namespace)),
         Supervision::UserNamespace => match namespace::fork_first()? {
             Some(child) => Ok(Watcher::Child(child)),
@@ -174,23 +135,9 @@ fn contain(supervision: Supervision, orders: &Orders) -> io::Result<Watcher> {
     }
 }
 
-/// The control socket. It is read without a buffer, which would keep what is not yet asked for.
+/// The control socket.
 fn control() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
-}
-
-/// One part of the order: the command's words come first, then its environment, then what the
-/// sandbox needs.
-fn read_part(control: &mut File) -> io::Result<Vec<u8>> {
-    let mut length = [0; 4];
-    control.read_exact(&mut length)?;
-    let length = u32::from_le_bytes(length) as usize;
-    if length > wire::PART_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the launch order is too long"));
-    }
-    let mut part = vec![0; length];
-    control.read_exact(&mut part)?;
-    Ok(part)
 }
 
 /// A report is far smaller than a socket's buffer: it is written at once or not at all. That
@@ -200,7 +147,7 @@ fn read_part(control: &mut File) -> io::Result<Vec<u8>> {
 /// from the one that waits for the report.
 fn say(report: Report) -> io::Result<()> {
     let mut control = control()?;
-    let said = control.write_all(&report.encode()?);
+    let said = control.write_all(&report.line()?);
     match said.and_then(|()| io::copy(&mut control, &mut io::sink())) {
         Err(error)
             if ![io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&error.kind()) =>

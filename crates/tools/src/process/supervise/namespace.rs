@@ -3,11 +3,11 @@
 use std::io;
 
 use nix::errno::Errno;
-use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::Signal;
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 
 use super::fork::fork;
 use super::loopback;
@@ -22,11 +22,10 @@ pub(super) fn as_first(also: CloneFlags) -> io::Result<()> {
     if also.contains(CloneFlags::CLONE_NEWNET) {
         loopback::start()?;
     }
-    let nothing: Option<&str> = None;
     // As a slave: mounts made outside later are seen, ours is not seen outside.
-    mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_SLAVE, nothing)?;
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    Ok(mount(Some("proc"), "/proc", Some("proc"), flags, nothing)?)
+    mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    Ok(mount("proc", "/proc", "proc", flags, c"")?)
 }
 
 fn is_first() -> io::Result<()> {

@@ -1,15 +1,16 @@
 //! Starts the command: a process that locks itself up and becomes it.
 
-use std::io::{self, PipeWriter, Read as _, Write as _};
+use std::ffi::OsString;
+use std::io::{self, PipeWriter, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
 
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
-use super::LaunchOrder;
 use super::fork::{fork, inherit_nothing};
-use crate::process::wire::{REPORT_BYTES, Report};
-use crate::sandbox::lock::{execute, lock};
-use crate::sandbox::orders::Failed;
+use crate::process::wire::{LaunchOrder, Report};
+use crate::sandbox::lock::lock;
 
 /// A group of its own (so that `kill 0` spares the supervisor), nothing to read, every signal
 /// as the system sets it.
@@ -19,41 +20,39 @@ pub(super) fn start(order: &LaunchOrder) -> Result<Pid, Report> {
 
 /// Forks, since what locks a process up is done by that process.
 fn try_start(order: &LaunchOrder) -> io::Result<Result<Pid, Report>> {
-    let (mut failure, tell) = io::pipe()?;
+    let (failure, tell) = io::pipe()?;
     let Some(child) = fork()? else { become_command(order, tell) };
     drop(tell);
-    let mut report = [0; REPORT_BYTES];
     // It ends when a program is executed: until then the child has the pipe, and tells.
-    match failure.read_exact(&mut report) {
-        Ok(()) => {
-            waitpid(child, None)?;
-            Ok(Err(Report::decode(&report).unwrap_or(Report::NotStarted { errno: 0 })))
-        }
-        Err(_) => Ok(Ok(child)),
-    }
+    let Ok(report) = serde_json::from_reader(failure) else { return Ok(Ok(child)) };
+    waitpid(child, None)?;
+    Ok(Err(report))
 }
 
 fn become_command(order: &LaunchOrder, mut tell: PipeWriter) -> ! {
     let report = match prepare(order) {
         Ok(()) => not_started(&execute(&order.words, &order.environment)),
-        Err((failed, error)) => Report::NotLocked { failed, errno: number(&error) },
+        Err(why) => Report::NotLocked(why),
     };
     // If it can't be told, the command's status says that something went wrong.
-    let _untold = report.encode().and_then(|report| tell.write_all(&report));
+    let _untold = report.line().and_then(|line| tell.write_all(&line));
     std::process::exit(126)
 }
 
-fn prepare(order: &LaunchOrder) -> Result<(), (Failed, io::Error)> {
-    let own_group = nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0));
-    own_group.map_err(|e| (Failed::Privileges, e.into()))?;
-    inherit_nothing().map_err(|e| (Failed::Privileges, e))?;
-    lock(&order.sandbox.lock, &order.doors)
+fn prepare(order: &LaunchOrder) -> Result<(), String> {
+    let own_group = nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(io::Error::from);
+    let alone = own_group.and_then(|()| inherit_nothing());
+    alone.map_err(|e| format!("privileges could not be given up: {e}"))?;
+    lock(&order.sandbox, &order.doors)
+}
+
+/// Becomes the command. Returns only when that fails.
+fn execute(words: &[OsString], environment: &[(OsString, OsString)]) -> io::Error {
+    let Some((program, arguments)) = words.split_first() else { return rustix::io::Errno::INVAL.into() };
+    let environment = environment.iter().map(|(name, value)| (name, value));
+    Command::new(program).args(arguments).env_clear().envs(environment).stdin(Stdio::null()).exec()
 }
 
 fn not_started(error: &io::Error) -> Report {
-    Report::NotStarted { errno: number(error) }
-}
-
-pub(super) fn number(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(0)
+    Report::NotStarted { errno: error.raw_os_error().unwrap_or(0) }
 }
