@@ -103,6 +103,8 @@ fn bad_agents_are_told_with_line_and_column() {
         ),
         (with("tools: real\n"), (9, 8), "without a workspace", "workspace"),
         (with("workspace: x\n"), (9, 12), "a workspace", "tools: real"),
+        (with("tools: real\nworkspace: [x]\n"), (10, 12), "a list", "a folder's path or {clone: PATH}"),
+        (with("tools: real\nworkspace: {clon: x}\n"), (10, 12), "a map", "a folder's path or {clone: PATH}"),
     ]);
 }
 
@@ -286,6 +288,7 @@ fn bad_actions_and_anchors_are_told_with_line_and_column() {
         (message("{after: {agent: x, tool_started: any}, stop: w}"), (10, 21), "agent `x`", "lead, w"),
         (message("{after: {agent: w, message_queued: z}, stop: w}"), (10, 40), "message `z`", "none"),
         (message("{after: {agent: w, agent_closed: z}, stop: w}"), (10, 38), "`z`", "`any`"),
+        (message("{after: {agent: w, run_started: [1]}, stop: w}"), (10, 37), "a list", "an id, or `any`"),
         (
             message("{after: {agent: w, text_delta: any}, stop: w}"),
             (10, 24),
@@ -327,6 +330,37 @@ fn bad_ends_of_processes_and_raises_are_told_with_line_and_column() {
             "with raise",
         ),
         (message("{at: 1s, resume: al}"), (10, 22), "agent `al`", "lead, w"),
+        (
+            message("{upon: {agent: w, tool_started: e1}, stop: w}"),
+            (10, 12),
+            "`upon` beside `stop`",
+            "`upon` with crash",
+        ),
+        (
+            message("{upon: {agent: w, tool_started: e1}, from: lead, to: w, text: x}"),
+            (10, 12),
+            "`upon` without an action",
+            "a message",
+        ),
+        (
+            message("{at: 1s, upon: {agent: w, tool_started: e1}, crash: 1s}"),
+            (10, 20),
+            "both `at` and `upon`",
+            "one of",
+        ),
+        (
+            message("{after: {agent: w, tool_started: e1}, upon: {agent: w, tool_started: e1}, crash: 1s}"),
+            (10, 49),
+            "both `after` and `upon`",
+            "one of",
+        ),
+        (
+            message("{upon: {agent: w, tool_started: e1, plus: 1s}, crash: 1s}"),
+            (10, 12),
+            "`plus` in `upon`",
+            "the event alone",
+        ),
+        (message("{upon: {agent: w, tool_started: e9}, crash: 1s}"), (10, 37), "call of w `e9`", "`e1`"),
         (
             message("{at: 1s, from: lead, to: w, text: x, if_queued: true}"),
             (10, 53),
@@ -393,6 +427,18 @@ fn bad_expectations_are_told_with_line_and_column() {
             "`e1`",
         ),
         (expectation("{event: {agent: w}}"), (10, 13), "no `event`", "{agent"),
+        (
+            expectation("{prompt: {agent: w, last_message_contains: {a: b}}}"),
+            (10, 48),
+            "a map",
+            "a text or a list of texts",
+        ),
+        (
+            expectation("{file: {agent: w, path: a, absent: {a: b}}}"),
+            (10, 40),
+            "a map",
+            "true, a text or a list of texts",
+        ),
         (expectation("{file: {agent: w, path: a, contains: b}}"), (10, 12), "simulated", "tools: real"),
     ]);
 }
