@@ -12,7 +12,6 @@ use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::{AgentName, CallId};
 use midturn_core::rules::mail::Role;
 use midturn_core::rules::settings::SettingsPatch;
-use midturn_core::rules::time::Span;
 
 use super::ExportError;
 use super::plan::Plan;
@@ -145,7 +144,8 @@ fn policy(hands: &[Hand<'_>], told: &[Event]) -> Approvals {
                 let call = call_of(hands, event, tool);
                 let since =
                     asked.iter().rfind(|(asked, _)| call.is_some_and(|call| std::ptr::eq(call, *asked)));
-                let waited = since.map_or(Span::ZERO, |(_, since)| event.t.since(*since));
+                let Some((_, since)) = since else { continue };
+                let waited = event.t.since(*since);
                 // In vain; or longer than one waits by default, and an answer came.
                 let in_vain = *decision == Decision::NotAnswered && by == "coordinator";
                 patience.extend((in_vain || waited > policy.patience).then_some(waited));

@@ -115,7 +115,11 @@ impl Look<'_> {
         let waits = waits.map(|waits| at_its_time.into_iter().chain([waits]).collect());
         let sooner = item.and_then(|done| self.comes_sooner(done, &own));
         let with_the_run = item.and_then(|done| self.comes_with_the_run(done, before));
-        waits.into_iter().chain(sooner).chain(with_the_run).collect()
+        // What it had to come before may be such an end itself: the coordinator's calls take no time.
+        let itself = self.difference.until.filter(|until| is_end(until));
+        let itself = itself.and_then(|end| self.hold(end, &own, unique(self.told, late)?));
+        let itself = itself.map(|waits| vec![waits]);
+        waits.into_iter().chain(sooner).chain(with_the_run).chain(itself).collect()
     }
 
     /// What a step waits for does not itself wait for that agent's steps.
@@ -292,8 +296,12 @@ fn calls_made(own: &[&Event]) -> u64 {
     own.iter().filter(|event| matches!(event.kind, EventKind::ModelStarted { .. })).count() as u64
 }
 
-/// The name of an event, if it is the first of that name: only that counts in a file.
+/// The name of an event, if it is the first of that name: only that counts in a file. What was refused
+/// is not in the file.
 pub(super) fn unique(events: &[Event], event: &Event) -> Option<Anchor> {
+    if matches!(event.kind, EventKind::MessageRefused { .. }) {
+        return None;
+    }
     let mut calls = 0;
     let own = events.iter().filter(|other| other.at.agent == event.at.agent && other.seq <= event.seq);
     let known = own.map(|other| {
