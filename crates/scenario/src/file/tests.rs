@@ -434,6 +434,12 @@ fn bad_expectations_are_told_with_line_and_column() {
             "a text or a list of texts",
         ),
         (
+            expectation("{prompt: {agent: w, last_message_contains: [a, 1]}}"),
+            (10, 52),
+            "`1`, which is a number",
+            "put it in quotes",
+        ),
+        (
             expectation("{file: {agent: w, path: a, absent: {a: b}}}"),
             (10, 40),
             "a map",

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
 use crate::error::Place;
@@ -48,14 +48,35 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
 }
 
 /// One text, or a list of texts.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a text or a list of texts")]
-#[schemars(inline)]
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(untagged, inline)]
 pub(crate) enum Texts {
     /// One.
     One(String),
     /// Several.
     Many(Vec<String>),
+}
+
+/// By hand, so that what is wrong in a list is told at its own place.
+struct ReadTexts;
+
+impl<'de> Visitor<'de> for ReadTexts {
+    type Value = Texts;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or a list of texts")
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Texts, E> {
+        Ok(Texts::One(text.to_owned()))
+    }
+    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Texts, S::Error> {
+        std::iter::from_fn(|| seq.next_element().transpose()).collect::<Result<_, _>>().map(Texts::Many)
+    }
+}
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ReadTexts)
+    }
 }
 
 impl From<Texts> for Vec<String> {
@@ -90,12 +111,33 @@ impl EventId {
 }
 
 /// What a file must not hold: `true`, it must not be there at all; texts, it must not contain them.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected true, a text or a list of texts")]
-#[schemars(inline)]
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(untagged, inline)]
 pub(crate) enum RawAbsent {
     /// The file is not there.
     File(bool),
     /// It doesn't contain them.
     Texts(Texts),
+}
+
+impl<'de> Deserialize<'de> for RawAbsent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl<'de> Visitor<'de> for Read {
+            type Value = RawAbsent;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, a text or a list of texts")
+            }
+            fn visit_bool<E>(self, absent: bool) -> Result<RawAbsent, E> {
+                Ok(RawAbsent::File(absent))
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<RawAbsent, E> {
+                ReadTexts.visit_str(text).map(RawAbsent::Texts)
+            }
+            fn visit_seq<S: SeqAccess<'de>>(self, seq: S) -> Result<RawAbsent, S::Error> {
+                ReadTexts.visit_seq(seq).map(RawAbsent::Texts)
+            }
+        }
+        deserializer.deserialize_any(Read)
+    }
 }
