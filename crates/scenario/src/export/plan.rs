@@ -74,7 +74,11 @@ pub(super) enum Change {
 impl Plan {
     /// Makes changes. `false`: all is as it was, or there is nothing of the kind.
     pub(super) fn change(&mut self, changes: &[Change]) -> bool {
-        changes.iter().fold(false, |changed, change| self.changed(change) || changed)
+        let mut changed = false;
+        for change in changes {
+            changed |= self.changed(change);
+        }
+        changed
     }
 
     fn changed(&mut self, change: &Change) -> bool {
