@@ -35,6 +35,21 @@ fn bad_ends_of_processes_and_raises_are_told_with_line_and_column() {
         ),
         (message("{at: 1s, resume: al}"), (10, 22), "agent `al`", "lead, w"),
         (
+            message("{at: 1s, from: lead, to: w, text: x, if_queued: true}"),
+            (10, 53),
+            "`if_queued` without `supersedes`",
+            "`supersedes: MESSAGE`",
+        ),
+    ]);
+    for item in ["{at: 1s, raise: session, limits: {max_cost: 2.50}}", "{at: 1s, resume: all}"] {
+        assert!(parse("good.yaml".into(), message(item).as_bytes()).is_ok(), "{item}");
+    }
+}
+
+#[test]
+fn bad_crashes_upon_an_event_are_told_with_line_and_column() {
+    each_is_told(vec![
+        (
             message("{upon: {agent: w, tool_started: e1}, stop: w}"),
             (10, 12),
             "`upon` beside `stop`",
@@ -65,16 +80,7 @@ fn bad_ends_of_processes_and_raises_are_told_with_line_and_column() {
             "the event alone",
         ),
         (message("{upon: {agent: w, tool_started: e9}, crash: 1s}"), (10, 37), "call of w `e9`", "`e1`"),
-        (
-            message("{at: 1s, from: lead, to: w, text: x, if_queued: true}"),
-            (10, 53),
-            "`if_queued` without `supersedes`",
-            "`supersedes: MESSAGE`",
-        ),
     ]);
-    for item in ["{at: 1s, raise: session, limits: {max_cost: 2.50}}", "{at: 1s, resume: all}"] {
-        assert!(parse("good.yaml".into(), message(item).as_bytes()).is_ok(), "{item}");
-    }
 }
 
 #[test]
