@@ -62,13 +62,14 @@ pub struct Approvals {
 }
 
 /// What a replay with real tools works on. Relative paths are relative to the file's folder.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
-#[schemars(rename_all = "snake_case", inline)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", expecting = "expected a folder's path or {clone: PATH}")]
+#[schemars(inline)]
 pub enum Workspace {
     /// A git repository to clone.
     Clone(PathBuf),
     /// A folder beside the file, copied to a temporary git repository.
-    #[schemars(untagged)]
+    #[serde(untagged)]
     Folder(PathBuf),
 }
 
@@ -124,6 +125,8 @@ pub enum When {
     At(Micros),
     /// So long after an event.
     After(Anchor, Span),
+    /// With an event, and before anything else is recorded: the process ends then.
+    Upon(Anchor),
 }
 
 /// What an item does.

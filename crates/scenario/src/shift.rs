@@ -6,10 +6,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use midturn_core::rules::event::EventKind;
-use midturn_core::rules::id::MessageId;
 use midturn_core::rules::time::{Micros, Span};
 
 use crate::error::{Error, one_of};
+use crate::expect::messages::fates;
 use crate::record::Record;
 use crate::scenario::{Item, Scenario, When};
 
@@ -64,6 +64,7 @@ impl Shift {
                 let plus = self.of(*plus).ok_or("that is before the event it comes after")?;
                 Ok(When::After(anchor.clone(), plus))
             }
+            When::Upon(_) => Err("that comes with an event and has no time of its own"),
         }
     }
 }
@@ -121,13 +122,14 @@ impl fmt::Display for Fact {
 }
 
 fn facts(record: &Record) -> BTreeMap<Fact, String> {
-    let mut facts = BTreeMap::new();
+    let fates = fates(&record.events).into_iter().map(|((id, to), (fate, _))| {
+        let to = to.map(ToString::to_string).unwrap_or_default();
+        (Fact::Message { id: id.to_string(), to }, fate.to_string())
+    });
+    let mut facts: BTreeMap<Fact, String> = fates.collect();
     for event in &record.events {
         let agent = event.at.agent.as_ref().map(ToString::to_string).unwrap_or_default();
         let run = event.at.run.unwrap_or_default();
-        let turn = event.at.turn.unwrap_or_default();
-        let to = agent.clone();
-        let message = |id: &MessageId| Fact::Message { id: id.to_string(), to: to.clone() };
         let at = event.t;
         let (fact, told) = match &event.kind {
             EventKind::RunStarted { .. } => (Fact::Run { agent, run }, "not ended".to_owned()),
@@ -136,18 +138,6 @@ fn facts(record: &Record) -> BTreeMap<Fact, String> {
             }
             EventKind::ToolFinished { tool, status, .. } => {
                 (Fact::Call { agent, id: tool.to_string() }, format!("{} at {at} s", status.as_str()))
-            }
-            EventKind::MessageQueued { message: id, .. } => (message(id), "queued".to_owned()),
-            EventKind::MessageRefused { message: id, reason, .. } => {
-                (message(id), format!("refused ({reason})"))
-            }
-            EventKind::MessageReturned { message: id, reason } => {
-                (message(id), format!("returned ({}) at {at} s", reason.as_str()))
-            }
-            EventKind::MessageInjected { messages, point, .. } => {
-                let told = format!("injected at {}, run {run}, turn {turn}, {at} s", point.as_str());
-                facts.extend(messages.iter().map(|id| (message(id), told.clone())));
-                continue;
             }
             _ => continue,
         };

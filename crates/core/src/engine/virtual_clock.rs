@@ -92,8 +92,17 @@ impl VirtualClock {
     /// Moves time until nobody waits any more. To be called on a current-thread runtime that
     /// was started paused: its own clock only tells that everybody is blocked.
     pub async fn drive(&self) -> Result<(), Stuck> {
+        self.drive_until(|| false).await
+    }
+
+    /// The same, or until it is over: that is asked when everybody is blocked, before anything more
+    /// is let go.
+    pub async fn drive_until(&self, is_over: impl Fn() -> bool) -> Result<(), Stuck> {
         loop {
             everybody_is_blocked().await;
+            if is_over() {
+                return Ok(());
+            }
             match self.state.lock().advance() {
                 Some(result) => result?,
                 None => return Ok(()),

@@ -1,8 +1,9 @@
 //! `message` expectations: where a message went in, or that and why it did not.
 
 use std::collections::BTreeMap;
+use std::{fmt, slice};
 
-use midturn_core::rules::event::EventKind;
+use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::{AgentName, MessageId, RunId, TurnId};
 use midturn_core::rules::mail::{Point, ReturnReason};
 use midturn_core::rules::time::Micros;
@@ -13,31 +14,29 @@ use crate::scenario::{InjectedClaim, MessageClaim};
 
 /// What became of a message at one receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Fate {
+pub(crate) enum Fate {
     Queued,
     Refused(String),
-    Returned(ReturnReason),
+    Returned { reason: ReturnReason, at: Micros },
     Injected { point: Point, run: RunId, turn: TurnId, at: Micros },
 }
 
-/// What became of a message at one receiver, and the event that says so.
-type Fates = BTreeMap<Option<AgentName>, (Fate, usize)>;
+/// What became of messages at their receivers, and which event says so.
+pub(crate) type Fates<'e> = BTreeMap<(&'e MessageId, Option<&'e AgentName>), (Fate, usize)>;
 
 /// Checks a claim about a message.
 pub(super) fn check(claim: &MessageClaim, record: &Record) -> Vec<Miss> {
-    let mut fates = fates(record, &claim.message);
-    if let Some(to) = &claim.to {
-        fates.retain(|receiver, _| receiver.as_ref() == Some(to));
-    }
+    let mut fates = fates(&record.events);
+    fates.retain(|(id, to), _| **id == claim.message && (claim.to.is_none() || *to == claim.to.as_ref()));
     if fates.is_empty() {
         let to = claim.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
         return vec![Miss::new(format!("message {}{to}", claim.message), "it was never sent", None)];
     }
-    let one = |(receiver, (fate, event)): (&Option<AgentName>, &(Fate, usize))| {
-        let to = receiver.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
+    let one = |((_, receiver), (fate, event)): (&(&MessageId, Option<&AgentName>), &(Fate, usize))| {
+        let to = receiver.map(|to| format!(" to {to}")).unwrap_or_default();
         let expected = wrong(claim, fate)?;
         let expected = format!("message {}{to}: {expected}", claim.message);
-        Some(Miss::new(expected, told(fate), Some(*event)))
+        Some(Miss::new(expected, fate.to_string(), Some(*event)))
     };
     fates.iter().filter_map(one).collect()
 }
@@ -56,24 +55,26 @@ pub(super) fn has_queued_mail(record: &Record, agent: &AgentName) -> bool {
     !ids.is_empty()
 }
 
-fn fates(record: &Record, id: &MessageId) -> Fates {
+/// What became of all messages; of what came of one the last counts.
+pub(crate) fn fates(events: &[Event]) -> Fates<'_> {
     let mut fates = Fates::new();
-    for (index, event) in record.events.iter().enumerate() {
-        let fate = match &event.kind {
-            EventKind::MessageQueued { message, .. } if message == id => Fate::Queued,
-            EventKind::MessageRefused { message, reason, .. } if message == id => {
-                Fate::Refused(reason.to_string())
+    for (index, event) in events.iter().enumerate() {
+        let (ids, fate) = match &event.kind {
+            EventKind::MessageQueued { message, .. } => (slice::from_ref(message), Fate::Queued),
+            EventKind::MessageRefused { message, reason, .. } => {
+                (slice::from_ref(message), Fate::Refused(reason.to_string()))
             }
-            EventKind::MessageReturned { message, reason } if message == id => Fate::Returned(*reason),
-            EventKind::MessageInjected { messages, point, .. } if messages.contains(id) => Fate::Injected {
-                point: *point,
-                run: event.at.run.unwrap_or_default(),
-                turn: event.at.turn.unwrap_or_default(),
-                at: event.t,
-            },
+            EventKind::MessageReturned { message, reason } => {
+                (slice::from_ref(message), Fate::Returned { reason: *reason, at: event.t })
+            }
+            EventKind::MessageInjected { messages, point, .. } => {
+                let (run, turn) = (event.at.run.unwrap_or_default(), event.at.turn.unwrap_or_default());
+                (messages.as_slice(), Fate::Injected { point: *point, run, turn, at: event.t })
+            }
             _ => continue,
         };
-        fates.insert(event.at.agent.clone(), (fate, index));
+        let to = event.at.agent.as_ref();
+        fates.extend(ids.iter().map(|id| ((id, to), (fate.clone(), index))));
     }
     fates
 }
@@ -86,7 +87,7 @@ fn wrong(claim: &MessageClaim, fate: &Fate) -> Option<String> {
         return Some(injected_in_words(expected));
     }
     if let Some(expected) = claim.returned
-        && *fate != Fate::Returned(expected)
+        && !matches!(fate, Fate::Returned { reason, .. } if *reason == expected)
     {
         return Some(format!("returned: {}", expected.as_str()));
     }
@@ -120,13 +121,15 @@ fn injected_in_words(claim: &InjectedClaim) -> String {
     format!("injected{}", words.into_iter().flatten().collect::<String>())
 }
 
-fn told(fate: &Fate) -> String {
-    match fate {
-        Fate::Queued => "it is still queued".to_owned(),
-        Fate::Refused(reason) => format!("refused: {reason}"),
-        Fate::Returned(reason) => format!("returned: {}", reason.as_str()),
-        Fate::Injected { point, run, turn, at } => {
-            format!("injected at {}, run {run}, turn {turn}, {at} s", point.as_str())
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queued => f.write_str("it is still queued"),
+            Self::Refused(reason) => write!(f, "refused: {reason}"),
+            Self::Returned { reason, at } => write!(f, "returned: {} at {at} s", reason.as_str()),
+            Self::Injected { point, run, turn, at } => {
+                write!(f, "injected at {}, run {run}, turn {turn}, {at} s", point.as_str())
+            }
         }
     }
 }

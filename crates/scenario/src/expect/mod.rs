@@ -3,7 +3,7 @@
 
 mod files;
 mod invariants;
-mod messages;
+pub(crate) mod messages;
 mod pattern;
 mod prompts;
 mod runs;

@@ -17,7 +17,6 @@ use serde_json::Value;
 use super::ExportError;
 use super::plan::{NEVER, ends_at};
 use super::read::{Hand, Reader, free};
-use crate::file::RawError;
 
 /// What stands before the output of a call that was cut.
 const SO_FAR: &str = "\nOutput so far:\n";
@@ -62,7 +61,7 @@ impl Live {
 /// The kind that an error's text begins with, if a scenario can say it.
 pub(super) fn kind_of(error: &str) -> Option<ErrorKind> {
     let word = error.split(':').next().unwrap_or_default();
-    serde_json::from_value::<RawError>(word.into()).ok().map(ErrorKind::from)
+    serde_json::from_value(word.into()).ok()
 }
 
 /// What a reply has of thinking.

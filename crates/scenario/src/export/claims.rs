@@ -8,6 +8,7 @@ use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::{AgentName, MessageId, RunId};
 
 use super::out::{Keys, Out};
+use crate::expect::messages::{Fate, fates};
 
 /// The expectations of an export, from the events as the file names things.
 pub(super) fn claims(told: &[Event]) -> Vec<Out> {
@@ -37,43 +38,23 @@ fn runs(told: &[Event]) -> Vec<Keys> {
     runs
 }
 
-/// Where a message went, at each receiver: the place of its event among all, and what that says.
-type Fates<'e> = Vec<(&'e AgentName, &'e MessageId, Option<&'e Event>)>;
-
-/// The claims about messages; none where an id stands for several.
+/// The claims about messages. What was refused is not in the file.
 fn messages(told: &[Event]) -> Vec<Keys> {
-    let mut fates: Fates<'_> = Vec::new();
-    for event in told {
-        let Some(to) = &event.at.agent else { continue };
-        match &event.kind {
-            EventKind::MessageQueued { message, .. } => fates.push((to, message, None)),
-            EventKind::MessageInjected { messages, .. } => {
-                messages.iter().for_each(|message| went(&mut fates, to, message, event));
-            }
-            EventKind::MessageReturned { message, .. } => went(&mut fates, to, message, event),
-            _ => {}
-        }
-    }
-    let same = |(to, message, _): &(&AgentName, &MessageId, _)| {
-        fates.iter().filter(|(other, id, _)| other == to && id == message).count() == 1
-    };
-    fates.iter().filter(|fate| same(fate)).map(|(to, message, fate)| claim(to, message, *fate)).collect()
+    let mut fates: Vec<_> = fates(told).into_iter().collect();
+    fates.sort_by_key(|(_, (_, event))| *event);
+    fates.into_iter().filter_map(|((message, to), (fate, _))| claim(message, to, &fate)).collect()
 }
 
-fn went<'e>(fates: &mut Fates<'e>, to: &AgentName, message: &MessageId, event: &'e Event) {
-    if let Some((.., fate)) = fates.iter_mut().find(|(of, id, _)| *of == to && *id == message) {
-        *fate = Some(event);
-    }
-}
-
-fn claim(to: &AgentName, message: &MessageId, fate: Option<&Event>) -> Keys {
-    let keys = Keys::default().put("message", Some(message)).put("to", Some(to));
-    match fate.map(|event| (&event.kind, &event.at)) {
-        Some((EventKind::MessageInjected { point, .. }, at)) => {
-            let injected = Keys::default().put("point", Some(point)).put("run", at.run).put("turn", at.turn);
+fn claim(message: &MessageId, to: Option<&AgentName>, fate: &Fate) -> Option<Keys> {
+    let keys = Keys::default().put("message", Some(message)).put("to", to);
+    Some(match fate {
+        Fate::Queued => keys.put("queued", Some(true)),
+        Fate::Refused(_) => return None,
+        Fate::Returned { reason, .. } => keys.put("returned", Some(reason)),
+        Fate::Injected { point, run, turn, .. } => {
+            let injected =
+                Keys::default().put("point", Some(point)).put("run", Some(run)).put("turn", Some(turn));
             keys.map("injected", Some(injected))
         }
-        Some((EventKind::MessageReturned { reason, .. }, _)) => keys.put("returned", Some(reason)),
-        _ => keys.put("queued", Some(true)),
-    }
+    })
 }

@@ -7,36 +7,6 @@ use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::AgentName;
 
 use super::plan::Plan;
-use crate::scenario::Anchor;
-
-/// An event's name in a file, if it has one; `call` is the number of the agent's last model call.
-pub(super) fn anchor(event: &Event, call: u64) -> Option<Anchor> {
-    let id = match &event.kind {
-        EventKind::ToolStarted { tool, .. }
-        | EventKind::ToolFinished { tool, .. }
-        | EventKind::ApprovalRequested { tool, .. }
-        | EventKind::ApprovalResolved { tool, .. } => tool.to_string(),
-        EventKind::MessageQueued { message, .. } | EventKind::MessageReturned { message, .. } => {
-            message.to_string()
-        }
-        EventKind::MessageInjected { messages, .. } => messages.last()?.to_string(),
-        EventKind::ModelStarted { .. }
-        | EventKind::ModelFinished { .. }
-        | EventKind::ModelInterrupted { .. }
-        | EventKind::ModelRetry { .. } => call.to_string(),
-        EventKind::RunStarted { .. } | EventKind::RunFinished { .. } => event.at.run?.to_string(),
-        EventKind::AgentSpawned { .. } | EventKind::AgentClosed {} | EventKind::StopRequested { .. } => {
-            return Some(Anchor { agent: event.at.agent.clone(), event: event.kind.type_name(), id: None });
-        }
-        EventKind::LimitRaised { .. }
-        | EventKind::Compacted { .. }
-        | EventKind::SessionStarted { .. }
-        | EventKind::SessionResumed { .. }
-        | EventKind::MessageRefused { .. }
-        | EventKind::PlanUpdated { .. } => return None,
-    };
-    Some(Anchor { agent: event.at.agent.clone(), event: event.kind.type_name(), id: Some(id) })
-}
 
 /// Whether something came to the agent, and is no step of its own.
 pub(super) fn is_arrival(kind: &EventKind) -> bool {
@@ -105,6 +75,32 @@ pub(super) struct Difference<'e> {
     pub(super) from: Option<&'e Event>,
 }
 
+/// How far a replay is as the session was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Reach {
+    /// The number of the session's first event that the replay does not have.
+    to: u64,
+    /// In how many steps its agents agree with the session before each does something else.
+    steps: usize,
+}
+
+impl Reach {
+    pub(super) fn of(plan: &Plan, told: &[Event], played: &[Event]) -> Self {
+        let mut reach = Self { to: u64::MAX, steps: 0 };
+        for agent in &plan.frame.agents {
+            let parting = parting(&agent.name, told, played);
+            reach.steps += parting.agreed;
+            let to = match (parting.was, parting.is) {
+                (Some(was), _) => was.seq,
+                (None, Some(is)) => told.iter().find(|event| event.t > is.t).map_or(u64::MAX - 1, |e| e.seq),
+                (None, None) => u64::MAX,
+            };
+            reach.to = reach.to.min(to);
+        }
+        reach
+    }
+}
+
 /// How a replay differs from the session: the difference that shows first.
 pub(super) fn first<'e>(plan: &Plan, told: &'e [Event], played: &'e [Event]) -> Option<Difference<'e>> {
     let agents = plan.frame.agents.iter();
@@ -142,33 +138,50 @@ fn begins_late(was: &Event, is: &Event) -> bool {
     matches!(was.kind, EventKind::RunStarted { .. }) && is.t > was.t
 }
 
-fn of_agent<'e>(name: &AgentName, told: &'e [Event], played: &'e [Event]) -> Option<Difference<'e>> {
-    let own = |events: &'e [Event]| events.iter().filter(|event| event.at.agent.as_ref() == Some(name));
-    let steps = |events: &'e [Event]| {
-        let mut steps: Vec<(&Event, String)> =
-            own(events).filter_map(|event| Some((event, step(event)?))).collect();
-        // In which order calls end between two other steps is nobody's concern.
-        let is_end = |(event, _): &(&Event, String)| matches!(event.kind, EventKind::ToolFinished { .. });
-        for ends in steps.chunk_by_mut(|one, other| is_end(one) && is_end(other)) {
-            ends.sort_by(|(_, one), (_, other)| one.cmp(other));
-        }
-        steps.into_iter()
-    };
-    let (mut was, mut is) = (steps(told), steps(played));
-    let (mut same, mut agreed) = (None, None);
-    let (was, is) = loop {
+/// Where an agent's steps in a replay part from those in the session.
+#[derive(Default)]
+struct Parting<'e> {
+    /// The last step in which they agree, there and here, and how many there are.
+    same: Option<(&'e Event, &'e Event)>,
+    agreed: usize,
+    was: Option<&'e Event>,
+    is: Option<&'e Event>,
+}
+
+fn parting<'e>(name: &AgentName, told: &'e [Event], played: &'e [Event]) -> Parting<'e> {
+    let (mut was, mut is) = (steps(name, told).into_iter(), steps(name, played).into_iter());
+    let mut parting = Parting::default();
+    loop {
         match (was.next(), is.next()) {
-            (None, None) => return None,
             (Some((event, was)), Some((other, is))) if was == is && !begins_late(event, other) => {
-                (same, agreed) = (Some(event), Some(other));
+                (parting.same, parting.agreed) = (Some((event, other)), parting.agreed + 1);
             }
-            (was, is) => break (was.map(|(event, _)| event), is.map(|(event, _)| event)),
+            (was, is) => {
+                (parting.was, parting.is) = (was.map(|(event, _)| event), is.map(|(event, _)| event));
+                return parting;
+            }
         }
-    };
+    }
+}
+
+fn steps<'e>(name: &AgentName, events: &'e [Event]) -> Vec<(&'e Event, String)> {
+    let own = events.iter().filter(|event| event.at.agent.as_ref() == Some(name));
+    let mut steps: Vec<(&Event, String)> = own.filter_map(|event| Some((event, step(event)?))).collect();
+    // In which order calls end between two other steps is nobody's concern.
+    let is_end = |(event, _): &(&Event, String)| matches!(event.kind, EventKind::ToolFinished { .. });
+    for ends in steps.chunk_by_mut(|one, other| is_end(one) && is_end(other)) {
+        ends.sort_by(|(_, one), (_, other)| one.cmp(other));
+    }
+    steps
+}
+
+fn of_agent<'e>(name: &AgentName, told: &'e [Event], played: &'e [Event]) -> Option<Difference<'e>> {
+    let Parting { same, was, is, .. } = parting(name, told, played);
+    was.or(is)?;
     let (there, here) = (before(name, told, was), before(name, played, is));
     let (mut late, mut early) = (missing(&there, &here), missing(&here, &there));
     let (mut until, mut from) = (is, was);
-    if let (None, None, Some(same), Some(agreed)) = (late, early, same, agreed) {
+    if let (None, None, Some((same, agreed))) = (late, early, same) {
         // It came on the other side of the last step in which they agree.
         let (there, here) = (before(name, told, Some(same)), before(name, played, Some(agreed)));
         (late, early) = (missing(&there, &here), missing(&here, &there));

@@ -9,10 +9,9 @@ use midturn_core::engine::scripted::{ScriptedCall, ScriptedReply};
 use midturn_core::engine::tools::{is_own, is_safe};
 use midturn_core::rules::approval::{Asked, Decision, Effect, Mode, Policy, Rule, Verdict};
 use midturn_core::rules::event::{Event, EventKind};
-use midturn_core::rules::id::AgentName;
+use midturn_core::rules::id::{AgentName, CallId};
 use midturn_core::rules::mail::Role;
 use midturn_core::rules::settings::SettingsPatch;
-use midturn_core::rules::time::Span;
 
 use super::ExportError;
 use super::plan::Plan;
@@ -128,35 +127,45 @@ fn announced(name: &AgentName) -> Agent {
 /// denied is denied, and what else ran is allowed.
 fn policy(hands: &[Hand<'_>], told: &[Event]) -> Approvals {
     let mut policy = Policy::default();
-    told.iter().filter_map(denial).for_each(|why| denied(&mut policy, why));
-    let asked: Vec<&ScriptedCall> = told.iter().filter_map(|event| asked_about(hands, event)).collect();
+    let (mut asked, mut granted, mut ran) = (Vec::new(), Vec::new(), Vec::new());
+    let mut patience = Vec::new();
+    for event in told {
+        match &event.kind {
+            EventKind::ToolStarted { tool, .. } => ran.extend(call_of(hands, event, tool)),
+            EventKind::ToolFinished { output, .. } => {
+                output.strip_prefix("[Denied: ").into_iter().for_each(|why| denied(&mut policy, why));
+            }
+            EventKind::ApprovalRequested { tool, .. } => {
+                asked.extend(call_of(hands, event, tool).map(|call| (call, event.t)));
+            }
+            EventKind::ApprovalResolved { tool, decision, by, reason } => {
+                let rule = reason.as_deref().filter(|_| *decision == Decision::Session);
+                granted.extend(rule.and_then(|rule| Rule::parse(rule).ok()));
+                let call = call_of(hands, event, tool);
+                let since =
+                    asked.iter().rfind(|(asked, _)| call.is_some_and(|call| std::ptr::eq(call, *asked)));
+                let Some((_, since)) = since else { continue };
+                let waited = event.t.since(*since);
+                // In vain; or longer than one waits by default, and an answer came.
+                let in_vain = *decision == Decision::NotAnswered && by == "coordinator";
+                patience.extend((in_vain || waited > policy.patience).then_some(waited));
+            }
+            _ => {}
+        }
+    }
     if !asked.is_empty() {
-        let edits = asked.iter().any(|call| effect(call) == Effect::Edits);
+        let edits = asked.iter().any(|(call, _)| effect(call) == Effect::Edits);
         policy.mode = if edits { Mode::Ask } else { Mode::AcceptEdits };
     }
-    let granted: Vec<Rule> = told.iter().filter_map(grant).collect();
-    let ran = |event: &Event| match &event.kind {
-        EventKind::ToolStarted { tool, .. } => call_of(hands, event, tool.as_str()),
-        _ => None,
-    };
-    for call in told.iter().filter_map(ran).filter(|call| !is_own(&call.name)) {
-        let is_asked = asked.iter().any(|asked| std::ptr::eq(*asked, call));
+    for call in ran.into_iter().filter(|call| !is_own(&call.name)) {
+        let is_asked = asked.iter().any(|(asked, _)| std::ptr::eq(*asked, call));
         let seen = seen(call);
         if !is_asked && policy.judge(&seen, &granted) == Verdict::Ask {
             policy.allow.push(Rule::always(&seen));
         }
     }
-    let waited: Option<Span> = told.iter().filter_map(|event| patience(event, told)).max();
-    policy.patience = waited.unwrap_or(policy.patience);
+    policy.patience = patience.into_iter().max().unwrap_or(policy.patience);
     Approvals { policy, attached: !asked.is_empty() }
-}
-
-/// Why a call was denied by a policy.
-fn denial(event: &Event) -> Option<&str> {
-    match &event.kind {
-        EventKind::ToolFinished { output, .. } => output.strip_prefix("[Denied: "),
-        _ => None,
-    }
 }
 
 fn denied(policy: &mut Policy, why: &str) {
@@ -172,37 +181,10 @@ fn denied(policy: &mut Policy, why: &str) {
     policy.mode = mode.unwrap_or(policy.mode);
 }
 
-fn call_of<'h>(hands: &'h [Hand<'_>], event: &Event, id: &str) -> Option<&'h ScriptedCall> {
+fn call_of<'h>(hands: &'h [Hand<'_>], event: &Event, id: &CallId) -> Option<&'h ScriptedCall> {
     let hand = hands.iter().find(|hand| Some(hand.name()) == event.at.agent.as_ref())?;
     let mut calls = hand.script.iter().flat_map(|entry| &entry.tools);
-    calls.find(|call| call.id.as_str() == id).map(|call| &**call)
-}
-
-fn asked_about<'h>(hands: &'h [Hand<'_>], event: &Event) -> Option<&'h ScriptedCall> {
-    match &event.kind {
-        EventKind::ApprovalRequested { tool, .. } => call_of(hands, event, tool.as_str()),
-        _ => None,
-    }
-}
-
-fn grant(event: &Event) -> Option<Rule> {
-    match &event.kind {
-        EventKind::ApprovalResolved { decision: Decision::Session, reason: Some(rule), .. } => {
-            Rule::parse(rule).ok()
-        }
-        _ => None,
-    }
-}
-
-/// How long an answer was waited for in vain; or longer than one was by default, that came.
-fn patience(event: &Event, told: &[Event]) -> Option<Span> {
-    let EventKind::ApprovalResolved { tool, decision, by, .. } = &event.kind else { return None };
-    let mut before = told.iter().filter(|told| told.seq < event.seq && told.at.agent == event.at.agent);
-    let asked = before
-        .rfind(|told| matches!(&told.kind, EventKind::ApprovalRequested { tool: of, .. } if of == tool))?;
-    let waited = event.t.since(asked.t);
-    let in_vain = *decision == Decision::NotAnswered && by == "coordinator";
-    (in_vain || waited > Policy::default().patience).then_some(waited)
+    calls.find(|call| call.id == *id).map(|call| &**call)
 }
 
 /// What a simulated call does to the world.

@@ -7,7 +7,7 @@ use midturn_core::rules::id::{AgentName, MessageId, RunId};
 use midturn_core::rules::mail::{ReturnReason, Sender};
 use midturn_core::rules::time::{Micros, Span};
 
-use super::difference::{anchor, is_arrival};
+use super::order::unique;
 use super::plan::{Done, behind};
 use super::read::{Letter, Reader, free};
 use crate::error::Place;
@@ -268,45 +268,15 @@ impl Reader<'_> {
     /// The process had ended, by itself or after a shutdown, and the next one took the session up.
     pub(super) fn taken_up(&mut self, event: &Event) {
         let last = self.told.last().map_or(Micros(0), |last| last.t);
-        self.asked_too_soon();
         if let Some(index) = self.shutdown.take() {
             self.items[index].item.act = Act::ShutDown { back_after: event.t.since(last) };
             return;
         }
-        let when = self.behind_all();
-        let at = if let When::At(at) = when { at } else { last };
-        let act = Act::Crash { back_after: event.t.since(at) };
+        // Nothing was recorded behind the last event. One without a name of its own was some time before.
+        let named = self.told.last().and_then(|last| unique(&self.told, last));
+        let when = named.map_or(When::At(last.after(Span(u64::from(!self.exact)))), When::Upon);
+        let act = Act::Crash { back_after: event.t.since(last) };
         let item = Item { id: None, when, act, place: Place::START };
         self.items.push(Done { item, agent: None, at: last, seq: event.seq, behind: 0 });
-    }
-
-    /// In a replay no time is between a look at the mailbox and the request behind it: who had looked
-    /// and not asked yet loses a call with the process that was not made.
-    fn asked_too_soon(&mut self) {
-        let looked = ["message_injected", "run_started"];
-        for hand in self.hands.iter_mut().filter(|_| !self.exact) {
-            if hand.last.as_ref().is_some_and(|(last, ..)| looked.contains(&last.event)) {
-                hand.asks();
-            }
-        }
-    }
-
-    /// Behind all that is told, and before what comes of it. What is told may have been a while
-    /// before that in a replay, and never after it.
-    fn behind_all(&self) -> When {
-        let Some(last) = self.told.last() else { return When::At(Micros(0)) };
-        let agent = last.at.agent.as_ref().and_then(|name| self.agent(name.as_str()));
-        let calls = agent.map_or(0, |agent| self.hands[agent].script.len() as u64);
-        let comes_of = |done: &&Done| {
-            let mut since = self.told.iter().rev().take_while(|told| told.seq > done.seq);
-            let returned = |told: &Event| matches!(told.kind, EventKind::MessageReturned { .. });
-            last.seq >= done.seq && done.at == last.t && is_arrival(&last.kind) && since.all(returned)
-        };
-        match (self.items.last().filter(comes_of), anchor(last, calls)) {
-            (Some(done), _) => done.item.when.clone(),
-            (None, Some(anchor)) if self.exact => behind(anchor),
-            (None, _) if self.exact => When::At(last.t),
-            (None, _) => When::At(last.t.after(Span(1))),
-        }
     }
 }

@@ -30,19 +30,17 @@ mod settings;
 mod write;
 
 use midturn_core::engine::ports::archive::SessionJournal;
-use midturn_core::rules::event::{Event, EventKind};
+use midturn_core::engine::ports::store::AgentRecord;
+use midturn_core::rules::event::Event;
 use midturn_core::rules::id::{AgentName, RunId};
 use midturn_core::rules::time::Micros;
+use midturn_core::rules::view::View;
 
 use crate::error::Error;
-use crate::{check_text, file, play};
-use order::Ordering;
+use crate::{check_text, file};
 use plan::Plan;
 use read::Reader;
 use write::{Played, Writer};
-
-/// So many orders are written at most: each takes a replay.
-const ORDERS: usize = 500;
 
 /// To how many bytes results are shortened when the file would be too long to be read.
 const SHORTER: [usize; 6] = [usize::MAX, 64 << 10, 16 << 10, 4 << 10, 1 << 10, 256];
@@ -86,7 +84,9 @@ pub fn scenario(journal: &SessionJournal, events: &[Event]) -> Result<String, Ex
         return Err(ExportError::damaged(format!("there is no event {}", gap[0].seq + 1)));
     }
     let (plan, told) = Reader::read(journal, events)?;
-    let (plan, played) = ordered(plan, &told)?;
+    let ordered = order::ordered(plan, &told).map_err(|error| unplayable(&error))?;
+    let over = told.last().map_or(Micros(0), |last| last.t);
+    let (plan, played) = (ordered.plan, Played::of(&ordered.played, over));
     let version = env!("CARGO_PKG_VERSION");
     let about = format!("Exported from the session {} with midturn {version}.", journal.record.id);
     let text = fitting(&plan, &played, &about, &told)?;
@@ -100,29 +100,6 @@ pub fn scenario(journal: &SessionJournal, events: &[Event]) -> Result<String, Ex
             fitting(&plan, &played, &about, &told)
         }
     }
-}
-
-/// Brings the plan into the order of the session, and says what its replay came to.
-fn ordered(plan: Plan, told: &[Event]) -> Result<(Plan, Played), ExportError> {
-    let mut ordering = Ordering::new(plan, told);
-    let mut best: Option<(Plan, Vec<Event>)> = None;
-    for _ in 0..ORDERS {
-        let played = match play::play(&ordering.plan.scenario(), None) {
-            Ok(played) => played.record.events,
-            // Two orders wait for each other: the last one is not said.
-            Err(_) if best.is_some() => break,
-            Err(error) => return Err(unplayable(&error)),
-        };
-        let before = ordering.plan.clone();
-        let improved = ordering.improve(&played);
-        best = Some((before, played));
-        if !improved {
-            break;
-        }
-    }
-    let over = told.last().map_or(Micros(0), |last| last.t);
-    let best = best.map(|(plan, played)| (plan, Played::of(&played, over)));
-    best.ok_or_else(|| ExportError::damaged("it can't be replayed"))
 }
 
 fn unplayable(error: &Error) -> ExportError {
@@ -151,22 +128,17 @@ fn checked(text: &str) -> Result<usize, ExportError> {
 
 /// Nobody has a run that has not ended, nor a prompt that has not begun.
 fn everybody_rests(journal: &SessionJournal, events: &[Event]) -> Result<(), ExportError> {
+    let mut view = View::default();
+    for event in events {
+        view.event(event);
+    }
     for agent in &journal.agents {
-        let name = &agent.record.name;
-        let own = events.iter().rev().filter(|event| event.at.agent.as_ref() == Some(name));
-        let last = own.clone().find_map(|event| match &event.kind {
-            EventKind::RunStarted { .. } => Some((event.at.run.unwrap_or_default(), true)),
-            EventKind::RunFinished { .. } => Some((event.at.run.unwrap_or_default(), false)),
-            _ => None,
-        });
-        let prompted =
-            agent.record.prompt.is_some() && agent.record.model.is_some() && !agent.stands.closed.is_asked();
-        let run = match last {
-            Some((run, true)) => run,
-            None if prompted => 1,
-            Some((_, false)) | None => continue,
-        };
-        return Err(ExportError::Unfinished { agent: name.clone(), run });
+        let AgentRecord { name, prompt, model, .. } = &agent.record;
+        let (run, is_working) = view.agent(name).map_or((0, false), |agent| (agent.run, agent.is_working()));
+        let is_prompted = run == 0 && prompt.is_some() && model.is_some() && !agent.stands.closed.is_asked();
+        if is_working || is_prompted {
+            return Err(ExportError::Unfinished { agent: name.clone(), run: run.max(1) });
+        }
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use super::ExportError;
 use super::calls::{Live, calls, kind_of, thinking, unnatural};
-use super::difference::{anchor, is_arrival};
+use super::difference::is_arrival;
 use super::plan::{Done, NEVER, Plan, ends_at};
 use crate::scenario::{Act, Anchor, Says, Start};
 
@@ -209,8 +209,11 @@ impl<'a> Reader<'a> {
             && !is_arrival(&told.kind)
         {
             let hand = &mut self.hands[agent];
-            let named = anchor(&told, hand.script.len() as u64).map(|anchor| (anchor, event.t, event.seq));
-            hand.last = named.or(hand.last.take());
+            let named = Anchor::of(&told, hand.script.len() as u64);
+            // Of several without an id only the first can be named.
+            if named.id.is_some() || hand.last.is_none() {
+                hand.last = Some((named, event.t, event.seq));
+            }
         }
         self.told.push(told);
         Ok(())

@@ -1,30 +1,25 @@
-//! The settings of a session's agents, as far as they differ from the defaults: what all
-//! agents have in common for the file, the rest for each agent.
+//! The settings of a session's agents, as far as they differ from the defaults: the first agent's
+//! for the file, and of the others what is not as there.
 
-use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
+use midturn_core::rules::settings::{Settings, SettingsPatch};
 use serde_json::{Map, Value};
 
 use super::ExportError;
 
-/// The file's settings, and those of each agent over them.
+/// The file's settings, which are the first agent's, and those of each agent over them.
 pub(super) fn layers<'a>(
-    agents: impl Iterator<Item = &'a Settings>,
+    agents: impl Iterator<Item = &'a Settings> + Clone,
 ) -> Result<(SettingsPatch, Vec<SettingsPatch>), ExportError> {
-    let defaults = value(&Settings::default())?;
-    let own: Vec<Value> = agents.map(value).collect::<Result<_, _>>()?;
-    let mut common = own.first().map_or(Value::Null, |first| difference(first, &defaults));
-    for other in own.iter().skip(1) {
-        common = shared(&common, other);
-    }
-    let common = patch(common)?;
-    let mut base = Settings::default();
-    base.patch(&common);
-    let base = value(&base)?;
-    let own: Result<_, _> = own.iter().map(|own| patch(difference(own, &base))).collect();
+    let default = Settings::default();
+    let base = agents.clone().next().unwrap_or(&default);
+    let common = layer(base, &default)?;
+    let own: Result<_, _> = agents.map(|own| layer(own, base)).collect();
     Ok((common, own?))
 }
 
-fn patch(layer: Value) -> Result<SettingsPatch, ExportError> {
+/// What of the settings is not as in others.
+fn layer(own: &Settings, base: &Settings) -> Result<SettingsPatch, ExportError> {
+    let layer = difference(&value(own)?, &value(base)?);
     let layer = if layer.is_null() { Value::Object(Map::new()) } else { layer };
     serde_json::from_value(layer)
         .map_err(|error| ExportError::damaged(format!("the settings can't be written: {error}")))
@@ -44,34 +39,20 @@ fn difference(own: &Value, base: &Value) -> Value {
         let part = difference(value, base.get(key).unwrap_or(&Value::Null));
         (!part.is_null()).then(|| (key.clone(), part))
     };
-    object(own.iter().filter_map(differs).collect())
-}
-
-/// What of a difference the other settings have too.
-fn shared(common: &Value, other: &Value) -> Value {
-    let (Value::Object(common), Value::Object(other)) = (common, other) else {
-        return if common == other { common.clone() } else { Value::Null };
-    };
-    let both = |(key, value): (&String, &Value)| {
-        let part = shared(value, other.get(key)?);
-        (!part.is_null()).then(|| (key.clone(), part))
-    };
-    object(common.iter().filter_map(both).collect())
-}
-
-fn object(map: Map<String, Value>) -> Value {
-    if map.is_empty() { Value::Null } else { Value::Object(map) }
+    let part: Map<String, Value> = own.iter().filter_map(differs).collect();
+    if part.is_empty() { Value::Null } else { Value::Object(part) }
 }
 
 #[cfg(test)]
 mod tests {
+    use midturn_core::rules::settings::Patched;
     use midturn_core::rules::time::Span;
     use serde_json::json;
 
     use super::*;
 
     #[test]
-    fn what_all_have_is_the_files_and_the_rest_is_each_agents() {
+    fn what_the_first_has_is_the_files_and_the_rest_is_each_agents() {
         let mut one = Settings { max_turns: 7, ..Settings::default() };
         one.retry.base = Span::millis(40);
         let other = Settings { keep_edits_together: true, ..one.clone() };

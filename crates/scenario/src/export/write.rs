@@ -12,7 +12,7 @@ use midturn_core::rules::time::{Micros, Span};
 use serde_json::Value;
 
 use super::ExportError;
-use super::difference::{anchor, is_arrival};
+use super::difference::is_arrival;
 use super::out::{Keys, Out, us};
 use super::plan::{Done, NEVER, Plan, beginning};
 use super::read::UNSAID;
@@ -41,8 +41,7 @@ impl Played {
             if let EventKind::ModelStarted { call, .. } = event.kind {
                 calls.insert(agent, call);
             }
-            let named = anchor(event, calls.get(agent).copied().unwrap_or_default());
-            let Some(named) = named else { continue };
+            let named = Anchor::of(event, calls.get(agent).copied().unwrap_or_default());
             let key = (agent.clone(), named.event, named.id.clone().unwrap_or_default());
             let is_first = played.last.insert(key, event.t).is_none();
             if is_first && !is_arrival(&event.kind) {
@@ -180,6 +179,7 @@ impl Writer<'_> {
         let before = |at| done.agent.as_ref().and_then(|agent| self.played.before(agent, at));
         let keys = match &done.item.when {
             When::After(anchor, plus) => keys.map("after", Some(after(anchor, *plus))),
+            When::Upon(anchor) => keys.map("upon", Some(after(anchor, Span::ZERO))),
             When::At(at) => match before(*at) {
                 Some((step, anchor)) => keys.map("after", Some(after(anchor, at.since(*step)))),
                 None => keys.put("at", Some(us(Span(at.0)))),

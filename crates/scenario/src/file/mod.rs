@@ -12,8 +12,6 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use raw::RawError;
-
 use crate::error::{Error, Place, Source};
 use crate::scenario::Scenario;
 
@@ -60,18 +58,12 @@ fn decoded(path: Arc<str>, bytes: &[u8]) -> Result<Source, Error> {
     }
 }
 
-/// The line that holds a byte, as a source that can be shown, and the byte's place in it.
+/// The text up to a byte and a little more, as a source that can be shown, and the byte's place in it.
 fn up_to(path: Arc<str>, bytes: &[u8], offset: usize) -> (Source, Place) {
-    let before = &bytes[..offset];
-    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    let begin = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-    let end = bytes[offset..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |n| offset + n);
-    let shown_from = begin.max(offset.saturating_sub(4_096));
-    let shown = String::from_utf8_lossy(&bytes[shown_from..end.min(offset + 4_096)]);
-    let column = String::from_utf8_lossy(&bytes[begin..offset]).chars().count() + 1;
-    let padding =
-        " ".repeat(column - 1 - String::from_utf8_lossy(&bytes[shown_from..offset]).chars().count());
-    let text = format!("{}{padding}{shown}", "\n".repeat(line - 1));
+    let before = String::from_utf8_lossy(&bytes[..offset]);
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(offset + 256)]);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     (Source { path, text: text.into() }, Place { line, column, len: 1 })
 }
 

@@ -125,7 +125,7 @@ pub(crate) struct RawReply {
     /// The tool calls it asks for, in order.
     pub(crate) tools: Option<Vec<RawCall>>,
     /// The call fails so, at its end.
-    pub(crate) error: Option<RawError>,
+    pub(crate) error: Option<ErrorKind>,
     /// How long the failed call asks to wait.
     pub(crate) retry_after: Option<Span>,
     /// Why the reply ended; by default `tool_use` with calls and `end_turn` without.
@@ -136,39 +136,10 @@ pub(crate) struct RawReply {
     pub(crate) when: Option<RawWhen>,
 }
 
-/// How a model call fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "ModelError")]
-pub(crate) enum RawError {
-    /// 529.
-    Overloaded,
-    /// 429.
-    RateLimited,
-    /// 5xx.
-    Server,
-    /// The connection broke.
-    Connection,
-    /// 4xx; not retried.
-    InvalidRequest,
-}
-
 impl RawAgent {
     /// All calls that it scripts.
     pub(crate) fn calls(&self) -> impl Iterator<Item = &RawCall> {
         self.model.iter().flatten().flat_map(|entry| entry.tools.iter().flatten())
-    }
-}
-
-impl From<RawError> for ErrorKind {
-    fn from(raw: RawError) -> Self {
-        match raw {
-            RawError::Overloaded => Self::Overloaded,
-            RawError::RateLimited => Self::RateLimited,
-            RawError::Server => Self::Server,
-            RawError::Connection => Self::Connection,
-            RawError::InvalidRequest => Self::InvalidRequest,
-        }
     }
 }
 
@@ -228,6 +199,8 @@ pub(crate) struct RawItem {
     pub(crate) at: Option<At<Span>>,
     /// Or after which event.
     pub(crate) after: Option<At<RawAfter>>,
+    /// Crash: or with which event; it is the last that is recorded.
+    pub(crate) upon: Option<At<RawAfter>>,
     /// Message: an agent or `user`.
     pub(crate) from: Option<At<String>>,
     /// Message: an agent, `parent` or `all`.

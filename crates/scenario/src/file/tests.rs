@@ -103,6 +103,8 @@ fn bad_agents_are_told_with_line_and_column() {
         ),
         (with("tools: real\n"), (9, 8), "without a workspace", "workspace"),
         (with("workspace: x\n"), (9, 12), "a workspace", "tools: real"),
+        (with("tools: real\nworkspace: [x]\n"), (10, 12), "a list", "a folder's path or {clone: PATH}"),
+        (with("tools: real\nworkspace: {clon: x}\n"), (10, 12), "a map", "a folder's path or {clone: PATH}"),
     ]);
 }
 
@@ -286,6 +288,7 @@ fn bad_actions_and_anchors_are_told_with_line_and_column() {
         (message("{after: {agent: x, tool_started: any}, stop: w}"), (10, 21), "agent `x`", "lead, w"),
         (message("{after: {agent: w, message_queued: z}, stop: w}"), (10, 40), "message `z`", "none"),
         (message("{after: {agent: w, agent_closed: z}, stop: w}"), (10, 38), "`z`", "`any`"),
+        (message("{after: {agent: w, run_started: [1]}, stop: w}"), (10, 37), "a list", "an id, or `any`"),
         (
             message("{after: {agent: w, text_delta: any}, stop: w}"),
             (10, 24),
@@ -293,71 +296,6 @@ fn bad_actions_and_anchors_are_told_with_line_and_column() {
             "recorded",
         ),
         (message("{after: {agent: w, tool_started: e1, plus: 5x}, stop: w}"), (10, 48), "`5x`", "a duration"),
-    ]);
-}
-
-#[test]
-fn bad_ends_of_processes_and_raises_are_told_with_line_and_column() {
-    let real = |item: &str| with(&format!("tools: real\nworkspace: x\nmessages:\n  - {item}\n"));
-    each_is_told(vec![
-        (real("{at: 1s, crash: 2s}"), (12, 21), "`crash` with `tools: real`", "simulated"),
-        (real("{at: 1s, shutdown: 2s}"), (12, 24), "`shutdown` with `tools: real`", "simulated"),
-        (message("{at: 1s, crash: soon}"), (10, 21), "`soon`", "a duration"),
-        (message("{at: 1s, crash: 2s, by: lead}"), (10, 29), "`by` beside `crash`", "no `by`"),
-        (message("{at: 1s, crash: 2s, shutdown: 1s}"), (10, 35), "a second action, `shutdown`", "one action"),
-        (message("{at: 1s, raise: w}"), (10, 21), "a raise of nothing", "`limits`"),
-        (message("{at: 1s, raise: w, limits: {}}"), (10, 21), "a raise of nothing", "max_turns"),
-        (
-            message("{at: 1s, raise: w, limits: {max_turn: 3}}"),
-            (10, 33),
-            "key `max_turn`",
-            "`max_turns` perhaps",
-        ),
-        (message("{at: 1s, raise: x, limits: {max_turns: 3}}"), (10, 21), "agent `x`", "lead, w"),
-        (
-            message("{at: 1s, by: lead, raise: w, limits: {max_turns: 3}}"),
-            (10, 18),
-            "a raise by `lead`",
-            "a person",
-        ),
-        (
-            message("{at: 1s, stop: w, limits: {max_turns: 3}}"),
-            (10, 31),
-            "`limits` beside `stop`",
-            "with raise",
-        ),
-        (message("{at: 1s, resume: al}"), (10, 22), "agent `al`", "lead, w"),
-        (
-            message("{at: 1s, from: lead, to: w, text: x, if_queued: true}"),
-            (10, 53),
-            "`if_queued` without `supersedes`",
-            "`supersedes: MESSAGE`",
-        ),
-    ]);
-    for item in ["{at: 1s, raise: session, limits: {max_cost: 2.50}}", "{at: 1s, resume: all}"] {
-        assert!(parse("good.yaml".into(), message(item).as_bytes()).is_ok(), "{item}");
-    }
-}
-
-#[test]
-fn bad_ends_of_scripted_work_are_told_with_line_and_column() {
-    let reply = |keys: &str| format!("midturn: 1\nagents:\n  - name: w\n    model:\n      - {{{keys}}}\n");
-    let after = "ends_after: {agent: w, model_started: 1}";
-    each_is_told(vec![
-        (reply(&format!("takes: 1s, {after}")), (5, 33), "both `takes` and `ends_after`", "one of"),
-        (reply("ends_after: {agent: w}"), (5, 22), "no event type", "{agent, EVENT"),
-        (reply("ends_after: {model_started: 1}"), (5, 22), "no `agent`", "{agent, EVENT"),
-        (reply("ends_after: {agent: w, tool_finished: x}"), (5, 48), "call of w `x`", "none here"),
-        (reply("ends_after: {agent: w, run_finished: last}"), (5, 47), "`last`", "a number"),
-        (
-            format!(
-                "{}tools: real\nworkspace: x\n",
-                reply(&format!("tools: [{{id: x, name: edit, {after}}}]"))
-            ),
-            (5, 50),
-            "`ends_after` with `tools: real`",
-            "simulated",
-        ),
     ]);
 }
 
@@ -393,6 +331,24 @@ fn bad_expectations_are_told_with_line_and_column() {
             "`e1`",
         ),
         (expectation("{event: {agent: w}}"), (10, 13), "no `event`", "{agent"),
+        (
+            expectation("{prompt: {agent: w, last_message_contains: {a: b}}}"),
+            (10, 48),
+            "a map",
+            "a text or a list of texts",
+        ),
+        (
+            expectation("{prompt: {agent: w, last_message_contains: [a, 1]}}"),
+            (10, 52),
+            "`1`, which is a number",
+            "put it in quotes",
+        ),
+        (
+            expectation("{file: {agent: w, path: a, absent: {a: b}}}"),
+            (10, 40),
+            "a map",
+            "true, a text or a list of texts",
+        ),
         (expectation("{file: {agent: w, path: a, contains: b}}"), (10, 12), "simulated", "tools: real"),
     ]);
 }

@@ -1,19 +1,19 @@
-//! The small values of the format that serde's derive can't read with their positions.
+//! The small values of the format: with their places, or written in one way or another.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
 use crate::error::Place;
-use crate::scenario::Workspace;
 
-/// A value and where it stands in the file.
-#[derive(Clone, Debug)]
+// A value and where it stands in the file. A doc comment would be told by the schema of every key.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(with = "T")]
 pub(crate) struct At<T> {
     pub(crate) value: T,
     pub(crate) place: Place,
@@ -23,21 +23,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<T>::deserialize(deserializer)?;
         Ok(Self { value: spanned.value, place: spanned.referenced.into() })
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for At<T> {
-    fn inline_schema() -> bool {
-        T::inline_schema()
-    }
-    fn schema_name() -> Cow<'static, str> {
-        T::schema_name()
-    }
-    fn schema_id() -> Cow<'static, str> {
-        T::schema_id()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        T::json_schema(generator)
     }
 }
 
@@ -63,9 +48,16 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
 }
 
 /// One text, or a list of texts.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Texts(pub(crate) Vec<String>);
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(untagged, inline)]
+pub(crate) enum Texts {
+    /// One.
+    One(String),
+    /// Several.
+    Many(Vec<String>),
+}
 
+/// By hand, so that what is wrong in a list is told at its own place.
 struct ReadTexts;
 
 impl<'de> Visitor<'de> for ReadTexts {
@@ -74,10 +66,10 @@ impl<'de> Visitor<'de> for ReadTexts {
         f.write_str("a text or a list of texts")
     }
     fn visit_str<E>(self, text: &str) -> Result<Texts, E> {
-        Ok(Texts(vec![text.to_owned()]))
+        Ok(Texts::One(text.to_owned()))
     }
     fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Texts, S::Error> {
-        std::iter::from_fn(|| seq.next_element().transpose()).collect::<Result<_, _>>().map(Texts)
+        std::iter::from_fn(|| seq.next_element().transpose()).collect::<Result<_, _>>().map(Texts::Many)
     }
 }
 
@@ -87,84 +79,34 @@ impl<'de> Deserialize<'de> for Texts {
     }
 }
 
-impl JsonSchema for Texts {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        "Texts".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+impl From<Texts> for Vec<String> {
+    fn from(texts: Texts) -> Self {
+        match texts {
+            Texts::One(text) => vec![text],
+            Texts::Many(texts) => texts,
+        }
     }
 }
 
-/// Which event of a type is meant: the id of its call, tool or message, the number of a
-/// model call or a run, or `any`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The id of the call, tool or message, the number of a model call or a run, or `any`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected an id, or `any`")]
+#[schemars(inline)]
 pub(crate) enum EventId {
-    Any,
+    /// An id, or `any`.
     Named(String),
+    /// A number.
+    Number(u64),
 }
 
-impl<'de> Deserialize<'de> for EventId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl Visitor<'_> for Read {
-            type Value = EventId;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an id, or `any`")
-            }
-            fn visit_str<E>(self, text: &str) -> Result<EventId, E> {
-                Ok(if text == "any" { EventId::Any } else { EventId::Named(text.to_owned()) })
-            }
-            fn visit_u64<E>(self, number: u64) -> Result<EventId, E> {
-                Ok(EventId::Named(number.to_string()))
-            }
-            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<EventId, E> {
-                u64::try_from(number).map_err(E::custom).and_then(|number| self.visit_u64(number))
-            }
+impl EventId {
+    /// As an event has it; `None` is any.
+    pub(crate) fn named(&self) -> Option<String> {
+        match self {
+            Self::Named(any) if any == "any" => None,
+            Self::Named(id) => Some(id.clone()),
+            Self::Number(number) => Some(number.to_string()),
         }
-        deserializer.deserialize_any(Read)
-    }
-}
-
-impl JsonSchema for EventId {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        "EventId".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"description": "the id of the call, tool or message, or `any`", "type": ["string", "integer"]})
-    }
-}
-
-impl<'de> Deserialize<'de> for Workspace {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
-            type Value = Workspace;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a folder's path or {clone: PATH}")
-            }
-            fn visit_str<E>(self, path: &str) -> Result<Workspace, E> {
-                Ok(Workspace::Folder(path.into()))
-            }
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Workspace, M::Error> {
-                let mut clone = None;
-                while let Some(key) = map.next_key::<String>()? {
-                    if key != "clone" {
-                        return Err(M::Error::unknown_field(&key, &["clone"]));
-                    }
-                    clone = Some(map.next_value::<String>()?);
-                }
-                let path = clone.ok_or_else(|| M::Error::missing_field("clone"))?;
-                Ok(Workspace::Clone(path.into()))
-            }
-        }
-        deserializer.deserialize_any(Read)
     }
 }
 
@@ -174,6 +116,7 @@ impl<'de> Deserialize<'de> for Workspace {
 pub(crate) enum RawAbsent {
     /// The file is not there.
     File(bool),
+    /// It doesn't contain them.
     Texts(Texts),
 }
 

@@ -60,7 +60,10 @@ fn in_words(source: &Source, place: Place, error: &Yaml) -> Option<(String, Stri
         Yaml::QuotingRequired { value, .. } => {
             (format!("`{}`, which is a number or a boolean", short(value)), "a text: put it in quotes".into())
         }
-        Yaml::Message { msg, .. } => a_types_own_words(msg),
+        Yaml::Message { msg, .. } => match msg.strip_prefix("expected ") {
+            Some(expected) => (here(), expected.into()),
+            None => a_types_own_words(msg),
+        },
         Yaml::Eof { .. } => ("the end of the file".into(), "a scenario: `midturn: 1` and `agents`".into()),
         Yaml::InvalidUtf8Input => ("bytes that are no UTF-8".into(), "UTF-8".into()),
         other => return refused(other),

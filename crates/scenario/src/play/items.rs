@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use midturn_core::engine::ports::{Clock, Phase};
 use midturn_core::engine::scripted::{Anchors, Reached};
-use midturn_core::rules::time::Micros;
+use midturn_core::rules::time::{Micros, Span};
 use tokio::task::JoinSet;
 
 use super::acts::Acting;
-use crate::scenario::{Item, Scenario, When};
+use crate::scenario::{Act, Item, Scenario, When};
 
 /// All items of a scenario. They outlive the processes that it ends.
+#[derive(Clone)]
 pub(super) struct Items(Vec<Arc<Pending>>);
 
 /// An item and whether it has acted.
@@ -29,7 +30,7 @@ impl Pending {
         match (&self.item.when, &self.reached) {
             (When::At(at), _) => Some(*at),
             (When::After(_, plus), Some(reached)) => Some(reached.now()?.after(*plus)),
-            (When::After(..), None) => None,
+            (When::After(..), None) | (When::Upon(_), _) => None,
         }
     }
 
@@ -37,7 +38,17 @@ impl Pending {
         match (&self.item.when, &self.reached) {
             (When::At(at), _) => *at,
             (When::After(_, plus), Some(reached)) => reached.clone().at().await.after(*plus),
-            (When::After(..), None) => std::future::pending().await,
+            (When::After(..), None) | (When::Upon(_), _) => std::future::pending().await,
+        }
+    }
+
+    /// How much later the session is taken up, when the event has come with which the process ends.
+    fn ends_process(&self) -> Option<Span> {
+        match (&self.item.when, &self.item.act, &self.reached) {
+            (When::Upon(_), Act::Crash { back_after }, Some(reached)) if self.is_open() => {
+                reached.now().map(|_| *back_after)
+            }
+            _ => None,
         }
     }
 
@@ -52,7 +63,7 @@ impl Items {
         let pending = |item: &Item| {
             let reached = match &item.when {
                 When::At(_) => None,
-                When::After(anchor, _) => Some(anchors.watch(anchor)),
+                When::After(anchor, _) | When::Upon(anchor) => Some(anchors.watch(anchor)),
             };
             Arc::new(Pending { item: item.clone(), reached, has_acted: AtomicBool::new(false) })
         };
@@ -79,6 +90,21 @@ impl Items {
             });
         }
         tasks
+    }
+
+    /// Whether an event has come with which the process ends: nothing is recorded behind it.
+    pub(super) fn is_over(&self) -> bool {
+        self.0.iter().any(|item| item.ends_process().is_some())
+    }
+
+    /// Ends the process, if such an event has come: how much later its session is taken up.
+    pub(super) fn end(&self) -> Option<Span> {
+        let mut back_after = None;
+        for (item, span) in self.0.iter().filter_map(|item| Some((item, item.ends_process()?))) {
+            item.has_acted.store(true, Ordering::Release);
+            back_after.get_or_insert(span);
+        }
+        back_after
     }
 
     /// How many wait for an event that has not come.

@@ -6,12 +6,15 @@
 use std::sync::Arc;
 
 use midturn_core::engine::ports::archive::SessionRecord;
-use midturn_core::engine::ports::{Clock, Commit, KeepingStore, SessionJournal, Store, Transaction};
+use midturn_core::engine::ports::{
+    Clock, Commit, KeepingStore, SessionJournal, Store, StoreError, Transaction,
+};
 use midturn_core::engine::scripted::SimulatedTools;
 use midturn_core::engine::{Attached, Coordinator, Stuck};
 use midturn_core::rules::id::SessionId;
 use midturn_core::rules::time::Span;
-use tokio::sync::watch;
+use parking_lot::Mutex;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::acts::{Acting, Process};
@@ -58,6 +61,13 @@ enum End {
     Gone { back_after: Span, left: Box<KeepingStore> },
 }
 
+impl End {
+    /// Before anything is dropped: what the dead still write is not in it.
+    fn gone(back_after: Span, kept: &KeepingStore) -> Self {
+        Self::Gone { back_after, left: Box::new(kept.taken_up()) }
+    }
+}
+
 /// What lives as long as a process, on its stage.
 struct Staged {
     _items: JoinSet<()>,
@@ -80,24 +90,25 @@ impl Play<'_> {
                 clock: self.keeps.clock.clone(),
                 process: process.clone(),
             };
-            // With a store that takes its time, the stage is set while the clock moves.
             let set = self.set(&kept, journal, acting);
             tokio::pin!(set);
-            let _staged = tokio::select! {
-                biased;
-                set = &mut set => set?,
-                moved = self.keeps.clock.drive() => match moved {
-                    Ok(()) => return Err(refused(self.scenario, "the store never answered")),
-                    Err(stuck) => return Ok(End::Over(Some(stuck))),
-                },
-            };
-            tokio::select! {
-                biased;
-                back_after = gone(&mut is_gone) => {
-                    // Before anything is dropped: what the dead still write is not in it.
-                    Ok(End::Gone { back_after, left: Box::new(kept.taken_up()) })
+            let mut staged = None;
+            loop {
+                tokio::select! {
+                    biased;
+                    // With a store that takes its time, the stage is set while the clock moves.
+                    set = &mut set, if staged.is_none() => staged = Some(set?),
+                    back_after = gone(&mut is_gone) => return Ok(End::gone(back_after, &kept)),
+                    moved = self.keeps.clock.drive_until(|| self.items.is_over()) => {
+                        return match self.items.end() {
+                            Some(back_after) => Ok(End::gone(back_after, &kept)),
+                            None if staged.is_none() && moved.is_ok() => {
+                                Err(refused(self.scenario, "the store never answered"))
+                            }
+                            None => self.over(moved.err()),
+                        };
+                    }
                 }
-                moved = self.keeps.clock.drive() => self.over(moved.err()),
             }
         });
         drop(runtime);
@@ -128,7 +139,10 @@ impl Play<'_> {
     fn store(&self, kept: &Arc<KeepingStore>) -> Arc<dyn Store> {
         let store = self.keeps.store.clone();
         match self.scenario.items.iter().any(|item| item.act.ends_process()) {
-            true => Arc::new(Both { kept: kept.clone(), store }),
+            true => {
+                let items = self.items.clone();
+                Arc::new(Both { kept: kept.clone(), store, items, late: Mutex::default() })
+            }
             false => store,
         }
     }
@@ -166,10 +180,18 @@ fn record() -> SessionRecord {
 struct Both {
     kept: Arc<KeepingStore>,
     store: Arc<dyn Store>,
+    items: Items,
+    /// Who records something when the process is over waits for ever.
+    late: Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>,
 }
 
 impl Store for Both {
     fn submit(&self, transaction: Arc<Transaction>) -> Commit {
+        if self.items.is_over() {
+            let (never, waits) = oneshot::channel();
+            self.late.lock().push(never);
+            return Commit::Waits(waits);
+        }
         match self.kept.submit(transaction.clone()) {
             Commit::Done(Ok(())) => self.store.submit(transaction),
             refused => refused,

@@ -112,8 +112,12 @@ impl Driver {
     }
 
     pub(super) fn tool(&self, call: &ToolUse) -> Option<Arc<dyn Tool>> {
-        let own = tools::find(&self.session, &self.cell, &call.name);
-        own.or_else(|| self.body.equipment.as_ref()?.toolbox.find(call))
+        let toolbox = self.body.equipment.as_ref().map(|equipment| &equipment.toolbox);
+        match (tools::find(&self.session, &self.cell, &call.name), toolbox) {
+            (Some(own), Some(toolbox)) => Some(toolbox.own(call, own)),
+            (None, Some(toolbox)) => toolbox.find(call),
+            (own, None) => own,
+        }
     }
 
     /// Starts what may start, then waits until something ended and the boundary is reached.

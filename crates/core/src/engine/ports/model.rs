@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::tool::ToolSpec;
@@ -105,10 +107,13 @@ impl From<TooLarge> for ModelFailure {
 }
 
 /// The kinds of failure, by what the caller can do about them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "ModelError")]
 pub enum ErrorKind {
     /// The call's token was cancelled.
     #[error("cancelled")]
+    #[serde(skip)]
     Cancelled,
     /// 529.
     #[error("overloaded")]
@@ -127,6 +132,7 @@ pub enum ErrorKind {
     InvalidRequest,
     /// A scripted model has no entry left.
     #[error("script exhausted")]
+    #[serde(skip)]
     ScriptExhausted,
 }
 

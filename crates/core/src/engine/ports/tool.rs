@@ -154,6 +154,11 @@ pub trait Toolbox: Send + Sync {
 
     /// The tool for a call. `None`: there is none of that name.
     fn find(&self, call: &ToolUse) -> Option<Arc<dyn Tool>>;
+
+    /// The coordinator's own tool for a call, as it is to run here: a script may hold up its end.
+    fn own(&self, _call: &ToolUse, tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
+        tool
+    }
 }
 
 /// Why a workplace could not be made or wound up.

@@ -23,6 +23,13 @@ pub struct Anchor {
     pub id: Option<String>,
 }
 
+impl Anchor {
+    /// What names an event; `call` is the number of its agent's last model call.
+    pub fn of(event: &Event, call: u64) -> Self {
+        Self { agent: event.at.agent.clone(), event: event.kind.type_name(), id: ids(event, call).pop() }
+    }
+}
+
 /// What ends a scripted call or reply in the place of a duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndsAfter {
@@ -160,27 +167,28 @@ impl Observer for Anchors {
 fn fits(anchor: &Anchor, event: &Event, call: u64) -> bool {
     anchor.agent == event.at.agent
         && event.kind.type_name() == anchor.event
-        && anchor.id.as_ref().is_none_or(|id| has_id(event, id, call))
+        && anchor.id.as_ref().is_none_or(|id| ids(event, call).contains(id))
 }
 
-fn has_id(event: &Event, id: &str, call: u64) -> bool {
+/// The ids by which an event can be named: of its call, tool or messages, or a number; `call` is that of
+/// its agent's last model call. No other kind has an id.
+fn ids(event: &Event, call: u64) -> Vec<String> {
     match &event.kind {
         EventKind::ToolStarted { tool, .. }
         | EventKind::ToolFinished { tool, .. }
         | EventKind::ApprovalRequested { tool, .. }
-        | EventKind::ApprovalResolved { tool, .. } => tool.as_str() == id,
+        | EventKind::ApprovalResolved { tool, .. } => vec![tool.to_string()],
         EventKind::MessageQueued { message, .. }
         | EventKind::MessageRefused { message, .. }
-        | EventKind::MessageReturned { message, .. } => message.as_str() == id,
-        EventKind::MessageInjected { messages, .. } => messages.iter().any(|message| message.as_str() == id),
+        | EventKind::MessageReturned { message, .. } => vec![message.to_string()],
+        EventKind::MessageInjected { messages, .. } => messages.iter().map(ToString::to_string).collect(),
         EventKind::ModelStarted { .. }
         | EventKind::ModelFinished { .. }
         | EventKind::ModelInterrupted { .. }
-        | EventKind::ModelRetry { .. } => call.to_string() == id,
+        | EventKind::ModelRetry { .. } => vec![call.to_string()],
         EventKind::RunStarted { .. } | EventKind::RunFinished { .. } => {
-            event.at.run.is_some_and(|run| run.to_string() == id)
+            event.at.run.iter().map(ToString::to_string).collect()
         }
-        // No other kind has an id.
-        _ => false,
+        _ => Vec::new(),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Anchors, ScriptedCall, Scripts};
+use super::{Anchors, EndsAfter, ScriptedCall, Scripts};
 use crate::engine::ports::{
     CallTraits, Changes, Clock, Output, Phase, Returned, Tool, ToolCall, ToolError, ToolSpec, Toolbox,
     Workplace,
@@ -70,6 +70,49 @@ impl Toolbox for Simulated {
         let (clock, anchors) = (self.clock.clone(), self.anchors.clone());
         Some(Arc::new(SimulatedTool { clock, anchors, script }))
     }
+
+    fn own(&self, call: &ToolUse, tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
+        let Some(after) = self.calls.get(&call.id).and_then(|call| call.ends_after.clone()) else {
+            return tool;
+        };
+        let (clock, anchors) = (self.clock.clone(), self.anchors.clone());
+        Arc::new(Held { tool, after, clock, anchors })
+    }
+}
+
+/// A call of the coordinator's whose end waits for an event. It has acted by then.
+struct Held {
+    tool: Arc<dyn Tool>,
+    after: EndsAfter,
+    clock: Arc<dyn Clock>,
+    anchors: Arc<Anchors>,
+}
+
+#[async_trait]
+impl Tool for Held {
+    fn spec(&self) -> Arc<ToolSpec> {
+        self.tool.spec()
+    }
+
+    fn traits(&self, call: &ToolUse) -> CallTraits {
+        self.tool.traits(call)
+    }
+
+    async fn call(&self, call: ToolCall) -> Returned {
+        let (agent, cancel, end) = (call.agent.clone(), call.cancel.clone(), end_of(&call));
+        let returned = self.tool.call(call).await;
+        tokio::select! {
+            biased;
+            at = self.anchors.ends(&agent, &self.after) => self.clock.until(at, end).await,
+            () = cancel.cancelled() => self.clock.turn(end).await,
+        }
+        returned
+    }
+}
+
+/// A call's turn among those that end.
+fn end_of(call: &ToolCall) -> Phase {
+    Phase::ToolEnd(call.agent_index, u32::try_from(call.index).unwrap_or(u32::MAX))
 }
 
 struct SimulatedTool {
@@ -142,8 +185,8 @@ impl Working {
 
     /// Waits for the end. `false`: it was told to abort, and has aborted.
     async fn runs_to(&self, end: impl Future<Output = Micros>) -> bool {
-        let (agent, index) = (self.call.agent_index, u32::try_from(self.call.index).unwrap_or(u32::MAX));
-        let ends = async { self.clock.until(end.await, Phase::ToolEnd(agent, index)).await };
+        let turn = end_of(&self.call);
+        let ends = async { self.clock.until(end.await, turn).await };
         tokio::pin!(ends);
         tokio::select! {
             biased;
@@ -152,7 +195,7 @@ impl Working {
         }
         self.call.output.write(&self.said(self.clock.now().since(self.begun)));
         let aborted = self.clock.now().after(self.script.abort_takes);
-        self.clock.until(aborted, Phase::ToolEnd(agent, index)).await;
+        self.clock.until(aborted, turn).await;
         false
     }
 

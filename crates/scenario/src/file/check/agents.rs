@@ -77,11 +77,11 @@ fn reply(known: &Known<'_>, tools: &Tools, raw: RawReply) -> Result<ScriptedRepl
         takes: raw.takes.unwrap_or_default(),
         ends_after: anchors::ends_after(known, raw.ends_after.as_ref(), raw.takes)?,
         tools: calls.map(|raw| call(known, tools, raw).map(Arc::new)).collect::<Result<_, _>>()?,
-        error: raw.error.map(Into::into),
+        error: raw.error,
         retry_after: raw.retry_after,
         stop_reason: raw.stop_reason.map(|word| StopReason::from_word(&word)),
         usage: raw.usage.unwrap_or_default(),
-        when: raw.when.map(|when| when.last_message_contains.0).unwrap_or_default(),
+        when: raw.when.map(|when| when.last_message_contains.into()).unwrap_or_default(),
     })
 }
 

@@ -6,7 +6,7 @@ use midturn_core::rules::id::AgentName;
 use midturn_core::rules::time::Span;
 
 use super::super::after::RawAfter;
-use super::super::values::{At, EventId};
+use super::super::values::At;
 use super::super::vocabulary::{is_live, is_of_session, type_names, type_of};
 use super::Known;
 use crate::error::{Error, Place};
@@ -14,6 +14,9 @@ use crate::scenario::Anchor;
 
 /// The form, for errors.
 const FORM: &str = "{agent, EVENT: ID, plus} with one event type, such as tool_started";
+
+/// What can be said of an event that has no id.
+const NO_ID: &str = "`any`: such events have no id";
 
 /// Checks an event that something follows.
 pub(super) fn anchor(known: &Known<'_>, after: &At<RawAfter>) -> Result<Anchor, Error> {
@@ -38,17 +41,17 @@ pub(super) fn anchor(known: &Known<'_>, after: &At<RawAfter>) -> Result<Anchor, 
     let event = type_of(&event.value).unwrap_or_default();
     let agent = after.value.agent.as_ref().map(|agent| known.agent(agent)).transpose()?;
     if is_of_session(event) {
-        let agent = agent.filter(|_| event == "limit_raised");
-        return Ok(Anchor { agent, event, id: any(known, id)? });
+        if id.value.named().is_some() {
+            return Err(stray(known, id.place, NO_ID));
+        }
+        return Ok(Anchor { agent: agent.filter(|_| event == "limit_raised"), event, id: None });
     }
     let Some(agent) = agent else {
         return Err(source.fault(after.place, "no `agent` here", FORM));
     };
-    let id = match &id.value {
-        EventId::Any => None,
-        EventId::Named(named) => Some(of_event(known, event, &agent, named, id)?),
-    };
-    Ok(Anchor { agent: Some(agent), event, id })
+    let named = id.value.named();
+    named.iter().try_for_each(|named| of_event(known, event, &agent, named, id.place))?;
+    Ok(Anchor { agent: Some(agent), event, id: named })
 }
 
 /// The error about a type of event that is told only while it happens.
@@ -77,27 +80,19 @@ fn of_event(
     event: &str,
     agent: &AgentName,
     named: &str,
-    id: &At<EventId>,
-) -> Result<String, Error> {
-    let place = id.place;
+    place: Place,
+) -> Result<(), Error> {
     if event.starts_with("tool_") || event.starts_with("approval_") {
-        known.call(agent, named, place)?;
-    } else if event.starts_with("message_") {
-        known.message(&At { value: named.to_owned(), place })?;
-    } else if event.starts_with("model_") || event.starts_with("run_") {
-        let number = named.parse::<u64>();
-        number.map_err(|_| stray(known, place, "a number (1, 2 …), or `any`"))?;
-    } else {
-        any(known, id)?;
+        return known.call(agent, named, place);
     }
-    Ok(named.to_owned())
-}
-
-/// An event that has no id.
-fn any(known: &Known<'_>, id: &At<EventId>) -> Result<Option<String>, Error> {
-    match &id.value {
-        EventId::Any => Ok(None),
-        EventId::Named(_) => Err(stray(known, id.place, "`any`: such events have no id")),
+    if event.starts_with("message_") {
+        return known.message(&At { value: named.to_owned(), place });
+    }
+    let numbered = event.starts_with("model_") || event.starts_with("run_");
+    match named.parse::<u64>() {
+        Ok(_) if numbered => Ok(()),
+        Err(_) if numbered => Err(stray(known, place, "a number (1, 2 …), or `any`")),
+        _ => Err(stray(known, place, NO_ID)),
     }
 }
 

@@ -44,47 +44,32 @@ fn claim(known: &Known<'_>, tools: &Tools, raw: &At<RawExpect>) -> Result<Claim,
 /// An expectation names one kind, and has the keys of that only.
 fn of_one_kind(known: &Known<'_>, raw: &At<RawExpect>) -> Result<(), Error> {
     let value = &raw.value;
-    let kinds = [
-        ("agent", place(&value.agent)),
-        ("message", place(&value.message)),
-        ("prompt", place(&value.prompt)),
-        ("never", place(&value.never)),
-        ("event", place(&value.event)),
-        ("file", place(&value.file)),
-    ];
-    let mut named = kinds.into_iter().filter_map(|(kind, place)| place.map(|place| (kind, place)));
-    match (named.next(), named.next()) {
-        (Some((kind, _)), None) => strays(known, value, kind),
-        (Some((first, _)), Some((second, place))) => {
-            Err(known.source.fault(place, format!("`{second}` beside `{first}`"), KINDS))
-        }
-        (None, _) => Ok(()),
-    }
-}
-
-/// Keys that belong to another kind of expectation.
-fn strays(known: &Known<'_>, raw: &RawExpect, kind: &str) -> Result<(), Error> {
+    // Each key and its kind; the kinds are keys, too.
     let keys = [
-        ("run", "agent", place(&raw.run)),
-        ("outcome", "agent", place(&raw.outcome)),
-        ("error", "agent", place(&raw.error)),
-        ("model_calls", "agent", place(&raw.model_calls)),
-        ("ends_at", "agent", place(&raw.ends_at)),
-        ("turns", "agent", place(&raw.turns)),
-        ("tools", "agent", place(&raw.tools)),
-        ("to", "message", place(&raw.to)),
-        ("injected", "message", place(&raw.injected)),
-        ("returned", "message", place(&raw.returned)),
-        ("refused", "message", place(&raw.refused)),
-        ("queued", "message", place(&raw.queued)),
+        ("agent", "agent", place(&value.agent)),
+        ("message", "message", place(&value.message)),
+        ("prompt", "prompt", place(&value.prompt)),
+        ("never", "never", place(&value.never)),
+        ("event", "event", place(&value.event)),
+        ("file", "file", place(&value.file)),
+        ("run", "agent", place(&value.run)),
+        ("outcome", "agent", place(&value.outcome)),
+        ("error", "agent", place(&value.error)),
+        ("model_calls", "agent", place(&value.model_calls)),
+        ("ends_at", "agent", place(&value.ends_at)),
+        ("turns", "agent", place(&value.turns)),
+        ("tools", "agent", place(&value.tools)),
+        ("to", "message", place(&value.to)),
+        ("injected", "message", place(&value.injected)),
+        ("returned", "message", place(&value.returned)),
+        ("refused", "message", place(&value.refused)),
+        ("queued", "message", place(&value.queued)),
     ];
-    for (key, owner, place) in keys {
-        if let (Some(place), true) = (place, owner != kind) {
-            let found = format!("`{key}` beside `{kind}`");
-            return Err(known.source.fault(place, found, format!("`{key}` beside `{owner}`")));
-        }
-    }
-    Ok(())
+    let mut named = keys.into_iter().filter_map(|(key, kind, place)| Some((key, kind, place?)));
+    let Some((kind, ..)) = named.clone().find(|(key, kind, _)| key == kind) else { return Ok(()) };
+    let Some((key, of, place)) = named.find(|(_, of, _)| *of != kind) else { return Ok(()) };
+    let expected = if key == of { KINDS.to_owned() } else { format!("`{key}` beside `{of}`") };
+    Err(known.source.fault(place, format!("`{key}` beside `{kind}`"), expected))
 }
 
 fn run(known: &Known<'_>, raw: &At<RawExpect>, name: &At<String>) -> Result<RunClaim, Error> {
@@ -154,7 +139,7 @@ fn file(known: &Known<'_>, tools: &Tools, raw: &At<RawFileClaim>) -> Result<File
     let value = &raw.value;
     let (absent, without) = match &value.absent {
         Some(RawAbsent::File(absent)) => (*absent, Vec::new()),
-        Some(RawAbsent::Texts(texts)) => (false, texts.0.clone()),
+        Some(RawAbsent::Texts(without)) => (false, texts(Some(without))),
         None => (false, Vec::new()),
     };
     let any = value.contains.is_some() || value.absent.is_some();
@@ -250,5 +235,5 @@ fn checks_something(known: &Known<'_>, place: Place, does: bool, expected: &str)
 }
 
 fn texts(raw: Option<&Texts>) -> Vec<String> {
-    raw.map(|texts| texts.0.clone()).unwrap_or_default()
+    raw.cloned().map(Vec::from).unwrap_or_default()
 }

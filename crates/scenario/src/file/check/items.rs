@@ -62,13 +62,25 @@ fn actions(raw: &RawItem) -> Vec<(&'static str, Place)> {
 }
 
 fn when(known: &Known<'_>, raw: &At<RawItem>) -> Result<When, Error> {
-    let (place, found) = match (&raw.value.at, &raw.value.after) {
-        (Some(at), None) => return Ok(When::At(Micros(at.value.0))),
-        (None, Some(after)) => return Ok(When::After(anchors::anchor(known, after)?, after.value.plus)),
-        (Some(_), Some(after)) => (after.place, "both `at` and `after`"),
-        (None, None) => (raw.place, "neither `at` nor `after`"),
+    let RawItem { at, after, upon, .. } = &raw.value;
+    let (place, found) = match (at, after, upon) {
+        (Some(at), None, None) => return Ok(When::At(Micros(at.value.0))),
+        (None, Some(after), None) => {
+            return Ok(When::After(anchors::anchor(known, after)?, after.value.plus));
+        }
+        (None, None, Some(upon)) if upon.value.plus == Span::ZERO => {
+            return Ok(When::Upon(anchors::anchor(known, upon)?));
+        }
+        (None, None, Some(upon)) => {
+            let expected = "the event alone: the process ends with it; `after` has a `plus`";
+            return Err(known.source.fault(upon.place, "`plus` in `upon`", expected));
+        }
+        (Some(_), Some(after), _) => (after.place, "both `at` and `after`"),
+        (Some(_), None, Some(upon)) => (upon.place, "both `at` and `upon`"),
+        (None, Some(_), Some(upon)) => (upon.place, "both `after` and `upon`"),
+        (None, None, None) => (raw.place, "neither `at` nor `after`"),
     };
-    Err(known.source.fault(place, found, "one of `at` and `after`"))
+    Err(known.source.fault(place, found, "one of `at` and `after`, or with crash `upon`"))
 }
 
 fn message(known: &Known<'_>, raw: &At<RawItem>) -> Result<Message, Error> {
@@ -206,6 +218,7 @@ fn fits(known: &Known<'_>, raw: &RawItem, kind: &str) -> Result<(), Error> {
         ("decision", place(&raw.decision), kind == "answer"),
         ("rule", place(&raw.rule), decision == Some(RawDecision::Session)),
         ("limits", place(&raw.limits), kind == "raise"),
+        ("upon", place(&raw.upon), kind == "crash"),
         ("from", place(&raw.from), is_message),
         ("to", place(&raw.to), is_message),
         ("urgent", place(&raw.urgent), is_message),
@@ -227,7 +240,7 @@ fn fits(known: &Known<'_>, raw: &RawItem, kind: &str) -> Result<(), Error> {
             format!("`{key}` beside `{kind}`"),
             "only `id`, `at` or `after`, `by`; `scope` with stop, `text` with supersede, `limits` with raise; \
              `tool` and `decision` with answer, and `text` if denied, `rule` for the session; no `by` with crash and \
-             shutdown",
+             shutdown; `upon` with crash",
         ),
     };
     Err(known.source.fault(*place, found, expected))

@@ -6,6 +6,8 @@ mod anchors;
 mod approvals;
 mod expect;
 mod items;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
