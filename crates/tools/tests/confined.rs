@@ -371,6 +371,30 @@ async fn gits_own_folder_comes_back_as_it_was_wherever_it_is_moved() {
 }
 
 #[tokio::test]
+async fn what_a_running_command_did_to_its_own_worktree_keeps_nobody_from_another() {
+    const RUIN: &str = "own=$(git rev-parse --absolute-git-dir); \
+        for file in commondir gitdir; do echo no/such > beside; mv -f beside $own/$file; done; echo > told; cat go";
+    for sandbox in sandboxes().await {
+        let place = Place::new();
+        let workplace = place.workplace(&sandbox);
+        let folder = run(&workplace, "one", "mkfifo told go").await;
+        let blocking = |act: fn(PathBuf), pipe: &str| {
+            let pipe = folder.join(pipe);
+            tokio::task::spawn_blocking(move || act(pipe))
+        };
+        let spawned = async {
+            blocking(|told| drop(std::fs::read(told).unwrap()), "told").await.unwrap();
+            let spawned = workplace.open(&name("two")).await.map(drop);
+            blocking(|go| std::fs::write(go, "").unwrap(), "go").await.unwrap();
+            spawned
+        };
+        let (output, spawned) = tokio::join!(bash(&workplace, "one", RUIN), spawned);
+        spawned.unwrap_or_else(|error| panic!("{}: {error}: {}", sandbox.in_force(), output.text));
+        place.project.git(&["worktree", "list"]);
+    }
+}
+
+#[tokio::test]
 async fn without_gits_own_folder_no_command_goes_on_with_another() {
     let rows = ["mv .git g; cp -r g .git; rm -rf g", "rm -rf .git; git init -q", "rm -rf .git; ln -s . .git"];
     for sandbox in sandboxes().await {

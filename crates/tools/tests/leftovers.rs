@@ -106,7 +106,8 @@ impl Daemon {
         let mut child = ourselves()
             .env(KIND, kind.as_str())
             .env(SESSION, mark.text())
-            .env(COMMAND, command)
+            // The shell stays: what becomes another program has no mark for a moment.
+            .env(COMMAND, format!("{command}; :"))
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();

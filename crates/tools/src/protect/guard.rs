@@ -184,7 +184,7 @@ impl Guard {
     pub(crate) fn after(&self, before: &Before) -> Vec<String> {
         // Before anything that they could have been moved into is put aside itself.
         let (mut notes, lost) = self.put_back();
-        notes.extend(self.kept.iter().filter_map(|kept| kept.restored(&self.aside)));
+        notes.extend(self.keep());
         for watched in &self.watched {
             let path = watched.at.path.display();
             notes.extend(self.put_aside(watched, before).unwrap_or_else(|error| {
@@ -204,6 +204,11 @@ impl Guard {
             notes.push(format!("and {more} more of that kind"));
         }
         notes
+    }
+
+    /// Gives the files their content that have to have it; what there is to say of it.
+    pub(crate) fn keep(&self) -> Vec<String> {
+        self.kept.iter().filter_map(|kept| kept.restored(&self.aside)).collect()
     }
 
     /// What there is to say, and what could not be put back.

@@ -44,6 +44,9 @@ use crate::root::Root;
 use crate::sandbox::Tier;
 use crate::toolbox::work_tools;
 
+/// How often a worktree is tried to be made while commands change what git keeps for theirs.
+const TRIES: u32 = 3;
+
 /// The places of one session's agents in one project.
 pub struct GitWorkplace {
     project: PathBuf,
@@ -275,6 +278,27 @@ impl GitWorkplace {
 
     async fn worktree(&self, agent: &AgentName) -> Result<(Worktree, Vec<String>), NoWorktree> {
         let _one_at_a_time = self.making.lock().await;
+        let mut tries = 1..TRIES;
+        loop {
+            self.mend();
+            match self.found_or_made(agent).await {
+                Err(NoWorktree::Failed(_)) if self.is_kept() && tries.next().is_some() => {}
+                worktree => return worktree,
+            }
+        }
+    }
+
+    /// Git makes no worktree while what it keeps for another one is wrong, which with Landlock alone a
+    /// command that is under way can have brought about.
+    fn mend(&self) {
+        let opened: Vec<_> = self.opened.lock().values().cloned().collect();
+        for opened in opened {
+            let mended = opened.context.confined.iter().flat_map(|confined| confined.guard.keep());
+            opened.notes.lock().extend(mended);
+        }
+    }
+
+    async fn found_or_made(&self, agent: &AgentName) -> Result<(Worktree, Vec<String>), NoWorktree> {
         let repository = self.repository().await?;
         let mut notes = Vec::new();
         if let Some(record) = self.record(agent).map_err(|e| self.no_state(&e))? {
