@@ -60,10 +60,11 @@ impl Watch {
         .await
     }
 
-    /// Waits until an agent has made so many calls and the run of the last one is over. Reports
-    /// of others may have it run in between.
+    /// Waits until an agent has made so many calls and the run of the last one is over, or until one
+    /// failed. Reports of others may have it run in between.
     pub(crate) async fn calls_made(&self, agent: &str, count: usize, patience: Duration) -> Result<String> {
-        let enough = |heard: &Heard| heard.calls.get(agent)?.get(count.checked_sub(1)?).map(|call| call.run);
+        let last = |heard: &Heard| heard.calls.get(agent)?.get(count.checked_sub(1)?).map(|call| call.run);
+        let enough = |heard: &Heard| last(heard).or_else(|| heard.failed(agent));
         let run = self.until(patience, agent, enough).await?;
         self.run(agent, run, patience).await
     }
@@ -119,6 +120,11 @@ async fn read(
 }
 
 impl Heard {
+    /// The last run of an agent, if it is over because it failed.
+    fn failed(&self, agent: &str) -> Option<u64> {
+        self.runs.get(agent).filter(|(_, outcome)| outcome.starts_with("failed")).map(|(run, _)| *run)
+    }
+
     fn take(&mut self, kind: &str, event: &Value, canaries: &Mutex<Canaries>) {
         let text = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
         let (agent, tool) = (text("agent"), text("tool"));
@@ -146,7 +152,8 @@ impl Heard {
                 self.calls.entry(agent).or_default().push(ended);
             }
             "run_finished" => {
-                self.runs.insert(agent, (event["run"].as_u64().unwrap_or_default(), text("outcome")));
+                let outcome = [text("outcome"), text("error")].join(" ").trim_end().to_owned();
+                self.runs.insert(agent, (event["run"].as_u64().unwrap_or_default(), outcome));
             }
             _ => {}
         }
