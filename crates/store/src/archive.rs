@@ -18,11 +18,11 @@ use tokio::sync::oneshot;
 
 use crate::cell::Cell;
 use crate::db::{Pool, Row};
+use crate::error::Problem;
 use crate::journal::{self, id_of, name_of, record};
-use crate::nul::hide;
 use crate::open::now;
 use crate::session::OpenSession;
-use crate::writer::{Job, Writer};
+use crate::writer::{Epoch, Job, Writer};
 
 /// A store that is open. It is closed when it and all stores of its sessions are gone, or by
 /// [`Archive::close`].
@@ -53,13 +53,10 @@ impl SqlArchive {
         })
     }
 
-    /// Asks the writer and waits for its answer.
-    async fn ask<T>(
-        &self,
-        job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job,
-    ) -> Result<T, StoreError> {
+    /// Has the writer begin a session or take one up, and waits for the epoch that it then has.
+    async fn epoch(&self, query: &'static str, values: Vec<Cell>) -> Result<Option<u64>, StoreError> {
         let (told, answer) = oneshot::channel();
-        self.writer()?.queue.push(job(told))?;
+        self.writer()?.queue.push(Job::Epoch(Epoch { query, values, told }))?;
         answer.await.unwrap_or_else(|_| Err(StoreError::Failed("its writer has ended".to_owned())))
     }
 
@@ -101,14 +98,26 @@ impl Archive for SqlArchive {
     }
 
     async fn begin(&self, record: SessionRecord) -> Result<Arc<dyn Store>, StoreError> {
-        let session = OpenSession::new(&record.id, 1, HashMap::new());
-        self.ask(|told| Job::Begin(record, told)).await?;
-        self.bound(session)
+        let query = "INSERT INTO sessions (id, epoch, began_at, folder, title, memo) \
+            VALUES (?, 1, ?, ?, ?, ?::json) ON CONFLICT DO NOTHING RETURNING epoch";
+        let values = vec![
+            id_of(&record.id),
+            Cell::number(record.began_at),
+            Cell::text(&record.folder),
+            Cell::text(&record.title),
+            Cell::json(&record.memo).map_err(Problem::from)?,
+        ];
+        let epoch = self.epoch(query, values).await?.ok_or_else(|| {
+            let id = &record.id;
+            StoreError::Failed(format!("there is a session `{id}` already; resume it, or take another id"))
+        })?;
+        self.bound(OpenSession::new(&record.id, epoch, HashMap::new()))
     }
 
     async fn take_up(&self, session: &SessionId) -> Result<Option<TakenUp>, StoreError> {
-        let id: Arc<str> = hide(session.as_str()).into();
-        let Some(epoch) = self.ask(|told| Job::TakeUp(id, told)).await? else { return Ok(None) };
+        // Whoever had it before is refused from now on.
+        let query = "UPDATE sessions SET epoch = epoch + 1 WHERE id = ? RETURNING epoch";
+        let Some(epoch) = self.epoch(query, vec![id_of(session)]).await? else { return Ok(None) };
         // From here on nobody else writes to the session.
         let mut snapshot = self.pool.snapshot().await?;
         let Some((journal, progress)) = journal::journal(&mut snapshot, session).await? else {

@@ -259,7 +259,8 @@ impl Wire<'_> {
         let mut found = Vec::new();
         match self {
             Self::Sqlite(connection) => {
-                let mut rows = sqlx::query_with(query, for_sqlite(values)?).fetch(connection);
+                let text = AssertSqlSafe(in_dialect(Dialect::Sqlite, query));
+                let mut rows = sqlx::query_with(text, for_sqlite(values)?).fetch(connection);
                 while let Some(row) = rows.try_next().await? {
                     found.push(each(Row::Sqlite(&row))?);
                 }

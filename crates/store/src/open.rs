@@ -2,13 +2,11 @@
 
 mod postgres;
 mod sqlite;
-mod url;
 
 pub(crate) use postgres::PostgresWay;
 pub use postgres::open_postgres;
 pub(crate) use sqlite::SqliteWay;
 pub use sqlite::{OpenMode, SqliteOptions, open_sqlite};
-pub use url::{StoreUrl, UrlError};
 
 /// Now, in microseconds since 1970 by the machine's clock.
 pub(crate) fn now() -> u64 {

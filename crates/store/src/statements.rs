@@ -4,6 +4,7 @@
 //! into a few statements, whose numbers of rows are powers of two: that way a prepared one is
 //! nearly always there.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -32,7 +33,6 @@ pub(crate) struct Statement {
 /// The statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Into {
-    Sessions,
     Agents,
     Messages,
     Receipts,
@@ -58,11 +58,6 @@ impl Into {
 
     pub(crate) fn statement(self) -> &'static Statement {
         match self {
-            Self::Sessions => &Statement {
-                before: "INSERT INTO sessions (id, epoch, began_at, folder, title, memo) VALUES ",
-                kinds: &[Text, Int, Int, Text, Text, Json],
-                after: " ON CONFLICT DO NOTHING",
-            },
             Self::Agents => &Statement {
                 before: "INSERT INTO agents (session, name, position, role, parent, prompt, model, system, settings, memo) VALUES ",
                 kinds: &[Text, Text, Int, Text, Text, Text, Text, Text, Json, Json],
@@ -167,10 +162,11 @@ fn placeholder(text: &mut String, dialect: Dialect, number: usize, kind: Kind) {
     };
 }
 
-/// A query that is written with `?` in the way of the dialect.
-pub(crate) fn in_dialect(dialect: Dialect, query: &'static str) -> std::borrow::Cow<'static, str> {
+/// A query that is written with `?`, and `?::json` for JSON that is kept, in the way of the dialect.
+pub(crate) fn in_dialect(dialect: Dialect, query: &'static str) -> Cow<'static, str> {
     if dialect == Dialect::Sqlite {
-        return query.into();
+        // It has no such type, and would take the cast for one to a number.
+        return if query.contains("::json") { query.replace("::json", "").into() } else { query.into() };
     }
     let mut text = String::with_capacity(query.len() + 16);
     for (number, part) in query.split('?').enumerate() {
@@ -192,7 +188,9 @@ mod tests {
         assert!(sqlite.text(Into::RunStarts, 2).contains("VALUES (?,?,?,?,?),(?,?,?,?,?) ON"));
         let mut postgres = Texts::new(Dialect::Postgres);
         assert!(postgres.text(Into::Receipts, 2).contains("($1,$2,$3,$4,$5,$6::json,$7,$8),($9,"));
-        assert_eq!(in_dialect(Dialect::Postgres, "a = ? AND b > ?"), "a = $1 AND b > $2");
+        let query = "a = ? AND b > ?::json";
+        assert_eq!(in_dialect(Dialect::Postgres, query), "a = $1 AND b > $2::json");
+        assert_eq!(in_dialect(Dialect::Sqlite, query), "a = ? AND b > ?");
     }
 
     #[test]

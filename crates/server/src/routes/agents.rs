@@ -9,7 +9,6 @@ use midturn_core::engine::ports::SessionJournal;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::mail::ReceiptState;
 use midturn_wire::agent::{Agent, Agents, Conversation, ConversationQuery, NewAgent, Plan};
-use midturn_wire::problem::{Unanswered, Unchanged};
 use midturn_wire::text::Text;
 
 use super::{AgentPath, Change, Made, Reply, SessionPath};
@@ -22,12 +21,7 @@ use crate::problem::Refused;
 const ROWS: u64 = 200;
 
 /// The agents of a session, in its order.
-#[utoipa::path(
-    get,
-    path = "/v1/sessions/{session}/agents",
-    params(SessionPath),
-    responses((status = 200, body = Agents), Unanswered)
-)]
+#[utoipa::path(get, path = "/agents", responses((status = 200, body = Agents)))]
 pub(super) async fn list(State(app): State<Arc<App>>, Path(path): Path<SessionPath>) -> Reply<Agents> {
     let agents = match app.named(&path.session)? {
         Named::Live(live) => live.coordinator.agents().into_iter().map(Agent::from).collect(),
@@ -37,13 +31,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, Path(path): Path<SessionPa
 }
 
 /// Adds an agent.
-#[utoipa::path(
-    post,
-    path = "/v1/sessions/{session}/agents",
-    params(SessionPath),
-    request_body = NewAgent,
-    responses((status = 201, body = Agent), Unchanged)
-)]
+#[utoipa::path(post, path = "/agents", request_body = NewAgent, responses((status = 201, body = Agent)))]
 pub(super) async fn spawn(State(app): State<Arc<App>>, change: Change<SessionPath, NewAgent>) -> Made<Agent> {
     let Change { live, body: agent, .. } = change;
     let agent = host::NewAgent {
@@ -58,12 +46,7 @@ pub(super) async fn spawn(State(app): State<Arc<App>>, change: Change<SessionPat
 }
 
 /// An agent.
-#[utoipa::path(
-    get,
-    path = "/v1/sessions/{session}/agents/{agent}",
-    params(AgentPath),
-    responses((status = 200, body = Agent), Unanswered)
-)]
+#[utoipa::path(get, path = "/", responses((status = 200, body = Agent)))]
 pub(super) async fn one(State(app): State<Arc<App>>, Path(path): Path<AgentPath>) -> Reply<Agent> {
     find(&app, &path).await.map(|(_, agent)| Json(agent))
 }
@@ -71,9 +54,9 @@ pub(super) async fn one(State(app): State<Arc<App>>, Path(path): Path<AgentPath>
 /// A part of an agent's conversation.
 #[utoipa::path(
     get,
-    path = "/v1/sessions/{session}/agents/{agent}/conversation",
-    params(AgentPath, ConversationQuery),
-    responses((status = 200, body = Conversation), Unanswered)
+    path = "/conversation",
+    params(ConversationQuery),
+    responses((status = 200, body = Conversation))
 )]
 pub(super) async fn conversation(
     State(app): State<Arc<App>>,
@@ -94,12 +77,7 @@ pub(super) async fn conversation(
 }
 
 /// An agent's plan.
-#[utoipa::path(
-    get,
-    path = "/v1/sessions/{session}/agents/{agent}/plan",
-    params(AgentPath),
-    responses((status = 200, body = Plan), Unanswered)
-)]
+#[utoipa::path(get, path = "/plan", responses((status = 200, body = Plan)))]
 pub(super) async fn plan(State(app): State<Arc<App>>, Path(path): Path<AgentPath>) -> Reply<Plan> {
     let (_, agent) = find(&app, &path).await?;
     Ok(Json(Plan { steps: agent.plan }))

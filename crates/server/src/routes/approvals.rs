@@ -8,7 +8,6 @@ use axum::extract::State;
 use midturn_core::engine::{Coordinator, Meant};
 use midturn_core::rules::approval::{self, Rule};
 use midturn_wire::approval::{Answer, Answered, Approval, Approvals, Decision, REASON_MAX};
-use midturn_wire::problem::{Unanswered, Unchanged};
 
 use super::{CallPath, Change, Reply, SessionPath};
 use crate::app::{App, Named, present};
@@ -16,12 +15,7 @@ use crate::extract::Path;
 use crate::problem::Refused;
 
 /// What agents of a session ask a person, the oldest request first.
-#[utoipa::path(
-    get,
-    path = "/v1/sessions/{session}/approvals",
-    params(SessionPath),
-    responses((status = 200, body = Approvals), Unanswered)
-)]
+#[utoipa::path(get, path = "/approvals", responses((status = 200, body = Approvals)))]
 pub(super) async fn list(State(app): State<Arc<App>>, Path(path): Path<SessionPath>) -> Reply<Approvals> {
     let approvals = match app.named(&path.session)? {
         Named::Live(live) => {
@@ -37,10 +31,9 @@ pub(super) async fn list(State(app): State<Arc<App>>, Path(path): Path<SessionPa
 /// Answers a request: once, for this session, or no.
 #[utoipa::path(
     post,
-    path = "/v1/sessions/{session}/agents/{agent}/approvals/{tool}",
-    params(SessionPath, CallPath),
+    path = "/agents/{agent}/approvals/{tool}",
     request_body = Answer,
-    responses((status = 200, body = Answered), Unchanged)
+    responses((status = 200, body = Answered))
 )]
 pub(super) async fn answer(change: Change<CallPath, Answer>) -> Reply<Answered> {
     let Change { live, path, asker, body: answer } = change;

@@ -9,7 +9,6 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use midturn_core::engine::Attached;
 use midturn_core::rules::id::AgentName;
-use midturn_wire::problem::Unanswered;
 use midturn_wire::work::{EventsQuery, StreamQuery, parse_number};
 
 use super::agents::existing;
@@ -24,13 +23,12 @@ use crate::serve::Peer;
 /// The events of a session, in the vocabulary of docs/scenarios.md, section 4.
 #[utoipa::path(
     get,
-    path = "/v1/sessions/{session}/events",
+    path = "/events",
     params(
-        SessionPath,
         EventsQuery,
         ("Last-Event-ID" = Option<u64>, Header, description = "The last event that was received.")
     ),
-    responses((status = 200, body = String, content_type = "text/event-stream"), Unanswered)
+    responses((status = 200, body = String, content_type = "text/event-stream"))
 )]
 pub(super) async fn session(
     State(app): State<Arc<App>>,
@@ -55,13 +53,12 @@ pub(super) async fn session(
 /// `interrupted`, `error`, `done`, each with its `stream_run_id`.
 #[utoipa::path(
     get,
-    path = "/v1/sessions/{session}/agents/{agent}/stream",
+    path = "/stream",
     params(
-        AgentPath,
         StreamQuery,
         ("Last-Event-ID" = Option<u64>, Header, description = "The last event that was received.")
     ),
-    responses((status = 200, body = String, content_type = "text/event-stream"), Unanswered)
+    responses((status = 200, body = String, content_type = "text/event-stream"))
 )]
 pub(super) async fn run(
     State(app): State<Arc<App>>,

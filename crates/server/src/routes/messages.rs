@@ -13,7 +13,6 @@ use midturn_wire::message::{
     Accepted, Deliveries, Delivery, Message, Receipt, ReceiptWord, Receipts, RefusedDelivery, SoftInterrupt,
     WAIT_MAX, WaitQuery, Waited, Withdrawn,
 };
-use midturn_wire::problem::{Unanswered, Unchanged};
 use midturn_wire::text::is_id;
 use midturn_wire::work::Empty;
 
@@ -27,13 +26,7 @@ use crate::security::Asker;
 const WAIT: Duration = Duration::from_secs(30);
 
 /// Sends a message to an agent, or to `all`.
-#[utoipa::path(
-    post,
-    path = "/v1/sessions/{session}/agents/{agent}/messages",
-    params(AgentPath),
-    request_body = Message,
-    responses((status = 202, body = Accepted), Unchanged)
-)]
+#[utoipa::path(post, path = "/messages", request_body = Message, responses((status = 202, body = Accepted)))]
 pub(super) async fn send(change: Change<AgentPath, Message>) -> Made<Accepted> {
     let Change { live, path, asker: Asker(from), body: message } = change;
     let to_all = path.agent == "all";
@@ -92,10 +85,9 @@ fn refused_by_all(deliveries: &[engine::Delivery]) -> Option<Refusal> {
 /// Seed 000's request: a message to the lead.
 #[utoipa::path(
     post,
-    path = "/v1/sessions/{session}/soft_interrupt",
-    params(SessionPath),
+    path = "/soft_interrupt",
     request_body = SoftInterrupt,
-    responses((status = 202, body = Receipt), Unchanged)
+    responses((status = 202, body = Receipt))
 )]
 pub(super) async fn soft_interrupt(change: Change<SessionPath, SoftInterrupt>) -> Made<Receipt> {
     let Change { live, asker: Asker(from), body: message, .. } = change;
@@ -108,12 +100,7 @@ pub(super) async fn soft_interrupt(change: Change<SessionPath, SoftInterrupt>) -
 }
 
 /// Where a message stands, at each of its receivers.
-#[utoipa::path(
-    get,
-    path = "/v1/sessions/{session}/messages/{id}",
-    params(MessagePath),
-    responses((status = 200, body = Receipts), Unanswered)
-)]
+#[utoipa::path(get, path = "/messages/{id}", responses((status = 200, body = Receipts)))]
 pub(super) async fn receipts(
     State(app): State<Arc<App>>,
     Path(path): Path<MessagePath>,
@@ -126,9 +113,9 @@ pub(super) async fn receipts(
 /// Waits until a message has come as far as asked, can't come so far any more, or the time is up.
 #[utoipa::path(
     get,
-    path = "/v1/sessions/{session}/messages/{id}/wait",
-    params(MessagePath, WaitQuery),
-    responses((status = 200, body = Waited), Unanswered)
+    path = "/messages/{id}/wait",
+    params(WaitQuery),
+    responses((status = 200, body = Waited))
 )]
 pub(super) async fn wait(
     State(app): State<Arc<App>>,
@@ -156,10 +143,9 @@ pub(super) async fn wait(
 /// Takes back what is queued and has not acted.
 #[utoipa::path(
     post,
-    path = "/v1/sessions/{session}/messages/{id}/withdraw",
-    params(MessagePath),
+    path = "/messages/{id}/withdraw",
     request_body = Empty,
-    responses((status = 200, body = Withdrawn), Unchanged)
+    responses((status = 200, body = Withdrawn))
 )]
 pub(super) async fn withdraw(change: Change<MessagePath, Empty>) -> Reply<Withdrawn> {
     let Change { live, path, asker: Asker(from), .. } = change;

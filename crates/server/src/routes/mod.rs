@@ -14,10 +14,13 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::{Json, Router};
+use midturn_wire::problem::Problem;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use utoipa::openapi::path::Parameter;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::{IntoParams, Modify, OpenApi};
+use utoipa::openapi::{Content, OpenApi, RefOr, Response};
+use utoipa::{IntoParams, OpenApi as _, PartialSchema as _};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -103,23 +106,49 @@ struct MessagePath {
 }
 
 /// The interface of a running Midturn.
-#[derive(OpenApi)]
+#[derive(utoipa::OpenApi)]
 #[openapi(
     info(title = "Midturn", description = "The interface of a running Midturn."),
-    modifiers(&Bearer),
     security(("token" = []))
 )]
 struct Document;
 
-struct Bearer;
+/// How a question can be refused: with which status, and which codes.
+const UNANSWERED: &[(&str, &str)] = &[
+    ("401", "`no_token`, `wrong_token`."),
+    ("403", "`wrong_origin`."),
+    ("404", "`unknown_session`, `unknown_agent`, `unknown_message`, `no_session`, `no_lead`."),
+    ("409", "What was asked for can't be had now: `no_branch`, `git_failed`."),
+    ("421", "`wrong_host`."),
+    ("422", "`bad_request`: the place is in the sentence."),
+    ("429", "`too_many_requests`, `too_many_streams`, `too_many_waits`."),
+    ("503", "`store`: it can't be read; the sentence says why."),
+];
 
-impl Modify for Bearer {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-        let components = document.components.get_or_insert_with(Default::default);
-        components.add_security_scheme("token", scheme);
-    }
-}
+/// How a change can be refused. Nothing was changed then.
+const UNCHANGED: &[(&str, &str)] = &[
+    ("400", "`bad_json`."),
+    ("401", "`no_token`, `wrong_token`."),
+    ("403", "`wrong_origin`, `urgent_not_allowed`, `not_allowed`."),
+    ("404", "`unknown_session`, `unknown_agent`, `unknown_message`, `no_session`, `no_lead`, `not_found`."),
+    ("408", "`slow_body`."),
+    (
+        "409",
+        "`duplicate_id`, `stale_run`, `too_late`, `limit`, `below_spent`, `not_asked`, `ambiguous`, \
+        `too_many_rules`, `not_live`, `already_live`, `no_branch`, `git_failed`, and what the process \
+        says.",
+    ),
+    ("413", "`body_too_large`."),
+    ("415", "`not_json`."),
+    ("421", "`wrong_host`."),
+    ("422", "`bad_request`, `bad_rule`, `empty`, `too_large`, `invalid_name`, `no_parent`, `to_self`."),
+    ("429", "`too_many_requests`, `mailbox_full`, `urgent_rate`."),
+    (
+        "503",
+        "`store`, `failed`: it could not be done; the sentence says why. `shutting_down`: the process \
+        ends.",
+    ),
+];
 
 fn described() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(Document::openapi())
@@ -128,35 +157,81 @@ fn described() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(process::metrics))
         .routes(routes!(process::stats))
         .routes(routes!(sessions::list, sessions::begin))
+        .nest("/v1/sessions/{session}", of_a_session())
+}
+
+fn of_a_session() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::default()
         .routes(routes!(sessions::one))
         .routes(routes!(sessions::resume))
         .routes(routes!(sessions::shutdown))
         .routes(routes!(agents::list, agents::spawn))
+        .routes(routes!(approvals::list))
+        .routes(routes!(approvals::answer))
+        .routes(routes!(work::session_limits))
+        .routes(routes!(messages::soft_interrupt))
+        .routes(routes!(messages::receipts))
+        .routes(routes!(messages::wait))
+        .routes(routes!(messages::withdraw))
+        .routes(routes!(events::session))
+        .nest("/agents/{agent}", of_an_agent())
+}
+
+fn of_an_agent() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::default()
         .routes(routes!(agents::one))
         .routes(routes!(agents::conversation))
         .routes(routes!(agents::plan))
-        .routes(routes!(approvals::list))
-        .routes(routes!(approvals::answer))
         .routes(routes!(work::diff))
         .routes(routes!(work::merge))
         .routes(routes!(work::stop))
         .routes(routes!(work::supersede))
         .routes(routes!(work::resume))
         .routes(routes!(work::agent_limits))
-        .routes(routes!(work::session_limits))
         .routes(routes!(work::close))
         .routes(routes!(messages::send))
-        .routes(routes!(messages::soft_interrupt))
-        .routes(routes!(messages::receipts))
-        .routes(routes!(messages::wait))
-        .routes(routes!(messages::withdraw))
-        .routes(routes!(events::session))
         .routes(routes!(events::run))
 }
 
 /// The OpenAPI 3.1 document of the interface, as it is served.
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    described().split_for_parts().1
+pub fn openapi() -> OpenApi {
+    let mut document = described().split_for_parts().1;
+    let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    document.components.get_or_insert_default().add_security_scheme("token", scheme);
+    for (path, item) in &mut document.paths.paths {
+        let operations = [(&mut item.get, UNANSWERED), (&mut item.post, UNCHANGED)];
+        for (operation, refusals) in operations {
+            let Some(operation) = operation else { continue };
+            operation.responses.responses.extend(refusals.iter().map(refusal));
+            let given = named_in(path).into_iter().map(RefOr::T);
+            let others = operation.parameters.take().into_iter().flatten();
+            operation.parameters = Some(given.chain(others).collect()).filter(|all: &Vec<_>| !all.is_empty());
+        }
+    }
+    document
+}
+
+/// A refusal, as the document has it.
+fn refusal((status, codes): &(&str, &str)) -> (String, RefOr<Response>) {
+    let content = Content::new(Some(Problem::schema()));
+    let refusal = Response::builder().description(*codes).content("application/problem+json", content);
+    ((*status).to_owned(), refusal.build().into())
+}
+
+/// What a path names.
+fn named_in(path: &str) -> Vec<Parameter> {
+    let of_path = || None;
+    if path.contains("{tool}") {
+        [SessionPath::into_params(of_path), CallPath::into_params(of_path)].concat()
+    } else if path.contains("{agent}") {
+        AgentPath::into_params(of_path)
+    } else if path.contains("{id}") {
+        MessagePath::into_params(of_path)
+    } else if path.contains("{session}") {
+        SessionPath::into_params(of_path)
+    } else {
+        Vec::new()
+    }
 }
 
 /// All routes, behind the gate.

@@ -6,7 +6,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
-use midturn_wire::problem::Unanswered;
 use midturn_wire::process::Health;
 use midturn_wire::stats::Stats;
 
@@ -14,7 +13,7 @@ use crate::app::App;
 use crate::metrics::CONTENT_TYPE;
 
 /// That it is well, and what it is.
-#[utoipa::path(get, path = "/v1/health", responses((status = 200, body = Health), Unanswered))]
+#[utoipa::path(get, path = "/v1/health", responses((status = 200, body = Health)))]
 pub(super) async fn health(State(app): State<Arc<App>>) -> Json<Health> {
     Json(Health {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -26,7 +25,7 @@ pub(super) async fn health(State(app): State<Arc<App>>) -> Json<Health> {
 }
 
 /// This document.
-#[utoipa::path(get, path = "/v1/openapi.json", responses((status = 200, body = Object), Unanswered))]
+#[utoipa::path(get, path = "/v1/openapi.json", responses((status = 200, body = Object)))]
 pub(super) async fn document() -> impl IntoResponse {
     static DOCUMENT: LazyLock<String> =
         LazyLock::new(|| serde_json::to_string(&super::openapi()).unwrap_or_default());
@@ -37,14 +36,14 @@ pub(super) async fn document() -> impl IntoResponse {
 #[utoipa::path(
     get,
     path = "/metrics",
-    responses((status = 200, body = String, content_type = "application/openmetrics-text"), Unanswered)
+    responses((status = 200, body = String, content_type = "application/openmetrics-text"))
 )]
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], app.metrics.prometheus())
 }
 
 /// Figures, as JSON.
-#[utoipa::path(get, path = "/v1/stats", responses((status = 200, body = Stats), Unanswered))]
+#[utoipa::path(get, path = "/v1/stats", responses((status = 200, body = Stats)))]
 pub(super) async fn stats(State(app): State<Arc<App>>) -> Json<Stats> {
     Json(app.metrics.summary())
 }

@@ -9,7 +9,6 @@ use axum::http::StatusCode;
 use midturn_core::engine::Attached;
 use midturn_core::rules::mail::{Sender, Standing};
 use midturn_core::rules::time::Micros;
-use midturn_wire::problem::{Unanswered, Unchanged};
 use midturn_wire::session::{NewSession, Resume, Resumed, Session, Sessions};
 use midturn_wire::text::Text;
 use midturn_wire::work::{Empty, Stopped};
@@ -25,7 +24,7 @@ use crate::security::Asker;
 const COMES: Duration = Duration::from_secs(10);
 
 /// The sessions: those that live, and those that are only stored.
-#[utoipa::path(get, path = "/v1/sessions", responses((status = 200, body = Sessions), Unanswered))]
+#[utoipa::path(get, path = "/v1/sessions", responses((status = 200, body = Sessions)))]
 pub(super) async fn list(State(app): State<Arc<App>>) -> Reply<Sessions> {
     let mut sessions: Vec<Session> = app.host.live().iter().rev().map(Session::from).collect();
     for stored in app.host.archive().sessions().await? {
@@ -41,7 +40,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Reply<Sessions> {
     post,
     path = "/v1/sessions",
     request_body = NewSession,
-    responses((status = 201, body = Session), Unchanged)
+    responses((status = 201, body = Session))
 )]
 pub(super) async fn begin(
     State(app): State<Arc<App>>,
@@ -64,12 +63,7 @@ pub(super) async fn begin(
 }
 
 /// A session.
-#[utoipa::path(
-    get,
-    path = "/v1/sessions/{session}",
-    params(SessionPath),
-    responses((status = 200, body = Session), Unanswered)
-)]
+#[utoipa::path(get, path = "/", responses((status = 200, body = Session)))]
 pub(super) async fn one(State(app): State<Arc<App>>, Path(path): Path<SessionPath>) -> Reply<Session> {
     Ok(Json(match app.named(&path.session)? {
         Named::Live(live) => Session::from(&*live),
@@ -78,13 +72,7 @@ pub(super) async fn one(State(app): State<Arc<App>>, Path(path): Path<SessionPat
 }
 
 /// Takes a stored session up and starts what was under way in it.
-#[utoipa::path(
-    post,
-    path = "/v1/sessions/{session}/resume",
-    params(SessionPath),
-    request_body = Resume,
-    responses((status = 200, body = Resumed), Unchanged)
-)]
+#[utoipa::path(post, path = "/resume", request_body = Resume, responses((status = 200, body = Resumed)))]
 pub(super) async fn resume(
     State(app): State<Arc<App>>,
     Path(path): Path<SessionPath>,
@@ -120,13 +108,7 @@ fn hold(app: &App, attached: Option<Arc<Attached>>) {
 }
 
 /// Stops all agents of a session, as a person does who stops each of them.
-#[utoipa::path(
-    post,
-    path = "/v1/sessions/{session}/shutdown",
-    params(SessionPath),
-    request_body = Empty,
-    responses((status = 200, body = Stopped), Unchanged)
-)]
+#[utoipa::path(post, path = "/shutdown", request_body = Empty, responses((status = 200, body = Stopped)))]
 pub(super) async fn shutdown(change: Change<SessionPath, Empty>) -> Reply<Stopped> {
     let Change { live, .. } = change;
     let reply = live.coordinator.stop_all(Sender::User).await?;

@@ -9,7 +9,6 @@ use midturn_core::engine::Message;
 use midturn_core::engine::ports::ToolError;
 use midturn_wire::agent::Agent;
 use midturn_wire::message::Receipt;
-use midturn_wire::problem::{Unanswered, Unchanged};
 use midturn_wire::session::Session;
 use midturn_wire::work::{Closed, Diff, Empty, Limits, Merge, Started, Stop, Stopped, Supersede};
 
@@ -21,13 +20,7 @@ use crate::problem::Refused;
 use crate::security::Asker;
 
 /// Ends the current run of an agent, and of all below it if asked.
-#[utoipa::path(
-    post,
-    path = "/v1/sessions/{session}/agents/{agent}/stop",
-    params(AgentPath),
-    request_body = Stop,
-    responses((status = 200, body = Stopped), Unchanged)
-)]
+#[utoipa::path(post, path = "/stop", request_body = Stop, responses((status = 200, body = Stopped)))]
 pub(super) async fn stop(change: Change<AgentPath, Stop>) -> Reply<Stopped> {
     let Change { live, path, asker: Asker(by), body: stop } = change;
     let scope = stop.scope.unwrap_or_default().into();
@@ -42,10 +35,9 @@ pub(super) async fn stop(change: Change<AgentPath, Stop>) -> Reply<Stopped> {
 /// Stops the run and starts the next one with a message, as one action.
 #[utoipa::path(
     post,
-    path = "/v1/sessions/{session}/agents/{agent}/supersede",
-    params(AgentPath),
+    path = "/supersede",
     request_body = Supersede,
-    responses((status = 202, body = Receipt), Unchanged)
+    responses((status = 202, body = Receipt))
 )]
 pub(super) async fn supersede(change: Change<AgentPath, Supersede>) -> Made<Receipt> {
     let Change { live, path, asker: Asker(from), body: supersede } = change;
@@ -59,13 +51,7 @@ pub(super) async fn supersede(change: Change<AgentPath, Supersede>) -> Made<Rece
 }
 
 /// Starts a stopped agent's next run.
-#[utoipa::path(
-    post,
-    path = "/v1/sessions/{session}/agents/{agent}/resume",
-    params(AgentPath),
-    request_body = Empty,
-    responses((status = 200, body = Started), Unchanged)
-)]
+#[utoipa::path(post, path = "/resume", request_body = Empty, responses((status = 200, body = Started)))]
 pub(super) async fn resume(change: Change<AgentPath, Empty>) -> Reply<Started> {
     let Change { live, path, .. } = change;
     Ok(Json(live.coordinator.resume(&path.agent).await?.into()))
@@ -73,13 +59,7 @@ pub(super) async fn resume(change: Change<AgentPath, Empty>) -> Reply<Started> {
 
 /// Sets limits of an agent, higher or lower, but not below what is spent. Whom one of them had
 /// kept goes on.
-#[utoipa::path(
-    post,
-    path = "/v1/sessions/{session}/agents/{agent}/limits",
-    params(AgentPath),
-    request_body = Limits,
-    responses((status = 200, body = Agent), Unchanged)
-)]
+#[utoipa::path(post, path = "/limits", request_body = Limits, responses((status = 200, body = Agent)))]
 pub(super) async fn agent_limits(change: Change<AgentPath, Limits>) -> Reply<Agent> {
     let Change { live, path, asker, body: limits } = change;
     asker.must_be_a_person()?;
@@ -88,13 +68,7 @@ pub(super) async fn agent_limits(change: Change<AgentPath, Limits>) -> Reply<Age
 }
 
 /// Sets limits of all agents of a session together.
-#[utoipa::path(
-    post,
-    path = "/v1/sessions/{session}/limits",
-    params(SessionPath),
-    request_body = Limits,
-    responses((status = 200, body = Session), Unchanged)
-)]
+#[utoipa::path(post, path = "/limits", request_body = Limits, responses((status = 200, body = Session)))]
 pub(super) async fn session_limits(change: Change<SessionPath, Limits>) -> Reply<Session> {
     let Change { live, asker, body: limits, .. } = change;
     asker.must_be_a_person()?;
@@ -103,13 +77,7 @@ pub(super) async fn session_limits(change: Change<SessionPath, Limits>) -> Reply
 }
 
 /// Closes an agent and all below it, leaves first.
-#[utoipa::path(
-    post,
-    path = "/v1/sessions/{session}/agents/{agent}/close",
-    params(AgentPath),
-    request_body = Empty,
-    responses((status = 200, body = Closed), Unchanged)
-)]
+#[utoipa::path(post, path = "/close", request_body = Empty, responses((status = 200, body = Closed)))]
 pub(super) async fn close(change: Change<AgentPath, Empty>) -> Reply<Closed> {
     let Change { live, path, asker: Asker(by), .. } = change;
     let closed = live.coordinator.close(&path.agent, by).await?;
@@ -117,12 +85,7 @@ pub(super) async fn close(change: Change<AgentPath, Empty>) -> Reply<Closed> {
 }
 
 /// What an agent's branch changed since it began.
-#[utoipa::path(
-    get,
-    path = "/v1/sessions/{session}/agents/{agent}/diff",
-    params(AgentPath),
-    responses((status = 200, body = Diff), Unanswered)
-)]
+#[utoipa::path(get, path = "/diff", responses((status = 200, body = Diff)))]
 pub(super) async fn diff(State(app): State<Arc<App>>, Path(path): Path<AgentPath>) -> Reply<Diff> {
     let live = app.live(&path.session).await?;
     let name = present(&live, &path.agent)?.name;
@@ -131,13 +94,7 @@ pub(super) async fn diff(State(app): State<Arc<App>>, Path(path): Path<AgentPath
 }
 
 /// Merges an agent's branch into what the project folder has checked out. Nothing is forced.
-#[utoipa::path(
-    post,
-    path = "/v1/sessions/{session}/agents/{agent}/merge",
-    params(AgentPath),
-    request_body = Empty,
-    responses((status = 200, body = Merge), Unchanged)
-)]
+#[utoipa::path(post, path = "/merge", request_body = Empty, responses((status = 200, body = Merge)))]
 pub(super) async fn merge(change: Change<AgentPath, Empty>) -> Reply<Merge> {
     let Change { live, path, .. } = change;
     let name = present(&live, &path.agent)?.name;

@@ -7,7 +7,6 @@ use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use super::now;
-use super::url::shown;
 use crate::archive::SqlArchive;
 use crate::db::{Connection, Pool};
 use crate::error::{OpenError, Problem, Trouble};
@@ -94,4 +93,26 @@ async fn migrate(connection: &mut Connection) -> Result<i64, Problem> {
     migrate::apply(connection, found, now()).await?;
     connection.commit().await?;
     Ok(found)
+}
+
+/// The address without user, password and parameters.
+fn shown(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let server = rest.rsplit_once('@').map_or(rest, |(_, server)| server);
+    format!("postgres://{server}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for url in
+            ["postgres://u:se@cret@h:1/d?password=secret", "postgresql://u@h:1/d?sslpassword=secret#secret"]
+        {
+            assert_eq!(shown(url), "postgres://h:1/d");
+        }
+    }
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use midturn_core::engine::ports::{SessionRecord, StoreError};
+use midturn_core::engine::ports::StoreError;
 use midturn_core::fail;
 
 use super::patience::{ANSWER, Patience, SILENCE};
-use super::{Connects, Job, Queue};
+use super::{Connects, Epoch, Job, Queue};
 use crate::batch::{Batch, Witness, Write};
 use crate::cell::Cell;
 use crate::db::{Connection, Step};
@@ -185,78 +185,37 @@ impl Grouper {
         Ok(epochs.into_iter().collect())
     }
 
-    /// Does something for somebody who waits, in a transaction that is durable with the next one: of a
-    /// session that is begun or taken up nothing is told before something of it is recorded. Tried
-    /// once: whoever asks can ask again.
-    async fn aside<T>(
-        &mut self,
-        queue: &Queue,
-        work: impl AsyncFnOnce(&mut Connection) -> Result<T, Problem>,
-    ) -> Result<T, StoreError> {
+    /// Begins a session or takes one up, in a transaction that is durable with the next one: nothing is
+    /// told of a session before something of it is recorded. Tried once: whoever asks can ask again.
+    pub(crate) async fn set_epoch(&mut self, epoch: Epoch, queue: &Queue) {
+        let Epoch { query, values, told } = epoch;
         let limit = self.limit();
-        let tried = async {
-            if let Some(connection) = &mut self.connection {
-                connection.sync_commits(false).await?;
-            }
-            self.begin(&[], false).await?;
-            let Some(connection) = &mut self.connection else { return Err(lost()) };
-            let done = work(connection).await?;
-            connection.commit().await?;
-            connection.sync_commits(true).await?;
-            Ok(done)
-        };
-        let tried = limited(limit, tried).await;
-        if tried.is_err() {
+        let tried = limited(limit, self.try_epoch(query, values)).await;
+        match tried {
+            Ok(_) => self.is_well(queue),
             // Whatever it was: the next connection syncs its commits again.
-            self.connection = None;
+            Err(_) => self.connection = None,
         }
-        let done = tried?;
-        self.is_well(queue);
-        Ok(done)
+        // Whoever asked may be gone; the session is begun or taken up all the same.
+        let _ = told.send(tried.map_err(StoreError::from));
+    }
+
+    async fn try_epoch(&mut self, query: &'static str, values: Vec<Cell>) -> Result<Option<u64>, Problem> {
+        if let Some(connection) = &mut self.connection {
+            connection.sync_commits(false).await?;
+        }
+        self.begin(&[], false).await?;
+        let Some(connection) = &mut self.connection else { return Err(lost()) };
+        let epochs = connection.rows(query, values, |row| row.unsigned(0)).await?;
+        connection.commit().await?;
+        connection.sync_commits(true).await?;
+        Ok(epochs.first().copied())
     }
 
     async fn roll_back(&mut self) {
         if let Some(connection) = &mut self.connection {
             connection.roll_back().await;
         }
-    }
-
-    /// Writes a new session, at epoch 1.
-    pub(crate) async fn begin_session(
-        &mut self,
-        record: SessionRecord,
-        queue: &Queue,
-    ) -> Result<(), StoreError> {
-        let values = vec![
-            Cell::text(record.id.as_str()),
-            Cell::number(1_u64),
-            Cell::number(record.began_at),
-            Cell::text(&record.folder),
-            Cell::text(&record.title),
-            Cell::json(&record.memo).map_err(Problem::from)?,
-        ];
-        let (text, kinds) = (self.texts.text(Into::Sessions, 1), Into::Sessions.statement().kinds);
-        let written = async |connection: &mut Connection| connection.execute(text, kinds, values).await;
-        match self.aside(queue, written).await? {
-            0 => Err(StoreError::Failed(format!(
-                "there is a session `{}` already; resume it, or take another id",
-                record.id
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    /// Raises a session's epoch: whoever had it before is refused from now on.
-    pub(crate) async fn take_up(
-        &mut self,
-        session: Arc<str>,
-        queue: &Queue,
-    ) -> Result<Option<u64>, StoreError> {
-        let query = "UPDATE sessions SET epoch = epoch + 1 WHERE id = ? RETURNING epoch";
-        let raised = async |connection: &mut Connection| {
-            connection.rows(query, vec![Cell::Text(session)], |row| row.unsigned(0)).await
-        };
-        Ok(self.aside(queue, raised).await?.first().copied())
     }
 
     pub(crate) async fn close(self) {
@@ -310,8 +269,7 @@ pub(super) fn refuse(jobs: Vec<Job>, error: &StoreError) {
         // Whoever asked may be gone.
         match job {
             Job::Write(write) => tell(vec![write], &Err(error.clone())),
-            Job::Begin(_, told) => drop(told.send(Err(error.clone()))),
-            Job::TakeUp(_, told) => drop(told.send(Err(error.clone()))),
+            Job::Epoch(epoch) => drop(epoch.told.send(Err(error.clone()))),
         }
     }
 }

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::error::{OpenError, Problem};
 use queue::Next;
-pub(crate) use queue::{Job, Queue};
+pub(crate) use queue::{Epoch, Job, Queue};
 
 use group::Grouper;
 
@@ -128,15 +128,7 @@ async fn serve(mut grouper: Grouper, queue: &Queue) {
         };
         match next {
             Next::Group(writes) => grouper.commit(writes, queue).await,
-            // Whoever asked may be gone; the session is begun or taken up all the same.
-            Next::Begin(record, told) => {
-                let begun = grouper.begin_session(record, queue).await;
-                let _ = told.send(begun);
-            }
-            Next::TakeUp(session, told) => {
-                let taken = grouper.take_up(session, queue).await;
-                let _ = told.send(taken);
-            }
+            Next::Epoch(epoch) => grouper.set_epoch(epoch, queue).await,
             Next::End => return grouper.close().await,
         }
     }

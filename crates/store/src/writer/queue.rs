@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use midturn_core::engine::ports::store::{Hurry, IN_FLIGHT, Unhurried};
-use midturn_core::engine::ports::{Commit, SessionRecord, StoreError, Transaction};
+use midturn_core::engine::ports::{Commit, StoreError, Transaction};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use crate::batch::Write;
+use crate::cell::Cell;
 use crate::session::OpenSession;
 
 /// How many transactions of a session may be on their way. The core waits for room at
@@ -27,17 +28,24 @@ const GROUP: usize = 1_024;
 #[derive(Debug)]
 pub(crate) enum Job {
     Write(Write),
-    Begin(SessionRecord, oneshot::Sender<Result<(), StoreError>>),
-    /// Raises the epoch of the session of this id, as the tables have it.
-    TakeUp(Arc<str>, oneshot::Sender<Result<Option<u64>, StoreError>>),
+    Epoch(Epoch),
+}
+
+/// Begins a session or takes one up, with one statement that says which epoch it then has.
+#[derive(Debug)]
+pub(crate) struct Epoch {
+    /// Written with `?`.
+    pub(crate) query: &'static str,
+    pub(crate) values: Vec<Cell>,
+    /// `None`: no session was changed.
+    pub(crate) told: oneshot::Sender<Result<Option<u64>, StoreError>>,
 }
 
 /// What the writer does next.
 #[derive(Debug)]
 pub(crate) enum Next {
     Group(Vec<Write>),
-    Begin(SessionRecord, oneshot::Sender<Result<(), StoreError>>),
-    TakeUp(Arc<str>, oneshot::Sender<Result<Option<u64>, StoreError>>),
+    Epoch(Epoch),
     End,
 }
 
@@ -203,8 +211,7 @@ impl Waiting {
             return Some(Next::Group(taken.collect()));
         }
         match self.jobs.pop_front() {
-            Some(Job::Begin(record, told)) => Some(Next::Begin(record, told)),
-            Some(Job::TakeUp(session, told)) => Some(Next::TakeUp(session, told)),
+            Some(Job::Epoch(epoch)) => Some(Next::Epoch(epoch)),
             Some(Job::Write(write)) => Some(Next::Group(vec![write])),
             None => self.closed.then_some(Next::End),
         }
