@@ -11,8 +11,10 @@ mod work;
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
+use axum::routing::on;
 use axum::{Json, Router};
 use midturn_wire::problem::Problem;
 use serde::Deserialize;
@@ -21,8 +23,7 @@ use utoipa::openapi::path::Parameter;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi, RefOr, Response};
 use utoipa::{IntoParams, OpenApi as _, PartialSchema as _};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use utoipa_axum::{PathItemExt as _, paste};
 
 use crate::app::App;
 use crate::extract::{Brought, Path};
@@ -105,14 +106,6 @@ struct MessagePath {
     id: String,
 }
 
-/// The interface of a running Midturn.
-#[derive(utoipa::OpenApi)]
-#[openapi(
-    info(title = "Midturn", description = "The interface of a running Midturn."),
-    security(("token" = []))
-)]
-struct Document;
-
 /// How a question can be refused: with which status, and which codes.
 const UNANSWERED: &[(&str, &str)] = &[
     ("401", "`no_token`, `wrong_token`."),
@@ -150,63 +143,108 @@ const UNCHANGED: &[(&str, &str)] = &[
     ),
 ];
 
-fn described() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::with_openapi(Document::openapi())
-        .routes(routes!(process::health))
-        .routes(routes!(process::document))
-        .routes(routes!(process::metrics))
-        .routes(routes!(process::stats))
-        .routes(routes!(sessions::list, sessions::begin))
-        .nest("/v1/sessions/{session}", of_a_session())
+/// Handlers below a path: their routes, and their part of the document. Whoever wants routes has nothing described:
+/// the document takes 6 MB while it is made, and longer than all else that a daemon does at its start.
+macro_rules! part {
+    (
+        $(#[$about:meta])*
+        $name:ident($($said:tt)*) { $($module:ident::$handler:ident,)* $($path:literal: $inner:ident)? }
+    ) => {
+        paste! {
+            $(#[$about])*
+            #[derive(utoipa::OpenApi)]
+            #[openapi($($said)* paths($($module::$handler),*), nest($((path = $path, api = $inner))?))]
+            struct $name;
+
+            impl $name {
+                fn routes() -> Router<Arc<App>> {
+                    Router::new()
+                        $(.merge(route::<$module::[<__path_ $handler>], _, _>($module::$handler)))*
+                        $(.nest($path, $inner::routes()))?
+                }
+            }
+        }
+    };
 }
 
-fn of_a_session() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::default()
-        .routes(routes!(sessions::one))
-        .routes(routes!(sessions::resume))
-        .routes(routes!(sessions::shutdown))
-        .routes(routes!(agents::list, agents::spawn))
-        .routes(routes!(approvals::list))
-        .routes(routes!(approvals::answer))
-        .routes(routes!(work::session_limits))
-        .routes(routes!(messages::soft_interrupt))
-        .routes(routes!(messages::receipts))
-        .routes(routes!(messages::wait))
-        .routes(routes!(messages::withdraw))
-        .routes(routes!(events::session))
-        .nest("/agents/{agent}", of_an_agent())
+part! {
+    /// The interface of a running Midturn.
+    OfTheProcess(
+        info(title = "Midturn", description = "The interface of a running Midturn."),
+        security(("token" = [])),
+    ) {
+        process::health,
+        process::document,
+        process::metrics,
+        process::stats,
+        sessions::list,
+        sessions::begin,
+        "/v1/sessions/{session}": OfASession
+    }
 }
 
-fn of_an_agent() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::default()
-        .routes(routes!(agents::one))
-        .routes(routes!(agents::conversation))
-        .routes(routes!(agents::plan))
-        .routes(routes!(work::diff))
-        .routes(routes!(work::merge))
-        .routes(routes!(work::stop))
-        .routes(routes!(work::supersede))
-        .routes(routes!(work::resume))
-        .routes(routes!(work::agent_limits))
-        .routes(routes!(work::close))
-        .routes(routes!(messages::send))
-        .routes(routes!(events::run))
+part! {
+    OfASession() {
+        sessions::one,
+        sessions::resume,
+        sessions::shutdown,
+        agents::list,
+        agents::spawn,
+        approvals::list,
+        approvals::answer,
+        work::session_limits,
+        messages::soft_interrupt,
+        messages::receipts,
+        messages::wait,
+        messages::withdraw,
+        events::session,
+        "/agents/{agent}": OfAnAgent
+    }
+}
+
+part! {
+    OfAnAgent() {
+        agents::one,
+        agents::conversation,
+        agents::plan,
+        work::diff,
+        work::merge,
+        work::stop,
+        work::supersede,
+        work::resume,
+        work::agent_limits,
+        work::close,
+        messages::send,
+        events::run,
+    }
+}
+
+/// A handler, where and how it is asked as its description says.
+fn route<P: utoipa::Path, H: Handler<T, Arc<App>>, T: 'static>(handler: H) -> Router<Arc<App>> {
+    P::methods().iter().fold(Router::new(), |router, method| {
+        router.route(&P::path(), on(method.to_method_filter(), handler.clone()))
+    })
 }
 
 /// The OpenAPI 3.1 document of the interface, as it is served.
 pub fn openapi() -> OpenApi {
-    let mut document = described().split_for_parts().1;
+    let mut document = OfTheProcess::openapi();
     let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     document.components.get_or_insert_default().add_security_scheme("token", scheme);
-    for (path, item) in &mut document.paths.paths {
+    for (path, mut item) in std::mem::take(&mut document.paths.paths) {
+        // What is nested at the top of a part has no slash behind it, as axum routes it.
+        let path = path.trim_end_matches('/').to_owned();
         let operations = [(&mut item.get, UNANSWERED), (&mut item.post, UNCHANGED)];
         for (operation, refusals) in operations {
             let Some(operation) = operation else { continue };
+            // They would be the names of our modules.
+            operation.tags = None;
             operation.responses.responses.extend(refusals.iter().map(refusal));
-            let given = named_in(path).into_iter().map(RefOr::T);
+            let given = named_in(&path).into_iter().map(RefOr::T);
             let others = operation.parameters.take().into_iter().flatten();
             operation.parameters = Some(given.chain(others).collect()).filter(|all: &Vec<_>| !all.is_empty());
         }
+        document.paths.paths.insert(path, item);
     }
     document
 }
@@ -236,8 +274,7 @@ fn named_in(path: &str) -> Vec<Parameter> {
 
 /// All routes, behind the gate.
 pub(crate) fn router(app: Arc<App>) -> Router {
-    let (router, _) = described().split_for_parts();
-    router
+    OfTheProcess::routes()
         .method_not_allowed_fallback(wrong_method)
         .fallback(no_route)
         .layer(from_fn_with_state(app.clone(), gate))
