@@ -77,26 +77,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Runs a statement whose values are of these kinds, row after row. The text is one of
-    /// [`crate::statements`], or a word of ours: it holds nobody's values.
-    pub(crate) async fn execute(
-        &mut self,
-        text: Arc<str>,
-        kinds: &[Kind],
-        values: Vec<Cell>,
-    ) -> Result<u64, Problem> {
-        Ok(match self {
-            Self::Sqlite(connection) => {
-                let query = sqlx::query_with(AssertSqlSafe(text), for_sqlite(values)?);
-                query.execute(&mut **connection).await?.rows_affected()
-            }
-            Self::Postgres(connection) => {
-                let query = sqlx::query_with(AssertSqlSafe(text), for_postgres(kinds, values)?);
-                query.execute(&mut **connection).await?.rows_affected()
-            }
-        })
-    }
-
     /// The rows of a query, written with `?`.
     pub(crate) async fn rows<T>(
         &mut self,
@@ -147,7 +127,7 @@ impl Connection {
     }
 
     async fn command(&mut self, command: &'static str) -> Result<(), Problem> {
-        self.execute(command.into(), &[Kind::Int], Vec::new()).await.map(|_| ())
+        self.rows(command, Vec::new(), |_| Ok(())).await.map(drop)
     }
 
     /// Begins a transaction that writes, and gives the epochs of these sessions, which nobody
@@ -182,24 +162,29 @@ impl Connection {
         Ok(found.first().is_some_and(|count| *count > 0))
     }
 
-    /// Runs statements one after the other. SQLite gets them all at once: what a driver costs
-    /// there is the way to its thread and back.
-    pub(crate) async fn execute_all(&mut self, steps: Vec<Step>) -> Result<(), Problem> {
-        if steps.is_empty() {
-            return Ok(());
-        }
-        if let Self::Sqlite(_) = self {
-            let mut text = String::new();
-            let mut values = Vec::new();
-            for step in steps {
-                text.push_str(&step.text);
-                text.push(';');
-                values.extend(step.values);
+    /// Runs statements one after the other. Their texts are those of [`crate::statements`]: they hold
+    /// nobody's values. SQLite gets them all at once: what a driver costs there is the way to its thread
+    /// and back.
+    pub(crate) async fn execute(&mut self, steps: Vec<Step>) -> Result<(), Problem> {
+        match self {
+            Self::Sqlite(_) if steps.is_empty() => {}
+            Self::Sqlite(connection) => {
+                let mut text = String::new();
+                let mut values = Vec::new();
+                for step in steps {
+                    text.push_str(&step.text);
+                    text.push(';');
+                    values.extend(step.values);
+                }
+                let query = sqlx::query_with(AssertSqlSafe(text), for_sqlite(values)?);
+                query.execute(&mut **connection).await?;
             }
-            return self.execute(text.into(), &[], values).await.map(|_| ());
-        }
-        for step in steps {
-            self.execute(step.text, step.kinds, step.values).await?;
+            Self::Postgres(connection) => {
+                for step in steps {
+                    let values = for_postgres(step.kinds, step.values)?;
+                    sqlx::query_with(AssertSqlSafe(step.text), values).execute(&mut **connection).await?;
+                }
+            }
         }
         Ok(())
     }

@@ -27,11 +27,6 @@ pub(crate) fn id_of(session: &SessionId) -> Cell {
     Cell::text(session.as_str())
 }
 
-/// An agent's name as the tables have it.
-pub(crate) fn name_of(agent: &AgentName) -> Cell {
-    Cell::word(agent.as_str())
-}
-
 /// The session of a row that begins with id, began_at, folder, title, memo.
 pub(crate) fn record(row: &Row<'_>) -> Result<SessionRecord, Unreadable> {
     Ok(SessionRecord {
@@ -221,20 +216,19 @@ async fn tail(
     let query = "SELECT data FROM events WHERE session = ? AND agent = ? AND seq >= ? AND run = ? \
         AND (turn = ? OR type = 'stop_requested') ORDER BY seq";
     let (run, turn) = (Cell::number(stands.run), Cell::number(stands.turn));
-    let values = vec![of.clone(), name_of(agent), Cell::bound(stands.tail_begins()), run, turn];
+    let values = vec![of.clone(), Cell::name(agent), Cell::bound(stands.tail_begins()), run, turn];
     snapshot.rows(query, values, |row| row.event(0)).await
 }
 
 /// The messages in the order in which they were accepted.
 async fn mail(snapshot: &mut Snapshot, of: &Cell) -> Result<Vec<KeptMail>, Problem> {
-    let columns = "SELECT n, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, \
+    let waiting = "SELECT n, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, \
         expires_at, seq, receipt FROM messages WHERE session = ? AND settled = 0";
-    let mut mail = snapshot.rows(columns, vec![of.clone()], kept).await?;
     let settled = "SELECT n, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, \
         expires_at, seq, receipt FROM messages WHERE session = ? AND settled = 1 ORDER BY n DESC LIMIT ?";
+    let mut mail = snapshot.rows(waiting, vec![of.clone()], kept).await?;
     mail.extend(snapshot.rows(settled, vec![of.clone(), Cell::bound(REMEMBERED as u64)], kept).await?);
-    mail.sort_unstable_by_key(|(n, _)| *n);
-    Ok(mail.into_iter().map(|(_, kept)| kept).collect())
+    Ok(in_order(mail))
 }
 
 /// What was accepted under an id of a sender's, one for each receiver. Settled or not.
@@ -248,9 +242,12 @@ pub(crate) async fn known(
     let query = "SELECT n, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, \
         expires_at, seq, receipt FROM messages WHERE session = ? AND id = ? AND sender = ?";
     let of = vec![session, Cell::text(id.as_str()), Cell::Text(words::sender(from))];
-    let mut known = snapshot.rows(query, of, kept).await?;
-    known.sort_unstable_by_key(|(n, _)| *n);
-    Ok(known.into_iter().map(|(_, kept)| kept).collect())
+    Ok(in_order(snapshot.rows(query, of, kept).await?))
+}
+
+fn in_order(mut mail: Vec<(i64, KeptMail)>) -> Vec<KeptMail> {
+    mail.sort_unstable_by_key(|(n, _)| *n);
+    mail.into_iter().map(|(_, kept)| kept).collect()
 }
 
 fn kept(row: Row<'_>) -> Result<(i64, KeptMail), Unreadable> {

@@ -30,8 +30,8 @@ pub(crate) struct Statement {
     after: &'static str,
 }
 
-/// The statements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The statements of a group, in the order in which they are applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Into {
     Agents,
     Messages,
@@ -44,18 +44,6 @@ pub(crate) enum Into {
 }
 
 impl Into {
-    /// Those of a group, in the order in which they are applied.
-    pub(crate) const GROUP: [Self; 8] = [
-        Self::Agents,
-        Self::Messages,
-        Self::Receipts,
-        Self::ChatMessages,
-        Self::RunStarts,
-        Self::RunEnds,
-        Self::Progress,
-        Self::Events,
-    ];
-
     pub(crate) fn statement(self) -> &'static Statement {
         match self {
             Self::Agents => &Statement {

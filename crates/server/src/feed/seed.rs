@@ -42,7 +42,7 @@ type Told = Vec<(&'static str, Value)>;
 
 impl SeedWords {
     /// The words for an agent to whom this is on its way.
-    pub(super) fn of(queue: VecDeque<Message>) -> Self {
+    pub(crate) fn of(queue: VecDeque<Message>) -> Self {
         Self { agent: Agent { queue, ..Agent::default() }, ..Self::default() }
     }
 

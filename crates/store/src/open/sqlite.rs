@@ -56,41 +56,24 @@ const STATEMENTS: usize = 128;
 pub enum OpenMode {
     /// To read and write: takes the lock, makes the file if there is none.
     Write,
+    /// The same, with so many pages at most (of 2 KiB, or 4 in a file that an older version made):
+    /// beyond, it is as if the disk were full.
+    WriteAtMost(u32),
     /// To read only: takes no lock, makes nothing, and works while another process writes.
     ReadOnly,
 }
 
-/// How a file is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SqliteOptions {
-    /// Whether to write.
-    pub mode: OpenMode,
-    /// The most pages that the file may have (of 2 KiB, or 4 in one that an older version made):
-    /// beyond, it is as if the disk were full.
-    pub max_pages: Option<u32>,
-}
-
-impl From<OpenMode> for SqliteOptions {
-    fn from(mode: OpenMode) -> Self {
-        Self { mode, max_pages: None }
-    }
-}
-
 /// Opens the file at `path`; see [`OpenError`] for what is refused. To write, its folder is
 /// made if it isn't there (mode 0700), and so is the file (0600).
-pub async fn open_sqlite(
-    path: impl AsRef<Path>,
-    options: impl Into<SqliteOptions>,
-) -> Result<SqlArchive, OpenError> {
-    let options = options.into();
+pub async fn open_sqlite(path: impl AsRef<Path>, mode: OpenMode) -> Result<SqlArchive, OpenError> {
     let path = path.as_ref();
     let absolute = std::path::absolute(path);
     let path =
         absolute.map_err(|error| OpenError::NotWritable { path: path.to_owned(), why: error.to_string() })?;
-    let way = SqliteWay { path, max_pages: options.max_pages };
-    match options.mode {
-        OpenMode::Write => to_write(way).await,
-        OpenMode::ReadOnly => to_read(way).await,
+    match mode {
+        OpenMode::Write => to_write(SqliteWay { path, max_pages: None }).await,
+        OpenMode::WriteAtMost(pages) => to_write(SqliteWay { path, max_pages: Some(pages) }).await,
+        OpenMode::ReadOnly => to_read(SqliteWay { path, max_pages: None }).await,
     }
 }
 

@@ -155,10 +155,10 @@ impl Grouper {
         let mut batch = Batch::of(&group.writes)?;
         let witness = batch.witness();
         let mut steps = Vec::new();
-        for into in Into::GROUP {
-            in_steps(&mut steps, texts, into, batch.take(into));
+        for (into, values) in batch.take() {
+            in_steps(&mut steps, texts, into, values);
         }
-        connection.execute_all(steps).await?;
+        connection.execute(steps).await?;
         fail::point("store_written");
         // Before: when the answer is lost nobody knows whether it is there, and it would be written again.
         group.unsure = witness;
