@@ -178,7 +178,11 @@ impl Archive for SqlArchive {
             Some(agent) => (of_agent, vec![id_of(session), Cell::name(agent), after, limit]),
         };
         let event = |row: Row<'_>| {
-            Ok(StoredEvent { seq: row.unsigned(0)?, agent: row.name_or_null(1)?, json: row.raw(2)?.into() })
+            Ok(StoredEvent {
+                seq: row.unsigned(0)?,
+                agent: row.or_null(1, Row::name)?,
+                json: row.raw(2)?.into(),
+            })
         };
         Ok(self.pool.snapshot().await?.rows(query, values, event).await?)
     }
@@ -201,9 +205,9 @@ impl Archive for SqlArchive {
                 role: row.text(2)?,
                 message_type: row.text(3)?,
                 content: row.text(4)?,
-                tool_name: row.text_or_null(5)?,
-                tool_call_id: row.text_or_null(6)?,
-                tool_result: row.parsed_or_null(7)?,
+                tool_name: row.or_null(5, Row::text)?,
+                tool_call_id: row.or_null(6, Row::text)?,
+                tool_result: row.or_null(7, Row::parsed)?,
                 metadata: row.parsed(8)?,
                 created_at: row.unsigned(9)?,
             })

@@ -10,7 +10,9 @@ use midturn_core::rules::id::AgentName;
 use serde::de::DeserializeOwned;
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqlitePool, SqliteRow};
-use sqlx::{Arguments, AssertSqlSafe, Connection as _, Postgres, Row as _, Sqlite, Transaction};
+use sqlx::{
+    Arguments, AssertSqlSafe, Connection as _, Postgres, Row as _, Sqlite, Transaction, ValueRef as _,
+};
 
 use crate::batch::Witness;
 use crate::cell::{Cell, Kind};
@@ -28,7 +30,7 @@ pub(crate) enum Connection {
 /// A statement and its values, row after row.
 #[derive(Debug)]
 pub(crate) struct Step {
-    pub(crate) text: Arc<str>,
+    pub(crate) text: String,
     pub(crate) kinds: &'static [Kind],
     pub(crate) values: Vec<Cell>,
 }
@@ -296,27 +298,31 @@ fn for_postgres(kinds: &[Kind], values: Vec<Cell>) -> Result<PgArguments, Proble
 }
 
 impl Row<'_> {
-    /// A number, or none.
-    pub(crate) fn int_or_null(&self, column: usize) -> Result<Option<i64>, Unreadable> {
-        match self {
-            Self::Sqlite(row) => row.try_get_unchecked(column),
-            Self::Postgres(row) => row.try_get_unchecked(column),
-        }
-        .map_err(Unreadable::of)
+    /// What a column holds, read in this way, unless it holds nothing.
+    pub(crate) fn or_null<T>(
+        &self,
+        column: usize,
+        read: impl FnOnce(&Self, usize) -> Result<T, Unreadable>,
+    ) -> Result<Option<T>, Unreadable> {
+        let is_null = match self {
+            Self::Sqlite(row) => row.try_get_raw(column).map(|value| value.is_null()),
+            Self::Postgres(row) => row.try_get_raw(column).map(|value| value.is_null()),
+        };
+        if is_null.map_err(Unreadable::of)? { Ok(None) } else { read(self, column).map(Some) }
     }
 
     /// A number.
     pub(crate) fn int(&self, column: usize) -> Result<i64, Unreadable> {
-        self.int_or_null(column)?.ok_or_else(|| missing(column))
+        let found: Result<Option<i64>, _> = match self {
+            Self::Sqlite(row) => row.try_get_unchecked(column),
+            Self::Postgres(row) => row.try_get_unchecked(column),
+        };
+        found.map_err(Unreadable::of)?.ok_or_else(|| missing(column))
     }
 
     /// A number that has no sign, as [`Cell::number`] wrote it.
     pub(crate) fn unsigned(&self, column: usize) -> Result<u64, Unreadable> {
         self.int(column).map(i64::cast_unsigned)
-    }
-
-    pub(crate) fn unsigned_or_null(&self, column: usize) -> Result<Option<u64>, Unreadable> {
-        Ok(self.int_or_null(column)?.map(i64::cast_unsigned))
     }
 
     /// A number that has at most 32 bits.
@@ -325,25 +331,17 @@ impl Row<'_> {
     }
 
     /// A text or JSON as the table has it. (PostgreSQL sends JSON as it sends text.)
-    pub(crate) fn raw_or_null(&self, column: usize) -> Result<Option<String>, Unreadable> {
-        match self {
+    pub(crate) fn raw(&self, column: usize) -> Result<String, Unreadable> {
+        let found: Result<Option<String>, _> = match self {
             Self::Sqlite(row) => row.try_get_unchecked(column),
             Self::Postgres(row) => row.try_get_unchecked(column),
-        }
-        .map_err(Unreadable::of)
-    }
-
-    pub(crate) fn raw(&self, column: usize) -> Result<String, Unreadable> {
-        self.raw_or_null(column)?.ok_or_else(|| missing(column))
+        };
+        found.map_err(Unreadable::of)?.ok_or_else(|| missing(column))
     }
 
     /// A text as it was before it was kept.
     pub(crate) fn text(&self, column: usize) -> Result<String, Unreadable> {
         self.raw(column).map(show)
-    }
-
-    pub(crate) fn text_or_null(&self, column: usize) -> Result<Option<String>, Unreadable> {
-        Ok(self.raw_or_null(column)?.map(show))
     }
 
     /// JSON as it was before it was kept.
@@ -356,11 +354,6 @@ impl Row<'_> {
         serde_json::from_str(&self.json(column)?).map_err(Unreadable::of)
     }
 
-    pub(crate) fn parsed_or_null<T: DeserializeOwned>(&self, column: usize) -> Result<Option<T>, Unreadable> {
-        let json = self.raw_or_null(column)?.map(show_json);
-        json.map(|json| serde_json::from_str(&json).map_err(Unreadable::of)).transpose()
-    }
-
     /// An event: in a text column the escape of a NUL is as good as any other.
     pub(crate) fn event(&self, column: usize) -> Result<Event, Unreadable> {
         serde_json::from_str(&self.raw(column)?).map_err(Unreadable::of)
@@ -369,10 +362,6 @@ impl Row<'_> {
     /// An agent's name, which has no NUL.
     pub(crate) fn name(&self, column: usize) -> Result<AgentName, Unreadable> {
         AgentName::new(&self.raw(column)?).map_err(Unreadable::of)
-    }
-
-    pub(crate) fn name_or_null(&self, column: usize) -> Result<Option<AgentName>, Unreadable> {
-        self.raw_or_null(column)?.map(|name| AgentName::new(&name).map_err(Unreadable::of)).transpose()
     }
 }
 
