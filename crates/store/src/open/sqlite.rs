@@ -16,7 +16,7 @@ use crate::archive::SqlArchive;
 use crate::db::{Connection, Pool};
 use crate::error::{OpenError, Problem, Trouble};
 use crate::lock;
-use crate::migrate;
+use crate::migrate::{self, migrate};
 use crate::statements::Dialect;
 use crate::writer::{Connects, Writer};
 
@@ -165,8 +165,8 @@ impl SqliteWay {
     /// The writer's first connection: all is checked, and the tables are brought up to date.
     pub(crate) async fn open(&self) -> Result<Connection, OpenError> {
         let mut connection = self.connect().await.map_err(|problem| self.refused(&problem))?;
-        let found = self.check(&mut connection).await?;
-        migrate(&mut connection, found).await.map_err(|problem| self.refused(&problem))?;
+        self.check(&mut connection).await?;
+        migrate(&mut connection, now()).await.map_err(|problem| self.refused(&problem))?;
         // A file that can't be written, or a disk that is full, says so now.
         let same = async {
             // Nobody waits for what is there already.
@@ -255,7 +255,7 @@ impl SqliteWay {
         let made = async {
             let mut connection = Connection::Sqlite(Box::new(options.connect().await?));
             connection.script("PRAGMA journal_mode = WAL; PRAGMA application_id = 1298752596").await?;
-            migrate(&mut connection, 0).await?;
+            migrate(&mut connection, now()).await?;
             connection.close().await
         };
         made.await.map_err(|problem: Problem| self.refused(&problem))?;
@@ -314,13 +314,6 @@ impl SqliteWay {
             }
         }
     }
-}
-
-/// Brings the tables up to date. After an error the connection goes, and what it had begun with it.
-async fn migrate(connection: &mut Connection, from: i64) -> Result<(), Problem> {
-    connection.begin().await?;
-    migrate::apply(connection, from, now()).await?;
-    connection.commit().await
 }
 
 /// A new name is durable only when the folder is.
