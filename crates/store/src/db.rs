@@ -2,6 +2,7 @@
 //!
 //! All that differs between SQLite and PostgreSQL when the store is open is in this file.
 
+use std::ops::DerefMut;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
@@ -20,12 +21,24 @@ use crate::error::{Problem, Unreadable};
 use crate::nul::{show, show_json};
 use crate::statements::{Dialect, in_dialect};
 
-/// A connection of one's own.
-#[derive(Debug)]
-pub(crate) enum Connection {
-    Sqlite(Box<SqliteConnection>),
-    Postgres(Box<PgConnection>),
+/// Something of one of the two databases.
+#[derive(Clone, Debug)]
+pub(crate) enum Either<S, P> {
+    Sqlite(S),
+    Postgres(P),
 }
+
+/// A connection of one's own.
+pub(crate) type Connection = Either<Box<SqliteConnection>, Box<PgConnection>>;
+
+/// Connections for readers.
+pub(crate) type Pool = Either<SqlitePool, PgPool>;
+
+/// What was there at one instant.
+pub(crate) type Snapshot = Either<Transaction<'static, Sqlite>, Transaction<'static, Postgres>>;
+
+/// A row of a query's answer.
+pub(crate) type Row<'r> = Either<&'r SqliteRow, &'r PgRow>;
 
 /// A statement and its values, row after row.
 #[derive(Debug)]
@@ -33,31 +46,6 @@ pub(crate) struct Step {
     pub(crate) text: String,
     pub(crate) kinds: &'static [Kind],
     pub(crate) values: Vec<Cell>,
-}
-
-/// Connections for readers.
-#[derive(Clone, Debug)]
-pub(crate) enum Pool {
-    Sqlite(SqlitePool),
-    Postgres(PgPool),
-}
-
-/// What was there at one instant.
-pub(crate) enum Snapshot {
-    Sqlite(Transaction<'static, Sqlite>),
-    Postgres(Transaction<'static, Postgres>),
-}
-
-/// A connection that is borrowed for a statement.
-enum Wire<'c> {
-    Sqlite(&'c mut SqliteConnection),
-    Postgres(&'c mut PgConnection),
-}
-
-/// A row of a query's answer.
-pub(crate) enum Row<'r> {
-    Sqlite(&'r SqliteRow),
-    Postgres(&'r PgRow),
 }
 
 impl Connection {
@@ -77,20 +65,6 @@ impl Connection {
             }
         }
         Ok(())
-    }
-
-    /// The rows of a query, written with `?`.
-    pub(crate) async fn rows<T>(
-        &mut self,
-        query: &'static str,
-        values: Vec<Cell>,
-        each: impl FnMut(Row<'_>) -> Result<T, Unreadable>,
-    ) -> Result<Vec<T>, Problem> {
-        let wire = match self {
-            Self::Sqlite(connection) => Wire::Sqlite(connection),
-            Self::Postgres(connection) => Wire::Postgres(connection),
-        };
-        wire.rows(query, values, each).await
     }
 
     /// The one number that a query answers.
@@ -220,25 +194,14 @@ impl Pool {
     }
 }
 
-impl Snapshot {
+impl<S, P> Either<S, P>
+where
+    S: DerefMut<Target = SqliteConnection>,
+    P: DerefMut<Target = PgConnection>,
+{
     /// The rows of a query, written with `?`.
     pub(crate) async fn rows<T>(
         &mut self,
-        query: &'static str,
-        values: Vec<Cell>,
-        each: impl FnMut(Row<'_>) -> Result<T, Unreadable>,
-    ) -> Result<Vec<T>, Problem> {
-        let wire = match self {
-            Self::Sqlite(transaction) => Wire::Sqlite(transaction),
-            Self::Postgres(transaction) => Wire::Postgres(transaction),
-        };
-        wire.rows(query, values, each).await
-    }
-}
-
-impl Wire<'_> {
-    async fn rows<T>(
-        self,
         query: &'static str,
         values: Vec<Cell>,
         mut each: impl FnMut(Row<'_>) -> Result<T, Unreadable>,
@@ -247,7 +210,7 @@ impl Wire<'_> {
         match self {
             Self::Sqlite(connection) => {
                 let text = AssertSqlSafe(in_dialect(Dialect::Sqlite, query));
-                let mut rows = sqlx::query_with(text, for_sqlite(values)?).fetch(connection);
+                let mut rows = sqlx::query_with(text, for_sqlite(values)?).fetch(&mut **connection);
                 while let Some(row) = rows.try_next().await? {
                     found.push(each(Row::Sqlite(&row))?);
                 }
@@ -256,7 +219,7 @@ impl Wire<'_> {
                 let text = AssertSqlSafe(in_dialect(Dialect::Postgres, query));
                 // No query has a NULL among its values.
                 let values = for_postgres(&[Kind::Text], values)?;
-                let mut rows = sqlx::query_with(text, values).fetch(connection);
+                let mut rows = sqlx::query_with(text, values).fetch(&mut **connection);
                 while let Some(row) = rows.try_next().await? {
                     found.push(each(Row::Postgres(&row))?);
                 }
