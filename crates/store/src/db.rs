@@ -59,8 +59,12 @@ impl Connection {
     /// Runs statements that take no values.
     pub(crate) async fn script(&mut self, script: &'static str) -> Result<(), Problem> {
         match self {
-            Self::Sqlite(connection) => drop(sqlx::raw_sql(script).execute(&mut **connection).await?),
-            Self::Postgres(connection) => drop(sqlx::raw_sql(script).execute(&mut **connection).await?),
+            Self::Sqlite(connection) => {
+                sqlx::raw_sql(script).execute(&mut **connection).await?;
+            }
+            Self::Postgres(connection) => {
+                sqlx::raw_sql(script).execute(&mut **connection).await?;
+            }
         }
         Ok(())
     }
