@@ -16,7 +16,6 @@ use crate::host::{Host, Live};
 use crate::metrics::Metrics;
 use crate::problem::{Refused, shown};
 use crate::security::Tokens;
-use crate::serve::Bounds;
 
 /// What all requests share.
 pub(crate) struct App {
@@ -25,8 +24,8 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) shutdown: CancellationToken,
     pub(crate) tasks: TaskTracker,
-    streams: Arc<Semaphore>,
-    waits: Arc<Semaphore>,
+    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) waits: Arc<Semaphore>,
 }
 
 /// A session that somebody named.
@@ -38,24 +37,6 @@ pub(crate) enum Named {
 }
 
 impl App {
-    pub(crate) fn new(
-        host: Arc<dyn Host>,
-        tokens: Arc<Tokens>,
-        metrics: Arc<Metrics>,
-        shutdown: CancellationToken,
-        bounds: &Bounds,
-    ) -> Self {
-        Self {
-            host,
-            tokens,
-            metrics,
-            shutdown,
-            tasks: TaskTracker::new(),
-            streams: Arc::new(Semaphore::new(bounds.streams)),
-            waits: Arc::new(Semaphore::new(bounds.waits)),
-        }
-    }
-
     /// The session of that id, or the last one that lives for `current`.
     pub(crate) fn named(&self, session: &str) -> Result<Named, Refused> {
         if session == "current" {

@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use crate::cell::Cell;
 use crate::db::{Pool, Row};
 use crate::error::Problem;
-use crate::journal::{self, id_of, name_of, record};
+use crate::journal::{self, id_of, record};
 use crate::open::now;
 use crate::session::OpenSession;
 use crate::writer::{Epoch, Job, Writer};
@@ -175,10 +175,14 @@ impl Archive for SqlArchive {
         let (after, limit) = (Cell::bound(after), Cell::number(limit));
         let (query, values) = match agent {
             None => (all, vec![id_of(session), after, limit]),
-            Some(agent) => (of_agent, vec![id_of(session), name_of(agent), after, limit]),
+            Some(agent) => (of_agent, vec![id_of(session), Cell::name(agent), after, limit]),
         };
         let event = |row: Row<'_>| {
-            Ok(StoredEvent { seq: row.unsigned(0)?, agent: row.name_or_null(1)?, json: row.raw(2)?.into() })
+            Ok(StoredEvent {
+                seq: row.unsigned(0)?,
+                agent: row.or_null(1, Row::name)?,
+                json: row.raw(2)?.into(),
+            })
         };
         Ok(self.pool.snapshot().await?.rows(query, values, event).await?)
     }
@@ -192,7 +196,7 @@ impl Archive for SqlArchive {
     ) -> Result<Vec<ChatMessage>, StoreError> {
         let query = "SELECT run, seq, role, message_type, content, tool_name, tool_call_id, tool_result, metadata, created_at \
             FROM chat_messages WHERE session = ? AND agent = ? AND seq > ? ORDER BY seq LIMIT ?";
-        let values = vec![id_of(session), name_of(agent), Cell::bound(after), Cell::number(limit)];
+        let values = vec![id_of(session), Cell::name(agent), Cell::bound(after), Cell::number(limit)];
         let message = |row: Row<'_>| {
             Ok(ChatMessage {
                 agent: agent.clone(),
@@ -201,9 +205,9 @@ impl Archive for SqlArchive {
                 role: row.text(2)?,
                 message_type: row.text(3)?,
                 content: row.text(4)?,
-                tool_name: row.text_or_null(5)?,
-                tool_call_id: row.text_or_null(6)?,
-                tool_result: row.parsed_or_null(7)?,
+                tool_name: row.or_null(5, Row::text)?,
+                tool_call_id: row.or_null(6, Row::text)?,
+                tool_result: row.or_null(7, Row::parsed)?,
                 metadata: row.parsed(8)?,
                 created_at: row.unsigned(9)?,
             })

@@ -1,6 +1,6 @@
 //! The transactions of a group as rows of the tables.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use midturn_core::engine::ports::store::{Accepted, AgentRecord, ReceiptMove, Row, RunEnd, Told};
@@ -36,7 +36,7 @@ type MailKey = (Arc<str>, Arc<str>, Arc<str>, AgentName);
 /// Rows to be written together.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    rows: HashMap<Into, Vec<Cell>>,
+    rows: BTreeMap<Into, Vec<Cell>>,
     /// A message's receipt is written once, however often it moves.
     receipts: HashMap<MailKey, ReceiptState>,
     agents: HashMap<AgentKey, Touched>,
@@ -85,9 +85,9 @@ impl Batch {
         })
     }
 
-    /// The values for a statement, row after row.
-    pub(crate) fn take(&mut self, into: Into) -> Vec<Cell> {
-        self.rows.remove(&into).unwrap_or_default()
+    /// The values for each statement, row after row.
+    pub(crate) fn take(&mut self) -> BTreeMap<Into, Vec<Cell>> {
+        std::mem::take(&mut self.rows)
     }
 
     /// It is written: the sessions go on from here.
@@ -134,10 +134,10 @@ impl Batch {
     fn agent(&mut self, session: &Arc<OpenSession>, agent: &AgentRecord) -> Encoded<()> {
         let row = [
             Cell::Text(session.id.clone()),
-            name(&agent.name),
+            Cell::name(&agent.name),
             Cell::number(agent.index),
             Cell::word(agent.role.as_str()),
-            Cell::or_null(agent.parent.as_ref(), name),
+            Cell::or_null(agent.parent.as_ref(), Cell::name),
             Cell::or_null(agent.prompt.as_ref(), Cell::shared),
             Cell::or_null(agent.model.as_ref(), Cell::shared),
             Cell::shared(&agent.system),
@@ -156,7 +156,7 @@ impl Batch {
             Cell::Text(write.session.id.clone()),
             Cell::Text(words::sender(&mail.from)),
             Cell::text(mail.id.as_str()),
-            name(&mail.to),
+            Cell::name(&mail.to),
             Cell::shared(&mail.text),
             Cell::word(mail.urgency.as_str()),
             Cell::word(words::mail_kind(&mail.kind)),
@@ -190,7 +190,7 @@ impl Batch {
                 Cell::Text(session),
                 Cell::Text(sender),
                 Cell::text(&id),
-                name(&receiver),
+                Cell::name(&receiver),
                 Cell::word(state.as_str()),
                 Cell::json(&state)?,
                 Cell::number(state.rank()),
@@ -206,7 +206,7 @@ impl Batch {
         let filled = line::fill(&row.line, row.run)?;
         let row = [
             Cell::Text(write.session.id.clone()),
-            name(&row.agent),
+            Cell::name(&row.agent),
             Cell::number(seq),
             Cell::number(row.run),
             Cell::number(row.turn),
@@ -229,7 +229,7 @@ impl Batch {
             Cell::Text(session.id.clone()),
             Cell::number(event.seq),
             Cell::number(event.t.0),
-            Cell::or_null(event.at.agent.as_ref(), name),
+            Cell::or_null(event.at.agent.as_ref(), Cell::name),
             Cell::or_null(event.at.run, Cell::number),
             Cell::or_null(event.at.turn, Cell::number),
             Cell::word(event.kind.type_name()),
@@ -242,7 +242,7 @@ impl Batch {
         touched.changed |= touched.progress.note(event);
         if let (EventKind::RunStarted { .. }, Some(run)) = (&event.kind, event.at.run) {
             let (id, epoch) = (Cell::Text(session.id.clone()), Cell::number(session.epoch));
-            let row = [id, name(agent), Cell::number(run), epoch, Cell::number(event.seq)];
+            let row = [id, Cell::name(agent), Cell::number(run), epoch, Cell::number(event.seq)];
             self.push(Into::RunStarts, row);
         }
         Ok(())
@@ -251,14 +251,14 @@ impl Batch {
     fn end(&mut self, session: &OpenSession, end: &RunEnd, seq: u64) -> Encoded<()> {
         let row = [
             Cell::Text(session.id.clone()),
-            name(&end.agent),
+            Cell::name(&end.agent),
             Cell::number(end.run),
             Cell::number(session.epoch),
             Cell::word(end.outcome.as_str()),
             Cell::or_null(end.reason, |reason| Cell::word(reason.as_str())),
             Cell::shared(&end.text),
             Cell::json(&end.changes)?,
-            Cell::or_null(end.owed_to.as_ref(), name),
+            Cell::or_null(end.owed_to.as_ref(), Cell::name),
             Cell::flag(end.restarts),
             Cell::number(seq),
         ];
@@ -281,7 +281,7 @@ impl Batch {
             let progress = &touched.progress;
             rows.extend([
                 Cell::Text(session.clone()),
-                name(agent),
+                Cell::name(agent),
                 Cell::number(progress.run),
                 Cell::number(progress.turn),
                 Cell::number(progress.turn_seq),
@@ -296,8 +296,4 @@ impl Batch {
         self.rows.insert(Into::Progress, rows);
         Ok(())
     }
-}
-
-fn name(name: &AgentName) -> Cell {
-    Cell::word(name.as_str())
 }

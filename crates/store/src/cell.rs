@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use midturn_core::rules::id::AgentName;
 use serde::Serialize;
 
 use crate::nul::{hide, hide_json};
@@ -57,6 +58,11 @@ impl Cell {
     /// A text of ours, that has no NUL.
     pub(crate) fn word(word: &str) -> Self {
         Self::Owned(word.to_owned())
+    }
+
+    /// An agent's name, which has no NUL either.
+    pub(crate) fn name(name: &AgentName) -> Self {
+        Self::word(name.as_str())
     }
 
     pub(crate) fn or_null<T>(value: Option<T>, cell: impl FnOnce(T) -> Self) -> Self {

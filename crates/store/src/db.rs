@@ -2,6 +2,7 @@
 //!
 //! All that differs between SQLite and PostgreSQL when the store is open is in this file.
 
+use std::ops::DerefMut;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
@@ -10,7 +11,9 @@ use midturn_core::rules::id::AgentName;
 use serde::de::DeserializeOwned;
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgRow};
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqlitePool, SqliteRow};
-use sqlx::{Arguments, AssertSqlSafe, Connection as _, Postgres, Row as _, Sqlite, Transaction};
+use sqlx::{
+    Arguments, AssertSqlSafe, Connection as _, Postgres, Row as _, Sqlite, Transaction, ValueRef as _,
+};
 
 use crate::batch::Witness;
 use crate::cell::{Cell, Kind};
@@ -18,44 +21,31 @@ use crate::error::{Problem, Unreadable};
 use crate::nul::{show, show_json};
 use crate::statements::{Dialect, in_dialect};
 
-/// A connection of one's own.
-#[derive(Debug)]
-pub(crate) enum Connection {
-    Sqlite(Box<SqliteConnection>),
-    Postgres(Box<PgConnection>),
+/// Something of one of the two databases.
+#[derive(Clone, Debug)]
+pub(crate) enum Either<S, P> {
+    Sqlite(S),
+    Postgres(P),
 }
+
+/// A connection of one's own.
+pub(crate) type Connection = Either<Box<SqliteConnection>, Box<PgConnection>>;
+
+/// Connections for readers.
+pub(crate) type Pool = Either<SqlitePool, PgPool>;
+
+/// What was there at one instant.
+pub(crate) type Snapshot = Either<Transaction<'static, Sqlite>, Transaction<'static, Postgres>>;
+
+/// A row of a query's answer.
+pub(crate) type Row<'r> = Either<&'r SqliteRow, &'r PgRow>;
 
 /// A statement and its values, row after row.
 #[derive(Debug)]
 pub(crate) struct Step {
-    pub(crate) text: Arc<str>,
+    pub(crate) text: String,
     pub(crate) kinds: &'static [Kind],
     pub(crate) values: Vec<Cell>,
-}
-
-/// Connections for readers.
-#[derive(Clone, Debug)]
-pub(crate) enum Pool {
-    Sqlite(SqlitePool),
-    Postgres(PgPool),
-}
-
-/// What was there at one instant.
-pub(crate) enum Snapshot {
-    Sqlite(Transaction<'static, Sqlite>),
-    Postgres(Transaction<'static, Postgres>),
-}
-
-/// A connection that is borrowed for a statement.
-enum Wire<'c> {
-    Sqlite(&'c mut SqliteConnection),
-    Postgres(&'c mut PgConnection),
-}
-
-/// A row of a query's answer.
-pub(crate) enum Row<'r> {
-    Sqlite(&'r SqliteRow),
-    Postgres(&'r PgRow),
 }
 
 impl Connection {
@@ -69,46 +59,14 @@ impl Connection {
     /// Runs statements that take no values.
     pub(crate) async fn script(&mut self, script: &'static str) -> Result<(), Problem> {
         match self {
-            Self::Sqlite(connection) => sqlx::raw_sql(script).execute(&mut **connection).await.map(|_| ())?,
+            Self::Sqlite(connection) => {
+                sqlx::raw_sql(script).execute(&mut **connection).await?;
+            }
             Self::Postgres(connection) => {
-                sqlx::raw_sql(script).execute(&mut **connection).await.map(|_| ())?
+                sqlx::raw_sql(script).execute(&mut **connection).await?;
             }
         }
         Ok(())
-    }
-
-    /// Runs a statement whose values are of these kinds, row after row. The text is one of
-    /// [`crate::statements`], or a word of ours: it holds nobody's values.
-    pub(crate) async fn execute(
-        &mut self,
-        text: Arc<str>,
-        kinds: &[Kind],
-        values: Vec<Cell>,
-    ) -> Result<u64, Problem> {
-        Ok(match self {
-            Self::Sqlite(connection) => {
-                let query = sqlx::query_with(AssertSqlSafe(text), for_sqlite(values)?);
-                query.execute(&mut **connection).await?.rows_affected()
-            }
-            Self::Postgres(connection) => {
-                let query = sqlx::query_with(AssertSqlSafe(text), for_postgres(kinds, values)?);
-                query.execute(&mut **connection).await?.rows_affected()
-            }
-        })
-    }
-
-    /// The rows of a query, written with `?`.
-    pub(crate) async fn rows<T>(
-        &mut self,
-        query: &'static str,
-        values: Vec<Cell>,
-        each: impl FnMut(Row<'_>) -> Result<T, Unreadable>,
-    ) -> Result<Vec<T>, Problem> {
-        let wire = match self {
-            Self::Sqlite(connection) => Wire::Sqlite(connection),
-            Self::Postgres(connection) => Wire::Postgres(connection),
-        };
-        wire.rows(query, values, each).await
     }
 
     /// The one number that a query answers.
@@ -147,7 +105,7 @@ impl Connection {
     }
 
     async fn command(&mut self, command: &'static str) -> Result<(), Problem> {
-        self.execute(command.into(), &[Kind::Int], Vec::new()).await.map(|_| ())
+        self.rows(command, Vec::new(), |_| Ok(())).await.map(drop)
     }
 
     /// Begins a transaction that writes, and gives the epochs of these sessions, which nobody
@@ -182,24 +140,29 @@ impl Connection {
         Ok(found.first().is_some_and(|count| *count > 0))
     }
 
-    /// Runs statements one after the other. SQLite gets them all at once: what a driver costs
-    /// there is the way to its thread and back.
-    pub(crate) async fn execute_all(&mut self, steps: Vec<Step>) -> Result<(), Problem> {
-        if steps.is_empty() {
-            return Ok(());
-        }
-        if let Self::Sqlite(_) = self {
-            let mut text = String::new();
-            let mut values = Vec::new();
-            for step in steps {
-                text.push_str(&step.text);
-                text.push(';');
-                values.extend(step.values);
+    /// Runs statements one after the other. Their texts are those of [`crate::statements`]: they hold
+    /// nobody's values. SQLite gets them all at once: what a driver costs there is the way to its thread
+    /// and back.
+    pub(crate) async fn execute(&mut self, steps: Vec<Step>) -> Result<(), Problem> {
+        match self {
+            Self::Sqlite(_) if steps.is_empty() => {}
+            Self::Sqlite(connection) => {
+                let mut text = String::new();
+                let mut values = Vec::new();
+                for step in steps {
+                    text.push_str(&step.text);
+                    text.push(';');
+                    values.extend(step.values);
+                }
+                let query = sqlx::query_with(AssertSqlSafe(text), for_sqlite(values)?);
+                query.execute(&mut **connection).await?;
             }
-            return self.execute(text.into(), &[], values).await.map(|_| ());
-        }
-        for step in steps {
-            self.execute(step.text, step.kinds, step.values).await?;
+            Self::Postgres(connection) => {
+                for step in steps {
+                    let values = for_postgres(step.kinds, step.values)?;
+                    sqlx::query_with(AssertSqlSafe(step.text), values).execute(&mut **connection).await?;
+                }
+            }
         }
         Ok(())
     }
@@ -233,25 +196,14 @@ impl Pool {
     }
 }
 
-impl Snapshot {
+impl<S, P> Either<S, P>
+where
+    S: DerefMut<Target = SqliteConnection>,
+    P: DerefMut<Target = PgConnection>,
+{
     /// The rows of a query, written with `?`.
     pub(crate) async fn rows<T>(
         &mut self,
-        query: &'static str,
-        values: Vec<Cell>,
-        each: impl FnMut(Row<'_>) -> Result<T, Unreadable>,
-    ) -> Result<Vec<T>, Problem> {
-        let wire = match self {
-            Self::Sqlite(transaction) => Wire::Sqlite(transaction),
-            Self::Postgres(transaction) => Wire::Postgres(transaction),
-        };
-        wire.rows(query, values, each).await
-    }
-}
-
-impl Wire<'_> {
-    async fn rows<T>(
-        self,
         query: &'static str,
         values: Vec<Cell>,
         mut each: impl FnMut(Row<'_>) -> Result<T, Unreadable>,
@@ -260,7 +212,7 @@ impl Wire<'_> {
         match self {
             Self::Sqlite(connection) => {
                 let text = AssertSqlSafe(in_dialect(Dialect::Sqlite, query));
-                let mut rows = sqlx::query_with(text, for_sqlite(values)?).fetch(connection);
+                let mut rows = sqlx::query_with(text, for_sqlite(values)?).fetch(&mut **connection);
                 while let Some(row) = rows.try_next().await? {
                     found.push(each(Row::Sqlite(&row))?);
                 }
@@ -269,7 +221,7 @@ impl Wire<'_> {
                 let text = AssertSqlSafe(in_dialect(Dialect::Postgres, query));
                 // No query has a NULL among its values.
                 let values = for_postgres(&[Kind::Text], values)?;
-                let mut rows = sqlx::query_with(text, values).fetch(connection);
+                let mut rows = sqlx::query_with(text, values).fetch(&mut **connection);
                 while let Some(row) = rows.try_next().await? {
                     found.push(each(Row::Postgres(&row))?);
                 }
@@ -311,27 +263,31 @@ fn for_postgres(kinds: &[Kind], values: Vec<Cell>) -> Result<PgArguments, Proble
 }
 
 impl Row<'_> {
-    /// A number, or none.
-    pub(crate) fn int_or_null(&self, column: usize) -> Result<Option<i64>, Unreadable> {
-        match self {
-            Self::Sqlite(row) => row.try_get_unchecked(column),
-            Self::Postgres(row) => row.try_get_unchecked(column),
-        }
-        .map_err(Unreadable::of)
+    /// What a column holds, read in this way, unless it holds nothing.
+    pub(crate) fn or_null<T>(
+        &self,
+        column: usize,
+        read: impl FnOnce(&Self, usize) -> Result<T, Unreadable>,
+    ) -> Result<Option<T>, Unreadable> {
+        let is_null = match self {
+            Self::Sqlite(row) => row.try_get_raw(column).map(|value| value.is_null()),
+            Self::Postgres(row) => row.try_get_raw(column).map(|value| value.is_null()),
+        };
+        if is_null.map_err(Unreadable::of)? { Ok(None) } else { read(self, column).map(Some) }
     }
 
     /// A number.
     pub(crate) fn int(&self, column: usize) -> Result<i64, Unreadable> {
-        self.int_or_null(column)?.ok_or_else(|| missing(column))
+        let found: Result<Option<i64>, _> = match self {
+            Self::Sqlite(row) => row.try_get_unchecked(column),
+            Self::Postgres(row) => row.try_get_unchecked(column),
+        };
+        found.map_err(Unreadable::of)?.ok_or_else(|| missing(column))
     }
 
     /// A number that has no sign, as [`Cell::number`] wrote it.
     pub(crate) fn unsigned(&self, column: usize) -> Result<u64, Unreadable> {
         self.int(column).map(i64::cast_unsigned)
-    }
-
-    pub(crate) fn unsigned_or_null(&self, column: usize) -> Result<Option<u64>, Unreadable> {
-        Ok(self.int_or_null(column)?.map(i64::cast_unsigned))
     }
 
     /// A number that has at most 32 bits.
@@ -340,25 +296,17 @@ impl Row<'_> {
     }
 
     /// A text or JSON as the table has it. (PostgreSQL sends JSON as it sends text.)
-    pub(crate) fn raw_or_null(&self, column: usize) -> Result<Option<String>, Unreadable> {
-        match self {
+    pub(crate) fn raw(&self, column: usize) -> Result<String, Unreadable> {
+        let found: Result<Option<String>, _> = match self {
             Self::Sqlite(row) => row.try_get_unchecked(column),
             Self::Postgres(row) => row.try_get_unchecked(column),
-        }
-        .map_err(Unreadable::of)
-    }
-
-    pub(crate) fn raw(&self, column: usize) -> Result<String, Unreadable> {
-        self.raw_or_null(column)?.ok_or_else(|| missing(column))
+        };
+        found.map_err(Unreadable::of)?.ok_or_else(|| missing(column))
     }
 
     /// A text as it was before it was kept.
     pub(crate) fn text(&self, column: usize) -> Result<String, Unreadable> {
         self.raw(column).map(show)
-    }
-
-    pub(crate) fn text_or_null(&self, column: usize) -> Result<Option<String>, Unreadable> {
-        Ok(self.raw_or_null(column)?.map(show))
     }
 
     /// JSON as it was before it was kept.
@@ -371,11 +319,6 @@ impl Row<'_> {
         serde_json::from_str(&self.json(column)?).map_err(Unreadable::of)
     }
 
-    pub(crate) fn parsed_or_null<T: DeserializeOwned>(&self, column: usize) -> Result<Option<T>, Unreadable> {
-        let json = self.raw_or_null(column)?.map(show_json);
-        json.map(|json| serde_json::from_str(&json).map_err(Unreadable::of)).transpose()
-    }
-
     /// An event: in a text column the escape of a NUL is as good as any other.
     pub(crate) fn event(&self, column: usize) -> Result<Event, Unreadable> {
         serde_json::from_str(&self.raw(column)?).map_err(Unreadable::of)
@@ -384,10 +327,6 @@ impl Row<'_> {
     /// An agent's name, which has no NUL.
     pub(crate) fn name(&self, column: usize) -> Result<AgentName, Unreadable> {
         AgentName::new(&self.raw(column)?).map_err(Unreadable::of)
-    }
-
-    pub(crate) fn name_or_null(&self, column: usize) -> Result<Option<AgentName>, Unreadable> {
-        self.raw_or_null(column)?.map(|name| AgentName::new(&name).map_err(Unreadable::of)).transpose()
     }
 }
 

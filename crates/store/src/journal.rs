@@ -27,11 +27,6 @@ pub(crate) fn id_of(session: &SessionId) -> Cell {
     Cell::text(session.as_str())
 }
 
-/// An agent's name as the tables have it.
-pub(crate) fn name_of(agent: &AgentName) -> Cell {
-    Cell::word(agent.as_str())
-}
-
 /// The session of a row that begins with id, began_at, folder, title, memo.
 pub(crate) fn record(row: &Row<'_>) -> Result<SessionRecord, Unreadable> {
     Ok(SessionRecord {
@@ -51,10 +46,13 @@ pub(crate) async fn journal(
     session: &SessionId,
 ) -> Result<Option<(SessionJournal, Agents)>, Problem> {
     let of = id_of(session);
-    let query = "SELECT id, began_at, folder, title, memo FROM sessions WHERE id = ?";
-    let found = snapshot.rows(query, vec![of.clone()], |row| record(&row)).await?;
-    let Some(record) = found.into_iter().next() else { return Ok(None) };
-    let (last_seq, last_t) = last(snapshot, &of).await?;
+    let query = "SELECT s.id, s.began_at, s.folder, s.title, s.memo, \
+        coalesce((SELECT e.seq FROM events e WHERE e.session = s.id ORDER BY e.seq DESC LIMIT 1), 0), \
+        coalesce((SELECT e.t FROM events e WHERE e.session = s.id ORDER BY e.seq DESC LIMIT 1), 0) \
+        FROM sessions s WHERE s.id = ?";
+    let kept = |row: Row<'_>| Ok((record(&row)?, row.unsigned(5)?, Micros(row.unsigned(6)?)));
+    let found = snapshot.rows(query, vec![of.clone()], kept).await?;
+    let Some((record, last_seq, last_t)) = found.into_iter().next() else { return Ok(None) };
     let mut progress = progress(snapshot, &of).await?;
     let mut rows = rows(snapshot, &of).await?;
     for (agent, rows) in &rows {
@@ -94,7 +92,7 @@ async fn lifetime(snapshot: &mut Snapshot, of: &Cell, last_t: Micros) -> Result<
         LEFT JOIN events p ON p.session = e.session AND p.seq = e.seq - 1 \
         WHERE e.session = ? AND e.type IN (?, ?, ?, ?) \
         ORDER BY e.seq";
-    let read = |row: Row<'_>| Ok((row.event(0)?, row.unsigned_or_null(1)?));
+    let read = |row: Row<'_>| Ok((row.event(0)?, row.or_null(1, Row::unsigned)?));
     let values = std::iter::once(of.clone()).chain(Lifetime::TYPES.map(Cell::word)).collect();
     let mut lifetime = Lifetime::default();
     for (event, before) in snapshot.rows(query, values, read).await? {
@@ -105,14 +103,6 @@ async fn lifetime(snapshot: &mut Snapshot, of: &Cell, last_t: Micros) -> Result<
     Ok(lifetime)
 }
 
-async fn last(snapshot: &mut Snapshot, of: &Cell) -> Result<(u64, Micros), Problem> {
-    let query = "SELECT seq, t FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1";
-    let found = snapshot
-        .rows(query, vec![of.clone()], |row| Ok((row.unsigned(0)?, Micros(row.unsigned(1)?))))
-        .await?;
-    Ok(found.first().copied().unwrap_or_default())
-}
-
 async fn agent_records(snapshot: &mut Snapshot, of: &Cell) -> Result<Vec<AgentRecord>, Problem> {
     let query = "SELECT position, name, role, parent, prompt, model, system, settings, memo \
         FROM agents WHERE session = ? ORDER BY position";
@@ -121,9 +111,9 @@ async fn agent_records(snapshot: &mut Snapshot, of: &Cell) -> Result<Vec<AgentRe
             index: row.small(0)?,
             name: row.name(1)?,
             role: words::to_variant(row.text(2)?)?,
-            parent: row.name_or_null(3)?,
-            prompt: row.text_or_null(4)?.map(Arc::from),
-            model: row.text_or_null(5)?.map(Arc::from),
+            parent: row.or_null(3, Row::name)?,
+            prompt: row.or_null(4, Row::text)?.map(Arc::from),
+            model: row.or_null(5, Row::text)?.map(Arc::from),
             system: row.text(6)?.into(),
             settings: Arc::new(words::to_settings(&row.json(7)?)?),
             memo: row.parsed(8)?,
@@ -167,8 +157,8 @@ async fn rows(snapshot: &mut Snapshot, of: &Cell) -> Result<HashMap<AgentName, V
         let stored = StoredLine {
             message_type: row.raw(3)?,
             content: row.text(4)?,
-            tool_name: row.text_or_null(5)?,
-            tool_call_id: row.text_or_null(6)?,
+            tool_name: row.or_null(5, Row::text)?,
+            tool_call_id: row.or_null(6, Row::text)?,
             metadata: row.json(7)?,
         };
         let line = line::restore(stored)?;
@@ -195,10 +185,10 @@ async fn ends(snapshot: &mut Snapshot, of: &Cell) -> Result<HashMap<AgentName, (
             agent: agent.clone(),
             run: row.unsigned(1)?,
             outcome: words::to_variant(row.text(2)?)?,
-            reason: row.text_or_null(3)?.map(words::to_variant).transpose()?,
+            reason: row.or_null(3, Row::text)?.map(words::to_variant).transpose()?,
             text: row.text(4)?.into(),
             changes: row.parsed(5)?,
-            owed_to: row.name_or_null(6)?,
+            owed_to: row.or_null(6, Row::name)?,
             restarts: row.int(7)? != 0,
         };
         Ok((agent, (end, row.unsigned(8)?)))
@@ -221,20 +211,19 @@ async fn tail(
     let query = "SELECT data FROM events WHERE session = ? AND agent = ? AND seq >= ? AND run = ? \
         AND (turn = ? OR type = 'stop_requested') ORDER BY seq";
     let (run, turn) = (Cell::number(stands.run), Cell::number(stands.turn));
-    let values = vec![of.clone(), name_of(agent), Cell::bound(stands.tail_begins()), run, turn];
+    let values = vec![of.clone(), Cell::name(agent), Cell::bound(stands.tail_begins()), run, turn];
     snapshot.rows(query, values, |row| row.event(0)).await
 }
 
 /// The messages in the order in which they were accepted.
 async fn mail(snapshot: &mut Snapshot, of: &Cell) -> Result<Vec<KeptMail>, Problem> {
-    let columns = "SELECT n, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, \
+    let waiting = "SELECT n, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, \
         expires_at, seq, receipt FROM messages WHERE session = ? AND settled = 0";
-    let mut mail = snapshot.rows(columns, vec![of.clone()], kept).await?;
     let settled = "SELECT n, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, \
         expires_at, seq, receipt FROM messages WHERE session = ? AND settled = 1 ORDER BY n DESC LIMIT ?";
+    let mut mail = snapshot.rows(waiting, vec![of.clone()], kept).await?;
     mail.extend(snapshot.rows(settled, vec![of.clone(), Cell::bound(REMEMBERED as u64)], kept).await?);
-    mail.sort_unstable_by_key(|(n, _)| *n);
-    Ok(mail.into_iter().map(|(_, kept)| kept).collect())
+    Ok(in_order(mail))
 }
 
 /// What was accepted under an id of a sender's, one for each receiver. Settled or not.
@@ -248,9 +237,12 @@ pub(crate) async fn known(
     let query = "SELECT n, sender, id, receiver, text, urgency, kind, address, asked_urgency, only_run, \
         expires_at, seq, receipt FROM messages WHERE session = ? AND id = ? AND sender = ?";
     let of = vec![session, Cell::text(id.as_str()), Cell::Text(words::sender(from))];
-    let mut known = snapshot.rows(query, of, kept).await?;
-    known.sort_unstable_by_key(|(n, _)| *n);
-    Ok(known.into_iter().map(|(_, kept)| kept).collect())
+    Ok(in_order(snapshot.rows(query, of, kept).await?))
+}
+
+fn in_order(mut mail: Vec<(i64, KeptMail)>) -> Vec<KeptMail> {
+    mail.sort_unstable_by_key(|(n, _)| *n);
+    mail.into_iter().map(|(_, kept)| kept).collect()
 }
 
 fn kept(row: Row<'_>) -> Result<(i64, KeptMail), Unreadable> {
@@ -261,13 +253,13 @@ fn kept(row: Row<'_>) -> Result<(i64, KeptMail), Unreadable> {
         text: row.text(4)?.into(),
         urgency: words::to_variant(row.text(5)?)?,
         kind: words::to_mail_kind(&row.text(6)?)?,
-        only_run: row.unsigned_or_null(9)?,
-        expires_at: row.unsigned_or_null(10)?.map(Micros),
+        only_run: row.or_null(9, Row::unsigned)?,
+        expires_at: row.or_null(10, Row::unsigned)?.map(Micros),
     };
     let accepted = Accepted {
         mail: Arc::new(mail),
         address: row.text(7)?.into(),
-        urgency: row.text_or_null(8)?.map(words::to_variant).transpose()?,
+        urgency: row.or_null(8, Row::text)?.map(words::to_variant).transpose()?,
     };
     Ok((row.int(0)?, KeptMail { accepted, seq: row.unsigned(11)?, state: row.parsed(12)? }))
 }

@@ -28,4 +28,4 @@ mod writer;
 
 pub use archive::SqlArchive;
 pub use error::OpenError;
-pub use open::{OpenMode, SqliteOptions, open_postgres, open_sqlite};
+pub use open::{OpenMode, open_postgres, open_sqlite};

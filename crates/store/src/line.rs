@@ -47,7 +47,7 @@ pub(crate) struct StoredLine {
 
 #[derive(Serialize, Deserialize)]
 struct Key<'a> {
-    from: Cow<'a, str>,
+    from: Arc<str>,
     id: Cow<'a, str>,
 }
 
@@ -157,9 +157,7 @@ fn mail(injected: &Injected, point: Point, beside_results: bool) -> Result<Fille
 }
 
 fn keys(messages: &[MessageKey]) -> Vec<Key<'_>> {
-    let of = messages.iter();
-    of.map(|key| Key { from: words::sender(&key.from).to_string().into(), id: key.id.as_str().into() })
-        .collect()
+    messages.iter().map(|key| Key { from: words::sender(&key.from), id: key.id.as_str().into() }).collect()
 }
 
 fn whole(reply: &Reply, message_type: &'static str) -> Result<Filled, serde_json::Error> {

@@ -43,9 +43,16 @@ pub(crate) async fn found(connection: &mut Connection) -> Result<i64, Problem> {
     connection.number("SELECT coalesce(max(version), 0) FROM schema_version").await
 }
 
-/// Applies what is missing after the version `from`, within the transaction that is open.
-pub(crate) async fn apply(connection: &mut Connection, from: i64, now: u64) -> Result<(), Problem> {
+/// Brings the tables up to date, and gives the version that was there. Two processes that start at once
+/// do so one after the other. After an error the connection goes, and what it had begun with it.
+pub(crate) async fn migrate(connection: &mut Connection, now: u64) -> Result<i64, Problem> {
     let dialect = connection.dialect();
+    connection.begin().await?;
+    if dialect == Dialect::Postgres {
+        // Of SQLite's transactions that write there is only one at a time.
+        connection.script("SELECT pg_advisory_xact_lock(1298752596)").await?;
+    }
+    let from = found(connection).await?;
     if from == 0 {
         let made =
             "CREATE TABLE schema_version (version BIGINT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)";
@@ -57,5 +64,6 @@ pub(crate) async fn apply(connection: &mut Connection, from: i64, now: u64) -> R
         let insert = "INSERT INTO schema_version (version, applied_at) VALUES (?, ?)";
         connection.rows(insert, values, |_| Ok(())).await?;
     }
-    Ok(())
+    connection.commit().await?;
+    Ok(from)
 }

@@ -6,7 +6,7 @@ mod sqlite;
 pub(crate) use postgres::PostgresWay;
 pub use postgres::open_postgres;
 pub(crate) use sqlite::SqliteWay;
-pub use sqlite::{OpenMode, SqliteOptions, open_sqlite};
+pub use sqlite::{OpenMode, open_sqlite};
 
 /// Now, in microseconds since 1970 by the machine's clock.
 pub(crate) fn now() -> u64 {

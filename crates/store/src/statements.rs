@@ -5,9 +5,7 @@
 //! nearly always there.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use crate::cell::Kind::{self, Int, Json, Text};
 
@@ -30,8 +28,8 @@ pub(crate) struct Statement {
     after: &'static str,
 }
 
-/// The statements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The statements of a group, in the order in which they are applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Into {
     Agents,
     Messages,
@@ -44,18 +42,6 @@ pub(crate) enum Into {
 }
 
 impl Into {
-    /// Those of a group, in the order in which they are applied.
-    pub(crate) const GROUP: [Self; 8] = [
-        Self::Agents,
-        Self::Messages,
-        Self::Receipts,
-        Self::ChatMessages,
-        Self::RunStarts,
-        Self::RunEnds,
-        Self::Progress,
-        Self::Events,
-    ];
-
     pub(crate) fn statement(self) -> &'static Statement {
         match self {
             Self::Agents => &Statement {
@@ -109,26 +95,6 @@ impl Into {
     }
 }
 
-/// The texts of the statements that were needed so far.
-#[derive(Debug)]
-pub(crate) struct Texts {
-    dialect: Dialect,
-    written: HashMap<(Into, usize), Arc<str>>,
-}
-
-impl Texts {
-    pub(crate) fn new(dialect: Dialect) -> Self {
-        Self { dialect, written: HashMap::new() }
-    }
-
-    /// The text of a statement with so many rows.
-    pub(crate) fn text(&mut self, into: Into, rows: usize) -> Arc<str> {
-        let dialect = self.dialect;
-        let written = self.written.entry((into, rows));
-        written.or_insert_with(|| into.statement().write(dialect, rows).into()).clone()
-    }
-}
-
 /// How many rows the next statement takes when so many are left.
 pub(crate) fn rows_at_once(left: usize) -> usize {
     let least = left.min(MOST_ROWS);
@@ -136,7 +102,8 @@ pub(crate) fn rows_at_once(left: usize) -> usize {
 }
 
 impl Statement {
-    fn write(&self, dialect: Dialect, rows: usize) -> String {
+    /// Its text with so many rows.
+    pub(crate) fn text(&self, dialect: Dialect, rows: usize) -> String {
         let mut text = self.before.to_owned();
         for row in 0..rows {
             text.push_str(if row == 0 { "(" } else { ",(" });
@@ -184,10 +151,10 @@ mod tests {
 
     #[test]
     fn both_dialects_number_their_values_through_all_rows() {
-        let mut sqlite = Texts::new(Dialect::Sqlite);
-        assert!(sqlite.text(Into::RunStarts, 2).contains("VALUES (?,?,?,?,?),(?,?,?,?,?) ON"));
-        let mut postgres = Texts::new(Dialect::Postgres);
-        assert!(postgres.text(Into::Receipts, 2).contains("($1,$2,$3,$4,$5,$6::json,$7,$8),($9,"));
+        let sqlite = Into::RunStarts.statement().text(Dialect::Sqlite, 2);
+        assert!(sqlite.contains("VALUES (?,?,?,?,?),(?,?,?,?,?) ON"));
+        let postgres = Into::Receipts.statement().text(Dialect::Postgres, 2);
+        assert!(postgres.contains("($1,$2,$3,$4,$5,$6::json,$7,$8),($9,"));
         let query = "a = ? AND b > ?::json";
         assert_eq!(in_dialect(Dialect::Postgres, query), "a = $1 AND b > $2::json");
         assert_eq!(in_dialect(Dialect::Sqlite, query), "a = ? AND b > ?");

@@ -46,7 +46,6 @@ pub struct RunStats {
     /// Begun.
     pub started: u64,
     /// Ended, by outcome.
-    #[schema(value_type = std::collections::HashMap<String, u64>)]
     pub ended: BTreeMap<&'static str, u64>,
 }
 
@@ -84,10 +83,8 @@ pub struct MessageStats {
     /// In mailboxes now.
     pub waiting: i64,
     /// Seconds from being accepted to being injected, by urgency.
-    #[schema(value_type = std::collections::HashMap<String, Quantiles>)]
     pub wait_seconds: BTreeMap<&'static str, Quantiles>,
     /// Seconds from being accepted to being injected, by point.
-    #[schema(value_type = std::collections::HashMap<String, Quantiles>)]
     pub wait_seconds_by_point: BTreeMap<&'static str, Quantiles>,
 }
 
@@ -95,7 +92,6 @@ pub struct MessageStats {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CallStats {
     /// Ended, by status.
-    #[schema(value_type = std::collections::HashMap<String, u64>)]
     pub ended: BTreeMap<&'static str, u64>,
     /// Skipped because of a message.
     pub skipped_by_mail: u64,
@@ -109,7 +105,6 @@ pub struct ApprovalStats {
     /// That wait now.
     pub open: i64,
     /// Ended, by decision.
-    #[schema(value_type = std::collections::HashMap<String, u64>)]
     pub ended: BTreeMap<&'static str, u64>,
 }
 

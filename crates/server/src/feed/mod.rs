@@ -20,7 +20,8 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 pub use follower::{Follower, News};
-pub(crate) use reader::{Cursor, Words, frames};
+pub(crate) use reader::{Cursor, frames};
+pub(crate) use seed::SeedWords;
 
 /// How much a feed keeps for clients that are behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

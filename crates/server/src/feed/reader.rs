@@ -10,7 +10,6 @@ use futures_util::stream::{self, Stream};
 use midturn_core::engine::ports::archive::StoredEvent;
 use midturn_core::engine::ports::{Archive, StoreError};
 use midturn_core::rules::id::{AgentName, SessionId};
-use midturn_core::rules::view::Message;
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -24,28 +23,6 @@ const PAGE: usize = 32;
 /// A comment is sent when nothing else was for so long.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// In which words they are told.
-pub(crate) enum Words {
-    /// The vocabulary of scenarios.md, section 4.
-    Events,
-    /// Seed 004's names.
-    Seed(Box<SeedWords>),
-}
-
-impl Words {
-    /// Seed 004's names, of an agent to whom this is on its way.
-    pub(crate) fn seed(queue: VecDeque<Message>) -> Self {
-        Self::Seed(Box::new(SeedWords::of(queue)))
-    }
-
-    fn frame(&mut self, item: &Item) -> Option<Bytes> {
-        match self {
-            Self::Events => Some(item.frame.clone()),
-            Self::Seed(words) => words.frame(item),
-        }
-    }
-}
-
 enum Position {
     /// The events after this number come next.
     Behind(u64),
@@ -54,18 +31,22 @@ enum Position {
     Ended,
 }
 
-/// The frames of what a client comes to, in its words. `held` is kept while it lasts.
+/// The frames of what a client comes to, in the vocabulary of scenarios.md, section 4, or else in seed
+/// 004's. `held` is kept while it lasts.
 pub(crate) fn frames<H: Send + 'static>(
     cursor: Cursor,
-    words: Words,
+    seed: Option<SeedWords>,
     held: H,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
-    stream::unfold((cursor, words, held), |(mut cursor, mut words, held)| async move {
+    stream::unfold((cursor, seed, held), |(mut cursor, mut seed, held)| async move {
         let frame = loop {
             match cursor.next().await? {
-                Came::Item(item) => match words.frame(&item) {
-                    Some(frame) => break frame,
-                    None => continue,
+                Came::Item(item) => match &mut seed {
+                    None => break item.frame,
+                    Some(words) => match words.frame(&item) {
+                        Some(frame) => break frame,
+                        None => continue,
+                    },
                 },
                 Came::Quiet => break frame::comment(),
                 Came::Lost(Lost::Place(last)) => break frame::resync(last),
@@ -76,7 +57,7 @@ pub(crate) fn frames<H: Send + 'static>(
                 }
             }
         };
-        Some((Ok(frame), (cursor, words, held)))
+        Some((Ok(frame), (cursor, seed, held)))
     })
 }
 

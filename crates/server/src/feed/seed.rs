@@ -7,10 +7,9 @@ use std::collections::VecDeque;
 use bytes::{Bytes, BytesMut};
 use midturn_core::rules::compaction::Purpose;
 use midturn_core::rules::conversation::InterruptReason;
-use midturn_core::rules::event::{Event, EventKind, Outcome};
+use midturn_core::rules::event::{Event, EventKind, LiveEvent, LiveKind, Outcome};
 use midturn_core::rules::id::MessageId;
 use midturn_core::rules::view::{Agent, Message};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Item, frame};
@@ -29,20 +28,11 @@ pub(crate) struct SeedWords {
     agent: Agent,
 }
 
-/// As much of a delta as is needed here.
-#[derive(Deserialize)]
-struct Delta {
-    run: Option<u64>,
-    #[serde(rename = "type")]
-    kind: String,
-    text: String,
-}
-
 type Told = Vec<(&'static str, Value)>;
 
 impl SeedWords {
     /// The words for an agent to whom this is on its way.
-    pub(super) fn of(queue: VecDeque<Message>) -> Self {
+    pub(crate) fn of(queue: VecDeque<Message>) -> Self {
         Self { agent: Agent { queue, ..Agent::default() }, ..Self::default() }
     }
 
@@ -50,8 +40,7 @@ impl SeedWords {
     pub(super) fn frame(&mut self, item: &Item) -> Option<Bytes> {
         let json = frame::json(&item.frame);
         if !item.stored {
-            let delta = serde_json::from_slice::<Delta>(json).ok()?;
-            return self.delta(&delta);
+            return self.delta(&serde_json::from_slice(json).ok()?);
         }
         let event = serde_json::from_slice::<Event>(json);
         let event = event.inspect_err(|error| tracing::error!(%error, "a recorded event can't be read"));
@@ -62,13 +51,11 @@ impl SeedWords {
         Some(frames(event.seq, run, told?))
     }
 
-    fn delta(&mut self, delta: &Delta) -> Option<Bytes> {
-        if delta.kind != "text_delta" {
-            return None;
-        }
-        self.said += delta.text.len();
-        let run = delta.run.unwrap_or_default();
-        Some(frame::live("text", &with_run(run, json!({"text": delta.text}))))
+    fn delta(&mut self, delta: &LiveEvent) -> Option<Bytes> {
+        let LiveKind::TextDelta { text } = &delta.kind else { return None };
+        self.said += text.len();
+        let run = delta.at.run.unwrap_or_default();
+        Some(frame::live("text", &with_run(run, json!({"text": text}))))
     }
 
     /// What an event is in seed 004's names. `Some` of nothing moves the client on silently:

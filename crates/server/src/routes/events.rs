@@ -15,7 +15,7 @@ use super::agents::existing;
 use super::{AgentPath, SessionPath};
 use crate::app::{App, Named};
 use crate::extract::{Path, Query};
-use crate::feed::{Cursor, Feed, Words, frames};
+use crate::feed::{Cursor, Feed, SeedWords, frames};
 use crate::problem::Refused;
 use crate::security::Asker;
 use crate::serve::Peer;
@@ -45,7 +45,7 @@ pub(super) async fn session(
         Some(agent) => Some(existing(&app, &AgentPath { session: path.session, agent }).await?.1),
         None => None,
     };
-    let reading = Reading { named, agent, words: Words::Events, after, attached };
+    let reading = Reading { named, agent, seed: None, after, attached };
     stream(&app, &peer, reading).await
 }
 
@@ -74,7 +74,8 @@ pub(super) async fn run(
         Named::Live(live) => live.feed.queue(&agent),
         Named::Stored(_) => VecDeque::new(),
     };
-    let reading = Reading { named, agent: Some(agent), words: Words::seed(queue), after, attached: None };
+    let seed = Some(SeedWords::of(queue));
+    let reading = Reading { named, agent: Some(agent), seed, after, attached: None };
     stream(&app, &peer, reading).await
 }
 
@@ -103,13 +104,13 @@ fn attached(named: &Named, asker: &Asker, answers: bool) -> Result<Option<Attach
 struct Reading {
     named: Named,
     agent: Option<AgentName>,
-    words: Words,
+    seed: Option<SeedWords>,
     after: Option<u64>,
     attached: Option<Attached>,
 }
 
 async fn stream(app: &Arc<App>, peer: &Peer, reading: Reading) -> Result<Response, Refused> {
-    let Reading { named, agent, words, after, attached } = reading;
+    let Reading { named, agent, seed, after, attached } = reading;
     let (feed, session) = match named {
         Named::Live(live) => (live.feed, live.record.id),
         Named::Stored(id) => (Arc::new(Feed::ended(app.summary(&id).await?.last_seq)), id),
@@ -119,7 +120,7 @@ async fn stream(app: &Arc<App>, peer: &Peer, reading: Reading) -> Result<Respons
     peer.is_a_stream_now();
     let after = after.unwrap_or_else(|| feed.last());
     let cursor = Cursor::new(feed, app.host.archive(), session, app.shutdown.clone()).of(agent, after);
-    let mut response = Body::from_stream(frames(cursor, words, held)).into_response();
+    let mut response = Body::from_stream(frames(cursor, seed, held)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     // Its place among the connections is another's now.

@@ -19,7 +19,7 @@ use axum::{Json, Router};
 use midturn_wire::problem::Problem;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use utoipa::openapi::path::Parameter;
+use utoipa::openapi::path::{Parameter, ParameterIn};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi, RefOr, Response};
 use utoipa::{IntoParams, OpenApi as _, PartialSchema as _};
@@ -63,7 +63,6 @@ impl<P: DeserializeOwned + Send, T: DeserializeOwned + Send> FromRequest<Arc<App
 
 /// A session in the path.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Path)]
 struct SessionPath {
     /// The session's id, or `current`: the session that began last among those that live.
     #[param(min_length = 1)]
@@ -72,7 +71,6 @@ struct SessionPath {
 
 /// An agent in the path.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Path)]
 struct AgentPath {
     /// The session's id, or `current`: the session that began last among those that live.
     #[param(min_length = 1)]
@@ -84,7 +82,6 @@ struct AgentPath {
 
 /// A call in the path, beside its session.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Path)]
 struct CallPath {
     /// The agent's name.
     #[param(min_length = 1)]
@@ -96,7 +93,6 @@ struct CallPath {
 
 /// A message in the path.
 #[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Path)]
 struct MessagePath {
     /// The session's id, or `current`: the session that began last among those that live.
     #[param(min_length = 1)]
@@ -258,7 +254,7 @@ fn refusal((status, codes): &(&str, &str)) -> (String, RefOr<Response>) {
 
 /// What a path names.
 fn named_in(path: &str) -> Vec<Parameter> {
-    let of_path = || None;
+    let of_path = || Some(ParameterIn::Path);
     if path.contains("{tool}") {
         [SessionPath::into_params(of_path), CallPath::into_params(of_path)].concat()
     } else if path.contains("{agent}") {

@@ -65,7 +65,7 @@ fn admitted(app: &App, request: &Request) -> Result<Asker, Refused> {
     holder.count().map_err(|seconds| {
         Refused::too_many("too_many_requests", "too many requests with this token; wait", seconds)
     })?;
-    Ok(Asker(holder.sender().clone()))
+    Ok(Asker(holder.sender.clone()))
 }
 
 /// The one header of that name; several count as none.

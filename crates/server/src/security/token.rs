@@ -66,7 +66,8 @@ pub struct Tokens {
 #[derive(Debug)]
 pub(crate) struct Holder {
     token: Token,
-    sender: Sender,
+    /// What the holder is in the conversation.
+    pub(crate) sender: Sender,
     rate: Rate,
     /// When all requests so far would have come had they come at the rate.
     due: Mutex<Instant>,
@@ -113,11 +114,6 @@ impl Tokens {
 }
 
 impl Holder {
-    /// What the holder is in the conversation.
-    pub(crate) fn sender(&self) -> &Sender {
-        &self.sender
-    }
-
     /// Counts a request; an error says after how many seconds the next one may come.
     pub(crate) fn count(&self) -> Result<(), u64> {
         let (each, now) = (Duration::from_secs(1) / self.rate.per_second.get(), Instant::now());
@@ -151,7 +147,7 @@ mod tests {
         let token = Token::random().unwrap();
         let tokens = Tokens::of_user(token.clone());
         let secret = token.secret();
-        assert_eq!(tokens.holder(secret.as_bytes()).map(Holder::sender), Some(&Sender::User));
+        assert_eq!(tokens.holder(secret.as_bytes()).map(|holder| &holder.sender), Some(&Sender::User));
         for wrong in ["", &secret[1..], &secret[..63], &format!("{secret}0"), &"0".repeat(64)] {
             assert!(tokens.holder(wrong.as_bytes()).is_none(), "{wrong}");
         }

@@ -115,7 +115,15 @@ impl Interface {
         metrics: Arc<Metrics>,
         shutdown: CancellationToken,
     ) {
-        let app = Arc::new(App::new(host, tokens, metrics, shutdown.clone(), &self.bounds));
+        let app = Arc::new(App {
+            host,
+            tokens,
+            metrics,
+            shutdown: shutdown.clone(),
+            tasks: TaskTracker::new(),
+            streams: Arc::new(Semaphore::new(self.bounds.streams)),
+            waits: Arc::new(Semaphore::new(self.bounds.waits)),
+        });
         let acceptors = TaskTracker::new();
         let places = Arc::new(Semaphore::new(self.bounds.connections));
         for listener in self.listeners {

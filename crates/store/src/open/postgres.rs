@@ -10,7 +10,7 @@ use super::now;
 use crate::archive::SqlArchive;
 use crate::db::{Connection, Pool};
 use crate::error::{OpenError, Problem, Trouble};
-use crate::migrate;
+use crate::migrate::{self, migrate};
 use crate::statements::Dialect;
 use crate::writer::{Connects, Writer};
 
@@ -65,7 +65,7 @@ impl PostgresWay {
     /// The writer's first connection: the tables are brought up to date.
     pub(crate) async fn open(&self) -> Result<Connection, OpenError> {
         let mut connection = self.connect().await.map_err(|problem| self.unreachable(&problem))?;
-        let found = migrate(&mut connection).await.map_err(|problem| self.refused(&problem))?;
+        let found = migrate(&mut connection, now()).await.map_err(|problem| self.refused(&problem))?;
         let known = migrate::known(Dialect::Postgres);
         if found > known {
             return Err(OpenError::Newer { store: self.name.clone(), found, known });
@@ -83,16 +83,6 @@ impl PostgresWay {
             _ => OpenError::Failed { store: self.name.clone(), why: problem.to_string() },
         }
     }
-}
-
-/// Two processes that start at once migrate one after the other. Gives the version that was there.
-async fn migrate(connection: &mut Connection) -> Result<i64, Problem> {
-    connection.begin().await?;
-    connection.script("SELECT pg_advisory_xact_lock(1298752596)").await?;
-    let found = migrate::found(connection).await?;
-    migrate::apply(connection, found, now()).await?;
-    connection.commit().await?;
-    Ok(found)
 }
 
 /// The address without user, password and parameters.

@@ -16,7 +16,7 @@ use crate::archive::SqlArchive;
 use crate::db::{Connection, Pool};
 use crate::error::{OpenError, Problem, Trouble};
 use crate::lock;
-use crate::migrate;
+use crate::migrate::{self, migrate};
 use crate::statements::Dialect;
 use crate::writer::{Connects, Writer};
 
@@ -56,41 +56,24 @@ const STATEMENTS: usize = 128;
 pub enum OpenMode {
     /// To read and write: takes the lock, makes the file if there is none.
     Write,
+    /// The same, with so many pages at most (of 2 KiB, or 4 in a file that an older version made):
+    /// beyond, it is as if the disk were full.
+    WriteAtMost(u32),
     /// To read only: takes no lock, makes nothing, and works while another process writes.
     ReadOnly,
 }
 
-/// How a file is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SqliteOptions {
-    /// Whether to write.
-    pub mode: OpenMode,
-    /// The most pages that the file may have (of 2 KiB, or 4 in one that an older version made):
-    /// beyond, it is as if the disk were full.
-    pub max_pages: Option<u32>,
-}
-
-impl From<OpenMode> for SqliteOptions {
-    fn from(mode: OpenMode) -> Self {
-        Self { mode, max_pages: None }
-    }
-}
-
 /// Opens the file at `path`; see [`OpenError`] for what is refused. To write, its folder is
 /// made if it isn't there (mode 0700), and so is the file (0600).
-pub async fn open_sqlite(
-    path: impl AsRef<Path>,
-    options: impl Into<SqliteOptions>,
-) -> Result<SqlArchive, OpenError> {
-    let options = options.into();
+pub async fn open_sqlite(path: impl AsRef<Path>, mode: OpenMode) -> Result<SqlArchive, OpenError> {
     let path = path.as_ref();
     let absolute = std::path::absolute(path);
     let path =
         absolute.map_err(|error| OpenError::NotWritable { path: path.to_owned(), why: error.to_string() })?;
-    let way = SqliteWay { path, max_pages: options.max_pages };
-    match options.mode {
-        OpenMode::Write => to_write(way).await,
-        OpenMode::ReadOnly => to_read(way).await,
+    match mode {
+        OpenMode::Write => to_write(SqliteWay { path, max_pages: None }).await,
+        OpenMode::WriteAtMost(pages) => to_write(SqliteWay { path, max_pages: Some(pages) }).await,
+        OpenMode::ReadOnly => to_read(SqliteWay { path, max_pages: None }).await,
     }
 }
 
@@ -182,8 +165,8 @@ impl SqliteWay {
     /// The writer's first connection: all is checked, and the tables are brought up to date.
     pub(crate) async fn open(&self) -> Result<Connection, OpenError> {
         let mut connection = self.connect().await.map_err(|problem| self.refused(&problem))?;
-        let found = self.check(&mut connection).await?;
-        migrate(&mut connection, found).await.map_err(|problem| self.refused(&problem))?;
+        self.check(&mut connection).await?;
+        migrate(&mut connection, now()).await.map_err(|problem| self.refused(&problem))?;
         // A file that can't be written, or a disk that is full, says so now.
         let same = async {
             // Nobody waits for what is there already.
@@ -272,7 +255,7 @@ impl SqliteWay {
         let made = async {
             let mut connection = Connection::Sqlite(Box::new(options.connect().await?));
             connection.script("PRAGMA journal_mode = WAL; PRAGMA application_id = 1298752596").await?;
-            migrate(&mut connection, 0).await?;
+            migrate(&mut connection, now()).await?;
             connection.close().await
         };
         made.await.map_err(|problem: Problem| self.refused(&problem))?;
@@ -331,13 +314,6 @@ impl SqliteWay {
             }
         }
     }
-}
-
-/// Brings the tables up to date. After an error the connection goes, and what it had begun with it.
-async fn migrate(connection: &mut Connection, from: i64) -> Result<(), Problem> {
-    connection.begin().await?;
-    migrate::apply(connection, from, now()).await?;
-    connection.commit().await
 }
 
 /// A new name is durable only when the folder is.

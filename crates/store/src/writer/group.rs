@@ -15,14 +15,13 @@ use crate::batch::{Batch, Witness, Write};
 use crate::cell::Cell;
 use crate::db::{Connection, Step};
 use crate::error::Problem;
-use crate::statements::{Into, Texts, rows_at_once};
+use crate::statements::{Dialect, Statement, rows_at_once};
 
 /// Writes groups over a connection.
 pub(crate) struct Grouper {
     connects: Connects,
     /// None after it was lost.
     connection: Option<Connection>,
-    texts: Texts,
 }
 
 /// What is said while nothing is known.
@@ -43,8 +42,7 @@ struct Group {
 
 impl Grouper {
     pub(crate) fn new(connects: Connects, connection: Connection) -> Self {
-        let texts = Texts::new(connection.dialect());
-        Self { connects, connection: Some(connection), texts }
+        Self { connects, connection: Some(connection) }
     }
 
     /// Makes the transactions durable and tells each what became of it. A store that fails is
@@ -142,7 +140,7 @@ impl Grouper {
 
     async fn try_commit(&mut self, group: &mut Group) -> Result<(), Problem> {
         let epochs = self.begin(&sessions_of(&group.writes), group.unsure.is_some()).await?;
-        let Self { connection: Some(connection), texts, .. } = self else { return Err(lost()) };
+        let Some(connection) = &mut self.connection else { return Err(lost()) };
         if let Some(witness) = &group.unsure {
             if connection.has(witness).await? {
                 Batch::of(&group.writes)?.settle();
@@ -155,10 +153,10 @@ impl Grouper {
         let mut batch = Batch::of(&group.writes)?;
         let witness = batch.witness();
         let mut steps = Vec::new();
-        for into in Into::GROUP {
-            in_steps(&mut steps, texts, into, batch.take(into));
+        for (into, values) in batch.take() {
+            in_steps(&mut steps, connection.dialect(), into.statement(), values);
         }
-        connection.execute_all(steps).await?;
+        connection.execute(steps).await?;
         fail::point("store_written");
         // Before: when the answer is lost nobody knows whether it is there, and it would be written again.
         group.unsure = witness;
@@ -298,13 +296,13 @@ impl Group {
 }
 
 /// The statements that write these rows.
-fn in_steps(steps: &mut Vec<Step>, texts: &mut Texts, into: Into, mut values: Vec<Cell>) {
-    let kinds = into.statement().kinds;
+fn in_steps(steps: &mut Vec<Step>, dialect: Dialect, statement: &Statement, mut values: Vec<Cell>) {
+    let kinds = statement.kinds;
     let mut left = values.len() / kinds.len();
     while left > 0 {
         let rows = rows_at_once(left);
         let rest = values.split_off(rows * kinds.len());
-        steps.push(Step { text: texts.text(into, rows), kinds, values });
+        steps.push(Step { text: statement.text(dialect, rows), kinds, values });
         values = rest;
         left -= rows;
     }

@@ -15,7 +15,9 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::db::{Connection, Either};
 use crate::error::{OpenError, Problem};
+use crate::open::{PostgresWay, SqliteWay};
 use queue::Next;
 pub(crate) use queue::{Epoch, Job, Queue};
 
@@ -30,15 +32,11 @@ pub(crate) struct Writer {
 }
 
 /// How a writer gets its connection.
-#[derive(Clone)]
-pub(crate) enum Connects {
-    Sqlite(crate::open::SqliteWay),
-    Postgres(Box<crate::open::PostgresWay>),
-}
+pub(crate) type Connects = Either<SqliteWay, Box<PostgresWay>>;
 
 impl Connects {
     /// A new connection, as far as the database is there.
-    pub(crate) async fn connect(&self) -> Result<crate::db::Connection, Problem> {
+    pub(crate) async fn connect(&self) -> Result<Connection, Problem> {
         match self {
             Self::Sqlite(way) => way.connect().await,
             Self::Postgres(way) => way.connect().await,
@@ -46,7 +44,7 @@ impl Connects {
     }
 
     /// The first connection: brings the tables to the version that is known.
-    async fn open(&self) -> Result<crate::db::Connection, OpenError> {
+    async fn open(&self) -> Result<Connection, OpenError> {
         match self {
             Self::Sqlite(way) => way.open().await,
             Self::Postgres(way) => way.open().await,

@@ -10,7 +10,7 @@ use midturn_conformance::maker::*;
 use midturn_conformance::{Faulty, Place, SUITE, TROUBLES};
 use midturn_core::engine::ports::{Archive, StoreError};
 use midturn_core::rules::id::SessionId;
-use midturn_store::{OpenError, OpenMode, SqliteOptions, open_sqlite};
+use midturn_store::{OpenError, OpenMode, open_sqlite};
 use nix::unistd::{Gid, Uid, chown, geteuid, setfsgid, setfsuid};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
@@ -42,8 +42,7 @@ struct Filled(PathBuf);
 #[async_trait]
 impl Faulty for Filled {
     async fn open(&self, patience: Duration) -> Arc<dyn Archive> {
-        let options = SqliteOptions { mode: OpenMode::Write, max_pages: Some(600) };
-        let archive = open_sqlite(&self.0, options).await.unwrap();
+        let archive = open_sqlite(&self.0, OpenMode::WriteAtMost(600)).await.unwrap();
         archive.be_patient(patience);
         Arc::new(archive)
     }
@@ -269,7 +268,7 @@ async fn what_another_program_garbled_is_an_error_and_never_an_empty_answer() {
 async fn on_a_full_disk_nothing_of_the_write_is_visible_and_the_rest_stays() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
-    let full = SqliteOptions { mode: OpenMode::Write, max_pages: Some(120) };
+    let full = OpenMode::WriteAtMost(120);
     let archive = open_sqlite(&path, full).await.unwrap();
     archive.be_patient(Duration::ZERO);
     let store = archive.begin(session("s")).await.unwrap();
@@ -292,7 +291,7 @@ async fn on_a_full_disk_nothing_of_the_write_is_visible_and_the_rest_stays() {
     taken.store.submit(rows(vec![said("lead", "on")])).await.unwrap();
     assert_eq!(lines(&archive).await, kept + 1);
     archive.close().await;
-    let fuller = SqliteOptions { mode: OpenMode::Write, max_pages: Some(3) };
+    let fuller = OpenMode::WriteAtMost(3);
     let refused = open_sqlite(folder.path().join("new.db"), fuller).await.unwrap_err();
     assert!(matches!(refused, OpenError::DiskFull(_)), "{refused}");
     assert!(!folder.path().join("new.db").exists(), "no half store gets the name");
