@@ -5,7 +5,7 @@ use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress, Requ
 use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolUse, Usage};
 use midturn_core::rules::id::CallId;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::config::Endpoint;
 
@@ -104,7 +104,7 @@ pub(crate) fn tool_use(id: String, name: String, json: &str) -> Option<Block> {
 }
 
 fn empty_object() -> Value {
-    Value::Object(serde_json::Map::new())
+    Value::Object(Map::new())
 }
 
 /// The reason to stop, for servers that say `stop` although there are calls.
@@ -116,33 +116,31 @@ pub(crate) fn stop_with_calls(reason: StopReason, blocks: &[Block]) -> StopReaso
     }
 }
 
-/// What a reply cost, in the words of Responses and in those of Chat Completions. Some servers
-/// send both, so neither can be an alias of the other.
-#[derive(Deserialize)]
-pub(crate) struct Figures {
-    input_tokens: Option<u64>,
-    prompt_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
-    input_tokens_details: Option<Details>,
-    prompt_tokens_details: Option<Details>,
-    /// DeepSeek's name for the tokens from the cache.
-    prompt_cache_hit_tokens: Option<u64>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-struct Details {
-    cached_tokens: Option<u64>,
-}
+/// What a reply cost, as the provider said it: each dialect knows its own names.
+#[derive(Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Figures(Map<String, Value>);
 
 impl Figures {
-    pub(crate) fn usage(&self) -> Usage {
-        let details = self.input_tokens_details.or(self.prompt_tokens_details);
-        let cached = details.and_then(|details| details.cached_tokens).or(self.prompt_cache_hit_tokens);
+    /// Takes over what a later event says; what it doesn't say stays.
+    pub(crate) fn update(&mut self, newer: Self) {
+        self.0.extend(newer.0.into_iter().filter(|(_, figure)| !figure.is_null()));
+    }
+
+    /// A number that is directly among them.
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        self.0.get(name)?.as_u64()
+    }
+
+    /// In the words of Responses, and in those of Chat Completions. Some servers send both.
+    pub(crate) fn openai(&self) -> Usage {
+        let details = ["input_tokens_details", "prompt_tokens_details"];
+        let cached = details.iter().find_map(|name| self.0.get(*name)?.get("cached_tokens")?.as_u64());
         Usage {
-            input: self.input_tokens.or(self.prompt_tokens).unwrap_or(0),
-            output: self.output_tokens.or(self.completion_tokens).unwrap_or(0),
-            cached: cached.unwrap_or(0),
+            input: self.number("input_tokens").or(self.number("prompt_tokens")).unwrap_or(0),
+            output: self.number("output_tokens").or(self.number("completion_tokens")).unwrap_or(0),
+            // The last one is DeepSeek's name for the tokens from the cache.
+            cached: cached.or(self.number("prompt_cache_hit_tokens")).unwrap_or(0),
         }
     }
 }

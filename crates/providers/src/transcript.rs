@@ -222,16 +222,10 @@ impl Head {
     /// The bytes for this request's system prompt, tools and length of reply; `write` makes them
     /// when they differ from the last ones.
     fn get(&mut self, request: &Request<'_>, write: impl FnOnce() -> String) -> Bytes {
-        let (system, tools) = (fingerprint(request.system), request.tools);
-        let same_tools = |kept: &[Arc<ToolSpec>]| {
-            kept.len() == tools.len() && kept.iter().zip(tools).all(|(a, b)| Arc::ptr_eq(a, b))
-        };
-        let same = self.made_of.as_ref().is_some_and(|(kept, output, list)| {
-            *kept == system && *output == request.max_output && same_tools(list)
-        });
-        if !same {
+        let made_of = Some((fingerprint(request.system), request.max_output, request.tools.to_vec()));
+        if self.made_of != made_of {
             self.bytes = write().into();
-            self.made_of = Some((system, request.max_output, tools.to_vec()));
+            self.made_of = made_of;
         }
         self.bytes.clone()
     }

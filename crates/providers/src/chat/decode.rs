@@ -167,7 +167,7 @@ impl Assembler for Reading {
             self.choice(choice, progress);
         }
         if let Some(figures) = chunk.usage {
-            self.usage = figures.usage();
+            self.usage = figures.openai();
             progress.tokens(self.usage.output);
         }
         Ok(if self.stop_reason.is_some() { Stage::Whole } else { Stage::Partial })

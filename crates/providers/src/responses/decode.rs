@@ -180,7 +180,7 @@ impl Reading {
         }
         self.all_done(response.output.as_deref().unwrap_or_default(), progress)?;
         if let Some(figures) = &response.usage {
-            self.usage = figures.usage();
+            self.usage = figures.openai();
             progress.tokens(self.usage.output);
         }
         self.stop_reason = Some(stop_reason(response));
