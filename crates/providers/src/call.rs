@@ -6,13 +6,14 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress, Request};
 use midturn_core::rules::conversation::Reply;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Response, StatusCode};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::body::Chunks;
+use crate::body::Body;
 use crate::decode::Stream;
 use crate::dialect::{Assembler, Stage, ended_early};
 use crate::failure::{retry_after, said_in_body, shorten, status_kind};
@@ -30,7 +31,7 @@ const ERROR_BODY: usize = 64 << 10;
 /// Makes one attempt.
 pub(crate) async fn call(
     link: &Link,
-    body: Chunks,
+    body: Vec<Bytes>,
     assembler: Box<dyn Assembler>,
     request: &Request<'_>,
 ) -> Result<Reply, ModelFailure> {
@@ -76,8 +77,8 @@ fn connection(message: String) -> ModelFailure {
 }
 
 /// Sends the request and waits for the head of the response.
-async fn send(link: &Link, body: Chunks, progress: &dyn Progress) -> Result<Response, ModelFailure> {
-    let (body, all_taken) = body.into_body();
+async fn send(link: &Link, body: Vec<Bytes>, progress: &dyn Progress) -> Result<Response, ModelFailure> {
+    let (body, all_taken) = Body::new(body);
     let mut request = reqwest::Request::new(Method::POST, link.url.clone());
     *request.headers_mut() = link.headers.clone();
     *request.body_mut() = Some(reqwest::Body::wrap(body));

@@ -1,43 +1,11 @@
 //! What the three wire formats have in common: a request is written, and a reply is put
 //! together from the frames of a stream.
 
-use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress, Request};
+use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress};
 use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolUse, Usage};
 use midturn_core::rules::id::CallId;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-
-use crate::config::Endpoint;
-
-/// How long a reply may be where a budget is limited and nothing was configured.
-const UNDER_A_BUDGET: u32 = 32_000;
-
-/// What is the same in every request of one agent.
-pub(crate) struct Options {
-    pub(crate) model: String,
-    max_tokens: Option<u32>,
-    pub(crate) thinking_budget: Option<u32>,
-    pub(crate) reasoning_effort: Option<String>,
-}
-
-impl Options {
-    pub(crate) fn new(model: &str, endpoint: &Endpoint, max_tokens: Option<u32>) -> Self {
-        let Endpoint { thinking_budget, reasoning_effort, .. } = endpoint.clone();
-        Self { model: model.to_owned(), max_tokens, thinking_budget, reasoning_effort }
-    }
-
-    /// The most tokens that a reply has unless a request says less.
-    pub(crate) fn max_output(&self) -> u64 {
-        self.max_tokens.unwrap_or(UNDER_A_BUDGET).into()
-    }
-
-    /// The most tokens that the reply to this request may have: what was configured, and no more
-    /// than the request leaves.
-    pub(crate) fn max_tokens(&self, request: &Request<'_>) -> Option<u32> {
-        let left = request.max_output.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
-        self.max_tokens.into_iter().chain(left).min()
-    }
-}
 
 /// How far a reply has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

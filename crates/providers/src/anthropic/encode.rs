@@ -10,7 +10,6 @@ use midturn_core::rules::conversation::{Block, Reply, ToolResult};
 use serde_json::{Value, json};
 
 use crate::config::Endpoint;
-use crate::dialect::Options;
 use crate::opaque::Owner;
 use crate::transcript::{Frame, Out, Script, followed, sendable, up_to_list};
 
@@ -41,14 +40,12 @@ impl Script for Messages {
         Some(asked.max(floor))
     }
 
-    fn head(options: &Options, request: &Request<'_>) -> String {
-        let max_tokens = options.max_tokens(request);
-        let mut head = json!({"model": options.model, "max_tokens": max_tokens, "stream": true});
+    fn head(model: &str, endpoint: &Endpoint, most: Option<u32>, request: &Request<'_>) -> String {
+        let mut head = json!({"model": model, "max_tokens": most, "stream": true});
         // The API wants the thinking to fit into the reply: where a budget leaves no room for
         // both, the answer comes first.
-        let fits =
-            |budget: &u32| max_tokens.is_none_or(|most| budget.saturating_add(BESIDE_THINKING) <= most);
-        if let Some(budget) = options.thinking_budget.filter(fits) {
+        let fits = |budget: &u32| most.is_none_or(|most| budget.saturating_add(BESIDE_THINKING) <= most);
+        if let Some(budget) = endpoint.thinking_budget.filter(fits) {
             head["thinking"] = json!({"type": "enabled", "budget_tokens": budget});
         }
         let cached = json!({"type": "ephemeral"});

@@ -9,7 +9,7 @@ use midturn_core::engine::ports::tool::ToolSpec;
 use midturn_core::rules::conversation::{Reply, ToolResult, ToolUse};
 use serde_json::{Value, json};
 
-use crate::dialect::Options;
+use crate::config::Endpoint;
 use crate::transcript::{Frame, Out, Script, sendable, up_to_list};
 
 /// A user's message, whose string stays open.
@@ -22,16 +22,16 @@ pub(crate) struct Messages;
 impl Script for Messages {
     /// The system message included. A conversation has at least one message, so the comma behind
     /// it is right.
-    fn head(options: &Options, request: &Request<'_>) -> String {
+    fn head(model: &str, endpoint: &Endpoint, most: Option<u32>, request: &Request<'_>) -> String {
         let mut head = json!({
-            "model": options.model,
+            "model": model,
             "stream": true,
             "stream_options": {"include_usage": true},
         });
-        if let Some(most) = options.max_tokens(request) {
+        if let Some(most) = most {
             head["max_completion_tokens"] = most.into();
         }
-        if let Some(effort) = &options.reasoning_effort {
+        if let Some(effort) = &endpoint.reasoning_effort {
             head["reasoning_effort"] = json!(effort);
         }
         if !request.tools.is_empty() {

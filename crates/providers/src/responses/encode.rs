@@ -6,7 +6,7 @@ use midturn_core::engine::ports::tool::ToolSpec;
 use midturn_core::rules::conversation::{Block, Reply, ToolResult};
 use serde_json::{Value, json};
 
-use crate::dialect::Options;
+use crate::config::Endpoint;
 use crate::opaque::Owner;
 use crate::transcript::{Frame, Out, Script, followed, sendable, up_to_list};
 
@@ -19,15 +19,15 @@ static USER: Frame =
 pub(crate) struct Items;
 
 impl Script for Items {
-    fn head(options: &Options, request: &Request<'_>) -> String {
-        let mut head = json!({"model": options.model, "stream": true, "store": false});
-        if reasons(&options.model) {
+    fn head(model: &str, endpoint: &Endpoint, most: Option<u32>, request: &Request<'_>) -> String {
+        let mut head = json!({"model": model, "stream": true, "store": false});
+        if reasons(model) {
             head["include"] = json!(["reasoning.encrypted_content"]);
         }
-        if let Some(most) = options.max_tokens(request) {
+        if let Some(most) = most {
             head["max_output_tokens"] = most.into();
         }
-        if let Some(effort) = &options.reasoning_effort {
+        if let Some(effort) = &endpoint.reasoning_effort {
             head["reasoning"] = json!({"effort": effort});
         }
         if !request.system.is_empty() {
