@@ -85,14 +85,17 @@ mod tests {
 
     #[test]
     fn a_mark_is_found_in_an_environment_as_it_was_made() {
-        for (session, purpose) in [("s1", Purpose::Command), ("a b=c/é", Purpose::Git), ("\0\n\"", Purpose::Git)] {
+        for (session, purpose) in
+            [("s1", Purpose::Command), ("a b=c/é", Purpose::Git), ("\0\n\"", Purpose::Git)]
+        {
             let mark = Mark::new(session, purpose).unwrap();
             let (name, value) = mark.entry();
             let entry = format!("{}={}", name.to_str().unwrap(), value.to_str().unwrap());
             let environ = format!("PATH=/bin\0X{entry}\0{entry}\0A=b\0");
             assert_eq!(Mark::find(environ.as_bytes()), Some(mark));
         }
-        for environ in ["", "_MIDTURN_TREE=\0", "_MIDTURN_TREE={\"session\":\"s\"}\0", "A=_MIDTURN_TREE=1\0"] {
+        for environ in ["", "_MIDTURN_TREE=\0", "_MIDTURN_TREE={\"session\":\"s\"}\0", "A=_MIDTURN_TREE=1\0"]
+        {
             assert_eq!(Mark::find(environ.as_bytes()), None);
         }
     }

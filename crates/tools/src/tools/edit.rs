@@ -40,7 +40,7 @@ fn edit(context: &ToolContext, arguments: &Arguments, _: &CancellationToken) -> 
     let path = &arguments.path;
     let count = context.root.place(path, false, |place| {
         let (file, was) = place.read()?;
-        let (text, count) = replaced(&text_of((file, was), path, &context.limits)?, arguments)?;
+        let (text, count) = replaced(&text_of((file, was), path)?, arguments)?;
         place.replace(text.as_bytes(), Some(&was))?;
         Ok::<_, String>(count)
     })?;
