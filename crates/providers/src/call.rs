@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::body::Body;
 use crate::decode::Stream;
-use crate::dialect::{Assembler, Stage, ended_early};
+use crate::dialect::{Assembler, ended_early};
 use crate::failure::{retry_after, said_in_body, shorten, status_kind};
 use crate::link::Link;
 
@@ -122,16 +122,9 @@ fn broken(link: &Link, error: &reqwest::Error) -> ModelFailure {
 
 /// The causes alone: the error itself names the whole URL.
 fn causes(error: &reqwest::Error) -> String {
-    let mut causes = Vec::new();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        causes.push(cause.to_string());
-        next = cause.source();
-    }
-    if causes.is_empty() && error.is_timeout() {
-        causes.push("timed out".to_owned());
-    }
-    causes.join(": ")
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let causes: Vec<_> = causes.map(ToString::to_string).collect();
+    if causes.is_empty() && error.is_timeout() { "timed out".to_owned() } else { causes.join(": ") }
 }
 
 /// What a response says that is not a stream of events; its body hasn't been read.
@@ -188,7 +181,7 @@ async fn with_body(link: &Link, mut failure: ModelFailure, response: &mut Respon
 impl Stream<'_> {
     /// Reads until the reply is whole.
     async fn read(&mut self, link: &Link, response: &mut Response) -> Result<(), ModelFailure> {
-        while self.stage == Stage::Partial {
+        while !self.is_whole() {
             let chunk = timeout(link.idle_timeout(), response.chunk()).await.map_err(|_| silent(link))?;
             self.take(&chunk.map_err(|error| broken(link, &error))?.ok_or_else(ended_early)?)?;
         }
@@ -198,10 +191,10 @@ impl Stream<'_> {
     /// Reads the figures that follow, and the end. Whatever fails now, the reply is whole.
     async fn settle(&mut self, response: &mut Response) {
         let figures = async {
-            while self.stage == Stage::Whole {
+            while !self.is_done {
                 match response.chunk().await {
                     Ok(Some(bytes)) if self.take(&bytes).is_ok() => {}
-                    _ => self.stage = Stage::Done,
+                    _ => self.is_done = true,
                 }
             }
         };

@@ -2,29 +2,34 @@
 //! together from the frames of a stream.
 
 use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress};
-use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolUse, Usage};
+use midturn_core::rules::conversation::{Block, StopReason, ToolUse, Usage};
 use midturn_core::rules::id::CallId;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// How far a reply has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// The stop reason hasn't come: what there is, is a part.
-    Partial,
-    /// The stop reason has come; figures may follow.
-    Whole,
-    /// Nothing more will come.
-    Done,
+/// Who is told of a reply as it comes, and what is known of it besides its blocks.
+pub(crate) struct Account<'a> {
+    pub(crate) progress: &'a dyn Progress,
+    /// Without it what there is, is a part of a reply; behind it figures may follow.
+    pub(crate) stop_reason: Option<StopReason>,
+    pub(crate) usage: Usage,
 }
 
-/// Puts a reply together.
-pub(crate) trait Assembler: Send {
-    /// Takes one frame's data and says how far the reply has come.
-    fn frame(&mut self, data: &str, progress: &dyn Progress) -> Result<Stage, ModelFailure>;
+impl Account<'_> {
+    /// Notes what the reply cost, and tells it.
+    pub(crate) fn costs(&mut self, usage: Usage) {
+        self.progress.tokens(usage.output);
+        self.usage = usage;
+    }
+}
 
-    /// The reply, once it is whole.
-    fn finish(self: Box<Self>) -> Reply;
+/// Puts the blocks of a reply together.
+pub(crate) trait Assembler: Send {
+    /// Takes one frame's data. True: nothing more will come of a reply that is whole.
+    fn frame(&mut self, data: &str, account: &mut Account<'_>) -> Result<bool, ModelFailure>;
+
+    /// The blocks, in order.
+    fn finish(self: Box<Self>) -> Vec<Block>;
 }
 
 /// A frame that is not JSON, or not of the documented form.

@@ -246,6 +246,17 @@ fn fingerprint(text: &str) -> u64 {
     hasher.finish()
 }
 
+/// Adds the tools to a request's fields, each as `tool` writes it. In a turn the model decides
+/// whether it calls one, which is what an absent choice means; elsewhere it is to call `none`.
+pub(crate) fn offer(fields: &mut Value, request: &Request<'_>, tool: fn(&ToolSpec) -> Value, none: Value) {
+    if !request.tools.is_empty() {
+        fields["tools"] = request.tools.iter().map(|spec| tool(spec)).collect();
+        if !request.purpose.is_turn() {
+            fields["tool_choice"] = none;
+        }
+    }
+}
+
 /// A request's fields, up to the bracket that opens its list.
 pub(crate) fn up_to_list(fields: &Value, list: &str) -> String {
     let fields = fields.to_string();

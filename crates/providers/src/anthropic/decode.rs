@@ -2,11 +2,11 @@
 
 use indexmap::IndexMap;
 use midturn_core::engine::ports::model::{ModelFailure, Progress};
-use midturn_core::rules::conversation::{Block, Opaque, Reply, StopReason, Thinking, Usage};
+use midturn_core::rules::conversation::{Block, Opaque, StopReason, Thinking, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::dialect::{Assembler, Figures, Stage, event, tool_use, unreadable};
+use crate::dialect::{Account, Assembler, Figures, event, tool_use, unreadable};
 use crate::failure::stream_error;
 use crate::text::{Piece, Text};
 
@@ -78,16 +78,11 @@ pub(crate) struct Reading {
     blocks: Vec<(u32, Building)>,
     /// Each event repeats some of them, counted from the start: the last one holds.
     figures: Figures,
-    stop_reason: Option<StopReason>,
 }
 
 impl Reading {
     pub(crate) fn new(call: u64) -> Self {
-        Self { call, blocks: Vec::new(), figures: Figures::default(), stop_reason: None }
-    }
-
-    fn stage(&self) -> Stage {
-        if self.stop_reason.is_some() { Stage::Whole } else { Stage::Partial }
+        Self { call, blocks: Vec::new(), figures: Figures::default() }
     }
 
     fn block(&mut self, index: u32) -> Option<&mut Building> {
@@ -163,9 +158,10 @@ fn lay_over(fields: &mut Fields, data: &str) {
 }
 
 impl Assembler for Reading {
-    fn frame(&mut self, data: &str, progress: &dyn Progress) -> Result<Stage, ModelFailure> {
+    fn frame(&mut self, data: &str, account: &mut Account<'_>) -> Result<bool, ModelFailure> {
+        let progress = account.progress;
         let Some(event) = event::<Event<'_>, Kind>(data)? else {
-            return Ok(self.stage());
+            return Ok(false);
         };
         match (event.kind, event.index) {
             (Kind::MessageStart, _) => {
@@ -190,22 +186,19 @@ impl Assembler for Reading {
                 figures.number("output_tokens").into_iter().for_each(|tokens| progress.tokens(tokens));
                 self.figures.update(figures);
                 let reason = event.delta.and_then(|delta| delta.stop_reason);
-                self.stop_reason = reason.map(|word| stop_reason(&word)).or(self.stop_reason.take());
+                account.stop_reason = reason.map(|word| stop_reason(&word)).or(account.stop_reason.take());
+                account.usage = usage(&self.figures);
             }
-            (Kind::MessageStop, _) if self.stop_reason.is_some() => return Ok(Stage::Done),
+            (Kind::MessageStop, _) => return Ok(account.stop_reason.is_some()),
             (Kind::Error, _) => return Err(stream_error(&event.error.unwrap_or_default())),
             _ => {}
         }
-        Ok(self.stage())
+        Ok(false)
     }
 
-    fn finish(mut self: Box<Self>) -> Reply {
+    fn finish(mut self: Box<Self>) -> Vec<Block> {
         self.blocks.sort_by_key(|(index, _)| *index);
-        Reply {
-            blocks: self.blocks.into_iter().filter_map(|(_, block)| finished(block)).collect(),
-            stop_reason: self.stop_reason.unwrap_or_default(),
-            usage: usage(&self.figures),
-        }
+        self.blocks.into_iter().filter_map(|(_, block)| finished(block)).collect()
     }
 }
 

@@ -10,7 +10,7 @@ use midturn_core::rules::conversation::{Reply, ToolResult, ToolUse};
 use serde_json::{Value, json};
 
 use crate::config::Endpoint;
-use crate::transcript::{Frame, Out, Script, sendable, up_to_list};
+use crate::transcript::{Frame, Out, Script, offer, sendable, up_to_list};
 
 /// A user's message, whose string stays open.
 static USER: Frame = Frame { open: r#"{"role":"user","content":""#, between: r"\n\n", close: r#""}"# };
@@ -34,13 +34,7 @@ impl Script for Messages {
         if let Some(effort) = &endpoint.reasoning_effort {
             head["reasoning_effort"] = json!(effort);
         }
-        if !request.tools.is_empty() {
-            head["tools"] = request.tools.iter().map(|spec| tool(spec)).collect();
-            // Where it is absent the model decides.
-            if !request.purpose.is_turn() {
-                head["tool_choice"] = json!("none");
-            }
-        }
+        offer(&mut head, request, tool, json!("none"));
         let mut head = up_to_list(&head, "messages");
         if !request.system.trim().is_empty() {
             head += &json!({"role": "system", "content": request.system}).to_string();

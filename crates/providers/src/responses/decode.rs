@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 
 use midturn_core::engine::ports::model::{ModelFailure, Progress};
-use midturn_core::rules::conversation::{Block, Opaque, Reply, StopReason, Thinking, Usage};
+use midturn_core::rules::conversation::{Block, Opaque, StopReason, Thinking};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dialect::{Assembler, Figures, Stage, event, stop_with_calls, tool_use, unreadable};
+use crate::dialect::{Account, Assembler, Figures, event, tool_use, unreadable};
 use crate::failure::stream_error;
 use crate::responses::items::{Building, ItemKeys, Items};
 use crate::text::Piece;
@@ -121,8 +121,6 @@ struct Part<'a> {
 pub(crate) struct Reading {
     call: u64,
     items: Items,
-    usage: Usage,
-    stop_reason: Option<StopReason>,
 }
 
 impl Reading {
@@ -174,27 +172,25 @@ impl Reading {
         Ok(())
     }
 
-    fn ended(&mut self, response: &Response<'_>, progress: &dyn Progress) -> Result<Stage, ModelFailure> {
+    fn ended(&mut self, response: &Response<'_>, account: &mut Account<'_>) -> Result<(), ModelFailure> {
         if response.error.is_some() || response.status.as_deref() == Some("failed") {
             return Err(stream_error(response.error.as_ref().unwrap_or_default()));
         }
-        self.all_done(response.output.as_deref().unwrap_or_default(), progress)?;
-        if let Some(figures) = &response.usage {
-            self.usage = figures.openai();
-            progress.tokens(self.usage.output);
-        }
-        self.stop_reason = Some(stop_reason(response));
-        Ok(Stage::Done)
+        self.all_done(response.output.as_deref().unwrap_or_default(), account.progress)?;
+        response.usage.iter().for_each(|figures| account.costs(figures.openai()));
+        account.stop_reason = Some(stop_reason(response));
+        Ok(())
     }
 }
 
 impl Assembler for Reading {
-    fn frame(&mut self, data: &str, progress: &dyn Progress) -> Result<Stage, ModelFailure> {
+    fn frame(&mut self, data: &str, account: &mut Account<'_>) -> Result<bool, ModelFailure> {
+        let progress = account.progress;
         if data.trim() == "[DONE]" {
-            return Ok(Stage::Partial);
+            return Ok(false);
         }
         let Some(event) = event::<Event<'_>, Kind>(data)? else {
-            return Ok(Stage::Partial);
+            return Ok(false);
         };
         match (event.kind, event.item) {
             (Kind::ItemAdded, Some(raw)) => self.added(event.output_index, Item::read(raw)?, progress),
@@ -209,18 +205,16 @@ impl Assembler for Reading {
             (Kind::Ended, _) => {
                 let raw = event.response.map_or("{}", RawValue::get);
                 let response = serde_json::from_str(raw).map_err(|error| unreadable(&error))?;
-                return self.ended(&response, progress);
+                return self.ended(&response, account).map(|()| true);
             }
             (Kind::Error, _) => return Err(error_event(data)),
             _ => {}
         }
-        Ok(Stage::Partial)
+        Ok(false)
     }
 
-    fn finish(self: Box<Self>) -> Reply {
-        let blocks = self.items.into_blocks(self.call);
-        let stop_reason = stop_with_calls(self.stop_reason.unwrap_or_default(), &blocks);
-        Reply { blocks, stop_reason, usage: self.usage }
+    fn finish(self: Box<Self>) -> Vec<Block> {
+        self.items.into_blocks(self.call)
     }
 }
 

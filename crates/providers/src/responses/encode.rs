@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::config::Endpoint;
 use crate::opaque::Owner;
-use crate::transcript::{Frame, Out, Script, followed, sendable, up_to_list};
+use crate::transcript::{Frame, Out, Script, followed, offer, sendable, up_to_list};
 
 /// A user's message, which stays open, so that a neighbour can join it.
 static USER: Frame =
@@ -33,13 +33,7 @@ impl Script for Items {
         if !request.system.is_empty() {
             head["instructions"] = json!(request.system);
         }
-        if !request.tools.is_empty() {
-            head["tools"] = request.tools.iter().map(|spec| tool(spec)).collect();
-            // Where it is absent the model decides.
-            if !request.purpose.is_turn() {
-                head["tool_choice"] = json!("none");
-            }
-        }
+        offer(&mut head, request, tool, json!("none"));
         up_to_list(&head, "input")
     }
 
