@@ -122,7 +122,7 @@ fn broken(link: &Link, error: &reqwest::Error) -> ModelFailure {
 
 /// The causes alone: the error itself names the whole URL.
 fn causes(error: &reqwest::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let causes = std::iter::successors(error.source(), |cause| (**cause).source());
     let causes: Vec<_> = causes.map(ToString::to_string).collect();
     if causes.is_empty() && error.is_timeout() { "timed out".to_owned() } else { causes.join(": ") }
 }
