@@ -14,8 +14,9 @@ use reqwest::{Method, Response, StatusCode};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::body::Body;
+use crate::config::Endpoint;
 use crate::decode::Stream;
-use crate::dialect::{Assembler, ended_early};
+use crate::dialect::ended_early;
 use crate::failure::{retry_after, said_in_body, shorten, status_kind};
 use crate::link::Link;
 
@@ -32,10 +33,10 @@ const ERROR_BODY: usize = 64 << 10;
 pub(crate) async fn call(
     link: &Link,
     body: Vec<Bytes>,
-    assembler: Box<dyn Assembler>,
     request: &Request<'_>,
 ) -> Result<Reply, ModelFailure> {
-    let mut stream = Stream::new(link.endpoint.max_event_bytes, assembler, request.progress);
+    let Endpoint { dialect, max_event_bytes, .. } = *link.endpoint;
+    let mut stream = Stream::new(dialect, max_event_bytes, request.call, request.progress);
     let reply = async {
         let turn = link.limiter.enter().await;
         let mut response = send(link, body, request.progress).await?;

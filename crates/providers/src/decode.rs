@@ -24,14 +24,15 @@ pub(crate) struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     pub(crate) fn new(
+        dialect: Dialect,
         max_event_bytes: usize,
-        assembler: Box<dyn Assembler>,
+        call: u64,
         progress: &'a dyn Progress,
     ) -> Self {
         let decoder = Decoder::new(max_event_bytes);
         let room = max_event_bytes.saturating_mul(EVENTS_PER_REPLY);
-        let account = Account { progress, stop_reason: None, usage: Usage::default() };
-        Self { decoder, assembler, account, is_done: false, room }
+        let account = Account { progress, call, stop_reason: None, usage: Usage::default() };
+        Self { decoder, assembler: assembler(dialect), account, is_done: false, room }
     }
 
     /// Takes bytes as they come. Whatever is wrong with those that follow a whole reply, it stands.
@@ -66,9 +67,9 @@ impl<'a> Stream<'a> {
 
     /// The reply, if it is whole.
     pub(crate) fn finish(self) -> Result<Reply, ModelFailure> {
-        let Account { stop_reason, usage, .. } = self.account;
+        let Account { stop_reason, usage, call, .. } = self.account;
         let reason = stop_reason.ok_or_else(ended_early)?;
-        let blocks = self.assembler.finish();
+        let blocks = self.assembler.finish(call);
         Ok(Reply { stop_reason: stop_with_calls(reason, &blocks), blocks, usage })
     }
 }
@@ -84,19 +85,18 @@ pub fn decode<C: AsRef<[u8]>>(
     max_event_bytes: usize,
     progress: &dyn Progress,
 ) -> Result<Reply, ModelFailure> {
-    let mut stream = Stream::new(max_event_bytes, assembler(dialect, 0), progress);
+    let mut stream = Stream::new(dialect, max_event_bytes, 0, progress);
     for chunk in chunks {
         stream.take(chunk.as_ref())?;
     }
     stream.finish()
 }
 
-/// What puts together the reply to an agent's `call`-th call.
-pub(crate) fn assembler(dialect: Dialect, call: u64) -> Box<dyn Assembler> {
+fn assembler(dialect: Dialect) -> Box<dyn Assembler> {
     match dialect {
-        Dialect::Anthropic => Box::new(anthropic::Reading::new(call)),
-        Dialect::Responses => Box::new(responses::Reading::new(call)),
-        Dialect::Chat => Box::new(chat::Reading::new(call)),
+        Dialect::Anthropic => Box::<anthropic::Reading>::default(),
+        Dialect::Responses => Box::<responses::Reading>::default(),
+        Dialect::Chat => Box::<chat::Reading>::default(),
     }
 }
 

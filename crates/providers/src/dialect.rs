@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 /// Who is told of a reply as it comes, and what is known of it besides its blocks.
 pub(crate) struct Account<'a> {
     pub(crate) progress: &'a dyn Progress,
+    /// The number of the agent's model call, for the ids of tool calls that have none.
+    pub(crate) call: u64,
     /// Without it what there is, is a part of a reply; behind it figures may follow.
     pub(crate) stop_reason: Option<StopReason>,
     pub(crate) usage: Usage,
@@ -28,8 +30,8 @@ pub(crate) trait Assembler: Send {
     /// Takes one frame's data. True: nothing more will come of a reply that is whole.
     fn frame(&mut self, data: &str, account: &mut Account<'_>) -> Result<bool, ModelFailure>;
 
-    /// The blocks, in order.
-    fn finish(self: Box<Self>) -> Vec<Block>;
+    /// The blocks, in order, of the reply to the agent's `call`-th call.
+    fn finish(self: Box<Self>, call: u64) -> Vec<Block>;
 }
 
 /// A frame that is not JSON, or not of the documented form.

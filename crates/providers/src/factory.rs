@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 
 use crate::call::call;
 use crate::config::{Config, Dialect, Endpoint, Missing};
-use crate::decode::assembler;
 use crate::limiter::Limiter;
 use crate::link::Link;
 use crate::transcript::{Kept, Script};
@@ -131,8 +130,7 @@ impl<S: Script> Model for HttpModel<S> {
 
     async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure> {
         let body = self.kept.body(&request);
-        let assembler = assembler(self.link.endpoint.dialect, request.call);
-        call(&self.link, body, assembler, &request).await
+        call(&self.link, body, &request).await
     }
 }
 

@@ -73,23 +73,19 @@ enum Building {
 }
 
 /// A reply while it comes.
+#[derive(Default)]
 pub(crate) struct Reading {
-    call: u64,
     blocks: Vec<(u32, Building)>,
     /// Each event repeats some of them, counted from the start: the last one holds.
     figures: Figures,
 }
 
 impl Reading {
-    pub(crate) fn new(call: u64) -> Self {
-        Self { call, blocks: Vec::new(), figures: Figures::default() }
-    }
-
     fn block(&mut self, index: u32) -> Option<&mut Building> {
         self.blocks.iter_mut().rev().find(|(at, _)| *at == index).map(|(_, block)| block)
     }
 
-    fn start(&mut self, index: u32, raw: &RawValue, progress: &dyn Progress) -> Result<(), ModelFailure> {
+    fn start(&mut self, index: u32, raw: &RawValue, account: &Account<'_>) -> Result<(), ModelFailure> {
         if self.block(index).is_some() {
             return Ok(());
         }
@@ -100,15 +96,15 @@ impl Reading {
             "redacted_thinking" => Building::Redacted(Opaque(raw.get().into())),
             "tool_use" => {
                 let id =
-                    start.id.take().unwrap_or_else(|| format!("call_{}_{}", self.call, self.blocks.len()));
+                    start.id.take().unwrap_or_else(|| format!("call_{}_{}", account.call, self.blocks.len()));
                 let name = start.name.take().unwrap_or_default();
-                progress.call(&id, &name, 0);
+                account.progress.call(&id, &name, 0);
                 let at_start = start.input.map_or_else(String::new, |input| input.get().to_owned());
                 Building::Call { id, name, json: Text::default(), at_start }
             }
             _ => Building::Provider { raw: raw.to_owned(), over: Fields::new(), json: Text::default() },
         };
-        block.told(&start, progress);
+        block.told(&start, account.progress);
         self.blocks.push((index, block));
         Ok(())
     }
@@ -169,7 +165,7 @@ impl Assembler for Reading {
                 self.figures.update(event.message.and_then(|start| start.usage).unwrap_or_default());
             }
             (Kind::ContentBlockStart, Some(index)) => {
-                event.content_block.map_or(Ok(()), |raw| self.start(index, raw, progress))?;
+                event.content_block.map_or(Ok(()), |raw| self.start(index, raw, account))?;
             }
             (Kind::ContentBlockDelta, Some(index)) => {
                 if let Some(block) = self.block(index) {
@@ -196,7 +192,7 @@ impl Assembler for Reading {
         Ok(false)
     }
 
-    fn finish(mut self: Box<Self>) -> Vec<Block> {
+    fn finish(mut self: Box<Self>, _: u64) -> Vec<Block> {
         self.blocks.sort_by_key(|(index, _)| *index);
         self.blocks.into_iter().filter_map(|(_, block)| finished(block)).collect()
     }

@@ -73,7 +73,6 @@ impl Call {
 /// A reply while it comes.
 #[derive(Default)]
 pub(crate) struct Reading {
-    call: u64,
     thinking: Text,
     thinking_is_open: bool,
     text: Text,
@@ -81,21 +80,18 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    pub(crate) fn new(call: u64) -> Self {
-        Self { call, ..Self::default() }
-    }
-
     /// What a choice has of the reply, and the reason to stop, if that has come.
-    fn choice(&mut self, choice: Choice<'_>, progress: &dyn Progress) -> Option<StopReason> {
+    fn choice(&mut self, choice: Choice<'_>, account: &Account<'_>) -> Option<StopReason> {
         if let Some(delta) = choice.delta {
-            self.delta(delta, progress);
+            self.delta(delta, account);
         }
         let word = choice.finish_reason.filter(|word| !word.is_empty())?;
-        end_thinking(&mut self.thinking_is_open, progress);
+        end_thinking(&mut self.thinking_is_open, account.progress);
         Some(stop_reason(&word))
     }
 
-    fn delta(&mut self, delta: Delta<'_>, progress: &dyn Progress) {
+    fn delta(&mut self, delta: Delta<'_>, account: &Account<'_>) {
+        let progress = account.progress;
         if let Some(piece) = delta.reasoning_content.or(delta.reasoning) {
             let open = &mut self.thinking_is_open;
             self.thinking.push(&piece, |delta| {
@@ -112,11 +108,11 @@ impl Reading {
         }
         for call in delta.tool_calls.into_iter().flatten() {
             end_thinking(&mut self.thinking_is_open, progress);
-            self.call_delta(call, progress);
+            self.call_delta(call, account);
         }
     }
 
-    fn call_delta(&mut self, delta: CallDelta<'_>, progress: &dyn Progress) {
+    fn call_delta(&mut self, delta: CallDelta<'_>, account: &Account<'_>) {
         let id = delta.id.unwrap_or_default();
         let function = delta.function.unwrap_or_default();
         let at = self.call(delta.index, &id);
@@ -131,7 +127,7 @@ impl Reading {
         }
         call.arguments.push(&function.arguments.unwrap_or_default(), |_| {});
         if !call.name.is_empty() {
-            progress.call(&call.id(self.call, at), &call.name, call.arguments.len());
+            account.progress.call(&call.id(account.call, at), &call.name, call.arguments.len());
         }
     }
 
@@ -154,7 +150,6 @@ impl Reading {
 
 impl Assembler for Reading {
     fn frame(&mut self, data: &str, account: &mut Account<'_>) -> Result<bool, ModelFailure> {
-        let progress = account.progress;
         if data.trim() == "[DONE]" {
             return if account.stop_reason.is_some() { Ok(true) } else { Err(ended_early()) };
         }
@@ -163,13 +158,13 @@ impl Assembler for Reading {
             return Err(stream_error(&error));
         }
         for choice in chunk.choices.into_iter().flatten().filter(|choice| choice.index == 0) {
-            account.stop_reason = self.choice(choice, progress).or(account.stop_reason.take());
+            account.stop_reason = self.choice(choice, account).or(account.stop_reason.take());
         }
         chunk.usage.iter().for_each(|figures| account.costs(figures.openai()));
         Ok(false)
     }
 
-    fn finish(self: Box<Self>) -> Vec<Block> {
+    fn finish(self: Box<Self>, model_call: u64) -> Vec<Block> {
         let mut blocks = Vec::new();
         if !self.thinking.is_empty() {
             blocks.push(Block::Thinking(Thinking { text: self.thinking.finish(), replay: None }));
@@ -178,7 +173,7 @@ impl Assembler for Reading {
             blocks.push(Block::Text(self.text.finish()));
         }
         for (n, call) in self.calls.into_iter().enumerate() {
-            let id = call.id(self.call, n).into_owned();
+            let id = call.id(model_call, n).into_owned();
             blocks.extend(tool_use(id, call.name, &call.arguments.finish()));
         }
         blocks

@@ -119,30 +119,25 @@ struct Part<'a> {
 /// A reply while it comes.
 #[derive(Default)]
 pub(crate) struct Reading {
-    call: u64,
     items: Items,
 }
 
 impl Reading {
-    pub(crate) fn new(call: u64) -> Self {
-        Self { call, ..Self::default() }
-    }
-
-    fn added(&mut self, index: Option<u32>, item: Item<'_>, progress: &dyn Progress) {
+    fn added(&mut self, index: Option<u32>, item: Item<'_>, account: &Account<'_>) {
         let building = self.items.begun(item.keys(index));
         building.name = item.name.unwrap_or_default();
-        building.tell_call(self.call, progress);
+        building.tell_call(account);
     }
 
     fn done(
         &mut self,
         index: Option<u32>,
         raw: &RawValue,
-        progress: &dyn Progress,
+        account: &Account<'_>,
     ) -> Result<(), ModelFailure> {
         let item = Item::read(raw)?;
         let building = self.items.of(item.keys(index));
-        building.done = Some(block(item, raw, building, self.call, progress));
+        building.done = Some(block(item, raw, building, account));
         Ok(())
     }
 
@@ -161,12 +156,12 @@ impl Reading {
     }
 
     /// Where no item was ever done, the response as a whole has them, if it has any.
-    fn all_done(&mut self, output: &[&RawValue], progress: &dyn Progress) -> Result<(), ModelFailure> {
+    fn all_done(&mut self, output: &[&RawValue], account: &Account<'_>) -> Result<(), ModelFailure> {
         if self.items.any_done() || output.is_empty() {
             return Ok(());
         }
         for (index, raw) in (0..).zip(output) {
-            self.done(Some(index), raw, progress)?;
+            self.done(Some(index), raw, account)?;
         }
         self.items.keep_done();
         Ok(())
@@ -176,7 +171,7 @@ impl Reading {
         if response.error.is_some() || response.status.as_deref() == Some("failed") {
             return Err(stream_error(response.error.as_ref().unwrap_or_default()));
         }
-        self.all_done(response.output.as_deref().unwrap_or_default(), account.progress)?;
+        self.all_done(response.output.as_deref().unwrap_or_default(), account)?;
         response.usage.iter().for_each(|figures| account.costs(figures.openai()));
         account.stop_reason = Some(stop_reason(response));
         Ok(())
@@ -193,14 +188,14 @@ impl Assembler for Reading {
             return Ok(false);
         };
         match (event.kind, event.item) {
-            (Kind::ItemAdded, Some(raw)) => self.added(event.output_index, Item::read(raw)?, progress),
-            (Kind::ItemDone, Some(raw)) => self.done(event.output_index, raw, progress)?,
+            (Kind::ItemAdded, Some(raw)) => self.added(event.output_index, Item::read(raw)?, account),
+            (Kind::ItemDone, Some(raw)) => self.done(event.output_index, raw, account)?,
             (Kind::Text, _) => self.delta(&event, |delta| progress.text(delta)),
             (Kind::Reasoning, _) => self.delta(&event, |delta| progress.thinking(delta)),
             (Kind::ReasoningPart, _) => self.part(&event, progress),
             (Kind::Arguments, _) => {
                 self.delta(&event, |_| {});
-                self.items.of(event.keys()).tell_call(self.call, progress);
+                self.items.of(event.keys()).tell_call(account);
             }
             (Kind::Ended, _) => {
                 let raw = event.response.map_or("{}", RawValue::get);
@@ -213,8 +208,8 @@ impl Assembler for Reading {
         Ok(false)
     }
 
-    fn finish(self: Box<Self>) -> Vec<Block> {
-        self.items.into_blocks(self.call)
+    fn finish(self: Box<Self>, call: u64) -> Vec<Block> {
+        self.items.into_blocks(call)
     }
 }
 
@@ -240,13 +235,8 @@ fn stop_reason(response: &Response<'_>) -> StopReason {
 }
 
 /// What an item came to, and what was not yet told of it.
-fn block(
-    item: Item<'_>,
-    raw: &RawValue,
-    building: &Building,
-    call: u64,
-    progress: &dyn Progress,
-) -> Option<Block> {
+fn block(item: Item<'_>, raw: &RawValue, building: &Building, account: &Account<'_>) -> Option<Block> {
+    let progress = account.progress;
     let untold = building.told.is_empty();
     match item.kind.as_ref() {
         "message" => {
@@ -268,7 +258,11 @@ fn block(
             let arguments = item.arguments.unwrap_or_default().to_text();
             // Cut before its arguments: nobody can say whether they would have been empty.
             let cut = arguments.is_empty() && item.status.as_deref() == Some("incomplete");
-            if cut { None } else { tool_use(building.call(call), item.name.unwrap_or_default(), &arguments) }
+            if cut {
+                None
+            } else {
+                tool_use(building.call(account.call), item.name.unwrap_or_default(), &arguments)
+            }
         }
         _ => Some(Block::Provider(Opaque(raw.get().into()))),
     }
