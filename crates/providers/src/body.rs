@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::mem;
+use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -20,85 +21,59 @@ const SEGMENT: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
     closed: Vec<Bytes>,
-    closed_len: usize,
     open: Bytes,
 }
 
 impl Segments {
     /// How many bytes there are.
     pub(crate) fn len(&self) -> usize {
-        self.closed_len + self.open.len()
+        self.closed_len() + self.open.len()
+    }
+
+    fn closed_len(&self) -> usize {
+        self.closed.iter().map(Bytes::len).sum()
     }
 
     /// Appends what `write` writes. It is handed the open segment and the position of that
     /// segment's first byte.
-    pub(crate) fn append<R>(&mut self, write: impl FnOnce(&mut Vec<u8>, usize) -> R) -> R {
+    pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>, usize)) {
         // Without a copy, unless a connection that was cut still holds the segment.
         let mut open = Vec::from(mem::take(&mut self.open));
-        let result = write(&mut open, self.closed_len);
+        write(&mut open, self.closed_len());
         if open.len() < SEGMENT {
             self.open = Bytes::from(open);
         } else {
             open.shrink_to_fit();
-            self.closed_len += open.len();
             self.closed.push(Bytes::from(open));
         }
-        result
     }
 
-    /// Lends the bytes from `from` up to `to`.
-    pub(crate) fn lend(&self, from: usize, to: usize, chunks: &mut Chunks) {
-        let mut start = 0;
-        for segment in self.closed.iter().chain([&self.open]) {
-            let end = start + segment.len();
-            let (first, last) = (from.max(start), to.min(end));
-            if first < last {
-                chunks.push(segment.slice(first - start..last - start));
-            }
-            start = end;
-        }
-    }
-}
-
-/// The parts of a request body, in order.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Chunks {
-    queue: VecDeque<Bytes>,
-    len: u64,
-}
-
-impl Chunks {
-    pub(crate) fn push(&mut self, bytes: Bytes) {
-        if !bytes.is_empty() {
-            self.len += bytes.len() as u64;
-            self.queue.push_back(bytes);
-        }
-    }
-
-    /// The body for a connection, and what tells when the connection has taken all of it.
-    pub(crate) fn into_body(self) -> (Body, oneshot::Receiver<()>) {
-        let (taken, all_taken) = oneshot::channel();
-        (Body { chunks: self, taken: Some(taken) }, all_taken)
-    }
-
-    /// The bytes, put together.
-    #[cfg(test)]
-    pub(crate) fn concat(&self) -> Vec<u8> {
-        self.queue.iter().flatten().copied().collect()
-    }
-
-    /// Where each part lies in memory.
-    #[cfg(test)]
-    pub(crate) fn pointers(&self) -> Vec<(*const u8, usize)> {
-        self.queue.iter().map(|part| (part.as_ptr(), part.len())).collect()
+    /// Lends these bytes.
+    pub(crate) fn lend(&self, range: Range<usize>) -> impl Iterator<Item = Bytes> {
+        let mut end = 0;
+        self.closed.iter().chain([&self.open]).filter_map(move |segment| {
+            let start = end;
+            end += segment.len();
+            let (first, last) = (range.start.max(start), range.end.min(end));
+            (first < last).then(|| segment.slice(first - start..last - start))
+        })
     }
 }
 
 /// A request body that says when it was handed to the connection.
 #[derive(Debug)]
 pub(crate) struct Body {
-    chunks: Chunks,
+    parts: VecDeque<Bytes>,
     taken: Option<oneshot::Sender<()>>,
+}
+
+impl Body {
+    /// Of these parts, and what tells when the connection has taken all of it.
+    pub(crate) fn new(parts: Vec<Bytes>) -> (Self, oneshot::Receiver<()>) {
+        let (taken, all_taken) = oneshot::channel();
+        let parts = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        (Self { parts, taken: Some(taken) }, all_taken)
+    }
 }
 
 impl http_body::Body for Body {
@@ -109,9 +84,8 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let part = self.chunks.queue.pop_front();
-        self.chunks.len -= part.as_ref().map_or(0, |part| part.len() as u64);
-        if self.chunks.queue.is_empty() {
+        let part = self.parts.pop_front();
+        if self.parts.is_empty() {
             // Whoever waits for this may have gone: then nobody needs to know.
             let _nobody_waits = self.taken.take().map(|taken| taken.send(()));
         }
@@ -119,11 +93,11 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.chunks.queue.is_empty()
+        self.parts.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.chunks.len)
+        SizeHint::with_exact(self.parts.iter().map(|part| part.len() as u64).sum())
     }
 }
 
@@ -131,10 +105,8 @@ impl http_body::Body for Body {
 mod tests {
     use super::*;
 
-    fn lent(segments: &Segments, from: usize, to: usize) -> Chunks {
-        let mut chunks = Chunks::default();
-        segments.lend(from, to, &mut chunks);
-        chunks
+    fn lent(segments: &Segments, from: usize, to: usize) -> Vec<Bytes> {
+        segments.lend(from..to).collect()
     }
 
     #[test]
@@ -161,11 +133,11 @@ mod tests {
             open.reserve(100);
             open.push(b'y');
         });
-        let before = lent(&segments, 0, segments.len()).pointers();
+        let places = |parts: Vec<Bytes>| parts.iter().map(|part| part.as_ptr()).collect::<Vec<_>>();
+        let before = places(lent(&segments, 0, segments.len()));
         segments.append(|open, _| open.push(b'z'));
-        let after = lent(&segments, 0, segments.len()).pointers();
-        assert_eq!(before[0], after[0]);
-        assert_eq!(before[1].0, after[1].0);
+        let after = places(lent(&segments, 0, segments.len()));
+        assert_eq!(before, after);
     }
 
     #[test]

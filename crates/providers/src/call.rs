@@ -6,15 +6,17 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress, Request};
 use midturn_core::rules::conversation::Reply;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Response, StatusCode};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::body::Chunks;
+use crate::body::Body;
+use crate::config::Endpoint;
 use crate::decode::Stream;
-use crate::dialect::{Assembler, Stage, ended_early};
+use crate::dialect::ended_early;
 use crate::failure::{retry_after, said_in_body, shorten, status_kind};
 use crate::link::Link;
 
@@ -30,11 +32,11 @@ const ERROR_BODY: usize = 64 << 10;
 /// Makes one attempt.
 pub(crate) async fn call(
     link: &Link,
-    body: Chunks,
-    assembler: Box<dyn Assembler>,
+    body: Vec<Bytes>,
     request: &Request<'_>,
 ) -> Result<Reply, ModelFailure> {
-    let mut stream = Stream::new(link.endpoint.max_event_bytes, assembler, request.progress);
+    let Endpoint { dialect, max_event_bytes, .. } = *link.endpoint;
+    let mut stream = Stream::new(dialect, max_event_bytes, request.call, request.progress);
     let reply = async {
         let turn = link.limiter.enter().await;
         let mut response = send(link, body, request.progress).await?;
@@ -76,8 +78,8 @@ fn connection(message: String) -> ModelFailure {
 }
 
 /// Sends the request and waits for the head of the response.
-async fn send(link: &Link, body: Chunks, progress: &dyn Progress) -> Result<Response, ModelFailure> {
-    let (body, all_taken) = body.into_body();
+async fn send(link: &Link, body: Vec<Bytes>, progress: &dyn Progress) -> Result<Response, ModelFailure> {
+    let (body, all_taken) = Body::new(body);
     let mut request = reqwest::Request::new(Method::POST, link.url.clone());
     *request.headers_mut() = link.headers.clone();
     *request.body_mut() = Some(reqwest::Body::wrap(body));
@@ -121,16 +123,9 @@ fn broken(link: &Link, error: &reqwest::Error) -> ModelFailure {
 
 /// The causes alone: the error itself names the whole URL.
 fn causes(error: &reqwest::Error) -> String {
-    let mut causes = Vec::new();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        causes.push(cause.to_string());
-        next = cause.source();
-    }
-    if causes.is_empty() && error.is_timeout() {
-        causes.push("timed out".to_owned());
-    }
-    causes.join(": ")
+    let causes = std::iter::successors(error.source(), |cause| (**cause).source());
+    let causes: Vec<_> = causes.map(ToString::to_string).collect();
+    if causes.is_empty() && error.is_timeout() { "timed out".to_owned() } else { causes.join(": ") }
 }
 
 /// What a response says that is not a stream of events; its body hasn't been read.
@@ -187,7 +182,7 @@ async fn with_body(link: &Link, mut failure: ModelFailure, response: &mut Respon
 impl Stream<'_> {
     /// Reads until the reply is whole.
     async fn read(&mut self, link: &Link, response: &mut Response) -> Result<(), ModelFailure> {
-        while self.stage == Stage::Partial {
+        while !self.is_whole() {
             let chunk = timeout(link.idle_timeout(), response.chunk()).await.map_err(|_| silent(link))?;
             self.take(&chunk.map_err(|error| broken(link, &error))?.ok_or_else(ended_early)?)?;
         }
@@ -197,10 +192,10 @@ impl Stream<'_> {
     /// Reads the figures that follow, and the end. Whatever fails now, the reply is whole.
     async fn settle(&mut self, response: &mut Response) {
         let figures = async {
-            while self.stage == Stage::Whole {
+            while !self.is_done {
                 match response.chunk().await {
                     Ok(Some(bytes)) if self.take(&bytes).is_ok() => {}
-                    _ => self.stage = Stage::Done,
+                    _ => self.is_done = true,
                 }
             }
         };

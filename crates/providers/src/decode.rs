@@ -2,11 +2,11 @@
 //! examples and benchmarks, the same without a connection.
 
 use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress};
-use midturn_core::rules::conversation::Reply;
+use midturn_core::rules::conversation::{Reply, Usage};
 use midturn_core::sse::{Decoder, Frame};
 
 use crate::config::Dialect;
-use crate::dialect::{Assembler, Stage, ended_early};
+use crate::dialect::{Account, Assembler, ended_early, stop_with_calls};
 use crate::{anthropic, chat, responses};
 
 /// How many times the bytes of the largest event a whole reply may have.
@@ -16,32 +16,33 @@ const EVENTS_PER_REPLY: usize = 4;
 pub(crate) struct Stream<'a> {
     decoder: Decoder,
     assembler: Box<dyn Assembler>,
-    progress: &'a dyn Progress,
-    pub(crate) stage: Stage,
+    account: Account<'a>,
+    /// Whether nothing more will come.
+    pub(crate) is_done: bool,
     room: usize,
 }
 
 impl<'a> Stream<'a> {
     pub(crate) fn new(
+        dialect: Dialect,
         max_event_bytes: usize,
-        assembler: Box<dyn Assembler>,
+        call: u64,
         progress: &'a dyn Progress,
     ) -> Self {
         let decoder = Decoder::new(max_event_bytes);
         let room = max_event_bytes.saturating_mul(EVENTS_PER_REPLY);
-        Self { decoder, assembler, progress, stage: Stage::Partial, room }
+        let account = Account { progress, call, stop_reason: None, usage: Usage::default() };
+        Self { decoder, assembler: assembler(dialect), account, is_done: false, room }
     }
 
     /// Takes bytes as they come. Whatever is wrong with those that follow a whole reply, it stands.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), ModelFailure> {
-        match self.fed(bytes) {
-            Err(failure) if self.stage == Stage::Partial => Err(failure),
-            Err(_) => {
-                self.stage = Stage::Done;
-                Ok(())
-            }
-            Ok(()) => Ok(()),
+        let fed = self.fed(bytes);
+        if fed.is_err() && self.is_whole() {
+            self.is_done = true;
+            return Ok(());
         }
+        fed
     }
 
     fn fed(&mut self, bytes: &[u8]) -> Result<(), ModelFailure> {
@@ -49,19 +50,27 @@ impl<'a> Stream<'a> {
             let message = "the reply has more bytes than four times `max_event_bytes`";
             ModelFailure::new(ErrorKind::InvalidRequest, message)
         })?;
-        let Self { decoder, assembler, progress, stage, .. } = self;
+        let Self { decoder, assembler, account, is_done, .. } = self;
         decoder.feed(bytes, |frame: Frame<'_>| {
-            if *stage != Stage::Done {
+            if !*is_done {
                 // Bytes that are not UTF-8 are replaced, as the format demands.
-                *stage = assembler.frame(&String::from_utf8_lossy(frame.data), *progress)?;
+                *is_done = assembler.frame(&String::from_utf8_lossy(frame.data), account)?;
             }
             Ok(())
         })
     }
 
+    /// Whether the reply is whole; figures may follow.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.account.stop_reason.is_some()
+    }
+
     /// The reply, if it is whole.
     pub(crate) fn finish(self) -> Result<Reply, ModelFailure> {
-        if self.stage == Stage::Partial { Err(ended_early()) } else { Ok(self.assembler.finish()) }
+        let Account { stop_reason, usage, call, .. } = self.account;
+        let reason = stop_reason.ok_or_else(ended_early)?;
+        let blocks = self.assembler.finish(call);
+        Ok(Reply { stop_reason: stop_with_calls(reason, &blocks), blocks, usage })
     }
 }
 
@@ -76,19 +85,18 @@ pub fn decode<C: AsRef<[u8]>>(
     max_event_bytes: usize,
     progress: &dyn Progress,
 ) -> Result<Reply, ModelFailure> {
-    let mut stream = Stream::new(max_event_bytes, assembler(dialect, 0), progress);
+    let mut stream = Stream::new(dialect, max_event_bytes, 0, progress);
     for chunk in chunks {
         stream.take(chunk.as_ref())?;
     }
     stream.finish()
 }
 
-/// What puts together the reply to an agent's `call`-th call.
-pub(crate) fn assembler(dialect: Dialect, call: u64) -> Box<dyn Assembler> {
+fn assembler(dialect: Dialect) -> Box<dyn Assembler> {
     match dialect {
-        Dialect::Anthropic => Box::new(anthropic::Reading::new(call)),
-        Dialect::Responses => Box::new(responses::Reading::new(call)),
-        Dialect::Chat => Box::new(chat::Reading::new(call)),
+        Dialect::Anthropic => Box::<anthropic::Reading>::default(),
+        Dialect::Responses => Box::<responses::Reading>::default(),
+        Dialect::Chat => Box::<chat::Reading>::default(),
     }
 }
 

@@ -1,62 +1,37 @@
 //! What the three wire formats have in common: a request is written, and a reply is put
 //! together from the frames of a stream.
 
-use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress, Request};
-use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolUse, Usage};
+use midturn_core::engine::ports::model::{ErrorKind, ModelFailure, Progress};
+use midturn_core::rules::conversation::{Block, StopReason, ToolUse, Usage};
 use midturn_core::rules::id::CallId;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::config::Endpoint;
-
-/// How long a reply may be where a budget is limited and nothing was configured.
-const UNDER_A_BUDGET: u32 = 32_000;
-
-/// What is the same in every request of one agent.
-pub(crate) struct Options {
-    pub(crate) model: String,
-    max_tokens: Option<u32>,
-    pub(crate) thinking_budget: Option<u32>,
-    pub(crate) reasoning_effort: Option<String>,
+/// Who is told of a reply as it comes, and what is known of it besides its blocks.
+pub(crate) struct Account<'a> {
+    pub(crate) progress: &'a dyn Progress,
+    /// The number of the agent's model call, for the ids of tool calls that have none.
+    pub(crate) call: u64,
+    /// Without it what there is, is a part of a reply; behind it figures may follow.
+    pub(crate) stop_reason: Option<StopReason>,
+    pub(crate) usage: Usage,
 }
 
-impl Options {
-    pub(crate) fn new(model: &str, endpoint: &Endpoint, max_tokens: Option<u32>) -> Self {
-        let Endpoint { thinking_budget, reasoning_effort, .. } = endpoint.clone();
-        Self { model: model.to_owned(), max_tokens, thinking_budget, reasoning_effort }
-    }
-
-    /// The most tokens that a reply has unless a request says less.
-    pub(crate) fn max_output(&self) -> u64 {
-        self.max_tokens.unwrap_or(UNDER_A_BUDGET).into()
-    }
-
-    /// The most tokens that the reply to this request may have: what was configured, and no more
-    /// than the request leaves.
-    pub(crate) fn max_tokens(&self, request: &Request<'_>) -> Option<u32> {
-        let left = request.max_output.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
-        self.max_tokens.into_iter().chain(left).min()
+impl Account<'_> {
+    /// Notes what the reply cost, and tells it.
+    pub(crate) fn costs(&mut self, usage: Usage) {
+        self.progress.tokens(usage.output);
+        self.usage = usage;
     }
 }
 
-/// How far a reply has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// The stop reason hasn't come: what there is, is a part.
-    Partial,
-    /// The stop reason has come; figures may follow.
-    Whole,
-    /// Nothing more will come.
-    Done,
-}
-
-/// Puts a reply together.
+/// Puts the blocks of a reply together.
 pub(crate) trait Assembler: Send {
-    /// Takes one frame's data and says how far the reply has come.
-    fn frame(&mut self, data: &str, progress: &dyn Progress) -> Result<Stage, ModelFailure>;
+    /// Takes one frame's data. True: nothing more will come of a reply that is whole.
+    fn frame(&mut self, data: &str, account: &mut Account<'_>) -> Result<bool, ModelFailure>;
 
-    /// The reply, once it is whole.
-    fn finish(self: Box<Self>) -> Reply;
+    /// The blocks, in order, of the reply to the agent's `call`-th call.
+    fn finish(self: Box<Self>, call: u64) -> Vec<Block>;
 }
 
 /// A frame that is not JSON, or not of the documented form.
@@ -104,7 +79,7 @@ pub(crate) fn tool_use(id: String, name: String, json: &str) -> Option<Block> {
 }
 
 fn empty_object() -> Value {
-    Value::Object(serde_json::Map::new())
+    Value::Object(Map::new())
 }
 
 /// The reason to stop, for servers that say `stop` although there are calls.
@@ -116,33 +91,31 @@ pub(crate) fn stop_with_calls(reason: StopReason, blocks: &[Block]) -> StopReaso
     }
 }
 
-/// What a reply cost, in the words of Responses and in those of Chat Completions. Some servers
-/// send both, so neither can be an alias of the other.
-#[derive(Deserialize)]
-pub(crate) struct Figures {
-    input_tokens: Option<u64>,
-    prompt_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
-    input_tokens_details: Option<Details>,
-    prompt_tokens_details: Option<Details>,
-    /// DeepSeek's name for the tokens from the cache.
-    prompt_cache_hit_tokens: Option<u64>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-struct Details {
-    cached_tokens: Option<u64>,
-}
+/// What a reply cost, as the provider said it: each dialect knows its own names.
+#[derive(Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Figures(Map<String, Value>);
 
 impl Figures {
-    pub(crate) fn usage(&self) -> Usage {
-        let details = self.input_tokens_details.or(self.prompt_tokens_details);
-        let cached = details.and_then(|details| details.cached_tokens).or(self.prompt_cache_hit_tokens);
+    /// Takes over what a later event says; what it doesn't say stays.
+    pub(crate) fn update(&mut self, newer: Self) {
+        self.0.extend(newer.0.into_iter().filter(|(_, figure)| !figure.is_null()));
+    }
+
+    /// A number that is directly among them.
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        self.0.get(name)?.as_u64()
+    }
+
+    /// In the words of Responses, and in those of Chat Completions. Some servers send both.
+    pub(crate) fn openai(&self) -> Usage {
+        let details = ["input_tokens_details", "prompt_tokens_details"];
+        let cached = details.iter().find_map(|name| self.0.get(*name)?.get("cached_tokens")?.as_u64());
         Usage {
-            input: self.input_tokens.or(self.prompt_tokens).unwrap_or(0),
-            output: self.output_tokens.or(self.completion_tokens).unwrap_or(0),
-            cached: cached.unwrap_or(0),
+            input: self.number("input_tokens").or(self.number("prompt_tokens")).unwrap_or(0),
+            output: self.number("output_tokens").or(self.number("completion_tokens")).unwrap_or(0),
+            // The last one is DeepSeek's name for the tokens from the cache.
+            cached: cached.or(self.number("prompt_cache_hit_tokens")).unwrap_or(0),
         }
     }
 }

@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 
 use crate::call::call;
 use crate::config::{Config, Dialect, Endpoint, Missing};
-use crate::decode::assembler;
 use crate::limiter::Limiter;
 use crate::link::Link;
 use crate::transcript::{Kept, Script};
@@ -57,9 +56,9 @@ impl Providers {
         let (provider, endpoint, name) = self.parse(model)?;
         let link = self.link(provider, endpoint)?;
         Ok(match endpoint.dialect {
-            Dialect::Anthropic => HttpModel::<anthropic::Messages>::boxed(link, name, endpoint),
-            Dialect::Responses => HttpModel::<responses::Items>::boxed(link, name, endpoint),
-            Dialect::Chat => HttpModel::<chat::Messages>::boxed(link, name, endpoint),
+            Dialect::Anthropic => HttpModel::<anthropic::Messages>::boxed(link, name),
+            Dialect::Responses => HttpModel::<responses::Items>::boxed(link, name),
+            Dialect::Chat => HttpModel::<chat::Messages>::boxed(link, name),
         })
     }
 
@@ -113,27 +112,25 @@ impl ModelFactory for Providers {
 
 /// One agent's model: the way to its provider, and what was encoded so far.
 struct HttpModel<S> {
-    dialect: Dialect,
     link: Arc<Link>,
     kept: Kept<S>,
 }
 
 impl<S: Script + 'static> HttpModel<S> {
-    fn boxed(link: Arc<Link>, name: &str, endpoint: &Endpoint) -> Box<dyn Model> {
-        Box::new(Self { dialect: endpoint.dialect, link, kept: Kept::new(name, endpoint) })
+    fn boxed(link: Arc<Link>, name: &str) -> Box<dyn Model> {
+        Box::new(Self { kept: Kept::new(name, link.endpoint.clone()), link })
     }
 }
 
 #[async_trait]
 impl<S: Script> Model for HttpModel<S> {
     fn max_output(&self) -> Option<u64> {
-        Some(self.kept.options.max_output())
+        Some(self.kept.max_output())
     }
 
     async fn call(&mut self, request: Request<'_>) -> Result<Reply, ModelFailure> {
         let body = self.kept.body(&request);
-        let assembler = assembler(self.dialect, request.call);
-        call(&self.link, body, assembler, &request).await
+        call(&self.link, body, &request).await
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Link {
     pub(crate) client: Client,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    pub(crate) endpoint: Endpoint,
+    pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) limiter: Arc<Limiter>,
 }
 
@@ -42,7 +42,7 @@ impl Link {
             client: client(&url, endpoint.connect_timeout.duration())?,
             headers: headers(name, endpoint)?,
             url,
-            endpoint: endpoint.clone(),
+            endpoint: Arc::new(endpoint.clone()),
             limiter,
         })
     }

@@ -85,57 +85,38 @@ impl Text {
 
     /// The text; half a character at its end is a replacement character.
     pub(crate) fn finish(mut self) -> String {
-        self.drop_half();
+        self.push_units(self.half);
         self.whole
     }
 
+    /// Adds a piece that begins or ends within a character, or may do so.
     fn push_slowly(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            let valid = match std::str::from_utf8(bytes) {
-                Ok(text) => text,
-                Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+        let mut units: Vec<u16> = self.half.take().into_iter().collect();
+        while let Some(chunk) = bytes.utf8_chunks().next() {
+            units.extend(chunk.valid().encode_utf16());
+            bytes = &bytes[chunk.valid().len()..];
+            let (unit, rest) = match bytes {
+                [0xed, second, third, rest @ ..] => (surrogate(*second, *third), rest),
+                // Nothing but a lone surrogate makes a JSON string invalid.
+                [_, rest @ ..] => (0xfffd, rest),
+                [] => break,
             };
-            if !valid.is_empty() {
-                self.drop_half();
-                self.whole.push_str(valid);
-                bytes = &bytes[valid.len()..];
-            } else if let Some(unit) = surrogate(bytes) {
-                self.push_surrogate(unit);
-                bytes = &bytes[3..];
-            } else {
-                self.drop_half();
-                self.whole.push(char::REPLACEMENT_CHARACTER);
-                bytes = &bytes[1..];
-            }
+            units.push(unit);
+            bytes = rest;
         }
+        self.half = units.pop_if(|unit| (0xd800..0xdc00).contains(unit));
+        self.push_units(units);
     }
 
-    fn push_surrogate(&mut self, unit: u16) {
-        if unit < 0xdc00 {
-            self.drop_half();
-            self.half = Some(unit);
-            return;
-        }
-        let high = self.half.take().unwrap_or(unit);
-        let joined = char::decode_utf16([high, unit]).next().and_then(Result::ok);
-        self.whole.push(joined.unwrap_or(char::REPLACEMENT_CHARACTER));
-    }
-
-    fn drop_half(&mut self) {
-        if self.half.take().is_some() {
-            self.whole.push(char::REPLACEMENT_CHARACTER);
-        }
+    fn push_units(&mut self, units: impl IntoIterator<Item = u16>) {
+        let joined = char::decode_utf16(units);
+        self.whole.extend(joined.map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER)));
     }
 }
 
-/// The lone surrogate that these bytes begin with.
-fn surrogate(bytes: &[u8]) -> Option<u16> {
-    match bytes {
-        [0xed, second @ 0xa0..=0xbf, third @ 0x80..=0xbf, ..] => {
-            Some(0xd000 | u16::from(second & 0x3f) << 6 | u16::from(third & 0x3f))
-        }
-        _ => None,
-    }
+/// The lone surrogate that ends with these two of its three bytes.
+fn surrogate(second: u8, third: u8) -> u16 {
+    0xd000 | u16::from(second & 0x3f) << 6 | u16::from(third & 0x3f)
 }
 
 #[cfg(test)]

@@ -14,9 +14,11 @@ use midturn_core::engine::ports::tool::ToolSpec;
 use midturn_core::rules::conversation::{Block, Entry, Reply, ToolResult};
 use serde_json::Value;
 
-use crate::body::{Chunks, Segments};
+use crate::body::Segments;
 use crate::config::Endpoint;
-use crate::dialect::Options;
+
+/// How long a reply may be where a budget is limited and nothing was configured.
+const UNDER_A_BUDGET: u32 = 32_000;
 
 /// How a provider writes a conversation. It carries what it has to remember from one entry to
 /// the next.
@@ -29,8 +31,9 @@ pub(crate) trait Script: Default + Send + Sync {
         endpoint.max_output_tokens
     }
 
-    /// All that comes before the conversation, up to the bracket that opens its list.
-    fn head(options: &Options, request: &Request<'_>) -> String;
+    /// All that comes before the conversation, up to the bracket that opens its list. `most` is how
+    /// many tokens the reply to this request may have.
+    fn head(model: &str, endpoint: &Endpoint, most: Option<u32>, request: &Request<'_>) -> String;
 
     /// Writes a text of the user's side.
     fn user(&mut self, text: &str, out: &mut Out<'_>);
@@ -129,21 +132,29 @@ impl Out<'_> {
 
 /// What one agent keeps from request to request.
 pub(crate) struct Kept<S> {
-    pub(crate) options: Options,
+    model: String,
+    pub(crate) endpoint: Arc<Endpoint>,
     head: Head,
     pub(crate) transcript: Transcript<S>,
 }
 
 impl<S: Script> Kept<S> {
-    pub(crate) fn new(model: &str, endpoint: &Endpoint) -> Self {
-        let options = Options::new(model, endpoint, S::max_tokens(endpoint));
-        Self { options, head: Head::default(), transcript: Transcript::default() }
+    pub(crate) fn new(model: &str, endpoint: Arc<Endpoint>) -> Self {
+        Self { model: model.to_owned(), endpoint, head: Head::default(), transcript: Transcript::default() }
     }
 
-    /// The request body. What was encoded for earlier requests is used again.
-    pub(crate) fn body(&mut self, request: &Request<'_>) -> Chunks {
-        let Self { options, head, transcript } = self;
-        let write = || S::head(options, request);
+    /// The most tokens that a reply has unless a request says less.
+    pub(crate) fn max_output(&self) -> u64 {
+        S::max_tokens(&self.endpoint).unwrap_or(UNDER_A_BUDGET).into()
+    }
+
+    /// The request body, in parts. What was encoded for earlier requests is used again.
+    pub(crate) fn body(&mut self, request: &Request<'_>) -> Vec<Bytes> {
+        let Self { model, endpoint, head, transcript } = self;
+        // What was configured, and no more than the request leaves.
+        let left = request.max_output.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+        let most = S::max_tokens(endpoint).into_iter().chain(left).min();
+        let write = || S::head(model, endpoint, most, request);
         if request.purpose.is_turn() {
             let head = head.get(request, write);
             transcript.update(request.entries);
@@ -190,19 +201,17 @@ impl<S: Script> Transcript<S> {
     }
 
     /// The request: what is kept, with the marks in between.
-    fn body(&self, head: Bytes) -> Chunks {
-        let mut chunks = Chunks::default();
-        chunks.push(head);
+    fn body(&self, head: Bytes) -> Vec<Bytes> {
+        let mut parts = vec![head];
         let mut from = 0;
         for place in self.script.marks().into_iter().flatten() {
-            self.segments.lend(from, place, &mut chunks);
-            chunks.push(Bytes::from_static(S::MARK.as_bytes()));
+            parts.extend(self.segments.lend(from..place));
+            parts.push(Bytes::from_static(S::MARK.as_bytes()));
             from = place;
         }
-        self.segments.lend(from, self.segments.len(), &mut chunks);
-        chunks.push(Bytes::from_static(self.last.close().as_bytes()));
-        chunks.push(Bytes::from_static(b"]}"));
-        chunks
+        parts.extend(self.segments.lend(from..self.segments.len()));
+        parts.extend([self.last.close(), "]}"].map(|end| Bytes::from_static(end.as_bytes())));
+        parts
     }
 
     fn is_continued_by(&self, entries: &[Arc<Entry>]) -> bool {
@@ -222,16 +231,10 @@ impl Head {
     /// The bytes for this request's system prompt, tools and length of reply; `write` makes them
     /// when they differ from the last ones.
     fn get(&mut self, request: &Request<'_>, write: impl FnOnce() -> String) -> Bytes {
-        let (system, tools) = (fingerprint(request.system), request.tools);
-        let same_tools = |kept: &[Arc<ToolSpec>]| {
-            kept.len() == tools.len() && kept.iter().zip(tools).all(|(a, b)| Arc::ptr_eq(a, b))
-        };
-        let same = self.made_of.as_ref().is_some_and(|(kept, output, list)| {
-            *kept == system && *output == request.max_output && same_tools(list)
-        });
-        if !same {
+        let made_of = Some((fingerprint(request.system), request.max_output, request.tools.to_vec()));
+        if self.made_of != made_of {
             self.bytes = write().into();
-            self.made_of = Some((system, request.max_output, tools.to_vec()));
+            self.made_of = made_of;
         }
         self.bytes.clone()
     }
@@ -241,6 +244,17 @@ fn fingerprint(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
+}
+
+/// Adds the tools to a request's fields, each as `tool` writes it. In a turn the model decides
+/// whether it calls one, which is what an absent choice means; elsewhere it is to call `none`.
+pub(crate) fn offer(fields: &mut Value, request: &Request<'_>, tool: fn(&ToolSpec) -> Value, none: Value) {
+    if !request.tools.is_empty() {
+        fields["tools"] = request.tools.iter().map(|spec| tool(spec)).collect();
+        if !request.purpose.is_turn() {
+            fields["tool_choice"] = none;
+        }
+    }
 }
 
 /// A request's fields, up to the bracket that opens its list.
@@ -276,7 +290,7 @@ mod tests {
     static LINE: Frame = Frame { open: "<", between: "+", close: ">" };
 
     impl Script for Plain {
-        fn head(_: &Options, _: &Request<'_>) -> String {
+        fn head(_: &str, _: &Endpoint, _: Option<u32>, _: &Request<'_>) -> String {
             String::new()
         }
 

@@ -16,20 +16,13 @@ use crate::confined::Confined;
 use crate::process::Supervisor;
 use crate::root::Root;
 
-/// The bounds of what a tool takes and gives.
+/// How much of a command's output, of a file or of a list of matches one result holds, in bytes;
+/// more is cut in the middle (commands) or at the end.
+pub(crate) const OUTPUT_BYTES: usize = 32 << 10;
+
+/// How long commands and searches may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How much of a command's output, of a file or of a list of matches one result holds, in
-    /// bytes; more is cut in the middle (commands) or at the end.
-    pub output_bytes: usize,
-    /// The largest file that is read or edited, in bytes.
-    pub file_bytes: u64,
-    /// How many lines `read` gives when it isn't told.
-    pub read_lines: usize,
-    /// Where a long line is cut, in characters.
-    pub line_chars: usize,
-    /// How many matches or files one search gives when it isn't told.
-    pub search_results: usize,
     /// How long a command may run when it isn't told.
     pub timeout: Duration,
     /// The longest a command may ask for.
@@ -38,15 +31,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            output_bytes: 32 << 10,
-            file_bytes: 16 << 20,
-            read_lines: 2_000,
-            line_chars: 2_000,
-            search_results: 500,
-            timeout: Duration::from_secs(120),
-            timeout_max: Duration::from_secs(600),
-        }
+        Self { timeout: Duration::from_secs(120), timeout_max: Duration::from_secs(600) }
     }
 }
 

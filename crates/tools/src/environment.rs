@@ -2,7 +2,6 @@
 //! keep back would have a hole for every name that nobody thought of.
 
 use std::ffi::{OsStr, OsString};
-use std::sync::Arc;
 
 use midturn_core::rules::secrets;
 
@@ -53,10 +52,10 @@ const ALLOWED_BEGINNING: &str = "LC_";
 
 /// The environment of commands: of `all` what is on the list, and what `more` names besides.
 /// Even then a URL with a password in it is left out.
-pub fn command_environment(
+pub(crate) fn command_environment(
     all: impl IntoIterator<Item = (OsString, OsString)>,
     more: &[String],
-) -> Arc<[(OsString, OsString)]> {
+) -> Vec<(OsString, OsString)> {
     let has_a_password = |value: &OsStr| secrets::has_a_password(&value.to_string_lossy());
     all.into_iter().filter(|(name, value)| is_allowed(name, more) && !has_a_password(value)).collect()
 }

@@ -21,5 +21,4 @@ mod tools;
 pub mod workplace;
 
 pub use context::Limits;
-pub use environment::command_environment;
 pub use toolbox::work_tool_names;

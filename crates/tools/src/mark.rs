@@ -7,13 +7,16 @@ use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::process::table::Process;
 
 /// The variable's name.
 pub(crate) const MARK: &str = "_MIDTURN_TREE";
 
 /// What a process was started for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Purpose {
     /// An agent's command, its supervisor, or anything it started.
     Command,
@@ -21,17 +24,8 @@ pub(crate) enum Purpose {
     Git,
 }
 
-impl Purpose {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Command => "command",
-            Self::Git => "git",
-        }
-    }
-}
-
 /// The process that started others: this very one, no later one with its number.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
     pub(crate) pid: i32,
     pub(crate) started: u64,
@@ -58,7 +52,7 @@ impl Owner {
 }
 
 /// The mark of one session's processes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
     pub(crate) owner: Owner,
     pub(crate) purpose: Purpose,
@@ -70,34 +64,16 @@ impl Mark {
         Ok(Self { owner: Owner::ourselves()?, purpose, session: session.into() })
     }
 
-    /// For an environment.
+    /// For an environment. No variable holds a NUL; as JSON none of these texts does.
     pub(crate) fn entry(&self) -> (OsString, OsString) {
-        let Owner { pid, started, session, namespace } = &self.owner;
-        let purpose = self.purpose.as_str();
-        // No variable holds a NUL, no session's id should.
-        let of = self.session.replace('\0', "");
-        (MARK.into(), format!("{pid} {started} {session} {namespace} {purpose} {of}").into())
-    }
-
-    /// What the variable says.
-    fn parse(value: &str) -> Option<Self> {
-        let mut words = value.splitn(6, ' ');
-        let owner = Owner {
-            pid: words.next()?.parse().ok()?,
-            started: words.next()?.parse().ok()?,
-            session: words.next()?.parse().ok()?,
-            namespace: words.next()?.to_owned(),
-        };
-        let word = words.next()?;
-        let purpose = [Purpose::Command, Purpose::Git].into_iter().find(|p| p.as_str() == word)?;
-        Some(Self { owner, purpose, session: words.next()?.into() })
+        (MARK.into(), serde_json::json!(self).to_string().into())
     }
 
     /// The mark in an environment as `/proc/PID/environ` shows it.
     pub(crate) fn find(environ: &[u8]) -> Option<Self> {
         let value = |entry: &'_ [u8]| {
             let value = entry.strip_prefix(MARK.as_bytes())?.strip_prefix(b"=")?;
-            Self::parse(std::str::from_utf8(value).ok()?)
+            serde_json::from_slice(value).ok()
         };
         environ.split(|&b| b == 0).find_map(value)
     }
@@ -109,14 +85,17 @@ mod tests {
 
     #[test]
     fn a_mark_is_found_in_an_environment_as_it_was_made() {
-        for (session, purpose) in [("s1", Purpose::Command), ("a b=c/é", Purpose::Git), ("", Purpose::Git)] {
+        for (session, purpose) in
+            [("s1", Purpose::Command), ("a b=c/é", Purpose::Git), ("\0\n\"", Purpose::Git)]
+        {
             let mark = Mark::new(session, purpose).unwrap();
             let (name, value) = mark.entry();
             let entry = format!("{}={}", name.to_str().unwrap(), value.to_str().unwrap());
             let environ = format!("PATH=/bin\0X{entry}\0{entry}\0A=b\0");
             assert_eq!(Mark::find(environ.as_bytes()), Some(mark));
         }
-        for environ in ["", "_MIDTURN_TREE=\0", "_MIDTURN_TREE=1 2 3 n other s\0", "A=_MIDTURN_TREE=1\0"] {
+        for environ in ["", "_MIDTURN_TREE=\0", "_MIDTURN_TREE={\"session\":\"s\"}\0", "A=_MIDTURN_TREE=1\0"]
+        {
             assert_eq!(Mark::find(environ.as_bytes()), None);
         }
     }

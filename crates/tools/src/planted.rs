@@ -2,8 +2,11 @@
 //! `planted-faults` nothing can be planted: every question is answered `false` when the program is
 //! compiled.
 
+use serde::Serialize;
+
 /// A fault of this crate's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Fault {
     /// An abort ends the command's process group only.
     GroupKillOnly,
@@ -18,12 +21,7 @@ const VARIABLE: &str = "_MIDTURN_PLANTED";
 
 /// Whether this fault is planted.
 pub(crate) fn planted(fault: Fault) -> bool {
-    word()
-        == Some(match fault {
-            Fault::GroupKillOnly => "group_kill_only",
-            Fault::NoLeftovers => "no_leftovers",
-            Fault::SupervisorIgnoresPipe => "supervisor_ignores_pipe",
-        })
+    word().is_some_and(|word| serde_json::json!(fault) == word)
 }
 
 /// What supervisors have to be told; their environment is a new one.

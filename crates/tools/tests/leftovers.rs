@@ -18,6 +18,7 @@ use midturn_tools::process::{Supervision, Supervisor};
 use midturn_tools::workplace::GitWorkplace;
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
+use serde_json::json;
 use support::project::{Project, run};
 use support::{Mark, again, is_dead, name, shell, supervisor, supervisors, until_dead};
 use tokio_util::sync::CancellationToken;
@@ -273,13 +274,15 @@ async fn a_command_sees_one_mark_and_it_is_its_own_sessions() {
     let (outer, inner) = (SessionId::new("outer"), SessionId::new("inner"));
     let mut command = shell("env | grep -ao '_MIDTURN_TREE=.*'", &Mark::new());
     let mut environment: Vec<_> = command.environment.to_vec();
-    environment.push(("_MIDTURN_TREE".into(), format!("1 1 1 pid:[1] command {outer}").into()));
+    let owner = json!({"pid": 1, "started": 1, "session": 1, "namespace": "pid:[1]"});
+    let mark = json!({"owner": owner, "purpose": "command", "session": outer.as_str()});
+    environment.push(("_MIDTURN_TREE".into(), mark.to_string().into()));
     command.environment = environment.into();
     let mut output = Vec::new();
     let mut sink = |bytes: &[u8]| output.extend_from_slice(bytes);
     supervisor().of_session(&inner).run(&command, &CancellationToken::new(), &mut sink).await.unwrap();
     let output = String::from_utf8(output).unwrap();
-    assert!(output.lines().count() == 1 && output.ends_with(" command inner\n"), "{output}");
+    assert!(output.lines().count() == 1 && output.ends_with("\"session\":\"inner\"}\n"), "{output}");
 }
 
 /// A project, and a git before the real one that waits before it makes a worktree until somebody

@@ -139,18 +139,18 @@ async fn a_command_that_is_cut_returns_what_it_said_and_said_it_while_it_ran() {
 
 #[tokio::test]
 async fn output_without_end_is_cut_in_the_middle_and_costs_no_memory() {
-    let tools =
-        Tools::new(Limits { output_bytes: 100, timeout: Duration::from_secs(300), ..Limits::default() })
-            .await;
-    let output = tools.call("bash", json!({"command": "yes | head -n 1000; echo end"})).await;
-    assert_eq!(
-        output.text,
-        format!("{}\n[… 1904 bytes left out …]\n{}end\n", "y\n".repeat(25), "y\n".repeat(23))
-    );
+    let tools = Tools::new(Limits { timeout: Duration::from_secs(300), ..Limits::default() }).await;
+    let output = tools.call("bash", json!({"command": "yes | head -n 100000; echo end"})).await;
+    let (front, back) = ("y\n".repeat(8_192), "y\n".repeat(8_190));
+    assert_eq!(output.text, format!("{front}\n[… 167236 bytes left out …]\n{back}end\n"));
     let before = peak_memory();
     let mib = 1 << 20;
     let output = tools.call("bash", json!({"command": "head -c 1G /dev/zero | tr '\\0' x"})).await;
-    assert!(output.text.contains(&format!("[… {} bytes left out …]", (1024 * mib) - 100)), "{}", output.text);
+    assert!(
+        output.text.contains(&format!("[… {} bytes left out …]", (1024 * mib) - (32 << 10))),
+        "{}",
+        output.text
+    );
     let grown = peak_memory().saturating_sub(before);
     assert!(grown < 64 * mib, "{} MiB", grown / mib);
 }
@@ -164,17 +164,17 @@ fn peak_memory() -> u64 {
 
 #[tokio::test]
 async fn files_that_are_no_text_or_too_large_are_named_as_that() {
-    let tools = Tools::new(Limits { file_bytes: 1000, ..Limits::default() }).await;
+    let tools = tools().await;
     tools.write("binary", b"a\0b");
     tools.write("latin1", b"ab\xE9");
-    tools.write("large", "x".repeat(1001));
+    tools.write("large", "x".repeat((16 << 20) + 1));
     std::fs::create_dir(tools.path("folder")).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, tools.path("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
         .unwrap();
     let rows = [
         ("binary", "`binary` is a binary file (3 bytes)"),
         ("latin1", "`latin1` is not UTF-8: byte 2"),
-        ("large", "at most 0.0 MiB can be read"),
+        ("large", "at most 16.0 MiB can be read"),
         ("folder", "`folder` is a folder"),
         ("pipe", "`pipe` is neither a file nor a folder"),
         ("missing", "`missing` does not exist"),

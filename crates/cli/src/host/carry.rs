@@ -9,9 +9,9 @@ use midturn_core::engine::ports::archive::SessionRecord;
 use midturn_core::engine::ports::{Observer, SessionJournal, Store};
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::time::Micros;
+use midturn_tools::Limits;
 use midturn_tools::process::Supervisor;
 use midturn_tools::workplace::{GitWorkplace, Reach};
-use midturn_tools::{Limits, command_environment};
 use serde::{Deserialize, Serialize};
 
 use super::safety::Safety;
@@ -149,21 +149,16 @@ pub(crate) fn workplace(
     let Prepared { folder, state, config, team, .. } = prepared;
     let team = team.clone();
     let timeouts = &config.general.timeouts;
-    let limits = Limits {
-        timeout: timeouts.command.duration(),
-        timeout_max: timeouts.command_max.duration(),
-        ..Limits::default()
-    };
+    let (timeout, timeout_max) = (timeouts.command.duration(), timeouts.command_max.duration());
     let writable = config.general.sandbox.writable.0.iter().map(|path| below_home(path)).collect();
-    let reach = Reach { writable, hidden: hidden.to_vec() };
+    let environment = config.general.sandbox.environment.0.clone();
+    let reach = Reach { writable, hidden: hidden.to_vec(), environment };
     let supervisor = Supervisor::ourselves()
         .grace(config.settings.abort_grace.duration())
         .sandbox(safety.sandbox().clone());
-    let handed_on = &config.general.sandbox.environment.0;
     GitWorkplace::new(folder, state, id, move |agent| team.place_of(agent))
-        .limits(limits)
+        .limits(Limits { timeout, timeout_max })
         .reach(reach)
-        .environment(command_environment(std::env::vars_os(), handed_on))
         .supervisor(supervisor)
 }
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::common::{Ended, Place, Running};
 
@@ -275,7 +275,8 @@ fn nobody_reaches_a_daemon_before_what_an_earlier_one_left_is_ended() {
     let session = run.events[0]["session"].as_str().unwrap();
     // This process, had it begun with the machine: nobody who is alive.
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap();
-    let mark = format!("{} 1 1 {} command {session}", std::process::id(), namespace.display());
+    let owner = json!({"pid": std::process::id(), "started": 1, "session": 1, "namespace": namespace});
+    let mark = json!({"owner": owner, "purpose": "command", "session": session}).to_string();
     // In a POSIX session of its own: that of a marked process goes with it.
     let left = || {
         let mut command = std::process::Command::new("setsid");

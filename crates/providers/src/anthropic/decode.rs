@@ -2,11 +2,11 @@
 
 use indexmap::IndexMap;
 use midturn_core::engine::ports::model::{ModelFailure, Progress};
-use midturn_core::rules::conversation::{Block, Opaque, Reply, StopReason, Thinking, Usage};
+use midturn_core::rules::conversation::{Block, Opaque, StopReason, Thinking, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::dialect::{Assembler, Stage, event, tool_use, unreadable};
+use crate::dialect::{Account, Assembler, Figures, event, tool_use, unreadable};
 use crate::failure::stream_error;
 use crate::text::{Piece, Text};
 
@@ -63,91 +63,48 @@ struct Start {
     usage: Option<Figures>,
 }
 
-/// Each event repeats some of the figures, counted from the start: the last one holds.
-#[derive(Default, Deserialize)]
-struct Figures {
-    input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-}
-
-impl Figures {
-    fn update(&mut self, newer: Self) {
-        *self = Self {
-            input_tokens: newer.input_tokens.or(self.input_tokens),
-            cache_creation_input_tokens: newer
-                .cache_creation_input_tokens
-                .or(self.cache_creation_input_tokens),
-            cache_read_input_tokens: newer.cache_read_input_tokens.or(self.cache_read_input_tokens),
-            output_tokens: newer.output_tokens.or(self.output_tokens),
-        };
-    }
-
-    fn usage(&self) -> Usage {
-        let cached = self.cache_read_input_tokens.unwrap_or(0);
-        let parts = [self.input_tokens, self.cache_creation_input_tokens, Some(cached)];
-        let input = parts.iter().flatten().fold(0, |sum: u64, part| sum.saturating_add(*part));
-        Usage { input, output: self.output_tokens.unwrap_or(0), cached }
-    }
-}
-
 /// A block while it comes.
 enum Building {
     Text(Text),
     Thinking { text: Text, signature: Text },
     Redacted(Opaque),
     Call { id: String, name: String, json: Text, at_start: String },
-    Provider { fields: Fields, raw: Box<str>, json: Text, changed: bool },
+    Provider { raw: Box<RawValue>, over: Fields, json: Text },
 }
 
 /// A reply while it comes.
+#[derive(Default)]
 pub(crate) struct Reading {
-    call: u64,
     blocks: Vec<(u32, Building)>,
+    /// Each event repeats some of them, counted from the start: the last one holds.
     figures: Figures,
-    stop_reason: Option<StopReason>,
 }
 
 impl Reading {
-    pub(crate) fn new(call: u64) -> Self {
-        Self { call, blocks: Vec::new(), figures: Figures::default(), stop_reason: None }
-    }
-
-    fn stage(&self) -> Stage {
-        if self.stop_reason.is_some() { Stage::Whole } else { Stage::Partial }
-    }
-
     fn block(&mut self, index: u32) -> Option<&mut Building> {
         self.blocks.iter_mut().rev().find(|(at, _)| *at == index).map(|(_, block)| block)
     }
 
-    fn start(&mut self, index: u32, raw: &RawValue, progress: &dyn Progress) -> Result<(), ModelFailure> {
+    fn start(&mut self, index: u32, raw: &RawValue, account: &Account<'_>) -> Result<(), ModelFailure> {
         if self.block(index).is_some() {
             return Ok(());
         }
-        let read = |error: serde_json::Error| unreadable(&error);
-        let mut start: Part<'_> = serde_json::from_str(raw.get()).map_err(read)?;
+        let mut start: Part<'_> = serde_json::from_str(raw.get()).map_err(|error| unreadable(&error))?;
         let mut block = match start.kind.as_str() {
             "text" => Building::Text(Text::default()),
             "thinking" => Building::Thinking { text: Text::default(), signature: Text::default() },
             "redacted_thinking" => Building::Redacted(Opaque(raw.get().into())),
             "tool_use" => {
                 let id =
-                    start.id.take().unwrap_or_else(|| format!("call_{}_{}", self.call, self.blocks.len()));
+                    start.id.take().unwrap_or_else(|| format!("call_{}_{}", account.call, self.blocks.len()));
                 let name = start.name.take().unwrap_or_default();
-                progress.call(&id, &name, 0);
+                account.progress.call(&id, &name, 0);
                 let at_start = start.input.map_or_else(String::new, |input| input.get().to_owned());
                 Building::Call { id, name, json: Text::default(), at_start }
             }
-            _ => Building::Provider {
-                fields: serde_json::from_str(raw.get()).map_err(read)?,
-                raw: raw.get().into(),
-                json: Text::default(),
-                changed: false,
-            },
+            _ => Building::Provider { raw: raw.to_owned(), over: Fields::new(), json: Text::default() },
         };
-        block.told(&start, progress);
+        block.told(&start, account.progress);
         self.blocks.push((index, block));
         Ok(())
     }
@@ -179,11 +136,8 @@ impl Building {
     /// Takes a delta whose event is `data`.
     fn delta(&mut self, delta: &Part<'_>, data: &str, progress: &dyn Progress) {
         self.told(delta, progress);
-        if let Self::Provider { fields, changed, .. } = self {
-            *changed = true;
-            if delta.partial_json.is_none() {
-                lay_over(fields, data);
-            }
+        if let (Self::Provider { over, .. }, None) = (self, &delta.partial_json) {
+            lay_over(over, data);
         }
     }
 }
@@ -200,9 +154,10 @@ fn lay_over(fields: &mut Fields, data: &str) {
 }
 
 impl Assembler for Reading {
-    fn frame(&mut self, data: &str, progress: &dyn Progress) -> Result<Stage, ModelFailure> {
+    fn frame(&mut self, data: &str, account: &mut Account<'_>) -> Result<bool, ModelFailure> {
+        let progress = account.progress;
         let Some(event) = event::<Event<'_>, Kind>(data)? else {
-            return Ok(self.stage());
+            return Ok(false);
         };
         match (event.kind, event.index) {
             (Kind::MessageStart, _) => {
@@ -210,7 +165,7 @@ impl Assembler for Reading {
                 self.figures.update(event.message.and_then(|start| start.usage).unwrap_or_default());
             }
             (Kind::ContentBlockStart, Some(index)) => {
-                event.content_block.map_or(Ok(()), |raw| self.start(index, raw, progress))?;
+                event.content_block.map_or(Ok(()), |raw| self.start(index, raw, account))?;
             }
             (Kind::ContentBlockDelta, Some(index)) => {
                 if let Some(block) = self.block(index) {
@@ -224,26 +179,30 @@ impl Assembler for Reading {
             }
             (Kind::MessageDelta, _) => {
                 let figures = event.usage.unwrap_or_default();
-                figures.output_tokens.iter().for_each(|tokens| progress.tokens(*tokens));
+                figures.number("output_tokens").into_iter().for_each(|tokens| progress.tokens(tokens));
                 self.figures.update(figures);
                 let reason = event.delta.and_then(|delta| delta.stop_reason);
-                self.stop_reason = reason.map(|word| stop_reason(&word)).or(self.stop_reason.take());
+                account.stop_reason = reason.map(|word| stop_reason(&word)).or(account.stop_reason.take());
+                account.usage = usage(&self.figures);
             }
-            (Kind::MessageStop, _) if self.stop_reason.is_some() => return Ok(Stage::Done),
+            (Kind::MessageStop, _) => return Ok(account.stop_reason.is_some()),
             (Kind::Error, _) => return Err(stream_error(&event.error.unwrap_or_default())),
             _ => {}
         }
-        Ok(self.stage())
+        Ok(false)
     }
 
-    fn finish(mut self: Box<Self>) -> Reply {
+    fn finish(mut self: Box<Self>, _: u64) -> Vec<Block> {
         self.blocks.sort_by_key(|(index, _)| *index);
-        Reply {
-            blocks: self.blocks.into_iter().filter_map(|(_, block)| finished(block)).collect(),
-            stop_reason: self.stop_reason.unwrap_or_default(),
-            usage: self.figures.usage(),
-        }
+        self.blocks.into_iter().filter_map(|(_, block)| finished(block)).collect()
     }
+}
+
+fn usage(figures: &Figures) -> Usage {
+    let [fresh, written, cached, output] =
+        ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"]
+            .map(|name| figures.number(name).unwrap_or(0));
+    Usage { input: fresh.saturating_add(written).saturating_add(cached), output, cached }
 }
 
 fn stop_reason(word: &str) -> StopReason {
@@ -264,11 +223,15 @@ fn finished(block: Building) -> Option<Block> {
             let json = if json.is_empty() { at_start } else { json.finish() };
             tool_use(id, name, &json)
         }
-        Building::Provider { raw, changed: false, .. } => Some(Block::Provider(Opaque(raw.into()))),
-        Building::Provider { mut fields, json, .. } => {
+        Building::Provider { raw, mut over, json } => {
             if let Ok(input) = RawValue::from_string(json.finish()) {
-                fields.insert("input".to_owned(), input);
+                over.insert("input".to_owned(), input);
             }
+            if over.is_empty() {
+                return Some(Block::Provider(Opaque(raw.get().into())));
+            }
+            let mut fields: Fields = serde_json::from_str(raw.get()).ok()?;
+            fields.extend(over);
             Some(Block::Provider(Opaque(serde_json::to_string(&fields).ok()?.into())))
         }
     }

@@ -10,9 +10,8 @@ use midturn_core::rules::conversation::{Block, Reply, ToolResult};
 use serde_json::{Value, json};
 
 use crate::config::Endpoint;
-use crate::dialect::Options;
 use crate::opaque::Owner;
-use crate::transcript::{Frame, Out, Script, followed, sendable, up_to_list};
+use crate::transcript::{Frame, Out, Script, followed, offer, sendable, up_to_list};
 
 /// The most tokens of a reply when nothing is configured: Anthropic's API wants a limit.
 pub const ANTHROPIC_MAX_TOKENS: u32 = 32_000;
@@ -41,29 +40,20 @@ impl Script for Messages {
         Some(asked.max(floor))
     }
 
-    fn head(options: &Options, request: &Request<'_>) -> String {
-        let max_tokens = options.max_tokens(request);
-        let mut head = json!({"model": options.model, "max_tokens": max_tokens, "stream": true});
+    fn head(model: &str, endpoint: &Endpoint, most: Option<u32>, request: &Request<'_>) -> String {
+        let mut head = json!({"model": model, "max_tokens": most, "stream": true});
         // The API wants the thinking to fit into the reply: where a budget leaves no room for
         // both, the answer comes first.
-        let fits =
-            |budget: &u32| max_tokens.is_none_or(|most| budget.saturating_add(BESIDE_THINKING) <= most);
-        if let Some(budget) = options.thinking_budget.filter(fits) {
+        let fits = |budget: &u32| most.is_none_or(|most| budget.saturating_add(BESIDE_THINKING) <= most);
+        if let Some(budget) = endpoint.thinking_budget.filter(fits) {
             head["thinking"] = json!({"type": "enabled", "budget_tokens": budget});
         }
+        offer(&mut head, request, tool, json!({"type": "none"}));
         let cached = json!({"type": "ephemeral"});
-        let tool = |tool: &ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema});
-        let mut tools: Vec<Value> = request.tools.iter().map(|spec| tool(spec)).collect();
         if !request.system.trim().is_empty() {
             head["system"] = json!([{"type": "text", "text": request.system, "cache_control": cached}]);
-        } else if let Some(last) = tools.last_mut() {
-            last["cache_control"] = cached;
-        }
-        if !tools.is_empty() {
-            head["tools"] = tools.into();
-            if !request.purpose.is_turn() {
-                head["tool_choice"] = json!({"type": "none"});
-            }
+        } else if let Some(last) = request.tools.len().checked_sub(1) {
+            head["tools"][last]["cache_control"] = cached;
         }
         up_to_list(&head, "messages")
     }
@@ -119,4 +109,9 @@ impl Messages {
         }
         self.marks[1] = Some(out.position() - 1);
     }
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    let ToolSpec { name, description, input_schema } = spec;
+    json!({"name": name, "description": description, "input_schema": input_schema})
 }

@@ -10,10 +10,10 @@ pub(crate) use encode::Messages;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::Chunks;
     use crate::config::{Dialect, Endpoint};
     use crate::decode::Silent;
     use crate::transcript::Kept;
+    use bytes::Bytes;
     use midturn_core::engine::ports::model::Request;
     use midturn_core::rules::compaction::Purpose;
     use midturn_core::rules::conversation::{Block, Entry, Injected, Reply};
@@ -26,7 +26,7 @@ mod tests {
         [Arc::new(user), Arc::new(Entry::Assistant(reply.into()))]
     }
 
-    fn body(model: &mut Kept<Messages>, entries: &[Arc<Entry>]) -> Chunks {
+    fn body(model: &mut Kept<Messages>, entries: &[Arc<Entry>]) -> Vec<Bytes> {
         let cancel = CancellationToken::new();
         let request = Request {
             messages: 1,
@@ -45,14 +45,14 @@ mod tests {
     }
 
     /// The body as the server reads it, without cache markers.
-    fn unmarked(chunks: &Chunks) -> String {
+    fn unmarked(chunks: &[Bytes]) -> String {
         let text = String::from_utf8(chunks.concat()).unwrap();
         text.replace(r#","cache_control":{"type":"ephemeral"}"#, "")
     }
 
     #[test]
     fn a_request_begins_with_the_bytes_of_the_one_before_and_encodes_only_what_is_new() {
-        let mut model = Kept::<Messages>::new("m", &Endpoint::new(Dialect::Anthropic, "http://h"));
+        let mut model = Kept::<Messages>::new("m", Arc::new(Endpoint::new(Dialect::Anthropic, "http://h")));
         let mut entries = Vec::new();
         let mut before = String::new();
         for n in 0..150 {
@@ -68,9 +68,9 @@ mod tests {
 
     #[test]
     fn what_was_closed_is_lent_from_where_it_lies_however_often_it_is_sent() {
-        let mut model = Kept::<Messages>::new("m", &Endpoint::new(Dialect::Anthropic, "http://h"));
+        let mut model = Kept::<Messages>::new("m", Arc::new(Endpoint::new(Dialect::Anthropic, "http://h")));
         let mut entries: Vec<_> = (0..400).flat_map(turn).collect();
-        let places = |chunks: Chunks| chunks.pointers().into_iter().map(|(at, _)| at).collect::<Vec<_>>();
+        let places = |parts: Vec<Bytes>| parts.iter().map(|part| part.as_ptr()).collect::<Vec<_>>();
         let first = places(body(&mut model, &entries));
         entries.extend(turn(400));
         let second = places(body(&mut model, &entries));

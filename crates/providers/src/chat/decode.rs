@@ -6,10 +6,10 @@
 use std::borrow::Cow;
 
 use midturn_core::engine::ports::model::{ModelFailure, Progress};
-use midturn_core::rules::conversation::{Block, Reply, StopReason, Thinking, Usage};
+use midturn_core::rules::conversation::{Block, StopReason, Thinking};
 use serde::Deserialize;
 
-use crate::dialect::{Assembler, Figures, Stage, ended_early, stop_with_calls, tool_use, unreadable};
+use crate::dialect::{Account, Assembler, Figures, ended_early, tool_use, unreadable};
 use crate::failure::stream_error;
 use crate::text::{Piece, Text};
 
@@ -73,31 +73,25 @@ impl Call {
 /// A reply while it comes.
 #[derive(Default)]
 pub(crate) struct Reading {
-    call: u64,
     thinking: Text,
     thinking_is_open: bool,
     text: Text,
     calls: Vec<Call>,
-    usage: Usage,
-    stop_reason: Option<StopReason>,
 }
 
 impl Reading {
-    pub(crate) fn new(call: u64) -> Self {
-        Self { call, ..Self::default() }
-    }
-
-    fn choice(&mut self, choice: Choice<'_>, progress: &dyn Progress) {
+    /// What a choice has of the reply, and the reason to stop, if that has come.
+    fn choice(&mut self, choice: Choice<'_>, account: &Account<'_>) -> Option<StopReason> {
         if let Some(delta) = choice.delta {
-            self.delta(delta, progress);
+            self.delta(delta, account);
         }
-        if let Some(word) = choice.finish_reason.filter(|word| !word.is_empty()) {
-            end_thinking(&mut self.thinking_is_open, progress);
-            self.stop_reason = Some(stop_reason(&word));
-        }
+        let word = choice.finish_reason.filter(|word| !word.is_empty())?;
+        end_thinking(&mut self.thinking_is_open, account.progress);
+        Some(stop_reason(&word))
     }
 
-    fn delta(&mut self, delta: Delta<'_>, progress: &dyn Progress) {
+    fn delta(&mut self, delta: Delta<'_>, account: &Account<'_>) {
+        let progress = account.progress;
         if let Some(piece) = delta.reasoning_content.or(delta.reasoning) {
             let open = &mut self.thinking_is_open;
             self.thinking.push(&piece, |delta| {
@@ -114,11 +108,11 @@ impl Reading {
         }
         for call in delta.tool_calls.into_iter().flatten() {
             end_thinking(&mut self.thinking_is_open, progress);
-            self.call_delta(call, progress);
+            self.call_delta(call, account);
         }
     }
 
-    fn call_delta(&mut self, delta: CallDelta<'_>, progress: &dyn Progress) {
+    fn call_delta(&mut self, delta: CallDelta<'_>, account: &Account<'_>) {
         let id = delta.id.unwrap_or_default();
         let function = delta.function.unwrap_or_default();
         let at = self.call(delta.index, &id);
@@ -133,7 +127,7 @@ impl Reading {
         }
         call.arguments.push(&function.arguments.unwrap_or_default(), |_| {});
         if !call.name.is_empty() {
-            progress.call(&call.id(self.call, at), &call.name, call.arguments.len());
+            account.progress.call(&call.id(account.call, at), &call.name, call.arguments.len());
         }
     }
 
@@ -155,25 +149,22 @@ impl Reading {
 }
 
 impl Assembler for Reading {
-    fn frame(&mut self, data: &str, progress: &dyn Progress) -> Result<Stage, ModelFailure> {
+    fn frame(&mut self, data: &str, account: &mut Account<'_>) -> Result<bool, ModelFailure> {
         if data.trim() == "[DONE]" {
-            return if self.stop_reason.is_some() { Ok(Stage::Done) } else { Err(ended_early()) };
+            return if account.stop_reason.is_some() { Ok(true) } else { Err(ended_early()) };
         }
         let chunk: Chunk<'_> = serde_json::from_str(data).map_err(|error| unreadable(&error))?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             return Err(stream_error(&error));
         }
         for choice in chunk.choices.into_iter().flatten().filter(|choice| choice.index == 0) {
-            self.choice(choice, progress);
+            account.stop_reason = self.choice(choice, account).or(account.stop_reason.take());
         }
-        if let Some(figures) = chunk.usage {
-            self.usage = figures.usage();
-            progress.tokens(self.usage.output);
-        }
-        Ok(if self.stop_reason.is_some() { Stage::Whole } else { Stage::Partial })
+        chunk.usage.iter().for_each(|figures| account.costs(figures.openai()));
+        Ok(false)
     }
 
-    fn finish(self: Box<Self>) -> Reply {
+    fn finish(self: Box<Self>, model_call: u64) -> Vec<Block> {
         let mut blocks = Vec::new();
         if !self.thinking.is_empty() {
             blocks.push(Block::Thinking(Thinking { text: self.thinking.finish(), replay: None }));
@@ -182,11 +173,10 @@ impl Assembler for Reading {
             blocks.push(Block::Text(self.text.finish()));
         }
         for (n, call) in self.calls.into_iter().enumerate() {
-            let id = call.id(self.call, n).into_owned();
+            let id = call.id(model_call, n).into_owned();
             blocks.extend(tool_use(id, call.name, &call.arguments.finish()));
         }
-        let stop_reason = stop_with_calls(self.stop_reason.unwrap_or_default(), &blocks);
-        Reply { blocks, stop_reason, usage: self.usage }
+        blocks
     }
 }
 

@@ -9,8 +9,8 @@ use midturn_core::engine::ports::tool::ToolSpec;
 use midturn_core::rules::conversation::{Reply, ToolResult, ToolUse};
 use serde_json::{Value, json};
 
-use crate::dialect::Options;
-use crate::transcript::{Frame, Out, Script, sendable, up_to_list};
+use crate::config::Endpoint;
+use crate::transcript::{Frame, Out, Script, offer, sendable, up_to_list};
 
 /// A user's message, whose string stays open.
 static USER: Frame = Frame { open: r#"{"role":"user","content":""#, between: r"\n\n", close: r#""}"# };
@@ -22,25 +22,19 @@ pub(crate) struct Messages;
 impl Script for Messages {
     /// The system message included. A conversation has at least one message, so the comma behind
     /// it is right.
-    fn head(options: &Options, request: &Request<'_>) -> String {
+    fn head(model: &str, endpoint: &Endpoint, most: Option<u32>, request: &Request<'_>) -> String {
         let mut head = json!({
-            "model": options.model,
+            "model": model,
             "stream": true,
             "stream_options": {"include_usage": true},
         });
-        if let Some(most) = options.max_tokens(request) {
+        if let Some(most) = most {
             head["max_completion_tokens"] = most.into();
         }
-        if let Some(effort) = &options.reasoning_effort {
+        if let Some(effort) = &endpoint.reasoning_effort {
             head["reasoning_effort"] = json!(effort);
         }
-        if !request.tools.is_empty() {
-            head["tools"] = request.tools.iter().map(|spec| tool(spec)).collect();
-            // Where it is absent the model decides.
-            if !request.purpose.is_turn() {
-                head["tool_choice"] = json!("none");
-            }
-        }
+        offer(&mut head, request, tool, json!("none"));
         let mut head = up_to_list(&head, "messages");
         if !request.system.trim().is_empty() {
             head += &json!({"role": "system", "content": request.system}).to_string();

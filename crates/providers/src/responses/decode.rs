@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 
 use midturn_core::engine::ports::model::{ModelFailure, Progress};
-use midturn_core::rules::conversation::{Block, Opaque, Reply, StopReason, Thinking, Usage};
+use midturn_core::rules::conversation::{Block, Opaque, StopReason, Thinking};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dialect::{Assembler, Figures, Stage, event, stop_with_calls, tool_use, unreadable};
+use crate::dialect::{Account, Assembler, Figures, event, tool_use, unreadable};
 use crate::failure::stream_error;
 use crate::responses::items::{Building, ItemKeys, Items};
 use crate::text::Piece;
@@ -119,32 +119,25 @@ struct Part<'a> {
 /// A reply while it comes.
 #[derive(Default)]
 pub(crate) struct Reading {
-    call: u64,
     items: Items,
-    usage: Usage,
-    stop_reason: Option<StopReason>,
 }
 
 impl Reading {
-    pub(crate) fn new(call: u64) -> Self {
-        Self { call, ..Self::default() }
-    }
-
-    fn added(&mut self, index: Option<u32>, item: Item<'_>, progress: &dyn Progress) {
+    fn added(&mut self, index: Option<u32>, item: Item<'_>, account: &Account<'_>) {
         let building = self.items.begun(item.keys(index));
         building.name = item.name.unwrap_or_default();
-        building.tell_call(self.call, progress);
+        building.tell_call(account);
     }
 
     fn done(
         &mut self,
         index: Option<u32>,
         raw: &RawValue,
-        progress: &dyn Progress,
+        account: &Account<'_>,
     ) -> Result<(), ModelFailure> {
         let item = Item::read(raw)?;
         let building = self.items.of(item.keys(index));
-        building.done = Some(block(item, raw, building, self.call, progress));
+        building.done = Some(block(item, raw, building, account));
         Ok(())
     }
 
@@ -163,64 +156,60 @@ impl Reading {
     }
 
     /// Where no item was ever done, the response as a whole has them, if it has any.
-    fn all_done(&mut self, output: &[&RawValue], progress: &dyn Progress) -> Result<(), ModelFailure> {
+    fn all_done(&mut self, output: &[&RawValue], account: &Account<'_>) -> Result<(), ModelFailure> {
         if self.items.any_done() || output.is_empty() {
             return Ok(());
         }
         for (index, raw) in (0..).zip(output) {
-            self.done(Some(index), raw, progress)?;
+            self.done(Some(index), raw, account)?;
         }
         self.items.keep_done();
         Ok(())
     }
 
-    fn ended(&mut self, response: &Response<'_>, progress: &dyn Progress) -> Result<Stage, ModelFailure> {
+    fn ended(&mut self, response: &Response<'_>, account: &mut Account<'_>) -> Result<(), ModelFailure> {
         if response.error.is_some() || response.status.as_deref() == Some("failed") {
             return Err(stream_error(response.error.as_ref().unwrap_or_default()));
         }
-        self.all_done(response.output.as_deref().unwrap_or_default(), progress)?;
-        if let Some(figures) = &response.usage {
-            self.usage = figures.usage();
-            progress.tokens(self.usage.output);
-        }
-        self.stop_reason = Some(stop_reason(response));
-        Ok(Stage::Done)
+        self.all_done(response.output.as_deref().unwrap_or_default(), account)?;
+        response.usage.iter().for_each(|figures| account.costs(figures.openai()));
+        account.stop_reason = Some(stop_reason(response));
+        Ok(())
     }
 }
 
 impl Assembler for Reading {
-    fn frame(&mut self, data: &str, progress: &dyn Progress) -> Result<Stage, ModelFailure> {
+    fn frame(&mut self, data: &str, account: &mut Account<'_>) -> Result<bool, ModelFailure> {
+        let progress = account.progress;
         if data.trim() == "[DONE]" {
-            return Ok(Stage::Partial);
+            return Ok(false);
         }
         let Some(event) = event::<Event<'_>, Kind>(data)? else {
-            return Ok(Stage::Partial);
+            return Ok(false);
         };
         match (event.kind, event.item) {
-            (Kind::ItemAdded, Some(raw)) => self.added(event.output_index, Item::read(raw)?, progress),
-            (Kind::ItemDone, Some(raw)) => self.done(event.output_index, raw, progress)?,
+            (Kind::ItemAdded, Some(raw)) => self.added(event.output_index, Item::read(raw)?, account),
+            (Kind::ItemDone, Some(raw)) => self.done(event.output_index, raw, account)?,
             (Kind::Text, _) => self.delta(&event, |delta| progress.text(delta)),
             (Kind::Reasoning, _) => self.delta(&event, |delta| progress.thinking(delta)),
             (Kind::ReasoningPart, _) => self.part(&event, progress),
             (Kind::Arguments, _) => {
                 self.delta(&event, |_| {});
-                self.items.of(event.keys()).tell_call(self.call, progress);
+                self.items.of(event.keys()).tell_call(account);
             }
             (Kind::Ended, _) => {
                 let raw = event.response.map_or("{}", RawValue::get);
                 let response = serde_json::from_str(raw).map_err(|error| unreadable(&error))?;
-                return self.ended(&response, progress);
+                return self.ended(&response, account).map(|()| true);
             }
             (Kind::Error, _) => return Err(error_event(data)),
             _ => {}
         }
-        Ok(Stage::Partial)
+        Ok(false)
     }
 
-    fn finish(self: Box<Self>) -> Reply {
-        let blocks = self.items.into_blocks(self.call);
-        let stop_reason = stop_with_calls(self.stop_reason.unwrap_or_default(), &blocks);
-        Reply { blocks, stop_reason, usage: self.usage }
+    fn finish(self: Box<Self>, call: u64) -> Vec<Block> {
+        self.items.into_blocks(call)
     }
 }
 
@@ -246,13 +235,8 @@ fn stop_reason(response: &Response<'_>) -> StopReason {
 }
 
 /// What an item came to, and what was not yet told of it.
-fn block(
-    item: Item<'_>,
-    raw: &RawValue,
-    building: &Building,
-    call: u64,
-    progress: &dyn Progress,
-) -> Option<Block> {
+fn block(item: Item<'_>, raw: &RawValue, building: &Building, account: &Account<'_>) -> Option<Block> {
+    let progress = account.progress;
     let untold = building.told.is_empty();
     match item.kind.as_ref() {
         "message" => {
@@ -274,7 +258,11 @@ fn block(
             let arguments = item.arguments.unwrap_or_default().to_text();
             // Cut before its arguments: nobody can say whether they would have been empty.
             let cut = arguments.is_empty() && item.status.as_deref() == Some("incomplete");
-            if cut { None } else { tool_use(building.call(call), item.name.unwrap_or_default(), &arguments) }
+            if cut {
+                None
+            } else {
+                tool_use(building.call(account.call), item.name.unwrap_or_default(), &arguments)
+            }
         }
         _ => Some(Block::Provider(Opaque(raw.get().into()))),
     }

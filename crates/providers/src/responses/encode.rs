@@ -6,9 +6,9 @@ use midturn_core::engine::ports::tool::ToolSpec;
 use midturn_core::rules::conversation::{Block, Reply, ToolResult};
 use serde_json::{Value, json};
 
-use crate::dialect::Options;
+use crate::config::Endpoint;
 use crate::opaque::Owner;
-use crate::transcript::{Frame, Out, Script, followed, sendable, up_to_list};
+use crate::transcript::{Frame, Out, Script, followed, offer, sendable, up_to_list};
 
 /// A user's message, which stays open, so that a neighbour can join it.
 static USER: Frame =
@@ -19,27 +19,21 @@ static USER: Frame =
 pub(crate) struct Items;
 
 impl Script for Items {
-    fn head(options: &Options, request: &Request<'_>) -> String {
-        let mut head = json!({"model": options.model, "stream": true, "store": false});
-        if reasons(&options.model) {
+    fn head(model: &str, endpoint: &Endpoint, most: Option<u32>, request: &Request<'_>) -> String {
+        let mut head = json!({"model": model, "stream": true, "store": false});
+        if reasons(model) {
             head["include"] = json!(["reasoning.encrypted_content"]);
         }
-        if let Some(most) = options.max_tokens(request) {
+        if let Some(most) = most {
             head["max_output_tokens"] = most.into();
         }
-        if let Some(effort) = &options.reasoning_effort {
+        if let Some(effort) = &endpoint.reasoning_effort {
             head["reasoning"] = json!({"effort": effort});
         }
         if !request.system.is_empty() {
             head["instructions"] = json!(request.system);
         }
-        if !request.tools.is_empty() {
-            head["tools"] = request.tools.iter().map(|spec| tool(spec)).collect();
-            // Where it is absent the model decides.
-            if !request.purpose.is_turn() {
-                head["tool_choice"] = json!("none");
-            }
-        }
+        offer(&mut head, request, tool, json!("none"));
         up_to_list(&head, "input")
     }
 

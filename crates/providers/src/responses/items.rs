@@ -4,10 +4,9 @@
 //! their ids from event to event: an index is believed first. llama.cpp and others send no
 //! index but ids: `item.id` or, for calls, `item.call_id`; a delta's `item_id` is one of them.
 
-use midturn_core::engine::ports::model::Progress;
 use midturn_core::rules::conversation::{Block, Thinking};
 
-use crate::dialect::tool_use;
+use crate::dialect::{Account, tool_use};
 use crate::text::Text;
 
 /// What an event says of the item it means.
@@ -50,9 +49,9 @@ impl Building {
     }
 
     /// Tells how far a call has come, once it is known which tool it calls.
-    pub(super) fn tell_call(&self, call: u64, progress: &dyn Progress) {
+    pub(super) fn tell_call(&self, account: &Account<'_>) {
         if self.kind == "function_call" && !self.name.is_empty() {
-            progress.call(&self.call(call), &self.name, self.told.len());
+            account.progress.call(&self.call(account.call), &self.name, self.told.len());
         }
     }
 

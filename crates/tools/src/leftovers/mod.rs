@@ -83,12 +83,7 @@ pub async fn end(sessions: &[SessionId]) -> Result<usize, LeftoversError> {
 struct Hunt {
     look: Look,
     until: Instant,
-    targets: HashMap<(i32, u64), Target>,
-}
-
-struct Target {
-    process: OwnedFd,
-    purpose: Purpose,
+    targets: HashMap<(i32, u64), (OwnedFd, Purpose)>,
 }
 
 impl Hunt {
@@ -105,8 +100,8 @@ impl Hunt {
             if self.targets.is_empty() && sure {
                 return Ok(ended);
             }
-            for target in self.targets.values() {
-                send(&target.process, Signal::SIGKILL)?;
+            for (target, _) in self.targets.values() {
+                send(target, Signal::SIGKILL)?;
             }
             ended += self.targets.len();
             let alive = self.until_dead(self.until)?;
@@ -150,7 +145,7 @@ impl Hunt {
             match process.hold()? {
                 Some(hold) if !is_dead_by(&hold, Duration::ZERO)? => {
                     signal.map_or(Ok(()), |signal| send(&hold, signal))?;
-                    targets.insert(key, Target { process: hold, purpose });
+                    targets.insert(key, (hold, purpose));
                     fresh += 1;
                 }
                 // It may have started another one since its line was read.
@@ -190,14 +185,14 @@ impl Hunt {
         while looks < GIT_LOOKS {
             looks += 1;
             let (_, sight) = self.look(None)?;
-            self.targets.retain(|_, target| target.purpose == Purpose::Git);
+            self.targets.retain(|_, (_, purpose)| *purpose == Purpose::Git);
             if self.targets.is_empty() && sight == Sight::Clear {
                 break;
             } else if self.targets.is_empty() {
                 continue;
             } else if !self.until_dead(until)?.is_empty() {
-                for target in self.targets.values() {
-                    send(&target.process, Signal::SIGTERM)?;
+                for (target, _) in self.targets.values() {
+                    send(target, Signal::SIGTERM)?;
                 }
                 self.until_dead(Instant::now() + GIT_TIDIES_UP)?;
                 break;
@@ -213,8 +208,8 @@ impl Hunt {
     /// Waits for the deaths of all that are held; who is alive then.
     fn until_dead(&self, until: Instant) -> io::Result<Vec<i32>> {
         let mut alive = Vec::new();
-        for ((pid, _), target) in &self.targets {
-            if !is_dead_by(&target.process, until.saturating_duration_since(Instant::now()))? {
+        for ((pid, _), (target, _)) in &self.targets {
+            if !is_dead_by(target, until.saturating_duration_since(Instant::now()))? {
                 alive.push(*pid);
             }
         }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::arguments::{noted, parse, spec, with_note};
 use crate::confined::Confined;
-use crate::context::{ToolContext, off_the_runtime};
+use crate::context::{OUTPUT_BYTES, ToolContext, off_the_runtime};
 use crate::process::{Cause, Command, Ended, ExitStatus};
 use crate::protect::guard::Before;
 use crate::sandbox::Exceeded;
@@ -119,7 +119,7 @@ impl Tool for Bash {
             Ok(before) => before,
             Err(output) => return output.into(),
         };
-        let mut capture = Capture::new(self.context.limits.output_bytes);
+        let mut capture = Capture::new(OUTPUT_BYTES);
         let mut decoder = Decoder::default();
         let mut told = |bytes: &[u8]| {
             capture.write(bytes);

@@ -40,7 +40,7 @@ fn edit(context: &ToolContext, arguments: &Arguments, _: &CancellationToken) -> 
     let path = &arguments.path;
     let count = context.root.place(path, false, |place| {
         let (file, was) = place.read()?;
-        let (text, count) = replaced(&text_of((file, was), path, &context.limits)?, arguments)?;
+        let (text, count) = replaced(&text_of((file, was), path)?, arguments)?;
         place.replace(text.as_bytes(), Some(&was))?;
         Ok::<_, String>(count)
     })?;
@@ -61,8 +61,7 @@ fn replaced(text: &str, arguments: &Arguments) -> Result<(String, usize), String
     }
     match (occurrences(text, &old), *replace_all) {
         (0, _) => Err(format!("`old` is not in `{path}`{}", hint(text, &old))),
-        (1, _) => Ok((text.replacen(&*old, &new, 1), 1)),
-        (_, true) => Ok((text.replace(&*old, &new), text.matches(&*old).count())),
+        (1, _) | (_, true) => Ok((text.replace(&*old, &new), text.matches(&*old).count())),
         (count, false) => Err(format!(
             "`old` is in `{path}` {count} times: include more of the lines around the place you mean, or set replace_all"
         )),
@@ -78,14 +77,7 @@ fn as_in<'a>(text: &str, old: &'a str, new: &'a str) -> (Cow<'a, str>, Cow<'a, s
 
 /// Places that overlap count each: which of them is meant can't be known.
 fn occurrences(text: &str, old: &str) -> usize {
-    let step = old.chars().next().map_or(1, char::len_utf8);
-    let mut count = 0;
-    let mut from = 0;
-    while let Some(at) = text[from..].find(old) {
-        count += 1;
-        from += at + step;
-    }
-    count
+    text.char_indices().filter(|(at, _)| text[*at..].starts_with(old)).count()
 }
 
 /// What may have gone wrong.

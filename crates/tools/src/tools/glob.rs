@@ -32,8 +32,7 @@ pub(crate) fn tool(context: Arc<ToolContext>) -> Arc<dyn Tool> {
 
 fn list(context: &ToolContext, arguments: &Arguments, cancel: &CancellationToken) -> Result<Output, String> {
     let pattern = Pattern::new(&context.root, "pattern", &arguments.pattern, &arguments.path)?;
-    let limit = arguments.limit.unwrap_or(context.limits.search_results);
-    let mut lines = Lines::new(limit, context.limits.output_bytes);
+    let mut lines = Lines::new(arguments.limit);
     for path in files(&context.root, &arguments.path)?.take_while(|_| !cancel.is_cancelled()) {
         if pattern.means(&path) && !lines.push(&path.to_string_lossy()) {
             break;

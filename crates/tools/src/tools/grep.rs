@@ -58,10 +58,9 @@ fn grep(context: &ToolContext, arguments: &Arguments, cancel: &CancellationToken
     let matcher = matcher(arguments)?;
     let only = arguments.glob.as_deref();
     let only = only.map(|glob| Pattern::new(&context.root, "glob", glob, &arguments.path)).transpose()?;
-    let limit = arguments.limit.unwrap_or(context.limits.search_results);
     let mut found = Matches {
         path: String::new(),
-        lines: Lines::new(limit, context.limits.output_bytes),
+        lines: Lines::new(arguments.limit),
         files_only: arguments.files_only,
         passed_over: Vec::new(),
     };

@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
 
+use crate::context::OUTPUT_BYTES;
 use crate::root::Root;
+
+/// How many matches or files one search gives when it isn't told.
+const RESULTS: usize = 500;
 
 /// The files beneath a folder, or the file itself, by name and relative to the root: what `.gitignore` and the like
 /// exclude is left out, so is `.git`, and links are not followed.
@@ -64,18 +68,18 @@ pub(super) struct Lines {
     text: String,
     count: usize,
     count_max: usize,
-    bytes_max: usize,
     full: bool,
 }
 
 impl Lines {
-    pub(super) fn new(count_max: usize, bytes_max: usize) -> Self {
-        Self { text: String::new(), count: 0, count_max, bytes_max, full: false }
+    /// With so many at most.
+    pub(super) fn new(limit: Option<usize>) -> Self {
+        Self { text: String::new(), count: 0, count_max: limit.unwrap_or(RESULTS), full: false }
     }
 
     /// Adds a line, or notes that there would have been more. False: it is full.
     pub(super) fn push(&mut self, line: &str) -> bool {
-        if self.count == self.count_max || self.text.len() + line.len() > self.bytes_max {
+        if self.count == self.count_max || self.text.len() + line.len() > OUTPUT_BYTES {
             self.full = true;
             return false;
         }

@@ -35,7 +35,7 @@ fn write(context: &ToolContext, arguments: &Arguments, _: &CancellationToken) ->
         let mut content = std::borrow::Cow::from(&arguments.content);
         if was.is_some() && !content.contains("\r\n") {
             // What is no text, or too large to look at, has no line endings to keep.
-            let old = text_of(place.read()?, &arguments.path, &context.limits).unwrap_or_default();
+            let old = text_of(place.read()?, &arguments.path).unwrap_or_default();
             content = Ending::of(&old).applied_to(&arguments.content);
         }
         place.replace(content.as_bytes(), was.as_ref())?;

@@ -17,7 +17,6 @@ mod stage;
 mod worktree;
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -56,7 +55,6 @@ pub struct GitWorkplace {
     place_of: Box<PlaceOf>,
     limits: Limits,
     supervisor: Supervisor,
-    environment: Arc<[(OsString, OsString)]>,
     reach: Reach,
     /// Looked up before any agent works; why not, if it is in no repository.
     layout: OnceCell<Result<Arc<RepositoryLayout>, String>>,
@@ -83,7 +81,7 @@ struct Opened {
 
 impl GitWorkplace {
     /// The places in `project`; worktrees lie in the folder `state`, which is made when it is
-    /// needed. Commands get of our environment what is on a list.
+    /// needed. Commands get of our environment what is on a list, and what their reach names besides.
     pub fn new(
         project: impl Into<PathBuf>,
         state: impl Into<PathBuf>,
@@ -98,7 +96,6 @@ impl GitWorkplace {
             place_of: Box::new(place_of),
             limits: Limits::default(),
             supervisor: Supervisor::ourselves().of_session(session),
-            environment: command_environment(std::env::vars_os(), &[]),
             reach: Reach::default(),
             layout: OnceCell::new(),
             folders: OnceLock::new(),
@@ -139,13 +136,6 @@ impl GitWorkplace {
     #[must_use]
     pub fn reach(mut self, reach: Reach) -> Self {
         self.reach = reach;
-        self
-    }
-
-    /// With another environment for commands; it is handed on as it is.
-    #[must_use]
-    pub fn environment(mut self, environment: Arc<[(OsString, OsString)]>) -> Self {
-        self.environment = environment;
         self
     }
 
@@ -194,7 +184,7 @@ impl GitWorkplace {
             // A folder without a committed file isn't in a worktree yet.
             root = root.below(&worktree.repository.layout.prefix)?;
         }
-        let mut environment = self.environment.to_vec();
+        let mut environment = command_environment(std::env::vars_os(), &self.reach.environment);
         if let Some(confined) = &confined {
             root = root.hiding(confined.confinement.hidden.clone());
             environment.push(("TMPDIR".into(), confined.confinement.temporary.clone().into()));

@@ -43,4 +43,6 @@ pub struct Reach {
     /// Files and folders that are kept from all agents: a token, a socket, a database. The state
     /// folder, and where people keep keys, are hidden anyway.
     pub hidden: Vec<PathBuf>,
+    /// Variables whose values they get besides those that all commands get.
+    pub environment: Vec<String>,
 }

@@ -118,12 +118,9 @@ impl Worktree {
             Err(_) => FolderState::Gone,
             Ok(about) if !about.is_dir() => FolderState::Broken,
             Ok(_) => {
-                let says = |path: PathBuf, link: &[u8]| {
-                    head_of(&path, PATH_MAX).is_ok_and(|said| said.trim_ascii_end() == link.trim_ascii_end())
-                };
                 let is_ours = self.own.join("HEAD").symlink_metadata().is_ok()
-                    && says(self.top.join(".git"), &self.link())
-                    && says(self.own.join("gitdir"), &self.link_back());
+                    && says(&self.top.join(".git"), &self.link())
+                    && says(&self.own.join("gitdir"), &self.link_back());
                 if is_ours { FolderState::Usable } else { FolderState::Broken }
             }
         }
@@ -131,7 +128,7 @@ impl Worktree {
 
     /// What the file `gitdir` in git's own folder has to say.
     pub(super) fn link_back(&self) -> Vec<u8> {
-        [self.top.as_os_str().as_encoded_bytes(), b"/.git\n"].concat()
+        link_back(&self.top)
     }
 
     /// Gives the worktree its link back, where git still has a folder for it: somebody removed it,
@@ -147,6 +144,15 @@ impl Worktree {
             }
         }
     }
+}
+
+fn link_back(top: &Path) -> Vec<u8> {
+    [top.as_os_str().as_encoded_bytes(), b"/.git\n"].concat()
+}
+
+/// Whether a file holds this link.
+fn says(path: &Path, link: &[u8]) -> bool {
+    head_of(path, PATH_MAX).is_ok_and(|said| said.trim_ascii_end() == link.trim_ascii_end())
 }
 
 fn reference(branch: &str) -> String {
@@ -219,11 +225,7 @@ impl Repository {
     fn own_folder(&self, top: &Path, name: &str) -> PathBuf {
         let all = self.layout.common.join("worktrees");
         let first = all.join(name);
-        let back = top.join(".git");
-        let is_of_top = |own: &PathBuf| {
-            let said = head_of(&own.join("gitdir"), PATH_MAX).unwrap_or_default();
-            said.trim_ascii_end() == back.as_os_str().as_encoded_bytes()
-        };
+        let is_of_top = |own: &PathBuf| says(&own.join("gitdir"), &link_back(top));
         if is_of_top(&first) {
             return first;
         }
