@@ -10,7 +10,7 @@ use super::ports::StoreError;
 use super::resume;
 use super::session::{AgentCell, Session};
 use crate::rules::event::{EventKind, Place};
-use crate::rules::limits::{BelowSpent, Whose};
+use crate::rules::limits::BelowSpent;
 use crate::rules::mail::Sender;
 use crate::rules::settings::LimitsPatch;
 
@@ -67,7 +67,7 @@ async fn raise_agent(
     cell: &Arc<AgentCell>,
     limits: LimitsPatch,
 ) -> Result<(), RaiseError> {
-    cell.state.lock().budget.set(&limits, Whose::Agent)?;
+    cell.state.lock().budget.set(&limits)?;
     session.journal.record(Draft::event(cell.place(), raised(&limits))).await?;
     session.purse.look_again();
     let used_up = cell.state.lock().budget.reached();
@@ -100,7 +100,7 @@ async fn raise_session(session: &Arc<Session>, limits: LimitsPatch) -> Result<()
             }
         }
         Some(limit) if session.in_order().iter().any(|cell| rests_after_a_run(cell)) => {
-            session.reaches(Some(limit.setting(Whose::Session)));
+            session.reaches(Some(limit));
         }
         None | Some(_) => {}
     }
@@ -154,10 +154,8 @@ pub(super) fn reaches(session: &Session, cell: &AgentCell, setting: &'static str
 /// After a run has ended: is anything left for another turn?
 pub(super) fn looks(session: &Session, cell: &AgentCell) {
     let own = cell.state.lock().budget.reached();
-    if let Some(limit) = own {
-        reaches(session, cell, limit.setting(Whose::Agent));
-    }
-    if let Some(limit) = session.purse.is_used_up(session.clock.now()) {
-        reaches(session, cell, limit.setting(Whose::Session));
+    let shared = session.purse.is_used_up(session.clock.now());
+    for limit in [own, shared].into_iter().flatten() {
+        reaches(session, cell, limit);
     }
 }

@@ -47,7 +47,7 @@ fn a_resumed_session_knows_its_models_and_parents() {
         last_seq: 9,
         last_t: Micros(9),
         lived: Default::default(),
-        limits: None,
+        limits: Default::default(),
         agents,
         mail: Vec::new(),
     };

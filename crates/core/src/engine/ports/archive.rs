@@ -136,7 +136,7 @@ impl AgentJournal {
         tail: Vec<Event>,
     ) -> Self {
         let stands = stands.clone();
-        Self { record, rows, stands, last_end, worked: Span::ZERO, limits: None, tail }
+        Self { record, rows, stands, last_end, worked: Span::ZERO, limits: Default::default(), tail }
     }
 
     /// Whether its last run has not ended.

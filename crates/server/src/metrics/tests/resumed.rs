@@ -81,7 +81,7 @@ fn journal() -> SessionJournal {
         last_seq: 9,
         last_t: Micros(9),
         lived: Default::default(),
-        limits: None,
+        limits: Default::default(),
         agents: vec![agent("w", 1, 0, false), agent("rests", 2, 2, false), agent("gone", 1, 1, true)],
         mail: vec![
             mail("waits", ReceiptState::Queued),
