@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use super::archive::{AgentJournal, KeptMail, REMEMBERED, SessionJournal, SessionRecord};
-use super::store::{Accepted, AgentRecord, Commit, ReceiptMove, Store, StoreError, Told, Transaction};
+use super::store::{Accepted, AgentRecord, Commit, ReceiptMove, Store, StoreError, Transaction};
 use crate::rules::event::Event;
 use crate::rules::id::{AgentName, MessageId};
 use crate::rules::lifetime::Lifetime;
@@ -77,12 +77,11 @@ impl KeepingStore {
 
 impl Kept {
     fn keep(&mut self, transaction: &Transaction) {
-        let told = Told::of(transaction);
         for record in &transaction.agents {
             self.agent(record);
         }
-        for accepted in &transaction.accepted {
-            self.accepted(accepted, told.of_mail(accepted));
+        for (accepted, seq) in transaction.accepted() {
+            self.accepted(accepted, seq);
         }
         for step in &transaction.receipts {
             self.receipt(step);
@@ -103,8 +102,7 @@ impl Kept {
         for (name, run) in &transaction.resumes {
             self.of(name, |agent| agent.stands.note_resume(*run));
         }
-        for end in &transaction.ends {
-            let seq = told.of_end(end);
+        for (end, seq) in transaction.ends() {
             self.of(&end.agent, |agent| agent.last_end = Some((end.clone(), seq)));
         }
     }
