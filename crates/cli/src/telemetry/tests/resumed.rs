@@ -29,7 +29,7 @@ fn agent(name: &str, parent: Option<&str>) -> AgentJournal {
         memo: Value::Null,
     };
     let stands = Progress { run: 1, turns: 1, calls: 1, ..Progress::default() };
-    AgentJournal::of(record, Vec::new(), &stands, None, Vec::new())
+    AgentJournal { stands, ..AgentJournal::new(record) }
 }
 
 #[test]

@@ -76,13 +76,7 @@ impl Driver {
         self.bench.abandon();
         self.close_prompt();
         let ending = self.ending_of(what);
-        let text: Arc<str> = what.into();
-        let mut draft = Draft::default();
-        let end = self.ends_with(&mut draft, ending, &text, Default::default());
-        if let Err(error) = self.record(draft).await {
-            tracing::error!(agent = %self.cell.name, %error, "the end of the run is not recorded");
-        }
-        self.tell_parent(end, text);
+        self.ends_with(Draft::default(), ending, what.into(), Default::default()).await;
     }
 
     /// The calls of the last reply have their results in the prompt, unless they have them already.

@@ -1,7 +1,8 @@
 //! A store in memory that keeps what was recorded of one session, so that it can be taken up
 //! again in the same process: for replays in which a process ends, and for tests.
 //!
-//! It decides nothing: where an agent stands is folded by [`Progress`], as in every store.
+//! It decides nothing: where an agent stands is folded by
+//! [`Progress`](crate::rules::progress::Progress), as in every store.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,7 +17,6 @@ use crate::rules::event::Event;
 use crate::rules::id::{AgentName, MessageId};
 use crate::rules::lifetime::Lifetime;
 use crate::rules::mail::{ReceiptState, Sender};
-use crate::rules::progress::Progress;
 use crate::rules::time::Micros;
 
 /// Keeps one session. What it was given is durable at once.
@@ -109,8 +109,7 @@ impl Kept {
 
     fn agent(&mut self, record: &AgentRecord) {
         self.places.insert(record.name.clone(), self.agents.len());
-        let stands = Progress::default();
-        self.agents.push(AgentJournal::of(record.clone(), Vec::new(), &stands, None, Vec::new()));
+        self.agents.push(AgentJournal::new(record.clone()));
     }
 
     fn journal(&self, agent: &AgentJournal) -> AgentJournal {
