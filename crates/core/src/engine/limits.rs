@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::coordinator::Coordinator;
 use super::deliver::start_driver;
 use super::journal::Draft;
 use super::mailbox::Resume;
@@ -34,32 +35,31 @@ pub enum RaiseError {
     Store(#[from] StoreError),
 }
 
-/// Sets limits of an agent, or of the session, and lets go on whom they had kept. It happens
-/// whole, whether or not the asker still waits.
-pub(crate) async fn raise(
-    session: &Arc<Session>,
-    whose: Option<&str>,
-    limits: LimitsPatch,
-) -> Result<(), RaiseError> {
-    if session.is_shutting_down() {
-        return Err(RaiseError::ShuttingDown);
-    }
-    if limits.is_empty() {
-        return Err(RaiseError::Nothing);
-    }
-    let unknown = |name: &str| RaiseError::UnknownAgent(name.chars().take(80).collect());
-    let cell = match whose {
-        Some(name) => Some(session.agent(name).ok_or_else(|| unknown(name))?),
-        None => None,
-    };
-    session
-        .whole(|session| async move {
+impl Coordinator {
+    /// A person sets limits of an agent, or of the session, higher or lower, but never below what
+    /// is spent; 0 is no limit. Whom a limit had kept goes on (semantics.md, section 7). It happens
+    /// whole, whether or not the asker still waits.
+    ///
+    /// # Errors
+    /// [`RaiseError`]; nothing was changed.
+    pub async fn raise(&self, whose: Option<&str>, limits: LimitsPatch) -> Result<(), RaiseError> {
+        if self.session.is_shutting_down() {
+            return Err(RaiseError::ShuttingDown);
+        }
+        if limits.is_empty() {
+            return Err(RaiseError::Nothing);
+        }
+        let unknown = |name: &str| RaiseError::UnknownAgent(name.chars().take(80).collect());
+        let find = |name| self.session.agent(name).ok_or_else(|| unknown(name));
+        let cell = whose.map(find).transpose()?;
+        let raises = |session| async move {
             match cell {
                 Some(cell) => raise_agent(&session, &cell, limits).await,
                 None => raise_session(&session, limits).await,
             }
-        })
-        .await
+        };
+        self.session.whole(raises).await
+    }
 }
 
 async fn raise_agent(

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::body::{Body, spent};
+use super::coordinator::Coordinator;
 use super::deliver;
 use super::journal::Draft;
 use super::mailbox::{Kept, Mailbox, Recovered, StopOrder};
@@ -266,22 +267,27 @@ impl Asks {
     }
 }
 
-/// Starts what was under way, once. Names the agents that work now.
-pub(crate) async fn go_on(session: &Arc<Session>) -> Vec<AgentName> {
-    let left = std::mem::take(&mut *session.left.lock());
-    expire_first(session, &left).await;
-    finish_what_was_begun(session, &left).await;
-    let mut working = Vec::new();
-    for agent in left {
-        if let Some((parent, report)) = agent.owed {
-            tell_if_owed(session, &agent.cell, &parent, report);
+impl Coordinator {
+    /// Starts what was under way when a resumed session was left: open runs go on in the same
+    /// run, agents that a shutdown stopped are resumed, and mail that asked for a run gets it.
+    /// Names the agents that work now. Call it once, after [`Builder::resume`](super::Builder::resume).
+    pub async fn go_on(&self) -> Vec<AgentName> {
+        let session = &self.session;
+        let left = std::mem::take(&mut *session.left.lock());
+        expire_first(session, &left).await;
+        finish_what_was_begun(session, &left).await;
+        let mut working = Vec::new();
+        for agent in left {
+            if let Some((parent, report)) = agent.owed {
+                tell_if_owed(session, &agent.cell, &parent, report);
+            }
+            if starts(session, &agent.cell, agent.resumes) {
+                working.push(agent.cell.name.clone());
+            }
         }
-        if starts(session, &agent.cell, agent.resumes) {
-            working.push(agent.cell.name.clone());
-        }
+        fail::point("gone_on");
+        working
     }
-    fail::point("gone_on");
-    working
 }
 
 /// What expired while no process lived is returned before all else.

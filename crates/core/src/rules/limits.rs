@@ -397,9 +397,9 @@ mod tests {
     #[test]
     fn money_is_a_limit_of_its_own() {
         let prices = Prices {
-            input: Money::per_million("3").unwrap(),
-            output: Money::per_million("15").unwrap(),
-            cached: Money::per_million("0.3").unwrap(),
+            input: Money::of_picos(3_000_000),
+            output: Money::of_picos(15_000_000),
+            cached: Money::of_picos(300_000),
         };
         let costing = |most: &str| Limits { max_cost: most.parse().unwrap(), ..Limits::default() };
         let mut budget = Budget::new(Whose::Agent, costing("0.10"), Spent::default());
