@@ -8,13 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, ensure};
-use async_trait::async_trait;
-use midturn_core::engine::ports::{
-    MailWatch, Output, OutputSink, Returned, ToolCall, Toolbox, Workplace as _,
-};
+use midturn_core::engine::ports::{Output, OutputSink, Returned, ToolCall, Toolbox, Workplace as _};
 use midturn_core::rules::conversation::ToolUse;
 use midturn_core::rules::id::{AgentName, CallId, SessionId};
-use midturn_core::rules::mail::Urgency;
 use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
@@ -35,17 +31,6 @@ impl OutputSink for Silent {
     fn write(&self, _: &str) {}
 
     fn tell(&self, _: &str) {}
-}
-
-#[async_trait]
-impl MailWatch for Silent {
-    fn pending(&self) -> Option<Urgency> {
-        None
-    }
-
-    async fn reached(&self, _: Urgency) {
-        std::future::pending().await
-    }
 }
 
 /// Lays out `inside/folder` and `inside/file`, and beside them links of the same form.
@@ -87,7 +72,6 @@ async fn call(toolbox: &Arc<dyn Toolbox>, name: &str, input: Value) -> Output {
         index: 0,
         cancel: CancellationToken::new(),
         output: Arc::new(Silent),
-        mail: Arc::new(Silent),
     };
     match tool.call(call).await {
         Returned::Done(output) => output,

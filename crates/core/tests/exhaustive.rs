@@ -13,7 +13,7 @@ use midturn_core::rules::id::{AgentName, CallId};
 use midturn_core::rules::mail::{Point, Sender, Urgency};
 use midturn_core::rules::settings::Settings;
 use midturn_core::rules::time::{Micros, Span};
-use midturn_core::rules::turn::{Given, Progress, Turn};
+use midturn_core::rules::turn::{Given, Turn};
 use midturn_core::rules::wording::Cause;
 
 /// What comes.
@@ -224,7 +224,7 @@ fn check(layout: &str, case: Case) {
         assert_eq!(&*result.text, text_of(result.status, case), "{place}");
     }
     assert_eq!(turn.point(), point_of(&statuses, case), "{place}");
-    assert_eq!(turn.progress(), progress_of(case, started.is_empty()), "{place}");
+    assert_eq!(turn.starved_after(1), starved_after_one(case, started.is_empty()), "{place}");
 }
 
 fn text_of(status: ToolStatus, case: Case) -> &'static str {
@@ -254,11 +254,11 @@ fn point_of(statuses: &[ToolStatus], case: Case) -> Point {
     }
 }
 
-fn progress_of(case: Case, nothing_started: bool) -> Progress {
+fn starved_after_one(case: Case, nothing_started: bool) -> u32 {
     match (nothing_started, case.comes) {
-        (false, _) => Progress::Started,
-        (true, Comes::Mail(Urgency::NextBoundary)) => Progress::Starved,
-        (true, _) => Progress::Neutral,
+        (false, _) => 0,
+        (true, Comes::Mail(Urgency::NextBoundary)) => 2,
+        (true, _) => 1,
     }
 }
 

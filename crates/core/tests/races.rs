@@ -43,7 +43,7 @@ fn mail(id: &str, from: &str, urgency: Urgency) -> Arc<Mail> {
 
 fn running() -> Mailbox {
     let mailbox = Mailbox::default();
-    assert!(mailbox.start());
+    assert!(mailbox.prompt());
     mailbox
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use midturn_core::engine::ports::store::{Accepted, AgentRecord, ReceiptMove, Row, RunEnd, Told};
+use midturn_core::engine::ports::store::{Accepted, AgentRecord, ReceiptMove, Row, RunEnd};
 use midturn_core::engine::ports::{StoreError, Transaction};
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::AgentName;
@@ -99,12 +99,11 @@ impl Batch {
 
     fn add(&mut self, write: &Write) -> Encoded<()> {
         let transaction = &*write.transaction;
-        let told = Told::of(transaction);
         for agent in &transaction.agents {
             self.agent(&write.session, agent)?;
         }
-        for accepted in &transaction.accepted {
-            self.accepted(write, accepted, told.of_mail(accepted))?;
+        for (accepted, seq) in transaction.accepted() {
+            self.accepted(write, accepted, seq)?;
         }
         for moved in &transaction.receipts {
             self.receipt(&write.session, moved);
@@ -120,8 +119,8 @@ impl Batch {
             touched.progress.note_resume(*run);
             touched.changed = true;
         }
-        for end in &transaction.ends {
-            self.end(&write.session, end, told.of_end(end))?;
+        for (end, seq) in transaction.ends() {
+            self.end(&write.session, end, seq)?;
         }
         Ok(())
     }

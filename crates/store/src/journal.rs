@@ -66,9 +66,8 @@ pub(crate) async fn journal(
         let rows = rows.remove(&record.name).unwrap_or_default();
         let last_end = ends.remove(&record.name);
         let tail = tail(snapshot, &of, &record.name, stands, last_end.as_ref()).await?;
-        let known = AgentJournal::of(record, rows, stands, last_end, tail);
-        let (worked, limits) = lifetime.of(&known.record.name);
-        agents.push(AgentJournal { worked, limits, ..known });
+        let (worked, limits) = lifetime.of(&record.name);
+        agents.push(AgentJournal { record, rows, stands: stands.clone(), last_end, worked, limits, tail });
     }
     let mail = mail(snapshot, &of).await?;
     Ok(Some((

@@ -75,7 +75,7 @@ fn of_agent(fault: Fault, agent: &mut AgentJournal, last_seq: u64) {
             agent.stands.closed = Closed::No;
             agent.tail.retain(|event| !is_close(&event.kind));
         }
-        Fault::LimitsAreForgotten => agent.limits = None,
+        Fault::LimitsAreForgotten => agent.limits = Default::default(),
         Fault::OpenRunsAreLeft => leave(agent, last_seq),
         // Faults of lines, of what is written, or of the whole session.
         _ => agent.rows.iter_mut().for_each(|row| of_line(fault, &mut row.line)),

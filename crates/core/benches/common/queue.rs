@@ -42,7 +42,7 @@ pub fn row() -> Row {
 
 fn ours() -> Case {
     let mailbox = Mailbox::default();
-    assert!(mailbox.start());
+    assert!(mailbox.prompt());
     let (mail, settings) = (mail(Urgency::AfterTools), Settings::default());
     Case::plain("the mailbox", move || {
         let room = mailbox.has_room(&mail.from, &mail.to, mail.text.len(), &settings);

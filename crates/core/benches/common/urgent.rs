@@ -33,7 +33,7 @@ fn ours() -> Case {
     let mail = queue::mail(Urgency::Urgent);
     Case::measured("urgent message in a mailbox", move |n| {
         let mailbox = Arc::new(Mailbox::default());
-        assert!(mailbox.start());
+        assert!(mailbox.prompt());
         let looping = {
             let mailbox = mailbox.clone();
             async move {

@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use super::approvals::{AnswerError, Approval, Attached, Meant};
 use super::deliver;
-use super::limits::{self, RaiseError};
 use super::mailbox::Mailbox;
 use super::ports::store::RunEnd;
 use super::ports::{Diff, Merge, StoreError, ToolError};
 use super::receipts::Receipt;
-use super::recovery;
-use super::resume::{self, Resumed};
 use super::send::{self, Delivery, Message};
 use super::session::{Activity, AgentCell, Session};
 use super::spawn::{self, SpawnError};
@@ -22,7 +19,6 @@ use crate::rules::event::{PlanStep, Scope};
 use crate::rules::id::{AgentName, MessageId, RunId, SessionId, TurnId};
 use crate::rules::limits::{Money, Spent};
 use crate::rules::mail::{Refusal, ReturnReason, Role, Sender, Standing};
-use crate::rules::settings::LimitsPatch;
 use crate::rules::time::Micros;
 
 /// A session of agents, and everything that can be done to them.
@@ -153,27 +149,6 @@ impl Coordinator {
         send::supersede(&self.session, message).await
     }
 
-    /// Starts the next run of an agent that was stopped, or whose last run failed (semantics.md,
-    /// section 6). At a limit it is refused until that is raised.
-    pub async fn resume(&self, name: &str) -> Result<Resumed, StopError> {
-        resume::resume(&self.session, name).await
-    }
-
-    /// Resumes all who rest with work unfinished, in spawn order, and names those whose runs
-    /// start: no failed one whose end its parent has read, and nobody at a limit.
-    pub async fn resume_all(&self) -> Result<Vec<AgentName>, StopError> {
-        resume::resume_all(&self.session).await
-    }
-
-    /// A person sets limits of an agent, or of the session, higher or lower, but never below what
-    /// is spent; 0 is no limit. Whom a limit had kept goes on (semantics.md, section 7).
-    ///
-    /// # Errors
-    /// [`RaiseError`]; nothing was changed.
-    pub async fn raise(&self, whose: Option<&str>, limits: LimitsPatch) -> Result<(), RaiseError> {
-        limits::raise(&self.session, whose, limits).await
-    }
-
     /// Closes an agent and all below it, leaves first; names those it closed.
     pub async fn close(&self, name: &str, by: Sender) -> Result<Vec<AgentName>, StopError> {
         stop::close(&self.session, name, by).await
@@ -246,13 +221,6 @@ impl Coordinator {
     /// Now, in the session's time.
     pub fn now(&self) -> Micros {
         self.session.clock.now()
-    }
-
-    /// Starts what was under way when a resumed session was left: open runs go on in the same
-    /// run, agents that a shutdown stopped are resumed, and mail that asked for a run gets it.
-    /// Names the agents that work now. Call it once, after [`Builder::resume`](super::Builder::resume).
-    pub async fn go_on(&self) -> Vec<AgentName> {
-        recovery::go_on(&self.session).await
     }
 
     /// Whether anything is at work: a run, or the report on one that is on its way.

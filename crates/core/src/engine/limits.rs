@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::coordinator::Coordinator;
 use super::deliver::start_driver;
 use super::journal::Draft;
 use super::mailbox::Resume;
@@ -10,7 +11,7 @@ use super::ports::StoreError;
 use super::resume;
 use super::session::{AgentCell, Session};
 use crate::rules::event::{EventKind, Place};
-use crate::rules::limits::{BelowSpent, Whose};
+use crate::rules::limits::BelowSpent;
 use crate::rules::mail::Sender;
 use crate::rules::settings::LimitsPatch;
 
@@ -34,32 +35,31 @@ pub enum RaiseError {
     Store(#[from] StoreError),
 }
 
-/// Sets limits of an agent, or of the session, and lets go on whom they had kept. It happens
-/// whole, whether or not the asker still waits.
-pub(crate) async fn raise(
-    session: &Arc<Session>,
-    whose: Option<&str>,
-    limits: LimitsPatch,
-) -> Result<(), RaiseError> {
-    if session.is_shutting_down() {
-        return Err(RaiseError::ShuttingDown);
-    }
-    if limits.is_empty() {
-        return Err(RaiseError::Nothing);
-    }
-    let unknown = |name: &str| RaiseError::UnknownAgent(name.chars().take(80).collect());
-    let cell = match whose {
-        Some(name) => Some(session.agent(name).ok_or_else(|| unknown(name))?),
-        None => None,
-    };
-    session
-        .whole(|session| async move {
+impl Coordinator {
+    /// A person sets limits of an agent, or of the session, higher or lower, but never below what
+    /// is spent; 0 is no limit. Whom a limit had kept goes on (semantics.md, section 7). It happens
+    /// whole, whether or not the asker still waits.
+    ///
+    /// # Errors
+    /// [`RaiseError`]; nothing was changed.
+    pub async fn raise(&self, whose: Option<&str>, limits: LimitsPatch) -> Result<(), RaiseError> {
+        if self.session.is_shutting_down() {
+            return Err(RaiseError::ShuttingDown);
+        }
+        if limits.is_empty() {
+            return Err(RaiseError::Nothing);
+        }
+        let unknown = |name: &str| RaiseError::UnknownAgent(name.chars().take(80).collect());
+        let find = |name| self.session.agent(name).ok_or_else(|| unknown(name));
+        let cell = whose.map(find).transpose()?;
+        let raises = |session| async move {
             match cell {
                 Some(cell) => raise_agent(&session, &cell, limits).await,
                 None => raise_session(&session, limits).await,
             }
-        })
-        .await
+        };
+        self.session.whole(raises).await
+    }
 }
 
 async fn raise_agent(
@@ -67,7 +67,7 @@ async fn raise_agent(
     cell: &Arc<AgentCell>,
     limits: LimitsPatch,
 ) -> Result<(), RaiseError> {
-    cell.state.lock().budget.set(&limits, Whose::Agent)?;
+    cell.state.lock().budget.set(&limits)?;
     session.journal.record(Draft::event(cell.place(), raised(&limits))).await?;
     session.purse.look_again();
     let used_up = cell.state.lock().budget.reached();
@@ -100,7 +100,7 @@ async fn raise_session(session: &Arc<Session>, limits: LimitsPatch) -> Result<()
             }
         }
         Some(limit) if session.in_order().iter().any(|cell| rests_after_a_run(cell)) => {
-            session.reaches(Some(limit.setting(Whose::Session)));
+            session.reaches(Some(limit));
         }
         None | Some(_) => {}
     }
@@ -154,10 +154,8 @@ pub(super) fn reaches(session: &Session, cell: &AgentCell, setting: &'static str
 /// After a run has ended: is anything left for another turn?
 pub(super) fn looks(session: &Session, cell: &AgentCell) {
     let own = cell.state.lock().budget.reached();
-    if let Some(limit) = own {
-        reaches(session, cell, limit.setting(Whose::Agent));
-    }
-    if let Some(limit) = session.purse.is_used_up(session.clock.now()) {
-        reaches(session, cell, limit.setting(Whose::Session));
+    let shared = session.purse.is_used_up(session.clock.now());
+    for limit in [own, shared].into_iter().flatten() {
+        reaches(session, cell, limit);
     }
 }

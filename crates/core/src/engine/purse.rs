@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::rules::limits::{BelowSpent, Bound, Budget, Grant, Hold, Limit, Money, Prices, Spent, Whose};
+use crate::rules::limits::{BelowSpent, Bound, Budget, Grant, Hold, Money, Prices, Spent, Whose};
 use crate::rules::settings::{Limits, LimitsPatch};
 use crate::rules::time::{Micros, Span};
 
@@ -27,7 +27,7 @@ pub(crate) struct Purse {
 impl Purse {
     pub(crate) fn new(caps: Limits, before: Span, began: Micros) -> Self {
         Self {
-            budget: Mutex::new(Budget::new(caps, Spent::default())),
+            budget: Mutex::new(Budget::new(Whose::Session, caps, Spent::default())),
             reached: Mutex::default(),
             before,
             began,
@@ -41,18 +41,18 @@ impl Purse {
         self.budget.lock().restore(Spent { time: Span::ZERO, ..spent });
     }
 
-    /// When the session's time is up, in its own time.
-    pub(crate) fn ends_at(&self) -> Option<Micros> {
-        let most = self.budget.lock().time()?;
-        Some(self.began.after(Span(most.0.saturating_sub(self.before.0))))
+    /// When the session's time is up, in its own time, and the setting that says so.
+    pub(crate) fn ends_at(&self) -> Option<(Micros, &'static str)> {
+        let (most, limit) = self.budget.lock().time()?;
+        Some((self.began.after(Span(most.0.saturating_sub(self.before.0))), limit))
     }
 
-    pub(crate) fn begin_turn(&self, now: Micros) -> Result<(), Limit> {
+    pub(crate) fn begin_turn(&self, now: Micros) -> Result<(), &'static str> {
         self.lives(now).begin_turn()
     }
 
     /// The limit that leaves nothing for another turn.
-    pub(crate) fn is_used_up(&self, now: Micros) -> Option<Limit> {
+    pub(crate) fn is_used_up(&self, now: Micros) -> Option<&'static str> {
         self.lives(now).reached()
     }
 
@@ -74,7 +74,7 @@ impl Purse {
 
     /// Sets limits.
     pub(crate) fn set(&self, limits: &LimitsPatch, now: Micros) -> Result<(), BelowSpent> {
-        self.lives(now).set(limits, Whose::Session)?;
+        self.lives(now).set(limits)?;
         self.look_again();
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::body::{Body, spent};
+use super::coordinator::Coordinator;
 use super::deliver;
 use super::journal::Draft;
 use super::mailbox::{Kept, Mailbox, Recovered, StopOrder};
@@ -54,19 +55,17 @@ pub(crate) fn restore(session: &Arc<Session>, journal: SessionJournal) {
 /// The session's limits, and whether one of them is reached.
 fn restore_limits(session: &Session, journal: &SessionJournal) {
     let now = session.clock.now();
-    let raised_at = journal.limits.as_ref().map_or(0, |(_, seq)| *seq);
-    if let Some((limits, _)) = &journal.limits
-        && let Err(below) = session.purse.set(limits, now)
-    {
+    let (limits, raised_at) = &journal.limits;
+    if let Err(below) = session.purse.set(limits, now) {
         tracing::warn!(%below, "the session has spent more than the limit that was set");
     }
     let ended_by = |agent: &AgentJournal| {
         let (end, seq) = agent.last_end.as_ref()?;
-        end.limit().filter(|limit| limit.starts_with("session.") && *seq > raised_at)
+        end.limit().filter(|limit| limit.starts_with("session.") && seq > raised_at)
     };
     let used_up = || {
         let limit = session.purse.is_used_up(now)?;
-        rested_since_the_last_turn(journal, raised_at).then(|| limit.setting(Whose::Session))
+        rested_since_the_last_turn(journal, *raised_at).then_some(limit)
     };
     let reached = journal.agents.iter().find_map(ended_by).or_else(used_up);
     if reached.is_some() {
@@ -113,9 +112,7 @@ fn left(
     let last = end.filter(|(end, _)| end.run == agent.stands.run);
     let shut_down = last.is_some_and(|(end, _)| end.reason == Some(InterruptReason::Shutdown));
     // A limit was raised, and the process ended before the run that it had ended started again.
-    let raised = |limits: &SetLimits, seq: u64, limit: &str| {
-        limits.as_ref().is_some_and(|(limits, at)| *at > seq && limits.sets(limit))
-    };
+    let raised = |(limits, at): &SetLimits, seq: u64, limit: &str| *at > seq && limits.sets(limit);
     let lifted = last.is_some_and(|(end, seq)| {
         end.limit().is_some_and(|limit| match limit.starts_with("session.") {
             true => raised(&journal.limits, *seq, limit) && session.purse.reached().is_none(),
@@ -166,10 +163,8 @@ fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentC
 
 /// What the agent may use, by its settings and what was set since, and what it has used.
 fn budget_of(agent: &AgentJournal, spent: Spent) -> Budget {
-    let mut budget = Budget::new(agent.record.settings.caps(), spent);
-    if let Some((limits, _)) = &agent.limits
-        && let Err(below) = budget.set(limits, Whose::Agent)
-    {
+    let mut budget = Budget::new(Whose::Agent, agent.record.settings.caps(), spent);
+    if let Err(below) = budget.set(&agent.limits.0) {
         tracing::warn!(agent = %agent.record.name, %below, "more is spent than the limit that was set");
     }
     budget
@@ -177,13 +172,11 @@ fn budget_of(agent: &AgentJournal, spent: Spent) -> Budget {
 
 /// The limit of its own that keeps an agent that rests from being woken.
 fn reached_by(agent: &AgentJournal, state: &AgentState) -> Option<&'static str> {
-    let raised_at = agent.limits.as_ref().map_or(0, |(_, seq)| *seq);
     let ended_by = agent.last_end.as_ref().and_then(|(end, seq)| {
-        end.limit().filter(|limit| !limit.starts_with("session.") && *seq > raised_at)
+        end.limit().filter(|limit| !limit.starts_with("session.") && *seq > agent.limits.1)
     });
-    let used_up = || state.budget.reached().map(|limit| limit.setting(Whose::Agent));
-    let has_ended = agent.last_end.is_some();
-    ended_by.or_else(|| used_up().filter(|_| has_ended))
+    let used_up = || state.budget.reached().filter(|_| agent.last_end.is_some());
+    ended_by.or_else(used_up)
 }
 
 fn has_had_its_prompt(agent: &AgentJournal) -> bool {
@@ -274,22 +267,27 @@ impl Asks {
     }
 }
 
-/// Starts what was under way, once. Names the agents that work now.
-pub(crate) async fn go_on(session: &Arc<Session>) -> Vec<AgentName> {
-    let left = std::mem::take(&mut *session.left.lock());
-    expire_first(session, &left).await;
-    finish_what_was_begun(session, &left).await;
-    let mut working = Vec::new();
-    for agent in left {
-        if let Some((parent, report)) = agent.owed {
-            tell_if_owed(session, &agent.cell, &parent, report);
+impl Coordinator {
+    /// Starts what was under way when a resumed session was left: open runs go on in the same
+    /// run, agents that a shutdown stopped are resumed, and mail that asked for a run gets it.
+    /// Names the agents that work now. Call it once, after [`Builder::resume`](super::Builder::resume).
+    pub async fn go_on(&self) -> Vec<AgentName> {
+        let session = &self.session;
+        let left = std::mem::take(&mut *session.left.lock());
+        expire_first(session, &left).await;
+        finish_what_was_begun(session, &left).await;
+        let mut working = Vec::new();
+        for agent in left {
+            if let Some((parent, report)) = agent.owed {
+                tell_if_owed(session, &agent.cell, &parent, report);
+            }
+            if starts(session, &agent.cell, agent.resumes) {
+                working.push(agent.cell.name.clone());
+            }
         }
-        if starts(session, &agent.cell, agent.resumes) {
-            working.push(agent.cell.name.clone());
-        }
+        fail::point("gone_on");
+        working
     }
-    fail::point("gone_on");
-    working
 }
 
 /// What expired while no process lived is returned before all else.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::coordinator::Coordinator;
 use super::deliver::start_driver;
 use super::journal::{Draft, PutOff};
 use super::mailbox::Resume;
@@ -25,29 +26,29 @@ pub enum Resumed {
     Nothing,
 }
 
-/// Starts the next run of an agent that was stopped, or whose last run failed. It is answered once
-/// it is recorded, so that after a crash it has happened.
-pub(crate) async fn resume(session: &Arc<Session>, name: &str) -> Result<Resumed, StopError> {
-    let cell = allowed(session, name, &Sender::User)?;
-    if session.is_shutting_down() {
-        return Err(StopError::ShuttingDown);
-    }
-    session
-        .whole(|session| async move {
+impl Coordinator {
+    /// Starts the next run of an agent that was stopped, or whose last run failed (semantics.md,
+    /// section 6). At a limit it is refused until that is raised. It is answered once it is recorded,
+    /// so that after a crash it has happened.
+    pub async fn resume(&self, name: &str) -> Result<Resumed, StopError> {
+        let cell = allowed(&self.session, name, &Sender::User)?;
+        if self.session.is_shutting_down() {
+            return Err(StopError::ShuttingDown);
+        }
+        let resumes = |session: Arc<Session>| async move {
             let asked = start(&session, &cell)?;
             comes_of(&session, &cell, asked).await
-        })
-        .await
-}
-
-/// Resumes everybody who rests with work unfinished, in spawn order: but no failed one whose end
-/// its parent has read, and nobody at a limit. Names those whose runs start.
-pub(crate) async fn resume_all(session: &Arc<Session>) -> Result<Vec<AgentName>, StopError> {
-    if session.is_shutting_down() {
-        return Err(StopError::ShuttingDown);
+        };
+        self.session.whole(resumes).await
     }
-    session
-        .whole(|session| async move {
+
+    /// Resumes all who rest with work unfinished, in spawn order, and names those whose runs
+    /// start: no failed one whose end its parent has read, and nobody at a limit.
+    pub async fn resume_all(&self) -> Result<Vec<AgentName>, StopError> {
+        if self.session.is_shutting_down() {
+            return Err(StopError::ShuttingDown);
+        }
+        let resumes = |session: Arc<Session>| async move {
             let meant = |cell: &Arc<AgentCell>| !parent_has_read(&session, cell);
             let cells: Vec<_> = session.in_order().into_iter().filter(meant).collect();
             // Who is at a limit stays as it is.
@@ -68,8 +69,9 @@ pub(crate) async fn resume_all(session: &Arc<Session>) -> Result<Vec<AgentName>,
                 }
             }
             Ok(started)
-        })
-        .await
+        };
+        self.session.whole(resumes).await
+    }
 }
 
 /// Records what was asked for, and waits until it is known what it comes to.

@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use async_trait::async_trait;
 use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
@@ -18,7 +17,7 @@ use super::fence::{Around, Fence, Fences, Spawns};
 use super::journal::Journal;
 use super::mailbox::{Mailbox, Queued};
 use super::ports::store::{AgentRecord, RunEnd};
-use super::ports::{Clock, MailWatch, ModelFactory, ToolSpec, Workplace};
+use super::ports::{Clock, ModelFactory, ToolSpec, Workplace};
 use super::purse::Purse;
 use super::report::Report;
 use super::templates::Templates;
@@ -27,7 +26,7 @@ use crate::rules::conversation::MessageKey;
 use crate::rules::event::{Place, PlanStep};
 use crate::rules::id::{AgentName, CallId, RunId, SessionId, TurnId};
 use crate::rules::limits::Budget;
-use crate::rules::mail::{Relation, Role, Sender, Standing, Urgency};
+use crate::rules::mail::{Relation, Role, Sender, Standing};
 use crate::rules::secrets::Secrets;
 use crate::rules::settings::Settings;
 use crate::rules::time::{Micros, Span};
@@ -174,23 +173,6 @@ impl AgentCell {
     pub(crate) fn place(&self) -> Place {
         let (run, state) = (self.mailbox.run(), self.state.lock());
         Place::of(&self.name, run, if state.run == run { state.turn } else { 0 })
-    }
-}
-
-#[async_trait]
-impl MailWatch for AgentCell {
-    fn pending(&self) -> Option<Urgency> {
-        self.mailbox.pending()
-    }
-
-    async fn reached(&self, at_least: Urgency) {
-        loop {
-            let arrived = self.mailbox.arrived();
-            if self.mailbox.pending().is_some_and(|highest| highest >= at_least) {
-                return;
-            }
-            arrived.await;
-        }
     }
 }
 

@@ -15,7 +15,7 @@ use super::session::{AgentCell, AgentState, Session};
 use super::templates::AgentSpec;
 use crate::rules::event::{EventKind, Place};
 use crate::rules::id::AgentName;
-use crate::rules::limits::{Budget, Spent};
+use crate::rules::limits::{Budget, Spent, Whose};
 use crate::rules::settings::OutOfBounds;
 
 /// Why an agent was not spawned. Nothing was changed.
@@ -204,7 +204,7 @@ pub(super) fn count_below(session: &Session, parent: Option<&AgentName>) {
 /// The cell of an agent whose name is free.
 fn cell_of(record: AgentRecord, depth: u32) -> AgentCell {
     let mailbox = if record.model.is_some() { Mailbox::default() } else { Mailbox::of_a_name() };
-    let budget = Budget::new(record.settings.caps(), Spent::default());
+    let budget = Budget::new(Whose::Agent, record.settings.caps(), Spent::default());
     let state = AgentState { prompt: record.prompt.clone(), budget, ..AgentState::default() };
     AgentCell::new(record, depth, mailbox, state)
 }

@@ -9,8 +9,8 @@ use super::id::AgentName;
 use super::settings::LimitsPatch;
 use super::time::{Micros, Span};
 
-/// Limits that were set, and the number of the last event that set any.
-pub type SetLimits = Option<(LimitsPatch, u64)>;
+/// Limits that were set, and the number of the last event that set any; 0: none did.
+pub type SetLimits = (LimitsPatch, u64);
 
 /// Reads a session's events, all of them or those of [`Lifetime::TYPES`], in order.
 #[derive(Clone, Debug, Default)]
@@ -93,12 +93,12 @@ impl Work {
 
 /// Lays limits over those that were set before.
 fn set(limits: &mut SetLimits, patch: &LimitsPatch, seq: u64) {
-    let (mut all, _) = limits.take().unwrap_or_default();
+    let (all, at) = limits;
     all.max_turns = patch.max_turns.or(all.max_turns);
     all.max_tokens = patch.max_tokens.or(all.max_tokens);
     all.max_cost = patch.max_cost.or(all.max_cost);
     all.max_time = patch.max_time.or(all.max_time);
-    *limits = Some((all, seq));
+    *at = seq;
 }
 
 #[cfg(test)]
@@ -140,7 +140,7 @@ mod tests {
         let (worked, limits) = lifetime.of(&worker);
         assert_eq!(worked, Span(3 + 2 + 3));
         let expected = LimitsPatch { max_turns: Some(7), max_time: Some(Span(5)), ..LimitsPatch::default() };
-        assert_eq!(limits, Some((expected, 5)));
-        assert_eq!(lifetime.limits().unwrap().1, 8);
+        assert_eq!(limits, (expected, 5));
+        assert_eq!(lifetime.limits().1, 8);
     }
 }

@@ -129,9 +129,10 @@ pub struct BelowSpent {
 }
 
 /// Whose budget it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Whose {
     /// One agent's.
+    #[default]
     Agent,
     /// All agents' of a session together.
     Session,
@@ -156,8 +157,8 @@ pub struct Hold {
     cost: Money,
     /// How long the reply may be; `None`: as long as it would be without a budget.
     pub output: Option<u64>,
-    /// The limit that made it shorter than was asked for.
-    pub shortened: Option<Limit>,
+    /// The setting that made it shorter than was asked for.
+    pub shortened: Option<&'static str>,
 }
 
 /// What a budget says to a request.
@@ -167,13 +168,14 @@ pub enum Grant {
     Held(Hold),
     /// What is left is held for others: some of it will come back when one of them has ended.
     Wait,
-    /// There is not enough left.
-    Reached(Limit),
+    /// There is not enough left: of what this setting limits.
+    Reached(&'static str),
 }
 
 /// A budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
+    whose: Whose,
     caps: Limits,
     spent: Spent,
     held_tokens: u64,
@@ -184,8 +186,8 @@ pub struct Budget {
 
 impl Budget {
     /// A budget of which so much is used.
-    pub fn new(caps: Limits, spent: Spent) -> Self {
-        Self { caps, spent, ..Self::default() }
+    pub fn new(whose: Whose, caps: Limits, spent: Spent) -> Self {
+        Self { whose, caps, spent, ..Self::default() }
     }
 
     /// What was used before counts too.
@@ -205,36 +207,38 @@ impl Budget {
         self.spent.time = time;
     }
 
-    /// How long may be worked in all; none is without end.
-    pub fn time(&self) -> Option<Span> {
-        (self.caps.max_time != Span::ZERO).then_some(self.caps.max_time)
+    /// How long may be worked in all, and the setting that says so; none is without end.
+    pub fn time(&self) -> Option<(Span, &'static str)> {
+        let Limits { max_time, .. } = self.caps;
+        (max_time != Span::ZERO).then_some((max_time, Limit::Time.setting(self.whose)))
     }
 
     /// Sets what the patch names; nothing, if one of them is less than what is spent.
     ///
     /// # Errors
     /// [`BelowSpent`], with the first that is.
-    pub fn set(&mut self, patch: &LimitsPatch, whose: Whose) -> Result<(), BelowSpent> {
+    pub fn set(&mut self, patch: &LimitsPatch) -> Result<(), BelowSpent> {
         let Spent { turns, tokens, cost, time } = self.spent;
-        let below = |limit: Limit, spent: String| Err(BelowSpent { limit: limit.setting(whose), spent });
-        if patch.max_turns.is_some_and(|cap| cap != 0 && cap < turns) {
-            return below(Limit::Turns, turns.to_string());
-        }
-        if patch.max_tokens.is_some_and(|cap| cap != 0 && cap < tokens) {
-            return below(Limit::Tokens, tokens.to_string());
-        }
-        if patch.max_cost.is_some_and(|cap| cap != Money::ZERO && cap < cost) {
-            return below(Limit::Cost, cost.to_string());
-        }
-        if patch.max_time.is_some_and(|cap| cap != Span::ZERO && cap < time) {
-            return below(Limit::Time, time.to_string());
+        let is_below = |cap: Option<u64>, spent| cap.is_some_and(|cap| cap != 0 && cap < spent);
+        let amounts = [
+            (Limit::Turns, is_below(patch.max_turns, turns), turns.to_string()),
+            (Limit::Tokens, is_below(patch.max_tokens, tokens), tokens.to_string()),
+            (Limit::Cost, is_below(patch.max_cost.map(Money::picos), cost.picos()), cost.to_string()),
+            (Limit::Time, is_below(patch.max_time.map(|time| time.0), time.0), time.to_string()),
+        ];
+        if let Some((limit, _, spent)) = amounts.into_iter().find(|(_, is_below, _)| *is_below) {
+            return Err(BelowSpent { limit: limit.setting(self.whose), spent });
         }
         self.caps.patch(patch);
         Ok(())
     }
 
-    /// The limit that forbids another turn, if one does.
-    pub fn reached(&self) -> Option<Limit> {
+    /// The setting that forbids another turn, if one does.
+    pub fn reached(&self) -> Option<&'static str> {
+        self.limit().map(|limit| limit.setting(self.whose))
+    }
+
+    fn limit(&self) -> Option<Limit> {
         let Self { spent, caps, .. } = self;
         let amounts = [
             (Limit::Turns, spent.turns, caps.max_turns),
@@ -247,7 +251,7 @@ impl Budget {
     }
 
     /// A turn begins, if one may: looking and counting are one step.
-    pub fn begin_turn(&mut self) -> Result<(), Limit> {
+    pub fn begin_turn(&mut self) -> Result<(), &'static str> {
         if let Some(limit) = self.reached() {
             return Err(limit);
         }
@@ -267,8 +271,8 @@ impl Budget {
     }
 
     fn grant(&self, bound: Bound, prices: Prices) -> Grant {
-        if let Some(limit) = self.reached().filter(|limit| !matches!(limit, Limit::Turns | Limit::Time)) {
-            return Grant::Reached(limit);
+        if let Some(limit @ (Limit::Tokens | Limit::Cost)) = self.limit() {
+            return Grant::Reached(limit.setting(self.whose));
         }
         if !self.is_capped() {
             return Grant::Held(Hold::default());
@@ -286,7 +290,7 @@ impl Budget {
         let by_tokens = tokens.map_or(u64::MAX, |left| left.saturating_sub(bound.input));
         let by_cost = cost.map_or(u64::MAX, |left| left.minus(input_cost).over(prices.output));
         let affordable = output.min(by_tokens).min(by_cost);
-        let scarce = if by_tokens <= by_cost { Limit::Tokens } else { Limit::Cost };
+        let scarce = if by_tokens <= by_cost { Limit::Tokens } else { Limit::Cost }.setting(self.whose);
         if affordable < output.min(SHORTEST_REPLY) || cost.is_some_and(|left| left < input_cost) {
             return if self.holders > 0 { Grant::Wait } else { Grant::Reached(scarce) };
         }
@@ -330,7 +334,7 @@ mod tests {
     const FREE: Prices = Prices { input: Money::ZERO, output: Money::ZERO, cached: Money::ZERO };
 
     fn budget(tokens: u64) -> Budget {
-        Budget::new(Limits { max_tokens: tokens, ..Limits::default() }, Spent::default())
+        Budget::new(Whose::Agent, Limits { max_tokens: tokens, ..Limits::default() }, Spent::default())
     }
 
     fn bound(input: u64, output: u64) -> Bound {
@@ -382,7 +386,7 @@ mod tests {
         budget.settle(first, 99, Money::ZERO);
         let second = held(budget.hold(unknown, FREE));
         budget.settle(second, 1, Money::ZERO);
-        assert_eq!(budget.hold(unknown, FREE), Grant::Reached(Limit::Tokens));
+        assert_eq!(budget.hold(unknown, FREE), Grant::Reached("max_tokens"));
         let mut free = Budget::default();
         assert!(matches!(
             (free.hold(unknown, FREE), free.hold(unknown, FREE)),
@@ -393,25 +397,26 @@ mod tests {
     #[test]
     fn money_is_a_limit_of_its_own() {
         let prices = Prices {
-            input: Money::per_million("3").unwrap(),
-            output: Money::per_million("15").unwrap(),
-            cached: Money::per_million("0.3").unwrap(),
+            input: Money::of_picos(3_000_000),
+            output: Money::of_picos(15_000_000),
+            cached: Money::of_picos(300_000),
         };
         let costing = |most: &str| Limits { max_cost: most.parse().unwrap(), ..Limits::default() };
-        let mut budget = Budget::new(costing("0.10"), Spent::default());
+        let mut budget = Budget::new(Whose::Agent, costing("0.10"), Spent::default());
         // 0.03 for what is read leaves 0.07: 4,666 tokens.
         assert_eq!(held(budget.hold(bound(10_000, 32_000), prices)).output, Some(4_666));
-        let mut poor = Budget::new(costing("0.02"), Spent::default());
-        assert_eq!(poor.hold(bound(10_000, 32_000), prices), Grant::Reached(Limit::Cost));
+        let mut poor = Budget::new(Whose::Session, costing("0.02"), Spent::default());
+        assert_eq!(poor.hold(bound(10_000, 32_000), prices), Grant::Reached("session.max_cost"));
         let usage = Usage { input: 10_000, output: 100, cached: 9_000 };
         assert_eq!(prices.cost(&usage), "0.0072".parse().unwrap());
     }
 
     #[test]
     fn turns_are_counted_when_they_begin() {
-        let mut budget = Budget::new(Limits { max_turns: 2, ..Limits::default() }, Spent::default());
+        let caps = Limits { max_turns: 2, ..Limits::default() };
+        let mut budget = Budget::new(Whose::Agent, caps, Spent::default());
         assert_eq!([budget.begin_turn(), budget.begin_turn()], [Ok(()), Ok(())]);
-        assert_eq!(budget.begin_turn(), Err(Limit::Turns));
+        assert_eq!(budget.begin_turn(), Err("max_turns"));
         assert_eq!(budget.spent().turns, 2);
     }
 }

@@ -32,4 +32,4 @@ pub mod validate;
 pub mod view;
 pub mod waiting;
 pub mod wording;
-mod words;
+pub(crate) mod words;

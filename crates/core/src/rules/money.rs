@@ -36,18 +36,6 @@ impl Money {
         self.0
     }
 
-    /// The price of one token, from the price of a million.
-    ///
-    /// # Errors
-    /// [`BadMoney`]: it is no amount, or has more than six decimals.
-    pub fn per_million(text: &str) -> Result<Self, BadMoney> {
-        let million: Self = text.parse()?;
-        match million.0 % 1_000_000 {
-            0 => Ok(Self(million.0 / 1_000_000)),
-            _ => Err(BadMoney(text.to_owned())),
-        }
-    }
-
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -124,8 +112,6 @@ mod tests {
             let money: Money = text.parse().unwrap();
             assert_eq!((money.picos(), money.to_string().as_str()), (picos, shown));
         }
-        assert_eq!(Money::per_million("0.3").unwrap().picos(), 300_000);
-        assert!(Money::per_million("0.0000001").is_err());
         assert_eq!(serde_json::from_str::<Money>("0.1").unwrap().picos(), 100_000_000_000);
         assert_eq!(serde_json::from_str::<Money>("\"3\"").unwrap().to_string(), "3.00");
     }

@@ -6,40 +6,22 @@ use super::batch::PlannedCall;
 use super::boundary::Inbox;
 use super::conversation::{Reply, StopReason};
 use super::event::Outcome;
-use super::id::{CallId, RunId, TurnId};
-use super::mail::{Point, Sender};
+use super::id::{RunId, TurnId};
+use super::mail::{Injection, Point, Sender};
 use super::recovery::{Left, OpenRun};
 use super::settings::{Retry, Settings};
 use super::time::Span;
-use super::turn::{Progress, Turn};
+use super::turn::Turn;
 
 /// What the agent does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Takes the mail of this point, records what is in, and calls the model.
-    CallModel(Take),
+    CallModel(Injection),
     /// Starts these calls (perhaps none) and waits for what runs.
     RunTools(Vec<usize>),
     /// Ends the run, if no mail has come meanwhile where that would go on.
     Finish(Ending),
-}
-
-/// Where mail is taken, and the calls that were skipped and interrupted for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Take {
-    /// The point.
-    pub point: Point,
-    /// The calls that were skipped.
-    pub skipped: Arc<[CallId]>,
-    /// The calls that were interrupted.
-    pub interrupted: Arc<[CallId]>,
-}
-
-impl Take {
-    /// Where taking mail has cost no call.
-    pub fn free(point: Point) -> Self {
-        Self { point, skipped: Arc::default(), interrupted: Arc::default() }
-    }
 }
 
 /// How a run ends.
@@ -141,13 +123,19 @@ impl Run {
 
     /// The next turn, with what is taken before it.
     fn request(&self, point: Point) -> Step {
-        let (skipped, interrupted) = match &self.phase {
-            Phase::Tools(turn) => (turn.skipped(), turn.interrupted()),
-            Phase::Start | Phase::Calling | Phase::Cut | Phase::Replied | Phase::Over(_) => {
-                Default::default()
+        let free = self.free(point);
+        Step::CallModel(match &self.phase {
+            Phase::Tools(turn) => {
+                Injection { skipped: turn.skipped(), interrupted: turn.interrupted(), ..free }
             }
-        };
-        Step::CallModel(Take { point, skipped, interrupted })
+            Phase::Start | Phase::Calling | Phase::Cut | Phase::Replied | Phase::Over(_) => free,
+        })
+    }
+
+    /// What mail that is taken now has cost, if that is no call.
+    pub fn free(&self, point: Point) -> Injection {
+        let (run, turn) = (self.id, self.turn);
+        Injection { point, run, turn, skipped: Arc::default(), interrupted: Arc::default() }
     }
 
     /// Whether nothing of the turn is under way.
@@ -162,7 +150,7 @@ impl Run {
     /// A new turn is to begin with a model call. `false`: a limit forbids it, the run is over.
     pub fn turn_begins(&mut self, forbidden: Option<&str>) -> bool {
         if let Phase::Tools(turn) = &self.phase {
-            self.starved = next_count(self.starved, turn.progress());
+            self.starved = turn.starved_after(self.starved);
         }
         if let Some(limit) = forbidden {
             self.limited(limit);
@@ -225,15 +213,6 @@ impl Run {
     }
 }
 
-/// The progress guard's count (semantics.md, section 3).
-fn next_count(count: u32, progress: Progress) -> u32 {
-    match progress {
-        Progress::Started => 0,
-        Progress::Starved => count + 1,
-        Progress::Neutral => count,
-    }
-}
-
 /// Why a whole reply ends the run, if it does (semantics.md, section 7).
 fn failure_of(reply: &Reply, plan: &[PlannedCall]) -> Option<&'static str> {
     use super::conversation::Block;
@@ -280,12 +259,5 @@ mod tests {
         assert_eq!(retrying(&retry, 1, Span::ZERO, false, None), None);
         let late = retrying(&retry, 1, Span::ZERO, true, Some(Span::secs(301)));
         assert_eq!(late, None);
-    }
-
-    #[test]
-    fn the_guard_counts_starved_turns_and_a_start_clears_it() {
-        assert_eq!(next_count(1, Progress::Starved), 2);
-        assert_eq!(next_count(2, Progress::Neutral), 2);
-        assert_eq!(next_count(2, Progress::Started), 0);
     }
 }

@@ -25,6 +25,7 @@ pub struct Turn {
     guarded: bool,
     /// A call was told to start.
     started: bool,
+    /// `next_boundary` mail skipped every call at A.
     starved: bool,
     /// The cause that ended the turn before its last call started.
     over: bool,
@@ -74,17 +75,6 @@ pub struct Given {
     pub is_error: bool,
     /// Messages that the result carries.
     pub messages: Arc<[MessageKey]>,
-}
-
-/// How a turn bears on the progress guard (semantics.md, section 3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Progress {
-    /// A call started: the count is 0.
-    Started,
-    /// `next_boundary` mail skipped every call at A: the count rises.
-    Starved,
-    /// Neither: the count stays.
-    Neutral,
 }
 
 impl Turn {
@@ -436,17 +426,27 @@ impl Turn {
         cost.map(|ended| ended.result.id.clone()).collect()
     }
 
-    /// How the turn bears on the progress guard.
-    pub fn progress(&self) -> Progress {
-        match (self.started, self.starved) {
-            (true, _) => Progress::Started,
-            (false, true) => Progress::Starved,
-            (false, false) => Progress::Neutral,
-        }
+    /// The progress guard's count of starved turns, which was so many before this one (semantics.md,
+    /// section 3).
+    pub fn starved_after(&self, before: u32) -> u32 {
+        if self.started { 0 } else { before + u32::from(self.starved) }
     }
 
     /// The number of the call's batch, from 1.
     pub fn batch(&self, call: usize) -> u32 {
         self.segments.iter().find(|segment| segment.calls.contains(&call)).map_or(0, |it| it.batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guard_counts_starved_turns_and_a_start_clears_it() {
+        for (started, starved, after) in [(false, true, 3), (false, false, 2), (true, false, 0)] {
+            let turn = Turn { started, starved, ..Turn::default() };
+            assert_eq!(turn.starved_after(2), after, "{started} {starved}");
+        }
     }
 }

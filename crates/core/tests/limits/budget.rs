@@ -1,7 +1,7 @@
 //! The sums alone: requests that hold and settle in a random order.
 
 use midturn_core::rules::conversation::Usage;
-use midturn_core::rules::limits::{Bound, Budget, Grant, Hold, Limit, Money, Prices, SHORTEST_REPLY, Spent};
+use midturn_core::rules::limits::{Bound, Budget, Grant, Hold, Money, Prices, SHORTEST_REPLY, Spent, Whose};
 use midturn_core::rules::settings::Limits;
 use proptest::prelude::*;
 
@@ -79,7 +79,7 @@ proptest! {
     fn whatever_is_under_way_can_pass_no_limit(
         caps in caps(), prices in prices(), deeds in proptest::collection::vec(deed(), 1..60)
     ) {
-        let mut budget = Budget::new(caps, Spent::default());
+        let mut budget = Budget::new(Whose::Agent, caps, Spent::default());
         let mut flying: Vec<Flying> = Vec::new();
         let mut counted = Spent::default();
         for deed in deeds {
@@ -95,7 +95,7 @@ proptest! {
                         }
                         Grant::Wait => prop_assert!(!flying.is_empty(), "nobody is there to wait for"),
                         Grant::Reached(limit) => {
-                            prop_assert!(limit != Limit::Time);
+                            prop_assert!(limit != "max_time");
                             prop_assert!(flying.is_empty() || budget.reached().is_some(), "others may give some back");
                         }
                     }

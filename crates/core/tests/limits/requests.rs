@@ -97,8 +97,8 @@ fn plan() -> impl Strategy<Value = Plan> {
 }
 
 fn prices() -> Prices {
-    let price = |text| Money::per_million(text).unwrap();
-    Prices { input: price("5"), output: price("20"), cached: price("0.5") }
+    let price = Money::of_picos;
+    Prices { input: price(5_000_000), output: price(20_000_000), cached: price(500_000) }
 }
 
 /// Models that write down what they use.

@@ -16,11 +16,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use midturn_core::engine::ports::{
-    CallTraits, MailWatch, Output, OutputSink, Returned, ToolCall, Toolbox, Workplace as _,
+    CallTraits, Output, OutputSink, Returned, ToolCall, Toolbox, Workplace as _,
 };
 use midturn_core::rules::conversation::ToolUse;
 use midturn_core::rules::id::{AgentName, CallId, SessionId};
-use midturn_core::rules::mail::Urgency;
 use midturn_tools::Limits;
 use midturn_tools::process::{Command, SUPERVISE, Supervision, Supervisor};
 use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation};
@@ -213,19 +212,6 @@ impl OutputSink for Heard {
     }
 }
 
-struct NoMail;
-
-#[async_trait::async_trait]
-impl MailWatch for NoMail {
-    fn pending(&self) -> Option<Urgency> {
-        None
-    }
-
-    async fn reached(&self, _: Urgency) {
-        std::future::pending().await
-    }
-}
-
 /// The tools of one agent in a folder of its own.
 pub(crate) struct Tools {
     pub(crate) folder: tempfile::TempDir,
@@ -294,16 +280,7 @@ async fn call_with(
 ) -> Output {
     let call = used(tool, input);
     let tool = toolbox.find(&call).unwrap();
-    let call = ToolCall {
-        agent: name("lead"),
-        agent_index: 0,
-        run: 1,
-        call,
-        index: 0,
-        cancel,
-        output,
-        mail: Arc::new(NoMail),
-    };
+    let call = ToolCall { agent: name("lead"), agent_index: 0, run: 1, call, index: 0, cancel, output };
     match tool.call(call).await {
         Returned::Done(output) => output,
         Returned::Continues(_) => panic!("no work tool goes on in the background"),

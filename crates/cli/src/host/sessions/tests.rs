@@ -4,7 +4,7 @@ mod broken;
 
 use std::time::Duration;
 
-use midturn_core::engine::ports::{Around, Commit, Transaction};
+use midturn_core::engine::ports::{Around, Commit, Layer, Transaction};
 use midturn_core::rules::event::EventKind;
 use midturn_core::rules::time::Span;
 use tokio::sync::{mpsc, oneshot};
@@ -26,20 +26,31 @@ type Which = fn(&Transaction) -> bool;
 /// it is let.
 struct Gated {
     inner: Arc<dyn Store>,
+    gate: Gate,
+}
+
+#[derive(Clone)]
+struct Gate {
     which: Which,
     came: mpsc::Sender<()>,
     opens: CancellationToken,
 }
 
+impl Layer for Gate {
+    fn store(&self, inner: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(Gated { inner, gate: self.clone() })
+    }
+}
+
 impl Store for Gated {
     fn submit(&self, transaction: Arc<Transaction>) -> Commit {
-        let is_held = (self.which)(&transaction);
+        let is_held = (self.gate.which)(&transaction);
         let commit = self.inner.submit(transaction);
         if !is_held {
             return commit;
         }
         let (durable, waits) = oneshot::channel();
-        let (came, opens) = (self.came.clone(), self.opens.clone());
+        let (came, opens) = (self.gate.came.clone(), self.gate.opens.clone());
         // It ends when the gate opens, or with the test.
         drop(tokio::spawn(async move {
             came.send(()).await.unwrap();
@@ -83,11 +94,8 @@ impl Place {
         let opens = CancellationToken::new();
         let mut carrier = Carrier::new(holding, &env, &layer);
         let inner = carrier.holding.archive.clone();
-        let gate = opens.clone();
-        let gated = move |inner| -> Arc<dyn Store> {
-            Arc::new(Gated { inner, which, came: told.clone(), opens: gate.clone() })
-        };
-        carrier.holding.archive = Arc::new(Around::new(inner, gated));
+        let gate = Gate { which, came: told, opens: opens.clone() };
+        carrier.holding.archive = Arc::new(Around::new(inner, gate));
         Self { carrier: Arc::new(carrier), came, opens, layer, env, folder }
     }
 

@@ -29,7 +29,7 @@ fn agent(name: &str, parent: Option<&str>) -> AgentJournal {
         memo: Value::Null,
     };
     let stands = Progress { run: 1, turns: 1, calls: 1, ..Progress::default() };
-    AgentJournal::of(record, Vec::new(), &stands, None, Vec::new())
+    AgentJournal { stands, ..AgentJournal::new(record) }
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_resumed_session_knows_its_models_and_parents() {
         last_seq: 9,
         last_t: Micros(9),
         lived: Default::default(),
-        limits: None,
+        limits: Default::default(),
         agents,
         mail: Vec::new(),
     };

@@ -40,9 +40,7 @@ impl Holding {
 
     /// The limit because of which the reply may be no longer, if it is one.
     fn shortened_by(&self) -> Option<&'static str> {
-        let setting = |hold: Hold, whose| Some(hold.shortened?.setting(whose));
-        let shared = self.shared.and_then(|shared| setting(shared, Whose::Session));
-        shared.or_else(|| setting(self.own, Whose::Agent))
+        self.shared.and_then(|shared| shared.shortened).or(self.own.shortened)
     }
 
     /// The request has ended: what it used counts.
@@ -69,13 +67,8 @@ impl Driver {
         let now = self.session.clock.now();
         let mut state = self.cell.state.lock();
         state.budget.worked(self.worked(now));
-        if let Some(limit) = state.budget.reached() {
-            return Some(limit.setting(Whose::Agent));
-        }
-        if let Err(limit) = self.session.purse.begin_turn(now) {
-            return Some(limit.setting(Whose::Session));
-        }
-        state.budget.begin_turn().err().map(|limit| limit.setting(Whose::Agent))
+        let used_up = state.budget.reached().or_else(|| self.session.purse.begin_turn(now).err());
+        used_up.or_else(|| state.budget.begin_turn().err())
     }
 
     /// How long the agent was at work in all its runs, this one included.
@@ -105,7 +98,7 @@ impl Driver {
             Grant::Held(hold) => hold,
             // Nobody else holds any of it.
             Grant::Wait => return Err(NoReply::Limit(Limit::Tokens.setting(Whose::Agent))),
-            Grant::Reached(limit) => return Err(NoReply::Limit(limit.setting(Whose::Agent))),
+            Grant::Reached(limit) => return Err(NoReply::Limit(limit)),
         };
         let (session, cell, is_bounded) = (self.session.clone(), self.cell.clone(), bound.output.is_some());
         let mut holding = Holding { session, cell, own, shared: None, is_bounded, is_settled: false };
@@ -121,7 +114,7 @@ impl Driver {
             let settled = purse.changed();
             match purse.hold(bound, prices) {
                 Grant::Held(hold) => return Ok(hold),
-                Grant::Reached(limit) => return Err(NoReply::Limit(limit.setting(Whose::Session))),
+                Grant::Reached(limit) => return Err(NoReply::Limit(limit)),
                 Grant::Wait => {}
             }
             self.sync().await;
@@ -214,12 +207,8 @@ fn time_out(session: &Session, cell: &AgentCell, limit: &'static str) {
 /// and all runs before it took `since.1`.
 fn ends_by(session: &Session, cell: &AgentCell, since: (Micros, Span)) -> Option<(Micros, &'static str)> {
     let own = cell.state.lock().budget.time();
-    let own = own.map(|most| {
-        let left = Span(most.0.saturating_sub(since.1.0));
-        (since.0.after(left), Limit::Time.setting(Whose::Agent))
-    });
-    let shared = session.purse.ends_at().map(|at| (at, Limit::Time.setting(Whose::Session)));
-    [own, shared].into_iter().flatten().min()
+    let own = own.map(|(most, limit)| (since.0.after(Span(most.0.saturating_sub(since.1.0))), limit));
+    own.into_iter().chain(session.purse.ends_at()).min()
 }
 
 /// The agent waits for what others hold of the session's budget, as long as this lives.

@@ -14,7 +14,6 @@ use crate::rules::event::EventKind;
 use crate::rules::mail::Point;
 use crate::rules::prompt::Prompt;
 use crate::rules::record::Line;
-use crate::rules::run::Take;
 
 impl Driver {
     /// Sees to it that the model can hold the request that comes next. `false`: no request
@@ -33,7 +32,7 @@ impl Driver {
     /// A summary takes its time: the mailbox is looked at once more, so that nobody waits for the
     /// next whole reply too. `false`: the store refused it, and the run knows.
     async fn hears_what_came(&mut self) -> bool {
-        self.inject(Take::free(Point::Stream)).await
+        self.inject(self.run.free(Point::Stream)).await
     }
 
     async fn compact(&mut self, cut: usize) -> bool {

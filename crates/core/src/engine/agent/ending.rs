@@ -43,24 +43,19 @@ impl Driver {
         }
         self.close_plan(&mut draft, ending.outcome);
         let text = self.last_word(&ending, &results, &changes);
-        let end = self.ends_with(&mut draft, ending, &text, changes);
-        if let Err(error) = self.record(draft).await {
-            tracing::error!(agent = %self.cell.name, %error, "the end of the run is not recorded");
-        }
-        fail::point("run_ended");
-        self.tell_parent(end, text);
+        self.ends_with(draft, ending, text, changes).await;
         true
     }
 
-    /// The end of the run, as it is recorded and told; and how the parent is told of it.
-    pub(super) fn ends_with(
-        &self,
-        draft: &mut Draft,
+    /// Records the end of the run with what is in the draft, and tells the parent of it.
+    pub(super) async fn ends_with(
+        &mut self,
+        mut draft: Draft,
         ending: Ending,
-        text: &Arc<str>,
+        text: Arc<str>,
         changes: Changes,
-    ) -> End {
-        let end = self.end_of_run(&ending, text, changes);
+    ) {
+        let end = self.end_of_run(&ending, &text, changes);
         let goes_on = self.mailbox().goes_on();
         let told = if goes_on { End::followed(end.outcome, end.reason) } else { End::of(end.outcome) };
         draft.ends(end.clone());
@@ -68,7 +63,11 @@ impl Driver {
         let Ending { outcome, error } = ending;
         let kind = EventKind::RunFinished { outcome, error, turns: self.run.turn(), usage: self.usage };
         draft.tell(self.place(), kind);
-        told
+        if let Err(error) = self.record(draft).await {
+            tracing::error!(agent = %self.cell.name, %error, "the end of the run is not recorded");
+        }
+        fail::point("run_ended");
+        self.tell_parent(told, text);
     }
 
     /// Whoever reads the events finds the stop before what came of it.
@@ -180,7 +179,7 @@ impl Driver {
 
     /// A subagent's end is mail for its parent, unless the parent waits for it as the result
     /// of its own stop.
-    pub(super) fn tell_parent(&self, end: End, text: Arc<str>) {
+    fn tell_parent(&self, end: End, text: Arc<str>) {
         let Some(parent) = self.cell.parent.clone().filter(|parent| self.is_owed(parent)) else { return };
         let waiting = {
             let mut state = self.cell.state.lock();

@@ -5,7 +5,8 @@ use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+
+use futures_util::FutureExt;
 
 use super::Driver;
 use crate::engine::journal::Draft;
@@ -75,13 +76,7 @@ impl Driver {
         self.bench.abandon();
         self.close_prompt();
         let ending = self.ending_of(what);
-        let text: Arc<str> = what.into();
-        let mut draft = Draft::default();
-        let end = self.ends_with(&mut draft, ending, &text, Default::default());
-        if let Err(error) = self.record(draft).await {
-            tracing::error!(agent = %self.cell.name, %error, "the end of the run is not recorded");
-        }
-        self.tell_parent(end, text);
+        self.ends_with(Draft::default(), ending, what.into(), Default::default()).await;
     }
 
     /// The calls of the last reply have their results in the prompt, unless they have them already.
@@ -97,16 +92,8 @@ impl Driver {
 
 /// Polls a future, and gives the panic if it panics.
 async fn unwinding(work: impl Future<Output = ()>) -> Result<(), Box<dyn Any + Send>> {
-    let mut work = pin!(work);
-    std::future::poll_fn(|context| {
-        // Whoever looks at what the panic left is this module, and it takes nothing for granted.
-        match std::panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
-            Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
-            Ok(Poll::Pending) => Poll::Pending,
-            Err(panic) => Poll::Ready(Err(panic)),
-        }
-    })
-    .await
+    // Whoever looks at what the panic left is this module, and it takes nothing for granted.
+    AssertUnwindSafe(work).catch_unwind().await
 }
 
 /// What a panic says.

@@ -32,7 +32,7 @@ use crate::rules::id::{RunId, TurnId};
 use crate::rules::mail::{Injection, Mail, Point, ReceiptState, Standing};
 use crate::rules::record::Line;
 use crate::rules::recovery::OpenRun;
-use crate::rules::run::{Run, Step, Take};
+use crate::rules::run::{Run, Step};
 use crate::rules::time::{Micros, Span};
 use crate::rules::wording;
 
@@ -154,8 +154,8 @@ impl Driver {
             let step = self.next_step();
             self.tell_results().await;
             match step {
-                Step::CallModel(take) => {
-                    if self.inject(take).await {
+                Step::CallModel(injection) => {
+                    if self.inject(injection).await {
                         self.call_model().await;
                     }
                 }
@@ -230,19 +230,20 @@ impl Driver {
     /// Takes the mail of a point and puts it into the conversation, with the turn's results
     /// if there are any: one transaction, which is durable before the next request leaves. `false`:
     /// there was nothing after all, look again.
-    async fn inject(&mut self, take: Take) -> bool {
-        let taken = self.mailbox().take(take.point.takes());
+    async fn inject(&mut self, injection: Injection) -> bool {
+        let point = injection.point;
+        let taken = self.mailbox().take(point.takes());
         fail::point("mail_taken");
-        if taken.is_empty() && take.point == Point::B {
+        if taken.is_empty() && point == Point::B {
             return false;
         }
         let mail: Vec<Arc<Mail>> = taken.iter().map(|queued| queued.mail.clone()).collect();
         let mut draft = Draft::default();
-        let injected = self.injection(&mut draft, &take, &mail);
+        let injected = self.injection(&mut draft, injection, &mail);
         let results = self.run.tools().map(|turn| turn.results());
         if let Some(injected) = injected.clone() {
             let line = if results.is_some() { Line::Beside } else { Line::Alone };
-            self.line(&mut draft, line(injected, take.point));
+            self.line(&mut draft, line(injected, point));
         }
         match (results, injected) {
             (Some(results), mail) => self.append(Entry::ToolResults { results, mail }),
@@ -253,18 +254,11 @@ impl Driver {
     }
 
     /// Moves the receipts of what is injected and tells of it.
-    fn injection(&mut self, draft: &mut Draft, take: &Take, mail: &[Arc<Mail>]) -> Option<Injected> {
+    fn injection(&mut self, draft: &mut Draft, injection: Injection, mail: &[Arc<Mail>]) -> Option<Injected> {
         if mail.is_empty() {
             return None;
         }
-        let injection = Injection {
-            point: take.point,
-            run: self.run_id(),
-            turn: self.run.turn(),
-            skipped: take.skipped.clone(),
-            interrupted: take.interrupted.clone(),
-        };
-        let text: Arc<str> = wording::injected(take.point, mail.iter().map(|mail| &**mail)).into();
+        let text: Arc<str> = wording::injected(injection.point, mail.iter().map(|mail| &**mail)).into();
         for mail in mail {
             draft.moves(mail, ReceiptState::Injected(injection.clone()));
             self.body.unsent.push((mail.clone(), injection.clone()));

@@ -14,7 +14,6 @@ use crate::rules::event::EventKind;
 use crate::rules::id::AgentName;
 use crate::rules::mail::{Mail, Point};
 use crate::rules::record::Line;
-use crate::rules::run::Take;
 
 impl Driver {
     /// Records the results that are new, and the mail that `wait_agents` took for its own.
@@ -55,7 +54,7 @@ impl Driver {
         match claimed {
             Claimed::Answers(taken) if is_told => {
                 let mail: Vec<Arc<Mail>> = taken.into_iter().map(|queued| queued.mail).collect();
-                self.injection(draft, &Take::free(Point::Wait), &mail);
+                self.injection(draft, self.run.free(Point::Wait), &mail);
             }
             Claimed::Answers(taken) => self.mailbox().restore(taken),
             Claimed::Report(..) if is_told => {}

@@ -204,7 +204,6 @@ impl Driver {
             index,
             cancel: cancel.clone(),
             output: output.clone(),
-            mail: self.cell.clone(),
         };
         let task = self.bench.tasks.spawn(async move {
             match tool {

@@ -5,11 +5,6 @@ use super::inner::Resume;
 use crate::rules::mail::{Rest, Standing};
 
 impl Mailbox {
-    /// Starts the agent if it rests and may be started; `true`: its run is to be driven.
-    pub fn start(&self) -> bool {
-        self.inner.lock().wake()
-    }
-
     /// Starts the first run of an agent that has a prompt; `true`: it is to be driven. It is there
     /// from now on, and begins when the agent passes its boundary.
     pub fn prompt(&self) -> bool {

@@ -121,22 +121,16 @@ pub struct AgentJournal {
     pub worked: Span,
     /// The limits that were set while it lived, and the number of the last event that set any.
     pub limits: SetLimits,
-    /// While its last run has not ended: the events of that run's last turn, and what stopped it, in order.
+    /// While its last run has not ended: the events of that run's last turn, and what stopped it, in order
+    /// ([`Progress::is_in_tail`]).
     pub tail: Vec<Event>,
 }
 
 impl AgentJournal {
-    /// What a store gives back of an agent that stands here. The `tail` is for a run that has not
-    /// ended ([`Progress::is_in_tail`]).
-    pub fn of(
-        record: AgentRecord,
-        rows: Vec<Row>,
-        stands: &Progress,
-        last_end: Option<(RunEnd, u64)>,
-        tail: Vec<Event>,
-    ) -> Self {
-        let stands = stands.clone();
-        Self { record, rows, stands, last_end, worked: Span::ZERO, limits: None, tail }
+    /// An agent that has done nothing yet.
+    pub fn new(record: AgentRecord) -> Self {
+        let (stands, worked, limits) = Default::default();
+        Self { record, rows: Vec::new(), stands, last_end: None, worked, limits, tail: Vec::new() }
     }
 
     /// Whether its last run has not ended.

@@ -28,15 +28,6 @@ pub trait Layer: Send + Sync {
     }
 }
 
-impl<F> Layer for F
-where
-    F: Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync,
-{
-    fn store(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
-        self(store)
-    }
-}
-
 /// An archive with a layer around it.
 pub struct Around<L> {
     archive: Arc<dyn Archive>,

@@ -1,7 +1,8 @@
 //! A store in memory that keeps what was recorded of one session, so that it can be taken up
 //! again in the same process: for replays in which a process ends, and for tests.
 //!
-//! It decides nothing: where an agent stands is folded by [`Progress`], as in every store.
+//! It decides nothing: where an agent stands is folded by
+//! [`Progress`](crate::rules::progress::Progress), as in every store.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,12 +12,11 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use super::archive::{AgentJournal, KeptMail, REMEMBERED, SessionJournal, SessionRecord};
-use super::store::{Accepted, AgentRecord, Commit, ReceiptMove, Store, StoreError, Told, Transaction};
+use super::store::{Accepted, AgentRecord, Commit, ReceiptMove, Store, StoreError, Transaction};
 use crate::rules::event::Event;
 use crate::rules::id::{AgentName, MessageId};
 use crate::rules::lifetime::Lifetime;
 use crate::rules::mail::{ReceiptState, Sender};
-use crate::rules::progress::Progress;
 use crate::rules::time::Micros;
 
 /// Keeps one session. What it was given is durable at once.
@@ -77,12 +77,11 @@ impl KeepingStore {
 
 impl Kept {
     fn keep(&mut self, transaction: &Transaction) {
-        let told = Told::of(transaction);
         for record in &transaction.agents {
             self.agent(record);
         }
-        for accepted in &transaction.accepted {
-            self.accepted(accepted, told.of_mail(accepted));
+        for (accepted, seq) in transaction.accepted() {
+            self.accepted(accepted, seq);
         }
         for step in &transaction.receipts {
             self.receipt(step);
@@ -103,16 +102,14 @@ impl Kept {
         for (name, run) in &transaction.resumes {
             self.of(name, |agent| agent.stands.note_resume(*run));
         }
-        for end in &transaction.ends {
-            let seq = told.of_end(end);
+        for (end, seq) in transaction.ends() {
             self.of(&end.agent, |agent| agent.last_end = Some((end.clone(), seq)));
         }
     }
 
     fn agent(&mut self, record: &AgentRecord) {
         self.places.insert(record.name.clone(), self.agents.len());
-        let stands = Progress::default();
-        self.agents.push(AgentJournal::of(record.clone(), Vec::new(), &stands, None, Vec::new()));
+        self.agents.push(AgentJournal::new(record.clone()));
     }
 
     fn journal(&self, agent: &AgentJournal) -> AgentJournal {

@@ -18,6 +18,6 @@ pub use model::{ErrorKind, Model, ModelFactory, ModelFailure, Progress, Request}
 pub use observer::Observer;
 pub use store::{Commit, Store, StoreError, Transaction};
 pub use tool::{
-    CallTraits, Changes, Diff, MailWatch, Merge, Output, OutputSink, Returned, Tool, ToolCall, ToolError,
-    ToolSpec, Toolbox, Workplace,
+    CallTraits, Changes, Diff, Merge, Output, OutputSink, Returned, Tool, ToolCall, ToolError, ToolSpec,
+    Toolbox, Workplace,
 };

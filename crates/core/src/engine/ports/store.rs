@@ -1,6 +1,5 @@
 //! The `Store` port: one call makes a whole step of one session durable, or none of it.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,13 +25,13 @@ use crate::rules::settings::Settings;
 pub struct Transaction {
     /// Agents that come into the session.
     pub agents: Vec<AgentRecord>,
-    /// Mail that is accepted into mailboxes.
+    /// Mail that is accepted into mailboxes, in the order of the events that tell of it.
     pub accepted: Vec<Accepted>,
     /// Receipts that move; a message injected or returned leaves its mailbox by this.
     pub receipts: Vec<ReceiptMove>,
     /// Lines that are appended to an agent's conversation.
     pub rows: Vec<Row>,
-    /// Runs that end.
+    /// Runs that end, in the order of the events that tell of it.
     pub ends: Vec<RunEnd>,
     /// Agents that were resumed, each with the run that this asks for.
     pub resumes: Vec<(AgentName, RunId)>,
@@ -41,53 +40,28 @@ pub struct Transaction {
 }
 
 impl Transaction {
+    /// The messages that it accepts, each with the number of the event that tells of it: they are in
+    /// the order of these events. What no event tells of has the number of the last one.
+    pub fn accepted(&self) -> impl Iterator<Item = (&Accepted, u64)> {
+        self.accepted.iter().zip(self.told(|kind| matches!(kind, EventKind::MessageQueued { .. })))
+    }
+
+    /// The runs that it ends, each with the number of the event that tells of it, likewise.
+    pub fn ends(&self) -> impl Iterator<Item = (&RunEnd, u64)> {
+        self.ends.iter().zip(self.told(|kind| matches!(kind, EventKind::RunFinished { .. })))
+    }
+
+    fn told(&self, wanted: fn(&EventKind) -> bool) -> impl Iterator<Item = u64> {
+        let last = self.events.last().map(|event| event.seq).unwrap_or_default();
+        let told = self.events.iter().filter(move |event| wanted(&event.kind)).map(|event| event.seq);
+        told.chain(std::iter::repeat(last))
+    }
+
     /// Whether there is nothing in it.
     pub(crate) fn is_empty(&self) -> bool {
         let Self { agents, accepted, receipts, rows, ends, resumes, events } = self;
         let is_empty = agents.is_empty() && accepted.is_empty() && receipts.is_empty() && rows.is_empty();
         is_empty && ends.is_empty() && resumes.is_empty() && events.is_empty()
-    }
-}
-
-/// Which event of a transaction tells of what.
-#[derive(Debug)]
-pub struct Told<'a> {
-    mail: HashMap<(&'a AgentName, &'a str, String), u64>,
-    ends: HashMap<(&'a AgentName, RunId), u64>,
-    last: u64,
-}
-
-impl<'a> Told<'a> {
-    /// Looks the events of a transaction through, once.
-    pub fn of(transaction: &'a Transaction) -> Self {
-        let Transaction { events, accepted, .. } = transaction;
-        let last = events.last().map(|event| event.seq).unwrap_or_default();
-        let mut told = Self { mail: HashMap::with_capacity(accepted.len()), ends: HashMap::new(), last };
-        for event in events {
-            let Some(agent) = &event.at.agent else { continue };
-            match &event.kind {
-                EventKind::MessageQueued { message, from, .. } => {
-                    told.mail.insert((agent, message.as_str(), from.clone()), event.seq);
-                }
-                EventKind::RunFinished { .. } => {
-                    told.ends.insert((agent, event.at.run.unwrap_or_default()), event.seq);
-                }
-                _ => {}
-            }
-        }
-        told
-    }
-
-    /// The number of the event that tells of a message it accepts.
-    pub fn of_mail(&self, accepted: &Accepted) -> u64 {
-        let mail = &*accepted.mail;
-        let key = (&mail.to, mail.id.as_str(), mail.from.to_string());
-        self.mail.get(&key).copied().unwrap_or(self.last)
-    }
-
-    /// The number of the event that tells of a run's end.
-    pub fn of_end(&self, end: &RunEnd) -> u64 {
-        self.ends.get(&(&end.agent, end.run)).copied().unwrap_or(self.last)
     }
 }
 

@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use crate::rules::approval::Effect;
 use crate::rules::conversation::ToolUse;
 use crate::rules::id::{AgentName, RunId};
-use crate::rules::mail::Urgency;
 use crate::rules::secrets::Secrets;
 
 /// What the model is told of a tool.
@@ -75,8 +74,6 @@ pub struct ToolCall {
     pub cancel: CancellationToken,
     /// Where output is told while it comes; it is kept if the call is cut short.
     pub output: Arc<dyn OutputSink>,
-    /// A look at the caller's mailbox, for a call that merely waits.
-    pub mail: Arc<dyn MailWatch>,
 }
 
 /// Where a call tells its output while it comes.
@@ -87,15 +84,6 @@ pub trait OutputSink: Send + Sync {
 
     /// A piece of output that the tool keeps itself: it is told at once and not kept here.
     fn tell(&self, text: &str);
-}
-
-/// A look at a mailbox that takes nothing.
-#[async_trait]
-pub trait MailWatch: Send + Sync {
-    /// The highest urgency of what is pending.
-    fn pending(&self) -> Option<Urgency>;
-    /// Waits until something of that urgency or above is pending.
-    async fn reached(&self, at_least: Urgency);
 }
 
 /// What a call gave.

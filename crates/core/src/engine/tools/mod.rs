@@ -15,25 +15,28 @@ use serde::de::DeserializeOwned;
 use super::ports::{CallTraits, Output, Phase, Returned, Tool, ToolCall, ToolSpec};
 use super::session::{AgentCell, Session};
 use crate::rules::conversation::ToolUse;
+use crate::rules::words::words;
 
-/// The coordinator's tools, in the order in which they are offered.
-const TABLE: [(&str, Own); 8] = [
-    ("spawn_agent", Own::Spawn),
-    ("send_message", Own::Send),
-    ("receipts", Own::Receipts),
-    ("wait_agents", Own::Wait),
-    ("list_agents", Own::List),
-    ("stop_agent", Own::Stop),
-    ("close_agent", Own::Close),
-    ("update_plan", Own::Plan),
-];
+words! {
+    /// The coordinator's tools by their names, in the order in which they are offered.
+    enum Own {
+        Spawn = "spawn_agent",
+        Send = "send_message",
+        Receipts = "receipts",
+        Wait = "wait_agents",
+        List = "list_agents",
+        Stop = "stop_agent",
+        Close = "close_agent",
+        Plan = "update_plan",
+    }
+}
 
 /// The work tools that only read.
 const READERS: [&str; 3] = ["read", "grep", "glob"];
 
 /// The names, in the order in which they are offered.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    TABLE.iter().map(|(name, _)| *name)
+    Own::WORDS.iter().copied()
 }
 
 /// Whether it is the coordinator that runs calls of this tool.
@@ -48,10 +51,8 @@ pub fn is_safe(name: &str) -> bool {
 
 /// What the model is told of them. They are made once: eight schemas cost more than a turn.
 pub(crate) fn specs(session: &Session) -> Vec<Arc<ToolSpec>> {
-    static FIXED: LazyLock<Vec<Arc<ToolSpec>>> = LazyLock::new(|| {
-        let fixed = TABLE.iter().filter_map(|(name, own)| own.fixed_spec(name));
-        fixed.map(Arc::new).collect()
-    });
+    static FIXED: LazyLock<Vec<Arc<ToolSpec>>> =
+        LazyLock::new(|| Own::ALL.into_iter().filter_map(Own::fixed_spec).map(Arc::new).collect());
     // Only this one tells of the session: what can be spawned in it.
     let spawn = session.spawn_spec.get_or_init(|| Arc::new(agents::spawn_spec(session)));
     std::iter::once(spawn).chain(FIXED.iter()).cloned().collect()
@@ -59,29 +60,13 @@ pub(crate) fn specs(session: &Session) -> Vec<Arc<ToolSpec>> {
 
 /// The coordinator's tool of that name.
 pub(crate) fn find(session: &Arc<Session>, cell: &Arc<AgentCell>, name: &str) -> Option<Arc<dyn Tool>> {
-    let (name, own) = Own::entry(name)?;
-    Some(Arc::new(OwnTool { name, own, session: session.clone(), cell: cell.clone() }))
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Own {
-    Spawn,
-    Send,
-    Receipts,
-    Wait,
-    List,
-    Stop,
-    Close,
-    Plan,
+    let own = Own::of(name)?;
+    Some(Arc::new(OwnTool { own, session: session.clone(), cell: cell.clone() }))
 }
 
 impl Own {
     fn of(name: &str) -> Option<Self> {
-        Self::entry(name).map(|(_, own)| own)
-    }
-
-    fn entry(name: &str) -> Option<(&'static str, Self)> {
-        TABLE.into_iter().find(|(known, _)| *known == name)
+        Self::ALL.into_iter().find(|own| own.as_str() == name)
     }
 
     /// Whether it changes nothing.
@@ -101,7 +86,8 @@ impl Own {
     }
 
     /// `None`: it differs from session to session.
-    fn fixed_spec(self, name: &str) -> Option<ToolSpec> {
+    fn fixed_spec(self) -> Option<ToolSpec> {
+        let name = self.as_str();
         Some(match self {
             Self::Spawn => return None,
             Self::Send => spec::<messages::SendInput>(name, messages::SEND),
@@ -134,7 +120,6 @@ fn input<T: DeserializeOwned>(call: &ToolUse) -> Result<T, Output> {
 }
 
 struct OwnTool {
-    name: &'static str,
     own: Own,
     session: Arc<Session>,
     cell: Arc<AgentCell>,
@@ -164,7 +149,7 @@ impl OwnTool {
 #[async_trait]
 impl Tool for OwnTool {
     fn spec(&self) -> Arc<ToolSpec> {
-        Arc::new(self.own.fixed_spec(self.name).unwrap_or_else(|| agents::spawn_spec(&self.session)))
+        Arc::new(self.own.fixed_spec().unwrap_or_else(|| agents::spawn_spec(&self.session)))
     }
 
     fn traits(&self, _: &ToolUse) -> CallTraits {

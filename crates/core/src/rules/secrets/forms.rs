@@ -5,6 +5,8 @@
 //! hexadecimal (dumps). What is done to a value on purpose (reversed, cut up, compressed, base64
 //! broken into lines) is not found: against purpose helps that commands don't have the value.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -106,7 +108,7 @@ fn chunks(text: &str) -> Vec<String> {
 fn encoded(value: &str) -> Vec<String> {
     let mut found: Vec<String> = (0..3).flat_map(|before| base64(value, before)).collect();
     let percent = utf8_percent_encode(value, &UNRESERVED).to_string();
-    found.push(lower_percent(&percent));
+    found.push(utf8_percent_encode(value, &UNRESERVED).map(lower_if_encoded).collect());
     found.push(percent.replace("%20", "+"));
     found.push(percent);
     let json = serde_json::Value::from(value).to_string();
@@ -128,17 +130,9 @@ fn base64(value: &str, before: usize) -> [String; 2] {
     ]
 }
 
-/// `%2F` as `%2f`.
-fn lower_percent(text: &str) -> String {
-    let mut parts = text.split('%');
-    let mut lower = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (digits, rest) = part.split_at(part.len().min(2));
-        lower.push('%');
-        lower.push_str(&digits.to_ascii_lowercase());
-        lower.push_str(rest);
-    }
-    lower
+/// A byte that is encoded, `%2F` as `%2f`; what stays as it is, unchanged.
+fn lower_if_encoded(part: &str) -> Cow<'_, str> {
+    if part.starts_with('%') { part.to_ascii_lowercase().into() } else { part.into() }
 }
 
 #[cfg(test)]

@@ -45,7 +45,8 @@ fn agent(who: &str, run: RunId, ended: RunId, closed: bool) -> AgentJournal {
     };
     let closed = if closed { Closed::Told } else { Closed::No };
     let stands = Progress { run, closed, turns: 1, calls: 1, ..Progress::default() };
-    AgentJournal::of(record, Vec::new(), &stands, (ended > 0).then_some((end, 1)), Vec::new())
+    let last_end = (ended > 0).then_some((end, 1));
+    AgentJournal { stands, last_end, ..AgentJournal::new(record) }
 }
 
 fn mail(id: &str, state: ReceiptState) -> KeptMail {
@@ -81,7 +82,7 @@ fn journal() -> SessionJournal {
         last_seq: 9,
         last_t: Micros(9),
         lived: Default::default(),
-        limits: None,
+        limits: Default::default(),
         agents: vec![agent("w", 1, 0, false), agent("rests", 2, 2, false), agent("gone", 1, 1, true)],
         mail: vec![
             mail("waits", ReceiptState::Queued),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use midturn_core::engine::ports::{Around, Commit, StoreError, Transaction};
+use midturn_core::engine::ports::{Around, Commit, Layer, StoreError, Transaction};
 use midturn_store::OpenMode;
 
 use super::super::*;
@@ -12,6 +12,14 @@ use super::super::*;
 struct Failing {
     store: Arc<dyn Store>,
     fails: Arc<AtomicBool>,
+}
+
+struct Fails(Arc<AtomicBool>);
+
+impl Layer for Fails {
+    fn store(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(Failing { store, fails: self.0.clone() })
+    }
 }
 
 impl Store for Failing {
@@ -44,9 +52,7 @@ async fn carrier(folder: &Path, fails: &Arc<AtomicBool>) -> (Carrier, Prepared) 
     };
     let prepared = prepare::prepare(&layer, &env, &Earlier::default()).unwrap();
     let store = midturn_store::open_sqlite(folder.join("store.db"), OpenMode::Write).await.unwrap();
-    let fails = fails.clone();
-    let failing = move |store| -> Arc<dyn Store> { Arc::new(Failing { store, fails: fails.clone() }) };
-    let holding = Holding::of(Arc::new(Around::new(Arc::new(store), failing)));
+    let holding = Holding::of(Arc::new(Around::new(Arc::new(store), Fails(fails.clone()))));
     (Carrier::new(holding, &env, &layer), prepared)
 }
 
