@@ -104,6 +104,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// A value that nobody has said anything of.
+    fn unsaid(value: Value) -> Self {
+        Self { value, origin: Origin::Default, items: Vec::new() }
+    }
+
     /// A value that is said in one place.
     fn one(value: Value, origin: Origin) -> Self {
         let items = vec![origin.clone(); authority::items(&value).len()];

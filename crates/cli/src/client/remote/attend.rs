@@ -30,7 +30,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_
 const LAST_EVENTS: Duration = Duration::from_secs(5);
 
 /// A session that runs elsewhere.
-pub(super) struct Remote {
+struct Remote {
     elsewhere: Elsewhere,
     project: Project,
     lead: AgentName,
@@ -78,28 +78,26 @@ async fn hear(
     None
 }
 
-impl Remote {
-    /// # Errors
-    /// [`Failure::Failed`]: the session has no lead.
-    pub(super) fn new(
-        client: Client,
-        project: &Project,
-        session: &Session,
-        attended: Attended,
-    ) -> Result<Self, Failure> {
-        let nobody = || Failure::failed(format!("the session {} has no lead to talk to", session.session));
-        let lead = session.lead.clone().ok_or_else(nobody)?;
-        Ok(Self {
-            elsewhere: Elsewhere::new(&client, &session.session),
-            project: project.clone(),
-            lead,
-            attended,
-        })
-    }
+/// Steers a session by what is typed until it is over; then stops what is left and reports.
+/// Events up to the number `after` were told before.
+///
+/// # Errors
+/// [`Failure::Failed`]: the session has no lead, or the process that runs it is gone.
+pub(super) async fn steer(
+    client: Client,
+    project: &Project,
+    session: &Session,
+    attended: Attended,
+    after: u64,
+) -> Result<End, Failure> {
+    let nobody = || Failure::failed(format!("the session {} has no lead to talk to", session.session));
+    let lead = session.lead.clone().ok_or_else(nobody)?;
+    let elsewhere = Elsewhere::new(&client, &session.session);
+    Remote { elsewhere, project: project.clone(), lead, attended }.steer(after).await
+}
 
-    /// Steers the session by what is typed until it is over; then stops what is left and
-    /// reports. Events up to the number `after` were told before.
-    pub(super) async fn steer(self, after: u64) -> Result<End, Failure> {
+impl Remote {
+    async fn steer(self, after: u64) -> Result<End, Failure> {
         let console = &self.attended.console;
         let answers = console.answers();
         let Elsewhere { client, session } = &self.elsewhere;
