@@ -45,9 +45,7 @@ pub(crate) fn export(args: &ExportArgs, env: &Env) -> Result<End, Failure> {
 
 /// A session, all of it.
 async fn recorded(project: &Project, asked: &str) -> Result<(SessionJournal, Vec<Event>), Failure> {
-    let archive = history::read_only(project).await?;
-    let archive = archive.ok_or_else(|| Failure::usage(history::nothing_is_kept(project)))?;
-    let id = history::find(&*archive, asked).await?;
+    let (archive, id) = history::kept(project, asked).await?;
     // First the events: what a session that lives adds meanwhile is in the journal only, and
     // is not asked for.
     let events = all_events(&*archive, &id).await?;

@@ -169,23 +169,8 @@ impl Project {
         Ok(Interface::read(&self.interface_path())?)
     }
 
-    /// Tells other programs who holds the project. The folder is there.
-    ///
-    /// # Errors
-    /// [`Failure::Failed`]: the file can't be written.
-    pub(crate) fn publish(&self, interface: &Interface) -> Result<(), Failure> {
-        Ok(interface.write(&self.interface_path())?)
-    }
-
-    /// Takes back what [`Project::publish`] said, unless somebody else holds the project by now.
-    ///
-    /// # Errors
-    /// [`Failure::Failed`]: the file can't be removed.
-    pub(crate) fn retract(&self, interface: &Interface) -> Result<(), Failure> {
-        Ok(interface.remove(&self.interface_path())?)
-    }
-
-    fn interface_path(&self) -> PathBuf {
+    /// Where other programs are told who holds the project.
+    pub(crate) fn interface_path(&self) -> PathBuf {
         self.state.join("interface.json")
     }
 

@@ -22,7 +22,6 @@ use crate::project::Project;
 use crate::run::Attended;
 use crate::run::progress::Tone;
 use crate::run::session::attending;
-use attend::Remote;
 
 /// How often, and in which pauses, a process is asked that holds the store and does not answer
 /// yet: it may be starting.
@@ -49,7 +48,7 @@ pub(crate) async fn remote_run(
         answers: attended.console.answers(),
     };
     let session: Session = client.post_patiently(&Path::of(&["sessions"]), &asked).await?;
-    Remote::new(client, project, &session, attended)?.steer(0).await
+    attend::steer(client, project, &session, attended, 0).await
 }
 
 /// Goes on with a session in the process that holds the project's store. `name` is its id,
@@ -72,7 +71,7 @@ pub(crate) async fn remote_resume(name: &str, project: &Project, attended: Atten
     let names = if working.is_empty() { vec!["it was not stopped".to_owned()] } else { working };
     attended.console.tell(Tone::Plain, attending::goes_on(id, &names)).await;
     let session: Session = client.get(&Path::in_session(id, &[])).await?;
-    Remote::new(client, project, &session, attended)?.steer(before.last_seq).await
+    attend::steer(client, project, &session, attended, before.last_seq).await
 }
 
 /// The process that holds the store. One that has only just begun may not answer yet.

@@ -5,24 +5,18 @@ use std::collections::BTreeMap;
 
 use midturn_core::rules::event::{Event, EventKind, LiveEvent, LiveKind};
 use midturn_core::rules::id::AgentName;
-use midturn_core::rules::view::{self, Ask};
 
-use crate::run::progress::{self, Tone};
+use crate::run::progress::{self, Line, Shown, Tone};
 
 /// A line without an end is shown in parts of about so many characters.
 const WIDTH: usize = 100;
-
-/// A line, and its colour.
-pub(super) type Line = (Tone, String);
 
 /// What is being said and not shown yet.
 #[derive(Debug, Default)]
 pub(super) struct View {
     speakers: BTreeMap<AgentName, Speaker>,
     /// What was shown of the session.
-    shown: view::View,
-    /// Whether somebody reads it who can type an answer.
-    answers: bool,
+    pub(super) shown: Shown,
 }
 
 #[derive(Debug, Default)]
@@ -37,19 +31,7 @@ struct Speaker {
 impl View {
     /// `answers`: with what agents ask it is said what can be typed.
     pub(super) fn new(answers: bool) -> Self {
-        Self { answers, ..Self::default() }
-    }
-
-    /// The line of what is asked already when the first event comes.
-    pub(super) fn asked(&mut self, ask: &Ask) -> Line {
-        self.shown.asked(ask.clone());
-        let hint = if self.answers { progress::hint(self.shown.open_asks(), ask) } else { String::new() };
-        (Tone::Asks, progress::asks(ask) + &hint)
-    }
-
-    /// What is asked, as far as it was shown.
-    pub(super) fn asking(&self) -> &[Ask] {
-        self.shown.open_asks()
+        Self { speakers: BTreeMap::new(), shown: Shown::new(answers) }
     }
 
     /// The lines for an event, before them the rest of what was being said.
@@ -68,14 +50,9 @@ impl View {
                 self.speakers.remove(name);
             }
         }
-        if !(has_spoken && matches!(event.kind, EventKind::ModelFinished { .. })) {
-            lines.extend(progress::line(event));
-        }
-        self.shown.event(event);
-        let hint = progress::hint_for(&self.shown, event).filter(|_| self.answers);
-        if let (Some(hint), Some((_, line))) = (hint, lines.last_mut()) {
-            line.push_str(&hint);
-        }
+        let whole = self.shown.event(event);
+        let is_known = has_spoken && matches!(event.kind, EventKind::ModelFinished { .. });
+        lines.extend(whole.filter(|_| !is_known));
         lines
     }
 

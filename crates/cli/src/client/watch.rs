@@ -13,11 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::Asking;
 use super::elsewhere::Elsewhere;
-use super::view::{Line, View};
+use super::view::View;
 use crate::commands::{self, Reader};
 use crate::failure::{End, Failure};
 use crate::run::input::{self, Typed};
-use crate::run::progress::{self, Tone};
+use crate::run::progress::{self, Line, Tone};
 use crate::run::session::attending::{self, Steered as _};
 use crate::run::steering;
 use crate::secrets;
@@ -89,7 +89,7 @@ impl Screen {
     /// Shows what is asked already, of one agent or of all.
     fn asked(&mut self, open: &[Ask], only: Option<&AgentName>) -> Result<Reader, Failure> {
         let wanted = open.iter().filter(|request| only.is_none_or(|only| request.agent == *only));
-        let lines = wanted.map(|request| self.view.asked(request)).collect();
+        let lines = wanted.map(|request| self.view.shown.asked(request)).collect();
         self.show(lines)
     }
 
@@ -108,7 +108,7 @@ impl Screen {
                 line = typed.recv(), if is_open => {
                     is_open = line.is_some();
                     let said = match line {
-                        Some(line) => obey(place, line, self.view.asking()).await,
+                        Some(line) => obey(place, line, self.view.shown.asking()).await,
                         None => None,
                     };
                     if self.show(said.into_iter().collect())? == Reader::Gone {

@@ -31,8 +31,7 @@ pub(super) struct Layers {
 impl Layers {
     /// The first layer.
     pub(super) fn defaults() -> Self {
-        let entry = |value| Entry { value, origin: Origin::Default, items: Vec::new() };
-        let entries = keys::defaults().into_iter().map(|(key, value)| (key, entry(value))).collect();
+        let entries = keys::defaults().into_iter().map(|(key, value)| (key, Entry::unsaid(value))).collect();
         Self { entries, notes: Vec::new(), refused: Vec::new() }
     }
 
@@ -112,8 +111,7 @@ impl Layers {
     fn lay_provider(&mut self, key: &str) {
         if let Some([_, name, ..]) = providers::segments(key).as_deref() {
             for (key, value) in providers::unsaid(name, None) {
-                let unsaid = Entry { value, origin: Origin::Default, items: Vec::new() };
-                self.entries.entry(key).or_insert(unsaid);
+                self.entries.entry(key).or_insert_with(|| Entry::unsaid(value));
             }
         }
     }

@@ -104,6 +104,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// A value that nobody has said anything of.
+    fn unsaid(value: Value) -> Self {
+        Self { value, origin: Origin::Default, items: Vec::new() }
+    }
+
     /// A value that is said in one place.
     fn one(value: Value, origin: Origin) -> Self {
         let items = vec![origin.clone(); authority::items(&value).len()];
@@ -161,27 +166,21 @@ impl Config {
     }
 
     /// What may run unasked; each rule knows the place it is written at.
-    ///
-    /// # Errors
-    /// [`Failure::Usage`]: a rule can't be read; it is found earlier, where the files are read.
-    pub(crate) fn policy(&self) -> Result<Policy, Failure> {
+    pub(crate) fn policy(&self) -> Policy {
         let Approvals { mode, allow, deny, patience } = &self.general.approvals;
-        Ok(Policy {
+        Policy {
             mode: *mode,
-            allow: self.rules("approvals.allow", allow)?,
-            deny: self.rules("approvals.deny", deny)?,
+            allow: self.rules("approvals.allow", allow),
+            deny: self.rules("approvals.deny", deny),
             patience: *patience,
-        })
+        }
     }
 
-    fn rules(&self, key: &str, rules: &Rules) -> Result<Vec<Rule>, Failure> {
+    fn rules(&self, key: &str, rules: &Rules) -> Vec<Rule> {
         let origins = self.entries.get(key).map_or(&[][..], |entry| &entry.items);
-        let placed = rules.0.iter().enumerate().map(|(at, text)| {
-            let origin = origins.get(at).unwrap_or_else(|| self.origin(key)).to_string();
-            match Rule::parse(text) {
-                Ok(rule) => Ok(rule.from(origin)),
-                Err(error) => Err(Failure::usage(format!("{origin}: `{key}`: {error}"))),
-            }
+        let placed = rules.0.iter().enumerate().map(|(at, rule)| {
+            let origin = origins.get(at).unwrap_or_else(|| self.origin(key));
+            rule.clone().from(origin.to_string())
         });
         placed.collect()
     }

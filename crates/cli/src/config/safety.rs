@@ -1,8 +1,6 @@
 //! The keys that say what agents may do and what that may cost: approvals, the sandbox, and
 //! what is known of models. It reads and checks; it judges no call and starts no sandbox.
 
-use std::fmt;
-
 use midturn_core::rules::approval::{Mode, Rule};
 use midturn_core::rules::limits::{Money, Prices};
 use midturn_core::rules::time::Span;
@@ -34,17 +32,25 @@ impl Default for Approvals {
 }
 
 /// Rules as they are written: a list, or one of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub(crate) struct Rules(pub(crate) Vec<String>);
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Rules(#[serde(serialize_with = "as_written")] pub(crate) Vec<Rule>);
+
+impl PartialEq for Rules {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.iter().map(Rule::text).eq(other.0.iter().map(Rule::text))
+    }
+}
+
+fn as_written<S: Serializer>(rules: &[Rule], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(rules.iter().map(Rule::text))
+}
 
 impl<'de> Deserialize<'de> for Rules {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let expected = "a list of rules, such as [\"bash(cargo test *)\", \"edit(src/**)\"]";
         let texts = Texts { expected, one: |text| vec![text.to_owned()] };
-        let rule =
-            |text: &String| Rule::parse(text).map(|rule| rule.text().to_owned()).map_err(Error::custom);
-        deserializer.deserialize_any(texts)?.iter().map(rule).collect::<Result<_, _>>().map(Self)
+        let texts = deserializer.deserialize_any(texts)?;
+        texts.iter().map(|text| Rule::parse(text).map_err(Error::custom)).collect::<Result<_, _>>().map(Self)
     }
 }
 
@@ -73,11 +79,14 @@ pub(crate) struct ModelFacts {
     /// How many tokens its context holds.
     pub(crate) context_tokens: Option<u64>,
     /// What it reads, in US dollars per million tokens.
-    pub(crate) input: Option<Usd>,
+    #[serde(deserialize_with = "price")]
+    pub(crate) input: Option<Money>,
     /// What it writes.
-    pub(crate) output: Option<Usd>,
+    #[serde(deserialize_with = "price")]
+    pub(crate) output: Option<Money>,
     /// What it reads from the provider's cache; absent is as [`ModelFacts::input`].
-    pub(crate) cached: Option<Usd>,
+    #[serde(deserialize_with = "price")]
+    pub(crate) cached: Option<Money>,
 }
 
 /// The fields of [`ModelFacts`].
@@ -86,41 +95,25 @@ pub(super) const FACTS: [&str; 4] = ["context_tokens", "input", "output", "cache
 /// How many tokens prices are written for.
 const MILLION: u64 = 1_000_000;
 
-/// What a token costs; written in US dollars per million of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Usd(pub(crate) Money);
-
-impl fmt::Display for Usd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Money::of_picos(self.0.picos().saturating_mul(MILLION)).fmt(f)
-    }
-}
-
-impl Serialize for Usd {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Usd {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = Value::deserialize(deserializer)?;
-        let million = Money::deserialize(&written).ok().filter(|million| million.picos() % MILLION == 0);
-        million.map(|million| Self(Money::of_picos(million.picos() / MILLION))).ok_or_else(|| {
-            let text: String = written.as_str().map_or(written.to_string(), str::to_owned);
-            let text: String = text.chars().take(40).collect();
-            Error::custom(format!(
-                "`{text}` is not a price: write US dollars per million tokens with at most six decimals, such as 3.0 or 0.075"
-            ))
-        })
-    }
+/// A price that is one of a token, too: money has no smaller unit than its share of a million.
+fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Money>, D::Error> {
+    let Some(written) = Option::<Value>::deserialize(deserializer)? else { return Ok(None) };
+    let million = Money::deserialize(&written).ok().filter(|million| million.picos() % MILLION == 0);
+    million.map(Some).ok_or_else(|| {
+        let text: String = written.as_str().map_or(written.to_string(), str::to_owned);
+        let text: String = text.chars().take(40).collect();
+        Error::custom(format!(
+            "`{text}` is not a price: write US dollars per million tokens with at most six decimals, such as 3.0 or 0.075"
+        ))
+    })
 }
 
 impl ModelFacts {
     /// What its tokens cost; `None` when not all that is needed is said.
     pub(crate) fn prices(&self) -> Option<Prices> {
         let (input, output) = (self.input?, self.output?);
-        Some(Prices { input: input.0, output: output.0, cached: self.cached.unwrap_or(input).0 })
+        let each = |million: Money| Money::of_picos(million.picos() / MILLION);
+        Some(Prices { input: each(input), output: each(output), cached: each(self.cached.unwrap_or(input)) })
     }
 }
 
@@ -150,11 +143,12 @@ mod tests {
             (json!("5."), None),
             (json!(true), None),
         ] {
-            let read = Usd::deserialize(&written);
-            assert_eq!(read.as_ref().ok().map(|usd| usd.0.picos()), picos, "{written}: {read:?}");
+            let read = serde_json::from_value::<ModelFacts>(json!({"input": written, "output": 0}));
+            let prices = read.as_ref().ok().and_then(ModelFacts::prices);
+            assert_eq!(prices.map(|prices| prices.input.picos()), picos, "{written}: {read:?}");
         }
         for (written, shown) in [("3", "3.00"), ("0.075", "0.075"), ("0", "0.00")] {
-            assert_eq!(Usd::deserialize(json!(written)).unwrap().to_string(), shown);
+            assert_eq!(price(json!(written)).unwrap().unwrap().to_string(), shown);
         }
     }
 

@@ -155,7 +155,7 @@ fn rules_know_where_they_are_written_and_deny_adds_up() {
     ];
     let config =
         load(&files, &[("MIDTURN_APPROVALS_DENY", "bash(curl *)")], &["approvals.deny=[\"edit\"]"]).unwrap();
-    let policy = config.policy().unwrap();
+    let policy = config.policy();
     let ends: Vec<String> = policy.allow.iter().chain(&policy.deny).map(ToString::to_string).collect();
     for (shown, expected) in ends.iter().zip([
         "xdg/midturn/midturn.toml:4)",

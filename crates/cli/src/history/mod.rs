@@ -51,16 +51,25 @@ pub(crate) fn sessions(args: &SessionsArgs, env: &Env) -> Result<End, Failure> {
 pub(crate) fn log(args: &LogArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
     commands::block_on(async {
-        let archive = read_only(&project).await?;
-        let archive = archive.ok_or_else(|| Failure::usage(nothing_is_kept(&project)))?;
-        let id = find(&*archive, &args.session).await?;
+        let (archive, id) = kept(&project, &args.session).await?;
         let wanted = show::Wanted { session: &id, agent: args.agent.as_ref(), json: args.json };
         show::show(&*archive, &wanted).await
     })?
 }
 
+/// The session that somebody means, as [`find`] does, and where it is kept.
+///
+/// # Errors
+/// As [`read_only`] and [`find`]; [`Failure::Usage`]: nothing was ever kept.
+pub(crate) async fn kept(project: &Project, asked: &str) -> Result<(Arc<dyn Archive>, SessionId), Failure> {
+    let archive = read_only(project).await?;
+    let archive = archive.ok_or_else(|| Failure::usage(nothing_is_kept(project)))?;
+    let id = find(&*archive, asked).await?;
+    Ok((archive, id))
+}
+
 /// Said where nothing was ever kept.
-pub(crate) fn nothing_is_kept(project: &Project) -> String {
+fn nothing_is_kept(project: &Project) -> String {
     format!("no session is kept in {} yet: `midturn run` begins one", project.store())
 }
 

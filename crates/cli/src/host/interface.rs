@@ -1,6 +1,7 @@
 //! The interface of this process: bound, published for the project, and taken down at the end.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use midturn_server::{Interface, Listen, Token, Tokens};
@@ -14,7 +15,7 @@ use crate::secrets;
 
 /// The interface, while it answers.
 pub(crate) struct Answering {
-    project: Project,
+    place: PathBuf,
     published: midturn_client::Interface,
     carrier: Arc<Carrier>,
     end: CancellationToken,
@@ -45,17 +46,23 @@ impl Answering {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             tcp: interface.address(),
         };
-        project.publish(&published)?;
+        let place = project.interface_path();
+        published.write(&place)?;
         let end = CancellationToken::new();
         let tokens = Arc::new(Tokens::of_user(token));
         let metrics = carrier.metrics().clone();
         let serving = tokio::spawn(interface.serve(carrier.clone(), tokens, metrics, end.clone()));
-        Ok(Self { project: project.clone(), published, carrier, end, serving })
+        Ok(Self { place, published, carrier, end, serving })
     }
 
     /// Whose sessions it answers for.
     pub(crate) fn carrier(&self) -> &Carrier {
         &self.carrier
+    }
+
+    /// The file that says where to ask.
+    pub(crate) fn place(&self) -> &Path {
+        &self.place
     }
 
     /// Where TCP answers, if it does.
@@ -66,7 +73,7 @@ impl Answering {
     /// Takes the interface down and lets the store go: nobody finds this process any more,
     /// streams end, requests under way are answered. `in_a_hurry`: somebody waits for its end.
     pub(crate) async fn end(self, in_a_hurry: bool) {
-        if let Err(failure) = self.project.retract(&self.published) {
+        if let Err(failure) = self.published.remove(&self.place) {
             tracing::warn!(%failure, "the file that says where this process answers is left behind");
         }
         self.end.cancel();

@@ -36,7 +36,7 @@ pub(crate) fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
         match holding::open(&project, config.general.store.patience).await? {
             Opened::Theirs(who) => Err(Failure::failed(format!("{who}; `midturn ps` asks it"))),
             Opened::Ours(holding) => {
-                attended.tell_notes(&[prepare::notes(&config)?, safety.notes()].concat()).await;
+                attended.tell_notes(&[prepare::notes(&config), safety.notes()].concat()).await;
                 let carrier = Carrier::new(holding, env, &layer).serving(safety, args.work.safety());
                 answer(args, &project, Arc::new(carrier), attended).await
             }
@@ -55,8 +55,8 @@ async fn answer(
     end_what_was_left(&carrier, project, console).await?;
     let answering = Answering::start(project, carrier.clone(), args.listen).await?;
     console.tell(Tone::Plain, format!("serving sessions kept in {}", project.store())).await;
-    let place = project.state().join("interface.json");
-    console.tell(Tone::Plain, format!("the interface: {}", place.display())).await;
+    let place = answering.place().display();
+    console.tell(Tone::Plain, format!("the interface: {place}")).await;
     if let Some(tcp) = answering.tcp() {
         console.tell(Tone::Plain, format!("on loopback: http://{tcp}")).await;
     }

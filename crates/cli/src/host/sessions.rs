@@ -367,7 +367,16 @@ impl Host for Carrier {
         let begun = self
             .begun(session.as_str())
             .ok_or_else(|| HostError::NotFound(format!("session `{session}` doesn't live here")))?;
-        spawn(&begun, agent).await
+        let coordinator = &begun.live.coordinator;
+        let parent = agent.parent.unwrap_or_else(|| begun.lead.clone());
+        if coordinator.agent(parent.as_str()).is_none() {
+            return Err(HostError::NotFound(format!("there is no agent `{parent}` to be the parent")));
+        }
+        let spec = begun.team.resolve(&agent.name, agent.agent.as_deref(), &parent);
+        let mut spec = spec.map_err(HostError::Invalid)?;
+        spec.parent = Some(parent);
+        spec.prompt = agent.prompt;
+        coordinator.spawn_agent(spec).await.map_err(refused)
     }
 
     fn archive(&self) -> Arc<dyn Archive> {
@@ -413,31 +422,21 @@ fn over(layer: &LayerArgs, session: NewSession) -> LayerArgs {
     }
 }
 
-async fn spawn(begun: &Begun, agent: NewAgent) -> Result<(), HostError> {
-    let coordinator = &begun.live.coordinator;
-    let parent = agent.parent.unwrap_or_else(|| begun.lead.clone());
-    if coordinator.agent(parent.as_str()).is_none() {
-        return Err(HostError::NotFound(format!("there is no agent `{parent}` to be the parent")));
+/// Why an agent is not spawned, with the code that programs read.
+fn refused(error: SpawnError) -> HostError {
+    let text = error.to_string();
+    match error {
+        SpawnError::NameTaken(_) => HostError::Conflict { code: "name_taken", text },
+        SpawnError::TooDeep(_) => HostError::Conflict { code: "max_depth", text },
+        SpawnError::TooMany(_) => HostError::Conflict { code: "max_agents", text },
+        SpawnError::TooManyBelow { .. } => HostError::Conflict { code: "max_spawns", text },
+        SpawnError::Limit(_) => HostError::Conflict { code: "limit", text },
+        SpawnError::ShuttingDown => HostError::ShuttingDown(text),
+        SpawnError::Stopped => HostError::Conflict { code: "stopped", text },
+        SpawnError::Settings(_) => HostError::Invalid(text),
+        SpawnError::UnknownParent(_) => HostError::NotFound(text),
+        SpawnError::Store(_) => HostError::Failed(text),
     }
-    let mut spec =
-        begun.team.resolve(&agent.name, agent.agent.as_deref(), &parent).map_err(HostError::Invalid)?;
-    spec.parent = Some(parent);
-    spec.prompt = agent.prompt;
-    coordinator.spawn_agent(spec).await.map_err(|error| {
-        let text = error.to_string();
-        match error {
-            SpawnError::NameTaken(_) => HostError::Conflict { code: "name_taken", text },
-            SpawnError::TooDeep(_) => HostError::Conflict { code: "max_depth", text },
-            SpawnError::TooMany(_) => HostError::Conflict { code: "max_agents", text },
-            SpawnError::TooManyBelow { .. } => HostError::Conflict { code: "max_spawns", text },
-            SpawnError::Limit(_) => HostError::Conflict { code: "limit", text },
-            SpawnError::ShuttingDown => HostError::ShuttingDown(text),
-            SpawnError::Stopped => HostError::Conflict { code: "stopped", text },
-            SpawnError::Settings(_) => HostError::Invalid(text),
-            SpawnError::UnknownParent(_) => HostError::NotFound(text),
-            SpawnError::Store(_) => HostError::Failed(text),
-        }
-    })
 }
 
 #[cfg(test)]

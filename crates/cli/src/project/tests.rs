@@ -81,15 +81,15 @@ fn what_was_published_is_read_and_only_its_writer_takes_it_back() {
     let project = place.project(".", None, "").unwrap();
     assert_eq!(project.interface().unwrap(), None);
     project.prepare().unwrap();
-    project.publish(&interface()).unwrap();
+    interface().write(&project.interface_path()).unwrap();
     assert_eq!((mode(project.state()), mode(&project.interface_path())), (0o700, 0o600));
     assert_eq!(project.interface().unwrap(), Some(interface()));
     assert!(!format!("{:?}", interface()).contains("secret"));
     let next = Interface { pid: 8, ..interface() };
-    project.publish(&next).unwrap();
-    project.retract(&interface()).unwrap();
+    next.write(&project.interface_path()).unwrap();
+    interface().remove(&project.interface_path()).unwrap();
     assert_eq!(project.interface().unwrap(), Some(next.clone()));
-    project.retract(&next).unwrap();
+    next.remove(&project.interface_path()).unwrap();
     assert_eq!(project.interface().unwrap(), None);
     assert_eq!(std::fs::read_dir(project.state()).unwrap().count(), 0, "nothing is left");
 }

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::progress::{self, Tone};
+use super::progress::{self, Shown, Tone};
 use crate::env::Env;
 use crate::secrets;
 use writer::{Piece, Writer};
@@ -38,7 +38,7 @@ pub(crate) struct Console {
     answers: bool,
     /// What was told of the session, and what of that was written.
     told: Mutex<View>,
-    shown: Arc<Mutex<View>>,
+    shown: Arc<Mutex<Shown>>,
     queue: Mutex<Option<mpsc::Sender<Piece>>>,
     /// Cancelled when the writer has ended.
     written: CancellationToken,
@@ -58,9 +58,9 @@ impl Console {
         let written = CancellationToken::new();
         let is_read = std::io::stderr().is_terminal();
         let answers = is_read && std::io::stdin().is_terminal();
-        let (broken, shown) = (CancellationToken::new(), Arc::<Mutex<View>>::default());
+        let (broken, shown) = (CancellationToken::new(), Arc::new(Mutex::new(Shown::new(answers))));
         let colours = is_read && !env.is_set("NO_COLOR");
-        let writer = Writer { pieces, shown: shown.clone(), colours, answers };
+        let writer = Writer { pieces, shown: shown.clone(), colours };
         let (told, ended) = (broken.clone(), written.clone().drop_guard());
         // Nobody can join a thread that waits for whoever reads: it may end with the process.
         std::thread::spawn(move || {
@@ -100,7 +100,7 @@ impl Console {
 
     /// A line for the person.
     pub(crate) async fn tell(&self, tone: Tone, line: impl Into<String>) {
-        self.put(Piece::Told(tone, secrets::clean(&line.into()).into_owned())).await;
+        self.put(Piece::Told((tone, secrets::clean(&line.into()).into_owned()))).await;
     }
 
     /// What is asked already when the first event comes.
@@ -110,7 +110,7 @@ impl Console {
 
     /// What is asked, as far as whoever reads this knows.
     pub(crate) fn asking(&self) -> Vec<Ask> {
-        self.shown.lock().open_asks().to_vec()
+        self.shown.lock().asking().to_vec()
     }
 
     /// Looks at what was told of the session, whether or not it is written yet.

@@ -63,7 +63,7 @@ pub(crate) fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result
     let facts = Facts::of(&config)?;
     facts.check(&models.name, &config).map_err(Failure::usage)?;
     models.factory = Arc::new(Priced { models: models.factory, facts: facts.clone() });
-    let policy = config.policy()?;
+    let policy = config.policy();
     let common = Common {
         definitions,
         defaults: config.general.agents.clone(),
@@ -80,7 +80,7 @@ pub(crate) fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result
     };
     check_default_model(&config, &models, check)?;
     let team = Arc::new(Team::new(common, check)?);
-    let mut notes = [notes(&config)?, team.notes()].concat();
+    let mut notes = [notes(&config), team.notes()].concat();
     if models.providers.is_some() {
         notes.extend(models::notes(&config));
     }
@@ -90,11 +90,8 @@ pub(crate) fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result
 
 /// What a person has to know of the configuration: what a project's files may not say, and
 /// rules that don't do what they seem to.
-///
-/// # Errors
-/// As [`Config::policy`].
-pub(crate) fn notes(config: &Config) -> Result<Vec<String>, Failure> {
-    Ok([config.notes.clone(), config.policy()?.complaints(&names::tools())].concat())
+pub(crate) fn notes(config: &Config) -> Vec<String> {
+    [config.notes.clone(), config.policy().complaints(&names::tools())].concat()
 }
 
 /// The model by a name that means the same to a process in another folder.

@@ -36,8 +36,11 @@ pub(crate) enum Tone {
     Asks,
 }
 
+/// A line, and its colour.
+pub(crate) type Line = (Tone, String);
+
 /// The line for an event, if people want one.
-pub(crate) fn line(event: &Event) -> Option<(Tone, String)> {
+pub(crate) fn line(event: &Event) -> Option<Line> {
     let (tone, text) = told(&event.kind)?;
     Some(match &event.at.agent {
         Some(agent) if tone == Tone::Asks => (tone, format!("{agent} asks: {text}")),
@@ -46,7 +49,7 @@ pub(crate) fn line(event: &Event) -> Option<(Tone, String)> {
     })
 }
 
-fn told(kind: &EventKind) -> Option<(Tone, String)> {
+fn told(kind: &EventKind) -> Option<Line> {
     match kind {
         EventKind::AgentSpawned { parent: Some(parent), .. } => {
             Some((Tone::Plain, format!("spawned by {parent}")))
@@ -100,31 +103,56 @@ pub(crate) fn standing(state: State) -> &'static str {
     }
 }
 
-/// The line of a request that was open before the first event, as its event's line has it.
-pub(crate) fn asks(ask: &Ask) -> String {
-    format!("{} asks: {}", ask.agent, asked(&ask.name, &ask.input))
+/// What was shown of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    view: View,
+    /// Whether somebody reads it who can type an answer: with what agents ask it is said how.
+    answers: bool,
 }
 
-/// What a person can type to answer it: without a name the oldest request is answered, so beside
-/// others it says its agent's.
-pub(crate) fn hint(open: &[Ask], ask: &Ask) -> String {
-    let agent = &ask.agent;
-    match open.iter().all(|other| other.agent == *agent && other.tool == ask.tool) {
-        true => "    [/yes, /always, /no REASON]".to_owned(),
-        false => format!("    [/yes {agent}, /always {agent}, /no {agent} REASON]"),
+impl Shown {
+    /// Nothing yet.
+    pub(crate) fn new(answers: bool) -> Self {
+        Self { view: View::default(), answers }
+    }
+
+    /// What is asked, as far as whoever reads this knows.
+    pub(crate) fn asking(&self) -> &[Ask] {
+        self.view.open_asks()
+    }
+
+    /// The line of a request that was open before the first event, as its event's line has it.
+    pub(crate) fn asked(&mut self, ask: &Ask) -> Line {
+        self.view.asked(ask.clone());
+        let asked = format!("{} asks: {}", ask.agent, asked(&ask.name, &ask.input));
+        (Tone::Asks, asked + &self.hint(ask))
+    }
+
+    /// The line of an event, if it has one.
+    pub(crate) fn event(&mut self, event: &Event) -> Option<Line> {
+        self.view.event(event);
+        let (tone, text) = line(event)?;
+        let EventKind::ApprovalRequested { tool, .. } = &event.kind else { return Some((tone, text)) };
+        let is_it = |ask: &&Ask| ask.tool == *tool && event.at.agent.as_ref() == Some(&ask.agent);
+        let hint = self.asking().iter().find(is_it).map(|ask| self.hint(ask)).unwrap_or_default();
+        Some((tone, text + &hint))
+    }
+
+    /// What a person can type to answer it: without a name the oldest request is answered, so beside
+    /// others it says its agent's.
+    fn hint(&self, ask: &Ask) -> String {
+        let agent = &ask.agent;
+        match self.asking().iter().all(|other| other.agent == *agent && other.tool == ask.tool) {
+            _ if !self.answers => String::new(),
+            true => "    [/yes, /always, /no REASON]".to_owned(),
+            false => format!("    [/yes {agent}, /always {agent}, /no {agent} REASON]"),
+        }
     }
 }
 
-/// The same for an event that tells of a request; the view has it already.
-pub(crate) fn hint_for(view: &View, event: &Event) -> Option<String> {
-    let EventKind::ApprovalRequested { tool, .. } = &event.kind else { return None };
-    let open = view.open_asks();
-    let ask = open.iter().find(|ask| ask.tool == *tool && event.at.agent.as_ref() == Some(&ask.agent))?;
-    Some(hint(open, ask))
-}
-
 /// What went wrong with a reply.
-fn model(kind: &EventKind) -> Option<(Tone, String)> {
+fn model(kind: &EventKind) -> Option<Line> {
     match kind {
         EventKind::ModelInterrupted { reason, partial_tokens, .. } => {
             Some((Tone::Cut, format!("reply cut after {partial_tokens} tokens ({})", reason.as_str())))
@@ -138,7 +166,7 @@ fn model(kind: &EventKind) -> Option<(Tone, String)> {
 }
 
 /// What becomes of a message.
-fn mail(kind: &EventKind) -> Option<(Tone, String)> {
+fn mail(kind: &EventKind) -> Option<Line> {
     match kind {
         EventKind::MessageQueued { from, urgency, text, .. } => {
             Some((Tone::Mail, format!("message from {from} ({}): {}", urgency.as_str(), short(text))))
@@ -153,7 +181,7 @@ fn mail(kind: &EventKind) -> Option<(Tone, String)> {
     }
 }
 
-fn tool_end(name: &str, status: ToolStatus, output: &str) -> Option<(Tone, String)> {
+fn tool_end(name: &str, status: ToolStatus, output: &str) -> Option<Line> {
     let tone = match status {
         ToolStatus::Completed => return None,
         ToolStatus::Failed => Tone::Bad,
@@ -164,7 +192,7 @@ fn tool_end(name: &str, status: ToolStatus, output: &str) -> Option<(Tone, Strin
     Some((tone, format!("{name} {}: {}", status.as_str(), short(output))))
 }
 
-fn injection(point: Point, skipped: usize, interrupted: usize) -> Option<(Tone, String)> {
+fn injection(point: Point, skipped: usize, interrupted: usize) -> Option<Line> {
     if point == Point::Start {
         return None;
     }
@@ -178,7 +206,7 @@ fn injection(point: Point, skipped: usize, interrupted: usize) -> Option<(Tone, 
 }
 
 /// What became of a request for a person's word.
-fn resolved(decision: Decision, by: &str, reason: Option<&str>) -> (Tone, String) {
+fn resolved(decision: Decision, by: &str, reason: Option<&str>) -> Line {
     let with = |what: String| match reason.map(whole).filter(|reason| !reason.is_empty()) {
         Some(reason) => format!("{what}: {reason}"),
         None => what,
@@ -192,7 +220,7 @@ fn resolved(decision: Decision, by: &str, reason: Option<&str>) -> (Tone, String
     }
 }
 
-fn run_end(outcome: Outcome, error: Option<&str>, turns: u32) -> (Tone, String) {
+fn run_end(outcome: Outcome, error: Option<&str>, turns: u32) -> Line {
     let tone = match outcome {
         Outcome::Finished => Tone::Good,
         Outcome::Stopped => Tone::Cut,
@@ -286,7 +314,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(kind: EventKind) -> Option<(Tone, String)> {
+    fn shown(kind: EventKind) -> Option<Line> {
         let at = Place::of(&AgentName::new("w").unwrap(), 1, 1);
         line(&Event { v: VERSION, seq: 1, t: Micros(0), at, kind })
     }
@@ -464,17 +492,16 @@ mod tests {
             since: Micros(0),
         };
         let (a, b) = (ask("a"), ask("b"));
-        assert_eq!(hint(std::slice::from_ref(&a), &a), "    [/yes, /always, /no REASON]");
+        let mut shown = Shown::new(true);
+        assert_eq!(shown.asked(&a).1, "a asks: bash: \"x\"    [/yes, /always, /no REASON]");
         // What was asked before the first event counts among the others.
-        let mut view = View::default();
-        view.asked(a);
         let at = Place::of(&b.agent, 1, 1);
         let kind =
             EventKind::ApprovalRequested { tool: b.tool, name: b.name, input: b.input, always: b.always };
         let event = Event { v: VERSION, seq: 1, t: Micros(1), at, kind };
-        view.event(&event);
-        let expected = "    [/yes b, /always b, /no b REASON]";
-        assert_eq!(hint_for(&view, &event).as_deref(), Some(expected));
+        let expected = "b asks: bash: \"x\"    [/yes b, /always b, /no b REASON]";
+        assert_eq!(shown.event(&event).unwrap().1, expected);
+        assert_eq!(Shown::new(false).event(&event).unwrap().1, "b asks: bash: \"x\"");
     }
 
     #[test]

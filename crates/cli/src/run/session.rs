@@ -3,6 +3,8 @@
 
 pub(crate) mod attending;
 
+use std::pin::pin;
+
 use midturn_core::engine::ports::Changes;
 use midturn_core::engine::{self, Coordinator, Meant};
 use midturn_core::rules::approval::{self, Rule};
@@ -25,7 +27,11 @@ impl Attended {
     /// reports, and waits for the sessions that others have begun here meanwhile.
     pub(crate) async fn steer(&self, carrier: &Carrier, begun: Begun) -> End {
         let Begun { live, lead, attached, .. } = begun;
-        let over = self.until_over(&lead, &live.coordinator).await;
+        let quiet = async {
+            live.coordinator.quiet().await;
+            Over::Quiet
+        };
+        let over = self.until_over(&lead, &live.coordinator, quiet).await;
         // From here on nobody is there who answers what agents ask.
         drop(attached);
         if over == Over::Interrupted {
@@ -46,23 +52,29 @@ impl Attended {
         end
     }
 
-    async fn until_over(&self, lead: &AgentName, coordinator: &Coordinator) -> Over {
-        let (mut lines, mut is_open) = (input::lines(), true);
+    /// Steers a session by what is typed until somebody ends it, or it is quiet.
+    pub(crate) async fn until_over<T: From<Over>>(
+        &self,
+        lead: &AgentName,
+        steered: &impl Steered,
+        quiet: impl Future<Output = T>,
+    ) -> T {
+        let (mut lines, mut is_open, mut quiet) = (input::lines(), true, pin!(quiet));
         loop {
             tokio::select! {
                 biased;
-                () = self.interrupted.cancelled() => return Over::Interrupted,
-                () = self.console.broken() => return Over::OutputGone,
+                () = self.interrupted.cancelled() => return Over::Interrupted.into(),
+                () = self.console.broken() => return Over::OutputGone.into(),
                 // What was typed before the run's end is said before it: lines come before quiet.
                 typed = lines.recv(), if is_open => match typed {
                     None => is_open = false,
                     Some(typed) => {
-                        if obey(coordinator, lead, &self.console, typed).await {
-                            return Over::Interrupted;
+                        if obey(steered, lead, &self.console, typed).await {
+                            return Over::Interrupted.into();
                         }
                     }
                 },
-                () = coordinator.quiet() => return Over::Quiet,
+                quiet = &mut quiet => return quiet,
             }
         }
     }

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use midturn_providers::tls;
 use opentelemetry_http::{HttpClient, HttpError, Request, Response};
 use reqwest::Client;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::Handle;
 
 use super::settings::Settings;
 
@@ -26,41 +26,12 @@ pub(super) struct Link {
     failing: AtomicBool,
 }
 
-/// The runtime of the connection. Whoever drops it does not wait for what is under way.
-#[derive(Debug)]
-pub(super) struct LinkRuntime(Option<Runtime>);
-
-impl LinkRuntime {
-    /// One thread, asleep while nothing is sent.
-    ///
-    /// # Errors
-    /// The system gives no thread.
-    pub(super) fn start() -> std::io::Result<Self> {
-        let mut builder = Builder::new_multi_thread();
-        let runtime = builder.worker_threads(1).thread_name("midturn-traces").enable_all().build()?;
-        Ok(Self(Some(runtime)))
-    }
-
-    fn handle(&self) -> Option<Handle> {
-        self.0.as_ref().map(|runtime| runtime.handle().clone())
-    }
-}
-
-impl Drop for LinkRuntime {
-    fn drop(&mut self) {
-        // A runtime must not be dropped from within another one, unless so.
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
 impl Link {
     /// A connection to be made when something is sent.
     ///
     /// # Errors
     /// TLS or the client can't be set up; the text says what to do.
-    pub(super) fn new(settings: &Settings, runtime: &LinkRuntime) -> Result<Self, String> {
+    pub(super) fn new(settings: &Settings, runtime: Handle) -> Result<Self, String> {
         let secure = settings.endpoint.starts_with("https:");
         let client = Client::builder()
             .user_agent(concat!("midturn/", env!("CARGO_PKG_VERSION")))
@@ -70,7 +41,6 @@ impl Link {
             .tls_backend_preconfigured(tls(secure)?)
             .build()
             .map_err(|error| format!("the HTTP client can't be made: {error}"))?;
-        let runtime = runtime.handle().ok_or("the connection's runtime has ended")?;
         Ok(Self { client, runtime, failing: AtomicBool::new(false) })
     }
 

@@ -14,6 +14,7 @@ mod spans;
 #[cfg(test)]
 mod tests;
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +27,9 @@ use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfi
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkError;
 use opentelemetry_sdk::trace::{BatchSpanProcessor, SdkTracer, SdkTracerProvider};
+use tokio::runtime::{Builder, Runtime};
 
-use self::link::{Link, LinkRuntime};
+use self::link::Link;
 use self::settings::Settings;
 use self::spans::SessionSpans;
 use crate::env::Env;
@@ -43,8 +45,9 @@ pub(crate) struct Telemetry {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
     texts: bool,
-    /// Kept while spans may be sent.
-    _runtime: LinkRuntime,
+    /// Spans are sent to the end of the process: who drops a runtime waits for what is under way, and
+    /// within another runtime must not even do that.
+    _runtime: ManuallyDrop<Runtime>,
 }
 
 impl Telemetry {
@@ -62,8 +65,11 @@ impl Telemetry {
     }
 
     fn start(settings: &Settings) -> Result<Self, String> {
-        let runtime = LinkRuntime::start().map_err(|error| format!("no thread for them: {error}"))?;
-        let link = Link::new(settings, &runtime)?;
+        // One thread, asleep while nothing is sent.
+        let mut builder = Builder::new_multi_thread();
+        let runtime = builder.worker_threads(1).thread_name("midturn-traces").enable_all().build();
+        let runtime = ManuallyDrop::new(runtime.map_err(|error| format!("no thread for them: {error}"))?);
+        let link = Link::new(settings, runtime.handle().clone())?;
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(link)

@@ -1,26 +1,27 @@
 //! Attending to a session that runs elsewhere: what it tells is shown, what is typed is sent
 //! to it, and its end is found out.
 
-use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use midturn_client::events::{Ended, Told, Wanted, follow};
 use midturn_client::{Client, Trouble};
 use midturn_core::engine::ports::archive::AgentJournal;
-use midturn_core::rules::event::Event;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::view;
 use midturn_wire::session::Session;
 use midturn_wire::work::{Empty, Stopped};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::super::elsewhere::Elsewhere;
 use crate::failure::{End, Failure};
 use crate::history;
 use crate::project::Project;
+use crate::run::Attended;
+use crate::run::console::Console;
 use crate::run::progress::Tone;
-use crate::run::session::attending::{self, Over, Steered as _, obey};
-use crate::run::{Attended, input};
+use crate::run::session::attending::{self, Over, Steered as _};
 
 /// The pauses between looks whether anybody still works: from the first to the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -29,55 +30,93 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_
 const LAST_EVENTS: Duration = Duration::from_secs(5);
 
 /// A session that runs elsewhere.
-pub(super) struct Remote {
+struct Remote {
     elsewhere: Elsewhere,
     project: Project,
     lead: AgentName,
     attended: Attended,
-    /// The last event that was told.
-    seq: u64,
+}
+
+/// The task that shows what is told, and the last event that it has shown.
+struct Hearing {
+    task: AbortOnDropHandle<Option<Ended>>,
+    seq: watch::Receiver<u64>,
+}
+
+impl Hearing {
+    /// Events up to the number `after` were told before.
+    fn start(console: &Arc<Console>, told: mpsc::Receiver<Told>, after: u64) -> Self {
+        let (heard, seq) = watch::channel(after);
+        // A task of its own: whoever waits for something else meanwhile loses nothing of it.
+        let task = AbortOnDropHandle::new(tokio::spawn(hear(console.clone(), told, heard)));
+        Self { task, seq }
+    }
+}
+
+/// Shows what is told until nothing comes any more, and says why.
+async fn hear(
+    console: Arc<Console>,
+    mut told: mpsc::Receiver<Told>,
+    heard: watch::Sender<u64>,
+) -> Option<Ended> {
+    while let Some(next) = told.recv().await {
+        let seq = match next {
+            Told::Event(raw, event) => {
+                let seq = event.seq;
+                console.event(raw, event).await;
+                Some(seq)
+            }
+            Told::Live(event) => {
+                console.live(&event).await;
+                None
+            }
+            Told::Other(_, seq) => seq,
+            Told::Ended(ended) => return Some(ended),
+        };
+        heard.send_modify(|heard| *heard = seq.unwrap_or_default().max(*heard));
+    }
+    None
+}
+
+/// Steers a session by what is typed until it is over; then stops what is left and reports.
+/// Events up to the number `after` were told before.
+///
+/// # Errors
+/// [`Failure::Failed`]: the session has no lead, or the process that runs it is gone.
+pub(super) async fn steer(
+    client: Client,
+    project: &Project,
+    session: &Session,
+    attended: Attended,
+    after: u64,
+) -> Result<End, Failure> {
+    let nobody = || Failure::failed(format!("the session {} has no lead to talk to", session.session));
+    let lead = session.lead.clone().ok_or_else(nobody)?;
+    let elsewhere = Elsewhere::new(&client, &session.session);
+    Remote { elsewhere, project: project.clone(), lead, attended }.steer(after).await
 }
 
 impl Remote {
-    /// # Errors
-    /// [`Failure::Failed`]: the session has no lead.
-    pub(super) fn new(
-        client: Client,
-        project: &Project,
-        session: &Session,
-        attended: Attended,
-    ) -> Result<Self, Failure> {
-        let nobody = || Failure::failed(format!("the session {} has no lead to talk to", session.session));
-        let lead = session.lead.clone().ok_or_else(nobody)?;
-        Ok(Self {
-            elsewhere: Elsewhere::new(&client, &session.session),
-            project: project.clone(),
-            lead,
-            attended,
-            seq: 0,
-        })
-    }
-
-    /// Steers the session by what is typed until it is over; then stops what is left and
-    /// reports. Events up to the number `after` were told before.
-    pub(super) async fn steer(mut self, after: u64) -> Result<End, Failure> {
-        self.seq = after;
-        let answers = self.attended.console.answers();
+    async fn steer(self, after: u64) -> Result<End, Failure> {
+        let console = &self.attended.console;
+        let answers = console.answers();
         let Elsewhere { client, session } = &self.elsewhere;
         let wanted = Wanted { session: session.clone(), agent: None, after, answers };
-        let (mut told, _reader) = follow(client.clone(), wanted);
+        let (told, _reader) = follow(client.clone(), wanted);
         if answers && after > 0 {
             self.show_open().await;
         }
-        let over = self.until_over(&mut told).await.ok_or_else(|| self.lost())?;
+        let mut hearing = Hearing::start(console, told, after);
+        let over = self.attended.until_over(&self.lead, &self.elsewhere, self.quiet(&mut hearing)).await;
+        let over = over.ok_or_else(|| self.lost())?;
         if over == Over::Interrupted {
-            self.attended.console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once").await;
+            console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once").await;
         }
-        if over != Over::Quiet && self.shut_down(&mut told).await.is_err() {
+        if over != Over::Quiet && self.shut_down(hearing).await.is_err() {
             return Err(self.lost());
         }
         self.report().await;
-        Ok(attending::end(&self.attended.console, over, &self.lead).await)
+        Ok(attending::end(console, over, &self.lead).await)
     }
 
     /// Shows what a session that has lived a while asks already.
@@ -95,57 +134,27 @@ impl Remote {
         }
     }
 
-    /// `None`: the other process is gone.
-    async fn until_over(&mut self, told: &mut mpsc::Receiver<Told>) -> Option<Over> {
-        let Attended { console, interrupted } = self.attended.clone();
-        let (mut lines, mut is_open, mut pause) = (input::lines(), true, PAUSES.0);
+    /// Waits until all was told and nobody works. `None`: the other process is gone before that.
+    async fn quiet(&self, hearing: &mut Hearing) -> Option<Over> {
+        let mut pause = PAUSES.0;
         loop {
             tokio::select! {
                 biased;
-                () = interrupted.cancelled() => return Some(Over::Interrupted),
-                () = console.broken() => return Some(Over::OutputGone),
-                typed = lines.recv(), if is_open => match typed {
-                    None => is_open = false,
-                    Some(typed) => {
-                        if obey(&self.elsewhere, &self.lead, &console, typed).await {
-                            return Some(Over::Interrupted);
-                        }
-                    }
-                },
-                next = told.recv() => {
-                    match self.take(next).await {
-                        Came::News => pause = PAUSES.0,
-                        Came::End => return Some(Over::Quiet),
-                        Came::Loss => return None,
-                    }
+                ended = &mut hearing.task => {
+                    // A process that waited for this session only ends with it.
+                    let is_over = matches!(ended, Ok(Some(Ended::Session))) || self.is_done();
+                    return is_over.then_some(Over::Quiet);
                 }
+                Ok(()) = hearing.seq.changed() => pause = PAUSES.0,
                 () = tokio::time::sleep(pause), if !self.is_anybody_working() => {
-                    if self.is_quiet().await {
+                    let heard = *hearing.seq.borrow();
+                    if self.is_quiet(heard).await {
                         return Some(Over::Quiet);
                     }
                     pause = (pause * 2).min(PAUSES.1);
                 }
             }
         }
-    }
-
-    /// Shows what was told.
-    async fn take(&mut self, told: Option<Told>) -> Came {
-        match told {
-            Some(Told::Event(raw, event)) => self.event(raw, event).await,
-            Some(Told::Live(event)) => self.attended.console.live(&event).await,
-            Some(Told::Other(_, seq)) => self.seq = self.seq.max(seq.unwrap_or_default()),
-            Some(Told::Ended(Ended::Session)) => return Came::End,
-            // A process that waited for this session only ends with it.
-            Some(Told::Ended(Ended::Lost(_))) | None if self.is_done() => return Came::End,
-            Some(Told::Ended(Ended::Lost(_))) | None => return Came::Loss,
-        }
-        Came::News
-    }
-
-    async fn event(&mut self, raw: String, event: Box<Event>) {
-        self.seq = event.seq;
-        self.attended.console.event(raw, event).await;
     }
 
     /// Whether the lead's end was told, and nobody's run was left open.
@@ -159,58 +168,29 @@ impl Remote {
         self.attended.console.told(|view| view.agents().any(|(_, agent)| agent.is_working()))
     }
 
-    /// Whether all was told and nobody works.
-    async fn is_quiet(&self) -> bool {
+    /// Whether nobody works, and nothing was told after the event of this number.
+    async fn is_quiet(&self, heard: u64) -> bool {
         // When nobody answers the events' own task finds out why.
         let session = self.elsewhere.client.get::<Session>(&self.elsewhere.path(&[])).await;
-        session.is_ok_and(|session| !session.busy && session.last_seq <= self.seq)
+        session.is_ok_and(|session| !session.busy && session.last_seq <= heard)
     }
 
-    /// Stops all agents, and shows what that does.
-    async fn shut_down(&mut self, told: &mut mpsc::Receiver<Told>) -> Result<(), Trouble> {
-        let client = self.elsewhere.client.clone();
-        let (path, nothing) = (self.elsewhere.path(&["shutdown"]), Empty {});
-        let mut stopped = pin!(client.post_patiently::<Stopped>(&path, &nothing));
-        loop {
-            tokio::select! {
-                biased;
-                stopped = &mut stopped => match stopped {
-                    Ok(_) => break,
-                    Err(trouble) => return Err(trouble),
-                },
-                next = told.recv() => {
-                    if self.take(next).await != Came::News {
-                        return Ok(());
-                    }
-                }
-            }
-        }
-        if tokio::time::timeout(LAST_EVENTS, self.until_quiet(told)).await.is_err() {
+    /// Stops all agents, and shows what that does. A stop is answered when it is recorded: what comes
+    /// until the runs have ended is waited for.
+    async fn shut_down(&self, mut hearing: Hearing) -> Result<(), Trouble> {
+        let path = self.elsewhere.path(&["shutdown"]);
+        let stopped = self.elsewhere.client.post_patiently::<Stopped>(&path, &Empty {});
+        tokio::select! {
+            biased;
+            stopped = stopped => stopped?,
+            // Nothing more comes: the session has ended, or the process.
+            _ = &mut hearing.task => return Ok(()),
+        };
+        if tokio::time::timeout(LAST_EVENTS, self.quiet(&mut hearing)).await.is_err() {
             let late = "the last events did not come in time; `midturn log` has them";
             self.attended.console.tell(Tone::Bad, late).await;
         }
         Ok(())
-    }
-
-    /// A stop is answered when it is recorded: shows what comes until the runs have ended.
-    async fn until_quiet(&mut self, told: &mut mpsc::Receiver<Told>) {
-        let mut pause = PAUSES.0;
-        loop {
-            tokio::select! {
-                biased;
-                next = told.recv() => {
-                    if self.take(next).await != Came::News {
-                        return;
-                    }
-                }
-                () = tokio::time::sleep(pause) => {
-                    if self.is_quiet().await {
-                        return;
-                    }
-                    pause = (pause * 2).min(PAUSES.1);
-                }
-            }
-        }
     }
 
     /// What a person wants to know at the end: what became of whose changes. The store knows,
@@ -247,15 +227,4 @@ impl Remote {
             self.elsewhere.session
         ))
     }
-}
-
-/// What came from the session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Came {
-    /// Something that was told.
-    News,
-    /// The session's end.
-    End,
-    /// Nothing more, before its end.
-    Loss,
 }

@@ -5,19 +5,19 @@ use std::io::{BufWriter, StdoutLock, Write};
 use std::sync::Arc;
 
 use midturn_core::rules::event::Event;
-use midturn_core::rules::view::{Ask, View};
+use midturn_core::rules::view::Ask;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::run::progress::{self, Tone};
+use crate::run::progress::{self, Line, Shown};
 
 /// What is written where.
 pub(super) enum Piece {
     /// A line of standard output.
     Out(String),
     /// A line of standard error.
-    Told(Tone, String),
+    Told(Line),
     /// An event: its line of standard error, if it has one, and its JSON, if that is wanted.
     Event(Option<String>, Box<Event>),
     /// A request that was open before the first event.
@@ -28,9 +28,8 @@ pub(super) enum Piece {
 pub(super) struct Writer {
     pub(super) pieces: mpsc::Receiver<Piece>,
     /// What was written of the session.
-    pub(super) shown: Arc<Mutex<View>>,
+    pub(super) shown: Arc<Mutex<Shown>>,
     pub(super) colours: bool,
-    pub(super) answers: bool,
 }
 
 type Out = BufWriter<StdoutLock<'static>>;
@@ -62,32 +61,24 @@ impl Writer {
     fn write(&self, out: &mut Out, piece: Piece) -> std::io::Result<()> {
         match piece {
             Piece::Out(line) => writeln!(out, "{line}")?,
-            Piece::Told(tone, line) => self.tell(tone, line),
+            Piece::Told(line) => self.tell(line),
             Piece::Asked(ask) => {
-                let mut shown = self.shown.lock();
-                shown.asked(*ask.clone());
-                let hint = if self.answers { progress::hint(shown.open_asks(), &ask) } else { String::new() };
-                drop(shown);
-                self.tell(Tone::Asks, progress::asks(&ask) + &hint);
+                let line = self.shown.lock().asked(&ask);
+                self.tell(line);
             }
             Piece::Event(json, event) => {
                 // A request counts as shown just before it is: who reads it may answer at once.
-                let mut shown = self.shown.lock();
-                shown.event(&event);
-                let hint = progress::hint_for(&shown, &event).filter(|_| self.answers).unwrap_or_default();
-                drop(shown);
+                let line = self.shown.lock().event(&event);
                 if let Some(json) = json {
                     writeln!(out, "{json}")?;
                 }
-                if let Some((tone, line)) = progress::line(&event) {
-                    self.tell(tone, line + &hint);
-                }
+                line.into_iter().for_each(|line| self.tell(line));
             }
         }
         Ok(())
     }
 
-    fn tell(&self, tone: Tone, line: String) {
+    fn tell(&self, (tone, line): Line) {
         let line = if self.colours { progress::coloured(tone, &line) } else { line };
         // Progress that nobody can read is no reason to stop.
         let _ = writeln!(std::io::stderr(), "{line}");
