@@ -116,10 +116,7 @@ pub fn replay_text(yaml: &str) -> Result<Vec<serde_json::Value>, Error> {
     let scenario = file::parse(Arc::from("-"), yaml.as_bytes())?;
     let played = play::play(&scenario, None)?;
     let events: Result<_, _> = played.record.events.iter().map(serde_json::to_value).collect();
-    events.map_err(|error: serde_json::Error| Error::Replay {
-        path: "-".to_owned(),
-        why: format!("an event is no JSON: {error}"),
-    })
+    events.map_err(|error: serde_json::Error| Error::of("-", format!("an event is no JSON: {error}")))
 }
 
 /// Plays the text of a scenario and returns what doesn't hold: expectations and invariants.
@@ -182,5 +179,5 @@ fn is_scenario(path: &Path) -> bool {
 }
 
 fn unreadable(path: &Path, why: &str) -> Error {
-    Error::Read { path: path.to_string_lossy().into_owned(), why: why.to_owned() }
+    Error::of(path.display(), why)
 }

@@ -121,12 +121,22 @@ pub struct Item {
 /// When an item happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum When {
-    /// At an instant.
-    At(Micros),
-    /// So long after an event.
+    /// So long after an event. An instant is so long after the session's beginning.
     After(Anchor, Span),
     /// With an event, and before anything else is recorded: the process ends then.
     Upon(Anchor),
+}
+
+impl When {
+    /// At an instant.
+    pub fn at(at: Micros) -> Self {
+        Self::After(beginning(), Span(at.0))
+    }
+}
+
+/// The event with which a session begins.
+pub(crate) fn beginning() -> Anchor {
+    Anchor { agent: None, event: "session_started", id: None }
 }
 
 /// What an item does.

@@ -111,7 +111,7 @@ impl Look<'_> {
         let waits = last.and_then(|last| self.hold(last, &own, unique(self.told, late)?));
         let item = self.item_of(late);
         let at_its_time = item.filter(|done| self.follows_the_agent(done));
-        let at_its_time = at_its_time.map(|done| Change::Comes(done.seq, When::At(done.at)));
+        let at_its_time = at_its_time.map(|done| Change::Comes(done.seq, When::at(done.at)));
         let waits = waits.map(|waits| at_its_time.into_iter().chain([waits]).collect());
         let sooner = item.and_then(|done| self.comes_sooner(done, &own));
         let with_the_run = item.and_then(|done| self.comes_with_the_run(done, before));
@@ -143,7 +143,7 @@ impl Look<'_> {
         }
         let spawned = before.iter().find(|e| matches!(e.kind, EventKind::AgentSpawned { .. }))?;
         let at_once = spawned.t == Micros(0);
-        let when = if at_once { When::At(spawned.t) } else { behind(Anchor::of(spawned, 0)) };
+        let when = if at_once { When::at(spawned.t) } else { behind(Anchor::of(spawned, 0)) };
         Some(vec![Change::Comes(late.seq, when)])
     }
 

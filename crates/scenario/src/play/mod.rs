@@ -10,6 +10,7 @@ mod lives;
 mod real;
 mod stage;
 
+use std::fmt;
 use std::sync::Arc;
 
 use midturn_core::engine::ports::store::MemoryStore;
@@ -41,7 +42,7 @@ pub struct Played {
 /// Plays a scenario to its end. `real` makes real tools for those that ask for them.
 ///
 /// # Errors
-/// [`Error::Replay`] when it can't be played at all: real tools without `real`, a workspace
+/// [`Error`] when it can't be played at all: real tools without `real`, a workspace
 /// that can't be copied, an agent that can't be spawned.
 pub fn play(scenario: &Scenario, real: Option<&dyn RealWorkplaces>) -> Result<Played, Error> {
     match &scenario.tools {
@@ -57,8 +58,8 @@ pub fn play(scenario: &Scenario, real: Option<&dyn RealWorkplaces>) -> Result<Pl
     }
 }
 
-fn refused(scenario: &Scenario, why: impl Into<String>) -> Error {
-    Error::Replay { path: scenario.source.path.to_string(), why: why.into() }
+fn refused(scenario: &Scenario, why: impl fmt::Display) -> Error {
+    Error::of(&scenario.source.path, why)
 }
 
 /// What is told of a play while it goes on, by one process after the other.
@@ -104,9 +105,9 @@ pub struct Keeps {
 /// Plays a scenario with simulated tools to its end, and has it recorded.
 ///
 /// # Errors
-/// [`Error::Replay`] when it can't be played: an agent that can't be spawned. [`Error::File`]
-/// when it can't be played as the file has it: an `ends_after` that never comes, a `raise`
-/// below what is spent.
+/// [`Error`] when it can't be played: an agent that can't be spawned; with its place in
+/// the file when it can't be played as the file has it: an `ends_after` that never comes, a
+/// `raise` below what is spent.
 pub fn play_kept(scenario: &Scenario, keeps: Keeps) -> Result<Played, Error> {
     lives::played(scenario, &keeps)
 }

@@ -5,7 +5,7 @@ use crate::error::Error;
 
 fn report() -> (Report, Vec<String>) {
     let mut report = Report::default();
-    let unreadable = Error::Read { path: "c.yaml".into(), why: "can't be read <\u{1}>".into() };
+    let unreadable = Error::of("c.yaml", "can't be read <\u{1}>");
     let failure = crate::expect::Failure {
         path: "b.yaml".into(),
         line: 7,

@@ -64,7 +64,7 @@ fn actions(raw: &RawItem) -> Vec<(&'static str, Place)> {
 fn when(known: &Known<'_>, raw: &At<RawItem>) -> Result<When, Error> {
     let RawItem { at, after, upon, .. } = &raw.value;
     let (place, found) = match (at, after, upon) {
-        (Some(at), None, None) => return Ok(When::At(Micros(at.value.0))),
+        (Some(at), None, None) => return Ok(When::at(Micros(at.value.0))),
         (None, Some(after), None) => {
             return Ok(When::After(anchors::anchor(known, after)?, after.value.plus));
         }
