@@ -46,7 +46,7 @@ fn printable(c: char) -> char {
 }
 
 /// A place in a file, as the YAML reader gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The line, from 1.
     pub line: usize,

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::marker::PhantomData;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
 use crate::error::Place;
 
-// A value and where it stands in the file. A doc comment would be told by the schema of every key.
-#[derive(Clone, Debug, JsonSchema)]
+// A value and where it stands in the file: values are in the file's order. A doc comment would be told by
+// the schema of every key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 #[schemars(with = "T")]
 pub(crate) struct At<T> {
-    pub(crate) value: T,
     pub(crate) place: Place,
+    pub(crate) value: T,
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
@@ -27,25 +27,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
 }
 
 /// A map whose keys are the file's own, in the file's order.
-#[derive(Clone, Debug, JsonSchema)]
-#[schemars(with = "BTreeMap<String, V>", inline)]
-pub(crate) struct Pairs<V>(pub(crate) Vec<(At<String>, V)>);
-
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read<V>(PhantomData<V>);
-        impl<'de, V: Deserialize<'de>> Visitor<'de> for Read<V> {
-            type Value = Pairs<V>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map of keys and values")
-            }
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Pairs<V>, M::Error> {
-                std::iter::from_fn(|| map.next_entry().transpose()).collect::<Result<_, _>>().map(Pairs)
-            }
-        }
-        deserializer.deserialize_map(Read(PhantomData))
-    }
-}
+pub(crate) type Pairs<V> = BTreeMap<At<String>, V>;
 
 /// One text, or a list of texts.
 #[derive(Clone, Debug, JsonSchema)]

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use midturn_core::engine::ports::store::MemoryStore;
 use midturn_core::engine::ports::{Clock, ModelFactory, RealClock, Store, Workplace};
 use midturn_core::engine::scripted::{Anchors, ScriptedModels};
-use midturn_core::engine::{AgentStatus, Coordinator, VirtualClock};
+use midturn_core::engine::{AgentStatus, Coordinator, Stuck, VirtualClock};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -33,8 +33,6 @@ use items::Items;
 pub struct Played {
     /// What came of it.
     pub record: Record,
-    /// Why it ended early, if it did: an instant that never ends.
-    pub stuck: Option<String>,
     /// Where the agents worked; kept until expectations about files are checked.
     pub worktrees: Box<Worktrees>,
 }
@@ -81,12 +79,13 @@ impl Witnesses {
         Self { recorder: Arc::default(), anchors, audit, asked, remarks: acts::Remarks::default() }
     }
 
-    fn record(&self) -> Record {
+    fn record(&self, stuck: Option<Stuck>) -> Record {
         Record {
             events: self.recorder.take(),
             prompts: self.asked.asked(),
             breaches: self.audit.breaches(),
             remarks: self.remarks.take(),
+            stuck: stuck.map(|stuck| stuck.to_string()),
         }
     }
 }
@@ -144,10 +143,10 @@ fn play_real(scenario: &Scenario, opened: real::Opened) -> Result<Played, Error>
         until_nothing_happens(&coordinator, &witnesses.anchors, &items, &mut tasks).await;
         let failed = never_comes(scenario, &witnesses.anchors).or_else(|| witnesses.remarks.refusal());
         coordinator.shutdown().await;
-        failed.map_or_else(|| Ok(witnesses.record()), Err)
+        failed.map_or_else(|| Ok(witnesses.record(None)), Err)
     });
     drop(runtime);
-    Ok(Played { record: played?, stuck: None, worktrees: Box::new(move |agent| opened.worktree(agent)) })
+    Ok(Played { record: played?, worktrees: Box::new(move |agent| opened.worktree(agent)) })
 }
 
 /// Until nobody works and every item left waits for an event that nobody is left to cause.

@@ -76,7 +76,7 @@ fn run(known: &Known<'_>, raw: &At<RawExpect>, name: &At<String>) -> Result<RunC
     let agent = known.agent(name)?;
     let value = &raw.value;
     let mut tools = Vec::new();
-    for (id, status) in value.tools.iter().flat_map(|tools| &tools.value.0) {
+    for (id, status) in value.tools.iter().flat_map(|tools| &tools.value) {
         known.call(&agent, &id.value, id.place)?;
         tools.push((CallId::new(id.value.as_str()), *status));
     }
@@ -155,7 +155,7 @@ fn file(known: &Known<'_>, tools: &Tools, raw: &At<RawFileClaim>) -> Result<File
 
 fn pattern(known: &Known<'_>, raw: &At<Pairs<At<Value>>>) -> Result<Pattern, Error> {
     let source = known.source;
-    let pairs = &raw.value.0;
+    let pairs = &raw.value;
     let find = |key: &str| pairs.iter().find(|(name, _)| name.value == key).map(|(_, value)| value);
     let event = match find("event") {
         Some(At { value: Value::String(event), place }) => event_type(known, event, *place)?,
