@@ -93,7 +93,6 @@ impl Look<'_> {
         changes.extend(self.comes_too_late());
         changes.extend(self.resumes());
         changes.extend(self.comes_too_early());
-        changes.extend(self.stays());
         changes
     }
 
@@ -101,7 +100,7 @@ impl Look<'_> {
         &self.difference.agent
     }
 
-    /// What the agent had seen and sees too late: the end before the look waits for it, or it comes sooner.
+    /// What the agent had seen and sees too late: the end before the look waits for it.
     fn comes_too_late(&self) -> Vec<Vec<Change>> {
         let Some(late) = self.difference.late else { return Vec::new() };
         let own = own_before(self.agent(), &self.tried.played, self.difference.until);
@@ -113,24 +112,17 @@ impl Look<'_> {
         let at_its_time = item.filter(|done| self.follows_the_agent(done));
         let at_its_time = at_its_time.map(|done| Change::Comes(done.seq, When::at(done.at)));
         let waits = waits.map(|waits| at_its_time.into_iter().chain([waits]).collect());
-        let sooner = item.and_then(|done| self.comes_sooner(done, &own));
         let with_the_run = item.and_then(|done| self.comes_with_the_run(done, before));
         // What it had to come before may be such an end itself: the coordinator's calls take no time.
         let itself = self.difference.until.filter(|until| is_end(until));
         let itself = itself.and_then(|end| self.hold(end, &own, unique(self.told, late)?));
         let itself = itself.map(|waits| vec![waits]);
-        waits.into_iter().chain(sooner).chain(with_the_run).chain(itself).collect()
+        waits.into_iter().chain(with_the_run).chain(itself).collect()
     }
 
     /// What a step waits for does not itself wait for that agent's steps.
     fn follows_the_agent(&self, done: &Done) -> bool {
         matches!(&done.item.when, When::After(anchor, _) if anchor.agent.as_ref() == Some(self.agent()))
-    }
-
-    fn comes_sooner(&self, late: &Done, own: &[&Event]) -> Option<Vec<Change>> {
-        let mut steps = own.iter().rev().filter(|event| !is_arrival(&event.kind));
-        let started = steps.find(|event| !matches!(event.kind, EventKind::ToolFinished { .. }))?;
-        Some(vec![Change::Comes(late.seq, behind(Anchor::of(started, calls_made(own))))])
     }
 
     /// A run begins in the round of what begins it: what came before its first step comes then, too.
@@ -155,23 +147,13 @@ impl Look<'_> {
             return self.comes_behind_the_stop(message, early);
         }
         let after = unique(self.told, was)?;
-        let mut event = early;
-        // Each cause is earlier than what it causes.
-        for _ in 0..self.tried.played.len() {
-            if let Some(done) = self.item_of(event) {
-                return Some(vec![Change::Comes(done.seq, behind(after))]);
-            }
-            let causer = self.causer(event)?;
-            let own = own_before(&causer, &self.tried.played, Some(event));
-            let moved = |other: &&&Event| is_end(other) || arrival(other, 0).is_some();
-            let last = own.iter().rev().find(moved)?;
-            match self.hold(last, &own, after.clone()) {
-                Some(waits) => return Some(vec![waits]),
-                None if arrival(last, 0).is_some() => event = last,
-                None => return None,
-            }
+        if let Some(done) = self.item_of(early) {
+            return Some(vec![Change::Comes(done.seq, behind(after))]);
         }
-        None
+        let causer = self.causer(early)?;
+        let own = own_before(&causer, &self.tried.played, Some(early));
+        let last = own.iter().rev().find(|event| is_end(event) || arrival(event, 0).is_some())?;
+        Some(vec![self.hold(last, &own, after)?])
     }
 
     /// What a stop gave back and had not: it came behind it, in its round.
@@ -215,19 +197,6 @@ impl Look<'_> {
         let more = call.continues.unwrap_or_default();
         let outlived = end.plus.0 + more.0 > is.t.0;
         outlived.then(|| vec![Change::Outlives(self.agent().clone(), tool.clone())])
-    }
-
-    /// A reply that was cut in the replay and was whole in the session: it ended in that instant.
-    fn stays(&self) -> Option<Vec<Change>> {
-        let (was, is) = (self.difference.was?, self.difference.is?);
-        if !matches!(was.kind, EventKind::ModelFinished { .. }) {
-            return None;
-        }
-        let own = own_before(self.agent(), &self.tried.played, Some(is));
-        let cut = own.iter().rev().find(|event| arrival(event, 0).is_some())?;
-        let after = unique(&self.tried.played, cut)?;
-        let entry = usize::try_from(calls_made(&own)).ok()?.checked_sub(1)?;
-        Some(vec![Change::Reply(self.agent().clone(), entry, after)])
     }
 
     /// A run that began, and nothing in the replay began it then.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Place, Source};
 use crate::scenario::Scenario;
+pub use values::{Absent, At, Texts};
 
 /// The largest file, in bytes (scenarios.md, section 1).
 pub const MAX_BYTES: usize = 4 << 20;

@@ -7,8 +7,8 @@ use midturn_core::rules::mail::Refusal;
 use midturn_core::rules::time::Micros;
 use serde_json::Value;
 
-use super::super::raw::{RawExpect, RawFileClaim, RawPrompt};
-use super::super::values::{At, Pairs, RawAbsent, Texts};
+use super::super::raw::RawExpect;
+use super::super::values::{At, Pairs};
 use super::super::vocabulary::{fields_of, is_live, misfit, type_names, type_of};
 use super::anchors::live_only;
 use super::{Known, place};
@@ -119,38 +119,23 @@ fn message(known: &Known<'_>, raw: &At<RawExpect>, id: &At<String>) -> Result<Me
     Ok(claim)
 }
 
-fn prompt(known: &Known<'_>, raw: &At<RawPrompt>) -> Result<PromptClaim, Error> {
-    let value = &raw.value;
-    let claim = PromptClaim {
-        agent: known.agent(&value.agent)?,
-        call: value.call,
-        contains: texts(value.last_message_contains.as_ref()),
-        messages: value.messages,
-    };
-    let any = !claim.contains.is_empty() || claim.messages.is_some();
-    checks_something(known, raw.place, any, "last_message_contains or messages")?;
-    Ok(claim)
+fn prompt(known: &Known<'_>, claim: &At<PromptClaim>) -> Result<PromptClaim, Error> {
+    let PromptClaim { agent, last_message_contains, messages, .. } = &claim.value;
+    known.agent(agent)?;
+    let any = last_message_contains.as_ref().is_some_and(|texts| !texts.as_slice().is_empty());
+    checks_something(known, claim.place, any || messages.is_some(), "last_message_contains or messages")?;
+    Ok(claim.value.clone())
 }
 
-fn file(known: &Known<'_>, tools: &Tools, raw: &At<RawFileClaim>) -> Result<FileClaim, Error> {
+fn file(known: &Known<'_>, tools: &Tools, claim: &At<FileClaim>) -> Result<FileClaim, Error> {
     if *tools == Tools::Simulated {
-        return Err(known.source.fault(raw.place, "`file` with simulated tools", "`tools: real`"));
+        return Err(known.source.fault(claim.place, "`file` with simulated tools", "`tools: real`"));
     }
-    let value = &raw.value;
-    let (absent, without) = match &value.absent {
-        Some(RawAbsent::File(absent)) => (*absent, Vec::new()),
-        Some(RawAbsent::Texts(without)) => (false, texts(Some(without))),
-        None => (false, Vec::new()),
-    };
-    let any = value.contains.is_some() || value.absent.is_some();
-    checks_something(known, raw.place, any, "contains or absent")?;
-    Ok(FileClaim {
-        agent: known.agent(&value.agent)?,
-        path: super::inner_path(known.source, &value.path)?,
-        contains: texts(value.contains.as_ref()),
-        without,
-        absent,
-    })
+    let FileClaim { agent, path, contains, absent } = &claim.value;
+    checks_something(known, claim.place, contains.is_some() || absent.is_some(), "contains or absent")?;
+    known.agent(agent)?;
+    super::is_inside(known.source, path)?;
+    Ok(claim.value.clone())
 }
 
 fn pattern(known: &Known<'_>, raw: &At<Pairs<At<Value>>>) -> Result<Pattern, Error> {
@@ -232,8 +217,4 @@ fn checks_something(known: &Known<'_>, place: Place, does: bool, expected: &str)
         return Ok(());
     }
     Err(known.source.fault(place, "an expectation that checks nothing", format!("{expected} beside it")))
-}
-
-fn texts(raw: Option<&Texts>) -> Vec<String> {
-    raw.cloned().map(Vec::from).unwrap_or_default()
 }
