@@ -100,7 +100,7 @@ impl Look<'_> {
         &self.difference.agent
     }
 
-    /// What the agent had seen and sees too late: the end before the look waits for it.
+    /// What the agent had seen and sees too late: the end before the look waits for it, or it comes sooner.
     fn comes_too_late(&self) -> Vec<Vec<Change>> {
         let Some(late) = self.difference.late else { return Vec::new() };
         let own = own_before(self.agent(), &self.tried.played, self.difference.until);
@@ -112,17 +112,24 @@ impl Look<'_> {
         let at_its_time = item.filter(|done| self.follows_the_agent(done));
         let at_its_time = at_its_time.map(|done| Change::Comes(done.seq, When::at(done.at)));
         let waits = waits.map(|waits| at_its_time.into_iter().chain([waits]).collect());
+        let sooner = item.and_then(|done| self.comes_sooner(done, &own));
         let with_the_run = item.and_then(|done| self.comes_with_the_run(done, before));
         // What it had to come before may be such an end itself: the coordinator's calls take no time.
         let itself = self.difference.until.filter(|until| is_end(until));
         let itself = itself.and_then(|end| self.hold(end, &own, unique(self.told, late)?));
         let itself = itself.map(|waits| vec![waits]);
-        waits.into_iter().chain(with_the_run).chain(itself).collect()
+        waits.into_iter().chain(sooner).chain(with_the_run).chain(itself).collect()
     }
 
     /// What a step waits for does not itself wait for that agent's steps.
     fn follows_the_agent(&self, done: &Done) -> bool {
         matches!(&done.item.when, When::After(anchor, _) if anchor.agent.as_ref() == Some(self.agent()))
+    }
+
+    fn comes_sooner(&self, late: &Done, own: &[&Event]) -> Option<Vec<Change>> {
+        let mut steps = own.iter().rev().filter(|event| !is_arrival(&event.kind));
+        let started = steps.find(|event| !matches!(event.kind, EventKind::ToolFinished { .. }))?;
+        Some(vec![Change::Comes(late.seq, behind(Anchor::of(started, calls_made(own))))])
     }
 
     /// A run begins in the round of what begins it: what came before its first step comes then, too.

@@ -131,7 +131,7 @@ impl Writer<'_> {
     fn call(&self, agent: &AgentName, call: &ScriptedCall) -> Out {
         let start = self.played.at(agent, "tool_started", call.id.as_str());
         let is_empty = call.input.as_object().is_some_and(serde_json::Map::is_empty);
-        let output = call.output.iter().map(|(at, line)| (at, self.shortened(line)));
+        let output = call.output.iter().map(|(at, line)| (written(*at), self.shortened(line)));
         let keys = Keys::default()
             .put("id", Some(&call.id))
             .put("name", Some(&call.name))
@@ -157,9 +157,9 @@ impl Writer<'_> {
     fn ends(&self, keys: Keys, start: Option<Micros>, takes: Span, end: Option<&EndsAfter>) -> Keys {
         match (end, start) {
             (None, None) if takes == Span::ZERO => keys,
-            (None, _) => keys.put("takes", Some(self.at_most(takes))),
+            (None, _) => keys.put("takes", Some(written(self.at_most(takes)))),
             (Some(end), Some(start)) if end.anchor == beginning() => {
-                keys.put("takes", Some(Micros(end.plus.0).since(start)))
+                keys.put("takes", Some(written(Micros(end.plus.0).since(start))))
             }
             (Some(end), _) => keys.map("ends_after", Some(after(&end.anchor, end.plus))),
         }
@@ -180,13 +180,18 @@ impl Writer<'_> {
         let keys = match &done.item.when {
             When::After(anchor, at) if *anchor == beginning() => match before(Micros(at.0)) {
                 Some((step, anchor)) => keys.map("after", Some(after(anchor, Micros(at.0).since(*step)))),
-                None => keys.put("at", Some(at)),
+                None => keys.put("at", Some(written(*at))),
             },
             When::After(anchor, plus) => keys.map("after", Some(after(anchor, *plus))),
             When::Upon(anchor) => keys.map("upon", Some(after(anchor, Span::ZERO))),
         };
         act(keys, &done.item.act).into()
     }
+}
+
+/// A duration to the microsecond; none at all needs no quotes.
+fn written(span: Span) -> Value {
+    if span == Span::ZERO { 0.into() } else { span.to_string().into() }
 }
 
 /// As much longer than a reply ran as makes the same words come.
@@ -257,7 +262,7 @@ fn act(keys: Keys, act: &Act) -> Keys {
         Act::Raise { whose, limits } => keys
             .put("raise", Some(whose.as_ref().map_or("session", |whose| whose.as_str())))
             .put("limits", Some(limits)),
-        Act::Crash { back_after } => keys.put("crash", Some(back_after)),
-        Act::ShutDown { back_after } => keys.put("shutdown", Some(back_after)),
+        Act::Crash { back_after } => keys.put("crash", Some(written(*back_after))),
+        Act::ShutDown { back_after } => keys.put("shutdown", Some(written(*back_after))),
     }
 }
