@@ -21,7 +21,7 @@ use midturn_core::rules::settings::{LimitsPatch, SettingsPatch};
 use midturn_core::rules::time::{Micros, Span};
 
 use crate::error::{Place, Source};
-use crate::file::{Absent, At, Texts};
+use crate::values::{Absent, At, Texts};
 
 /// A scenario (scenarios.md, section 1).
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use midturn_core::rules::id::AgentName;
 
 use super::{Miss, Worktrees};
 use crate::error::short;
-use crate::file::{Absent, Texts};
 use crate::scenario::FileClaim;
+use crate::values::{Absent, Texts};
 
 /// The largest file that is looked into, in bytes.
 const LARGEST: u64 = 16 << 20;

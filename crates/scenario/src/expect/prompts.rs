@@ -5,9 +5,9 @@ use midturn_core::rules::event::EventKind;
 
 use super::Miss;
 use crate::error::short;
-use crate::file::Texts;
 use crate::record::Record;
 use crate::scenario::PromptClaim;
+use crate::values::Texts;
 
 /// Checks a claim about a prompt.
 pub(super) fn check(claim: &PromptClaim, record: &Record) -> Vec<Miss> {

@@ -4,7 +4,6 @@
 mod after;
 mod check;
 mod raw;
-mod values;
 mod vocabulary;
 mod yaml;
 
@@ -14,7 +13,6 @@ use std::sync::Arc;
 
 use crate::error::{Error, Place, Source};
 use crate::scenario::Scenario;
-pub use values::{Absent, At, Texts};
 
 /// The largest file, in bytes (scenarios.md, section 1).
 pub const MAX_BYTES: usize = 4 << 20;

@@ -15,8 +15,8 @@ use midturn_core::rules::settings::{LimitsPatch, SettingsPatch};
 use midturn_core::rules::time::Span;
 
 use super::after::RawAfter;
-use super::values::{At, Pairs, Texts};
 use crate::scenario::{Ended, FileClaim, InjectedClaim, PromptClaim, Start, Workspace};
+use crate::values::{At, Pairs, Texts};
 
 /// A scenario of Midturn: scripted models, timed messages and what must come of it.
 #[derive(Debug, Deserialize, JsonSchema)]

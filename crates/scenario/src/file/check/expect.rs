@@ -8,12 +8,12 @@ use midturn_core::rules::time::Micros;
 use serde_json::Value;
 
 use super::super::raw::RawExpect;
-use super::super::values::{At, Pairs};
 use super::super::vocabulary::{fields_of, is_live, misfit, type_names, type_of};
 use super::anchors::live_only;
 use super::{Known, place};
 use crate::error::{Error, Place};
 use crate::scenario::{Claim, Expectation, FileClaim, MessageClaim, Pattern, PromptClaim, RunClaim, Tools};
+use crate::values::{At, Pairs};
 
 const KINDS: &str = "exactly one of agent, message, prompt, never, event and file";
 

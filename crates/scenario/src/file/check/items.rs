@@ -8,10 +8,10 @@ use midturn_core::rules::settings::LimitsPatch;
 use midturn_core::rules::time::{Micros, Span};
 
 use super::super::raw::{RawDecision, RawItem};
-use super::super::values::At;
 use super::{Known, anchors, approvals, place};
 use crate::error::{Error, Place};
 use crate::scenario::{Act, Item, Says, Tools, When};
+use crate::values::At;
 
 /// What an item without an action is.
 const MESSAGE: &str = "message";

@@ -17,9 +17,9 @@ use midturn_core::rules::mail::Sender;
 use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
 
 use super::raw::{RawAgent, RawFile, RawTools};
-use super::values::At;
 use crate::error::{Error, Place, Source};
 use crate::scenario::{Scenario, Tools, Workspace};
+use crate::values::At;
 
 /// The only version of the format.
 const VERSION: u32 = 1;

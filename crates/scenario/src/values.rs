@@ -10,10 +10,10 @@ use serde_saphyr::Spanned;
 
 use crate::error::Place;
 
-// A value and where it stands in the file: values are in the file's order.
+// A value and where it stands in the file: values are in the order of the file. A doc comment would be told
+// by the schema of every key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 #[schemars(with = "T")]
-#[expect(missing_docs, reason = "a doc comment would be told by the schema of every key")]
 pub struct At<T> {
     /// Where it stands.
     pub place: Place,
