@@ -4,81 +4,29 @@
 //! line with a caret (scenarios.md, section 1). The rendering is small and our own: it needs
 //! no colours and no second line, and must never print what could drive a terminal.
 
-use std::fmt::Write as _;
+use std::fmt;
 use std::sync::Arc;
 
 /// The widest piece of a line that is shown, in characters.
 const SHOWN: usize = 100;
 
-/// Why a file could not be replayed: exit status 2.
+/// Why a file could not be replayed: exit status 2. `Display` is the whole rendering.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum Error {
-    /// The file, or a folder on the way to it, can't be read.
-    #[error("{path}: {why}")]
-    Read {
-        /// The path as given.
-        path: String,
-        /// What is wrong, and what to do.
-        why: String,
-    },
-    /// Something in the file is wrong.
-    #[error("{0}")]
-    File(Box<Fault>),
-    /// The replay asked for can't be made of this file.
-    #[error("{path}: {why}")]
-    Replay {
-        /// The path as given.
-        path: String,
-        /// What is wrong, and what to do.
-        why: String,
-    },
+#[error("{text}")]
+pub struct Error {
+    text: String,
+    position: Option<(usize, usize)>,
 }
 
 impl Error {
+    /// An error about a path as a whole: what is wrong with it, and what to do.
+    pub fn of(path: impl fmt::Display, why: impl fmt::Display) -> Self {
+        Self { text: format!("{path}: {why}"), position: None }
+    }
+
     /// The place in the file, if the error has one: line and column, both from 1.
     pub fn position(&self) -> Option<(usize, usize)> {
-        match self {
-            Self::File(fault) => Some((fault.line, fault.column)),
-            Self::Read { .. } | Self::Replay { .. } => None,
-        }
-    }
-}
-
-/// Something wrong at a place in a file. `Display` is the whole rendering.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{}", self.rendered())]
-pub struct Fault {
-    /// The path as given.
-    pub path: Arc<str>,
-    /// The line, from 1.
-    pub line: usize,
-    /// The column in characters, from 1.
-    pub column: usize,
-    /// What was found.
-    pub found: String,
-    /// What was expected.
-    pub expected: String,
-    /// The line's text.
-    shown: String,
-    /// How many characters are marked.
-    marked: usize,
-}
-
-impl Fault {
-    fn rendered(&self) -> String {
-        let number = self.line.to_string();
-        let gutter = " ".repeat(number.len());
-        let (text, before) = window(&self.shown, self.column - 1);
-        let room = text.chars().count().saturating_sub(before).max(1);
-        let carets = "^".repeat(self.marked.clamp(1, room));
-        let mut out = String::new();
-        // Writing to a String can't fail.
-        let _ = writeln!(out, "{}:{}:{}: found {}", self.path, self.line, self.column, self.found);
-        let _ = writeln!(out, "{gutter} |");
-        let _ = writeln!(out, "{number} | {text}");
-        let _ = writeln!(out, "{gutter} | {}{carets}", " ".repeat(before));
-        let _ = write!(out, "{gutter} = expected {}", self.expected);
-        out
+        self.position
     }
 }
 
@@ -98,7 +46,7 @@ fn printable(c: char) -> char {
 }
 
 /// A place in a file, as the YAML reader gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The line, from 1.
     pub line: usize,
@@ -136,15 +84,18 @@ pub struct Source {
 impl Source {
     /// An error at a place.
     pub fn fault(&self, place: Place, found: impl Into<String>, expected: impl Into<String>) -> Error {
-        Error::File(Box::new(Fault {
-            path: self.path.clone(),
-            line: place.line,
-            column: place.column,
-            found: found.into(),
-            expected: expected.into(),
-            shown: self.text.lines().nth(place.line - 1).unwrap_or_default().to_owned(),
-            marked: place.len,
-        }))
+        let Place { line, column, len } = place;
+        let (path, number) = (&self.path, line.to_string());
+        let gutter = " ".repeat(number.len());
+        let (text, before) = window(self.text.lines().nth(line - 1).unwrap_or_default(), column - 1);
+        let room = text.chars().count().saturating_sub(before).max(1);
+        let carets = format!("{}{}", " ".repeat(before), "^".repeat(len.clamp(1, room)));
+        let (found, expected) = (found.into(), expected.into());
+        let text = format!(
+            "{path}:{line}:{column}: found {found}\n{gutter} |\n{number} | {text}\n{gutter} | {carets}\n{gutter} = \
+             expected {expected}"
+        );
+        Error { text, position: Some((line, column)) }
     }
 
     /// An error about a word that is none of the known ones; names the nearest.

@@ -16,6 +16,7 @@ pub mod replay;
 mod report;
 pub mod scenario;
 pub mod shift;
+mod values;
 
 pub use error::Error;
 pub use file::schema;

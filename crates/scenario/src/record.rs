@@ -18,6 +18,8 @@ pub struct Record {
     pub breaches: Vec<String>,
     /// Items that could not be done: who asked for what, and why not.
     pub remarks: Vec<String>,
+    /// Why it ended early, if it did: an instant that never ends.
+    pub stuck: Option<String>,
 }
 
 /// Keeps events in memory. Bounded by the replay itself, whose rounds and scripts are.

@@ -9,7 +9,7 @@ use midturn_core::rules::event::Event;
 use crate::error::Error;
 use crate::expect::{self, Failure};
 use crate::play::{self, RealWorkplaces};
-use crate::report::{Exit, Report, Verdict};
+use crate::report::{Case, Exit, Report};
 use crate::scenario::Scenario;
 use crate::shift::{self, Shift};
 use crate::{file, report};
@@ -47,12 +47,12 @@ pub fn replay(
             Ok(path) => (path.clone(), one(&path, options)),
             Err((path, error)) => (path, Err(error)),
         };
-        let (verdict, events) = played.unwrap_or_else(|error| (Verdict::Unreadable(error), Vec::new()));
+        let (case, events) = played.unwrap_or_else(|error| (Case::unreadable(&path, &error), Vec::new()));
         if options.json {
             report::write_events(out, &events)?;
         }
         let lines: &mut dyn Write = if options.json { &mut *err } else { &mut *out };
-        lines.write_all(report.add(&path, verdict).as_bytes())?;
+        lines.write_all(report.add(case).as_bytes())?;
     }
     let lines: &mut dyn Write = if options.json { err } else { &mut *out };
     lines.write_all(report.closing().as_bytes())?;
@@ -63,48 +63,49 @@ pub fn replay(
     Ok(report.exit())
 }
 
-fn one(path: &Path, options: &Options<'_>) -> Result<(Verdict, Vec<Event>), Error> {
+fn one(path: &Path, options: &Options<'_>) -> Result<(Case, Vec<Event>), Error> {
     let scenario = file::load(path)?;
     if options.shift.is_empty() { checked(&scenario, options) } else { shifted(&scenario, options) }
 }
 
-fn checked(scenario: &Scenario, options: &Options<'_>) -> Result<(Verdict, Vec<Event>), Error> {
+fn checked(scenario: &Scenario, options: &Options<'_>) -> Result<(Case, Vec<Event>), Error> {
     let played = play::play(scenario, options.real)?;
-    let failures = verdict(scenario, &played);
-    Ok(told(scenario, played, failures, Verdict::Passed))
+    let failures = failures(scenario, &played);
+    Ok(told(scenario, played, failures, String::new()))
 }
 
-/// What is told of a play: that it holds, or what doesn't.
+/// What doesn't hold of a scenario that was played.
+fn failures(scenario: &Scenario, played: &play::Played) -> Vec<Failure> {
+    expect::failures(scenario, &played.record, &*played.worktrees)
+}
+
+/// Plays it moved and unmoved. Expectations are not checked, the invariants are.
+fn shifted(scenario: &Scenario, options: &Options<'_>) -> Result<(Case, Vec<Event>), Error> {
+    let moved = shift::moved(scenario, &options.shift)?;
+    let before = play::play(scenario, options.real)?;
+    let after = play::play(&moved, options.real)?;
+    let mut changes = shift::changes(&before.record, &after.record);
+    if changes.is_empty() {
+        changes.push("nothing changes".to_owned());
+    }
+    let changes: Vec<String> = changes.iter().map(|change| format!("  {change}")).collect();
+    let failures = expect::breaches(scenario, &after.record);
+    Ok(told(scenario, after, failures, changes.join("\n")))
+}
+
+/// What is told of a play: what doesn't hold, or what is said where all does.
 fn told(
     scenario: &Scenario,
     played: play::Played,
     failures: Vec<Failure>,
-    holds: impl FnOnce(String) -> Verdict,
-) -> (Verdict, Vec<Event>) {
-    let name = scenario.name.clone();
-    let verdict = match failures.is_empty() {
-        true => holds(name),
-        false => Verdict::Failed(name, failures, played.record.remarks),
+    holds: String,
+) -> (Case, Vec<Event>) {
+    let (exit, text) = match failures.is_empty() {
+        true => (Exit::Holds, holds),
+        false => (Exit::Fails, report::told(failures, &played.record.remarks)),
     };
-    (verdict, played.record.events)
-}
-
-/// What doesn't hold of a scenario that was played.
-fn verdict(scenario: &Scenario, played: &play::Played) -> Vec<Failure> {
-    let mut failures = expect::failures(scenario, &played.record, &*played.worktrees);
-    failures.extend(played.stuck.as_ref().map(|stuck| expect::stuck(scenario, stuck, &played.record)));
-    failures
-}
-
-/// Plays it moved and unmoved. Expectations are not checked, the invariants are.
-fn shifted(scenario: &Scenario, options: &Options<'_>) -> Result<(Verdict, Vec<Event>), Error> {
-    let moved = shift::moved(scenario, &options.shift)?;
-    let before = play::play(scenario, options.real)?;
-    let after = play::play(&moved, options.real)?;
-    let mut failures = expect::breaches(scenario, &after.record);
-    failures.extend(after.stuck.as_ref().map(|stuck| expect::stuck(scenario, stuck, &after.record)));
-    let changes = shift::changes(&before.record, &after.record);
-    Ok(told(scenario, after, failures, |name| Verdict::Shifted(name, changes)))
+    let case = Case { path: scenario.source.path.to_string(), name: scenario.name.clone(), exit, text };
+    (case, played.record.events)
 }
 
 /// Plays the text of a scenario and returns its events. Its expectations and the invariants
@@ -116,10 +117,7 @@ pub fn replay_text(yaml: &str) -> Result<Vec<serde_json::Value>, Error> {
     let scenario = file::parse(Arc::from("-"), yaml.as_bytes())?;
     let played = play::play(&scenario, None)?;
     let events: Result<_, _> = played.record.events.iter().map(serde_json::to_value).collect();
-    events.map_err(|error: serde_json::Error| Error::Replay {
-        path: "-".to_owned(),
-        why: format!("an event is no JSON: {error}"),
-    })
+    events.map_err(|error: serde_json::Error| Error::of("-", format!("an event is no JSON: {error}")))
 }
 
 /// Plays the text of a scenario and returns what doesn't hold: expectations and invariants.
@@ -129,7 +127,7 @@ pub fn replay_text(yaml: &str) -> Result<Vec<serde_json::Value>, Error> {
 pub fn check_text(path: &str, yaml: &str) -> Result<Vec<Failure>, Error> {
     let scenario = file::parse(Arc::from(path), yaml.as_bytes())?;
     let played = play::play(&scenario, None)?;
-    Ok(verdict(&scenario, &played))
+    Ok(failures(&scenario, &played))
 }
 
 type Found = Result<PathBuf, (PathBuf, Error)>;
@@ -182,5 +180,5 @@ fn is_scenario(path: &Path) -> bool {
 }
 
 fn unreadable(path: &Path, why: &str) -> Error {
-    Error::Read { path: path.to_string_lossy().into_owned(), why: why.to_owned() }
+    Error::of(path.display(), why)
 }

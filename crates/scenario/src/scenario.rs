@@ -21,6 +21,7 @@ use midturn_core::rules::settings::{LimitsPatch, SettingsPatch};
 use midturn_core::rules::time::{Micros, Span};
 
 use crate::error::{Place, Source};
+use crate::values::{Absent, At, Texts};
 
 /// A scenario (scenarios.md, section 1).
 #[derive(Clone, Debug)]
@@ -121,12 +122,22 @@ pub struct Item {
 /// When an item happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum When {
-    /// At an instant.
-    At(Micros),
-    /// So long after an event.
+    /// So long after an event. An instant is so long after the session's beginning.
     After(Anchor, Span),
     /// With an event, and before anything else is recorded: the process ends then.
     Upon(Anchor),
+}
+
+impl When {
+    /// At an instant.
+    pub fn at(at: Micros) -> Self {
+        Self::After(beginning(), Span(at.0))
+    }
+}
+
+/// The event with which a session begins.
+pub(crate) fn beginning() -> Anchor {
+    Anchor { agent: None, event: "session_started", id: None }
 }
 
 /// What an item does.
@@ -338,14 +349,16 @@ pub struct InjectedClaim {
 }
 
 /// A claim about what a model was given.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Prompt")]
 pub struct PromptClaim {
     /// Whose model.
-    pub agent: AgentName,
-    /// Which call of the agent; `None` is the last.
+    pub agent: At<String>,
+    /// Which call: 1, 2 … per agent; the last by default.
     pub call: Option<u64>,
     /// Texts that the last message contains.
-    pub contains: Vec<String>,
+    pub last_message_contains: Option<Texts>,
     /// How many messages it has.
     pub messages: Option<u64>,
 }
@@ -362,16 +375,16 @@ pub struct Pattern {
 }
 
 /// A claim about a file in an agent's worktree.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "File")]
 pub struct FileClaim {
     /// Whose worktree.
-    pub agent: AgentName,
+    pub agent: At<String>,
     /// The path in it.
-    pub path: PathBuf,
-    /// Texts it contains.
-    pub contains: Vec<String>,
-    /// Texts it doesn't contain.
-    pub without: Vec<String>,
-    /// Whether it is not there at all.
-    pub absent: bool,
+    pub path: At<String>,
+    /// Texts that it contains.
+    pub contains: Option<Texts>,
+    /// `true`: it isn't there; texts: it doesn't contain them.
+    pub absent: Option<Absent>,
 }

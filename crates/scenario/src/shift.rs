@@ -6,12 +6,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use midturn_core::rules::event::EventKind;
-use midturn_core::rules::time::{Micros, Span};
+use midturn_core::rules::time::Span;
 
 use crate::error::{Error, one_of};
 use crate::expect::messages::fates;
 use crate::record::Record;
-use crate::scenario::{Item, Scenario, When};
+use crate::scenario::{Item, Scenario, When, beginning};
 
 /// A message or action to move, and by how much.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,13 +56,12 @@ impl Shift {
 
     fn moved(&self, item: &Item) -> Result<When, &'static str> {
         match &item.when {
-            When::At(at) => {
-                let at = self.of(Span(at.0)).ok_or("that is before the replay begins")?;
-                Ok(When::At(Micros(at.0)))
-            }
             When::After(anchor, plus) => {
-                let plus = self.of(*plus).ok_or("that is before the event it comes after")?;
-                Ok(When::After(anchor.clone(), plus))
+                let too_soon = match *anchor == beginning() {
+                    true => "that is before the replay begins",
+                    false => "that is before the event it comes after",
+                };
+                Ok(When::After(anchor.clone(), self.of(*plus).ok_or(too_soon)?))
             }
             When::Upon(_) => Err("that comes with an event and has no time of its own"),
         }
@@ -72,15 +71,12 @@ impl Shift {
 /// The scenario with its items moved.
 ///
 /// # Errors
-/// [`Error::Replay`]: no such message or action, or it would come before the begin or before
+/// No such message or action, or it would come before the begin or before
 /// the event it is anchored to.
 pub fn moved(scenario: &Scenario, shifts: &[Shift]) -> Result<Scenario, Error> {
     let mut moved = scenario.clone();
     for shift in shifts {
-        let wrong = |why: String| Error::Replay {
-            path: scenario.source.path.to_string(),
-            why: format!("--shift {shift}: {why}"),
-        };
+        let wrong = |why: String| Error::of(&scenario.source.path, format!("--shift {shift}: {why}"));
         let ids: Vec<&str> =
             scenario.items.iter().filter_map(|item| Some(item.id.as_ref()?.as_str())).collect();
         let found =

@@ -97,11 +97,6 @@ pub fn breaches(scenario: &Scenario, record: &Record) -> Vec<Failure> {
     breaches.into_iter().map(|miss| miss.at(&scenario.source.path, 0, record)).collect()
 }
 
-/// The failure of a replay that an instant never let go.
-pub(crate) fn stuck(scenario: &Scenario, why: &str, record: &Record) -> Failure {
-    Miss::new("time advances", why, None).at(&scenario.source.path, 0, record)
-}
-
 fn check(expectation: &Expectation, record: &Record, worktrees: &Worktrees) -> Vec<Miss> {
     match &expectation.claim {
         Claim::Run(claim) => runs::check(claim, record),

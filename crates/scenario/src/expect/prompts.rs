@@ -7,23 +7,25 @@ use super::Miss;
 use crate::error::short;
 use crate::record::Record;
 use crate::scenario::PromptClaim;
+use crate::values::Texts;
 
 /// Checks a claim about a prompt.
 pub(super) fn check(claim: &PromptClaim, record: &Record) -> Vec<Miss> {
-    let mut of_agent = record.prompts.iter().filter(|given| given.agent == claim.agent);
+    let mut of_agent = record.prompts.iter().filter(|given| given.agent.as_str() == claim.agent.value);
     let given = match claim.call {
         Some(call) => of_agent.find(|given| given.call == call),
         None => of_agent.next_back(),
     };
     let Some(given) = given else {
         let call = claim.call.map_or_else(|| "a model call".to_owned(), |call| format!("model call {call}"));
-        return vec![Miss::new(format!("{call} of {}", claim.agent), "there was none", None)];
+        return vec![Miss::new(format!("{call} of {}", claim.agent.value), "there was none", None)];
     };
     let about = event_of(given, record);
     let who = format!("{} call {}", given.agent, given.call);
     let mut misses: Vec<Miss> = claim
-        .contains
+        .last_message_contains
         .iter()
+        .flat_map(Texts::as_slice)
         .filter(|text| !given.last_message.contains(text.as_str()))
         .map(|text| {
             let expected = format!("{who}: a last message with {text:?}");

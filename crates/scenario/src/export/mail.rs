@@ -17,7 +17,7 @@ impl Reader<'_> {
     /// Something was done: at that time, or in that very instant behind the last event of its agent.
     pub(super) fn done(&mut self, event: &Event, agent: Option<usize>, id: Option<MessageId>, act: Act) {
         let when = agent.and_then(|agent| self.behind(event, agent));
-        let when = when.map_or(When::At(event.t), |(when, _)| when);
+        let when = when.map_or(When::at(event.t), |(when, _)| when);
         let item = Item { id, when, act, place: Place::START };
         let agent = agent.map(|agent| self.name(agent));
         self.items.push(Done { item, agent, at: event.t, seq: event.seq, behind: 0 });
@@ -274,7 +274,7 @@ impl Reader<'_> {
         }
         // Nothing was recorded behind the last event. One without a name of its own was some time before.
         let named = self.told.last().and_then(|last| unique(&self.told, last));
-        let when = named.map_or(When::At(last.after(Span(u64::from(!self.exact)))), When::Upon);
+        let when = named.map_or(When::at(last.after(Span(u64::from(!self.exact)))), When::Upon);
         let act = Act::Crash { back_after: event.t.since(last) };
         let item = Item { id: None, when, act, place: Place::START };
         self.items.push(Done { item, agent: None, at: last, seq: event.seq, behind: 0 });

@@ -1,5 +1,5 @@
 //! A finished live session as a scenario (scenarios.md, section 3): recorded replies, measured
-//! durations in microseconds, messages after the receiver's last event before them. Replaying
+//! durations to the microsecond, messages after the receiver's last event before them. Replaying
 //! it gives the same tool outcomes and injection points, and the file says which: it checks
 //! itself.
 //!

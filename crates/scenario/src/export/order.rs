@@ -93,7 +93,6 @@ impl Look<'_> {
         changes.extend(self.comes_too_late());
         changes.extend(self.resumes());
         changes.extend(self.comes_too_early());
-        changes.extend(self.stays());
         changes
     }
 
@@ -111,7 +110,7 @@ impl Look<'_> {
         let waits = last.and_then(|last| self.hold(last, &own, unique(self.told, late)?));
         let item = self.item_of(late);
         let at_its_time = item.filter(|done| self.follows_the_agent(done));
-        let at_its_time = at_its_time.map(|done| Change::Comes(done.seq, When::At(done.at)));
+        let at_its_time = at_its_time.map(|done| Change::Comes(done.seq, When::at(done.at)));
         let waits = waits.map(|waits| at_its_time.into_iter().chain([waits]).collect());
         let sooner = item.and_then(|done| self.comes_sooner(done, &own));
         let with_the_run = item.and_then(|done| self.comes_with_the_run(done, before));
@@ -143,7 +142,7 @@ impl Look<'_> {
         }
         let spawned = before.iter().find(|e| matches!(e.kind, EventKind::AgentSpawned { .. }))?;
         let at_once = spawned.t == Micros(0);
-        let when = if at_once { When::At(spawned.t) } else { behind(Anchor::of(spawned, 0)) };
+        let when = if at_once { When::at(spawned.t) } else { behind(Anchor::of(spawned, 0)) };
         Some(vec![Change::Comes(late.seq, when)])
     }
 
@@ -155,23 +154,13 @@ impl Look<'_> {
             return self.comes_behind_the_stop(message, early);
         }
         let after = unique(self.told, was)?;
-        let mut event = early;
-        // Each cause is earlier than what it causes.
-        for _ in 0..self.tried.played.len() {
-            if let Some(done) = self.item_of(event) {
-                return Some(vec![Change::Comes(done.seq, behind(after))]);
-            }
-            let causer = self.causer(event)?;
-            let own = own_before(&causer, &self.tried.played, Some(event));
-            let moved = |other: &&&Event| is_end(other) || arrival(other, 0).is_some();
-            let last = own.iter().rev().find(moved)?;
-            match self.hold(last, &own, after.clone()) {
-                Some(waits) => return Some(vec![waits]),
-                None if arrival(last, 0).is_some() => event = last,
-                None => return None,
-            }
+        if let Some(done) = self.item_of(early) {
+            return Some(vec![Change::Comes(done.seq, behind(after))]);
         }
-        None
+        let causer = self.causer(early)?;
+        let own = own_before(&causer, &self.tried.played, Some(early));
+        let last = own.iter().rev().find(|event| is_end(event) || arrival(event, 0).is_some())?;
+        Some(vec![self.hold(last, &own, after)?])
     }
 
     /// What a stop gave back and had not: it came behind it, in its round.
@@ -215,19 +204,6 @@ impl Look<'_> {
         let more = call.continues.unwrap_or_default();
         let outlived = end.plus.0 + more.0 > is.t.0;
         outlived.then(|| vec![Change::Outlives(self.agent().clone(), tool.clone())])
-    }
-
-    /// A reply that was cut in the replay and was whole in the session: it ended in that instant.
-    fn stays(&self) -> Option<Vec<Change>> {
-        let (was, is) = (self.difference.was?, self.difference.is?);
-        if !matches!(was.kind, EventKind::ModelFinished { .. }) {
-            return None;
-        }
-        let own = own_before(self.agent(), &self.tried.played, Some(is));
-        let cut = own.iter().rev().find(|event| arrival(event, 0).is_some())?;
-        let after = unique(&self.tried.played, cut)?;
-        let entry = usize::try_from(calls_made(&own)).ok()?.checked_sub(1)?;
-        Some(vec![Change::Reply(self.agent().clone(), entry, after)])
     }
 
     /// A run that began, and nothing in the replay began it then.

@@ -1,7 +1,6 @@
 //! The scenario file as it is written: the counterpart of what `file` reads. Keys stand in the
 //! order in which they are put; those that would say the default are left out.
 
-use midturn_core::rules::time::Span;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -65,9 +64,4 @@ impl Serialize for Out {
             Self::Keys(Keys(keys)) => serializer.collect_map(keys.iter().map(|(key, value)| (key, value))),
         }
     }
-}
-
-/// A duration in microseconds, as it was measured: `1500us`.
-pub(super) fn us(span: Span) -> Value {
-    if span == Span::ZERO { 0.into() } else { format!("{}us", span.0).into() }
 }

@@ -11,7 +11,7 @@ use midturn_core::rules::mail::Sender;
 use midturn_core::rules::time::{Micros, Span};
 
 use crate::error::Place;
-use crate::scenario::{Act, Anchor, Item, Scenario, When};
+use crate::scenario::{Act, Anchor, Item, Scenario, When, beginning};
 
 /// The time of what never ends by itself: it was cut, or lost with its process.
 pub(super) const NEVER: Span = Span::secs(1_000_000_000);
@@ -104,7 +104,7 @@ impl Plan {
             Change::Behind(seq, when, other) => self.moved(*seq, when, *other),
             Change::Resumes(agent, at, seq) => {
                 let act = Act::Resume { agent: Some(agent.clone()), by: Sender::User };
-                let item = Item { id: None, when: When::At(*at), act, place: Place::START };
+                let item = Item { id: None, when: When::at(*at), act, place: Place::START };
                 let place = self.items.partition_point(|done| done.at <= *at);
                 let done = Done { item, agent: Some(agent.clone()), at: *at, seq: *seq, behind: 0 };
                 self.items.insert(place, done);
@@ -133,11 +133,6 @@ impl Plan {
 fn set<T: PartialEq>(value: &mut T, to: T) -> bool {
     let was = std::mem::replace(value, to);
     was != *value
-}
-
-/// The event with which a session begins.
-pub(super) fn beginning() -> Anchor {
-    Anchor { agent: None, event: "session_started", id: None }
 }
 
 /// An end at that time since the session began.

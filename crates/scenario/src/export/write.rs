@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use super::ExportError;
 use super::difference::is_arrival;
-use super::out::{Keys, Out, us};
-use super::plan::{Done, NEVER, Plan, beginning};
+use super::out::{Keys, Out};
+use super::plan::{Done, NEVER, Plan};
 use super::read::UNSAID;
-use crate::scenario::{Act, Agent, Anchor, Approvals, Says, Start, When};
+use crate::scenario::{Act, Agent, Anchor, Approvals, Says, Start, When, beginning};
 
 /// How much longer a call would have run that was cut.
 const BEYOND: Span = Span::secs(1);
@@ -122,7 +122,7 @@ impl Writer<'_> {
         )
         .list("tools", entry.tools.iter().map(|call| self.call(agent, call)).collect())
         .put("error", entry.error.map(|kind| kind.to_string()))
-        .put("retry_after", entry.retry_after.map(us))
+        .put("retry_after", entry.retry_after)
         .put("stop_reason", entry.stop_reason.as_ref().map(|reason| reason.as_str().to_owned()))
         .unless_default("usage", &entry.usage)
         .into()
@@ -131,7 +131,7 @@ impl Writer<'_> {
     fn call(&self, agent: &AgentName, call: &ScriptedCall) -> Out {
         let start = self.played.at(agent, "tool_started", call.id.as_str());
         let is_empty = call.input.as_object().is_some_and(serde_json::Map::is_empty);
-        let output = call.output.iter().map(|(at, line)| (us(*at), self.shortened(line)));
+        let output = call.output.iter().map(|(at, line)| (written(*at), self.shortened(line)));
         let keys = Keys::default()
             .put("id", Some(&call.id))
             .put("name", Some(&call.name))
@@ -142,8 +142,8 @@ impl Writer<'_> {
             .unless_default("output", &output.collect::<Vec<_>>())
             .put("safe", call.safe)
             .put("abortable", (!call.abortable).then_some(false))
-            .put("abort_takes", (call.abort_takes != Span::ZERO).then(|| us(call.abort_takes)))
-            .put("continues", call.continues.map(|more| us(self.at_most(more))))
+            .put("abort_takes", (call.abort_takes != Span::ZERO).then_some(call.abort_takes))
+            .put("continues", call.continues.map(|more| self.at_most(more)))
             .unless_default("provider", &call.provider)
             .into()
     }
@@ -157,9 +157,9 @@ impl Writer<'_> {
     fn ends(&self, keys: Keys, start: Option<Micros>, takes: Span, end: Option<&EndsAfter>) -> Keys {
         match (end, start) {
             (None, None) if takes == Span::ZERO => keys,
-            (None, _) => keys.put("takes", Some(us(self.at_most(takes)))),
+            (None, _) => keys.put("takes", Some(written(self.at_most(takes)))),
             (Some(end), Some(start)) if end.anchor == beginning() => {
-                keys.put("takes", Some(us(Micros(end.plus.0).since(start))))
+                keys.put("takes", Some(written(Micros(end.plus.0).since(start))))
             }
             (Some(end), _) => keys.map("ends_after", Some(after(&end.anchor, end.plus))),
         }
@@ -178,15 +178,20 @@ impl Writer<'_> {
         let keys = Keys::default().put("id", done.item.id.as_ref());
         let before = |at| done.agent.as_ref().and_then(|agent| self.played.before(agent, at));
         let keys = match &done.item.when {
+            When::After(anchor, at) if *anchor == beginning() => match before(Micros(at.0)) {
+                Some((step, anchor)) => keys.map("after", Some(after(anchor, Micros(at.0).since(*step)))),
+                None => keys.put("at", Some(written(*at))),
+            },
             When::After(anchor, plus) => keys.map("after", Some(after(anchor, *plus))),
             When::Upon(anchor) => keys.map("upon", Some(after(anchor, Span::ZERO))),
-            When::At(at) => match before(*at) {
-                Some((step, anchor)) => keys.map("after", Some(after(anchor, at.since(*step)))),
-                None => keys.put("at", Some(us(Span(at.0)))),
-            },
         };
         act(keys, &done.item.act).into()
     }
+}
+
+/// A duration to the microsecond; none at all needs no quotes.
+fn written(span: Span) -> Value {
+    if span == Span::ZERO { 0.into() } else { span.to_string().into() }
 }
 
 /// As much longer than a reply ran as makes the same words come.
@@ -212,7 +217,7 @@ fn approvals(approvals: &Approvals) -> Option<Keys> {
             .put("mode", Some(policy.mode))
             .unless_default("allow", &texts(&policy.allow))
             .unless_default("deny", &texts(&policy.deny))
-            .put("patience", Some(us(policy.patience)))
+            .put("patience", Some(policy.patience))
             .put("attached", Some(approvals.attached))
     })
 }
@@ -222,7 +227,7 @@ fn after(anchor: &Anchor, plus: Span) -> Keys {
     Keys::default()
         .put("agent", anchor.agent.as_ref())
         .put(anchor.event, Some(anchor.id.as_deref().unwrap_or("any")))
-        .put("plus", (plus != Span::ZERO).then(|| us(plus)))
+        .put("plus", (plus != Span::ZERO).then_some(plus))
 }
 
 fn act(keys: Keys, act: &Act) -> Keys {
@@ -233,7 +238,7 @@ fn act(keys: Keys, act: &Act) -> Keys {
             .put("to", Some(&send.to))
             .put("text", Some(&send.text))
             .put("urgency", send.urgency)
-            .put("expires_after", send.expires_after.map(us))
+            .put("expires_after", send.expires_after)
             .put("supersedes", send.supersedes.as_ref())
             .put("if_queued", (send.if_queued && send.supersedes.is_some()).then_some(true))
             .put("only_run", send.only_run),
@@ -257,7 +262,7 @@ fn act(keys: Keys, act: &Act) -> Keys {
         Act::Raise { whose, limits } => keys
             .put("raise", Some(whose.as_ref().map_or("session", |whose| whose.as_str())))
             .put("limits", Some(limits)),
-        Act::Crash { back_after } => keys.put("crash", Some(us(*back_after))),
-        Act::ShutDown { back_after } => keys.put("shutdown", Some(us(*back_after))),
+        Act::Crash { back_after } => keys.put("crash", Some(written(*back_after))),
+        Act::ShutDown { back_after } => keys.put("shutdown", Some(written(*back_after))),
     }
 }

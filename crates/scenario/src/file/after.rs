@@ -9,8 +9,8 @@ use midturn_core::rules::time::Span;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-use super::values::{At, EventId};
 use super::vocabulary;
+use crate::values::{At, EventId};
 
 /// The event that something follows, as it is written.
 #[derive(Debug, Default)]

@@ -4,7 +4,6 @@
 mod after;
 mod check;
 mod raw;
-mod values;
 mod vocabulary;
 mod yaml;
 
@@ -21,9 +20,8 @@ pub const MAX_BYTES: usize = 4 << 20;
 /// Reads and checks a scenario file.
 pub fn load(path: &Path) -> Result<Scenario, Error> {
     let shown: Arc<str> = path.to_string_lossy().into();
-    let unreadable = |error: std::io::Error| Error::Read {
-        path: shown.to_string(),
-        why: format!("can't be read ({error}); expected a scenario file"),
+    let unreadable = |error: std::io::Error| {
+        Error::of(&shown, format!("can't be read ({error}); expected a scenario file"))
     };
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(unreadable)?;

@@ -15,8 +15,8 @@ use midturn_core::rules::settings::{LimitsPatch, SettingsPatch};
 use midturn_core::rules::time::Span;
 
 use super::after::RawAfter;
-use super::values::{At, Pairs, RawAbsent, Texts};
-use crate::scenario::{Ended, InjectedClaim, Start, Workspace};
+use crate::scenario::{Ended, FileClaim, InjectedClaim, PromptClaim, Start, Workspace};
+use crate::values::{At, Pairs, Texts};
 
 /// A scenario of Midturn: scripted models, timed messages and what must come of it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -285,41 +285,11 @@ pub(crate) struct RawExpect {
     /// Whether it is still queued at the end.
     pub(crate) queued: Option<At<bool>>,
     /// What a model was given.
-    pub(crate) prompt: Option<At<RawPrompt>>,
+    pub(crate) prompt: Option<At<PromptClaim>>,
     /// An event with these fields never happens.
     pub(crate) never: Option<At<Pairs<At<Value>>>>,
     /// An event with these fields happens at least once.
     pub(crate) event: Option<At<Pairs<At<Value>>>>,
     /// A file in an agent's worktree (`tools: real`).
-    pub(crate) file: Option<At<RawFileClaim>>,
-}
-
-/// A prompt that a model was given.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Prompt")]
-pub(crate) struct RawPrompt {
-    /// Whose model.
-    pub(crate) agent: At<String>,
-    /// Which call: 1, 2 … per agent; the last by default.
-    pub(crate) call: Option<u64>,
-    /// Texts that the last message contains.
-    pub(crate) last_message_contains: Option<Texts>,
-    /// How many messages it has.
-    pub(crate) messages: Option<u64>,
-}
-
-/// A file in an agent's worktree.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "File")]
-pub(crate) struct RawFileClaim {
-    /// Whose worktree.
-    pub(crate) agent: At<String>,
-    /// The path in it.
-    pub(crate) path: At<String>,
-    /// Texts that it contains.
-    pub(crate) contains: Option<Texts>,
-    /// `true`: it isn't there; texts: it doesn't contain them.
-    pub(crate) absent: Option<RawAbsent>,
+    pub(crate) file: Option<At<FileClaim>>,
 }

@@ -31,7 +31,7 @@ fn the_example_of_the_format_is_read_as_written() {
     let scenario = parse("example.yaml".into(), example.as_bytes()).unwrap();
     assert_eq!(scenario.agents.len(), 2);
     assert_eq!(scenario.agents[1].parent.as_ref().unwrap().as_str(), "lead");
-    assert_eq!(scenario.items[0].when, When::At(midturn_core::rules::time::Micros(1_500_000)));
+    assert_eq!(scenario.items[0].when, When::at(midturn_core::rules::time::Micros(1_500_000)));
     assert!(matches!(scenario.items[0].act, Act::Send(_)));
     assert!(matches!(scenario.expect[3].claim, Claim::Never(_)));
 }

@@ -19,34 +19,32 @@ pub(super) struct Items(Vec<Arc<Pending>>);
 /// An item and whether it has acted.
 struct Pending {
     item: Item,
-    /// The event that it follows, if it follows one.
-    reached: Option<Reached>,
+    /// The event that it follows, or comes with.
+    reached: Reached,
     has_acted: AtomicBool,
 }
 
 impl Pending {
     /// When it is due, as far as that is known.
     fn due(&self) -> Option<Micros> {
-        match (&self.item.when, &self.reached) {
-            (When::At(at), _) => Some(*at),
-            (When::After(_, plus), Some(reached)) => Some(reached.now()?.after(*plus)),
-            (When::After(..), None) | (When::Upon(_), _) => None,
+        match &self.item.when {
+            When::After(_, plus) => Some(self.reached.now()?.after(*plus)),
+            When::Upon(_) => None,
         }
     }
 
     async fn is_due(&self) -> Micros {
-        match (&self.item.when, &self.reached) {
-            (When::At(at), _) => *at,
-            (When::After(_, plus), Some(reached)) => reached.clone().at().await.after(*plus),
-            (When::After(..), None) | (When::Upon(_), _) => std::future::pending().await,
+        match &self.item.when {
+            When::After(_, plus) => self.reached.clone().at().await.after(*plus),
+            When::Upon(_) => std::future::pending().await,
         }
     }
 
     /// How much later the session is taken up, when the event has come with which the process ends.
     fn ends_process(&self) -> Option<Span> {
-        match (&self.item.when, &self.item.act, &self.reached) {
-            (When::Upon(_), Act::Crash { back_after }, Some(reached)) if self.is_open() => {
-                reached.now().map(|_| *back_after)
+        match (&self.item.when, &self.item.act) {
+            (When::Upon(_), Act::Crash { back_after }) if self.is_open() => {
+                self.reached.now().map(|_| *back_after)
             }
             _ => None,
         }
@@ -61,11 +59,9 @@ impl Items {
     /// The items of a scenario. What they follow is watched from now on.
     pub(super) fn of(scenario: &Scenario, anchors: &Anchors) -> Self {
         let pending = |item: &Item| {
-            let reached = match &item.when {
-                When::At(_) => None,
-                When::After(anchor, _) | When::Upon(anchor) => Some(anchors.watch(anchor)),
-            };
-            Arc::new(Pending { item: item.clone(), reached, has_acted: AtomicBool::new(false) })
+            let (When::After(anchor, _) | When::Upon(anchor)) = &item.when;
+            let (item, reached) = (item.clone(), anchors.watch(anchor));
+            Arc::new(Pending { item, reached, has_acted: AtomicBool::new(false) })
         };
         Self(scenario.items.iter().map(pending).collect())
     }

@@ -42,8 +42,7 @@ pub(super) fn played(scenario: &Scenario, keeps: &Keeps) -> Result<Played, Error
     if let Some(error) = play.witnesses.remarks.refusal() {
         return Err(error);
     }
-    let record = play.witnesses.record();
-    Ok(Played { record, stuck: stuck.map(|stuck| stuck.to_string()), worktrees: Box::new(|_| None) })
+    Ok(Played { record: play.witnesses.record(stuck), worktrees: Box::new(|_| None) })
 }
 
 struct Play<'a> {

@@ -10,12 +10,13 @@ mod lives;
 mod real;
 mod stage;
 
+use std::fmt;
 use std::sync::Arc;
 
 use midturn_core::engine::ports::store::MemoryStore;
 use midturn_core::engine::ports::{Clock, ModelFactory, RealClock, Store, Workplace};
 use midturn_core::engine::scripted::{Anchors, ScriptedModels};
-use midturn_core::engine::{AgentStatus, Coordinator, VirtualClock};
+use midturn_core::engine::{AgentStatus, Coordinator, Stuck, VirtualClock};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -32,8 +33,6 @@ use items::Items;
 pub struct Played {
     /// What came of it.
     pub record: Record,
-    /// Why it ended early, if it did: an instant that never ends.
-    pub stuck: Option<String>,
     /// Where the agents worked; kept until expectations about files are checked.
     pub worktrees: Box<Worktrees>,
 }
@@ -41,7 +40,7 @@ pub struct Played {
 /// Plays a scenario to its end. `real` makes real tools for those that ask for them.
 ///
 /// # Errors
-/// [`Error::Replay`] when it can't be played at all: real tools without `real`, a workspace
+/// [`Error`] when it can't be played at all: real tools without `real`, a workspace
 /// that can't be copied, an agent that can't be spawned.
 pub fn play(scenario: &Scenario, real: Option<&dyn RealWorkplaces>) -> Result<Played, Error> {
     match &scenario.tools {
@@ -57,8 +56,8 @@ pub fn play(scenario: &Scenario, real: Option<&dyn RealWorkplaces>) -> Result<Pl
     }
 }
 
-fn refused(scenario: &Scenario, why: impl Into<String>) -> Error {
-    Error::Replay { path: scenario.source.path.to_string(), why: why.into() }
+fn refused(scenario: &Scenario, why: impl fmt::Display) -> Error {
+    Error::of(&scenario.source.path, why)
 }
 
 /// What is told of a play while it goes on, by one process after the other.
@@ -80,12 +79,13 @@ impl Witnesses {
         Self { recorder: Arc::default(), anchors, audit, asked, remarks: acts::Remarks::default() }
     }
 
-    fn record(&self) -> Record {
+    fn record(&self, stuck: Option<Stuck>) -> Record {
         Record {
             events: self.recorder.take(),
             prompts: self.asked.asked(),
             breaches: self.audit.breaches(),
             remarks: self.remarks.take(),
+            stuck: stuck.map(|stuck| stuck.to_string()),
         }
     }
 }
@@ -104,9 +104,9 @@ pub struct Keeps {
 /// Plays a scenario with simulated tools to its end, and has it recorded.
 ///
 /// # Errors
-/// [`Error::Replay`] when it can't be played: an agent that can't be spawned. [`Error::File`]
-/// when it can't be played as the file has it: an `ends_after` that never comes, a `raise`
-/// below what is spent.
+/// [`Error`] when it can't be played: an agent that can't be spawned; with its place in
+/// the file when it can't be played as the file has it: an `ends_after` that never comes, a
+/// `raise` below what is spent.
 pub fn play_kept(scenario: &Scenario, keeps: Keeps) -> Result<Played, Error> {
     lives::played(scenario, &keeps)
 }
@@ -143,10 +143,10 @@ fn play_real(scenario: &Scenario, opened: real::Opened) -> Result<Played, Error>
         until_nothing_happens(&coordinator, &witnesses.anchors, &items, &mut tasks).await;
         let failed = never_comes(scenario, &witnesses.anchors).or_else(|| witnesses.remarks.refusal());
         coordinator.shutdown().await;
-        failed.map_or_else(|| Ok(witnesses.record()), Err)
+        failed.map_or_else(|| Ok(witnesses.record(None)), Err)
     });
     drop(runtime);
-    Ok(Played { record: played?, stuck: None, worktrees: Box::new(move |agent| opened.worktree(agent)) })
+    Ok(Played { record: played?, worktrees: Box::new(move |agent| opened.worktree(agent)) })
 }
 
 /// Until nobody works and every item left waits for an event that nobody is left to cause.

@@ -30,56 +30,28 @@ impl Exit {
     }
 }
 
-/// What came of one file.
-#[derive(Debug)]
-pub(crate) enum Verdict {
-    /// Everything holds.
-    Passed(String),
-    /// The claim, what doesn't hold, and what is worth saying besides.
-    Failed(String, Vec<Failure>, Vec<String>),
-    /// It was moved, and this is what changed.
-    Shifted(String, Vec<String>),
-    /// It can't be read or played.
-    Unreadable(Error),
-}
-
 /// The replays so far.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     cases: Vec<Case>,
 }
 
-/// One scenario in the report.
+/// What came of one file.
 #[derive(Debug)]
-struct Case {
-    path: String,
-    name: String,
-    exit: Exit,
+pub(crate) struct Case {
+    /// The path as given.
+    pub(crate) path: String,
+    /// The claim.
+    pub(crate) name: String,
+    /// Whether it holds.
+    pub(crate) exit: Exit,
     /// What is said about it, whole.
-    text: String,
+    pub(crate) text: String,
 }
 
 impl Report {
-    /// Adds a verdict and returns what is printed of it.
-    pub(crate) fn add(&mut self, path: &Path, verdict: Verdict) -> String {
-        let path = path.to_string_lossy().into_owned();
-        let (exit, name, text) = match verdict {
-            Verdict::Passed(name) => (Exit::Holds, name, String::new()),
-            Verdict::Failed(name, failures, remarks) => {
-                let mut lines = told(failures);
-                lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
-                (Exit::Fails, name, lines.join("\n"))
-            }
-            Verdict::Shifted(name, changes) if changes.is_empty() => {
-                (Exit::Holds, name, "  nothing changes".to_owned())
-            }
-            Verdict::Shifted(name, changes) => {
-                let lines: Vec<String> = changes.iter().map(|change| format!("  {change}")).collect();
-                (Exit::Holds, name, lines.join("\n"))
-            }
-            Verdict::Unreadable(error) => (Exit::Unreadable, String::new(), error.to_string()),
-        };
-        let case = Case { path, name, exit, text };
+    /// Adds what came of a file and returns what is printed of it.
+    pub(crate) fn add(&mut self, case: Case) -> String {
         let printed = case.printed();
         self.cases.push(case);
         printed
@@ -102,8 +74,8 @@ impl Report {
     }
 }
 
-/// Failures as texts; a timeline that was just shown is not shown again.
-fn told(failures: Vec<Failure>) -> Vec<String> {
+/// Failures and what is worth saying besides; a timeline that was just shown is not shown again.
+pub(crate) fn told(failures: Vec<Failure>, remarks: &[String]) -> String {
     let mut shown: Vec<String> = Vec::new();
     let mut lines = Vec::new();
     for mut failure in failures {
@@ -114,10 +86,17 @@ fn told(failures: Vec<Failure>) -> Vec<String> {
         }
         lines.push(failure.to_string());
     }
-    lines
+    lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
+    lines.join("\n")
 }
 
 impl Case {
+    /// A file that can't be read or played.
+    pub(crate) fn unreadable(path: &Path, error: &Error) -> Self {
+        let path = path.to_string_lossy().into_owned();
+        Self { path, name: String::new(), exit: Exit::Unreadable, text: error.to_string() }
+    }
+
     fn printed(&self) -> String {
         let word = match self.exit {
             Exit::Holds => "ok   ",

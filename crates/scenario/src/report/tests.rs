@@ -5,7 +5,7 @@ use crate::error::Error;
 
 fn report() -> (Report, Vec<String>) {
     let mut report = Report::default();
-    let unreadable = Error::Read { path: "c.yaml".into(), why: "can't be read <\u{1}>".into() };
+    let unreadable = Error::of("c.yaml", "can't be read <\u{1}>");
     let failure = crate::expect::Failure {
         path: "b.yaml".into(),
         line: 7,
@@ -13,12 +13,14 @@ fn report() -> (Report, Vec<String>) {
         happened: "skipped & \"gone\"".into(),
         timeline: vec!["> 1.0 worker".into()],
     };
-    let verdicts = [
-        ("a.yaml", Verdict::Passed("holds".into())),
-        ("b.yaml", Verdict::Failed("fails".into(), vec![failure], vec!["a remark".into()])),
-        ("c.yaml", Verdict::Unreadable(unreadable)),
+    let failed = told(vec![failure], &["a remark".into()]);
+    let case = |path: &str, name: &str, exit, text| Case { path: path.into(), name: name.into(), exit, text };
+    let cases = [
+        case("a.yaml", "holds", Exit::Holds, String::new()),
+        case("b.yaml", "fails", Exit::Fails, failed),
+        Case::unreadable(Path::new("c.yaml"), &unreadable),
     ];
-    let printed = verdicts.into_iter().map(|(path, verdict)| report.add(Path::new(path), verdict)).collect();
+    let printed = cases.into_iter().map(|case| report.add(case)).collect();
     (report, printed)
 }
 

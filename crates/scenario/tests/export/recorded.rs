@@ -76,7 +76,7 @@ fn kept(scenario: &Scenario, takes: Vec<Span>, virtual_time: bool) -> Option<Rec
     let store = Arc::new(Keeping::new(clock.clone(), takes));
     let played = play_kept(scenario, Keeps { store: store.clone(), clock, virtual_time }).ok()?;
     let kept = store.kept.lock().unwrap();
-    played.stuck.is_none().then(|| recorded(kept.iter().map(|transaction| &**transaction)))
+    played.record.stuck.is_none().then(|| recorded(kept.iter().map(|transaction| &**transaction)))
 }
 
 /// What transactions come to.

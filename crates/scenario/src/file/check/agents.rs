@@ -81,7 +81,7 @@ fn reply(known: &Known<'_>, tools: &Tools, raw: RawReply) -> Result<ScriptedRepl
         retry_after: raw.retry_after,
         stop_reason: raw.stop_reason.map(|word| StopReason::from_word(&word)),
         usage: raw.usage.unwrap_or_default(),
-        when: raw.when.map(|when| when.last_message_contains.into()).unwrap_or_default(),
+        when: raw.when.map(|when| when.last_message_contains.as_slice().to_vec()).unwrap_or_default(),
     })
 }
 

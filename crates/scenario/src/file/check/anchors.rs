@@ -6,11 +6,11 @@ use midturn_core::rules::id::AgentName;
 use midturn_core::rules::time::Span;
 
 use super::super::after::RawAfter;
-use super::super::values::At;
 use super::super::vocabulary::{is_live, is_of_session, type_names, type_of};
 use super::Known;
 use crate::error::{Error, Place};
 use crate::scenario::Anchor;
+use crate::values::At;
 
 /// The form, for errors.
 const FORM: &str = "{agent, EVENT: ID, plus} with one event type, such as tool_started";

@@ -4,9 +4,9 @@
 use midturn_core::rules::approval::{Mode, Policy, Rule, RuleError};
 
 use super::super::raw::{RawApprovals, RawItem};
-use super::super::values::At;
 use crate::error::{Error, Source};
 use crate::scenario::Approvals;
+use crate::values::At;
 
 /// Checks the key `approvals` against the file's answers.
 pub(super) fn checked(

@@ -7,13 +7,13 @@ use midturn_core::rules::mail::Refusal;
 use midturn_core::rules::time::Micros;
 use serde_json::Value;
 
-use super::super::raw::{RawExpect, RawFileClaim, RawPrompt};
-use super::super::values::{At, Pairs, RawAbsent, Texts};
+use super::super::raw::RawExpect;
 use super::super::vocabulary::{fields_of, is_live, misfit, type_names, type_of};
 use super::anchors::live_only;
 use super::{Known, place};
 use crate::error::{Error, Place};
 use crate::scenario::{Claim, Expectation, FileClaim, MessageClaim, Pattern, PromptClaim, RunClaim, Tools};
+use crate::values::{At, Pairs};
 
 const KINDS: &str = "exactly one of agent, message, prompt, never, event and file";
 
@@ -76,7 +76,7 @@ fn run(known: &Known<'_>, raw: &At<RawExpect>, name: &At<String>) -> Result<RunC
     let agent = known.agent(name)?;
     let value = &raw.value;
     let mut tools = Vec::new();
-    for (id, status) in value.tools.iter().flat_map(|tools| &tools.value.0) {
+    for (id, status) in value.tools.iter().flat_map(|tools| &tools.value) {
         known.call(&agent, &id.value, id.place)?;
         tools.push((CallId::new(id.value.as_str()), *status));
     }
@@ -119,43 +119,28 @@ fn message(known: &Known<'_>, raw: &At<RawExpect>, id: &At<String>) -> Result<Me
     Ok(claim)
 }
 
-fn prompt(known: &Known<'_>, raw: &At<RawPrompt>) -> Result<PromptClaim, Error> {
-    let value = &raw.value;
-    let claim = PromptClaim {
-        agent: known.agent(&value.agent)?,
-        call: value.call,
-        contains: texts(value.last_message_contains.as_ref()),
-        messages: value.messages,
-    };
-    let any = !claim.contains.is_empty() || claim.messages.is_some();
-    checks_something(known, raw.place, any, "last_message_contains or messages")?;
-    Ok(claim)
+fn prompt(known: &Known<'_>, claim: &At<PromptClaim>) -> Result<PromptClaim, Error> {
+    let PromptClaim { agent, last_message_contains, messages, .. } = &claim.value;
+    known.agent(agent)?;
+    let any = last_message_contains.as_ref().is_some_and(|texts| !texts.as_slice().is_empty());
+    checks_something(known, claim.place, any || messages.is_some(), "last_message_contains or messages")?;
+    Ok(claim.value.clone())
 }
 
-fn file(known: &Known<'_>, tools: &Tools, raw: &At<RawFileClaim>) -> Result<FileClaim, Error> {
+fn file(known: &Known<'_>, tools: &Tools, claim: &At<FileClaim>) -> Result<FileClaim, Error> {
     if *tools == Tools::Simulated {
-        return Err(known.source.fault(raw.place, "`file` with simulated tools", "`tools: real`"));
+        return Err(known.source.fault(claim.place, "`file` with simulated tools", "`tools: real`"));
     }
-    let value = &raw.value;
-    let (absent, without) = match &value.absent {
-        Some(RawAbsent::File(absent)) => (*absent, Vec::new()),
-        Some(RawAbsent::Texts(without)) => (false, texts(Some(without))),
-        None => (false, Vec::new()),
-    };
-    let any = value.contains.is_some() || value.absent.is_some();
-    checks_something(known, raw.place, any, "contains or absent")?;
-    Ok(FileClaim {
-        agent: known.agent(&value.agent)?,
-        path: super::inner_path(known.source, &value.path)?,
-        contains: texts(value.contains.as_ref()),
-        without,
-        absent,
-    })
+    let FileClaim { agent, path, contains, absent } = &claim.value;
+    checks_something(known, claim.place, contains.is_some() || absent.is_some(), "contains or absent")?;
+    known.agent(agent)?;
+    super::is_inside(known.source, path)?;
+    Ok(claim.value.clone())
 }
 
 fn pattern(known: &Known<'_>, raw: &At<Pairs<At<Value>>>) -> Result<Pattern, Error> {
     let source = known.source;
-    let pairs = &raw.value.0;
+    let pairs = &raw.value;
     let find = |key: &str| pairs.iter().find(|(name, _)| name.value == key).map(|(_, value)| value);
     let event = match find("event") {
         Some(At { value: Value::String(event), place }) => event_type(known, event, *place)?,
@@ -232,8 +217,4 @@ fn checks_something(known: &Known<'_>, place: Place, does: bool, expected: &str)
         return Ok(());
     }
     Err(known.source.fault(place, "an expectation that checks nothing", format!("{expected} beside it")))
-}
-
-fn texts(raw: Option<&Texts>) -> Vec<String> {
-    raw.cloned().map(Vec::from).unwrap_or_default()
 }

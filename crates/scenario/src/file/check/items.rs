@@ -8,10 +8,10 @@ use midturn_core::rules::settings::LimitsPatch;
 use midturn_core::rules::time::{Micros, Span};
 
 use super::super::raw::{RawDecision, RawItem};
-use super::super::values::At;
 use super::{Known, anchors, approvals, place};
 use crate::error::{Error, Place};
 use crate::scenario::{Act, Item, Says, Tools, When};
+use crate::values::At;
 
 /// What an item without an action is.
 const MESSAGE: &str = "message";
@@ -64,7 +64,7 @@ fn actions(raw: &RawItem) -> Vec<(&'static str, Place)> {
 fn when(known: &Known<'_>, raw: &At<RawItem>) -> Result<When, Error> {
     let RawItem { at, after, upon, .. } = &raw.value;
     let (place, found) = match (at, after, upon) {
-        (Some(at), None, None) => return Ok(When::At(Micros(at.value.0))),
+        (Some(at), None, None) => return Ok(When::at(Micros(at.value.0))),
         (None, Some(after), None) => {
             return Ok(When::After(anchors::anchor(known, after)?, after.value.plus));
         }

@@ -10,16 +10,16 @@ mod items;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Sender;
 use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
 
 use super::raw::{RawAgent, RawFile, RawTools};
-use super::values::At;
 use crate::error::{Error, Place, Source};
 use crate::scenario::{Scenario, Tools, Workspace};
+use crate::values::At;
 
 /// The only version of the format.
 const VERSION: u32 = 1;
@@ -235,13 +235,12 @@ fn id<'a>(source: &Source, id: &'a At<String>) -> Result<&'a str, Error> {
     Ok(text)
 }
 
-/// A path of the file's, which must stay beneath what it is relative to.
-fn inner_path(source: &Source, path: &At<String>) -> Result<PathBuf, Error> {
+/// A path of the file's must stay beneath what it is relative to.
+fn is_inside(source: &Source, path: &At<String>) -> Result<(), Error> {
     use std::path::Component;
-    let given = PathBuf::from(&path.value);
-    let inside = given.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if path.value.is_empty() || !inside {
+    let mut parts = Path::new(&path.value).components();
+    if path.value.is_empty() || !parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
         return Err(source.fault(path.place, source.describe(path.place), "a path beneath the worktree"));
     }
-    Ok(given)
+    Ok(())
 }

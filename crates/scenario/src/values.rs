@@ -2,21 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::marker::PhantomData;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
 use crate::error::Place;
 
-// A value and where it stands in the file. A doc comment would be told by the schema of every key.
-#[derive(Clone, Debug, JsonSchema)]
+// A value and where it stands in the file: values are in the order of the file. A doc comment would be told
+// by the schema of every key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 #[schemars(with = "T")]
-pub(crate) struct At<T> {
-    pub(crate) value: T,
-    pub(crate) place: Place,
+pub struct At<T> {
+    /// Where it stands.
+    pub place: Place,
+    /// What stands there.
+    pub value: T,
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
@@ -27,30 +29,12 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
 }
 
 /// A map whose keys are the file's own, in the file's order.
-#[derive(Clone, Debug, JsonSchema)]
-#[schemars(with = "BTreeMap<String, V>", inline)]
-pub(crate) struct Pairs<V>(pub(crate) Vec<(At<String>, V)>);
-
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read<V>(PhantomData<V>);
-        impl<'de, V: Deserialize<'de>> Visitor<'de> for Read<V> {
-            type Value = Pairs<V>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map of keys and values")
-            }
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Pairs<V>, M::Error> {
-                std::iter::from_fn(|| map.next_entry().transpose()).collect::<Result<_, _>>().map(Pairs)
-            }
-        }
-        deserializer.deserialize_map(Read(PhantomData))
-    }
-}
+pub(crate) type Pairs<V> = BTreeMap<At<String>, V>;
 
 /// One text, or a list of texts.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(untagged, inline)]
-pub(crate) enum Texts {
+pub enum Texts {
     /// One.
     One(String),
     /// Several.
@@ -79,11 +63,12 @@ impl<'de> Deserialize<'de> for Texts {
     }
 }
 
-impl From<Texts> for Vec<String> {
-    fn from(texts: Texts) -> Self {
-        match texts {
-            Texts::One(text) => vec![text],
-            Texts::Many(texts) => texts,
+impl Texts {
+    /// All of them.
+    pub fn as_slice(&self) -> &[String] {
+        match self {
+            Self::One(text) => std::slice::from_ref(text),
+            Self::Many(texts) => texts,
         }
     }
 }
@@ -113,29 +98,29 @@ impl EventId {
 /// What a file must not hold: `true`, it must not be there at all; texts, it must not contain them.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(untagged, inline)]
-pub(crate) enum RawAbsent {
+pub enum Absent {
     /// The file is not there.
     File(bool),
     /// It doesn't contain them.
     Texts(Texts),
 }
 
-impl<'de> Deserialize<'de> for RawAbsent {
+impl<'de> Deserialize<'de> for Absent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Read;
         impl<'de> Visitor<'de> for Read {
-            type Value = RawAbsent;
+            type Value = Absent;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("true, a text or a list of texts")
             }
-            fn visit_bool<E>(self, absent: bool) -> Result<RawAbsent, E> {
-                Ok(RawAbsent::File(absent))
+            fn visit_bool<E>(self, absent: bool) -> Result<Absent, E> {
+                Ok(Absent::File(absent))
             }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<RawAbsent, E> {
-                ReadTexts.visit_str(text).map(RawAbsent::Texts)
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Absent, E> {
+                ReadTexts.visit_str(text).map(Absent::Texts)
             }
-            fn visit_seq<S: SeqAccess<'de>>(self, seq: S) -> Result<RawAbsent, S::Error> {
-                ReadTexts.visit_seq(seq).map(RawAbsent::Texts)
+            fn visit_seq<S: SeqAccess<'de>>(self, seq: S) -> Result<Absent, S::Error> {
+                ReadTexts.visit_seq(seq).map(Absent::Texts)
             }
         }
         deserializer.deserialize_any(Read)
