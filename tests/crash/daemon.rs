@@ -1,7 +1,7 @@
 //! One life of the real daemon: `midturn serve`, from its start to its end by SIGKILL.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ use crate::real::process::Process;
 use crate::rule::{GUEST, HOST};
 use crate::world::{World, children};
 
+/// The program as it is, and where a fault is named, with it.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_midturn-planted");
 /// How long a start may take.
 const START: Duration = Duration::from_secs(20);
 /// How long a daemon that is told to end may take.
@@ -48,7 +50,7 @@ impl Settings {
 
 /// `midturn run` beside a daemon: its session lives there, and it only looks on.
 pub(crate) fn run(world: &World, settings: &Settings, task: &str) -> Result<Child> {
-    let mut command = world.command(midturn_tests::binary());
+    let mut command = world.command(Path::new(PROGRAM));
     command.args(["run", "--model", &format!("anthropic/{GUEST}")]);
     settings.set(world, &mut command);
     command.arg(task).stdout(Stdio::null()).stderr(Stdio::null());
@@ -80,7 +82,7 @@ impl Ended {
 
 impl Daemon {
     pub(crate) fn start(world: &World, settings: &Settings) -> Result<Self> {
-        let mut command = world.command(midturn_tests::binary());
+        let mut command = world.command(Path::new(PROGRAM));
         command.args(["serve", "--model", &format!("anthropic/{HOST}")]);
         settings.set(world, &mut command);
         let named = [("_MIDTURN_FAIL_POINT", &settings.fail_point), ("_MIDTURN_PLANTED", &settings.planted)];

@@ -1,4 +1,4 @@
-//! The faults that can be planted into the daemon (crates/cli/src/faults, and the one of the
+//! The faults that can be planted into the daemon (tests/planted, and the one of the
 //! tools): what each does, and what the checker has to find of it.
 
 use crate::breach::Promise;

@@ -15,12 +15,12 @@ mod doctor;
 mod env;
 mod export;
 mod failure;
-#[cfg(feature = "crash-tests")]
-mod faults;
 mod files;
 mod history;
 mod host;
 mod log;
+#[cfg(feature = "crash-tests")]
+pub mod planted;
 mod project;
 mod replay;
 mod run;

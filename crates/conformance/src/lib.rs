@@ -8,6 +8,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a claim that doesn't hold panics")]
 
+pub mod around;
 mod journal;
 mod lines;
 pub mod maker;

@@ -50,8 +50,8 @@ impl Holding {
 pub(crate) async fn open(project: &Project, patience: Span) -> Result<Opened, Failure> {
     project.prepare()?;
     #[cfg(feature = "crash-tests")]
-    if let StoreAt::File(path) = project.store() {
-        crate::faults::before_opening(path);
+    if let (StoreAt::File(path), Some(fault)) = (project.store(), crate::planted::planted()) {
+        fault.before_opening(path);
     }
     let (opened, lock) = match project.store() {
         StoreAt::File(path) => (open_file(path).await, None),
@@ -74,7 +74,7 @@ pub(crate) async fn open(project: &Project, patience: Span) -> Result<Opened, Fa
 fn seen(store: SqlArchive) -> Arc<dyn Archive> {
     let archive: Arc<dyn Archive> = Arc::new(store);
     #[cfg(feature = "crash-tests")]
-    let archive = crate::faults::around(archive);
+    let archive = crate::planted::planted().map_or_else(|| archive.clone(), |fault| fault.around(archive.clone()));
     archive
 }
 

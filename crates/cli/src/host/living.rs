@@ -136,7 +136,9 @@ fn is_needed(begun: &Begun) -> bool {
 /// there is, and the end.
 async fn end(begun: &Begun) {
     #[cfg(feature = "crash-tests")]
-    crate::faults::before_the_end(&begun.live.coordinator).await;
+    if let Some(fault) = crate::planted::planted() {
+        fault.before_the_end(&begun.live.coordinator).await;
+    }
     begun.live.coordinator.shutdown().await;
     begun.live.feed.end();
 }

@@ -4,7 +4,8 @@ mod broken;
 
 use std::time::Duration;
 
-use midturn_core::engine::ports::{Around, Commit, Layer, Transaction};
+use midturn_conformance::around::{Around, Layer};
+use midturn_core::engine::ports::{Commit, Transaction};
 use midturn_core::rules::event::EventKind;
 use midturn_core::rules::time::Span;
 use tokio::sync::{mpsc, oneshot};

@@ -2,7 +2,6 @@
 //! tools, scripted models and simulated tools, and the stores come in through the same ones.
 
 pub mod archive;
-pub mod around;
 pub mod clock;
 pub mod keeping;
 pub mod model;
@@ -11,7 +10,6 @@ pub mod store;
 pub mod tool;
 
 pub use archive::{Archive, SessionJournal, SessionRecord, TakenUp};
-pub use around::{Around, Layer};
 pub use clock::{Clock, Phase, RealClock};
 pub use keeping::KeepingStore;
 pub use model::{ErrorKind, Model, ModelFactory, ModelFailure, Progress, Request};

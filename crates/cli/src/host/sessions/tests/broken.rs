@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use midturn_core::engine::ports::{Around, Commit, Layer, StoreError, Transaction};
+use midturn_conformance::around::{Around, Layer};
+use midturn_core::engine::ports::{Commit, StoreError, Transaction};
 use midturn_store::OpenMode;
 
 use super::super::*;

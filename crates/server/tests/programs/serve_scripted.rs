@@ -15,7 +15,7 @@ use midturn_server::{Interface, Listen, Metrics, Rate, Token, Tokens};
 use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../support/mod.rs"]
 mod support;
 
 #[tokio::main]

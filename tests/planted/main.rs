@@ -1,6 +1,6 @@
-//! Faults planted on purpose, which the crash harness (tests/crash) has to find: wrappers around
-//! the store, so that the real code stays clean. Without the feature `crash-tests` none of this
-//! is in the program. `_MIDTURN_PLANTED` names the fault.
+//! The whole program with faults planted on purpose, which the crash harness (tests/crash) has to
+//! find: wrappers around the store, so that the real code stays clean. `_MIDTURN_PLANTED` names
+//! the fault; without it this is the program as it is.
 //!
 //! Each is a mistake that somebody could make: something is told before it is so, something is
 //! not kept, or what was kept is not believed by the next process.
@@ -9,12 +9,16 @@ mod journal;
 mod writes;
 
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use midturn::planted::{Planted, plant};
 use midturn_core::engine::Coordinator;
 use midturn_core::engine::ports::archive::SessionSummary;
-use midturn_core::engine::ports::{Archive, Around, Layer, SessionJournal, Store};
+use midturn_conformance::around::{Around, Layer};
+use midturn_core::engine::ports::{Archive, SessionJournal, Store};
 use midturn_core::rules::mail::Sender;
 use serde::Deserialize;
 
@@ -26,7 +30,7 @@ const VARIABLE: &str = "_MIDTURN_PLANTED";
 /// A fault of the store's, named by its word: `ack_before_durable`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Fault {
+enum Fault {
     /// A transaction is called durable while it waits for others to go with it.
     AckBeforeDurable,
     /// Mail leaves the mailbox before the conversation has it.
@@ -96,36 +100,41 @@ pub(crate) enum Fault {
 /// How long a shutdown that accepts does so at most.
 const ACCEPTS: Duration = Duration::from_millis(400);
 
-/// The fault that is planted, if it is one of the store's.
-pub(crate) fn planted() -> Option<Fault> {
+fn main() -> ExitCode {
+    if let Some(fault) = named() {
+        plant(Box::new(fault));
+    }
+    midturn::main()
+}
+
+/// The fault that is named, if it is one of the store's.
+fn named() -> Option<Fault> {
     let word = std::env::var(VARIABLE).ok()?;
     Fault::deserialize(serde_json::Value::from(word)).ok()
 }
 
-/// What happens to a store's file before it is opened to write: without a fence the lock
-/// beside it goes, so that whoever has it keeps a lock on nothing.
-pub(crate) fn before_opening(store: &Path) {
-    if planted() == Some(Fault::NoFence) {
-        let mut lock = store.as_os_str().to_owned();
-        lock.push(".lock");
-        // The first to open it finds none.
-        std::fs::remove_file(lock).ok();
+#[async_trait]
+impl Planted for Fault {
+    /// Without a fence the lock beside the file goes, so that whoever has it keeps a lock on nothing.
+    fn before_opening(&self, store: &Path) {
+        if *self == Self::NoFence {
+            let mut lock = store.as_os_str().to_owned();
+            lock.push(".lock");
+            // The first to open it finds none.
+            std::fs::remove_file(lock).ok();
+        }
     }
-}
 
-/// What happens to a session before it is shut down: it is stopped, and let accept more.
-pub(crate) async fn before_the_end(coordinator: &Coordinator) {
-    if planted() == Some(Fault::ShutdownAccepts) {
-        coordinator.stop_all(Sender::User).await.ok();
-        tokio::time::timeout(ACCEPTS, coordinator.quiet()).await.ok();
+    fn around(&self, archive: Arc<dyn Archive>) -> Arc<dyn Archive> {
+        Arc::new(Around::new(archive, *self))
     }
-}
 
-/// The archive, with the planted fault around it if there is one.
-pub(crate) fn around(archive: Arc<dyn Archive>) -> Arc<dyn Archive> {
-    match planted() {
-        Some(fault) => Arc::new(Around::new(archive, fault)),
-        None => archive,
+    /// It is stopped, and let accept more.
+    async fn before_the_end(&self, coordinator: &Coordinator) {
+        if *self == Self::ShutdownAccepts {
+            coordinator.stop_all(Sender::User).await.ok();
+            tokio::time::timeout(ACCEPTS, coordinator.quiet()).await.ok();
+        }
     }
 }
 

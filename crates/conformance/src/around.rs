@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::archive::{
+use midturn_core::engine::ports::archive::{
     Archive, ChatMessage, SessionJournal, SessionRecord, SessionSummary, StoredEvent, TakenUp,
 };
-use super::store::{Store, StoreError};
-use crate::rules::id::{AgentName, MessageId, SessionId};
-use crate::rules::mail::{ReceiptState, Sender};
+use midturn_core::engine::ports::store::{Store, StoreError};
+use midturn_core::rules::id::{AgentName, MessageId, SessionId};
+use midturn_core::rules::mail::{ReceiptState, Sender};
 
 /// What is around an archive.
 pub trait Layer: Send + Sync {
