@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use midturn::planted::{Planted, plant};
+use midturn_conformance::around::{Around, Layer};
 use midturn_core::engine::Coordinator;
 use midturn_core::engine::ports::archive::SessionSummary;
-use midturn_conformance::around::{Around, Layer};
 use midturn_core::engine::ports::{Archive, SessionJournal, Store};
 use midturn_core::rules::mail::Sender;
 use serde::Deserialize;

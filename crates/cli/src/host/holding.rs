@@ -74,7 +74,8 @@ pub(crate) async fn open(project: &Project, patience: Span) -> Result<Opened, Fa
 fn seen(store: SqlArchive) -> Arc<dyn Archive> {
     let archive: Arc<dyn Archive> = Arc::new(store);
     #[cfg(feature = "crash-tests")]
-    let archive = crate::planted::planted().map_or_else(|| archive.clone(), |fault| fault.around(archive.clone()));
+    let archive =
+        crate::planted::planted().map_or_else(|| archive.clone(), |fault| fault.around(archive.clone()));
     archive
 }
 
