@@ -1,10 +1,11 @@
 //! The whole program with faults planted on purpose, which the crash harness (tests/crash) has to
 //! find: wrappers around the store, so that the real code stays clean. `_MIDTURN_PLANTED` names
-//! the fault; without it this is the program as it is.
+//! the fault, `_MIDTURN_FAIL_POINT` where the process ends; without either this is the program as it is.
 //!
 //! Each is a mistake that somebody could make: something is told before it is so, something is
 //! not kept, or what was kept is not believed by the next process.
 
+mod fail_points;
 mod journal;
 mod writes;
 
@@ -101,6 +102,7 @@ enum Fault {
 const ACCEPTS: Duration = Duration::from_millis(400);
 
 fn main() -> ExitCode {
+    fail_points::arm();
     if let Some(fault) = named() {
         plant(Box::new(fault));
     }

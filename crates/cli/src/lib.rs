@@ -16,6 +16,7 @@ mod env;
 mod export;
 mod failure;
 mod files;
+mod flat;
 mod history;
 mod host;
 mod log;

@@ -4,6 +4,7 @@ use midturn_client::{Path, Trouble};
 use serde_json::Value;
 
 use super::{Answer, Asking};
+use crate::flat::flat;
 
 /// The figures.
 pub(super) async fn stats(asking: &Asking) -> Result<Answer, Trouble> {
@@ -14,31 +15,16 @@ pub(super) async fn stats(asking: &Asking) -> Result<Answer, Trouble> {
 
 /// One line a figure, its name first; what stands deeper has the names above it before its own.
 fn told(value: &Value) -> String {
-    let mut lines = Vec::new();
-    flatten("", value, &mut lines);
+    let lines: Vec<_> = flat(value).into_iter().map(|(name, value)| (name, figure(value))).collect();
     let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
     lines.iter().map(|(name, figure)| format!("{name:<width$}  {figure}\n")).collect()
-}
-
-fn flatten(name: &str, value: &Value, lines: &mut Vec<(String, String)>) {
-    let below = |key: &str| if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
-    match value {
-        Value::Object(fields) => fields.iter().for_each(|(key, value)| flatten(&below(key), value, lines)),
-        Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
-            items.iter().enumerate().for_each(|(at, item)| flatten(&below(&at.to_string()), item, lines));
-        }
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(figure).collect();
-            lines.push((name.to_owned(), items.join(", ")));
-        }
-        _ => lines.push((name.to_owned(), figure(value))),
-    }
 }
 
 fn figure(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(figure).collect::<Vec<_>>().join(", "),
         Value::Number(number) if number.is_f64() => {
             let text = format!("{:.6}", number.as_f64().unwrap_or_default());
             text.trim_end_matches('0').trim_end_matches('.').to_owned()

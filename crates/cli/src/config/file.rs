@@ -1,8 +1,6 @@
 //! Reads a configuration file and tells where in it something stands. It knows TOML, and
 //! nothing of what the keys mean.
 
-use std::ops::Range;
-
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
@@ -47,9 +45,9 @@ fn gather(
             DeValue::Table(inner) if !inner.is_empty() => gather(source, path, inner, found)?,
             other => found.push(Leaf {
                 key: path.clone(),
-                key_at: start(source, &key.span()),
-                value: plain(other).map_err(|what| (start(source, &value.span()), what))?,
-                value_at: start(source, &value.span()),
+                key_at: spot(source, key.span().start),
+                value: plain(other).map_err(|what| (spot(source, value.span().start), what))?,
+                value_at: spot(source, value.span().start),
                 items_at: items_at(source, other),
             }),
         }
@@ -63,7 +61,7 @@ fn items_at(source: &str, value: &DeValue<'_>) -> Vec<Spot> {
         DeValue::Array(items) => &items[..],
         _ => &[],
     };
-    items.iter().map(|item| start(source, &item.span())).collect()
+    items.iter().map(|item| spot(source, item.span().start)).collect()
 }
 
 /// The value as JSON, which is what the keys' types are read from.
@@ -80,11 +78,9 @@ fn plain(value: &DeValue<'_>) -> Result<Value, String> {
         DeValue::Datetime(_) => return Err("no key takes a date or a time".to_owned()),
         DeValue::Array(items) => items.iter().map(|item| plain(item.get_ref())).collect::<Result<_, _>>()?,
         DeValue::Table(table) => {
-            let mut object = serde_json::Map::new();
-            for (key, item) in table {
-                object.insert(key.get_ref().to_string(), plain(item.get_ref())?);
-            }
-            Value::Object(object)
+            let fields =
+                table.iter().map(|(key, item)| Ok((key.get_ref().to_string(), plain(item.get_ref())?)));
+            Value::Object(fields.collect::<Result<_, String>>()?)
         }
     })
 }
@@ -92,10 +88,6 @@ fn plain(value: &DeValue<'_>) -> Result<Value, String> {
 /// One value as it would stand in a file; `None` when the text is not a value.
 pub(super) fn one_value(text: &str) -> Option<Value> {
     DeValue::parse(text).ok().and_then(|value| plain(value.get_ref()).ok())
-}
-
-fn start(source: &str, span: &Range<usize>) -> Spot {
-    spot(source, span.start)
 }
 
 fn spot(source: &str, at: usize) -> Spot {

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::providers;
 use super::safety::{Approvals, FACTS, ModelFacts, Sandboxing};
+use crate::flat::flat;
 
 /// What is configured besides the settings of semantics.md.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -187,28 +188,14 @@ pub(super) fn free(key: &str) -> Option<Vec<&str>> {
 
 /// Every key with its default, by its dotted name.
 pub(super) fn defaults() -> BTreeMap<String, Value> {
-    let mut flat = BTreeMap::new();
+    let mut all = BTreeMap::new();
     for part in [GENERAL.clone(), serde_json::to_value(Settings::default()).unwrap_or_default()] {
-        flatten("", part, &mut flat);
+        all.extend(flat(&part).into_iter().map(|(key, value)| (key, value.clone())));
     }
     for (key, value) in BUILT_IN.iter().flat_map(|one| providers::unsaid(one.name, Some(one.dialect))) {
-        flat.entry(key).or_insert(value);
+        all.entry(key).or_insert(value);
     }
-    flat
-}
-
-fn flatten(prefix: &str, value: Value, flat: &mut BTreeMap<String, Value>) {
-    match value {
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                let key = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
-                flatten(&key, field, flat);
-            }
-        }
-        leaf => {
-            flat.insert(prefix.to_owned(), leaf);
-        }
-    }
+    all
 }
 
 /// What a dotted name is.
