@@ -64,15 +64,8 @@ pub(crate) enum End {
     Interrupted = 130,
 }
 
-impl End {
-    /// The number that the shell sees.
-    pub(crate) fn status(self) -> u8 {
-        self as u8
-    }
-}
-
 impl From<End> for ExitCode {
     fn from(end: End) -> Self {
-        Self::from(end.status())
+        Self::from(end as u8)
     }
 }

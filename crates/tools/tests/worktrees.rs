@@ -113,6 +113,21 @@ async fn a_folder_of_the_repository_is_the_same_folder_of_the_worktree() {
     assert_eq!(changes.files, ["../a.txt", "deep/b.txt"]);
 }
 
+/// What is left when the machine stops while git makes one.
+#[tokio::test]
+async fn a_worktree_that_git_left_half_made_keeps_nobody_from_another() {
+    let project = Project::new();
+    let files = [("gitdir", "/nowhere/.git\n"), ("commondir", "../..\n"), ("HEAD", "ref: refs/heads/x\n")];
+    for (empty, _) in files {
+        for (file, content) in files {
+            let content = if file == empty { "" } else { content };
+            project.write(&format!(".git/worktrees/{empty}-is-empty/{file}"), content);
+        }
+    }
+    run(&project.workplace(), "w", "git status; git commit -q --allow-empty -m more").await;
+    project.git(&["worktree", "list"]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_worktrees_are_made_at_once() {
     let project = Project::new();

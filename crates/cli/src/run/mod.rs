@@ -102,7 +102,7 @@ where
     if !written {
         // Nobody reads: whatever more is said would wait for that, too.
         let end = ended.unwrap_or_else(|failure| failure.end());
-        std::process::exit(i32::from(end.status()));
+        std::process::exit(i32::from(end as u8));
     }
     match ended {
         Ok(_) if console.is_broken() => {

@@ -21,7 +21,7 @@ pub(crate) fn listen() -> Result<CancellationToken, Failure> {
     let told = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // In this order: the first signal finds the flag unset, sets it, and the second leaves.
-        flag::register_conditional_shutdown(signal, i32::from(End::Interrupted.status()), told.clone())
+        flag::register_conditional_shutdown(signal, i32::from(End::Interrupted as u8), told.clone())
             .map_err(complain)?;
         flag::register(signal, told.clone()).map_err(complain)?;
     }

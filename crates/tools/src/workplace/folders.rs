@@ -11,7 +11,7 @@ use super::confine::{
 use super::keeper::Keeper;
 use super::layout::RepositoryLayout;
 use super::place::Reach;
-use super::worktree::Worktree;
+use super::worktree::{COMMON, Worktree};
 use crate::confined::{Confined, is_there, private_folder};
 use crate::process::Supervisor;
 use crate::protect::guard::{Guard, Sought, Together};
@@ -107,7 +107,7 @@ impl SessionFolders {
             .watch(&worktree.top, Sought::Authorities)?
             .watch(&worktree.own, Sought::Links)?
             .watch(common, Sought::Names(&ALTERNATES))?
-            .keeps(&worktree.own, "commondir", b"../..\n")?
+            .keeps(&worktree.own, "commondir", COMMON)?
             .keeps(&worktree.own, "gitdir", &worktree.link_back())?
             .keeps(&worktree.own, "config.worktree", b"")?
             .keeps(&worktree.top, ".git", &worktree.link())?;

@@ -290,6 +290,7 @@ impl GitWorkplace {
 
     async fn found_or_made(&self, agent: &AgentName) -> Result<(Worktree, Vec<String>), NoWorktree> {
         let repository = self.repository().await?;
+        repository.finish_half_made();
         let mut notes = Vec::new();
         if let Some(record) = self.record(agent).map_err(|e| self.no_state(&e))? {
             match repository.again(record).await? {

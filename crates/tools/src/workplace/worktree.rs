@@ -25,6 +25,9 @@ const LOOKS: usize = 5;
 /// How many of git's own folders are looked through.
 const WORKTREES_MAX: usize = 10_000;
 
+/// What the file `commondir` in each of them has to say.
+pub(super) const COMMON: &[u8] = b"../..\n";
+
 /// How much is read of a file that holds a path, in bytes.
 const PATH_MAX: u64 = 16 << 10;
 
@@ -137,12 +140,16 @@ impl Worktree {
         let link = self.top.join(".git");
         let is_folder = link.symlink_metadata().is_ok_and(|about| about.is_dir());
         if !is_folder && self.own.join("HEAD").symlink_metadata().is_ok() {
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            // Whether it helped is seen next.
-            if let Ok(top) = rustix::fs::open(&self.top, flags, Mode::empty()) {
-                let _ = restore(&top, Path::new(".git"), &self.link());
-            }
+            give(&self.top, ".git", &self.link());
         }
+    }
+}
+
+/// Gives a file in a folder its content. Whether that helped is seen by what comes next.
+fn give(folder: &Path, name: &str, content: &[u8]) {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if let Ok(folder) = rustix::fs::open(folder, flags, Mode::empty()) {
+        let _ = restore(&folder, Path::new(name), content);
     }
 }
 
@@ -206,6 +213,18 @@ impl Repository {
             }
         }
         Err(error.map_or_else(|| NoWorktree::Failed("no name is free".to_owned()), Into::into))
+    }
+
+    /// Git that was killed while it made a worktree can have left this file empty, whoever's it was: then it makes
+    /// none any more, for nobody.
+    pub(super) fn finish_half_made(&self) {
+        let all = std::fs::read_dir(self.layout.common.join("worktrees"));
+        for own in all.into_iter().flatten().take(WORKTREES_MAX).flatten().map(|entry| entry.path()) {
+            let about = own.join("commondir").symlink_metadata();
+            if about.is_ok_and(|about| about.is_file() && about.len() == 0) {
+                give(&own, "commondir", COMMON);
+            }
+        }
     }
 
     /// The worktree that a record speaks of, whatever is left of it.
