@@ -45,12 +45,13 @@ pub(crate) const FAULTS: &[Fault] = &[
     fault("tool_started_is_late", &[TrueResults, OneHistory]),
     fault("reply_is_late", &[TrueResults, OneHistory, PromptsGrow, ValidPrompts]),
     // Not kept.
-    fault("results_are_not_kept", &[TrueResults, PromptsGrow]),
+    // A prompt that is not valid is refused by the coordinator itself: what was in it is never sent.
+    fault("results_are_not_kept", &[TrueResults, PromptsGrow, TrueReceipts, NothingLost]),
     fault("injections_are_not_kept", &[NothingDoubled, PromptsGrow, TrueReceipts, OneHistory]),
     fault("mail_beside_results_is_not_kept", &[NothingLost, PromptsGrow, TrueReceipts, ValidPrompts]),
     fault("waits_take_too_early", &[TrueResults, NothingLost, PromptsGrow]),
     fault("reports_are_not_owed", &[EndsAreTold]),
-    fault("partial_replies_are_whole", &[ValidPrompts, PromptsGrow]),
+    fault("partial_replies_are_whole", &[ValidPrompts, PromptsGrow, TrueReceipts, NothingLost]),
     // Not believed, or not read, by the next process.
     // What is gone is also not told (an end), accepted again when it is repeated, or then read late.
     fault("queue_is_cleared_on_error", &[NothingLost, InOrder, EndsAreTold, NothingDoubled, TrueReceipts]),
