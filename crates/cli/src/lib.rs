@@ -4,7 +4,7 @@
 //! knows its siblings, the terminal, and exit statuses.
 //!
 //! Its one public item is [`main`], so that the compiler sees what nobody uses any more. Tests go
-//! through the binary, or stand beside the code.
+//! through the binary, or stand beside the code; the crash harness has `planted`, behind a feature.
 
 mod agents;
 mod args;

@@ -4,7 +4,8 @@
 //! A store's own tests name a [`Place`] where it is and say `claim.holds(&place)` for each claim
 //! of [`SUITE`], each with a place of its own; one that can fail and be mended is held to
 //! [`TROUBLES`], too. A claim that doesn't hold panics, as a test does. What is special about one
-//! store (its files, its server, its older formats) is no business of this crate.
+//! store (its files, its server, its older formats) is no business of this crate. [`around`] is what
+//! tests put around an archive, to see or to change what passes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a claim that doesn't hold panics")]
 

@@ -72,11 +72,11 @@ pub(crate) async fn open(project: &Project, patience: Span) -> Result<Opened, Fa
 
 /// The store, as it is or with a fault that the crash harness plants.
 fn seen(store: SqlArchive) -> Arc<dyn Archive> {
-    let archive: Arc<dyn Archive> = Arc::new(store);
     #[cfg(feature = "crash-tests")]
-    let archive =
-        crate::planted::planted().map_or_else(|| archive.clone(), |fault| fault.around(archive.clone()));
-    archive
+    if let Some(fault) = crate::planted::planted() {
+        return fault.around(Arc::new(store));
+    }
+    Arc::new(store)
 }
 
 /// How often, and in which pauses, a file is tried that a dead process seems to hold: a child
