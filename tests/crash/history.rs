@@ -33,7 +33,8 @@ use crate::world::World;
 
 /// The longest a daemon lives after it answers, in milliseconds.
 const LIFE: u64 = 350;
-/// How long a daemon has for all that was under way to come to its end.
+/// How long nothing may be told while all that was under way comes to its end; and four times that for
+/// all of it.
 const LAST_LIFE: Duration = Duration::from_secs(30);
 /// How long a daemon has to take up a session in which agents run, and one in which none does.
 const TAKEN_UP: Duration = Duration::from_secs(20);

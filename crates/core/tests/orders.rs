@@ -14,7 +14,8 @@ use midturn_core::engine::ports::{
     ToolSpec, Transaction, Workplace,
 };
 use midturn_core::engine::scripted::{ScriptedCall, ScriptedModels, ScriptedReply, Scripts, SimulatedTools};
-use midturn_core::engine::{AgentSpec, Coordinator, Message, ToolSet};
+use midturn_core::engine::{AgentSpec, Coordinator, Meant, Message, ToolSet};
+use midturn_core::rules::approval::{Answer, Mode, Policy};
 use midturn_core::rules::conversation::ToolUse;
 use midturn_core::rules::event::{Event, EventKind, Scope};
 use midturn_core::rules::id::{AgentName, MessageId};
@@ -42,16 +43,30 @@ async fn begun(
     observer: Arc<dyn Observer>,
     workplace: impl FnOnce(Arc<dyn Clock>, Scripts) -> Arc<dyn Workplace>,
 ) -> Coordinator {
+    let coordinator = started(Policy::default(), calls, store, observer, workplace).await;
+    begin(&coordinator).await;
+    coordinator
+}
+
+async fn started(
+    policy: Policy,
+    calls: &[(&str, Span)],
+    store: Arc<dyn Store>,
+    observer: Arc<dyn Observer>,
+    workplace: impl FnOnce(Arc<dyn Clock>, Scripts) -> Arc<dyn Workplace>,
+) -> Coordinator {
     let tools = calls.iter().map(|(id, takes)| call(id, *takes)).collect();
     let said = [ScriptedReply { tools, ..ScriptedReply::says("I look.") }, ScriptedReply::says("Done.")];
     let scripts = Scripts::from([(worker(), said.into())]);
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let models = Arc::new(ScriptedModels::new(clock.clone(), scripts.clone()));
-    let builder = Coordinator::builder(models, workplace(clock.clone(), scripts));
-    let coordinator = builder.clock(clock).store(store).observer(observer).start().await.unwrap();
+    let builder = Coordinator::builder(models, workplace(clock.clone(), scripts)).approvals(policy);
+    builder.clock(clock).store(store).observer(observer).start().await.unwrap()
+}
+
+async fn begin(coordinator: &Coordinator) {
     let spec = AgentSpec { prompt: Some("Go.".into()), ..AgentSpec::new(worker(), "scripted") };
     coordinator.spawn_agent(spec).await.unwrap();
-    coordinator
 }
 
 fn simulated(clock: Arc<dyn Clock>, scripts: Scripts) -> Arc<dyn Workplace> {
@@ -106,16 +121,24 @@ async fn a_result_is_told_while_the_turns_other_calls_run() {
     assert!(*at < Duration::from_secs(1) && *end >= Duration::from_secs(60), "{told:?}");
 }
 
-/// Holds what tells that a call starts.
+/// Holds what tells that a call starts, or is asked about.
 #[derive(Default)]
 struct HoldsStarts {
     held: Mutex<Vec<Told>>,
     holds: Notify,
 }
 
+impl HoldsStarts {
+    fn let_go(&self) {
+        self.held.lock().drain(..).for_each(|told| told.send(Ok(())).unwrap());
+    }
+}
+
 impl Store for HoldsStarts {
     fn submit(&self, transaction: Arc<Transaction>) -> Commit {
-        let starts = |event: &Event| matches!(event.kind, EventKind::ToolStarted { .. });
+        let starts = |event: &Event| {
+            matches!(event.kind, EventKind::ToolStarted { .. } | EventKind::ApprovalRequested { .. })
+        };
         if !transaction.events.iter().any(starts) {
             return Commit::Done(Ok(()));
         }
@@ -162,9 +185,44 @@ async fn a_call_that_is_stopped_while_its_start_becomes_durable_never_runs() {
     let coordinator = begun(&[("a", Span::ZERO)], store.clone(), Arc::new(Nobody), workplace).await;
     store.holds.notified().await;
     coordinator.stop("worker", Sender::User, Scope::Agent).await.unwrap();
-    store.held.lock().drain(..).for_each(|told| told.send(Ok(())).unwrap());
+    store.let_go();
     coordinator.quiet().await;
     assert_eq!(tool.0.load(Ordering::Relaxed), 0);
+}
+
+/// A crash takes back a request that is not durable, and with it the word of whoever has answered it.
+/// Who is told of it may answer at once.
+#[tokio::test]
+async fn a_person_is_asked_what_is_durable() {
+    let (store, tool) = (Arc::new(HoldsStarts::default()), Arc::new(Counts::default()));
+    let tools: Vec<Arc<dyn Tool>> = vec![tool.clone()];
+    let workplace = |_, _| -> Arc<dyn Workplace> { Arc::new(ToolSet::new(tools)) };
+    let ask = Policy { mode: Mode::Ask, ..Policy::default() };
+    let answers = Arc::new(Answers::default());
+    let coordinator = started(ask, &[("a", Span::ZERO)], store.clone(), answers.clone(), workplace).await;
+    let _present = coordinator.attach();
+    assert!(answers.0.set(coordinator.clone()).is_ok());
+    begin(&coordinator).await;
+    store.holds.notified().await;
+    assert_eq!(coordinator.approvals().len(), 0);
+    assert!(coordinator.answer("worker", "a", Meant::Only, Answer::Once).is_err());
+    store.let_go();
+    store.holds.notified().await;
+    store.let_go();
+    coordinator.quiet().await;
+    assert_eq!(tool.0.load(Ordering::Relaxed), 1);
+}
+
+/// Says yes as soon as it is told of a question.
+#[derive(Default)]
+struct Answers(OnceLock<Coordinator>);
+
+impl Observer for Answers {
+    fn event(&self, event: &Event) {
+        if let (Some(coordinator), EventKind::ApprovalRequested { tool, .. }) = (self.0.get(), &event.kind) {
+            coordinator.answer("worker", tool.as_str(), Meant::Only, Answer::Once).unwrap();
+        }
+    }
 }
 
 /// Looks at a message's receipt when it is told that the message is there.

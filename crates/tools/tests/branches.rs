@@ -362,7 +362,7 @@ async fn a_session_that_goes_on_finds_worktree_branch_and_start() {
 
 /// What is left, what made it so (`$HALF`: as if it had never been made to the end), the branch
 /// and whether the work is there afterwards, and what is said of it.
-const LEFT: [(&str, &str, &str, bool, &str); 14] = [
+const LEFT: [(&str, &str, &str, bool, &str); 16] = [
     ("all of it", "true", "midturn/s1/w", true, ""),
     ("the branch", "rm -r ../w", "midturn/s1/w", true, "made again from its branch"),
     (
@@ -411,6 +411,22 @@ const LEFT: [(&str, &str, &str, bool, &str); 14] = [
         false,
         "",
     ),
+    (
+        "half made, the branch's lock",
+        "$HALF; cd ..; rm -r w; cd $P; git worktree prune; git branch -q -D midturn/s1/w; \
+         mkdir -p .git/refs/heads/midturn/s1; touch .git/refs/heads/midturn/s1/w.lock",
+        "midturn/s1/w",
+        false,
+        "",
+    ),
+    (
+        "the locks of a commit",
+        "touch $(git rev-parse --git-path index.lock) $(git rev-parse --git-path HEAD.lock) \
+         $(git rev-parse --git-path refs/heads/midturn/s1/w.lock)",
+        "midturn/s1/w",
+        true,
+        "",
+    ),
     ("half made, locked", "$HALF; git worktree lock .; rm a.txt", "midturn/s1/w", true, ""),
     ("no record", "rm ../w.json", "midturn/s1/w.2", false, "left over from before"),
 ];
@@ -426,7 +442,8 @@ async fn what_is_left_of_a_worktree_is_made_use_of_and_the_rest_is_said() {
         let command = command.replace("$HALF", "sed -i s/true/false/ ../w.json");
         shell(&folder, &command);
         let workplace = project.resumed();
-        let has = run(&workplace, "w", "test -e a.txt").await.join("work.txt").exists();
+        let commits = "test -e a.txt && git $ME commit -q --allow-empty -m again";
+        let has = run(&workplace, "w", commits).await.join("work.txt").exists();
         assert_eq!(workplace.branch(&name("w")).as_deref(), Some(branch), "{claim}");
         assert_eq!(has, has_work, "{claim}");
         let notes = workplace.run_ended(&name("w"), 2).await.unwrap().notes;

@@ -65,11 +65,18 @@ impl History {
 /// Has every agent say its last word, those that come meanwhile too. Who has got other work
 /// after it is asked again.
 async fn finish(life: &Life) {
-    let deadline = Instant::now() + LAST_LIFE;
+    let end = Instant::now() + LAST_LIFE * 4;
+    let mut deadline = Instant::now() + LAST_LIFE;
+    let mut heard = 0;
     let mut told = life.story.told.subscribe();
     let mut asked: BTreeMap<String, Instant> = BTreeMap::new();
     let mut last = Value::Null;
     while Instant::now() < deadline {
+        // A slow disk is no hang: as long as more is told, more is waited for, but not for ever.
+        let now = life.story.ledger.lock().unwrap().last();
+        if now > std::mem::replace(&mut heard, now) {
+            deadline = end.min(Instant::now() + LAST_LIFE);
+        }
         last = match life.get("/agents").await {
             Answer::Said(200, agents) => agents,
             answer => {
@@ -87,10 +94,9 @@ async fn finish(life: &Life) {
         if late.is_empty() && all_rest(&last) && hears_nothing_more(life).await {
             return;
         }
-        for name in late {
-            asks_to_finish(life, &name).await;
-            asked.insert(name, Instant::now());
-        }
+        // At once: one that waits for the disk is no reason that the others are not asked.
+        join_all(late.iter().map(|name| asks_to_finish(life, name))).await;
+        asked.extend(late.into_iter().map(|name| (name, Instant::now())));
         let soon = deadline.min(Instant::now() + Duration::from_millis(100));
         let _ = timeout_at(soon, told.changed()).await;
     }

@@ -97,6 +97,8 @@ struct Request {
     approval: Approval,
     subject: Option<Arc<str>>,
     effect: Effect,
+    /// Before that a crash takes it back, and nobody is asked: an answer would be lost.
+    is_durable: bool,
     answer: Option<Answer>,
 }
 
@@ -133,7 +135,8 @@ impl Approvals {
         self.attached.load(Ordering::Acquire) > 0
     }
 
-    /// Opens a request. Gives the instant that tells it from all others about such a call.
+    /// Takes in a request; nobody sees it before it is [`durable`](Self::durable). Gives the instant that
+    /// tells it from all others about such a call.
     pub(crate) fn ask(&self, mut approval: Approval, call: &Asked<'_>) -> Micros {
         let (subject, effect) = (call.subject.map(Arc::from), call.effect);
         let mut requests = self.requests.lock();
@@ -144,15 +147,22 @@ impl Approvals {
             approval.since = approval.since.max(last.after(Span(1)));
         }
         let since = approval.since;
-        requests.open.push(Request { approval, subject, effect, answer: None });
+        requests.open.push(Request { approval, subject, effect, is_durable: false, answer: None });
         since
+    }
+
+    /// What an agent asks is recorded: it is asked from now on.
+    pub(crate) fn durable(&self, agent: &AgentName) {
+        let open = &mut self.requests.lock().open;
+        let of_agent = open.iter_mut().filter(|request| request.approval.agent == *agent);
+        of_agent.for_each(|request| request.is_durable = true);
     }
 
     /// The requests without an answer, in the order in which they were asked.
     pub(crate) fn open(&self) -> Vec<Approval> {
         let requests = self.requests.lock();
-        let open = requests.open.iter();
-        open.filter(|request| request.answer.is_none()).map(|request| request.approval.clone()).collect()
+        let open = requests.open.iter().filter(|request| request.is_open());
+        open.map(|request| request.approval.clone()).collect()
     }
 
     /// Takes a person's answer. Names the agents that find one now: what is allowed for the
@@ -174,7 +184,7 @@ impl Approvals {
             is_meant
                 && approval.agent.as_str() == agent
                 && approval.tool.as_str() == tool
-                && request.answer.is_none()
+                && request.is_open()
         };
         let [agent, tool] = [agent, tool].map(|name| name.chars().take(80).collect());
         let mut fitting = open.iter_mut().filter(is_it);
@@ -234,6 +244,10 @@ impl Request {
         Asked { name: &self.approval.name, subject: self.subject.as_deref(), effect: self.effect }
     }
 
+    fn is_open(&self) -> bool {
+        self.is_durable && self.answer.is_none()
+    }
+
     fn is(&self, agent: &AgentName, tool: &CallId) -> bool {
         self.approval.agent == *agent && self.approval.tool == *tool
     }
@@ -260,7 +274,9 @@ mod tests {
             always: Rule::always(&call),
             since: Micros(0),
         };
-        approvals.ask(approval, &call)
+        let since = approvals.ask(approval, &call);
+        approvals.durable(&AgentName::new("worker").unwrap());
+        since
     }
 
     fn always(approvals: &Approvals, n: usize, rule: &str) -> Result<Vec<AgentName>, AnswerError> {

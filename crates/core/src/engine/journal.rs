@@ -91,8 +91,9 @@ impl Draft {
         }
     }
 
-    /// Has something happen as soon as the draft is durable and told, before anything that is
-    /// recorded after it is told: mail arrives in the order of its events. It must be quick.
+    /// Has something happen as soon as the draft is durable, before it is told: who is told of a request
+    /// answers it, and nobody can answer one that a crash may still take back. Mail arrives in the order
+    /// of its events. It must be quick.
     pub(crate) fn then(mut self, happens: impl FnOnce() + Send + 'static) -> Self {
         self.then = Some(Box::new(happens));
         self
@@ -328,11 +329,11 @@ impl Journal {
             // Before the events: who reads that a message is there asks for its receipt.
             self.receipts.accepted(&transaction.accepted);
             self.receipts.apply(&transaction.receipts);
-            for event in &transaction.events {
-                self.tell_all(|observer| observer.event(event));
-            }
             if let Some(happens) = then {
                 happens();
+            }
+            for event in &transaction.events {
+                self.tell_all(|observer| observer.event(event));
             }
         }
     }

@@ -55,7 +55,7 @@ impl RunEnd<'_> {
         match self.commit_all().await {
             Ok(()) => Ok(()),
             // A git command that was killed leaves its lock behind; none of ours is alive.
-            Err(error) if self.remove_lock() => self.commit_all().await.map_err(|_| error),
+            Err(error) if self.worktree.remove_locks() => self.commit_all().await.map_err(|_| error),
             Err(error) => self.commit_the_rest(error).await,
         }
     }
@@ -83,15 +83,6 @@ impl RunEnd<'_> {
 
     fn unfinished_merge(&self) -> bool {
         self.worktree.own.join("MERGE_HEAD").symlink_metadata().is_ok()
-    }
-
-    /// In folders that no agent can swap for others; and a link goes as itself.
-    fn remove_lock(&self) -> bool {
-        let common = &self.worktree.repository.layout.common;
-        let reference = common.join(format!("{}.lock", self.worktree.reference()));
-        let locks = [self.worktree.own.join("index.lock"), self.worktree.own.join("HEAD.lock"), reference];
-        // Each of them, not only the first that is there.
-        locks.iter().filter(|lock| std::fs::remove_file(lock).is_ok()).count() > 0
     }
 
     /// The agent left its branch (another one, or none while it rebases). What there is then is

@@ -30,7 +30,7 @@ const KEPT: [&str; 3] = ["PATH", "HOME", "XDG_CONFIG_HOME"];
 
 /// What each of our commands is told, after all that a repository says: nobody asked for the
 /// programs that its settings name, and none of them is run with what an agent wrote.
-const SETTINGS: [(&str, &str); 21] = [
+const SETTINGS: [(&str, &str); 22] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.pager", "cat"),
@@ -53,6 +53,8 @@ const SETTINGS: [(&str, &str); 21] = [
     // With `git status` in one, git would obey what is configured there.
     ("diff.ignoreSubmodules", "dirty"),
     ("rerere.enabled", "false"),
+    // The empty file that we name for it would be warned of in everything that it complains about.
+    ("advice.graftFileDeprecated", "false"),
 ];
 
 /// No file of settings but the repository's; no editor, no replaced or grafted commits, which

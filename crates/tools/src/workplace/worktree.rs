@@ -134,6 +134,15 @@ impl Worktree {
         link_back(&self.top)
     }
 
+    /// Removes what git commands that were killed leave behind; none may be alive. Whether there was
+    /// anything. In folders that no agent can swap for others; and a link goes as itself.
+    pub(super) fn remove_locks(&self) -> bool {
+        let reference = self.repository.layout.common.join(format!("{}.lock", self.reference()));
+        let locks = [self.own.join("index.lock"), self.own.join("HEAD.lock"), reference];
+        // Each of them, not only the first that is there.
+        locks.iter().filter(|lock| std::fs::remove_file(lock).is_ok()).count() > 0
+    }
+
     /// Gives the worktree its link back, where git still has a folder for it: somebody removed it,
     /// or moved the repository. A folder in its place is another repository, and stays.
     fn repair(&self) {
@@ -255,6 +264,7 @@ impl Repository {
     /// Looks for the worktree of a record, and makes it again where only its branch is left.
     pub(super) async fn again(&self, record: Record) -> Result<Again, NoWorktree> {
         let worktree = self.worktree(&record);
+        worktree.remove_locks();
         let top = worktree.top.to_string_lossy().into_owned();
         if record.made {
             if worktree.folder_state() == FolderState::Broken {
