@@ -138,9 +138,10 @@ fn hand_on<E>(
         let line = &rest[..end];
         rest = rest.get(end + 1..).unwrap_or_default();
         let (name, value) = match memchr(b':', line) {
-            Some(at) => (&line[..at], without_space(&line[at + 1..])),
+            Some(at) => (&line[..at], &line[at + 1..]),
             None => (line, &b""[..]),
         };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
         match name {
             b"event" => event = value,
             b"data" => {
@@ -158,10 +159,6 @@ fn hand_on<E>(
         }
     }
     data.map_or(Ok(()), |data| on_frame(Frame { event, data: &data }))
-}
-
-fn without_space(value: &[u8]) -> &[u8] {
-    value.strip_prefix(b" ").unwrap_or(value)
 }
 
 #[cfg(test)]

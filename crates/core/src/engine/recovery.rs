@@ -137,8 +137,9 @@ fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentC
     let body = Body::recovered(agent, is_open, by.clone(), own());
     let budget = budget_of(agent, spent(agent, prices));
     session.purse.restore(budget.spent());
+    let has_begun = agent.rows.iter().any(|row| matches!(row.line, Line::Prompt(_)));
     let state = AgentState {
-        prompt: record.prompt.clone().filter(|_| !has_had_its_prompt(agent)),
+        prompt: record.prompt.clone().filter(|_| !has_begun),
         run: agent.stands.run,
         turn: recovery::turn(&agent.tail),
         begun: agent.stands.run,
@@ -177,10 +178,6 @@ fn reached_by(agent: &AgentJournal, state: &AgentState) -> Option<&'static str> 
     });
     let used_up = || state.budget.reached().filter(|_| agent.last_end.is_some());
     ended_by.or_else(used_up)
-}
-
-fn has_had_its_prompt(agent: &AgentJournal) -> bool {
-    agent.rows.iter().any(|row| matches!(row.line, Line::Prompt(_)))
 }
 
 fn mailbox<'a>(

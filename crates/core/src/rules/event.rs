@@ -156,7 +156,6 @@ pub enum EventKind {
         parent: Option<AgentName>,
         role: Role,
         model: Option<Arc<str>>,
-        #[serde(default)]
         prompt: Option<Arc<str>>,
     },
     RunStarted {

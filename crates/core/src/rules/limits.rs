@@ -27,11 +27,6 @@ impl Prices {
         let fresh = usage.input.saturating_sub(usage.cached);
         self.input.times(fresh).plus(self.cached.times(usage.cached)).plus(self.output.times(usage.output))
     }
-
-    /// The dearest that a token read can be: nobody knows beforehand what the cache has.
-    fn dearest_input(&self) -> Money {
-        self.input.max(self.cached)
-    }
 }
 
 impl Settings {
@@ -286,7 +281,8 @@ impl Budget {
             let (tokens, cost) = (tokens.unwrap_or_default(), cost.unwrap_or_default());
             return Grant::Held(Hold { tokens, cost, ..Hold::default() });
         };
-        let input_cost = prices.dearest_input().times(bound.input);
+        // Nobody knows beforehand what the cache has.
+        let input_cost = prices.input.max(prices.cached).times(bound.input);
         let by_tokens = tokens.map_or(u64::MAX, |left| left.saturating_sub(bound.input));
         let by_cost = cost.map_or(u64::MAX, |left| left.minus(input_cost).over(prices.output));
         let affordable = output.min(by_tokens).min(by_cost);

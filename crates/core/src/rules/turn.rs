@@ -103,7 +103,7 @@ impl Turn {
 
     /// Passes a boundary, if one is reached, and says which calls start now, in call order.
     pub fn step(&mut self, inbox: &dyn Inbox, settings: &Settings) -> Vec<usize> {
-        while !self.over && self.segment_is_done() {
+        while !self.over && self.current_calls().all(|i| self.has_returned(i)) {
             let next = self.current.map_or(0, |current| current + 1);
             if next == self.segments.len() {
                 break;
@@ -142,10 +142,6 @@ impl Turn {
             (_, true) => Moment::WithinEdits,
             (_, false) => Moment::BetweenCalls,
         }
-    }
-
-    fn segment_is_done(&self) -> bool {
-        self.current_calls().all(|i| self.has_returned(i))
     }
 
     fn current_calls(&self) -> std::ops::Range<usize> {

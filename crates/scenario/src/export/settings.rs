@@ -19,10 +19,10 @@ pub(super) fn layers<'a>(
 
 /// What of the settings is not as in others.
 fn layer(own: &Settings, base: &Settings) -> Result<SettingsPatch, ExportError> {
-    let layer = difference(&value(own)?, &value(base)?);
-    let layer = if layer.is_null() { Value::Object(Map::new()) } else { layer };
-    serde_json::from_value(layer)
-        .map_err(|error| ExportError::damaged(format!("the settings can't be written: {error}")))
+    let layer = serde_json::from_value(difference(&value(own)?, &value(base)?));
+    let layer: Option<SettingsPatch> =
+        layer.map_err(|error| ExportError::damaged(format!("the settings can't be written: {error}")))?;
+    Ok(layer.unwrap_or_default())
 }
 
 fn value(settings: &Settings) -> Result<Value, ExportError> {

@@ -80,7 +80,7 @@ impl Groups {
     /// A new group with these limits.
     pub(crate) fn make(&self, limits: &TreeLimits) -> io::Result<Group> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        self.remove_the_rest();
+        self.rest.lock().retain(|folder| !is_removed(folder));
         let name = format!("{NAME}{}-{}", self.us, NEXT.fetch_add(1, Ordering::Relaxed));
         let mut group = Group { groups: self.clone(), folders: Vec::new(), limits: *limits };
         let (processes, memory) = (limits.processes.to_string(), limits.memory.to_string());
@@ -111,10 +111,6 @@ impl Groups {
                 let _in_use = fs::remove_dir(entry.path());
             }
         }
-    }
-
-    fn remove_the_rest(&self) {
-        self.rest.lock().retain(|folder| !is_removed(folder));
     }
 }
 

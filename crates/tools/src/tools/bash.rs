@@ -26,7 +26,6 @@ struct Arguments {
     #[serde(default, rename = "description")]
     _description: Option<String>,
     /// How long it may run, in seconds.
-    #[serde(default)]
     timeout: Option<f64>,
 }
 

@@ -19,7 +19,6 @@ struct Arguments {
     #[serde(default = "here")]
     path: String,
     /// How many files at most.
-    #[serde(default)]
     limit: Option<usize>,
 }
 

@@ -30,7 +30,6 @@ struct Arguments {
     #[serde(default = "here")]
     path: String,
     /// Only files of this glob pattern, as `*.rs` or `src/**/*.rs`.
-    #[serde(default)]
     glob: Option<String>,
     /// Whether case is of no account.
     #[serde(default)]
@@ -42,7 +41,6 @@ struct Arguments {
     #[serde(default)]
     files_only: bool,
     /// How many lines (or files) at most.
-    #[serde(default)]
     limit: Option<usize>,
 }
 

@@ -30,10 +30,8 @@ struct Arguments {
     #[serde(alias = "file_path")]
     path: String,
     /// The first line wanted, from 1.
-    #[serde(default)]
     offset: Option<usize>,
     /// How many lines.
-    #[serde(default)]
     limit: Option<usize>,
 }
 

@@ -82,7 +82,7 @@ impl Driver {
     }
 
     async fn wind_up_workplace(&self) -> Changes {
-        let ended = self.session.workplace.run_ended(&self.cell.name, self.run_id()).await;
+        let ended = self.session.workplace.run_ended(&self.cell.name, self.run.id()).await;
         let changes =
             ended.unwrap_or_else(|error| Changes { notes: vec![error.to_string()], ..Changes::default() });
         changes.without(&self.session.secrets)
@@ -96,7 +96,7 @@ impl Driver {
         if failed && self.cell.settings.on_error == OnError::Return {
             draft.returns(&self.mailbox().take_returnable(), ReturnReason::Error, &place);
         }
-        let bound = self.mailbox().take_bound_to(self.run_id());
+        let bound = self.mailbox().take_bound_to(self.run.id());
         draft.returns(&bound, ReturnReason::Expired, &place);
     }
 
@@ -152,7 +152,7 @@ impl Driver {
         let order = self.mailbox().stop_order().filter(|_| ending.outcome == Outcome::Stopped);
         RunEnd {
             agent: self.cell.name.clone(),
-            run: self.run_id(),
+            run: self.run.id(),
             outcome: ending.outcome,
             reason: order.map(|order| order.reason()),
             text: text.clone(),
@@ -186,7 +186,7 @@ impl Driver {
             state.unheard = false;
             state.report_to.take()
         };
-        let report = Report { run: self.run_id(), end, text };
+        let report = Report { run: self.run.id(), end, text };
         let unheard = match waiting {
             Some(waiting) => waiting.send(report).err(),
             None => Some(report),

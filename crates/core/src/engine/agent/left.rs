@@ -22,7 +22,7 @@ impl Driver {
             text: String::new(),
             thinking: String::new(),
             reason: InterruptReason::Error,
-            stream_run_id: self.run_id(),
+            stream_run_id: self.run.id(),
             partial_tokens: 0,
             interrupted_at: self.session.clock.now(),
         };

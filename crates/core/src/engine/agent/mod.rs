@@ -28,7 +28,7 @@ use super::tools;
 use crate::fail;
 use crate::rules::conversation::{Entry, Injected, Usage};
 use crate::rules::event::{EventKind, Place, Trigger};
-use crate::rules::id::{RunId, TurnId};
+use crate::rules::id::TurnId;
 use crate::rules::mail::{Injection, Mail, Point, ReceiptState, Standing};
 use crate::rules::record::Line;
 use crate::rules::recovery::OpenRun;
@@ -109,10 +109,6 @@ impl Driver {
 
     fn place(&self) -> Place {
         Place::of(&self.cell.name, self.run.id(), self.run.turn())
-    }
-
-    fn run_id(&self) -> RunId {
-        self.run.id()
     }
 
     /// Where the agent is, for whoever asks.
@@ -224,7 +220,7 @@ impl Driver {
 
     /// Appends to the record.
     fn line(&self, draft: &mut Draft, line: Line) {
-        draft.line(&self.cell.name, self.run_id(), self.run.turn(), line);
+        draft.line(&self.cell.name, self.run.id(), self.run.turn(), line);
     }
 
     /// Takes the mail of a point and puts it into the conversation, with the turn's results

@@ -219,7 +219,7 @@ impl Driver {
 
     /// Records what there was of the reply: never as a whole one, and even when it is empty.
     async fn cut_short(&mut self, stream: &Stream, reason: InterruptReason) {
-        let (partial, thinking) = stream.partial(reason, self.run_id());
+        let (partial, thinking) = stream.partial(reason, self.run.id());
         self.interrupted(partial, thinking).await;
     }
 

@@ -200,7 +200,7 @@ impl Driver {
         let call = ToolCall {
             agent: self.cell.name.clone(),
             agent_index: self.cell.index,
-            run: self.run_id(),
+            run: self.run.id(),
             call,
             index,
             cancel: cancel.clone(),

@@ -31,7 +31,6 @@ pub(super) struct SpawnInput {
     /// What it is to do. It sees nothing of your conversation.
     prompt: String,
     /// The definition to make it of.
-    #[serde(default)]
     agent: Option<String>,
 }
 

@@ -29,16 +29,12 @@ pub(super) struct SendInput {
     #[serde(default)]
     urgent: bool,
     /// How soon the message acts, instead of `urgent`.
-    #[serde(default)]
     urgency: Option<Urgency>,
     /// Your id for it: the same id again is the same message.
-    #[serde(default)]
     id: Option<MessageId>,
     /// Take it back if it is still queued after this time (`30s`, `5m`).
-    #[serde(default)]
     expires_after: Option<Span>,
     /// The id of an earlier message of yours to the same agent that this one replaces.
-    #[serde(default)]
     supersedes: Option<MessageId>,
 }
 
@@ -102,7 +98,6 @@ fn say(receipt: &Receipt) -> String {
 #[serde(deny_unknown_fields)]
 pub(super) struct ReceiptsInput {
     /// The ids asked about; all of yours when absent.
-    #[serde(default)]
     ids: Option<Vec<MessageId>>,
 }
 

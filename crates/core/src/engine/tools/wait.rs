@@ -30,7 +30,6 @@ pub(super) struct WaitInput {
     #[serde(default)]
     mode: WaitMode,
     /// How long at most: `30s`, `10m`.
-    #[serde(default)]
     timeout: Option<Span>,
 }
 
@@ -133,16 +132,13 @@ impl Waiting<'_> {
         (self.cell.name.clone(), self.call.call.id.clone())
     }
 
-    fn is_done(&self, other: &AgentCell) -> bool {
-        !other.is_at_work() || self.cell.mailbox.has_answer(&other.name)
-    }
-
     fn is_named(&self, name: &AgentName) -> bool {
         self.others.iter().any(|other| other.name == *name)
     }
 
     fn over(&self) -> Option<Over> {
-        let mut done = self.others.iter().map(|other| self.is_done(other));
+        let mailbox = &self.cell.mailbox;
+        let mut done = self.others.iter().map(|other| !other.is_at_work() || mailbox.has_answer(&other.name));
         let answered = match self.mode {
             WaitMode::All => done.all(|done| done),
             WaitMode::Any => done.any(|done| done),
