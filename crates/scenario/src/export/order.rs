@@ -158,9 +158,34 @@ impl Look<'_> {
             return Some(vec![Change::Comes(done.seq, behind(after))]);
         }
         let causer = self.causer(early)?;
-        let own = own_before(&causer, &self.tried.played, Some(early));
-        let last = own.iter().rev().find(|event| is_end(event) || arrival(event, 0).is_some())?;
-        Some(vec![self.hold(last, &own, after)?])
+        self.begins_behind_the_call(&causer, early).or_else(|| {
+            let own = own_before(&causer, &self.tried.played, Some(early));
+            let last = own.iter().rev().find(|event| is_end(event) || arrival(event, 0).is_some())?;
+            Some(vec![self.hold(last, &own, after)?])
+        })
+    }
+
+    /// A call of another's that found nothing to stop in the session: what began the run came behind it.
+    fn begins_behind_the_call(&self, stopper: &AgentName, stop: &Event) -> Option<Vec<Change>> {
+        let EventKind::StopRequested { .. } = stop.kind else { return None };
+        let played = own_before(stopper, &self.tried.played, Some(stop));
+        let mut calls = played.iter().rev().filter_map(|event| match &event.kind {
+            EventKind::ToolStarted { tool, .. } => Some(tool),
+            _ => None,
+        });
+        let call = calls.next()?;
+        let ends =
+            |event: &&&Event| matches!(&event.kind, EventKind::ToolFinished { tool, .. } if tool == call);
+        let theirs = own_before(stopper, self.told, None);
+        let end = theirs.iter().find(ends)?;
+        let own = own_before(self.agent(), self.told, None);
+        let begins = |event: &&Event| {
+            event.at.run == stop.at.run && matches!(event.kind, EventKind::RunStarted { .. })
+        };
+        let began = own.iter().position(begins)?;
+        let waker = own[..began].iter().rev().find(|event| is_arrival(&event.kind))?;
+        let comes = Change::Comes(self.item_of(waker)?.seq, behind(unique(self.told, end)?));
+        (end.seq < own[began].seq).then(|| vec![comes])
     }
 
     /// What a stop gave back and had not: it came behind it, in its round.
