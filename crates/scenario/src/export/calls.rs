@@ -106,6 +106,18 @@ impl Hand<'_> {
         self.script.iter().rposition(|entry| !entry.tools.is_empty()).unwrap_or_default()
     }
 
+    /// A call of the turn, as the model asked for it.
+    fn called(&self, index: usize) -> Option<&ScriptedCall> {
+        let place = self.turn.get(index)?.place;
+        self.script.get(self.entry())?.tools.get(place).map(|call| &**call)
+    }
+
+    /// The file that a call of the turn edits.
+    fn edits(&self, index: usize) -> Option<&str> {
+        let call = self.called(index).filter(|call| matches!(&*call.name, "edit" | "write"))?;
+        call.input.get("path")?.as_str()
+    }
+
     /// A call of the turn, as it is written.
     fn written(&mut self, index: usize) -> Option<&mut ScriptedCall> {
         let (entry, place) = (self.entry(), self.turn.get(index)?.place);
@@ -167,31 +179,39 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The call beside which another starts that does not run beside others: it must have
-    /// returned a continuation.
+    /// The call beside which another starts that does not run beside it: it must have returned a
+    /// continuation.
     fn returned_before(&self, event: &Event, agent: usize, index: usize, batch: u32) -> Option<usize> {
         let hand = &self.hands[agent];
-        let (mut ended, mut together) = (false, false);
+        let runs = |place: &usize| hand.turn[*place].is_running() && hand.turn[*place].continued.is_none();
+        let mut running = (0..index).rev().filter(runs);
+        if hand.record.settings.concurrency == Concurrency::All {
+            let file = hand.edits(index)?;
+            return running.find(|place| hand.edits(*place) == Some(file));
+        }
+        let last = running.next()?;
+        let beside = self.starts_beside(event)?;
+        let same = hand.turn[last].started.is_some_and(|(_, of)| of == batch);
+        let safe = hand.called(index).is_some_and(|call| !is_own(&call.name) || is_safe(&call.name));
+        (!(beside && same && safe)).then_some(last)
+    }
+
+    /// Whether a call starts at once with another, or where one ended. `None`: it was asked about.
+    fn starts_beside(&self, event: &Event) -> Option<bool> {
+        let mut ended = false;
         for (before, told) in self.told.iter().rev().enumerate() {
             if told.at.agent != event.at.agent {
                 continue;
             }
             match &told.kind {
-                EventKind::ToolStarted { .. } => {
-                    together = before == 0 && told.t == event.t;
-                    break;
-                }
+                EventKind::ToolStarted { .. } => return Some(ended || (before == 0 && told.t == event.t)),
                 EventKind::ToolFinished { .. } => ended = true,
                 EventKind::ApprovalResolved { .. } => return None,
                 EventKind::ModelFinished { .. } => break,
                 _ => {}
             }
         }
-        let before = &hand.turn[..index];
-        let last = before.iter().rposition(|live| live.is_running() && live.continued.is_none())?;
-        let same = before[last].started.is_some_and(|(_, of)| of == batch);
-        let beside = same || hand.record.settings.concurrency == Concurrency::All;
-        (!(beside && (together || ended))).then_some(last)
+        Some(ended)
     }
 
     pub(super) fn tool_finished(

@@ -10,7 +10,7 @@
 
 use midturn_core::engine::tools::is_own;
 use midturn_core::rules::conversation::ToolStatus;
-use midturn_core::rules::event::{Event, EventKind};
+use midturn_core::rules::event::{Event, EventKind, Halt};
 use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::mail::ReturnReason;
 use midturn_core::rules::time::{Micros, Span};
@@ -91,6 +91,7 @@ impl Look<'_> {
     fn changes(&self) -> Vec<Vec<Change>> {
         let mut changes: Vec<Vec<Change>> = self.outlives().into_iter().collect();
         changes.extend(self.comes_too_late());
+        changes.extend(self.resumed_before());
         changes.extend(self.resumes());
         changes.extend(self.comes_too_early());
         changes
@@ -118,7 +119,20 @@ impl Look<'_> {
         let itself = self.difference.until.filter(|until| is_end(until));
         let itself = itself.and_then(|end| self.hold(end, &own, unique(self.told, late)?));
         let itself = itself.map(|waits| vec![waits]);
-        waits.into_iter().chain(sooner).chain(with_the_run).chain(itself).collect()
+        let cause = self.came_behind_another().map(|comes| vec![comes]);
+        waits.into_iter().chain(sooner).chain(with_the_run).chain(itself).chain(cause).collect()
+    }
+
+    /// What brought the step for which something is too late: in the session it came behind a step of
+    /// another agent in that instant.
+    fn came_behind_another(&self) -> Option<Change> {
+        let own = own_before(self.agent(), &self.tried.played, self.difference.until);
+        let came = own.iter().rev().find(|event| is_arrival(&event.kind))?;
+        let done = self.item_of(came)?;
+        let came = self.told.iter().find(|event| event.seq == done.seq)?;
+        let before = self.told.iter().rev().skip_while(|event| event.seq >= came.seq);
+        let mut steps = before.take_while(|event| event.t == came.t).filter(|event| !is_arrival(&event.kind));
+        Some(Change::Comes(done.seq, behind(unique(self.told, steps.next()?)?)))
     }
 
     /// What a step waits for does not itself wait for that agent's steps.
@@ -243,7 +257,21 @@ impl Look<'_> {
             same && matches!(done.item.act, Act::Resume { .. })
         };
         let known = self.tried.plan.items.iter().any(known);
-        (!known).then(|| vec![Change::Resumes(self.agent().clone(), was.t, was.seq)])
+        (!known).then(|| vec![Change::Resumes(self.agent().clone(), When::at(was.t), was.t, was.seq)])
+    }
+
+    /// What a stopped agent accepted, and gives back in the replay: somebody had asked for it again by then.
+    fn resumed_before(&self) -> Option<Vec<Change>> {
+        let EventKind::MessageReturned { message, reason: ReturnReason::Stopped } =
+            &self.difference.early?.kind
+        else {
+            return None;
+        };
+        let own = own_before(self.agent(), self.told, None);
+        let is_it = |event: &&&Event| matches!(&event.kind, EventKind::MessageQueued { message: of, .. } if of == message);
+        let queued = own.iter().find(is_it)?;
+        let when = self.item_of(queued).map_or(When::at(queued.t), |done| done.item.when.clone());
+        Some(vec![Change::Resumes(self.agent().clone(), when, queued.t, queued.seq)])
     }
 
     /// The item that something came of.
@@ -255,13 +283,27 @@ impl Look<'_> {
                 done.item.id.as_ref() == Some(message)
             }
             (EventKind::MessageReturned { message, .. }, Act::Withdraw { message: of, .. }) => message == of,
-            (
-                EventKind::StopRequested { .. },
-                Act::Stop { .. } | Act::Supersede { .. } | Act::Close { .. },
-            ) => done.agent.as_ref() == agent && done.at <= event.t,
+            (EventKind::StopRequested { reason, .. }, act) => {
+                let stops = match (reason, act) {
+                    (Halt::Stop, Act::Stop { .. }) | (Halt::Supersede, Act::Supersede { .. }) => {
+                        done.agent.as_ref() == agent
+                    }
+                    (Halt::Close, Act::Close { agent: root, .. }) => self.is_within(agent, root),
+                    (Halt::Shutdown, Act::ShutDown { .. }) => true,
+                    _ => false,
+                };
+                stops && done.at <= event.t
+            }
             _ => false,
         };
         self.tried.plan.items.iter().rfind(of)
+    }
+
+    /// Whether an agent is that one, or stands below it.
+    fn is_within(&self, agent: Option<&AgentName>, root: &AgentName) -> bool {
+        let agents = &self.tried.plan.frame.agents;
+        let parent = |name: &&AgentName| agents.iter().find(|of| of.name == **name)?.parent.as_ref();
+        std::iter::successors(agent, parent).take(agents.len()).any(|above| above == root)
     }
 
     /// What ended there waits for an event, if a file can say that.
