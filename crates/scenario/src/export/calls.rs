@@ -112,6 +112,15 @@ impl Hand<'_> {
         self.script.get(self.entry())?.tools.get(place).map(|call| &**call)
     }
 
+    /// Whether calls of odd batches are safe, if one of the coordinator's calls says it: those are what they are.
+    fn own_says_odd_are_safe(&self) -> Option<bool> {
+        let says = |(index, live): (usize, &Live)| {
+            let call = self.called(index).filter(|call| is_own(&call.name))?;
+            Some(is_safe(&call.name) == (live.started?.1 % 2 == 1))
+        };
+        self.turn.iter().enumerate().find_map(says)
+    }
+
     /// The file that a call of the turn edits.
     fn edits(&self, index: usize) -> Option<&str> {
         let call = self.called(index).filter(|call| matches!(&*call.name, "edit" | "write"))?;
@@ -166,12 +175,12 @@ impl Reader<'_> {
         batch: u32,
     ) -> Result<(), ExportError> {
         let index = self.call(event, agent, tool)?;
+        self.hands[agent].turn[index].started = Some((event.seq, batch));
         let returned = self.returned_before(event, agent, index, batch);
         let hand = &mut self.hands[agent];
         if let Some(running) = returned {
             hand.turn[running].continued = Some(event.t);
         }
-        hand.turn[index].started = Some((event.seq, batch));
         if let Some(call) = hand.written(index) {
             call.takes = if is_own(&call.name) { Span::ZERO } else { NEVER };
             *tool = call.id.clone();
@@ -192,7 +201,7 @@ impl Reader<'_> {
         let last = running.next()?;
         let beside = self.starts_beside(event)?;
         let same = hand.turn[last].started.is_some_and(|(_, of)| of == batch);
-        let safe = hand.called(index).is_some_and(|call| !is_own(&call.name) || is_safe(&call.name));
+        let safe = hand.own_says_odd_are_safe().is_none_or(|odd| odd == (batch % 2 == 1));
         (!(beside && same && safe)).then_some(last)
     }
 
@@ -307,32 +316,37 @@ fn infer_safe(hand: &mut Hand<'_>) {
     if hand.record.settings.concurrency == Concurrency::All {
         return;
     }
-    let slots = hand.record.settings.max_parallel_tools > 1;
-    let names: Vec<Arc<str>> =
-        (0..hand.turn.len()).filter_map(|index| Some(hand.written(index)?.name.clone())).collect();
-    let turn = &hand.turn;
-    let mut found: Vec<Option<bool>> =
-        turn.iter().map(|live| if slots { ran_beside(live, turn) } else { None }).collect();
-    for index in 1..turn.len().min(names.len()) {
-        let class = |of: usize| found[of].unwrap_or(is_safe(&names[of]));
-        let batches = turn[index - 1].started.zip(turn[index].started);
-        let apart = batches.is_some_and(|((_, one), (_, other))| one != other);
-        // Neighbours of different batches are not of one kind, whatever they are called.
-        if apart && class(index - 1) == class(index) {
-            let odd = if found[index - 1].is_none() { index - 1 } else { index };
-            found[odd] = Some(!class(index));
-        }
-    }
-    for (index, name) in names.iter().enumerate() {
-        let by_name = is_safe(name);
-        let skipped = hand.turn[index].started.is_none() && hand.turn[index].ended.is_some();
+    let odd_are_safe = odd_batches_are_safe(hand);
+    for index in 0..hand.turn.len() {
+        let live = &hand.turn[index];
+        let skipped = live.started.is_none() && live.ended.is_some();
         // A safe call beside one that ran would have started with it.
         let waited = index > 0 && skipped && hand.turn[index - 1].started.is_some();
-        let safe = found[index].or((by_name && waited).then_some(false));
+        let ran = live.started.map(|(_, batch)| (batch % 2 == 1) == odd_are_safe);
         if let Some(call) = hand.written(index).filter(|call| !is_own(&call.name)) {
+            let by_name = is_safe(&call.name);
+            let safe = ran.or((by_name && waited).then_some(false));
             call.safe = safe.filter(|safe| *safe != by_name);
         }
     }
+}
+
+/// Batches of safe calls and of others take turns, so what one of the calls was says it of all: a call of the
+/// coordinator's, or else one that ran beside another. Where there is none, most are what they are called.
+fn odd_batches_are_safe(hand: &Hand<'_>) -> bool {
+    let slots = hand.record.settings.max_parallel_tools > 1;
+    let odd = |live: &Live, safe: bool| Some(safe == (live.started?.1 % 2 == 1));
+    let beside = || {
+        let mut beside = hand.turn.iter().filter_map(|live| odd(live, ran_beside(live, &hand.turn)?));
+        beside.next().filter(|_| slots)
+    };
+    let by_name = || {
+        let calls = hand.turn.iter().enumerate();
+        let named = calls.filter_map(|(index, live)| odd(live, is_safe(&hand.called(index)?.name)));
+        let (yes, no): (Vec<bool>, Vec<bool>) = named.partition(|odd| *odd);
+        yes.len() >= no.len()
+    };
+    hand.own_says_odd_are_safe().or_else(beside).unwrap_or_else(by_name)
 }
 
 /// Whether calls of the same batch ran at once. `None`: nothing says so.

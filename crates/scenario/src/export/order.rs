@@ -94,6 +94,7 @@ impl Look<'_> {
         changes.extend(self.resumed_before());
         changes.extend(self.resumes());
         changes.extend(self.comes_too_early());
+        changes.extend(self.came_behind_others());
         changes
     }
 
@@ -119,19 +120,22 @@ impl Look<'_> {
         let itself = self.difference.until.filter(|until| is_end(until));
         let itself = itself.and_then(|end| self.hold(end, &own, unique(self.told, late)?));
         let itself = itself.map(|waits| vec![waits]);
-        let cause = self.came_behind_another().map(|comes| vec![comes]);
-        waits.into_iter().chain(sooner).chain(with_the_run).chain(itself).chain(cause).collect()
+        waits.into_iter().chain(sooner).chain(with_the_run).chain(itself).collect()
     }
 
-    /// What brought the step for which something is too late: in the session it came behind a step of
-    /// another agent in that instant.
-    fn came_behind_another(&self) -> Option<Change> {
-        let own = own_before(self.agent(), &self.tried.played, self.difference.until);
-        let came = own.iter().rev().find(|event| is_arrival(&event.kind))?;
-        let done = self.item_of(came)?;
-        let came = self.told.iter().find(|event| event.seq == done.seq)?;
-        let before = self.told.iter().rev().skip_while(|event| event.seq >= came.seq);
-        let mut steps = before.take_while(|event| event.t == came.t).filter(|event| !is_arrival(&event.kind));
+    /// What came just before the step that the session has not: there it came behind another agent's step of
+    /// that instant.
+    fn came_behind_others(&self) -> Vec<Vec<Change>> {
+        let own = own_before(self.agent(), &self.tried.played, self.difference.is);
+        let at = own.last().map(|last| last.t);
+        let came = own.iter().rev().take_while(|event| Some(event.t) == at);
+        came.filter_map(|came| Some(vec![self.came_behind_another(self.item_of(came)?)?])).collect()
+    }
+
+    fn came_behind_another(&self, done: &Done) -> Option<Change> {
+        let before = self.told.iter().rev().skip_while(|event| event.seq >= done.seq);
+        let mut steps =
+            before.take_while(|event| event.t == done.at).filter(|event| !is_arrival(&event.kind));
         Some(Change::Comes(done.seq, behind(unique(self.told, steps.next()?)?)))
     }
 
@@ -245,33 +249,48 @@ impl Look<'_> {
         outlived.then(|| vec![Change::Outlives(self.agent().clone(), tool.clone())])
     }
 
-    /// A run that began, and nothing in the replay began it then.
-    fn resumes(&self) -> Option<Vec<Change>> {
-        let was = self.difference.was?;
+    /// A run that began, and nothing in the replay began it then, or not behind the last step.
+    fn resumes(&self) -> Vec<Vec<Change>> {
+        let Some(was) = self.difference.was else { return Vec::new() };
         let begins = matches!(was.kind, EventKind::RunStarted { .. });
         if !begins || self.difference.is.is_some_and(|is| is.t <= was.t) {
-            return None;
+            return Vec::new();
         }
         let known = |done: &Done| {
             let same = done.at == was.t && done.agent.as_ref() == Some(self.agent());
             same && matches!(done.item.act, Act::Resume { .. })
         };
-        let known = self.tried.plan.items.iter().any(known);
-        (!known).then(|| vec![Change::Resumes(self.agent().clone(), When::at(was.t), was.t, was.seq)])
+        if self.tried.plan.items.iter().any(known) {
+            return Vec::new();
+        }
+        let last = own_before(self.agent(), self.told, Some(was)).pop();
+        let last = last.filter(|last| last.t == was.t).and_then(|last| unique(self.told, last));
+        let whens = std::iter::once(When::at(was.t)).chain(last.map(behind));
+        whens.map(|when| vec![Change::Resumes(self.agent().clone(), when, was.t, was.seq)]).collect()
     }
 
-    /// What a stopped agent accepted, and gives back in the replay: somebody had asked for it again by then.
+    /// Somebody had asked for an agent again before it accepted what it gives back in the replay, or before a
+    /// run was stopped that has not begun there.
     fn resumed_before(&self) -> Option<Vec<Change>> {
-        let EventKind::MessageReturned { message, reason: ReturnReason::Stopped } =
-            &self.difference.early?.kind
-        else {
-            return None;
-        };
         let own = own_before(self.agent(), self.told, None);
-        let is_it = |event: &&&Event| matches!(&event.kind, EventKind::MessageQueued { message: of, .. } if of == message);
-        let queued = own.iter().find(is_it)?;
-        let when = self.item_of(queued).map_or(When::at(queued.t), |done| done.item.when.clone());
-        Some(vec![Change::Resumes(self.agent().clone(), when, queued.t, queued.seq)])
+        let returned = self.difference.early.and_then(|early| match &early.kind {
+            EventKind::MessageReturned { message, reason: ReturnReason::Stopped } => Some(message),
+            _ => None,
+        });
+        let began = |stop: &Event| {
+            let begins = |event: &&Event| matches!(event.kind, EventKind::RunStarted { .. });
+            let ours = own.iter().filter(|event| event.seq < stop.seq && event.at.run == stop.at.run);
+            ours.copied().any(|event| begins(&event))
+        };
+        let is_stop = |late: &&Event| matches!(late.kind, EventKind::StopRequested { .. }) && !began(late);
+        let accepted = returned.and_then(|returned| {
+            own.iter().copied().find(|event| {
+            matches!(&event.kind, EventKind::MessageQueued { message, .. } if message == returned)
+        })
+        });
+        let came = accepted.or(self.difference.late.filter(is_stop))?;
+        let when = self.item_of(came).map_or(When::at(came.t), |done| done.item.when.clone());
+        Some(vec![Change::Resumes(self.agent().clone(), when, came.t, came.seq)])
     }
 
     /// The item that something came of.

@@ -25,7 +25,7 @@ use super::ExportError;
 use super::calls::{Live, calls, kind_of, thinking, unnatural};
 use super::difference::is_arrival;
 use super::plan::{Done, NEVER, Plan, ends_at};
-use crate::scenario::{Act, Anchor, Says, Start};
+use crate::scenario::{Act, Anchor, Says, Start, When};
 
 /// What stands for the words that never came: the replay cuts the reply before them.
 pub(super) const UNSAID: &str = "…";
@@ -289,9 +289,6 @@ impl<'a> Reader<'a> {
             EventKind::MessageReturned { message, reason } => {
                 *message = self.returned(event, agent, message, *reason);
             }
-            EventKind::MessageRefused { message, from, reason } if &**reason == "too_late" => {
-                self.was_too_late(from, message);
-            }
             _ => {}
         }
     }
@@ -335,10 +332,25 @@ impl<'a> Reader<'a> {
             Trigger::Mail(ids) if ids.is_empty() && !hand.begins_by_itself(event) => {
                 let resume = Act::Resume { agent: Some(hand.name().clone()), by: Sender::User };
                 self.done(event, Some(agent), None, resume);
+                self.resumed_while_it_ended(event);
             }
             Trigger::Prompt | Trigger::Mail(_) => {}
         }
         self.hands[agent].halt = None;
+    }
+
+    /// A run that begins in the very instant in which the one before it ended, some time after it was stopped:
+    /// it was asked for meanwhile.
+    fn resumed_while_it_ended(&mut self, event: &Event) {
+        let own = self.told.iter().rev().filter(|told| told.at.agent == event.at.agent);
+        let before = own.clone().find(|told| told.t < event.t);
+        let stop = own.clone().find(|told| matches!(told.kind, EventKind::StopRequested { .. }));
+        let ended = own.clone().next().filter(|last| last.t == event.t);
+        if let (Some(before), Some(stop), Some(_), Some(done)) = (before, stop, ended, self.items.last_mut())
+            && stop.seq <= before.seq
+        {
+            (done.at, done.item.when) = (before.t, When::at(before.t));
+        }
     }
 
     fn model_finished(&mut self, event: &Event, agent: usize) -> Result<(), ExportError> {
