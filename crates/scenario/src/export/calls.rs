@@ -10,7 +10,7 @@ use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolStatus};
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::CallId;
 use midturn_core::rules::mail::Urgency;
-use midturn_core::rules::settings::Concurrency;
+use midturn_core::rules::settings::{Concurrency, Settings};
 use midturn_core::rules::time::{Micros, Span};
 use serde_json::Value;
 
@@ -177,10 +177,14 @@ impl Reader<'_> {
         let index = self.call(event, agent, tool)?;
         self.hands[agent].turn[index].started = Some((event.seq, batch));
         let returned = self.returned_before(event, agent, index, batch);
-        let hand = &mut self.hands[agent];
-        if let Some(running) = returned {
-            hand.turn[running].continued = Some(event.t);
+        for running in returned {
+            let turn = &self.hands[agent].turn;
+            // One after the other: the next one started there.
+            let serial = turn[running].started.is_some_and(|(_, of)| of == batch);
+            let next = self.start_of(&turn[running + 1]).filter(|_| serial);
+            self.hands[agent].turn[running].continued = next.or(Some(event.t));
         }
+        let hand = &mut self.hands[agent];
         if let Some(call) = hand.written(index) {
             call.takes = if is_own(&call.name) { Span::ZERO } else { NEVER };
             *tool = call.id.clone();
@@ -188,39 +192,49 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The call beside which another starts that does not run beside it: it must have returned a
+    /// The calls beside which another starts that does not run beside them: they must have returned a
     /// continuation.
-    fn returned_before(&self, event: &Event, agent: usize, index: usize, batch: u32) -> Option<usize> {
+    fn returned_before(&self, event: &Event, agent: usize, index: usize, batch: u32) -> Vec<usize> {
         let hand = &self.hands[agent];
         let runs = |place: &usize| hand.turn[*place].is_running() && hand.turn[*place].continued.is_none();
-        let mut running = (0..index).rev().filter(runs);
+        let running = (0..index).filter(runs);
         if hand.record.settings.concurrency == Concurrency::All {
-            let file = hand.edits(index)?;
-            return running.find(|place| hand.edits(*place) == Some(file));
+            let file = hand.edits(index);
+            return running.filter(|place| file.is_some() && hand.edits(*place) == file).collect();
         }
-        let last = running.next()?;
-        let beside = self.starts_beside(event)?;
-        let same = hand.turn[last].started.is_some_and(|(_, of)| of == batch);
+        let running: Vec<usize> = running.collect();
+        let same = |place: &usize| hand.turn[*place].started.is_some_and(|(_, of)| of == batch);
         let safe = hand.own_says_odd_are_safe().is_none_or(|odd| odd == (batch % 2 == 1));
-        (!(beside && same && safe)).then_some(last)
+        match self.starts_beside(event, &hand.record.settings, running.len()) {
+            Some(beside) if !(beside && safe && running.iter().all(same)) => running,
+            _ => Vec::new(),
+        }
     }
 
-    /// Whether a call starts at once with another, or where one ended. `None`: it was asked about.
-    fn starts_beside(&self, event: &Event) -> Option<bool> {
-        let mut ended = false;
+    /// Whether a call starts at once with another, or in the place of one that ended when all were taken. `None`: it
+    /// was asked about.
+    fn starts_beside(&self, event: &Event, settings: &Settings, running: usize) -> Option<bool> {
+        let mut ended = 0;
+        let slots = usize::try_from(settings.max_parallel_tools).unwrap_or(usize::MAX);
         for (before, told) in self.told.iter().rev().enumerate() {
             if told.at.agent != event.at.agent {
                 continue;
             }
             match &told.kind {
-                EventKind::ToolStarted { .. } => return Some(ended || (before == 0 && told.t == event.t)),
-                EventKind::ToolFinished { .. } => ended = true,
+                EventKind::ToolStarted { .. } if ended == 0 => return Some(before == 0 && told.t == event.t),
+                EventKind::ToolFinished { .. } => ended += 1,
                 EventKind::ApprovalResolved { .. } => return None,
-                EventKind::ModelFinished { .. } => break,
+                EventKind::ToolStarted { .. } | EventKind::ModelFinished { .. } => break,
                 _ => {}
             }
         }
-        Some(ended)
+        Some(ended > 0 && running + ended >= slots)
+    }
+
+    /// When a call started. `None`: it has not.
+    fn start_of(&self, live: &Live) -> Option<Micros> {
+        let (seq, _) = live.started?;
+        self.events.iter().find(|event| event.seq == seq).map(|event| event.t)
     }
 
     pub(super) fn tool_finished(

@@ -245,19 +245,19 @@ impl Reader<'_> {
         let together = self.events[self.place..]
             .iter()
             .take_while(|next| next.t == event.t && (closes(&next.kind) || returns(&next.kind)));
+        let name = |next: &Event| next.at.agent.as_ref().and_then(|name| self.agent(name.as_str()));
+        let closed = || together.clone().filter(|next| closes(&next.kind)).filter_map(name);
+        let is_within = |below: usize, root: usize| below == root || self.is_above(root, below);
+        let root = closed().filter(|root| is_within(agent, *root)).last().unwrap_or(agent);
+        let subtree: Vec<usize> = closed().filter(|closed| is_within(*closed, root)).collect();
         // Of who rests only the close is told, and not by whom.
-        let by = together.clone().find_map(|next| match &next.kind {
+        let mut of_subtree = together.filter(|next| name(next).is_some_and(|name| subtree.contains(&name)));
+        let by = of_subtree.find_map(|next| match &next.kind {
             EventKind::StopRequested { by, .. } => Some(self.sender(by)),
             _ => None,
         });
-        let closed: Vec<usize> = together
-            .filter(|next| closes(&next.kind))
-            .filter_map(|next| next.at.agent.as_ref().and_then(|name| self.agent(name.as_str())))
-            .collect();
-        closed.iter().for_each(|closed| self.hands[*closed].closing = true);
-        let root = closed.into_iter().rev().find(|root| *root == agent || self.is_above(*root, agent));
-        let root = root.unwrap_or(agent);
         let by = by.unwrap_or(Sender::User);
+        subtree.into_iter().for_each(|closed| self.hands[closed].closing = true);
         self.done(event, Some(root), None, Act::Close { agent: self.name(root), by });
     }
 

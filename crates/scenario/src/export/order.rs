@@ -94,6 +94,7 @@ impl Look<'_> {
         changes.extend(self.resumed_before());
         changes.extend(self.resumes());
         changes.extend(self.comes_too_early());
+        changes.extend(self.resumed_behind_the_stop());
         changes.extend(self.came_behind_others());
         changes
     }
@@ -267,6 +268,19 @@ impl Look<'_> {
         let last = last.filter(|last| last.t == was.t).and_then(|last| unique(self.told, last));
         let whens = std::iter::once(When::at(was.t)).chain(last.map(behind));
         whens.map(|when| vec![Change::Resumes(self.agent().clone(), when, was.t, was.seq)]).collect()
+    }
+
+    /// What was resumed in the instant of its stop was so right behind it.
+    fn resumed_behind_the_stop(&self) -> Option<Vec<Change>> {
+        let items = &self.tried.plan.items;
+        let ours = |done: &&Done| done.agent.as_ref() == Some(self.agent());
+        let is_stop = |act: &Act| matches!(act, Act::Stop { .. } | Act::Supersede { .. });
+        let resumes = |done: &&Done| matches!(done.item.act, Act::Resume { .. });
+        let until = self.difference.was.or(self.difference.is)?.t;
+        let resume = items.iter().filter(ours).filter(|done| done.at <= until).rfind(resumes)?;
+        let at_once = |done: &&Done| done.at == resume.at && is_stop(&done.item.act);
+        let stop = items.iter().filter(ours).filter(|done| done.seq < resume.seq).rfind(at_once)?;
+        Some(vec![Change::Behind(resume.seq, stop.item.when.clone(), stop.seq)])
     }
 
     /// Somebody had asked for an agent again before it accepted what it gives back in the replay, or before a

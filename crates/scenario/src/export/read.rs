@@ -329,7 +329,10 @@ impl<'a> Reader<'a> {
                 let id = MessageId::new(format!("prompt-{}", hand.name()));
                 self.done(event, Some(agent), Some(id), Act::Send(message));
             }
-            Trigger::Mail(ids) if ids.is_empty() && !hand.begins_by_itself(event) => {
+            Trigger::Mail(ids)
+                if (ids.is_empty() || self.nothing_came_since_the_stop(event))
+                    && !hand.begins_by_itself(event) =>
+            {
                 let resume = Act::Resume { agent: Some(hand.name().clone()), by: Sender::User };
                 self.done(event, Some(agent), None, resume);
                 self.resumed_while_it_ended(event);
@@ -339,13 +342,27 @@ impl<'a> Reader<'a> {
         self.hands[agent].halt = None;
     }
 
+    /// Who was stopped begins with what was still queued, and nothing woke it: it was resumed.
+    fn nothing_came_since_the_stop(&self, event: &Event) -> bool {
+        let own = self.told.iter().rev().filter(|told| told.at.agent == event.at.agent);
+        let mut since = own.take_while(|told| !matches!(told.kind, EventKind::StopRequested { .. }));
+        let wakes =
+            |kind: &EventKind| matches!(kind, EventKind::MessageQueued { from, .. } if from != "coordinator");
+        let ends = |told: &&Event| matches!(told.kind, EventKind::RunFinished { .. });
+        let last = since.clone().find(ends);
+        let stopped =
+            |last: &Event| matches!(last.kind, EventKind::RunFinished { outcome: Outcome::Stopped, .. });
+        last.is_some_and(stopped) && !since.any(|told| wakes(&told.kind))
+    }
+
     /// A run that begins in the very instant in which the one before it ended, some time after it was stopped:
     /// it was asked for meanwhile.
     fn resumed_while_it_ended(&mut self, event: &Event) {
         let own = self.told.iter().rev().filter(|told| told.at.agent == event.at.agent);
         let before = own.clone().find(|told| told.t < event.t);
         let stop = own.clone().find(|told| matches!(told.kind, EventKind::StopRequested { .. }));
-        let ended = own.clone().next().filter(|last| last.t == event.t);
+        let ends = |told: &&Event| matches!(told.kind, EventKind::RunFinished { .. });
+        let ended = own.clone().find(ends).filter(|ended| ended.t == event.t);
         if let (Some(before), Some(stop), Some(_), Some(done)) = (before, stop, ended, self.items.last_mut())
             && stop.seq <= before.seq
         {
