@@ -257,13 +257,6 @@ impl Look<'_> {
         if !begins || self.difference.is.is_some_and(|is| is.t <= was.t) {
             return Vec::new();
         }
-        let known = |done: &Done| {
-            let same = done.at == was.t && done.agent.as_ref() == Some(self.agent());
-            same && matches!(done.item.act, Act::Resume { .. })
-        };
-        if self.tried.plan.items.iter().any(known) {
-            return Vec::new();
-        }
         let last = own_before(self.agent(), self.told, Some(was)).pop();
         let last = last.filter(|last| last.t == was.t).and_then(|last| unique(self.told, last));
         let whens = std::iter::once(When::at(was.t)).chain(last.map(behind));
@@ -286,23 +279,22 @@ impl Look<'_> {
     /// Somebody had asked for an agent again before it accepted what it gives back in the replay, or before a
     /// run was stopped that has not begun there.
     fn resumed_before(&self) -> Option<Vec<Change>> {
+        let (early, late) = (self.difference.early, self.difference.late);
         let own = own_before(self.agent(), self.told, None);
-        let returned = self.difference.early.and_then(|early| match &early.kind {
-            EventKind::MessageReturned { message, reason: ReturnReason::Stopped } => Some(message),
-            _ => None,
-        });
-        let began = |stop: &Event| {
-            let begins = |event: &&Event| matches!(event.kind, EventKind::RunStarted { .. });
-            let ours = own.iter().filter(|event| event.seq < stop.seq && event.at.run == stop.at.run);
-            ours.copied().any(|event| begins(&event))
+        let is_accepted = |event: &&Event| match (&event.kind, early.map(|early| &early.kind)) {
+            (
+                EventKind::MessageQueued { message, .. },
+                Some(EventKind::MessageReturned { message: returned, reason: ReturnReason::Stopped }),
+            ) => message == returned,
+            _ => false,
         };
-        let is_stop = |late: &&Event| matches!(late.kind, EventKind::StopRequested { .. }) && !began(late);
-        let accepted = returned.and_then(|returned| {
-            own.iter().copied().find(|event| {
-            matches!(&event.kind, EventKind::MessageQueued { message, .. } if message == returned)
-        })
-        });
-        let came = accepted.or(self.difference.late.filter(is_stop))?;
+        let had_begun = |stop: &Event| {
+            own.iter()
+                .any(|event| event.seq < stop.seq && event.at.run == stop.at.run && !is_arrival(&event.kind))
+        };
+        let is_stop =
+            |late: &&Event| matches!(late.kind, EventKind::StopRequested { .. }) && !had_begun(late);
+        let came = own.iter().copied().find(is_accepted).or(late.filter(is_stop))?;
         let when = self.item_of(came).map_or(When::at(came.t), |done| done.item.when.clone());
         Some(vec![Change::Resumes(self.agent().clone(), when, came.t, came.seq)])
     }
