@@ -94,7 +94,6 @@ impl Look<'_> {
         changes.extend(self.resumed_before());
         changes.extend(self.resumes());
         changes.extend(self.comes_too_early());
-        changes.extend(self.resumed_behind_the_stop());
         changes.extend(self.came_behind_others());
         changes
     }
@@ -115,13 +114,12 @@ impl Look<'_> {
         let at_its_time = item.filter(|done| self.follows_the_agent(done));
         let at_its_time = at_its_time.map(|done| Change::Comes(done.seq, When::at(done.at)));
         let waits = waits.map(|waits| at_its_time.into_iter().chain([waits]).collect());
-        let sooner = item.and_then(|done| self.comes_sooner(done, &own));
         let with_the_run = item.and_then(|done| self.comes_with_the_run(done, before));
         // What it had to come before may be such an end itself: the coordinator's calls take no time.
         let itself = self.difference.until.filter(|until| is_end(until));
         let itself = itself.and_then(|end| self.hold(end, &own, unique(self.told, late)?));
         let itself = itself.map(|waits| vec![waits]);
-        waits.into_iter().chain(sooner).chain(with_the_run).chain(itself).collect()
+        waits.into_iter().chain(with_the_run).chain(itself).collect()
     }
 
     /// What came just before the step that the session has not: there it came behind another agent's step of
@@ -143,12 +141,6 @@ impl Look<'_> {
     /// What a step waits for does not itself wait for that agent's steps.
     fn follows_the_agent(&self, done: &Done) -> bool {
         matches!(&done.item.when, When::After(anchor, _) if anchor.agent.as_ref() == Some(self.agent()))
-    }
-
-    fn comes_sooner(&self, late: &Done, own: &[&Event]) -> Option<Vec<Change>> {
-        let mut steps = own.iter().rev().filter(|event| !is_arrival(&event.kind));
-        let started = steps.find(|event| !matches!(event.kind, EventKind::ToolFinished { .. }))?;
-        Some(vec![Change::Comes(late.seq, behind(Anchor::of(started, calls_made(own))))])
     }
 
     /// A run begins in the round of what begins it: what came before its first step comes then, too.
@@ -263,19 +255,6 @@ impl Look<'_> {
         whens.map(|when| vec![Change::Resumes(self.agent().clone(), when, was.t, was.seq)]).collect()
     }
 
-    /// What was resumed in the instant of its stop was so right behind it.
-    fn resumed_behind_the_stop(&self) -> Option<Vec<Change>> {
-        let items = &self.tried.plan.items;
-        let ours = |done: &&Done| done.agent.as_ref() == Some(self.agent());
-        let is_stop = |act: &Act| matches!(act, Act::Stop { .. } | Act::Supersede { .. });
-        let resumes = |done: &&Done| matches!(done.item.act, Act::Resume { .. });
-        let until = self.difference.was.or(self.difference.is)?.t;
-        let resume = items.iter().filter(ours).filter(|done| done.at <= until).rfind(resumes)?;
-        let at_once = |done: &&Done| done.at == resume.at && is_stop(&done.item.act);
-        let stop = items.iter().filter(ours).filter(|done| done.seq < resume.seq).rfind(at_once)?;
-        Some(vec![Change::Behind(resume.seq, stop.item.when.clone(), stop.seq)])
-    }
-
     /// Somebody had asked for an agent again before it accepted what it gives back in the replay, or before a
     /// run was stopped that has not begun there.
     fn resumed_before(&self) -> Option<Vec<Change>> {
@@ -308,16 +287,14 @@ impl Look<'_> {
                 done.item.id.as_ref() == Some(message)
             }
             (EventKind::MessageReturned { message, .. }, Act::Withdraw { message: of, .. }) => message == of,
-            (EventKind::StopRequested { reason, .. }, act) => {
-                let stops = match (reason, act) {
-                    (Halt::Stop, Act::Stop { .. }) | (Halt::Supersede, Act::Supersede { .. }) => {
-                        done.agent.as_ref() == agent
-                    }
-                    (Halt::Close, Act::Close { agent: root, .. }) => self.is_within(agent, root),
-                    (Halt::Shutdown, Act::ShutDown { .. }) => true,
-                    _ => false,
-                };
-                stops && done.at <= event.t
+            (EventKind::StopRequested { reason: Halt::Close, .. }, Act::Close { agent: root, .. }) => {
+                self.is_within(agent, root) && done.at <= event.t
+            }
+            (EventKind::StopRequested { reason: Halt::Shutdown, .. }, Act::ShutDown { .. }) => {
+                done.at <= event.t
+            }
+            (EventKind::StopRequested { .. }, Act::Stop { .. } | Act::Supersede { .. }) => {
+                done.agent.as_ref() == agent && done.at <= event.t
             }
             _ => false,
         };
