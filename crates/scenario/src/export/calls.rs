@@ -10,7 +10,7 @@ use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolStatus};
 use midturn_core::rules::event::{Event, EventKind};
 use midturn_core::rules::id::CallId;
 use midturn_core::rules::mail::Urgency;
-use midturn_core::rules::settings::Concurrency;
+use midturn_core::rules::settings::{Concurrency, Settings};
 use midturn_core::rules::time::{Micros, Span};
 use serde_json::Value;
 
@@ -106,6 +106,27 @@ impl Hand<'_> {
         self.script.iter().rposition(|entry| !entry.tools.is_empty()).unwrap_or_default()
     }
 
+    /// A call of the turn, as the model asked for it.
+    fn called(&self, index: usize) -> Option<&ScriptedCall> {
+        let place = self.turn.get(index)?.place;
+        self.script.get(self.entry())?.tools.get(place).map(|call| &**call)
+    }
+
+    /// Whether calls of odd batches are safe, if one of the coordinator's calls says it: those are what they are.
+    fn own_says_odd_are_safe(&self) -> Option<bool> {
+        let says = |(index, live): (usize, &Live)| {
+            let call = self.called(index).filter(|call| is_own(&call.name))?;
+            Some(is_safe(&call.name) == (live.started?.1 % 2 == 1))
+        };
+        self.turn.iter().enumerate().find_map(says)
+    }
+
+    /// The file that a call of the turn edits.
+    fn edits(&self, index: usize) -> Option<&str> {
+        let call = self.called(index).filter(|call| matches!(&*call.name, "edit" | "write"))?;
+        call.input.get("path")?.as_str()
+    }
+
     /// A call of the turn, as it is written.
     fn written(&mut self, index: usize) -> Option<&mut ScriptedCall> {
         let (entry, place) = (self.entry(), self.turn.get(index)?.place);
@@ -154,12 +175,16 @@ impl Reader<'_> {
         batch: u32,
     ) -> Result<(), ExportError> {
         let index = self.call(event, agent, tool)?;
+        self.hands[agent].turn[index].started = Some((event.seq, batch));
         let returned = self.returned_before(event, agent, index, batch);
-        let hand = &mut self.hands[agent];
-        if let Some(running) = returned {
-            hand.turn[running].continued = Some(event.t);
+        for running in returned {
+            let turn = &self.hands[agent].turn;
+            // One after the other: the next one started there.
+            let serial = turn[running].started.is_some_and(|(_, of)| of == batch);
+            let next = self.start_of(&turn[running + 1]).filter(|_| serial);
+            self.hands[agent].turn[running].continued = next.or(Some(event.t));
         }
-        hand.turn[index].started = Some((event.seq, batch));
+        let hand = &mut self.hands[agent];
         if let Some(call) = hand.written(index) {
             call.takes = if is_own(&call.name) { Span::ZERO } else { NEVER };
             *tool = call.id.clone();
@@ -167,31 +192,49 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The call beside which another starts that does not run beside others: it must have
-    /// returned a continuation.
-    fn returned_before(&self, event: &Event, agent: usize, index: usize, batch: u32) -> Option<usize> {
+    /// The calls beside which another starts that does not run beside them: they must have returned a
+    /// continuation.
+    fn returned_before(&self, event: &Event, agent: usize, index: usize, batch: u32) -> Vec<usize> {
         let hand = &self.hands[agent];
-        let (mut ended, mut together) = (false, false);
+        let runs = |place: &usize| hand.turn[*place].is_running() && hand.turn[*place].continued.is_none();
+        let running = (0..index).filter(runs);
+        if hand.record.settings.concurrency == Concurrency::All {
+            let file = hand.edits(index);
+            return running.filter(|place| file.is_some() && hand.edits(*place) == file).collect();
+        }
+        let running: Vec<usize> = running.collect();
+        let same = |place: &usize| hand.turn[*place].started.is_some_and(|(_, of)| of == batch);
+        let safe = hand.own_says_odd_are_safe().is_none_or(|odd| odd == (batch % 2 == 1));
+        match self.starts_beside(event, &hand.record.settings, running.len()) {
+            Some(beside) if !(beside && safe && running.iter().all(same)) => running,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether a call starts at once with another, or in the place of one that ended when all were taken. `None`: it
+    /// was asked about.
+    fn starts_beside(&self, event: &Event, settings: &Settings, running: usize) -> Option<bool> {
+        let mut ended = 0;
+        let slots = usize::try_from(settings.max_parallel_tools).unwrap_or(usize::MAX);
         for (before, told) in self.told.iter().rev().enumerate() {
             if told.at.agent != event.at.agent {
                 continue;
             }
             match &told.kind {
-                EventKind::ToolStarted { .. } => {
-                    together = before == 0 && told.t == event.t;
-                    break;
-                }
-                EventKind::ToolFinished { .. } => ended = true,
+                EventKind::ToolStarted { .. } if ended == 0 => return Some(before == 0 && told.t == event.t),
+                EventKind::ToolFinished { .. } => ended += 1,
                 EventKind::ApprovalResolved { .. } => return None,
-                EventKind::ModelFinished { .. } => break,
+                EventKind::ToolStarted { .. } | EventKind::ModelFinished { .. } => break,
                 _ => {}
             }
         }
-        let before = &hand.turn[..index];
-        let last = before.iter().rposition(|live| live.is_running() && live.continued.is_none())?;
-        let same = before[last].started.is_some_and(|(_, of)| of == batch);
-        let beside = same || hand.record.settings.concurrency == Concurrency::All;
-        (!(beside && (together || ended))).then_some(last)
+        Some(ended > 0 && running + ended >= slots)
+    }
+
+    /// When a call started. `None`: it has not.
+    fn start_of(&self, live: &Live) -> Option<Micros> {
+        let (seq, _) = live.started?;
+        self.events.iter().find(|event| event.seq == seq).map(|event| event.t)
     }
 
     pub(super) fn tool_finished(
@@ -287,32 +330,37 @@ fn infer_safe(hand: &mut Hand<'_>) {
     if hand.record.settings.concurrency == Concurrency::All {
         return;
     }
-    let slots = hand.record.settings.max_parallel_tools > 1;
-    let names: Vec<Arc<str>> =
-        (0..hand.turn.len()).filter_map(|index| Some(hand.written(index)?.name.clone())).collect();
-    let turn = &hand.turn;
-    let mut found: Vec<Option<bool>> =
-        turn.iter().map(|live| if slots { ran_beside(live, turn) } else { None }).collect();
-    for index in 1..turn.len().min(names.len()) {
-        let class = |of: usize| found[of].unwrap_or(is_safe(&names[of]));
-        let batches = turn[index - 1].started.zip(turn[index].started);
-        let apart = batches.is_some_and(|((_, one), (_, other))| one != other);
-        // Neighbours of different batches are not of one kind, whatever they are called.
-        if apart && class(index - 1) == class(index) {
-            let odd = if found[index - 1].is_none() { index - 1 } else { index };
-            found[odd] = Some(!class(index));
-        }
-    }
-    for (index, name) in names.iter().enumerate() {
-        let by_name = is_safe(name);
-        let skipped = hand.turn[index].started.is_none() && hand.turn[index].ended.is_some();
+    let odd_are_safe = odd_batches_are_safe(hand);
+    for index in 0..hand.turn.len() {
+        let live = &hand.turn[index];
+        let skipped = live.started.is_none() && live.ended.is_some();
         // A safe call beside one that ran would have started with it.
         let waited = index > 0 && skipped && hand.turn[index - 1].started.is_some();
-        let safe = found[index].or((by_name && waited).then_some(false));
+        let ran = live.started.map(|(_, batch)| (batch % 2 == 1) == odd_are_safe);
         if let Some(call) = hand.written(index).filter(|call| !is_own(&call.name)) {
+            let by_name = is_safe(&call.name);
+            let safe = ran.or((by_name && waited).then_some(false));
             call.safe = safe.filter(|safe| *safe != by_name);
         }
     }
+}
+
+/// Batches of safe calls and of others take turns, so what one of the calls was says it of all: a call of the
+/// coordinator's, or else one that ran beside another. Where there is none, most are what they are called.
+fn odd_batches_are_safe(hand: &Hand<'_>) -> bool {
+    let slots = hand.record.settings.max_parallel_tools > 1;
+    let odd = |live: &Live, safe: bool| Some(safe == (live.started?.1 % 2 == 1));
+    let beside = || {
+        let mut beside = hand.turn.iter().filter_map(|live| odd(live, ran_beside(live, &hand.turn)?));
+        beside.next().filter(|_| slots)
+    };
+    let by_name = || {
+        let calls = hand.turn.iter().enumerate();
+        let named = calls.filter_map(|(index, live)| odd(live, is_safe(&hand.called(index)?.name)));
+        let (yes, no): (Vec<bool>, Vec<bool>) = named.partition(|odd| *odd);
+        yes.len() >= no.len()
+    };
+    hand.own_says_odd_are_safe().or_else(beside).unwrap_or_else(by_name)
 }
 
 /// Whether calls of the same batch ran at once. `None`: nothing says so.

@@ -100,6 +100,7 @@ impl Reader<'_> {
             urgency: kept.map_or(Some(*urgency), |accepted| accepted.urgency),
             expires_after: expires_at.map(|at| at.since(event.t)),
             only_run: kept.and_then(|accepted| accepted.mail.only_run),
+            if_queued: self.was_too_late(event),
             ..Message::new(self.sender(from), to.as_str(), &**text)
         };
         let file_id = self.item_id(id);
@@ -125,16 +126,22 @@ impl Reader<'_> {
         // What a stop gave back is told right behind it.
         let mut row = self.told.iter().rev();
         let before = row.find(|told| !matches!(told.kind, EventKind::MessageReturned { .. }));
-        let by_stop = before.is_some_and(|told| matches!(told.kind, EventKind::StopRequested { .. }));
+        let by_stop = before.is_some_and(|told| {
+            matches!(told.kind, EventKind::StopRequested { reason: Halt::Supersede, .. })
+        });
         (!by_stop).then(|| message.clone())
     }
 
-    /// A receiver refused it, since what it supersedes was gone: it was sent so.
-    pub(super) fn was_too_late(&mut self, from: &str, message: &MessageId) {
-        let index = self.sent.get(&(from.to_owned(), message.clone())).copied();
-        if let Some(Act::Send(send)) = index.map(|index| &mut self.items[index].item.act) {
-            send.if_queued = true;
-        }
+    /// Whether a receiver refused it, since what it supersedes was gone: it was sent so.
+    fn was_too_late(&self, event: &Event) -> bool {
+        let EventKind::MessageQueued { message, from, .. } = &event.kind else { return false };
+        let refused = |other: &Event| match &other.kind {
+            EventKind::MessageRefused { message: id, from: by, reason } => {
+                id == message && by == from && &**reason == "too_late"
+            }
+            _ => false,
+        };
+        self.events.iter().any(refused)
     }
 
     /// Takes a message out of the mailbox.
@@ -200,7 +207,7 @@ impl Reader<'_> {
             }
             Halt::Shutdown => {}
             Halt::Supersede => self.superseded(event, agent, name, by),
-            Halt::Close => self.closes(event, agent, by),
+            Halt::Close => self.closes(event, agent),
             Halt::Stop => {
                 // Whoever else was stopped with it has an event, and an item, of its own.
                 let stop = Act::Stop { agent: name, by, scope: Scope::Agent };
@@ -225,7 +232,7 @@ impl Reader<'_> {
     }
 
     /// A close ends a whole subtree in one step, leaves first: the last one told is the one that was named.
-    fn closes(&mut self, event: &Event, agent: usize, by: Sender) {
+    fn closes(&mut self, event: &Event, agent: usize) {
         if self.hands[agent].closing {
             return;
         }
@@ -238,13 +245,19 @@ impl Reader<'_> {
         let together = self.events[self.place..]
             .iter()
             .take_while(|next| next.t == event.t && (closes(&next.kind) || returns(&next.kind)));
-        let closed: Vec<usize> = together
-            .filter(|next| closes(&next.kind))
-            .filter_map(|next| next.at.agent.as_ref().and_then(|name| self.agent(name.as_str())))
-            .collect();
-        closed.iter().for_each(|closed| self.hands[*closed].closing = true);
-        let root = closed.into_iter().rev().find(|root| *root == agent || self.is_above(*root, agent));
-        let root = root.unwrap_or(agent);
+        let name = |next: &Event| next.at.agent.as_ref().and_then(|name| self.agent(name.as_str()));
+        let closed = || together.clone().filter(|next| closes(&next.kind)).filter_map(name);
+        let is_within = |below: usize, root: usize| below == root || self.is_above(root, below);
+        let root = closed().filter(|root| is_within(agent, *root)).last().unwrap_or(agent);
+        let subtree: Vec<usize> = closed().filter(|closed| is_within(*closed, root)).collect();
+        // Of who rests only the close is told, and not by whom.
+        let mut of_subtree = together.filter(|next| name(next).is_some_and(|name| subtree.contains(&name)));
+        let by = of_subtree.find_map(|next| match &next.kind {
+            EventKind::StopRequested { by, .. } => Some(self.sender(by)),
+            _ => None,
+        });
+        let by = by.unwrap_or(Sender::User);
+        subtree.into_iter().for_each(|closed| self.hands[closed].closing = true);
         self.done(event, Some(root), None, Act::Close { agent: self.name(root), by });
     }
 
@@ -261,7 +274,7 @@ impl Reader<'_> {
             self.is_above(above, agent) && self.acts(above, &["close_agent"], |_| true).is_some()
         };
         if !(0..self.hands.len()).any(called) {
-            self.closes(event, agent, Sender::User);
+            self.closes(event, agent);
         }
     }
 

@@ -10,7 +10,7 @@
 
 use midturn_core::engine::tools::is_own;
 use midturn_core::rules::conversation::ToolStatus;
-use midturn_core::rules::event::{Event, EventKind};
+use midturn_core::rules::event::{Event, EventKind, Halt};
 use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::mail::ReturnReason;
 use midturn_core::rules::time::{Micros, Span};
@@ -91,8 +91,10 @@ impl Look<'_> {
     fn changes(&self) -> Vec<Vec<Change>> {
         let mut changes: Vec<Vec<Change>> = self.outlives().into_iter().collect();
         changes.extend(self.comes_too_late());
+        changes.extend(self.resumed_before());
         changes.extend(self.resumes());
         changes.extend(self.comes_too_early());
+        changes.extend(self.came_behind_others());
         changes
     }
 
@@ -112,24 +114,33 @@ impl Look<'_> {
         let at_its_time = item.filter(|done| self.follows_the_agent(done));
         let at_its_time = at_its_time.map(|done| Change::Comes(done.seq, When::at(done.at)));
         let waits = waits.map(|waits| at_its_time.into_iter().chain([waits]).collect());
-        let sooner = item.and_then(|done| self.comes_sooner(done, &own));
         let with_the_run = item.and_then(|done| self.comes_with_the_run(done, before));
         // What it had to come before may be such an end itself: the coordinator's calls take no time.
         let itself = self.difference.until.filter(|until| is_end(until));
         let itself = itself.and_then(|end| self.hold(end, &own, unique(self.told, late)?));
         let itself = itself.map(|waits| vec![waits]);
-        waits.into_iter().chain(sooner).chain(with_the_run).chain(itself).collect()
+        waits.into_iter().chain(with_the_run).chain(itself).collect()
+    }
+
+    /// What came just before the step that the session has not: there it came behind another agent's step of
+    /// that instant.
+    fn came_behind_others(&self) -> Vec<Vec<Change>> {
+        let own = own_before(self.agent(), &self.tried.played, self.difference.is);
+        let at = own.last().map(|last| last.t);
+        let came = own.iter().rev().take_while(|event| Some(event.t) == at);
+        came.filter_map(|came| Some(vec![self.came_behind_another(self.item_of(came)?)?])).collect()
+    }
+
+    fn came_behind_another(&self, done: &Done) -> Option<Change> {
+        let before = self.told.iter().rev().skip_while(|event| event.seq >= done.seq);
+        let mut steps =
+            before.take_while(|event| event.t == done.at).filter(|event| !is_arrival(&event.kind));
+        Some(Change::Comes(done.seq, behind(unique(self.told, steps.next()?)?)))
     }
 
     /// What a step waits for does not itself wait for that agent's steps.
     fn follows_the_agent(&self, done: &Done) -> bool {
         matches!(&done.item.when, When::After(anchor, _) if anchor.agent.as_ref() == Some(self.agent()))
-    }
-
-    fn comes_sooner(&self, late: &Done, own: &[&Event]) -> Option<Vec<Change>> {
-        let mut steps = own.iter().rev().filter(|event| !is_arrival(&event.kind));
-        let started = steps.find(|event| !matches!(event.kind, EventKind::ToolFinished { .. }))?;
-        Some(vec![Change::Comes(late.seq, behind(Anchor::of(started, calls_made(own))))])
     }
 
     /// A run begins in the round of what begins it: what came before its first step comes then, too.
@@ -231,19 +242,40 @@ impl Look<'_> {
         outlived.then(|| vec![Change::Outlives(self.agent().clone(), tool.clone())])
     }
 
-    /// A run that began, and nothing in the replay began it then.
-    fn resumes(&self) -> Option<Vec<Change>> {
-        let was = self.difference.was?;
+    /// A run that began, and nothing in the replay began it then, or not behind the last step.
+    fn resumes(&self) -> Vec<Vec<Change>> {
+        let Some(was) = self.difference.was else { return Vec::new() };
         let begins = matches!(was.kind, EventKind::RunStarted { .. });
         if !begins || self.difference.is.is_some_and(|is| is.t <= was.t) {
-            return None;
+            return Vec::new();
         }
-        let known = |done: &Done| {
-            let same = done.at == was.t && done.agent.as_ref() == Some(self.agent());
-            same && matches!(done.item.act, Act::Resume { .. })
+        let last = own_before(self.agent(), self.told, Some(was)).pop();
+        let last = last.filter(|last| last.t == was.t).and_then(|last| unique(self.told, last));
+        let whens = std::iter::once(When::at(was.t)).chain(last.map(behind));
+        whens.map(|when| vec![Change::Resumes(self.agent().clone(), when, was.t, was.seq)]).collect()
+    }
+
+    /// Somebody had asked for an agent again before it accepted what it gives back in the replay, or before a
+    /// run was stopped that has not begun there.
+    fn resumed_before(&self) -> Option<Vec<Change>> {
+        let (early, late) = (self.difference.early, self.difference.late);
+        let own = own_before(self.agent(), self.told, None);
+        let is_accepted = |event: &&Event| match (&event.kind, early.map(|early| &early.kind)) {
+            (
+                EventKind::MessageQueued { message, .. },
+                Some(EventKind::MessageReturned { message: returned, reason: ReturnReason::Stopped }),
+            ) => message == returned,
+            _ => false,
         };
-        let known = self.tried.plan.items.iter().any(known);
-        (!known).then(|| vec![Change::Resumes(self.agent().clone(), was.t, was.seq)])
+        let had_begun = |stop: &Event| {
+            own.iter()
+                .any(|event| event.seq < stop.seq && event.at.run == stop.at.run && !is_arrival(&event.kind))
+        };
+        let is_stop =
+            |late: &&Event| matches!(late.kind, EventKind::StopRequested { .. }) && !had_begun(late);
+        let came = own.iter().copied().find(is_accepted).or(late.filter(is_stop))?;
+        let when = self.item_of(came).map_or(When::at(came.t), |done| done.item.when.clone());
+        Some(vec![Change::Resumes(self.agent().clone(), when, came.t, came.seq)])
     }
 
     /// The item that something came of.
@@ -255,13 +287,25 @@ impl Look<'_> {
                 done.item.id.as_ref() == Some(message)
             }
             (EventKind::MessageReturned { message, .. }, Act::Withdraw { message: of, .. }) => message == of,
-            (
-                EventKind::StopRequested { .. },
-                Act::Stop { .. } | Act::Supersede { .. } | Act::Close { .. },
-            ) => done.agent.as_ref() == agent && done.at <= event.t,
+            (EventKind::StopRequested { reason: Halt::Close, .. }, Act::Close { agent: root, .. }) => {
+                self.is_within(agent, root) && done.at <= event.t
+            }
+            (EventKind::StopRequested { reason: Halt::Shutdown, .. }, Act::ShutDown { .. }) => {
+                done.at <= event.t
+            }
+            (EventKind::StopRequested { .. }, Act::Stop { .. } | Act::Supersede { .. }) => {
+                done.agent.as_ref() == agent && done.at <= event.t
+            }
             _ => false,
         };
         self.tried.plan.items.iter().rfind(of)
+    }
+
+    /// Whether an agent is that one, or stands below it.
+    fn is_within(&self, agent: Option<&AgentName>, root: &AgentName) -> bool {
+        let agents = &self.tried.plan.frame.agents;
+        let parent = |name: &&AgentName| agents.iter().find(|of| of.name == **name)?.parent.as_ref();
+        std::iter::successors(agent, parent).take(agents.len()).any(|above| above == root)
     }
 
     /// What ended there waits for an event, if a file can say that.

@@ -67,8 +67,9 @@ pub(super) enum Change {
     Comes(u64, When),
     /// The same, and stands right behind the item of the other number.
     Behind(u64, When, u64),
-    /// A run is resumed that nothing else begins: whose, when, and the number of the event.
-    Resumes(AgentName, Micros, u64),
+    /// An agent is resumed, which no event tells of: who, when, at what time, and the number of the
+    /// event before which it was.
+    Resumes(AgentName, When, Micros, u64),
 }
 
 impl Plan {
@@ -102,10 +103,11 @@ impl Plan {
                 done.is_some_and(|done| set(&mut done.item.when, when.clone()))
             }
             Change::Behind(seq, when, other) => self.moved(*seq, when, *other),
-            Change::Resumes(agent, at, seq) => {
+            Change::Resumes(agent, when, at, seq) => {
                 let act = Act::Resume { agent: Some(agent.clone()), by: Sender::User };
-                let item = Item { id: None, when: When::at(*at), act, place: Place::START };
-                let place = self.items.partition_point(|done| done.at <= *at);
+                let item = Item { id: None, when: when.clone(), act, place: Place::START };
+                let place = self.items.iter().position(|done| done.seq >= *seq && done.at >= *at);
+                let place = place.unwrap_or(self.items.len());
                 let done = Done { item, agent: Some(agent.clone()), at: *at, seq: *seq, behind: 0 };
                 self.items.insert(place, done);
                 true

@@ -25,7 +25,7 @@ use super::ExportError;
 use super::calls::{Live, calls, kind_of, thinking, unnatural};
 use super::difference::is_arrival;
 use super::plan::{Done, NEVER, Plan, ends_at};
-use crate::scenario::{Act, Anchor, Says, Start};
+use crate::scenario::{Act, Anchor, Says, Start, When};
 
 /// What stands for the words that never came: the replay cuts the reply before them.
 pub(super) const UNSAID: &str = "…";
@@ -289,9 +289,6 @@ impl<'a> Reader<'a> {
             EventKind::MessageReturned { message, reason } => {
                 *message = self.returned(event, agent, message, *reason);
             }
-            EventKind::MessageRefused { message, from, reason } if &**reason == "too_late" => {
-                self.was_too_late(from, message);
-            }
             _ => {}
         }
     }
@@ -332,13 +329,45 @@ impl<'a> Reader<'a> {
                 let id = MessageId::new(format!("prompt-{}", hand.name()));
                 self.done(event, Some(agent), Some(id), Act::Send(message));
             }
-            Trigger::Mail(ids) if ids.is_empty() && !hand.begins_by_itself(event) => {
+            Trigger::Mail(ids)
+                if (ids.is_empty() || self.nothing_came_since_the_stop(event))
+                    && !hand.begins_by_itself(event) =>
+            {
                 let resume = Act::Resume { agent: Some(hand.name().clone()), by: Sender::User };
                 self.done(event, Some(agent), None, resume);
+                self.resumed_while_it_ended(event);
             }
             Trigger::Prompt | Trigger::Mail(_) => {}
         }
         self.hands[agent].halt = None;
+    }
+
+    /// Who was stopped begins with what was still queued, and nothing woke it: it was resumed.
+    fn nothing_came_since_the_stop(&self, event: &Event) -> bool {
+        let own = self.told.iter().rev().filter(|told| told.at.agent == event.at.agent);
+        let mut since = own.take_while(|told| !matches!(told.kind, EventKind::StopRequested { .. }));
+        let wakes =
+            |kind: &EventKind| matches!(kind, EventKind::MessageQueued { from, .. } if from != "coordinator");
+        let ends = |told: &&Event| matches!(told.kind, EventKind::RunFinished { .. });
+        let last = since.clone().find(ends);
+        let stopped =
+            |last: &Event| matches!(last.kind, EventKind::RunFinished { outcome: Outcome::Stopped, .. });
+        last.is_some_and(stopped) && !since.any(|told| wakes(&told.kind))
+    }
+
+    /// A run that begins in the very instant in which the one before it ended, some time after it was stopped:
+    /// it was asked for meanwhile.
+    fn resumed_while_it_ended(&mut self, event: &Event) {
+        let own = self.told.iter().rev().filter(|told| told.at.agent == event.at.agent);
+        let before = own.clone().find(|told| told.t < event.t);
+        let stop = own.clone().find(|told| matches!(told.kind, EventKind::StopRequested { .. }));
+        let ends = |told: &&Event| matches!(told.kind, EventKind::RunFinished { .. });
+        let ended = own.clone().find(ends).filter(|ended| ended.t == event.t);
+        if let (Some(before), Some(stop), Some(_), Some(done)) = (before, stop, ended, self.items.last_mut())
+            && stop.seq <= before.seq
+        {
+            (done.at, done.item.when) = (before.t, When::at(before.t));
+        }
     }
 
     fn model_finished(&mut self, event: &Event, agent: usize) -> Result<(), ExportError> {

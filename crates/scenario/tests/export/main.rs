@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod instant;
 mod odd;
 mod random;
 mod recorded;
