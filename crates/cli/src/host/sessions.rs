@@ -222,7 +222,7 @@ impl Carrier {
     ) -> Result<Begun, HostError> {
         let Stored { record, epoch, store, journal } = stored;
         let lead = prepared.models.lead.clone();
-        let feed = Arc::new(Feed::resumed(journal.as_ref().map_or(0, |journal| journal.last_seq)));
+        let feed = Arc::new(Feed::resumed(journal.as_ref().map(SessionJournal::view).unwrap_or_default()));
         let figures = match &journal {
             Some(journal) => self.metrics.for_resumed(journal),
             None => self.metrics.for_session(),
