@@ -50,12 +50,14 @@ pub struct Agent {
     /// Tokens read and written in all its runs.
     pub tokens: u64,
     /// The same, by kind.
+    #[serde(default)]
     pub usage: Usage,
     /// What they have cost, in US dollars. Absent where nobody has said what its model costs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false, example = "0.38")]
     pub cost: Option<Money>,
     /// How full its model's context is.
+    #[serde(default)]
     pub context: Context,
     /// The branch it works on, if it has one of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -336,6 +338,7 @@ pub struct Agents {
     /// The agents.
     pub agents: Vec<Agent>,
     /// The number of the last event that this knows of.
+    #[serde(default)]
     pub as_of: u64,
 }
 

@@ -26,6 +26,7 @@ pub struct Approvals {
     /// The requests, the oldest first.
     pub approvals: Vec<Approval>,
     /// The number of the last event that this knows of.
+    #[serde(default)]
     pub as_of: u64,
 }
 

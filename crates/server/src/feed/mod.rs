@@ -277,3 +277,13 @@ impl Observer for Feed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_feed_of_a_session_that_was_taken_up_knows_how_far_it_was() {
+        assert_eq!(Feed::resumed(View::snapshot(7, Micros(0), [])).last(), 7);
+    }
+}
