@@ -203,7 +203,7 @@ fn files_have_at_most_500_lines_without_their_tests() {
 }
 
 /// How many lines of code there are at most. Who needs more says in the change what for.
-const LINES_OF_CODE: usize = 43_850;
+const LINES_OF_CODE: usize = 44_200;
 
 #[test]
 fn the_house_grows_only_where_somebody_says_so() {

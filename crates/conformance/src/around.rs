@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use midturn_core::engine::ports::archive::{
-    Archive, ChatMessage, SessionJournal, SessionRecord, SessionSummary, StoredEvent, TakenUp,
+    Archive, ChatMessage, Rows, SessionJournal, SessionRecord, SessionSummary, StoredEvent, TakenUp,
 };
 use midturn_core::engine::ports::store::{Store, StoreError};
 use midturn_core::rules::id::{AgentName, MessageId, SessionId};
@@ -84,10 +84,10 @@ impl<L: Layer> Archive for Around<L> {
         &self,
         session: &SessionId,
         agent: &AgentName,
-        after: u64,
+        rows: Rows,
         limit: u32,
     ) -> Result<Vec<ChatMessage>, StoreError> {
-        self.archive.conversation(session, agent, after, limit).await
+        self.archive.conversation(session, agent, rows, limit).await
     }
 
     async fn receipts(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use midturn_core::engine::ports::Transaction;
+use midturn_core::engine::ports::archive::Rows;
 use midturn_core::engine::ports::store::Row;
 use midturn_core::rules::compaction::Compaction;
 use midturn_core::rules::conversation::{
@@ -177,7 +178,7 @@ pub(crate) async fn chat_messages_are_what_semantics_section_6_says(given: Given
     let kept = lines(r#"{"a": [1]}"#).into_iter();
     let kept = kept.map(|line| Row { agent: name("lead"), run: 7, turn: 2, line });
     store.submit(rows(kept.collect())).await.unwrap();
-    let page = given.archive.conversation(&record.id, &name("lead"), 0, 100).await.unwrap();
+    let page = given.archive.conversation(&record.id, &name("lead"), Rows::After(0), 100).await.unwrap();
     let types: Vec<_> = page.iter().map(|row| (row.role.as_str(), row.message_type.as_str())).collect();
     let mut expected = vec![("user", "user"); 4];
     expected.extend([("assistant", "assistant"); 3]);
@@ -210,7 +211,23 @@ pub(crate) async fn chat_messages_are_what_semantics_section_6_says(given: Given
     assert_eq!(page[8].tool_result, Some(structured));
     assert!(page[0].tool_result.is_none() && page[0].tool_name.is_none());
     assert!(page.iter().all(|row| row.run == 7 && row.created_at > 1_700_000_000_000_000));
-    let after = given.archive.conversation(&record.id, &name("lead"), 3, 2).await.unwrap();
+    let after = given.archive.conversation(&record.id, &name("lead"), Rows::After(3), 2).await.unwrap();
     assert_eq!(after, page[3..5]);
-    assert!(given.archive.conversation(&record.id, &name("lead"), u64::MAX, 2).await.unwrap().is_empty());
+    assert!(
+        given
+            .archive
+            .conversation(&record.id, &name("lead"), Rows::After(u64::MAX), 2)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    for (rows, expected) in [
+        (Rows::Before(4), &page[1..3]),
+        (Rows::Before(2), &page[..1]),
+        (Rows::Before(1), &page[..0]),
+        (Rows::Before(u64::MAX), &page[page.len() - 2..]),
+    ] {
+        let found = given.archive.conversation(&record.id, &name("lead"), rows, 2).await.unwrap();
+        assert_eq!(found, expected, "{rows:?}");
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use midturn_core::engine::ports::archive::{ChatMessage, KeptMail, SessionSummary, StoredEvent};
+use midturn_core::engine::ports::archive::{ChatMessage, KeptMail, Rows, SessionSummary, StoredEvent};
 use midturn_core::engine::ports::store::Row;
 use midturn_core::engine::ports::{
     Archive, Commit, KeepingStore, SessionJournal, SessionRecord, Store, StoreError, TakenUp, Transaction,
@@ -160,13 +160,21 @@ impl Archive for Memory {
         &self,
         session: &SessionId,
         agent: &AgentName,
-        after: u64,
+        rows: Rows,
         limit: u32,
     ) -> Result<Vec<ChatMessage>, StoreError> {
         let agents = self.find(session)?.map(|kept| kept.journal().agents).unwrap_or_default();
-        let rows = agents.into_iter().find(|known| known.record.name == *agent).map(|known| known.rows);
-        let rows = rows.unwrap_or_default().into_iter().zip(1..).map(|(row, seq)| message(&row, seq));
-        Ok(rows.skip(after as usize).take(limit as usize).collect())
+        let all = agents.into_iter().find(|known| known.record.name == *agent).map(|known| known.rows);
+        let all: Vec<_> = all.unwrap_or_default().into_iter().zip(1..).collect();
+        let (first, most) = match rows {
+            Rows::After(after) => (after as usize, limit as usize),
+            Rows::Before(before) => {
+                let end = all.len().min((before as usize).saturating_sub(1));
+                let first = end.saturating_sub(limit as usize);
+                (first, end - first)
+            }
+        };
+        Ok(all.iter().skip(first).take(most).map(|(row, seq)| message(row, *seq)).collect())
     }
 
     async fn receipts(

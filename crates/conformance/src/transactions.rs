@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use midturn_core::engine::ports::archive::Rows;
 use midturn_core::engine::ports::store::IN_FLIGHT;
 use midturn_core::engine::ports::{Archive, Commit, StoreError, Transaction};
 use midturn_core::rules::conversation::InterruptReason;
@@ -15,7 +16,7 @@ use super::Given;
 use super::maker::*;
 
 async fn contents(archive: &dyn Archive, session: &SessionId, agent: &str) -> Vec<String> {
-    let page = archive.conversation(session, &name(agent), 0, 10_000).await.unwrap();
+    let page = archive.conversation(session, &name(agent), Rows::After(0), 10_000).await.unwrap();
     let numbers: Vec<u64> = page.iter().map(|row| row.seq).collect();
     assert_eq!(numbers, (1..=page.len() as u64).collect::<Vec<_>>(), "rows are numbered without gaps");
     page.into_iter().map(|row| row.content).collect()
@@ -304,7 +305,7 @@ pub(crate) async fn a_session_is_begun_once_and_an_unknown_one_is_nobody(given: 
     assert!(given.archive.take_up(&nobody).await.unwrap().is_none());
     assert!(given.archive.journal(&nobody).await.unwrap().is_none());
     assert!(given.archive.events(&nobody, None, 0, 9).await.unwrap().is_empty());
-    assert!(given.archive.conversation(&nobody, &name("a"), 0, 9).await.unwrap().is_empty());
+    assert!(given.archive.conversation(&nobody, &name("a"), Rows::After(0), 9).await.unwrap().is_empty());
     assert_eq!(given.archive.take_up(&record.id).await.unwrap().unwrap().epoch, 2);
     assert_eq!(given.archive.take_up(&record.id).await.unwrap().unwrap().epoch, 3);
 }

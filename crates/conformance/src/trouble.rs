@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use midturn_core::engine::ports::archive::Rows;
 use midturn_core::engine::ports::{Archive, Store, StoreError};
 use midturn_core::rules::id::SessionId;
 use tokio::task::JoinHandle;
@@ -17,7 +18,7 @@ fn large(text: &str) -> Arc<midturn_core::engine::ports::Transaction> {
 
 /// The conversation, without what makes it large.
 async fn said_in(archive: &dyn Archive, session: &SessionId) -> Vec<String> {
-    let page = archive.conversation(session, &name("lead"), 0, 10_000).await.unwrap();
+    let page = archive.conversation(session, &name("lead"), Rows::After(0), 10_000).await.unwrap();
     page.into_iter().map(|row| row.content.trim_end_matches('x').to_owned()).collect()
 }
 

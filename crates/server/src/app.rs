@@ -63,6 +63,23 @@ impl App {
         }
     }
 
+    /// The id of the session of that name.
+    pub(crate) fn id(&self, session: &str) -> Result<SessionId, Refused> {
+        Ok(match self.named(session)? {
+            Named::Live(live) => live.record.id.clone(),
+            Named::Stored(id) => id,
+        })
+    }
+
+    /// The number of a session's last event. Asked before the session is looked at: what is seen then
+    /// is at least as new.
+    pub(crate) async fn as_of(&self, session: &str) -> Result<u64, Refused> {
+        match self.named(session)? {
+            Named::Live(live) => Ok(live.feed.last()),
+            Named::Stored(id) => Ok(self.summary(&id).await?.last_seq),
+        }
+    }
+
     /// A session that is stored.
     pub(crate) async fn summary(&self, id: &SessionId) -> Result<SessionSummary, Refused> {
         let all = self.host.archive().sessions().await?;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use midturn_core::engine::ports::Archive;
 use midturn_core::engine::ports::archive::SessionRecord;
+use midturn_core::engine::ports::{Archive, Diff};
 use midturn_core::engine::{Attached, Coordinator};
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_wire::session::NewSession;
@@ -93,6 +93,9 @@ pub trait Host: Send + Sync {
 
     /// Adds an agent to a session that lives.
     async fn spawn(&self, session: &SessionId, agent: NewAgent) -> Result<(), HostError>;
+
+    /// What an agent of a session that is only stored changed, as far as it is still there.
+    async fn diff(&self, session: &SessionId, agent: &AgentName) -> Result<Diff, HostError>;
 
     /// What is stored.
     fn archive(&self) -> Arc<dyn Archive>;

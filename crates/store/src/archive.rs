@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use midturn_core::engine::ports::archive::{ChatMessage, KeptMail, SessionSummary, StoredEvent};
+use midturn_core::engine::ports::archive::{ChatMessage, KeptMail, Rows, SessionSummary, StoredEvent};
 use midturn_core::engine::ports::{
     Archive, Commit, SessionJournal, SessionRecord, Store, StoreError, TakenUp, Transaction,
 };
@@ -191,12 +191,18 @@ impl Archive for SqlArchive {
         &self,
         session: &SessionId,
         agent: &AgentName,
-        after: u64,
+        rows: Rows,
         limit: u32,
     ) -> Result<Vec<ChatMessage>, StoreError> {
-        let query = "SELECT run, seq, role, message_type, content, tool_name, tool_call_id, tool_result, metadata, created_at \
+        let after = "SELECT run, seq, role, message_type, content, tool_name, tool_call_id, tool_result, metadata, created_at \
             FROM chat_messages WHERE session = ? AND agent = ? AND seq > ? ORDER BY seq LIMIT ?";
-        let values = vec![id_of(session), Cell::name(agent), Cell::bound(after), Cell::number(limit)];
+        let before = "SELECT run, seq, role, message_type, content, tool_name, tool_call_id, tool_result, metadata, created_at \
+            FROM chat_messages WHERE session = ? AND agent = ? AND seq < ? ORDER BY seq DESC LIMIT ?";
+        let (query, number) = match rows {
+            Rows::After(number) => (after, number),
+            Rows::Before(number) => (before, number),
+        };
+        let values = vec![id_of(session), Cell::name(agent), Cell::bound(number), Cell::number(limit)];
         let message = |row: Row<'_>| {
             Ok(ChatMessage {
                 agent: agent.clone(),
@@ -212,7 +218,9 @@ impl Archive for SqlArchive {
                 created_at: row.unsigned(9)?,
             })
         };
-        Ok(self.pool.snapshot().await?.rows(query, values, message).await?)
+        let mut found = self.pool.snapshot().await?.rows(query, values, message).await?;
+        found.sort_unstable_by_key(|row| row.seq);
+        Ok(found)
     }
 
     async fn receipts(

@@ -7,7 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use midturn_core::engine::ports::{Merge, Workplace as _};
-use midturn_tools::workplace::GitWorkplace;
+use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation};
 use support::name;
 use support::project::{Files, Project, content, differences, git, run};
 
@@ -312,20 +313,34 @@ fn shell(folder: &Path, command: &str) {
     assert!(status.success(), "{command}");
 }
 
+/// Who works in the project folder has what is not committed there to show, and nothing to merge.
 #[tokio::test]
-async fn who_has_no_branch_has_nothing_to_show_or_to_merge() {
+async fn who_has_no_branch_has_nothing_to_merge() {
     let project = Project::new();
-    let workplace = project.workplace();
-    run(&workplace, "lead", "true").await;
+    let workplace = project.workplace_at(project.state.path());
+    let no_branch = |agent: &str| format!("`{agent}` has no branch of its own");
     for agent in ["lead", "never-there"] {
-        let agent = name(agent);
-        assert_eq!(workplace.branch(&agent), None);
-        let says = format!("`{agent}` has no branch of its own");
-        assert_eq!(workplace.diff(&agent).await.unwrap_err().0, says);
-        assert_eq!(workplace.merge(&agent).await.unwrap_err().0, says);
+        assert_eq!(workplace.branch(&name(agent)), None);
+        assert_eq!(workplace.merge(&name(agent)).await.unwrap_err().0, no_branch(agent));
     }
-    run(&workplace, "w", "true").await;
-    assert_eq!(workplace.branch(&name("w")).as_deref(), Some("midturn/s1/w"));
+    assert_eq!(workplace.diff(&name("never-there")).await.unwrap_err().0, no_branch("never-there"));
+    let (state, place) =
+        (project.folder.path().join("state"), |_: &AgentName| AgentPlace::new(Isolation::None));
+    let workplace = GitWorkplace::new(project.folder.path(), state, &SessionId::new("s1"), place);
+    let workplace = workplace.supervisor(support::supervisor());
+    project.write("mine.txt", "mine\n");
+    run(&workplace, "lead", "echo two >> a.txt; echo new > new.txt; git add new.txt").await;
+    let index = project.git(&["diff", "--cached", "--name-only"]);
+    let diff = workplace.diff(&name("lead")).await.unwrap();
+    assert_eq!((diff.branch.as_str(), diff.start), ("main", project.git(&["rev-parse", "HEAD"])));
+    for added in ["+two\n", "+new\n", "+mine\n"] {
+        assert!(diff.patch.contains(added), "{added:?} in {}", diff.patch);
+    }
+    assert_eq!(
+        project.git(&["diff", "--cached", "--name-only"]),
+        index,
+        "the index is nobody's but the person's"
+    );
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use midturn_tools::leftovers;
 use midturn_tools::process::{Supervision, Supervisor};
 use midturn_tools::workplace::GitWorkplace;
 use rustix::io::Errno;
-use rustix::process::{Signal, pidfd_send_signal};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use serde_json::json;
 use support::project::{Project, run};
 use support::{Mark, again, is_dead, name, shell, supervisor, supervisors, until_dead};
@@ -132,9 +132,11 @@ impl Daemon {
         }
     }
 
-    /// It is not waited for: it dies in a moment, and stays in the table then.
+    /// It is dead then, and stays in the table: what a living daemon started is nobody's leftover.
     fn kill(&mut self) {
         self.child.kill().unwrap();
+        let pid = Pid::from_child(&self.child);
+        waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
     }
 
     fn all_dead(&self) -> bool {

@@ -3,11 +3,14 @@
 use midturn_core::engine::ports::archive::{AgentJournal, ChatMessage as Row};
 use midturn_core::engine::ports::store::RunEnd;
 use midturn_core::engine::{self, ActivityKind, AgentStatus};
-use midturn_core::rules::conversation::InterruptReason;
+use midturn_core::rules::conversation::{self, InterruptReason};
 use midturn_core::rules::event::{self, Outcome as CoreOutcome};
-use midturn_core::rules::id::AgentName;
+use midturn_core::rules::id::{AgentName, CallId};
+use midturn_core::rules::limits::Money;
 use midturn_core::rules::mail::{Rest, Role as CoreRole, Standing};
 use midturn_core::rules::time::Micros;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -46,6 +49,16 @@ pub struct Agent {
     pub activity: Vec<Activity>,
     /// Tokens read and written in all its runs.
     pub tokens: u64,
+    /// The same, by kind.
+    #[serde(default)]
+    pub usage: Usage,
+    /// What they have cost, in US dollars. Absent where nobody has said what its model costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, nullable = false, example = "0.38")]
+    pub cost: Option<Money>,
+    /// How full its model's context is.
+    #[serde(default)]
+    pub context: Context,
     /// The branch it works on, if it has one of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -65,6 +78,41 @@ mirror! {
         Lead,
         /// An agent that was spawned.
         Subagent,
+    }
+}
+
+/// What model calls have used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Usage {
+    /// Tokens read, those from the provider's cache among them.
+    pub input: u64,
+    /// Tokens written.
+    pub output: u64,
+    /// Tokens read from the provider's cache.
+    pub cached: u64,
+}
+
+impl From<conversation::Usage> for Usage {
+    fn from(usage: conversation::Usage) -> Self {
+        let conversation::Usage { input, output, cached } = usage;
+        Self { input, output, cached }
+    }
+}
+
+/// How full a model's context is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Context {
+    /// How many tokens the conversation holds, as the provider counted them last; 0 before that.
+    pub used: u64,
+    /// How many it may hold. Absent where nobody has said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub limit: Option<u64>,
+}
+
+impl Context {
+    fn new(used: u64, limit: u64) -> Self {
+        Self { used, limit: Some(limit).filter(|limit| *limit > 0) }
     }
 }
 
@@ -109,6 +157,10 @@ pub struct Activity {
     /// Since when: seconds since the session began.
     #[schema(value_type = f64)]
     pub since: Micros,
+    /// Until when, where that is known: seconds since the session began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>, nullable = false)]
+    pub until: Option<Micros>,
 }
 
 /// What can be under way.
@@ -123,6 +175,8 @@ pub enum What {
     Approval,
     /// What others hold of the session's budget.
     Budget,
+    /// The time until a model call that failed is tried again.
+    Retry,
     /// A word of a newer version. It is read and never written.
     #[serde(other, skip_serializing)]
     Unknown,
@@ -189,7 +243,10 @@ impl From<AgentStatus> for Agent {
             limit: status.limit.map(str::to_owned),
             pending: status.pending as u64,
             activity: status.activity.into_iter().map(Activity::from).collect(),
-            tokens: status.tokens,
+            tokens: status.usage.total(),
+            usage: status.usage.into(),
+            cost: status.cost,
+            context: Context::new(status.context, status.context_tokens),
             branch: status.branch,
             last_end: status.last_end.as_ref().map(LastEnd::from),
             plan: steps(&status.plan),
@@ -210,6 +267,7 @@ impl Agent {
         };
         let turn =
             journal.rows.iter().rev().find(|row| row.run == journal.stands.run).map_or(0, |row| row.turn);
+        let usage = journal.usage(|_| true);
         Self {
             name: journal.record.name.clone(),
             role: journal.record.role.into(),
@@ -221,7 +279,10 @@ impl Agent {
             limit: None,
             pending,
             activity: Vec::new(),
-            tokens: 0,
+            tokens: usage.total(),
+            usage: usage.into(),
+            cost: None,
+            context: Context::new(journal.context(), journal.record.settings.context_tokens),
             branch: last.and_then(|end| end.changes.branch.clone()),
             last_end: last.map(LastEnd::from),
             plan: steps(&journal.stands.plan),
@@ -248,14 +309,20 @@ impl From<Standing> for State {
 
 impl From<engine::Activity> for Activity {
     fn from(activity: engine::Activity) -> Self {
-        let (what, call, id, name) = match activity.what {
-            ActivityKind::Model(call) => (What::Model, Some(call), None, None),
-            ActivityKind::Budget => (What::Budget, None, None, None),
-            ActivityKind::Tool { id, name } => (What::Tool, None, Some(id), Some(name)),
-            ActivityKind::Approval { id, name } => (What::Approval, None, Some(id), Some(name)),
+        let bare =
+            |what| Self { what, call: None, tool: None, name: None, since: activity.since, until: None };
+        let of_call = |what, id: CallId, name: Arc<str>| Self {
+            tool: Some(id.to_string()),
+            name: Some(name.to_string()),
+            ..bare(what)
         };
-        let (tool, name) = (id.map(|id| id.to_string()), name.map(|name| name.to_string()));
-        Self { what, call, tool, name, since: activity.since }
+        match activity.what {
+            ActivityKind::Model(call) => Self { call: Some(call), ..bare(What::Model) },
+            ActivityKind::Budget => bare(What::Budget),
+            ActivityKind::Retry { until } => Self { until: Some(until), ..bare(What::Retry) },
+            ActivityKind::Tool { id, name } => of_call(What::Tool, id, name),
+            ActivityKind::Approval { id, name } => of_call(What::Approval, id, name),
+        }
     }
 }
 
@@ -270,6 +337,9 @@ impl From<&RunEnd> for LastEnd {
 pub struct Agents {
     /// The agents.
     pub agents: Vec<Agent>,
+    /// The number of the last event that this knows of.
+    #[serde(default)]
+    pub as_of: u64,
 }
 
 /// An agent somebody asks for.
@@ -302,6 +372,10 @@ pub struct ConversationQuery {
     #[serde(default, deserialize_with = "crate::work::number")]
     #[param(value_type = Option<Number>, nullable = false)]
     pub after: Option<u64>,
+    /// The last rows before this number; not beside `after`.
+    #[serde(default, deserialize_with = "crate::work::number")]
+    #[param(value_type = Option<Number>, nullable = false)]
+    pub before: Option<u64>,
     /// How many at most: 1 to 1,000; 200 without it.
     #[serde(default, deserialize_with = "crate::work::number")]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, nullable = false)]
@@ -317,6 +391,12 @@ pub struct Conversation {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub next: Option<u64>,
+    /// What to give as `before` for the part that comes before; absent when none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub previous: Option<u64>,
+    /// The number of the last event that this knows of.
+    pub as_of: u64,
 }
 
 /// A row of a conversation (docs/store.md).

@@ -25,6 +25,9 @@ const CUT: (usize, usize) = (16, 1_000);
 pub struct Approvals {
     /// The requests, the oldest first.
     pub approvals: Vec<Approval>,
+    /// The number of the last event that this knows of.
+    #[serde(default)]
+    pub as_of: u64,
 }
 
 /// A request for a person's word on a call.

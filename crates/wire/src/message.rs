@@ -3,7 +3,8 @@
 use midturn_core::engine;
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::mail::{self, ReceiptState, Sender};
-use midturn_core::rules::time::Span;
+use midturn_core::rules::time::{Micros, Span};
+use midturn_core::rules::view;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -34,6 +35,9 @@ pub struct Message {
     /// An earlier message to the same receiver that this one replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<Id>,
+    /// With `supersedes`: where that is too late, the message is refused (`too_late`) instead of accepted beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub if_queued: Option<bool>,
     /// The only run it may be injected in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only_run: Option<Number>,
@@ -285,6 +289,52 @@ pub struct Deliveries {
 pub struct Receipts {
     /// One for each receiver.
     pub receipts: Vec<Receipt>,
+}
+
+/// A message that waits in a mailbox.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct QueuedMessage {
+    /// The message.
+    pub id: String,
+    /// The receiver.
+    pub to: String,
+    /// The sender: `user`, `coordinator` or an agent.
+    pub from: String,
+    /// How soon it acts.
+    pub urgency: Urgency,
+    /// What it says, as it was sent.
+    pub text: String,
+    /// How far it is.
+    pub state: ReceiptWord,
+    /// When it was accepted: seconds since the session began. Absent for one that an earlier process took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>, nullable = false)]
+    pub since: Option<Micros>,
+}
+
+impl QueuedMessage {
+    /// A message of that mailbox.
+    pub fn of(to: &AgentName, message: view::Message) -> Self {
+        let view::Message { id, from, urgency, text, since, state } = message;
+        Self {
+            id: id.to_string(),
+            to: to.to_string(),
+            from,
+            urgency: urgency.into(),
+            text: text.to_string(),
+            state: (&state).into(),
+            since,
+        }
+    }
+}
+
+/// What waits in mailboxes, in each in order of arrival.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct QueuedMessages {
+    /// The messages.
+    pub messages: Vec<QueuedMessage>,
+    /// The number of the last event that this knows of.
+    pub as_of: u64,
 }
 
 /// What to wait for.

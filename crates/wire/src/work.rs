@@ -6,6 +6,7 @@ use midturn_core::rules::event;
 use midturn_core::rules::settings::LimitsPatch;
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::text::{Amount, Duration, Id, NUMBER_MAX, Number, Text};
@@ -226,6 +227,38 @@ pub struct EventsQuery {
     /// Whether somebody reads it who answers requests: then agents ask while the stream is open.
     #[param(nullable = false)]
     pub answers: Option<bool>,
+}
+
+/// Which part of the recorded events.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct LogQuery {
+    /// Of this agent only.
+    #[param(nullable = false)]
+    pub agent: Option<String>,
+    /// The events after this number; 0, the beginning, without it.
+    #[serde(default, deserialize_with = "number")]
+    #[param(value_type = Option<Number>, nullable = false)]
+    pub after: Option<u64>,
+    /// How many at most: 1 to 1,000; 200 without it.
+    #[serde(default, deserialize_with = "number")]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, nullable = false)]
+    pub limit: Option<u64>,
+}
+
+/// A part of the recorded events.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Log {
+    /// The events, in order, as they are stored (docs/scenarios.md, section 4).
+    #[schema(value_type = Vec<Object>)]
+    pub events: Vec<Box<RawValue>>,
+    /// What to give as `after` for the part that follows; absent when nothing follows yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next: Option<u64>,
+    /// The number of the last event that this knows of.
+    pub as_of: u64,
 }
 
 /// From where on.

@@ -92,10 +92,12 @@ Examples:
   midturn watch --json | jq -r 'select(.type == \"tool_started\") | .input.command'";
 
 const DIFF_HELP: &str = "\
-It includes what is not committed yet.
+It includes what is not committed yet. Of an agent that works in the project folder itself, as the lead does,
+it is what is not committed there.
 
 Examples:
   midturn diff worker
+  midturn diff lead --session 0mhzk3q1-77ab     (also of a session that is only stored)
   midturn diff worker | git apply --stat";
 
 const MERGE_HELP: &str = "\
@@ -187,7 +189,7 @@ pub(crate) enum ClientCommand {
         #[command(flatten)]
         client: ClientArgs,
     },
-    /// Show what an agent changed on its branch
+    /// Show what an agent changed
     #[command(after_help = DIFF_HELP)]
     Diff(AgentArgs),
     /// Merge an agent's branch into what is checked out here; nothing is forced

@@ -12,7 +12,9 @@ pub(super) async fn diff(asking: &Asking, agent: &AgentName) -> Result<Answer, T
     let value = asking.client.get(&asking.path(&["agents", agent.as_str(), "diff"])).await?;
     let Diff { branch, patch, truncated, .. } = asking.client.read(&value)?;
     let cut = || {
-        format!("the patch is too long and was cut: `git diff HEAD...{branch}` shows what is committed of it")
+        let range =
+            if branch.starts_with("midturn/") { format!("HEAD...{branch}") } else { "HEAD".to_owned() };
+        format!("the patch is too long and was cut: `git diff {range}` shows what git has of it")
     };
     let text = if patch.is_empty() {
         Text::Note(format!("{agent} has changed nothing on {branch}"))

@@ -102,6 +102,7 @@ fn doing(activity: &[Activity], now: Micros) -> String {
         (Some(tool), _) => tool.clone(),
         (None, Some(call)) => format!("model (call {call})"),
         (None, None) if first.what == What::Budget => "budget".to_owned(),
+        (None, None) if first.what == What::Retry => "retry".to_owned(),
         (None, None) => "?".to_owned(),
     };
     let more = if activity.len() > 1 { format!(" +{}", activity.len() - 1) } else { String::new() };

@@ -21,6 +21,7 @@ use crate::env;
 use crate::failure::Failure;
 use crate::run::models::Earlier;
 use crate::run::prepare::Prepared;
+use crate::run::team::Team;
 use crate::secrets;
 
 /// How many characters of a task are a session's title.
@@ -131,12 +132,21 @@ pub(crate) async fn coordinator(
         builder = builder.scenario(scenario.display().to_string()).observer(models.anchors.clone());
     }
     if let Some(journal) = journal {
-        for agent in &journal.agents {
-            team.restore(&agent.record.name, &agent.record.memo).map_err(Failure::failed)?;
-        }
+        restore(team, &journal)?;
         builder = builder.resume(journal);
     }
     builder.start().await.map_err(Failure::failed)
+}
+
+/// Gives each agent of a session what it was made of.
+///
+/// # Errors
+/// [`Failure::Failed`]: what was kept of one can't be read.
+pub(crate) fn restore(team: &Team, journal: &SessionJournal) -> Result<(), Failure> {
+    for agent in &journal.agents {
+        team.restore(&agent.record.name, &agent.record.memo).map_err(Failure::failed)?;
+    }
+    Ok(())
 }
 
 /// Where the agents of a session work. `hidden` is what no command sees, besides what none ever sees.

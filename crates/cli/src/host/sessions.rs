@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use midturn_core::engine::ports::archive::{SessionRecord, SessionSummary, TakenUp};
-use midturn_core::engine::ports::{Archive, Observer, SessionJournal, Store};
+use midturn_core::engine::ports::{
+    Archive, Diff, Observer, SessionJournal, Store, ToolError, Workplace as _,
+};
 use midturn_core::engine::{Attached, SpawnError, Templates};
 use midturn_core::fail;
 use midturn_core::rules::id::{AgentName, SessionId};
@@ -222,7 +224,7 @@ impl Carrier {
     ) -> Result<Begun, HostError> {
         let Stored { record, epoch, store, journal } = stored;
         let lead = prepared.models.lead.clone();
-        let feed = Arc::new(Feed::resumed(journal.as_ref().map_or(0, |journal| journal.last_seq)));
+        let feed = Arc::new(Feed::resumed(journal.as_ref().map(SessionJournal::view).unwrap_or_default()));
         let figures = match &journal {
             Some(journal) => self.metrics.for_resumed(journal),
             None => self.metrics.for_session(),
@@ -379,6 +381,24 @@ impl Host for Carrier {
         coordinator.spawn_agent(spec).await.map_err(refused)
     }
 
+    async fn diff(&self, session: &SessionId, agent: &AgentName) -> Result<Diff, HostError> {
+        // Nobody takes it up meanwhile: its agents would work in the same folders.
+        let _turn = self.turn.lock().await;
+        if let Some(begun) = self.begun(session.as_str()) {
+            return begun.live.coordinator.diff(agent).await.map_err(|error| no_diff(&error, true));
+        }
+        let nobody = || HostError::NotFound(format!("there is no session `{session}` in this store"));
+        let journal = self.holding.archive.journal(session).await.map_err(Failure::failed)?;
+        let journal = journal.ok_or_else(nobody)?;
+        let layer = carry::layer(&journal.record, &self.again)?;
+        let prepared = prepare::prepare(&layer, &self.env, &carry::earlier(&journal))?;
+        let safety = self.safety_of(&prepared.config).await?;
+        carry::restore(&prepared.team, &journal)?;
+        let workplace = carry::workplace(&prepared, &safety, &self.holding.hidden, session).resumed(true);
+        let has_branch = workplace.branch(agent).is_some();
+        workplace.diff(agent).await.map_err(|error| no_diff(&error, has_branch))
+    }
+
     fn archive(&self) -> Arc<dyn Archive> {
         self.holding.archive.clone()
     }
@@ -398,6 +418,12 @@ impl Host for Carrier {
             }
         }
     }
+}
+
+/// Why there is no diff: git fails, or there is no branch.
+fn no_diff(error: &ToolError, has_branch: bool) -> HostError {
+    let code = if has_branch { "git_failed" } else { "no_branch" };
+    HostError::Conflict { code, text: error.to_string() }
 }
 
 /// Does something to its end, whether or not the asker still waits for it then: a session that

@@ -145,6 +145,7 @@ pub(crate) fn listed(agent: &Agent) -> String {
     let asks = agent.activity.iter().find_map(|activity| match (activity.what, &activity.name) {
         (What::Approval, Some(name)) => Some(format!(", asks for a word on {name}")),
         (What::Budget, _) => Some(", waits for what others hold of the session's budget".to_owned()),
+        (What::Retry, _) => Some(", waits to ask its model again".to_owned()),
         (What::Approval | What::Model | What::Tool | What::Unknown, _) => None,
     });
     let asks = asks.unwrap_or_default();

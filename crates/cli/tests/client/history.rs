@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::common::{Place, Running};
+use super::remote::Serving;
 
 const SCENARIO: &str = "midturn: 1\nname: test\nagents:\n  - name: lead\n    role: lead\n    model:\n      - text: Well.\n        \
      tools: [{id: b, name: bash, input: {command: echo hi}}]\n      - text: Done.\n";
@@ -90,4 +91,44 @@ fn every_command_refuses_a_damaged_store() {
     std::fs::remove_file(&path).unwrap();
     std::fs::write(place.path("kept/store.db-wal"), "frames").unwrap();
     all_refuse("the file itself is gone");
+}
+
+const TWO: &str = r#"midturn: 1
+name: test
+agents:
+  - name: lead
+    role: lead
+    model:
+      - tools:
+          - {id: s, name: spawn_agent, input: {name: worker, prompt: Go.}}
+          - {id: b, name: bash, input: {command: echo mine > mine.txt}}
+          - {id: w, name: wait_agents, input: {mode: all}}
+      - text: Done.
+  - name: worker
+    parent: lead
+    model:
+      - tools:
+          - {id: e, name: bash, input: {command: echo theirs > theirs.txt}}
+      - text: Done.
+"#;
+
+/// What agents changed can be seen when their session is only stored, the lead's too.
+#[test]
+fn what_agents_of_a_stored_session_changed_is_shown() {
+    let place = Place::new();
+    place.git(&["commit", "--quiet", "--allow-empty", "--message", "first"]);
+    let ran = Running::start(&place, TWO, &[]).end();
+    let id = ran.events[0]["session"].as_str().unwrap().to_owned();
+    let _serving = Serving::start(&place);
+    for (agent, changed) in [("worker", "theirs"), ("lead", "mine")] {
+        let (status, patch, told) = say(&place, &["diff", agent, "--session", &id]);
+        assert_eq!((status, told.as_str()), (Some(0), ""), "{agent}: {patch}");
+        assert!(
+            patch.contains(&format!("+++ b/{changed}.txt")) && patch.contains(&format!("+{changed}")),
+            "{patch}"
+        );
+        assert_eq!(patch.matches("+++ ").count(), 1, "{patch}");
+    }
+    let (status, _, told) = say(&place, &["diff", "nobody", "--session", &id]);
+    assert_eq!((status, told.contains("there is no agent `nobody`")), (Some(1), true), "{told}");
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::ports::archive::{AgentJournal, KeptMail};
 use super::ports::store::Row;
 use super::ports::{Model, ToolSpec, Toolbox};
-use crate::rules::conversation::{Reply, Usage};
+use crate::rules::conversation::Reply;
 use crate::rules::limits::{Prices, Spent};
 use crate::rules::mail::{Injection, Mail, ReceiptState, Sender};
 use crate::rules::prompt::Prompt;
@@ -77,17 +77,10 @@ impl Body {
     }
 }
 
-/// What an agent had used when its session was left.
+/// What an agent had spent of its budget when its session was left.
 pub(crate) fn spent(journal: &AgentJournal, prices: Prices) -> Spent {
-    let (usage, turns) = (usage(&journal.rows, |_| true), journal.stands.turns);
+    let (usage, turns) = (journal.usage(|_| true), journal.stands.turns);
     Spent { turns, tokens: usage.total(), cost: prices.cost(&usage), time: journal.worked }
-}
-
-/// What the wanted replies have cost.
-fn usage(rows: &[Row], wanted: impl Fn(&Row) -> bool) -> Usage {
-    let mut all = Usage::default();
-    rows.iter().filter(|row| wanted(row)).filter_map(|row| row.line.usage()).for_each(|usage| all.add(usage));
-    all
 }
 
 /// The whole replies, the newest first.
@@ -110,6 +103,6 @@ fn unless_over(fold: Fold, journal: &AgentJournal) -> (Prompt, Option<Open>) {
 fn open_run(journal: &AgentJournal, open: Option<Open>, stopped_by: Option<Sender>) -> OpenRun {
     let last = journal.rows.last().filter(|row| row.run == journal.stands.run).map(|row| &row.line);
     let left = left(open, last, &journal.tail);
-    let usage = usage(&journal.rows, |row| row.run == journal.stands.run);
+    let usage = journal.usage(|row| row.run == journal.stands.run);
     OpenRun { run: journal.stands.run, turn: recovery::turn(&journal.tail), left, usage, stopped_by }
 }

@@ -14,10 +14,10 @@ use super::spawn::{self, SpawnError};
 use super::stop::{self, StopError, StopReply};
 use super::templates::AgentSpec;
 use crate::rules::approval::Answer;
-use crate::rules::conversation::MessageKey;
+use crate::rules::conversation::{MessageKey, Usage};
 use crate::rules::event::{PlanStep, Scope};
 use crate::rules::id::{AgentName, MessageId, RunId, SessionId, TurnId};
-use crate::rules::limits::{Money, Spent};
+use crate::rules::limits::{Money, Prices, Spent};
 use crate::rules::mail::{Refusal, ReturnReason, Role, Sender, Standing};
 use crate::rules::time::Micros;
 
@@ -52,10 +52,14 @@ pub struct AgentStatus {
     pub last_end: Option<RunEnd>,
     /// What is under way, and since when.
     pub activity: Vec<Activity>,
-    /// Tokens read and written in all its runs.
-    pub tokens: u64,
-    /// What its model calls have cost, as far as prices are known.
-    pub cost: Money,
+    /// What its model calls have used in all its runs.
+    pub usage: Usage,
+    /// What they have cost; `None` where nobody has said what its model costs.
+    pub cost: Option<Money>,
+    /// How many tokens its conversation holds, as the provider counted them last; 0 before that.
+    pub context: u64,
+    /// How many it may hold; 0: nobody has said.
+    pub context_tokens: u64,
     /// The branch it works on, if it has one of its own.
     pub branch: Option<String>,
     /// Its plan.
@@ -243,6 +247,8 @@ impl Coordinator {
 
 fn status(session: &Session, cell: &AgentCell) -> AgentStatus {
     let branch = session.workplace.branch(&cell.name);
+    let is_priced =
+        cell.model.as_ref().is_some_and(|model| session.models.prices(model) != Prices::default());
     let state = cell.state.lock();
     AgentStatus {
         name: cell.name.clone(),
@@ -256,8 +262,10 @@ fn status(session: &Session, cell: &AgentCell) -> AgentStatus {
         pending: cell.mailbox.ids().len(),
         last_end: state.last_end.clone(),
         activity: state.activity.clone(),
-        tokens: state.tokens,
-        cost: state.budget.spent().cost,
+        usage: state.usage,
+        cost: is_priced.then_some(state.budget.spent().cost),
+        context: state.context,
+        context_tokens: cell.settings.context_tokens,
         branch,
         plan: state.plan.clone(),
     }

@@ -22,7 +22,7 @@ use super::purse::Purse;
 use super::report::Report;
 use super::templates::Templates;
 use super::until::until;
-use crate::rules::conversation::MessageKey;
+use crate::rules::conversation::{MessageKey, Usage};
 use crate::rules::event::{Place, PlanStep};
 use crate::rules::id::{AgentName, CallId, RunId, SessionId, TurnId};
 use crate::rules::limits::Budget;
@@ -64,8 +64,10 @@ pub(crate) struct AgentState {
     pub(crate) activity: Vec<Activity>,
     /// The last run whose begin is recorded.
     pub(crate) begun: RunId,
-    /// Tokens read and written in all its runs.
-    pub(crate) tokens: u64,
+    /// What its model calls have used in all its runs.
+    pub(crate) usage: Usage,
+    /// How many tokens its conversation holds, as the provider counted them last.
+    pub(crate) context: u64,
     /// What it may use, and what it has used. Here, so that a person can set it while it works.
     pub(crate) budget: Budget,
     pub(crate) last_end: Option<RunEnd>,
@@ -118,6 +120,11 @@ pub enum ActivityKind {
     Model(u64),
     /// What is left of the session's budget, which others hold.
     Budget,
+    /// The time until a model call that failed is tried again.
+    Retry {
+        /// When that is.
+        until: Micros,
+    },
     /// The end of a tool call.
     Tool {
         /// The call.

@@ -15,7 +15,9 @@ use bytes::Bytes;
 use midturn_core::engine::ports::Observer;
 use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::time::Micros;
 use midturn_core::rules::view::{Message, View};
+use midturn_wire::message::{QueuedMessage, QueuedMessages};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
@@ -108,32 +110,26 @@ pub(crate) enum Along {
 
 impl Default for Feed {
     fn default() -> Self {
-        Self::resumed(0)
+        Self::resumed(View::default())
     }
 }
 
 impl Feed {
-    /// The feed of a session whose last event so far has this number; 0 for a new one.
-    pub fn resumed(last: u64) -> Self {
-        Self::keeping(Retention::default(), last)
+    /// The feed of a session that was seen so when it was taken up.
+    pub fn resumed(view: View) -> Self {
+        Self::keeping(Retention::default(), view)
     }
 
     /// The same, with other bounds.
-    pub fn keeping(retention: Retention, last: u64) -> Self {
-        let ring = Ring {
-            items: VecDeque::new(),
-            first: 0,
-            bytes: 0,
-            last,
-            whole_from: last + 1,
-            view: View::default(),
-        };
+    pub fn keeping(retention: Retention, view: View) -> Self {
+        let last = view.seq();
+        let ring = Ring { items: VecDeque::new(), first: 0, bytes: 0, last, whole_from: last + 1, view };
         Self { retention, ring: Mutex::new(ring), end: watch::Sender::default() }
     }
 
     /// The feed of a session that is only stored: what is there is in the archive, and nothing follows.
     pub(crate) fn ended(last: u64) -> Self {
-        let feed = Self::resumed(last);
+        let feed = Self::resumed(View::snapshot(last, Micros(0), []));
         feed.end();
         feed
     }
@@ -156,6 +152,11 @@ impl Feed {
     /// What was sent to an agent and is not in its conversation yet.
     pub(crate) fn queue(&self, agent: &AgentName) -> VecDeque<Message> {
         self.ring.lock().view.agent(agent).map(|agent| agent.queue.clone()).unwrap_or_default()
+    }
+
+    /// What waits in all mailboxes, or in one, and the number of the last event that it knows of.
+    pub(crate) fn queued(&self, agent: Option<&AgentName>) -> QueuedMessages {
+        queued_in(&self.ring.lock().view, agent)
     }
 
     /// Is told whenever there is something new, and of the end.
@@ -204,6 +205,14 @@ impl Feed {
             is_newer
         });
     }
+}
+
+/// What waits in the mailboxes of a session, or in one.
+pub(crate) fn queued_in(view: &View, agent: Option<&AgentName>) -> QueuedMessages {
+    let wanted = view.agents().filter(|(name, _)| agent.is_none_or(|agent| agent == *name));
+    let messages = wanted
+        .flat_map(|(name, agent)| agent.queue.iter().map(|message| QueuedMessage::of(name, message.clone())));
+    QueuedMessages { messages: messages.collect(), as_of: view.seq() }
 }
 
 impl Ring {
@@ -266,5 +275,15 @@ impl Observer for Feed {
         if let Some(item) = ring.item(event) {
             self.push(ring, item);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_feed_of_a_session_that_was_taken_up_knows_how_far_it_was() {
+        assert_eq!(Feed::resumed(View::snapshot(7, Micros(0), [])).last(), 7);
     }
 }

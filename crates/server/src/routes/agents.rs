@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::ports::SessionJournal;
+use midturn_core::engine::ports::archive::Rows;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::mail::ReceiptState;
 use midturn_wire::agent::{Agent, Agents, Conversation, ConversationQuery, NewAgent, Plan};
@@ -17,17 +18,22 @@ use crate::extract::{Path, Query};
 use crate::host;
 use crate::problem::Refused;
 
-/// How many rows of a conversation are given to who asks for no number.
+/// How many rows are given to who asks for no number.
 const ROWS: u64 = 200;
 
 /// The agents of a session, in its order.
 #[utoipa::path(get, path = "/agents", responses((status = 200, body = Agents)))]
 pub(super) async fn list(State(app): State<Arc<App>>, Path(path): Path<SessionPath>) -> Reply<Agents> {
-    let agents = match app.named(&path.session)? {
-        Named::Live(live) => live.coordinator.agents().into_iter().map(Agent::from).collect(),
-        Named::Stored(id) => stored(&journal(&app, &id).await?),
-    };
-    Ok(Json(Agents { agents }))
+    Ok(Json(match app.named(&path.session)? {
+        Named::Live(live) => {
+            let as_of = live.feed.last();
+            Agents { agents: live.coordinator.agents().into_iter().map(Agent::from).collect(), as_of }
+        }
+        Named::Stored(id) => {
+            let journal = journal(&app, &id).await?;
+            Agents { agents: stored(&journal), as_of: journal.last_seq }
+        }
+    }))
 }
 
 /// Adds an agent.
@@ -63,17 +69,29 @@ pub(super) async fn conversation(
     Path(path): Path<AgentPath>,
     Query(query): Query<ConversationQuery>,
 ) -> Reply<Conversation> {
-    let limit = query.limit.unwrap_or(ROWS);
+    let limit = rows_wanted(query.limit)?;
+    let wanted = match (query.after, query.before) {
+        (Some(_), Some(_)) => return Err(Refused::bad_request("give `after` or `before`, not both")),
+        (after, None) => Rows::After(after.unwrap_or_default()),
+        (None, Some(before)) => Rows::Before(before),
+    };
+    let as_of = app.as_of(&path.session).await?;
+    let (session, agent) = existing(&app, &path).await?;
+    let rows = app.host.archive().conversation(&session, &agent, wanted, limit).await?;
+    let is_full = rows.len() >= limit as usize;
+    let next = rows.last().filter(|_| is_full && matches!(wanted, Rows::After(_))).map(|row| row.seq);
+    let previous = rows.first().map(|row| row.seq).filter(|first| *first > 1);
+    let messages = rows.into_iter().map(Into::into).collect();
+    Ok(Json(Conversation { messages, next, previous, as_of }))
+}
+
+/// How many rows a part has at most.
+pub(super) fn rows_wanted(limit: Option<u64>) -> Result<u32, Refused> {
+    let limit = limit.unwrap_or(ROWS);
     if !(1..=1000).contains(&limit) {
         return Err(Refused::bad_request("`limit`: write a number from 1 to 1000"));
     }
-    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-    let (session, agent) = existing(&app, &path).await?;
-    let after = query.after.unwrap_or_default();
-    let rows = app.host.archive().conversation(&session, &agent, after, limit).await?;
-    let is_full = rows.len() >= limit as usize;
-    let next = rows.last().filter(|_| is_full).map(|row| row.seq);
-    Ok(Json(Conversation { messages: rows.into_iter().map(Into::into).collect(), next }))
+    Ok(u32::try_from(limit).unwrap_or(u32::MAX))
 }
 
 /// An agent's plan.
@@ -99,7 +117,7 @@ async fn find(app: &App, path: &AgentPath) -> Result<(SessionId, Agent), Refused
     }
 }
 
-async fn journal(app: &App, id: &SessionId) -> Result<SessionJournal, Refused> {
+pub(super) async fn journal(app: &App, id: &SessionId) -> Result<SessionJournal, Refused> {
     app.host.archive().journal(id).await?.ok_or_else(|| unknown_session(id.as_str()))
 }
 

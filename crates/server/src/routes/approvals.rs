@@ -17,15 +17,16 @@ use crate::problem::Refused;
 /// What agents of a session ask a person, the oldest request first.
 #[utoipa::path(get, path = "/approvals", responses((status = 200, body = Approvals)))]
 pub(super) async fn list(State(app): State<Arc<App>>, Path(path): Path<SessionPath>) -> Reply<Approvals> {
+    let as_of = app.as_of(&path.session).await?;
     let approvals = match app.named(&path.session)? {
         Named::Live(live) => {
             let open = live.coordinator.approvals();
             open.iter().map(|approval| Approval::of(live.record.id.as_str(), approval)).collect()
         }
         // Nobody asks in a session that is only stored.
-        Named::Stored(id) => app.summary(&id).await.map(|_| Vec::new())?,
+        Named::Stored(_) => Vec::new(),
     };
-    Ok(Json(Approvals { approvals }))
+    Ok(Json(Approvals { approvals, as_of }))
 }
 
 /// Answers a request: once, for this session, or no.

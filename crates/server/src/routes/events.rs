@@ -3,19 +3,23 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use midturn_core::engine::Attached;
+use midturn_core::engine::ports::archive::StoredEvent;
 use midturn_core::rules::id::AgentName;
-use midturn_wire::work::{EventsQuery, StreamQuery, parse_number};
+use midturn_wire::work::{EventsQuery, Log, LogQuery, StreamQuery, parse_number};
+use serde_json::value::RawValue;
 
-use super::agents::existing;
-use super::{AgentPath, SessionPath};
+use super::agents::{existing, rows_wanted};
+use super::{AgentPath, Reply, SessionPath};
 use crate::app::{App, Named};
 use crate::extract::{Path, Query};
 use crate::feed::{Cursor, Feed, SeedWords, frames};
+use crate::host::HostError;
 use crate::problem::Refused;
 use crate::security::Asker;
 use crate::serve::Peer;
@@ -47,6 +51,32 @@ pub(super) async fn session(
     };
     let reading = Reading { named, agent, seed: None, after, attached };
     stream(&app, &peer, reading).await
+}
+
+/// A part of the recorded events, for who wants no stream of them.
+#[utoipa::path(get, path = "/log", params(LogQuery), responses((status = 200, body = Log)))]
+pub(super) async fn log(
+    State(app): State<Arc<App>>,
+    Path(path): Path<SessionPath>,
+    Query(query): Query<LogQuery>,
+) -> Reply<Log> {
+    let limit = rows_wanted(query.limit)?;
+    let as_of = app.as_of(&path.session).await?;
+    let (session, agent) = match query.agent {
+        Some(agent) => {
+            let (session, agent) = existing(&app, &AgentPath { session: path.session, agent }).await?;
+            (session, Some(agent))
+        }
+        None => (app.id(&path.session)?, None),
+    };
+    let after = query.after.unwrap_or_default();
+    let stored = app.host.archive().events(&session, agent.as_ref(), after, limit).await?;
+    let next = stored.last().filter(|_| stored.len() >= limit as usize).map(|event| event.seq);
+    let raw = |event: StoredEvent| RawValue::from_string(event.json.to_string());
+    let events = stored.into_iter().map(raw).collect::<Result<_, _>>();
+    let events = events
+        .map_err(|error| HostError::Failed(format!("the store holds an event that is no JSON: {error}")))?;
+    Ok(Json(Log { events, next, as_of }))
 }
 
 /// The runs of one agent, in seed 004's names: `text`, `tool_call`, `tool_result`, `soft_interrupt_injected`,

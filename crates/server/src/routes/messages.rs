@@ -10,15 +10,17 @@ use midturn_core::engine;
 use midturn_core::rules::id::MessageId;
 use midturn_core::rules::mail::{self, Refusal, Sender};
 use midturn_wire::message::{
-    Accepted, Deliveries, Delivery, Message, Receipt, ReceiptWord, Receipts, RefusedDelivery, SoftInterrupt,
-    WAIT_MAX, WaitQuery, Waited, Withdrawn,
+    Accepted, Deliveries, Delivery, Message, QueuedMessages, Receipt, ReceiptWord, Receipts, RefusedDelivery,
+    SoftInterrupt, WAIT_MAX, WaitQuery, Waited, Withdrawn,
 };
 use midturn_wire::text::is_id;
 use midturn_wire::work::Empty;
 
+use super::agents::{existing, journal};
 use super::{AgentPath, Change, Made, MessagePath, Reply, SessionPath};
 use crate::app::{App, Named, agent_name};
 use crate::extract::{Path, Query};
+use crate::feed::queued_in;
 use crate::problem::{Refused, shown};
 use crate::security::Asker;
 
@@ -47,6 +49,22 @@ pub(super) async fn send(change: Change<AgentPath, Message>) -> Made<Accepted> {
     Ok((StatusCode::ACCEPTED, Json(answer)))
 }
 
+/// What waits in an agent's mailbox, or in those of `all`, in order of arrival.
+#[utoipa::path(get, path = "/messages", responses((status = 200, body = QueuedMessages)))]
+pub(super) async fn queued(
+    State(app): State<Arc<App>>,
+    Path(path): Path<AgentPath>,
+) -> Reply<QueuedMessages> {
+    let agent = match path.agent.as_str() {
+        "all" => None,
+        _ => Some(existing(&app, &path).await?.1),
+    };
+    Ok(Json(match app.named(&path.session)? {
+        Named::Live(live) => live.feed.queued(agent.as_ref()),
+        Named::Stored(id) => queued_in(&journal(&app, &id).await?.view(), agent.as_ref()),
+    }))
+}
+
 /// The engine's message, from whoever the token says.
 fn sent_by(from: Sender, to: &str, message: Message) -> Result<engine::Message, Refused> {
     let urgency = match (message.urgent, message.urgency) {
@@ -59,6 +77,7 @@ fn sent_by(from: Sender, to: &str, message: Message) -> Result<engine::Message, 
     sent.id = message.id.map(|id| id.0);
     sent.expires_after = message.expires_after.map(|after| after.0);
     sent.supersedes = message.supersedes.map(|id| id.0);
+    sent.if_queued = message.if_queued.unwrap_or_default();
     sent.only_run = message.only_run.map(|run| run.0);
     sent.expects_run = message.stream_run_id.map(|run| run.0);
     Ok(sent)

@@ -194,6 +194,7 @@ part! {
         messages::wait,
         messages::withdraw,
         events::session,
+        events::log,
         "/agents/{agent}": OfAnAgent
     }
 }
@@ -210,6 +211,7 @@ part! {
         work::resume,
         work::agent_limits,
         work::close,
+        messages::queued,
         messages::send,
         events::run,
     }

@@ -12,8 +12,9 @@ use midturn_wire::message::Receipt;
 use midturn_wire::session::Session;
 use midturn_wire::work::{Closed, Diff, Empty, Limits, Merge, Started, Stop, Stopped, Supersede};
 
+use super::agents::existing;
 use super::{AgentPath, Change, Made, Reply, SessionPath};
-use crate::app::{App, agent_name, present};
+use crate::app::{App, Named, agent_name, present};
 use crate::extract::Path;
 use crate::host::Live;
 use crate::problem::Refused;
@@ -84,13 +85,22 @@ pub(super) async fn close(change: Change<AgentPath, Empty>) -> Reply<Closed> {
     Ok(Json(Closed { closed: closed.iter().map(ToString::to_string).collect() }))
 }
 
-/// What an agent's branch changed since it began.
+/// What an agent's branch changed since it began; of an agent without one, what is not committed in the project
+/// folder.
 #[utoipa::path(get, path = "/diff", responses((status = 200, body = Diff)))]
 pub(super) async fn diff(State(app): State<Arc<App>>, Path(path): Path<AgentPath>) -> Reply<Diff> {
-    let live = app.live(&path.session).await?;
-    let name = present(&live, &path.agent)?.name;
-    let diff = live.coordinator.diff(&name).await;
-    Ok(Json(diff.map_err(|error| no_diff(&live, &path.agent, &error))?.into()))
+    let diff = match app.named(&path.session)? {
+        Named::Live(live) => {
+            let name = present(&live, &path.agent)?.name;
+            let diff = live.coordinator.diff(&name).await;
+            diff.map_err(|error| no_diff(&live, &path.agent, &error))?
+        }
+        Named::Stored(_) => {
+            let (session, agent) = existing(&app, &path).await?;
+            app.host.diff(&session, &agent).await?
+        }
+    };
+    Ok(Json(diff.into()))
 }
 
 /// Merges an agent's branch into what the project folder has checked out. Nothing is forced.

@@ -78,14 +78,15 @@ async fn asked(rig: &Rig) -> Client {
 #[tokio::test]
 async fn a_request_is_listed_with_what_a_person_needs_to_decide() {
     let (rig, _) = rig().await;
-    assert_eq!(rig.get(&format!("{AT}/approvals")).await.json(), json!({"approvals": []}));
+    assert_eq!(rig.get(&format!("{AT}/approvals")).await.json()["approvals"], json!([]));
     let _events = asked(&rig).await;
     let mut listed = rig.get(&format!("{AT}/approvals")).await.json();
     assert!(listed["approvals"][0]["since"].take().is_f64());
     let expected = json!({"session": "asking", "agent": "lead", "tool": "c1", "name": "bash",
         "input": {"command": "cargo test -p core"}, "truncated": false,
         "always": "bash(cargo test -p core)", "since": null});
-    assert_eq!(listed, json!({"approvals": [expected]}));
+    assert_eq!(listed["approvals"], json!([expected]));
+    assert_eq!(listed["as_of"], rig.get(AT).await.json()["last_seq"]);
     let lead = rig.get(&format!("{AT}/agents/lead")).await.json();
     let activity = &lead["activity"][0];
     assert_eq!((&activity["what"], &activity["tool"]), (&json!("approval"), &json!("c1")));

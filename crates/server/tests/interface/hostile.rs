@@ -172,7 +172,7 @@ impl Table {
             ("DELETE", MESSAGES),
             ("PATCH", MESSAGES),
             ("TRACE", MESSAGES),
-            ("GET", MESSAGES),
+            ("POST", "/v1/sessions/s1/log"),
             ("HEAD", STOP),
             ("GET", STOP),
             ("GET", LIMITS[0]),
@@ -433,7 +433,7 @@ fn table(secret: &str) -> Vec<Row> {
 
 /// All that a request could have changed.
 async fn state(rig: &Rig) -> (usize, Value, Value) {
-    let agents = rig.get("/v1/sessions/s1/agents").await.json();
+    let agents = rig.get("/v1/sessions/s1/agents").await.json()["agents"].clone();
     let sessions = rig.get("/v1/sessions").await.json()["sessions"].as_array().map(Vec::len).into();
     (rig.archive.count(), agents, sessions)
 }

@@ -195,3 +195,57 @@ async fn a_client_that_hangs_up_in_the_middle_has_its_message_delivered_or_not_a
         assert_eq!(receipts.status, 200);
     }
 }
+
+/// What waits can be seen, in the order in which it came, also of a session that is only stored.
+#[tokio::test]
+async fn what_waits_in_a_mailbox_is_listed_until_it_is_taken_back() {
+    let rig = Rig::start().await;
+    let at = "/v1/sessions/s1/agents/worker/messages";
+    rig.post(at, r#"{"text": "work", "id": "m1"}"#).await;
+    rig.get("/v1/sessions/s1/messages/m1/wait?state=sent&timeout=1m").await;
+    rig.post(at, r#"{"text": "and then", "id": "m2"}"#).await;
+    rig.post(at, r#"{"text": "at last", "id": "m3", "urgency": "follow_up"}"#).await;
+    let queue = rig.get(at).await.json();
+    let brief = |queue: &serde_json::Value| -> Vec<serde_json::Value> {
+        let messages = queue["messages"].as_array().unwrap().iter();
+        let keys = ["id", "to", "from", "text", "urgency", "state"];
+        messages.map(|message| keys.iter().map(|key| message[key].clone()).collect()).collect()
+    };
+    let expected = vec![
+        json!(["m2", "worker", "user", "and then", "next_boundary", "queued"]),
+        json!(["m3", "worker", "user", "at last", "follow_up", "queued"]),
+    ];
+    assert_eq!(brief(&queue), expected);
+    assert!(queue["messages"].as_array().unwrap().iter().all(|message| message["since"].is_number()));
+    assert_eq!(queue["as_of"], rig.get("/v1/sessions/s1").await.json()["last_seq"]);
+    assert_eq!(brief(&rig.get("/v1/sessions/s1/agents/all/messages").await.json()), expected);
+    assert_eq!(rig.get("/v1/sessions/s1/agents/lead/messages").await.json()["messages"], json!([]));
+    assert_eq!(rig.get("/v1/sessions/s1/agents/nobody/messages").await.code(), "unknown_agent");
+    rig.post("/v1/sessions/s1/messages/m2/withdraw", "{}").await;
+    assert_eq!(brief(&rig.get(at).await.json()), expected[1..]);
+    rig.host.live.lock().clear();
+    assert_eq!(brief(&rig.get(at).await.json()), expected[1..], "it is only stored now");
+}
+
+/// Who edits a message that was read meanwhile is refused, and nothing is sent twice.
+#[tokio::test]
+async fn a_replacement_that_comes_too_late_is_refused_where_the_sender_says_so() {
+    let rig = Rig::start().await;
+    let at = "/v1/sessions/s1/agents/worker/messages";
+    rig.post(at, r#"{"text": "work", "id": "m1"}"#).await;
+    rig.get("/v1/sessions/s1/messages/m1/wait?state=sent&timeout=1m").await;
+    let late = rig.post(at, r#"{"text": "not that", "supersedes": "m1", "if_queued": true}"#).await;
+    assert_eq!((late.status, late.code().as_str()), (409, "too_late"), "{}", late.json());
+    assert_eq!(rig.get(at).await.json()["messages"], json!([]));
+    rig.post(at, r#"{"text": "and then", "id": "m2"}"#).await;
+    let edited =
+        rig.post(at, r#"{"text": "instead", "id": "m3", "supersedes": "m2", "if_queued": true}"#).await;
+    assert_eq!(edited.status, 202, "{}", edited.json());
+    let queue = rig.get(at).await.json();
+    assert_eq!(
+        (&queue["messages"][0]["id"], queue["messages"].as_array().map(Vec::len)),
+        (&json!("m3"), Some(1))
+    );
+    let anyway = rig.post(at, r#"{"text": "and", "supersedes": "m1"}"#).await.json();
+    assert_eq!(anyway["too_late_to_supersede"], true, "{anyway}");
+}

@@ -3,12 +3,16 @@
 use std::sync::atomic::Ordering;
 
 use midturn_conformance::maker;
-use midturn_core::engine::ports::Store;
+use midturn_core::engine::ports::{ErrorKind, Store};
+use midturn_core::engine::scripted::ScriptedReply;
+use midturn_core::rules::conversation::Usage;
 use midturn_core::rules::id::SessionId;
+use midturn_core::rules::time::Span;
+use midturn_server::Bounds;
 use serde_json::json;
 
-use crate::support::Rig;
 use crate::support::host::record;
+use crate::support::{Rig, name};
 
 #[tokio::test]
 async fn health_and_sessions_say_what_there_is() {
@@ -42,10 +46,85 @@ async fn a_conversation_is_read_in_parts() {
     let rest = rig.get(&format!("{at}?after=5")).await.json();
     assert_eq!((rest["messages"].as_array().map(Vec::len), rest.get("next")), (Some(7), None));
     assert_eq!(rest["messages"][0]["content"], "row 6");
-    for bad in ["limit=0", "limit=1001", "limit=x", "after=-1", "after=1.5", "surprise=1", "limit="] {
+    assert_eq!((&rest["previous"], &rest["as_of"]), (&json!(6), &json!(3)));
+    let last = rig.get(&format!("{at}?before=13&limit=5")).await.json();
+    assert_eq!(
+        (&last["messages"][0]["content"], &last["messages"][4]["content"]),
+        (&json!("row 8"), &json!("row 12"))
+    );
+    assert_eq!((&last["previous"], last.get("next")), (&json!(8), None));
+    let before = rig.get(&format!("{at}?before=8")).await.json();
+    assert_eq!((before["messages"].as_array().map(Vec::len), before.get("previous")), (Some(7), None));
+    for bad in [
+        "limit=0",
+        "limit=1001",
+        "limit=x",
+        "after=-1",
+        "after=1.5",
+        "surprise=1",
+        "limit=",
+        "after=1&before=3",
+    ] {
         let refused = rig.get(&format!("{at}?{bad}")).await;
         assert_eq!((refused.status, refused.code().as_str()), (422, "bad_request"), "{bad}");
     }
+}
+
+#[tokio::test]
+async fn recorded_events_are_read_in_parts() {
+    let rig = Rig::start().await;
+    let at = "/v1/sessions/s1/log";
+    let first = rig.get(&format!("{at}?limit=2")).await.json();
+    let types: Vec<_> = first["events"].as_array().unwrap().iter().map(|event| &event["type"]).collect();
+    assert_eq!(
+        (types, &first["next"]),
+        (vec![&json!("session_started"), &json!("agent_spawned")], &json!(2))
+    );
+    let rest = rig.get(&format!("{at}?after=2")).await.json();
+    assert_eq!((&rest["events"][0]["seq"], rest.get("next"), &rest["as_of"]), (&json!(3), None, &json!(3)));
+    let of_one = rig.get(&format!("{at}?agent=worker")).await.json();
+    assert_eq!(of_one["events"], json!([rest["events"][0]]));
+    assert_eq!(rig.get(&format!("{at}?agent=nobody")).await.code(), "unknown_agent");
+    assert_eq!(rig.get(&format!("{at}?limit=0")).await.code(), "bad_request");
+    rig.host.live.lock().clear();
+    assert_eq!(rig.get(&format!("{at}?after=2")).await.json(), rest, "it is only stored now");
+}
+
+#[tokio::test]
+async fn an_agent_says_what_it_used_and_how_full_its_context_is() {
+    let usage = |input, output, cached| Usage { input, output, cached };
+    let said = |usage| ScriptedReply { usage, ..ScriptedReply::says("done") };
+    let script = vec![said(usage(100, 20, 60)), said(usage(150, 30, 100))];
+    let rig = Rig::with(Bounds::default(), [(name("lead"), script.into())].into()).await;
+    for id in ["m1", "m2"] {
+        let body = format!(r#"{{"text": "go", "id": "{id}"}}"#);
+        rig.post("/v1/sessions/s1/agents/lead/messages", &body).await;
+        rig.get(&format!("/v1/sessions/s1/messages/{id}/wait?timeout=1m")).await;
+    }
+    let lead = rig.get("/v1/sessions/s1/agents/lead").await.json();
+    assert_eq!(lead["usage"], json!({"input": 250, "output": 50, "cached": 160}));
+    assert_eq!(
+        (&lead["tokens"], &lead["context"]["used"], lead.get("cost")),
+        (&json!(300), &json!(180), None)
+    );
+    rig.host.live.lock().clear();
+    let stored = rig.get("/v1/sessions/s1/agents/lead").await.json();
+    assert_eq!([&stored["usage"], &stored["context"]], [&lead["usage"], &lead["context"]]);
+}
+
+#[tokio::test]
+async fn who_waits_to_ask_its_model_again_says_until_when() {
+    let (error, retry_after) = (Some(ErrorKind::Connection), Some(Span::secs(60)));
+    let script = vec![ScriptedReply { error, retry_after, ..ScriptedReply::default() }];
+    let rig = Rig::with(Bounds::default(), [(name("lead"), script.into())].into()).await;
+    rig.post("/v1/sessions/s1/agents/lead/messages", r#"{"text": "go"}"#).await;
+    let activity = loop {
+        let lead = rig.get("/v1/sessions/s1/agents/lead").await.json();
+        if lead["activity"][0]["what"] == "retry" {
+            break lead["activity"][0].clone();
+        }
+    };
+    assert!(activity["until"].as_f64() > activity["since"].as_f64().map(|since| since + 1.0), "{activity}");
 }
 
 #[tokio::test]
@@ -94,7 +173,7 @@ async fn the_document_describes_every_route_with_its_errors() {
     let served = rig.get("/v1/openapi.json").await.json();
     assert_eq!(served["openapi"], "3.1.0");
     let paths = served["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 29, "{:?}", paths.keys());
+    assert_eq!(paths.len(), 30, "{:?}", paths.keys());
     for (path, methods) in paths {
         for (method, operation) in methods.as_object().unwrap() {
             let responses = operation["responses"].as_object().unwrap();

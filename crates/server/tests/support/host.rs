@@ -5,11 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use midturn_conformance::memory::Memory;
 use midturn_core::engine::ports::archive::SessionRecord;
-use midturn_core::engine::ports::{Archive, RealClock};
+use midturn_core::engine::ports::{Archive, Diff, RealClock};
 use midturn_core::engine::scripted::{ScriptedModels, Scripts, SimulatedTools};
 use midturn_core::engine::{AgentSpec, Coordinator, SpawnError};
 use midturn_core::rules::approval::Policy;
-use midturn_core::rules::id::SessionId;
+use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::mail::Role;
 use midturn_server::{Entered, Feed, Host, HostError, Live, NewAgent};
 use midturn_wire::session::NewSession;
@@ -112,6 +112,10 @@ impl Host for TestHost {
             SpawnError::UnknownParent(_) | SpawnError::Settings(_) => HostError::Invalid(error.to_string()),
             _ => HostError::Conflict { code: "not_spawned", text: error.to_string() },
         })
+    }
+
+    async fn diff(&self, _: &SessionId, agent: &AgentName) -> Result<Diff, HostError> {
+        Err(HostError::Conflict { code: "no_branch", text: format!("`{agent}` has no branch of its own") })
     }
 
     fn archive(&self) -> Arc<dyn Archive> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use midturn_conformance::maker::*;
 use midturn_conformance::{Faulty, Place, SUITE, TROUBLES};
+use midturn_core::engine::ports::archive::Rows;
 use midturn_core::engine::ports::{Archive, StoreError};
 use midturn_core::rules::id::SessionId;
 use midturn_store::{OpenError, OpenMode, open_sqlite};
@@ -76,7 +77,7 @@ async fn closed_store() -> (TempDir, PathBuf) {
 }
 
 async fn lines(archive: &dyn Archive) -> usize {
-    archive.conversation(&SessionId::new("s"), &name("lead"), 0, 100_000).await.unwrap().len()
+    archive.conversation(&SessionId::new("s"), &name("lead"), Rows::After(0), 100_000).await.unwrap().len()
 }
 
 /// Changes a closed store as another program could.

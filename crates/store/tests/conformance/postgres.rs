@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use midturn_conformance::maker::*;
 use midturn_conformance::{Faulty, Place, SUITE, TROUBLES};
+use midturn_core::engine::ports::archive::Rows;
 use midturn_core::engine::ports::{Archive, Commit, StoreError, Transaction};
 use midturn_store::{OpenError, open_postgres};
 use sqlx::{Connection as _, Executor as _, PgConnection};
@@ -99,7 +100,7 @@ async fn a_commit_is_written_once_wherever_the_line_is_cut(server: &Server) {
             store.submit(rows(vec![said("lead", &kind.to_string())])).await.unwrap();
         }
         let page = archive
-            .conversation(&record.id, &midturn_conformance::maker::name("lead"), 0, 100)
+            .conversation(&record.id, &midturn_conformance::maker::name("lead"), Rows::After(0), 100)
             .await
             .unwrap();
         let said: Vec<_> = page.iter().map(|row| (row.seq, row.content.as_str())).collect();
@@ -133,7 +134,7 @@ async fn a_takeover_by_another_process_is_final(place: &Database) {
     let taken = taken.unwrap();
     assert_eq!(taken.epoch, 2);
     let counted = count(commits).await;
-    let page = two.conversation(&record.id, &name("lead"), 0, 1_000).await.unwrap();
+    let page = two.conversation(&record.id, &name("lead"), Rows::After(0), 1_000).await.unwrap();
     assert_eq!(page.len(), counted, "what was told durable is there, and nothing else");
     assert!(counted < 100);
     assert_eq!((one.stale_writes() > 0, two.stale_writes()), (true, 0));
@@ -160,7 +161,7 @@ async fn a_restarted_connection_is_made_anew(place: &Database) {
     let end = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
     other.execute(sqlx::query(end)).await.unwrap();
     store.submit(rows(vec![said("lead", "two")])).await.unwrap();
-    let page = archive.conversation(&session("s").id, &name("lead"), 0, 9).await.unwrap();
+    let page = archive.conversation(&session("s").id, &name("lead"), Rows::After(0), 9).await.unwrap();
     assert_eq!(page.len(), 2);
 }
 

@@ -13,12 +13,7 @@ const PATCH_MAX: usize = 1 << 20;
 /// where there is no worktree any more.
 pub(super) async fn diff(worktree: &Worktree) -> Result<Diff, GitError> {
     match worktree.folder_state() {
-        FolderState::Usable => {
-            let scratch = Scratch::new(&worktree.repository).await?;
-            let Snapshot { tree, left_out } = scratch.snapshot(worktree).await?;
-            let note = left_out.map(|complaint| format!("not all files could be read: {complaint}"));
-            patch(worktree, &scratch.git(&worktree.git()), &tree, note.as_deref()).await
-        }
+        FolderState::Usable => of_files(worktree).await,
         state => {
             let top = worktree.top.display();
             let note = format!("{top} is no longer a worktree, so only what is on the branch is shown");
@@ -26,6 +21,14 @@ pub(super) async fn diff(worktree: &Worktree) -> Result<Diff, GitError> {
             patch(worktree, &worktree.repository.git(), &worktree.reference(), note).await
         }
     }
+}
+
+/// The difference between the start and the files that are there.
+pub(super) async fn of_files(worktree: &Worktree) -> Result<Diff, GitError> {
+    let scratch = Scratch::new(&worktree.repository).await?;
+    let Snapshot { tree, left_out } = scratch.snapshot(worktree).await?;
+    let note = left_out.map(|complaint| format!("not all files could be read: {complaint}"));
+    patch(worktree, &scratch.git(&worktree.git()), &tree, note.as_deref()).await
 }
 
 /// A note goes before the patch, where tools that apply patches read over it.

@@ -345,6 +345,16 @@ impl GitWorkplace {
         let repository = self.repository().await.map_err(|e| failed(&e))?;
         Ok(repository.worktree(&record))
     }
+
+    /// What is not committed in the project folder, where an agent works that has no worktree.
+    async fn diff_of_project(&self, agent: &AgentName) -> Result<Diff, ToolError> {
+        let failed = |error: &dyn std::fmt::Display| {
+            ToolError(format!("no diff of the folder `{agent}` works in: {error}"))
+        };
+        let repository = self.repository().await.map_err(|e| failed(&e))?;
+        let project = repository.project().await.map_err(|e| failed(&e))?;
+        diff::of_files(&project).await.map_err(|error| failed(&error))
+    }
 }
 
 impl Drop for GitWorkplace {
@@ -414,6 +424,9 @@ impl Workplace for GitWorkplace {
     }
 
     async fn diff(&self, agent: &AgentName) -> Result<Diff, ToolError> {
+        if (self.place_of)(agent).isolation == Isolation::None {
+            return self.diff_of_project(agent).await;
+        }
         let worktree = self.known(agent).await?;
         let diff = diff::diff(&worktree).await;
         diff.map_err(|error| ToolError(format!("no diff of {}: {error}", worktree.branch)))

@@ -67,6 +67,12 @@ impl Scratch {
             git.bytes(&["read-tree", "HEAD"]).await?;
         }
         let left_out = add_all(&git).await?;
+        // In the project's own work tree ours may be, too.
+        if let Ok(state) = worktree.repository.state.strip_prefix(&worktree.top) {
+            let state = format!(":(top,literal){}", state.display());
+            git.bytes(&["rm", "-r", "--cached", "--force", "--quiet", "--ignore-unmatch", "--", &state])
+                .await?;
+        }
         Ok(Snapshot { tree: git.text(&["write-tree"]).await?, left_out })
     }
 }

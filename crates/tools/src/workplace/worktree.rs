@@ -187,6 +187,18 @@ impl Repository {
         head.ok_or_else(|| NoWorktree::NotPossible("its git repository has no commit yet".to_owned()))
     }
 
+    /// The project's own work tree, from HEAD: no agent's, and only to be looked at.
+    pub(super) async fn project(&self) -> Result<Worktree, NoWorktree> {
+        let branch = self.git().maybe(&["symbolic-ref", "--quiet", "--short", "HEAD"]).await?;
+        Ok(Worktree {
+            repository: self.clone(),
+            top: self.layout.top.clone(),
+            own: self.layout.own.clone(),
+            branch: branch.unwrap_or_else(|| "HEAD".to_owned()),
+            start: self.head().await?,
+        })
+    }
+
     /// What a worktree that starts from HEAD will not have, in words. `None`: nothing.
     pub(super) async fn dirty(&self, head: &str) -> Result<Option<String>, GitError> {
         let mut words =

@@ -118,7 +118,7 @@ impl Driver {
                 Grant::Wait => {}
             }
             self.sync().await;
-            let _waits = Waits::for_budget(&self.cell, clock.now());
+            let _waits = Waits::begin(&self.cell, ActivityKind::Budget, clock.now());
             tokio::select! {
                 biased;
                 () = self.work.cancelled() => {
@@ -211,18 +211,21 @@ fn ends_by(session: &Session, cell: &AgentCell, since: (Micros, Span)) -> Option
     own.into_iter().chain(session.purse.ends_at()).min()
 }
 
-/// The agent waits for what others hold of the session's budget, as long as this lives.
-struct Waits<'a>(&'a AgentCell);
+/// The agent waits for what no event tells the end of, as long as this lives.
+pub(super) struct Waits {
+    cell: Arc<AgentCell>,
+    what: ActivityKind,
+}
 
-impl<'a> Waits<'a> {
-    fn for_budget(cell: &'a AgentCell, since: Micros) -> Self {
-        cell.state.lock().activity.push(Activity { what: ActivityKind::Budget, since });
-        Self(cell)
+impl Waits {
+    pub(super) fn begin(cell: &Arc<AgentCell>, what: ActivityKind, since: Micros) -> Self {
+        cell.state.lock().activity.push(Activity { what: what.clone(), since });
+        Self { cell: cell.clone(), what }
     }
 }
 
-impl Drop for Waits<'_> {
+impl Drop for Waits {
     fn drop(&mut self) {
-        self.0.state.lock().activity.retain(|activity| activity.what != ActivityKind::Budget);
+        self.cell.state.lock().activity.retain(|activity| activity.what != self.what);
     }
 }

@@ -66,6 +66,7 @@ impl Driver {
         draft.tell(self.place(), EventKind::Compacted { messages, tokens });
         self.line(&mut draft, Line::Compacted(Arc::new(compaction)));
         self.body.prompt = prompt;
+        self.cell.state.lock().context = tokens.after;
         self.record_or_end(draft).await
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::Driver;
+use super::budget::Waits;
 use super::stream::{Stream, without_secrets};
 use crate::engine::body::{Equipment, Inbound};
 use crate::engine::journal::{Draft, Journal};
@@ -238,12 +239,13 @@ impl Driver {
     /// Counts what a call has cost.
     pub(super) fn spends(&mut self, reply: &Reply) {
         self.usage.add(reply.usage);
-        self.cell.state.lock().tokens += reply.usage.total();
+        self.cell.state.lock().usage.add(reply.usage);
     }
 
     /// Records a whole reply and arms the token of its calls.
     async fn replied(&mut self, reply: Reply) {
         self.spends(&reply);
+        self.cell.state.lock().context = reply.usage.total();
         let plan: Vec<PlannedCall> = reply.calls().map(|call| self.plan(call)).collect();
         if !plan.is_empty() {
             self.arm(true);
@@ -292,6 +294,7 @@ impl Driver {
         }
         let clock = &self.session.clock;
         let until = clock.now().after(wait);
+        let _waits = Waits::begin(&self.cell, ActivityKind::Retry { until }, clock.now());
         tokio::select! {
             biased;
             () = clock.until(until, Phase::ModelEnd(self.cell.index)) => true,

@@ -11,7 +11,7 @@ use crate::engine::report::Report;
 use crate::engine::session::{Activity, ActivityKind, Claimed};
 use crate::rules::conversation::{MessageKey, ToolResult};
 use crate::rules::event::EventKind;
-use crate::rules::id::AgentName;
+use crate::rules::id::{AgentName, CallId};
 use crate::rules::mail::{Mail, Point};
 use crate::rules::record::Line;
 
@@ -74,10 +74,9 @@ impl Driver {
     }
 
     fn no_longer(&self, ended: &[ToolResult]) {
-        let is_over = |activity: &Activity| match &activity.what {
-            ActivityKind::Tool { id, .. } => ended.iter().any(|result| result.id == *id),
-            ActivityKind::Model(_) | ActivityKind::Budget | ActivityKind::Approval { .. } => false,
-        };
+        let has_ended = |call: &CallId| ended.iter().any(|result| result.id == *call);
+        let is_over =
+            |activity: &Activity| matches!(&activity.what, ActivityKind::Tool { id, .. } if has_ended(id));
         self.cell.state.lock().activity.retain(|activity| !is_over(activity));
     }
 }

@@ -7,11 +7,13 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::store::{Accepted, AgentRecord, Row, RunEnd, Store, StoreError};
+use crate::rules::conversation::Usage;
 use crate::rules::event::Event;
 use crate::rules::id::{AgentName, MessageId, RunId, SessionId};
 use crate::rules::lifetime::SetLimits;
 use crate::rules::mail::{ReceiptState, Sender};
 use crate::rules::progress::{Closed, Progress};
+use crate::rules::record::Line;
 use crate::rules::time::{Micros, Span};
 use crate::rules::view::{self, View};
 
@@ -133,6 +135,24 @@ impl AgentJournal {
         Self { record, rows: Vec::new(), stands, last_end: None, worked, limits, tail: Vec::new() }
     }
 
+    /// What the wanted calls of its models have used.
+    pub fn usage(&self, wanted: impl Fn(&Row) -> bool) -> Usage {
+        let mut all = Usage::default();
+        let rows = self.rows.iter().filter(|row| wanted(row));
+        rows.filter_map(|row| row.line.usage()).for_each(|usage| all.add(usage));
+        all
+    }
+
+    /// How many tokens its conversation holds, as a provider counted them last; 0 if none did.
+    pub fn context(&self) -> u64 {
+        let counted = self.rows.iter().rev().find_map(|row| match &row.line {
+            Line::Reply(reply) => Some(reply.usage.total()),
+            Line::Compacted(compaction) => Some(compaction.tokens.after),
+            _ => None,
+        });
+        counted.unwrap_or_default()
+    }
+
     /// Whether its last run has not ended.
     pub fn is_open(&self) -> bool {
         self.stands.is_open(self.last_end.as_ref().map_or(0, |(end, _)| end.run))
@@ -213,6 +233,15 @@ pub struct TakenUp {
     pub journal: SessionJournal,
 }
 
+/// Which rows of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// The first behind the row of this number.
+    After(u64),
+    /// The last before it.
+    Before(u64),
+}
+
 /// Begins and takes up sessions, and reads what was recorded.
 #[async_trait]
 pub trait Archive: Send + Sync {
@@ -240,12 +269,12 @@ pub trait Archive: Send + Sync {
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError>;
 
-    /// At most `limit` rows of a conversation after the number `after`, in order.
+    /// At most `limit` of these rows of a conversation, in order.
     async fn conversation(
         &self,
         session: &SessionId,
         agent: &AgentName,
-        after: u64,
+        rows: Rows,
         limit: u32,
     ) -> Result<Vec<ChatMessage>, StoreError>;
 
