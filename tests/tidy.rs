@@ -202,8 +202,9 @@ fn files_have_at_most_500_lines_without_their_tests() {
     none("files are short", told.collect());
 }
 
-/// How many lines of code there are at most. Who needs more says in the change what for.
-const LINES_OF_CODE: usize = 44_200;
+/// How many lines of code there are at most. Who needs more says in the change what for. (43,950 when the house
+/// was made smaller; the interface has more to say since.)
+const LINES_OF_CODE: usize = 44_270;
 
 #[test]
 fn the_house_grows_only_where_somebody_says_so() {
