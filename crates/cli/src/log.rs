@@ -6,12 +6,12 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::{Debug, Write};
 use std::panic::PanicHookInfo;
 
+use midturn_view::clean::clean;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::run::progress;
 use crate::secrets;
 
 /// Starts to listen, for the whole process.
@@ -65,7 +65,7 @@ impl Subscriber for StandardError {
     fn event(&self, event: &Event<'_>) {
         let mut line = Line::default();
         event.record(&mut line);
-        let text: String = progress::harmless(&format!("{}{}", line.message, line.fields)).collect();
+        let text = clean(&format!("{}{}", line.message, line.fields));
         write(&format!("midturn: {}", secrets::clean(&text)));
     }
 

@@ -310,6 +310,9 @@ pub(crate) struct SendArgs {
     /// A message of yours to the same agent that this one replaces
     #[arg(long, value_name = "ID")]
     pub(crate) supersedes: Option<String>,
+    /// With --supersedes: send nothing where that is too late, since it was read already
+    #[arg(long, requires = "supersedes")]
+    pub(crate) if_queued: bool,
     /// Wait until it has come this far
     #[arg(long, value_name = "STATE", value_parser = state())]
     pub(crate) wait: Option<String>,

@@ -3,6 +3,8 @@
 
 use midturn_client::{Path, Trouble};
 use midturn_core::rules::time::{Micros, Span};
+use midturn_view::clean::{one_line, visible};
+use midturn_view::words::{self};
 use midturn_wire::approval::Approval;
 use midturn_wire::session::{Session, Sessions};
 use serde_json::{Value, json};
@@ -11,7 +13,6 @@ use super::elsewhere::{Elsewhere, ask};
 use super::table::duration;
 use super::{Answer, Asking, now};
 use crate::args::MeantArgs;
-use crate::run::progress;
 use crate::run::session::attending::told;
 use crate::run::steering::Said;
 
@@ -90,8 +91,8 @@ fn block(open: &Open, now: Micros) -> String {
         "{} asks in {} for {since}, call {}: {}\n",
         approval.agent,
         session.session,
-        progress::one_line(&approval.tool),
-        progress::one_line(&approval.name)
+        one_line(&approval.tool),
+        one_line(&approval.name)
     );
     match approval.input.as_object() {
         Some(fields) => fields.iter().for_each(|(name, value)| text.push_str(&field(name, value))),
@@ -101,18 +102,18 @@ fn block(open: &Open, now: Micros) -> String {
         let cut = format!("(cut: `midturn log {} --json` has all of it)", session.session);
         text.push_str(&indented(&cut));
     }
-    text.push_str(&indented(&format!("always: {}", progress::whole(&approval.always))));
+    text.push_str(&indented(&format!("always: {}", words::whole(&approval.always))));
     text
 }
 
 fn field(name: &str, value: &Value) -> String {
     let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    indented(&format!("{}: {}", progress::one_line(name), value.trim_end()))
+    indented(&format!("{}: {}", one_line(name), value.trim_end()))
 }
 
 /// Every line after the first is further in, so that none can be taken for another field.
 fn indented(text: &str) -> String {
-    let shown: String = progress::harmless(text).collect();
+    let shown = visible(text);
     format!("  {}\n", shown.replace('\n', "\n      "))
 }
 
@@ -130,7 +131,7 @@ mod tests {
         let open = Open { session, approval: serde_json::from_value(whole.clone()).unwrap(), whole };
         let expected = "\
 worker asks in s-1 for 1 min 03 s, call c1: bash
-  command: a[2J
+  command: a‹U+001B›[2J
       always: no
   timeout: 30
   (cut: `midturn log s-1 --json` has all of it)

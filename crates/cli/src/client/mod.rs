@@ -20,6 +20,7 @@ mod watch;
 use std::io::IsTerminal;
 
 use midturn_client::{Client, Path, Trouble};
+use midturn_view::clean::clean;
 use serde_json::{Value, json};
 
 use crate::args::{AgentArgs, ClientArgs, ClientCommand, MeantArgs};
@@ -27,7 +28,6 @@ use crate::commands::{self, block_on};
 use crate::env::{Env, now};
 use crate::failure::{End, Failure};
 use crate::project::Project;
-use crate::run::progress;
 use crate::run::steering::Said;
 use crate::secrets;
 
@@ -169,11 +169,9 @@ fn say(asking: &Asking, answer: Answer) -> Result<End, Failure> {
         Text::Patch(_) if asking.json => commands::print_whole(&whole)?,
         _ if asking.json => commands::print(&whole)?,
         Text::Patch(patch) if !std::io::stdout().is_terminal() => commands::print_whole(&patch)?,
-        Text::Words(text) | Text::Patch(text) => {
-            commands::print(&progress::harmless(&text).collect::<String>())?
-        }
+        Text::Words(text) | Text::Patch(text) => commands::print(&clean(&text))?,
         Text::Note(note) => {
-            let note: String = progress::harmless(&note).collect();
+            let note = clean(&note);
             eprintln!("midturn: {}", secrets::clean(&note));
             End::Finished
         }

@@ -3,6 +3,7 @@
 use midturn_client::{Path, Trouble};
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::time::{Micros, Span};
+use midturn_view::words::{self};
 use midturn_wire::agent::{Activity, Agent, Agents, State, What};
 use midturn_wire::process::Health;
 use midturn_wire::session::{Session, Sessions};
@@ -33,7 +34,7 @@ pub(super) async fn ps(asking: &Asking) -> Result<Answer, Trouble> {
 fn head(session: &Session, health: &Health, age: Span) -> String {
     let age = duration(age);
     let over = if session.live { "" } else { "; no process carries it: `midturn resume` goes on with it" };
-    let begun = format!("{}, begun {age} ago{over}: {}\n", session.session, progress::short(&session.title));
+    let begun = format!("{}, begun {age} ago{over}: {}\n", session.session, words::short(&session.title));
     // What holds the agents of a session that nobody carries is decided when it is taken up.
     let safety = Some(&health.safety).filter(|safety| session.live && !safety.is_empty());
     begun + &safety.map(|safety| format!("{safety}\n")).unwrap_or_default() + "\n"

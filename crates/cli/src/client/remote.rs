@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use midturn_client::{Client, Path, TakenUp, Trouble, take_up};
+use midturn_view::words::Tone;
 use midturn_wire::session::{NewSession, Session, Sessions};
 use midturn_wire::text::Text;
 use serde_json::Value;
@@ -20,7 +21,6 @@ use crate::failure::{End, Failure};
 use crate::history;
 use crate::project::Project;
 use crate::run::Attended;
-use crate::run::progress::Tone;
 use crate::run::session::attending;
 
 /// How often, and in which pauses, a process is asked that holds the store and does not answer

@@ -50,6 +50,7 @@ fn message(args: &SendArgs) -> Message {
         id: id(&args.id),
         expires_after: args.expires_after.map(Duration),
         supersedes: id(&args.supersedes),
+        if_queued: args.if_queued.then_some(true),
         ..Message::default()
     }
 }

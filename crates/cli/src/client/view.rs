@@ -5,27 +5,34 @@ use std::collections::BTreeMap;
 
 use midturn_core::rules::event::{Event, EventKind, LiveEvent, LiveKind};
 use midturn_core::rules::id::AgentName;
-
-use crate::run::progress::{self, Line, Shown, Tone};
+use midturn_view::clean::Cleaner;
+use midturn_view::words::{Line, Shown, Tone};
 
 /// A line without an end is shown in parts of about so many characters.
 const WIDTH: usize = 100;
 
 /// What is being said and not shown yet.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct View {
     speakers: BTreeMap<AgentName, Speaker>,
     /// What was shown of the session.
     pub(super) shown: Shown,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Speaker {
-    text: String,
-    thinking: String,
-    output: String,
+    text: Said,
+    thinking: Said,
+    output: Said,
     /// Whether a part of the reply under way was shown: then its whole is not.
     has_spoken: bool,
+}
+
+/// What comes in pieces, cleaned; as far as it is not shown yet.
+#[derive(Default)]
+struct Said {
+    cleaner: Cleaner,
+    text: String,
 }
 
 impl View {
@@ -63,14 +70,14 @@ impl View {
         let (mut lines, said, text, style) = match &event.kind {
             LiveKind::TextDelta { text } => {
                 speaker.has_spoken = true;
-                (shown(name, &mut speaker.thinking, THINKS), &mut speaker.text, text, SAYS)
+                (shown(name, &mut speaker.thinking.text, THINKS), &mut speaker.text, text, SAYS)
             }
             LiveKind::ThinkingDelta { text } => (Vec::new(), &mut speaker.thinking, text, THINKS),
             LiveKind::ToolOutput { text, .. } => (Vec::new(), &mut speaker.output, text, PRINTS),
             LiveKind::CallDelta { .. } => return Vec::new(),
         };
-        said.push_str(text);
-        lines.extend(complete(name, said, style));
+        said.cleaner.add(text, &mut said.text);
+        lines.extend(complete(name, &mut said.text, style));
         lines
     }
 
@@ -83,9 +90,9 @@ impl View {
 
 impl Speaker {
     fn rest(&mut self, name: &AgentName) -> Vec<Line> {
-        let mut lines = shown(name, &mut self.thinking, THINKS);
-        lines.extend(shown(name, &mut self.text, SAYS));
-        lines.extend(shown(name, &mut self.output, PRINTS));
+        let mut lines = shown(name, &mut self.thinking.text, THINKS);
+        lines.extend(shown(name, &mut self.text.text, SAYS));
+        lines.extend(shown(name, &mut self.output.text, PRINTS));
         lines
     }
 }
@@ -118,8 +125,7 @@ fn long(text: &str) -> Option<usize> {
 /// All of the text as lines, those that are blank left out.
 fn shown(name: &AgentName, text: &mut String, (tone, mark): Style) -> Vec<Line> {
     let text = std::mem::take(text);
-    let lines = text.lines().map(|line| progress::harmless(line).collect::<String>());
-    let lines = lines.filter(|line| !line.trim().is_empty());
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
     lines.map(|line| (tone, format!("{name} {mark} {}", line.trim_end()))).collect()
 }
 
@@ -167,8 +173,10 @@ mod tests {
         assert_eq!(says(&mut view, "a", "First li"), ["a ~ Hm."]);
         assert!(says(&mut view, "b", "Other").is_empty());
         assert_eq!(says(&mut view, "a", "ne\n\nSecond"), ["a | First line"]);
-        let prints = LiveKind::ToolOutput { tool: CallId::new("c"), text: "\u{1b}[31mred\r\n".into() };
-        assert_eq!(live(&mut view, "b", prints), ["b $ [31mred"]);
+        let prints = LiveKind::ToolOutput { tool: CallId::new("c"), text: "\u{1b}[3".into() };
+        assert!(live(&mut view, "b", prints).is_empty());
+        let prints = LiveKind::ToolOutput { tool: CallId::new("c"), text: "1mred\r\n".into() };
+        assert_eq!(live(&mut view, "b", prints), ["b $ red"]);
         assert_eq!(finished(&mut view, "a", "First line\n\nSecond"), ["a | Second"]);
         assert_eq!(view.rest().len(), 1, "b has not ended its line");
     }

@@ -6,6 +6,7 @@ use midturn_client::Trouble;
 use midturn_client::events::{Ended, Told, Wanted, follow};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::view::Ask;
+use midturn_view::words::{self, Line, Tone};
 use midturn_wire::session::Session;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -17,7 +18,7 @@ use super::view::View;
 use crate::commands::{self, Reader};
 use crate::failure::{End, Failure};
 use crate::run::input::{self, Typed};
-use crate::run::progress::{self, Line, Tone};
+use crate::run::progress;
 use crate::run::session::attending::{self, Steered as _};
 use crate::run::steering;
 use crate::secrets;
@@ -82,7 +83,7 @@ impl Screen {
         if self.json {
             return Ok(());
         }
-        let title = progress::short(&session.title);
+        let title = words::short(&session.title);
         self.write(&format!("watching {}: {title} (Ctrl-C ends)\n", session.session)).map(|_| ())
     }
 

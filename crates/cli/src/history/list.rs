@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::rules::time::{Micros, Span};
+use midturn_view::words::{self};
 use serde_json::{Value, json};
 
 use super::SessionState;
 use crate::client::table::{Side, duration, table};
 use crate::env;
-use crate::run::progress;
 
 /// The instant of the list, and whose clock it is read on.
 pub(super) struct Now {
@@ -57,7 +57,7 @@ pub(super) fn text(sessions: &[SessionSummary], live: &BTreeSet<String>, now: &N
             duration(now.since(began)),
             session.agents.to_string(),
             state(session, live),
-            progress::short(&session.record.title),
+            words::short(&session.record.title),
         ]
     };
     let rows: Vec<Vec<String>> = sessions.iter().map(row).collect();
@@ -147,7 +147,7 @@ mod tests {
 SESSION  BEGAN                     AGE  AGENTS  STATE                       TASK
 d        2026-11-21 22:26         42 s       3  running (2 at work)         Rename open()…
 c        2026-11-21 22:10  17 min 22 s       3  idle                        Review
-b        2026-11-20 18:40      1 d 3 h       3  can be resumed (1 at work)  Fix [31mthe test
+b        2026-11-20 18:40      1 d 3 h       3  can be resumed (1 at work)  Fix the test
 b2       2026-11-19 14:53      2 d 7 h       3  can be resumed (2 at work)  Port
 a        2026-11-18 11:06     3 d 11 h       3  ended                       Look
 

@@ -6,6 +6,8 @@ use midturn_core::engine::ports::Archive;
 use midturn_core::engine::ports::archive::StoredEvent;
 use midturn_core::rules::event::Event;
 use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_view::clean::clean;
+use midturn_view::words::{self};
 
 use crate::commands::{self, Reader};
 use crate::failure::{End, Failure};
@@ -55,9 +57,9 @@ pub(super) async fn show(archive: &dyn Archive, wanted: &Wanted<'_>) -> Result<E
 /// not known here is shown as it is.
 fn line(event: &StoredEvent, colours: bool) -> Option<String> {
     let Ok(parsed) = serde_json::from_str::<Event>(&event.json) else {
-        return Some(format!("{:>9}  {}", "?", progress::harmless(&event.json).collect::<String>()));
+        return Some(format!("{:>9}  {}", "?", clean(&event.json)));
     };
-    let (tone, line) = progress::line(&parsed)?;
+    let (tone, line) = words::line(&parsed)?;
     let line = if colours { progress::coloured(tone, &line) } else { line };
     Some(format!("{:>7}.{} s  {line}", parsed.t.0 / 1_000_000, parsed.t.0 / 100_000 % 10))
 }

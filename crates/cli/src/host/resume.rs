@@ -2,6 +2,7 @@
 //! as they could the run.
 
 use midturn_core::rules::id::SessionId;
+use midturn_view::words::Tone;
 
 use super::holding::{self, Opened};
 use super::{Begun, Carrier};
@@ -9,7 +10,6 @@ use crate::args::{ResumeArgs, WorkArgs};
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::project::Project;
-use crate::run::progress::Tone;
 use crate::run::session::attending;
 use crate::run::{Attended, attended};
 use crate::{client, commands, history};

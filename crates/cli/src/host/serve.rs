@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::rules::id::SessionId;
+use midturn_view::words::Tone;
 
 use super::carry::{self, Memo};
 use super::holding::{self, Opened};
@@ -17,7 +18,6 @@ use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::project::{Project, StoreAt};
 use crate::run::console::Console;
-use crate::run::progress::Tone;
 use crate::run::session::attending;
 use crate::run::{Attended, attended, prepare};
 

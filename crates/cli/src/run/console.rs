@@ -16,11 +16,12 @@ use midturn_client::events::{Told, read};
 use midturn_core::rules::event::{Event, LiveEvent};
 use midturn_core::rules::view::{Ask, View};
 use midturn_server::feed::{Follower, News};
+use midturn_view::clean::clean;
+use midturn_view::words::{Shown, Tone};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::progress::{self, Shown, Tone};
 use crate::env::Env;
 use crate::secrets;
 use writer::{Piece, Writer};
@@ -124,7 +125,7 @@ impl Console {
             return;
         }
         let is_terminal = std::io::stdout().is_terminal();
-        let text = if is_terminal { progress::harmless(text).collect() } else { text.to_owned() };
+        let text = if is_terminal { clean(text) } else { text.to_owned() };
         self.put(Piece::Out(secrets::clean(&text).into_owned())).await;
     }
 

@@ -21,6 +21,7 @@ pub(crate) mod team;
 
 use std::sync::Arc;
 
+use midturn_view::words::Tone;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{LayerArgs, RunArgs};
@@ -32,7 +33,6 @@ use crate::host::{Answering, Begun, Carrier};
 use crate::project::Project;
 use console::Console;
 use models::Earlier;
-use progress::Tone;
 
 /// Said where another process carries the session.
 const GUEST: &str =

@@ -12,10 +12,12 @@ use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Sender;
 use midturn_core::rules::view::Ask;
+use midturn_view::clean::one_line;
+use midturn_view::words::Tone;
 use midturn_wire::agent::{Agent, What};
 use midturn_wire::work::Stopped;
 
-use super::progress::{self, Tone};
+use super::progress;
 use super::steering::Said;
 use super::{Attended, input};
 use crate::failure::End;
@@ -155,7 +157,7 @@ pub(crate) fn listed(agent: &Agent) -> String {
 /// What an agent changed, and what a person has to know of it.
 fn told(name: &AgentName, changes: &Changes) -> Vec<String> {
     let mut lines = Vec::new();
-    let files: Vec<String> = changes.files.iter().map(|file| progress::one_line(file)).collect();
+    let files: Vec<String> = changes.files.iter().map(|file| one_line(file)).collect();
     match (&changes.branch, files.is_empty()) {
         (Some(branch), false) => {
             lines.push(format!("{name} changed on branch {branch}: {}", files.join(", ")))
@@ -163,6 +165,6 @@ fn told(name: &AgentName, changes: &Changes) -> Vec<String> {
         (None, false) => lines.push(format!("{name} changed: {}", files.join(", "))),
         (_, true) => {}
     }
-    lines.extend(changes.notes.iter().map(|note| format!("{name}: {}", progress::one_line(note))));
+    lines.extend(changes.notes.iter().map(|note| format!("{name}: {}", one_line(note))));
     lines
 }

@@ -71,10 +71,10 @@ fn send_prints_the_receipt() {
             told: "",
         },
         Row {
-            words: "send worker -+x --urgency next_boundary --id m1 --expires-after 90s --supersedes m0 --session s-1 --json",
+            words: "send worker -+x --urgency next_boundary --id m1 --expires-after 90s --supersedes m0 --if-queued --session s-1 --json",
             answers: one("POST /sessions/s%2D1/agents/worker/messages", queued()),
             requests: &[
-                r#"POST /sessions/s%2D1/agents/worker/messages {"expires_after":"90s","id":"m1","supersedes":"m0","text":"- x","urgency":"next_boundary"}"#,
+                r#"POST /sessions/s%2D1/agents/worker/messages {"expires_after":"90s","id":"m1","if_queued":true,"supersedes":"m0","text":"- x","urgency":"next_boundary"}"#,
             ],
             status: 0,
             out: "{\"id\":\"auto-1\",\"state\":\"queued\",\"to\":\"worker\"}\n",

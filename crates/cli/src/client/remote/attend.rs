@@ -9,6 +9,7 @@ use midturn_client::{Client, Trouble};
 use midturn_core::engine::ports::archive::AgentJournal;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::view;
+use midturn_view::words::Tone;
 use midturn_wire::session::Session;
 use midturn_wire::work::{Empty, Stopped};
 use tokio::sync::{mpsc, watch};
@@ -20,7 +21,6 @@ use crate::history;
 use crate::project::Project;
 use crate::run::Attended;
 use crate::run::console::Console;
-use crate::run::progress::Tone;
 use crate::run::session::attending::{self, Over, Steered as _};
 
 /// The pauses between looks whether anybody still works: from the first to the longest.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use midturn_core::rules::event::Event;
 use midturn_core::rules::view::Ask;
+use midturn_view::words::{Line, Shown};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::run::progress::{self, Line, Shown};
+use crate::run::progress;
 
 /// What is written where.
 pub(super) enum Piece {

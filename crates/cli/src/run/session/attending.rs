@@ -6,6 +6,7 @@ use std::fmt::Display;
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::view::Ask;
+use midturn_view::words::{self, Tone};
 use midturn_wire::agent::Agent;
 use midturn_wire::work::Stopped;
 
@@ -13,7 +14,6 @@ use super::listed;
 use crate::failure::End;
 use crate::run::console::Console;
 use crate::run::input::Typed;
-use crate::run::progress::{self, Tone};
 use crate::run::steering::{self, Line, LineError, Said, Word};
 
 /// Why it is over.
@@ -141,15 +141,15 @@ pub(crate) fn rests(id: impl Display) -> String {
 
 /// What an answer did, for the person who gave it.
 pub(crate) fn told(request: &Ask, said: &Said) -> String {
-    let call = format!("{}: {}", request.agent, progress::asked(&request.name, &request.input));
+    let call = format!("{}: {}", request.agent, words::asked(&request.name, &request.input));
     match said {
         Said::Once => format!("allowed: {call}"),
         Said::Always(rule) => {
-            let rule = progress::whole(rule.as_deref().unwrap_or(&request.always));
+            let rule = words::whole(rule.as_deref().unwrap_or(&request.always));
             format!("allowed, and from now on in this session {rule}: {call}")
         }
         Said::No(None) => format!("denied: {call}"),
-        Said::No(Some(reason)) => format!("denied ({}): {call}", progress::short(reason)),
+        Said::No(Some(reason)) => format!("denied ({}): {call}", words::short(reason)),
     }
 }
 
