@@ -88,12 +88,12 @@ pub(crate) struct Approvals {
 #[derive(Default)]
 struct Requests {
     /// In the order in which they were asked; bounded by agents times parallel calls.
-    open: Vec<Request>,
+    open: Vec<OpenApproval>,
     /// The last one of each agent that was closed.
     closed: BTreeMap<AgentName, (CallId, Micros)>,
 }
 
-struct Request {
+struct OpenApproval {
     approval: Approval,
     subject: Option<Arc<str>>,
     effect: Effect,
@@ -147,7 +147,7 @@ impl Approvals {
             approval.since = approval.since.max(last.after(Span(1)));
         }
         let since = approval.since;
-        requests.open.push(Request { approval, subject, effect, is_durable: false, answer: None });
+        requests.open.push(OpenApproval { approval, subject, effect, is_durable: false, answer: None });
         since
     }
 
@@ -175,7 +175,7 @@ impl Approvals {
         answer: Answer,
     ) -> Result<Vec<AgentName>, AnswerError> {
         let open = &mut self.requests.lock().open;
-        let is_it = |request: &&mut Request| {
+        let is_it = |request: &&mut OpenApproval| {
             let approval = &request.approval;
             let is_meant = match meant {
                 Meant::Since(since) => approval.since == since,
@@ -226,7 +226,7 @@ impl Approvals {
     /// Closes a request. `None`: it has no answer yet, and will get none.
     pub(crate) fn close(&self, agent: &AgentName, tool: &CallId, since: Micros) -> Option<Answer> {
         let mut requests = self.requests.lock();
-        let is_it = |request: &Request| request.is(agent, tool) && request.approval.since == since;
+        let is_it = |request: &OpenApproval| request.is(agent, tool) && request.approval.since == since;
         let at = requests.open.iter().position(is_it)?;
         requests.closed.insert(agent.clone(), (tool.clone(), since));
         requests.open.remove(at).answer
@@ -234,12 +234,12 @@ impl Approvals {
 
     /// Whether a request has its answer.
     pub(crate) fn is_answered(&self, agent: &AgentName, tool: &CallId, since: Micros) -> bool {
-        let is_it = |request: &Request| request.is(agent, tool) && request.approval.since == since;
+        let is_it = |request: &OpenApproval| request.is(agent, tool) && request.approval.since == since;
         self.requests.lock().open.iter().any(|request| is_it(request) && request.answer.is_some())
     }
 }
 
-impl Request {
+impl OpenApproval {
     fn asked(&self) -> Asked<'_> {
         Asked { name: &self.approval.name, subject: self.subject.as_deref(), effect: self.effect }
     }

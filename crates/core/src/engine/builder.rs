@@ -16,9 +16,9 @@ use super::coordinator::Coordinator;
 use super::journal::{Draft, Journal};
 use super::ports::store::MemoryStore;
 use super::ports::{Clock, ModelFactory, Observer, RealClock, SessionJournal, Store, StoreError, Workplace};
-use super::purse::Purse;
 use super::recovery;
 use super::session::Session;
+use super::session_budget::SessionBudget;
 use super::templates::{NoTemplates, Templates};
 use crate::rules::approval::Policy;
 use crate::rules::event::{EventKind, Place};
@@ -163,7 +163,7 @@ impl Builder {
             self.journal.as_ref().map(|journal| (journal.last_seq, journal.lived)).unwrap_or_default();
         let session = Arc::new(Session {
             id: self.session.clone(),
-            purse: Purse::new(self.settings.session, lived, clock.now()),
+            budget: SessionBudget::new(self.settings.session, lived, clock.now()),
             fences: Arc::default(),
             spawns: Arc::default(),
             settings: Arc::new(self.settings),

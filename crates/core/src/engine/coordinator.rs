@@ -219,7 +219,7 @@ impl Coordinator {
 
     /// What all agents together have used.
     pub fn spent(&self) -> Spent {
-        self.session.purse.spent()
+        self.session.budget.spent()
     }
 
     /// Now, in the session's time.

@@ -69,7 +69,7 @@ async fn raise_agent(
 ) -> Result<(), RaiseError> {
     cell.state.lock().budget.set(&limits)?;
     session.journal.record(Draft::event(cell.place(), raised(&limits))).await?;
-    session.purse.look_again();
+    session.budget.look_again();
     let used_up = cell.state.lock().budget.reached();
     let was = cell.mailbox.limit().filter(|limit| limits.sets(limit) && !limit.contains('.'));
     let lifts = was.is_some() && used_up.is_none();
@@ -88,10 +88,10 @@ async fn raise_agent(
 
 async fn raise_session(session: &Arc<Session>, limits: LimitsPatch) -> Result<(), RaiseError> {
     let now = session.clock.now();
-    session.purse.set(&limits, now)?;
+    session.budget.set(&limits, now)?;
     session.journal.record(Draft::event(Place::default(), raised(&limits))).await?;
-    let used_up = session.purse.is_used_up(now);
-    let was = session.purse.reached().filter(|limit| limits.sets(limit));
+    let used_up = session.budget.is_used_up(now);
+    let was = session.budget.reached().filter(|limit| limits.sets(limit));
     match used_up {
         None if was.is_some() => {
             session.reaches(None);
@@ -154,7 +154,7 @@ pub(super) fn reaches(session: &Session, cell: &AgentCell, setting: &'static str
 /// After a run has ended: is anything left for another turn?
 pub(super) fn looks(session: &Session, cell: &AgentCell) {
     let own = cell.state.lock().budget.reached();
-    let shared = session.purse.is_used_up(session.clock.now());
+    let shared = session.budget.is_used_up(session.clock.now());
     for limit in [own, shared].into_iter().flatten() {
         reaches(session, cell, limit);
     }

@@ -56,7 +56,7 @@ pub(crate) fn restore(session: &Arc<Session>, journal: SessionJournal) {
 fn restore_limits(session: &Session, journal: &SessionJournal) {
     let now = session.clock.now();
     let (limits, raised_at) = &journal.limits;
-    if let Err(below) = session.purse.set(limits, now) {
+    if let Err(below) = session.budget.set(limits, now) {
         tracing::warn!(%below, "the session has spent more than the limit that was set");
     }
     let ended_by = |agent: &AgentJournal| {
@@ -64,7 +64,7 @@ fn restore_limits(session: &Session, journal: &SessionJournal) {
         end.limit().filter(|limit| limit.starts_with("session.") && seq > raised_at)
     };
     let used_up = || {
-        let limit = session.purse.is_used_up(now)?;
+        let limit = session.budget.is_used_up(now)?;
         rested_since_the_last_turn(journal, *raised_at).then_some(limit)
     };
     let reached = journal.agents.iter().find_map(ended_by).or_else(used_up);
@@ -98,7 +98,7 @@ fn left(
 ) -> LeftAgent {
     let end = agent.last_end.as_ref();
     // Owed also when the next run has begun since: a report is told in its own time.
-    let at_limit = cell.mailbox.own_limit().or(session.purse.reached()).is_some();
+    let at_limit = cell.mailbox.own_limit().or(session.budget.reached()).is_some();
     let owed = end.and_then(|(end, _)| {
         let how = if end.restarts && !at_limit {
             End::followed(end.outcome, end.reason)
@@ -115,7 +115,7 @@ fn left(
     let raised = |(limits, at): &SetLimits, seq: u64, limit: &str| *at > seq && limits.sets(limit);
     let lifted = last.is_some_and(|(end, seq)| {
         end.limit().is_some_and(|limit| match limit.starts_with("session.") {
-            true => raised(&journal.limits, *seq, limit) && session.purse.reached().is_none(),
+            true => raised(&journal.limits, *seq, limit) && session.budget.reached().is_none(),
             false => raised(&agent.limits, *seq, limit) && cell.mailbox.own_limit().is_none(),
         })
     });
@@ -136,7 +136,7 @@ fn cell_of(session: &Session, agent: &AgentJournal, mail: &[KeptMail]) -> AgentC
     let by = stopped.as_ref().map(|(by, _)| by.clone());
     let body = Body::recovered(agent, is_open, by.clone(), own());
     let budget = budget_of(agent, spent(agent, prices));
-    session.purse.restore(budget.spent());
+    session.budget.restore(budget.spent());
     let has_begun = agent.rows.iter().any(|row| matches!(row.line, Line::Prompt(_)));
     let state = AgentState {
         prompt: record.prompt.clone().filter(|_| !has_begun),

@@ -18,8 +18,8 @@ use super::journal::Journal;
 use super::mailbox::{Mailbox, Queued};
 use super::ports::store::{AgentRecord, RunEnd};
 use super::ports::{Clock, ModelFactory, ToolSpec, Workplace};
-use super::purse::Purse;
 use super::report::Report;
+use super::session_budget::SessionBudget;
 use super::templates::Templates;
 use super::until::until;
 use crate::rules::conversation::{MessageKey, Usage};
@@ -215,7 +215,7 @@ pub(crate) struct Session {
     pub(crate) order: Mutex<Vec<AgentName>>,
     pub(crate) waits: Mutex<Waits>,
     pub(crate) approvals: Arc<Approvals>,
-    pub(crate) purse: Purse,
+    pub(crate) budget: SessionBudget,
     pub(crate) fences: Arc<Fences>,
     pub(crate) spawns: Arc<Spawns>,
     pub(crate) urgent: Mutex<HashMap<(AgentName, AgentName), VecDeque<Micros>>>,
@@ -259,7 +259,7 @@ impl Session {
 
     /// A limit of the session is reached: it is every resting agent's.
     pub(crate) fn reaches(&self, limit: Option<&'static str>) {
-        self.purse.reaches(limit);
+        self.budget.reaches(limit);
         for cell in self.agents.iter() {
             cell.mailbox.session_reaches(limit);
         }

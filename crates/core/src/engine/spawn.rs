@@ -87,7 +87,7 @@ async fn spawn_within_limits(
         if spawner.is_some_and(|run| run.is_cancelled()) || session.fences.hold(above) {
             return Err(SpawnError::Stopped);
         }
-        if let Some(limit) = session.purse.reached() {
+        if let Some(limit) = session.budget.reached() {
             return Err(SpawnError::Limit(limit));
         }
         within_limits(session, spec, depth)

@@ -46,14 +46,14 @@ pub struct Run {
     turn: TurnId,
     settings: Arc<Settings>,
     starved: u32,
-    phase: Phase,
+    stage: Stage,
     stopped_by: Option<Sender>,
     /// The limit that ends the run as soon as nothing of the turn is under way.
     timed_out: Option<&'static str>,
 }
 
 #[derive(Debug)]
-enum Phase {
+enum Stage {
     Start,
     /// The model is called.
     Calling,
@@ -69,7 +69,7 @@ enum Phase {
 impl Run {
     /// A run that is about to start.
     pub fn new(id: RunId, settings: Arc<Settings>) -> Self {
-        Self { id, turn: 0, settings, starved: 0, phase: Phase::Start, stopped_by: None, timed_out: None }
+        Self { id, turn: 0, settings, starved: 0, stage: Stage::Start, stopped_by: None, timed_out: None }
     }
 
     /// A run that goes on where its process left it.
@@ -78,9 +78,9 @@ impl Run {
         let mut run = Self { turn: open.turn, stopped_by, ..Self::new(open.run, settings) };
         match &open.left {
             Left::NotBegun | Left::Start => {}
-            Left::Calling | Left::Between => run.phase = Phase::Cut,
+            Left::Calling | Left::Between => run.stage = Stage::Cut,
             Left::Replied(reply) => run.model_replied(reply, Vec::new()),
-            Left::Tools { open, started } => run.phase = Phase::Tools(Turn::recovered(open, started)),
+            Left::Tools { open, started } => run.stage = Stage::Tools(Turn::recovered(open, started)),
         }
         run
     }
@@ -103,14 +103,14 @@ impl Run {
         if let Some(limit) = self.timed_out.filter(|_| self.is_between()) {
             return Step::Finish(Ending::new(Outcome::Limit, Some(limit)));
         }
-        match &mut self.phase {
-            Phase::Start => self.request(Point::Start),
-            Phase::Cut => self.request(Point::Stream),
-            Phase::Replied if inbox.pending().is_some() => self.request(Point::B),
-            Phase::Replied => Step::Finish(Ending::new(Outcome::Finished, None)),
-            Phase::Over(ending) => Step::Finish(ending.clone()),
-            Phase::Calling => Step::RunTools(Vec::new()),
-            Phase::Tools(turn) => {
+        match &mut self.stage {
+            Stage::Start => self.request(Point::Start),
+            Stage::Cut => self.request(Point::Stream),
+            Stage::Replied if inbox.pending().is_some() => self.request(Point::B),
+            Stage::Replied => Step::Finish(Ending::new(Outcome::Finished, None)),
+            Stage::Over(ending) => Step::Finish(ending.clone()),
+            Stage::Calling => Step::RunTools(Vec::new()),
+            Stage::Tools(turn) => {
                 let start = turn.step(inbox, &self.settings);
                 if !turn.is_complete() {
                     return Step::RunTools(start);
@@ -124,11 +124,11 @@ impl Run {
     /// The next turn, with what is taken before it.
     fn request(&self, point: Point) -> Step {
         let free = self.free(point);
-        Step::CallModel(match &self.phase {
-            Phase::Tools(turn) => {
+        Step::CallModel(match &self.stage {
+            Stage::Tools(turn) => {
                 Injection { skipped: turn.skipped(), interrupted: turn.interrupted(), ..free }
             }
-            Phase::Start | Phase::Calling | Phase::Cut | Phase::Replied | Phase::Over(_) => free,
+            Stage::Start | Stage::Calling | Stage::Cut | Stage::Replied | Stage::Over(_) => free,
         })
     }
 
@@ -140,16 +140,16 @@ impl Run {
 
     /// Whether nothing of the turn is under way.
     fn is_between(&self) -> bool {
-        match &self.phase {
-            Phase::Tools(turn) => turn.is_complete(),
-            Phase::Calling => false,
-            Phase::Start | Phase::Cut | Phase::Replied | Phase::Over(_) => true,
+        match &self.stage {
+            Stage::Tools(turn) => turn.is_complete(),
+            Stage::Calling => false,
+            Stage::Start | Stage::Cut | Stage::Replied | Stage::Over(_) => true,
         }
     }
 
     /// A new turn is to begin with a model call. `false`: a limit forbids it, the run is over.
     pub fn turn_begins(&mut self, forbidden: Option<&str>) -> bool {
-        if let Phase::Tools(turn) = &self.phase {
+        if let Stage::Tools(turn) = &self.stage {
             self.starved = turn.starved_after(self.starved);
         }
         if let Some(limit) = forbidden {
@@ -157,36 +157,36 @@ impl Run {
             return false;
         }
         self.turn += 1;
-        self.phase = Phase::Calling;
+        self.stage = Stage::Calling;
         true
     }
 
     /// A whole reply is recorded. `plan` holds its calls with what their tools say of them.
     pub fn model_replied(&mut self, reply: &Reply, plan: Vec<PlannedCall>) {
-        self.phase = match failure_of(reply, &plan) {
-            Some(why) => Phase::Over(Ending::new(Outcome::Failed, Some(why))),
-            None if plan.is_empty() => Phase::Replied,
+        self.stage = match failure_of(reply, &plan) {
+            Some(why) => Stage::Over(Ending::new(Outcome::Failed, Some(why))),
+            None if plan.is_empty() => Stage::Replied,
             None => {
                 let threshold = self.settings.progress_guard.0;
                 let guarded = threshold != 0 && self.starved >= threshold;
-                Phase::Tools(Turn::new(plan, &self.settings, guarded))
+                Stage::Tools(Turn::new(plan, &self.settings, guarded))
             }
         };
     }
 
     /// The stream, or the wait for the next attempt, was cut.
     pub fn model_cut(&mut self) {
-        self.phase = Phase::Cut;
+        self.stage = Stage::Cut;
     }
 
     /// The model failed for good, or something else that the run can't go on without.
     pub fn failed(&mut self, why: &str) {
-        self.phase = Phase::Over(Ending::new(Outcome::Failed, Some(why)));
+        self.stage = Stage::Over(Ending::new(Outcome::Failed, Some(why)));
     }
 
     /// The run ends at a limit: a budget, or the room that the model's context has.
     pub fn limited(&mut self, why: &str) {
-        self.phase = Phase::Over(Ending::new(Outcome::Limit, Some(why)));
+        self.stage = Stage::Over(Ending::new(Outcome::Limit, Some(why)));
     }
 
     /// The run is to end as stopped, whatever else happens. The first stop counts.
@@ -201,14 +201,14 @@ impl Run {
 
     /// Whether the model is being called.
     pub fn is_calling(&self) -> bool {
-        matches!(self.phase, Phase::Calling)
+        matches!(self.stage, Stage::Calling)
     }
 
     /// The calls of the turn, while there are any.
     pub fn tools(&mut self) -> Option<&mut Turn> {
-        match &mut self.phase {
-            Phase::Tools(turn) => Some(turn),
-            Phase::Start | Phase::Calling | Phase::Cut | Phase::Replied | Phase::Over(_) => None,
+        match &mut self.stage {
+            Stage::Tools(turn) => Some(turn),
+            Stage::Start | Stage::Calling | Stage::Cut | Stage::Replied | Stage::Over(_) => None,
         }
     }
 }

@@ -19,12 +19,12 @@ use crate::rules::wording::COORDINATOR;
 /// The requests of a turn that wait for their answers.
 #[derive(Default)]
 pub(super) struct Requests {
-    open: Vec<Request>,
+    open: Vec<Awaited>,
     /// What became of requests, still to be told.
     resolved: Vec<EventKind>,
 }
 
-struct Request {
+struct Awaited {
     index: usize,
     tool: CallId,
     since: Micros,
@@ -51,7 +51,7 @@ impl Requests {
     }
 
     /// Takes out those that are wanted.
-    fn take(&mut self, wanted: impl Fn(&Request) -> bool) -> Vec<Request> {
+    fn take(&mut self, wanted: impl Fn(&Awaited) -> bool) -> Vec<Awaited> {
         self.open.extract_if(.., |request| wanted(request)).collect()
     }
 }
@@ -114,14 +114,14 @@ impl Driver {
         let agent = self.cell.name.clone();
         let approval = Approval { agent, tool: tool.clone(), name, input, always, since };
         let since = self.session.approvals.ask(approval, asked);
-        self.bench.requests.open.push(Request { index, tool, since, until });
+        self.bench.requests.open.push(Awaited { index, tool, since, until });
     }
 
     /// Does what the answers say. What is approved starts when the rules are asked next.
     pub(super) fn take_answers(&mut self) {
         let (approvals, name) = (self.session.approvals.clone(), self.cell.name.clone());
         let now = self.session.clock.now();
-        let due = |request: &Request| {
+        let due = |request: &Awaited| {
             approvals.is_answered(&name, &request.tool, request.since) || request.until <= now
         };
         for request in self.bench.requests.take(due) {
@@ -130,7 +130,7 @@ impl Driver {
         }
     }
 
-    fn answered_by(&mut self, request: &Request) {
+    fn answered_by(&mut self, request: &Awaited) {
         let answer = self.close(request);
         let patience = self.session.approvals.policy().patience;
         let Some(turn) = self.run.tools() else { return };
@@ -168,7 +168,7 @@ impl Driver {
         }
     }
 
-    fn close(&self, request: &Request) -> Option<Answer> {
+    fn close(&self, request: &Awaited) -> Option<Answer> {
         let tool = &request.tool;
         let is_it =
             |activity: &Activity| matches!(&activity.what, ActivityKind::Approval { id, .. } if id == tool);

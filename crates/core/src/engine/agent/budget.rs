@@ -48,7 +48,7 @@ impl Holding {
         self.is_settled = true;
         self.cell.state.lock().budget.settle(self.own, tokens, cost);
         if let Some(shared) = self.shared {
-            self.session.purse.settle(shared, tokens, cost);
+            self.session.budget.settle(shared, tokens, cost);
         }
     }
 }
@@ -67,7 +67,7 @@ impl Driver {
         let now = self.session.clock.now();
         let mut state = self.cell.state.lock();
         state.budget.worked(self.worked(now));
-        let used_up = state.budget.reached().or_else(|| self.session.purse.begin_turn(now).err());
+        let used_up = state.budget.reached().or_else(|| self.session.budget.begin_turn(now).err());
         used_up.or_else(|| state.budget.begin_turn().err())
     }
 
@@ -109,10 +109,10 @@ impl Driver {
 
     async fn hold_of_session(&mut self, bound: Bound, prices: Prices) -> Result<Hold, NoReply> {
         let (session, index) = (self.session.clone(), self.cell.index);
-        let (purse, clock) = (&session.purse, &session.clock);
+        let (budget, clock) = (&session.budget, &session.clock);
         loop {
-            let settled = purse.changed();
-            match purse.hold(bound, prices) {
+            let settled = budget.changed();
+            match budget.hold(bound, prices) {
                 Grant::Held(hold) => return Ok(hold),
                 Grant::Reached(limit) => return Err(NoReply::Limit(limit)),
                 Grant::Wait => {}
@@ -173,7 +173,7 @@ impl Driver {
         }
         AbortOnDropHandle::new(tokio::spawn(async move {
             loop {
-                let changed = session.purse.limits_set();
+                let changed = session.budget.limits_set();
                 let Some((until, limit)) = ends_by(&session, &cell, since) else {
                     changed.await;
                     continue;
@@ -208,7 +208,7 @@ fn time_out(session: &Session, cell: &AgentCell, limit: &'static str) {
 fn ends_by(session: &Session, cell: &AgentCell, since: (Micros, Span)) -> Option<(Micros, &'static str)> {
     let own = cell.state.lock().budget.time();
     let own = own.map(|(most, limit)| (since.0.after(Span(most.0.saturating_sub(since.1.0))), limit));
-    own.into_iter().chain(session.purse.ends_at()).min()
+    own.into_iter().chain(session.budget.ends_at()).min()
 }
 
 /// The agent waits for what no event tells the end of, as long as this lives.

@@ -10,7 +10,7 @@ use crate::rules::settings::{Limits, LimitsPatch};
 use crate::rules::time::{Micros, Span};
 
 /// The session's budget.
-pub(crate) struct Purse {
+pub(crate) struct SessionBudget {
     budget: Mutex<Budget>,
     /// The limit that has ended a run, or left nothing for another turn.
     reached: Mutex<Option<&'static str>>,
@@ -24,7 +24,7 @@ pub(crate) struct Purse {
     set: Notify,
 }
 
-impl Purse {
+impl SessionBudget {
     pub(crate) fn new(caps: Limits, before: Span, began: Micros) -> Self {
         Self {
             budget: Mutex::new(Budget::new(Whose::Session, caps, Spent::default())),
