@@ -90,6 +90,17 @@ impl Store for BoundStore {
     }
 }
 
+/// The rows of an agent's conversation that meet a condition.
+macro_rules! messages_where {
+    ($condition:literal) => {
+        concat!(
+            "SELECT run, seq, role, message_type, content, tool_name, tool_call_id, tool_result, metadata, created_at \
+             FROM chat_messages WHERE session = ? AND agent = ? AND ",
+            $condition
+        )
+    };
+}
+
 #[async_trait]
 impl Archive for SqlArchive {
     /// Its path, or its server without user and password.
@@ -194,13 +205,9 @@ impl Archive for SqlArchive {
         rows: Rows,
         limit: u32,
     ) -> Result<Vec<ChatMessage>, StoreError> {
-        let after = "SELECT run, seq, role, message_type, content, tool_name, tool_call_id, tool_result, metadata, created_at \
-            FROM chat_messages WHERE session = ? AND agent = ? AND seq > ? ORDER BY seq LIMIT ?";
-        let before = "SELECT run, seq, role, message_type, content, tool_name, tool_call_id, tool_result, metadata, created_at \
-            FROM chat_messages WHERE session = ? AND agent = ? AND seq < ? ORDER BY seq DESC LIMIT ?";
         let (query, number) = match rows {
-            Rows::After(number) => (after, number),
-            Rows::Before(number) => (before, number),
+            Rows::After(number) => (messages_where!("seq > ? ORDER BY seq LIMIT ?"), number),
+            Rows::Before(number) => (messages_where!("seq < ? ORDER BY seq DESC LIMIT ?"), number),
         };
         let values = vec![id_of(session), Cell::name(agent), Cell::bound(number), Cell::number(limit)];
         let message = |row: Row<'_>| {

@@ -96,9 +96,10 @@ pub fn clean(text: &str) -> String {
     shown
 }
 
-/// The same without line feeds, so that a name can't look like a line of ours.
+/// A name or a path: what acts or hides in it is named. Without line feeds, so that it can't look like a line
+/// of ours.
 pub fn one_line(text: &str) -> String {
-    clean(text).replace('\n', "")
+    visible(text).replace('\n', "")
 }
 
 /// A text that a person decides on: what acts or hides in it is named (`‹U+202E›`). Line feeds and tabs stay.
@@ -185,6 +186,7 @@ mod tests {
     #[test]
     fn what_hides_in_a_decision_is_named() {
         assert_eq!(visible("rm \u{202e}x\u{1b}[8m\n\ty\u{200d}"), "rm ‹U+202E›x‹U+001B›[8m\n\ty‹U+200D›");
+        assert_eq!(one_line("a\n\u{202e}b"), "a‹U+202E›b");
     }
 
     proptest! {

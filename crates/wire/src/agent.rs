@@ -1,5 +1,7 @@
 //! Agents, their plans and their conversations.
 
+use std::sync::Arc;
+
 use midturn_core::engine::ports::archive::{AgentJournal, ChatMessage as Row};
 use midturn_core::engine::ports::store::RunEnd;
 use midturn_core::engine::{self, ActivityKind, AgentStatus};
@@ -9,8 +11,6 @@ use midturn_core::rules::id::{AgentName, CallId};
 use midturn_core::rules::limits::Money;
 use midturn_core::rules::mail::{Rest, Role as CoreRole, Standing};
 use midturn_core::rules::time::Micros;
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};

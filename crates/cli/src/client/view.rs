@@ -32,7 +32,7 @@ struct Speaker {
 #[derive(Default)]
 struct Said {
     cleaner: Cleaner,
-    text: String,
+    rest: String,
 }
 
 impl View {
@@ -70,14 +70,14 @@ impl View {
         let (mut lines, said, text, style) = match &event.kind {
             LiveKind::TextDelta { text } => {
                 speaker.has_spoken = true;
-                (shown(name, &mut speaker.thinking.text, THINKS), &mut speaker.text, text, SAYS)
+                (shown(name, &mut speaker.thinking.rest, THINKS), &mut speaker.text, text, SAYS)
             }
             LiveKind::ThinkingDelta { text } => (Vec::new(), &mut speaker.thinking, text, THINKS),
             LiveKind::ToolOutput { text, .. } => (Vec::new(), &mut speaker.output, text, PRINTS),
             LiveKind::CallDelta { .. } => return Vec::new(),
         };
-        said.cleaner.add(text, &mut said.text);
-        lines.extend(complete(name, &mut said.text, style));
+        said.cleaner.add(text, &mut said.rest);
+        lines.extend(complete(name, &mut said.rest, style));
         lines
     }
 
@@ -90,9 +90,9 @@ impl View {
 
 impl Speaker {
     fn rest(&mut self, name: &AgentName) -> Vec<Line> {
-        let mut lines = shown(name, &mut self.thinking.text, THINKS);
-        lines.extend(shown(name, &mut self.text.text, SAYS));
-        lines.extend(shown(name, &mut self.output.text, PRINTS));
+        let mut lines = shown(name, &mut self.thinking.rest, THINKS);
+        lines.extend(shown(name, &mut self.text.rest, SAYS));
+        lines.extend(shown(name, &mut self.output.rest, PRINTS));
         lines
     }
 }

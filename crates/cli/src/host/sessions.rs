@@ -385,7 +385,9 @@ impl Host for Carrier {
         // Nobody takes it up meanwhile: its agents would work in the same folders.
         let _turn = self.turn.lock().await;
         if let Some(begun) = self.begun(session.as_str()) {
-            return begun.live.coordinator.diff(agent).await.map_err(|error| no_diff(&error, true));
+            let coordinator = begun.live.coordinator;
+            let has_branch = coordinator.agent(agent.as_str()).is_some_and(|agent| agent.branch.is_some());
+            return coordinator.diff(agent).await.map_err(|error| no_diff(&error, has_branch));
         }
         let nobody = || HostError::NotFound(format!("there is no session `{session}` in this store"));
         let journal = self.holding.archive.journal(session).await.map_err(Failure::failed)?;

@@ -61,7 +61,7 @@ pub(crate) async fn deliver(
     to: &Arc<AgentCell>,
     mail: &Arc<Mail>,
     relation: Relation,
-    draft: Draft,
+    mut draft: Draft,
     room: Option<Room>,
 ) -> Result<(), StoreError> {
     let pushed = Arc::new(OnceLock::new());
@@ -73,7 +73,8 @@ pub(crate) async fn deliver(
             drop(room);
         }
     };
-    session.journal.record(draft.then(arrives)).await?;
+    draft.then(arrives);
+    session.journal.record(draft).await?;
     fail::point("mail_delivered");
     match pushed.get() {
         Some(Pushed::Returned(reason)) => {

@@ -91,12 +91,11 @@ impl Draft {
         }
     }
 
-    /// Has something happen as soon as the draft is durable, before it is told: who is told of a request
-    /// answers it, and nobody can answer one that a crash may still take back. Mail arrives in the order
-    /// of its events. It must be quick.
-    pub(crate) fn then(mut self, happens: impl FnOnce() + Send + 'static) -> Self {
+    /// Has something happen, in place of what was to happen before, as soon as the draft is durable and
+    /// before it is told: mail arrives in the order of its events, and a request can be answered when a
+    /// crash no longer takes it back. It must be quick.
+    pub(crate) fn then(&mut self, happens: impl FnOnce() + Send + 'static) {
         self.then = Some(Box::new(happens));
-        self
     }
 
     /// Whether there is nothing to record.
@@ -329,6 +328,7 @@ impl Journal {
             // Before the events: who reads that a message is there asks for its receipt.
             self.receipts.accepted(&transaction.accepted);
             self.receipts.apply(&transaction.receipts);
+            // And this: who is told of a request may answer it at once.
             if let Some(happens) = then {
                 happens();
             }

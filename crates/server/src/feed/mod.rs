@@ -154,8 +154,8 @@ impl Feed {
         self.ring.lock().view.agent(agent).map(|agent| agent.queue.clone()).unwrap_or_default()
     }
 
-    /// What waits in all mailboxes, or in one, and the number of the last event that it knows of.
-    pub(crate) fn queued(&self, agent: Option<&AgentName>) -> QueuedMessages {
+    /// What waits in all mailboxes, or in one. `None`: there is no such agent.
+    pub(crate) fn queued(&self, agent: Option<&AgentName>) -> Option<QueuedMessages> {
         queued_in(&self.ring.lock().view, agent)
     }
 
@@ -207,12 +207,15 @@ impl Feed {
     }
 }
 
-/// What waits in the mailboxes of a session, or in one.
-pub(crate) fn queued_in(view: &View, agent: Option<&AgentName>) -> QueuedMessages {
+/// What waits in the mailboxes of a session, or in one. `None`: there is no such agent.
+pub(crate) fn queued_in(view: &View, agent: Option<&AgentName>) -> Option<QueuedMessages> {
+    if agent.is_some_and(|agent| view.agent(agent).is_none()) {
+        return None;
+    }
     let wanted = view.agents().filter(|(name, _)| agent.is_none_or(|agent| agent == *name));
     let messages = wanted
         .flat_map(|(name, agent)| agent.queue.iter().map(|message| QueuedMessage::of(name, message.clone())));
-    QueuedMessages { messages: messages.collect(), as_of: view.seq() }
+    Some(QueuedMessages { messages: messages.collect(), as_of: view.seq() })
 }
 
 impl Ring {

@@ -54,7 +54,7 @@ pub(super) async fn spawn(State(app): State<Arc<App>>, change: Change<SessionPat
 /// An agent.
 #[utoipa::path(get, path = "/", responses((status = 200, body = Agent)))]
 pub(super) async fn one(State(app): State<Arc<App>>, Path(path): Path<AgentPath>) -> Reply<Agent> {
-    find(&app, &path).await.map(|(_, agent)| Json(agent))
+    find(&app, &path).await.map(|found| Json(found.agent))
 }
 
 /// A part of an agent's conversation.
@@ -75,9 +75,8 @@ pub(super) async fn conversation(
         (after, None) => Rows::After(after.unwrap_or_default()),
         (None, Some(before)) => Rows::Before(before),
     };
-    let as_of = app.as_of(&path.session).await?;
-    let (session, agent) = existing(&app, &path).await?;
-    let rows = app.host.archive().conversation(&session, &agent, wanted, limit).await?;
+    let Found { session, agent, as_of } = find(&app, &path).await?;
+    let rows = app.host.archive().conversation(&session, &agent.name, wanted, limit).await?;
     let is_full = rows.len() >= limit as usize;
     let next = rows.last().filter(|_| is_full && matches!(wanted, Rows::After(_))).map(|row| row.seq);
     let previous = rows.first().map(|row| row.seq).filter(|first| *first > 1);
@@ -97,22 +96,35 @@ pub(super) fn rows_wanted(limit: Option<u64>) -> Result<u32, Refused> {
 /// An agent's plan.
 #[utoipa::path(get, path = "/plan", responses((status = 200, body = Plan)))]
 pub(super) async fn plan(State(app): State<Arc<App>>, Path(path): Path<AgentPath>) -> Reply<Plan> {
-    let (_, agent) = find(&app, &path).await?;
-    Ok(Json(Plan { steps: agent.plan }))
+    let found = find(&app, &path).await?;
+    Ok(Json(Plan { steps: found.agent.plan }))
 }
 
 /// The ids of a session and an agent that are there.
 pub(super) async fn existing(app: &App, path: &AgentPath) -> Result<(SessionId, AgentName), Refused> {
-    find(app, path).await.map(|(session, agent)| (session, agent.name))
+    find(app, path).await.map(|found| (found.session, found.agent.name))
 }
 
-async fn find(app: &App, path: &AgentPath) -> Result<(SessionId, Agent), Refused> {
+/// An agent that is there.
+struct Found {
+    session: SessionId,
+    agent: Agent,
+    /// The number of the last event before it was looked for.
+    as_of: u64,
+}
+
+async fn find(app: &App, path: &AgentPath) -> Result<Found, Refused> {
     match app.named(&path.session)? {
-        Named::Live(live) => Ok((live.record.id.clone(), present(&live, &path.agent)?.into())),
+        Named::Live(live) => {
+            let as_of = live.feed.last();
+            let agent = present(&live, &path.agent)?.into();
+            Ok(Found { session: live.record.id.clone(), agent, as_of })
+        }
         Named::Stored(id) => {
-            let mut agents = stored(&journal(app, &id).await?).into_iter();
-            let found = agents.find(|agent| agent.name.as_str() == path.agent);
-            Ok((id, found.ok_or_else(|| unknown_agent(&path.agent))?))
+            let journal = journal(app, &id).await?;
+            let found = stored(&journal).into_iter().find(|agent| agent.name.as_str() == path.agent);
+            let agent = found.ok_or_else(|| unknown_agent(&path.agent))?;
+            Ok(Found { session: id, agent, as_of: journal.last_seq })
         }
     }
 }

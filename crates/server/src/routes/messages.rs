@@ -16,9 +16,9 @@ use midturn_wire::message::{
 use midturn_wire::text::is_id;
 use midturn_wire::work::Empty;
 
-use super::agents::{existing, journal};
+use super::agents::journal;
 use super::{AgentPath, Change, Made, MessagePath, Reply, SessionPath};
-use crate::app::{App, Named, agent_name};
+use crate::app::{App, Named, agent_name, unknown_agent};
 use crate::extract::{Path, Query};
 use crate::feed::queued_in;
 use crate::problem::{Refused, shown};
@@ -55,14 +55,13 @@ pub(super) async fn queued(
     State(app): State<Arc<App>>,
     Path(path): Path<AgentPath>,
 ) -> Reply<QueuedMessages> {
-    let agent = match path.agent.as_str() {
-        "all" => None,
-        _ => Some(existing(&app, &path).await?.1),
-    };
-    Ok(Json(match app.named(&path.session)? {
+    let of_all = path.agent == "all";
+    let agent = (!of_all).then(|| agent_name(&path.agent)).transpose()?;
+    let queued = match app.named(&path.session)? {
         Named::Live(live) => live.feed.queued(agent.as_ref()),
         Named::Stored(id) => queued_in(&journal(&app, &id).await?.view(), agent.as_ref()),
-    }))
+    };
+    queued.map(Json).ok_or_else(|| unknown_agent(&path.agent))
 }
 
 /// The engine's message, from whoever the token says.
@@ -72,6 +71,9 @@ fn sent_by(from: Sender, to: &str, message: Message) -> Result<engine::Message, 
         (Some(true), None) => Some(mail::Urgency::Urgent),
         (Some(false) | None, urgency) => urgency.map(mail::Urgency::from),
     };
+    if message.if_queued.is_some() && message.supersedes.is_none() {
+        return Err(Refused::bad_request("`if_queued`: only with `supersedes`"));
+    }
     let mut sent = engine::Message::new(from, to, message.text.0);
     sent.urgency = urgency;
     sent.id = message.id.map(|id| id.0);

@@ -271,6 +271,8 @@ impl Table {
             r#"{"text": "a", "only_run": 18446744073709551615}"#,
             r#"{"text": "a", "stream_run_id": "1"}"#,
             r#"{"text": "a", "stream_run_id": true}"#,
+            r#"{"text": "a", "if_queued": true}"#,
+            r#"{"text": "a", "supersedes": "m0", "if_queued": "yes"}"#,
         ] {
             self.post(MESSAGES, body, 422, "bad_request");
         }

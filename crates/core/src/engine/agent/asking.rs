@@ -109,6 +109,9 @@ impl Driver {
             always: always.text().into(),
         };
         draft.tell(self.place(), requested);
+        let (approvals, agent) = (self.session.approvals.clone(), self.cell.name.clone());
+        // For all that the agent asks in this draft.
+        draft.then(move || approvals.durable(&agent));
         let until = since.after(self.session.approvals.policy().patience);
         self.begins(ActivityKind::Approval { id: tool.clone(), name: name.clone() });
         let agent = self.cell.name.clone();

@@ -138,8 +138,7 @@ impl Driver {
         }
         let asked: Vec<(usize, ToolUse)> =
             calls.into_iter().filter_map(|index| Some((index, self.asked(index)?.clone()))).collect();
-        let (approvals, agent) = (self.session.approvals.clone(), self.cell.name.clone());
-        let mut draft = Draft::default().then(move || approvals.durable(&agent));
+        let mut draft = Draft::default();
         let admitted = self.admit(&mut draft, asked);
         for (index, call) in &admitted {
             let batch = self.run.tools().map_or(0, |turn| turn.batch(*index));
