@@ -1,0 +1,5 @@
+//! The screen, drawn from the state and from nothing else.
+
+pub mod diff;
+pub mod markdown;
+pub mod text;

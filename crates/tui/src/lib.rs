@@ -1,0 +1,7 @@
+//! The terminal: who does what, and a sentence into the right ear (faces.md, section 2).
+//!
+//! A pure [`update`](update::update) and a pure [`draw`](draw::draw), and a thin loop around them that waits. It is a
+//! client of the interface, also in the process that carries the session: it decides nothing about messages.
+
+pub mod draw;
+pub mod look;
