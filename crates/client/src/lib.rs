@@ -8,7 +8,9 @@ pub mod events;
 mod http;
 mod interface;
 mod resume;
+mod session;
 
 pub use http::{Client, Path, Streaming, Trouble};
 pub use interface::{Interface, InterfaceError};
 pub use resume::{TakenUp, take_up};
+pub use session::{Session, Word};

@@ -65,14 +65,16 @@ impl From<StopReply> for Stopped {
 }
 
 /// A stop and what is to be done instead, as one action.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Supersede {
     /// What is to be done instead.
     pub text: Text,
     /// The sender's id for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Id>,
     /// The run that is meant; if another is current nothing is stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_run_id: Option<Number>,
 }
 

@@ -43,9 +43,9 @@ impl Session {
         self.view.live(event).is_some()
     }
 
-    /// It is as late as this.
-    pub fn view_mut(&mut self) -> &mut View {
-        &mut self.view
+    /// The stream was lost and taken up again (see [`View::rejoined`]).
+    pub fn rejoined(&mut self) {
+        self.view.rejoined();
     }
 
     /// Core's fold of it.

@@ -1,0 +1,156 @@
+//! What a person asks of one session: messages and what becomes of them, stops, answers, limits.
+
+use midturn_core::rules::id::{AgentName, CallId, MessageId};
+use midturn_core::rules::settings::LimitsPatch;
+use midturn_core::rules::time::Micros;
+use midturn_wire::agent::{Agent, Agents};
+use midturn_wire::approval::{Answer, Approvals};
+use midturn_wire::message::{Message, Receipt, Withdrawn};
+use midturn_wire::session::Session as Summary;
+use midturn_wire::text::{Id, Since, Text};
+use midturn_wire::work::{Diff, Empty, Limits, Started, Stop, Stopped, Supersede};
+use serde_json::Value;
+
+use crate::http::{Client, Path, Trouble};
+
+/// A session, and the way to the process that has it.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// The process.
+    pub client: Client,
+    /// The session's id.
+    pub id: String,
+}
+
+/// What is answered to a request for a person's word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Word {
+    /// This call may run.
+    Once,
+    /// It, and all that the rule allows; without one, that the request's own does.
+    Session(Option<String>),
+    /// It may not, and why.
+    Denied(Option<String>),
+}
+
+impl Session {
+    /// The session of this id.
+    pub fn new(client: &Client, id: &str) -> Self {
+        Self { client: client.clone(), id: id.to_owned() }
+    }
+
+    /// A path below the session's own.
+    pub fn path(&self, parts: &[&str]) -> Path {
+        Path::in_session(&self.id, parts)
+    }
+
+    fn of(&self, agent: &AgentName, more: &[&str]) -> Path {
+        self.path(&[&["agents", agent.as_str()], more].concat())
+    }
+
+    /// What there is to say of it as a whole.
+    ///
+    /// # Errors
+    /// [`Trouble`], as for all that is asked here.
+    pub async fn summary(&self) -> Result<Summary, Trouble> {
+        self.client.get(&self.path(&[])).await
+    }
+
+    /// Who is there.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub async fn agents(&self) -> Result<Vec<Agent>, Trouble> {
+        self.client.get::<Agents>(&self.path(&["agents"])).await.map(|all| all.agents)
+    }
+
+    /// What agents ask, the oldest first, and the JSON that says so.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub async fn approvals(&self) -> Result<(Value, Approvals), Trouble> {
+        let value: Value = self.client.get(&self.path(&["approvals"])).await?;
+        let open = self.client.read(&value)?;
+        Ok((value, open))
+    }
+
+    /// Answers the request about this call that was made then, and no later one.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub async fn answer(
+        &self,
+        agent: &AgentName,
+        call: &CallId,
+        since: Micros,
+        word: &Word,
+    ) -> Result<Value, Trouble> {
+        use midturn_wire::approval::Decision;
+        let (decision, rule, reason) = match word.clone() {
+            Word::Once => (Decision::Once, None, None),
+            Word::Session(rule) => (Decision::Session, rule, None),
+            Word::Denied(reason) => (Decision::Denied, None, reason),
+        };
+        let answer =
+            Answer { decision, rule: rule.map(Text), reason: reason.map(Text), since: Some(Since(since)) };
+        self.client.post(&self.of(agent, &["approvals", call.as_str()]), &answer).await
+    }
+
+    /// Sends a message to one agent.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub async fn send(&self, to: &AgentName, message: &Message) -> Result<Receipt, Trouble> {
+        self.client.post(&self.of(to, &["messages"]), message).await
+    }
+
+    /// Stops an agent's run and begins another with this message, as one action.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub async fn supersede(&self, to: &AgentName, id: &MessageId, text: &str) -> Result<Receipt, Trouble> {
+        let supersede = Supersede { text: Text(text.to_owned()), id: Some(Id(id.clone())), stream_run_id: None };
+        self.client.post(&self.of(to, &["supersede"]), &supersede).await
+    }
+
+    /// Takes a message back from all mailboxes that it still waits in.
+    ///
+    /// # Errors
+    /// [`Trouble`]; `too_late` when it has acted already.
+    pub async fn withdraw(&self, id: &MessageId) -> Result<Withdrawn, Trouble> {
+        self.client.post(&self.path(&["messages", id.as_str(), "withdraw"]), &Empty {}).await
+    }
+
+    /// Stops an agent's run.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub async fn stop(&self, agent: &AgentName, stop: &Stop) -> Result<Stopped, Trouble> {
+        self.client.post(&self.of(agent, &["stop"]), stop).await
+    }
+
+    /// Sends a stopped agent on.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub async fn resume(&self, agent: &AgentName) -> Result<Started, Trouble> {
+        self.client.post(&self.of(agent, &["resume"]), &Empty {}).await
+    }
+
+    /// Sets limits of an agent, or of all of them together.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub async fn limit(&self, agent: Option<&AgentName>, limits: &LimitsPatch) -> Result<Value, Trouble> {
+        let path = agent.map_or_else(|| self.path(&["limits"]), |agent| self.of(agent, &["limits"]));
+        self.client.post(&path, &Limits::from(limits.clone())).await
+    }
+
+    /// What an agent's branch changed.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub async fn diff(&self, agent: &AgentName) -> Result<Diff, Trouble> {
+        self.client.get(&self.of(agent, &["diff"])).await
+    }
+}

@@ -1,0 +1,318 @@
+//! All that the terminal knows. One owner: [`update`](crate::update) changes it, [`draw`](crate::draw) reads it.
+
+use std::collections::BTreeMap;
+
+use midturn_core::rules::id::{AgentName, CallId, MessageId};
+use midturn_core::rules::limits::Money;
+use midturn_core::rules::mail::Urgency;
+use midturn_core::rules::time::{Micros, Span};
+use midturn_core::rules::view::{Agent, Ask, Message};
+use midturn_view::agents::{Class, Order};
+use midturn_view::fold::Session;
+use midturn_wire::agent::Context;
+use ratatui::layout::Size;
+
+use crate::composer::Composer;
+use crate::draw::talk::Layouts;
+use crate::look::Tone;
+use crate::settings::Settings;
+
+/// So long a request rests after it was drawn before a key answers it: who was typing has not read it.
+pub const REST: Span = Span::millis(400);
+
+/// How long a notice stays.
+pub const NOTICE: Span = Span::secs(12);
+
+/// How many of our messages are remembered: more than a mailbox holds.
+const SENT_MAX: usize = 512;
+
+/// What the terminal is opened on.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// The session's id.
+    pub id: String,
+    /// Its task.
+    pub title: String,
+    /// When it began: since 1970.
+    pub began_at: Micros,
+    /// The number of its last event: until that is told it is loading.
+    pub last_seq: u64,
+    /// Whether anybody can be spoken to.
+    pub standing: Standing,
+    /// What makes our messages' ids unlike every other terminal's.
+    pub seed: String,
+}
+
+/// Whether there is anybody to speak to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// The session lives in this process: it ends when the terminal is left.
+    Ours,
+    /// It lives in another process.
+    Theirs,
+    /// It is only read; a sentence says why.
+    Stored(String),
+    /// The way to it was lost; a sentence says how.
+    Lost(String),
+}
+
+/// What events don't say of an agent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// What it cost, where prices are known.
+    pub cost: Option<Money>,
+    /// How full its model's context is.
+    pub context: Context,
+    /// Its branch.
+    pub branch: Option<String>,
+    /// The limit that it has reached.
+    pub limit: Option<String>,
+}
+
+/// A sentence for the person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// How it looks.
+    pub tone: Tone,
+    /// What it says.
+    pub text: String,
+    /// When it came.
+    pub since: Micros,
+}
+
+/// What stands where the conversation does.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Pane {
+    /// The conversation.
+    #[default]
+    Talk,
+    /// The plan.
+    Plan,
+    /// What was changed: `None` until it came.
+    Diff(Option<Result<String, String>>),
+    /// The request for a person's word, whole.
+    Ask,
+    /// Keys and actions.
+    Help,
+}
+
+/// Where one looks in a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scroll {
+    /// At its end.
+    #[default]
+    End,
+    /// With this line of this entry at the top: what comes below never moves it.
+    At {
+        /// The entry.
+        entry: u64,
+        /// The line of it.
+        line: usize,
+        /// The last entry there was when one began to look: what came since is counted.
+        seen: u64,
+    },
+}
+
+/// How one looks at an agent.
+#[derive(Debug, Clone, Default)]
+pub struct Looking {
+    /// Where.
+    pub scroll: Scroll,
+    /// The calls that are opened.
+    pub open: std::collections::BTreeSet<u64>,
+}
+
+/// The request for a person's word that is drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drawn {
+    /// Whose call it is.
+    pub agent: AgentName,
+    /// The call.
+    pub call: CallId,
+    /// Which request about it.
+    pub since: Micros,
+    /// Since when it is drawn.
+    pub drawn: Micros,
+}
+
+/// A message of ours that was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ours {
+    /// To whom.
+    pub to: AgentName,
+    /// Its id.
+    pub id: MessageId,
+}
+
+/// All that the terminal knows.
+#[derive(Debug)]
+pub struct State {
+    /// What it was opened on.
+    pub opening: Opening,
+    /// Whether there is anybody to speak to.
+    pub standing: Standing,
+    /// The session, as far as it was told.
+    pub session: Session,
+    /// What events don't say.
+    pub facts: BTreeMap<AgentName, Facts>,
+    /// When that was asked for last, and whether anything happened since.
+    pub asked: (Micros, bool),
+    /// The rows of the roster, from the most needy one.
+    pub order: Order,
+    /// Whom one looks at and writes to; nobody before there is anybody.
+    pub chosen: Option<AgentName>,
+    /// What is typed.
+    pub composer: Composer,
+    /// How soon what is typed acts; the receiver's default without it.
+    pub level: Option<Urgency>,
+    /// What stands where the conversation does.
+    pub pane: Pane,
+    /// How far that is scrolled, if it is not the conversation.
+    pub pane_top: usize,
+    /// Nothing but the conversation, so that a mouse can mark it.
+    pub bare: bool,
+    /// How one looks at each agent.
+    pub looking: BTreeMap<AgentName, Looking>,
+    /// The messages of this terminal.
+    pub ours: Vec<Ours>,
+    /// How many messages there were: a part of the next one's id.
+    pub sent: u64,
+    /// The message whose fate the status line tells: the last one of ours to each agent.
+    pub last: BTreeMap<AgentName, MessageId>,
+    /// What is to be said.
+    pub notice: Option<Notice>,
+    /// The request that is drawn.
+    pub drawn: Option<Drawn>,
+    /// When Ctrl+C was pressed over an empty draft.
+    pub leave_asked: Option<Micros>,
+    /// Whether it was said what Shift+Enter does: its first press sends nothing.
+    pub shift_enter_told: bool,
+    /// The terminal is to be left.
+    pub leaves: bool,
+    /// How large the terminal is.
+    pub size: Size,
+    /// What is configured.
+    pub settings: Settings,
+    /// What time it is: since 1970.
+    pub now: Micros,
+    /// What was laid out already.
+    pub layouts: Layouts,
+}
+
+impl State {
+    /// Nothing is known yet.
+    pub fn new(opening: Opening, settings: Settings, composer: Composer, size: Size, now: Micros) -> Self {
+        Self {
+            standing: opening.standing.clone(),
+            opening,
+            session: Session::default(),
+            facts: BTreeMap::new(),
+            asked: (Micros::default(), false),
+            order: Order::default(),
+            chosen: None,
+            composer,
+            level: settings.queue_mode.then_some(Urgency::FollowUp),
+            pane: Pane::default(),
+            pane_top: 0,
+            bare: false,
+            looking: BTreeMap::new(),
+            ours: Vec::new(),
+            sent: 0,
+            last: BTreeMap::new(),
+            notice: None,
+            drawn: None,
+            leave_asked: None,
+            shift_enter_told: false,
+            leaves: false,
+            size,
+            settings,
+            now,
+            layouts: Layouts::default(),
+        }
+    }
+
+    /// What time it is in the session.
+    pub fn t(&self) -> Micros {
+        let told = self.session.view().t();
+        match self.standing {
+            // A clock that was set back must not let time run backwards.
+            Standing::Ours | Standing::Theirs => Micros(self.now.since(self.opening.began_at).0).max(told),
+            Standing::Stored(_) | Standing::Lost(_) => told,
+        }
+    }
+
+    /// Whether what happened before it was opened is still being told.
+    pub fn is_loading(&self) -> bool {
+        self.session.view().seq() < self.opening.last_seq
+    }
+
+    /// Whether anybody can be spoken to.
+    pub fn is_live(&self) -> bool {
+        matches!(self.standing, Standing::Ours | Standing::Theirs)
+    }
+
+    /// The agent that one looks at.
+    pub fn agent(&self) -> Option<(&AgentName, &Agent)> {
+        let name = self.chosen.as_ref()?;
+        Some((name, self.session.view().agent(name)?))
+    }
+
+    /// What an agent asks first.
+    pub fn ask_of(&self, agent: &AgentName) -> Option<&Ask> {
+        self.session.view().open_asks().iter().find(|ask| ask.agent == *agent)
+    }
+
+    /// The request that is drawn: the chosen agent's first, else the oldest.
+    pub fn ask(&self) -> Option<&Ask> {
+        let of_chosen = self.chosen.as_ref().and_then(|chosen| self.ask_of(chosen));
+        of_chosen.or_else(|| self.session.view().open_asks().first())
+    }
+
+    /// What an agent is to whoever looks at all of them.
+    pub fn class_of(&self, name: &AgentName, agent: &Agent) -> Class {
+        Class::of(agent, self.ask_of(name).is_some())
+    }
+
+    /// The last message of this terminal that waits in that mailbox.
+    pub fn last_queued(&self, agent: &AgentName) -> Option<&Message> {
+        let queue = &self.session.view().agent(agent)?.queue;
+        queue.iter().rev().find(|message| self.is_ours(agent, &message.id))
+    }
+
+    /// Whether this terminal sent it.
+    pub fn is_ours(&self, to: &AgentName, id: &MessageId) -> bool {
+        self.ours.iter().any(|ours| ours.to == *to && ours.id == *id)
+    }
+
+    /// Remembers a message of ours.
+    pub fn remember(&mut self, to: &AgentName, id: &MessageId) {
+        if !self.is_ours(to, id) {
+            self.ours.push(Ours { to: to.clone(), id: id.clone() });
+        }
+        if self.ours.len() > SENT_MAX {
+            self.ours.remove(0);
+        }
+        self.last.insert(to.clone(), id.clone());
+    }
+
+    /// Says something.
+    pub fn say(&mut self, tone: Tone, text: impl Into<String>) {
+        self.notice = Some(Notice { tone, text: text.into(), since: self.now });
+    }
+
+    /// How one looks at the chosen agent.
+    pub fn looking(&self) -> Looking {
+        self.chosen.as_ref().and_then(|name| self.looking.get(name)).cloned().unwrap_or_default()
+    }
+
+    /// The same, to be changed; nothing before there is anybody.
+    pub fn looking_mut(&mut self) -> Option<&mut Looking> {
+        Some(self.looking.entry(self.chosen.clone()?).or_default())
+    }
+
+    /// An id that no other message has.
+    pub fn next_id(&mut self) -> MessageId {
+        self.sent += 1;
+        MessageId::new(format!("{}-{}", self.opening.seed, self.sent))
+    }
+}

@@ -1,0 +1,316 @@
+//! What each action does.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use midturn_client::Word;
+use midturn_core::rules::id::AgentName;
+use midturn_core::rules::mail::Urgency;
+
+use super::{TWICE, send};
+use crate::effect::Effect;
+use crate::keys::Action;
+use crate::look::Tone;
+use crate::state::{Pane, REST, Scroll, Standing, State};
+
+/// Does what a key asks for.
+pub(super) fn act(state: &mut State, action: Action, key: KeyEvent) -> Vec<Effect> {
+    match action {
+        Action::Send => send::entered(state),
+        // Where Shift+Enter is a newline elsewhere, the first one must not send half a sentence.
+        Action::Sooner if key.code == KeyCode::Enter && !state.shift_enter_told => asks_shift_enter(state),
+        Action::Sooner | Action::Now | Action::Later | Action::Instead => with_words(state, action, ""),
+        Action::Help if types(key) && !state.composer.is_empty() => edit(state, key),
+        Action::Palette if types(key) => edit(state, key),
+        Action::Leave => clears_or_leaves(state),
+        other => with_words(state, other, ""),
+    }
+}
+
+/// Whether a key writes a character.
+fn types(key: KeyEvent) -> bool {
+    matches!(key.code, KeyCode::Char(_)) && (key.modifiers - KeyModifiers::SHIFT).is_empty()
+}
+
+fn edit(state: &mut State, key: KeyEvent) -> Vec<Effect> {
+    state.composer.edit(key);
+    Vec::new()
+}
+
+fn asks_shift_enter(state: &mut State) -> Vec<Effect> {
+    state.shift_enter_told = true;
+    let says = "nothing was sent: Shift+Enter sends sooner, from its next press on. Ctrl+J is a newline; \
+                `[terminal.keys] newline = [\"ctrl+j\", \"shift+enter\"]` makes Shift+Enter one, too";
+    state.say(Tone::Asks, says);
+    Vec::new()
+}
+
+/// Does what an action asks for, with the words that stood behind its name.
+pub(super) fn with_words(state: &mut State, action: Action, words: &str) -> Vec<Effect> {
+    match action {
+        Action::Send => send::draft(state, None, words),
+        Action::Sooner => send::draft(state, Some(Urgency::NextBoundary), words),
+        Action::Now => send::draft(state, Some(Urgency::Urgent), words),
+        Action::Later => send::draft(state, Some(Urgency::FollowUp), words),
+        Action::Instead => send::instead(state, words),
+        Action::Level => level(state),
+        Action::Once => answer(state, Word::Once),
+        Action::Always => answer(state, Word::Session(None)),
+        Action::No => answer(state, Word::Denied((!words.is_empty()).then(|| words.to_owned()))),
+        Action::Stop => closes_or_stops(state),
+        Action::Resume => of_chosen(state, Effect::Resume),
+        Action::Limit => limit(state, words),
+        Action::EditQueued => send::take_back(state, true),
+        Action::Withdraw => send::take_back(state, false),
+        Action::SoonerQueued => send::sooner(state),
+        Action::Editor => vec![Effect::Editor(state.composer.text())],
+        Action::Copy => copy(state),
+        Action::Suspend => suspend(state),
+        Action::Redraw => vec![Effect::Redraw],
+        Action::Leave | Action::Quit => {
+            state.leaves = true;
+            Vec::new()
+        }
+        Action::Diff => diff(state),
+        _ => {
+            looks(state, action, words);
+            Vec::new()
+        }
+    }
+}
+
+/// What only changes where one looks.
+fn looks(state: &mut State, action: Action, words: &str) {
+    match action {
+        Action::Newline => state.composer.newline(),
+        Action::History => state.composer.history_older(),
+        Action::Agent => match AgentName::new(words).ok().filter(|name| state.session.view().agent(name).is_some()) {
+            Some(name) => state.choose(&name),
+            None => state.say(Tone::Bad, format!("there is no agent `{words}`")),
+        },
+        Action::AgentAt(place) => {
+            if let Some(name) = state.order.rows().nth(usize::from(place) - 1).cloned() {
+                state.choose(&name);
+            }
+        }
+        Action::NextAgent => state.choose_next(1),
+        Action::PreviousAgent => state.choose_next(-1),
+        Action::OpenCall => state.open_call(),
+        Action::PageUp => state.scroll_by(-state.page()),
+        Action::PageDown => state.scroll_by(state.page()),
+        Action::Top => state.scroll_to_top(),
+        Action::End => state.scroll_to_end(),
+        Action::Plan => state.show(Pane::Plan),
+        Action::Help => state.show(Pane::Help),
+        Action::Palette => state.composer.palette(),
+        Action::Bare => state.bare = !state.bare,
+        _ => {}
+    }
+}
+
+fn clears_or_leaves(state: &mut State) -> Vec<Effect> {
+    if !state.composer.is_empty() {
+        state.composer.clear();
+        return Vec::new();
+    }
+    if state.leave_asked.is_some_and(|asked| state.now.since(asked) < TWICE) {
+        state.leaves = true;
+        return Vec::new();
+    }
+    state.leave_asked = Some(state.now);
+    let working = state.session.view().agents().filter(|(_, agent)| agent.is_working()).count();
+    let says = match (&state.standing, working) {
+        (Standing::Ours, 0) => "Ctrl+C again leaves".to_owned(),
+        (Standing::Ours, 1) => "Ctrl+C again leaves, and stops the agent that is at work".to_owned(),
+        (Standing::Ours, count) => format!("Ctrl+C again leaves, and stops {count} agents that are at work"),
+        _ => "Ctrl+C again leaves; the agents go on".to_owned(),
+    };
+    state.say(Tone::Asks, says);
+    Vec::new()
+}
+
+/// Esc closes what is open first, and stops somebody only then.
+fn closes_or_stops(state: &mut State) -> Vec<Effect> {
+    if state.bare {
+        state.bare = false;
+        return Vec::new();
+    }
+    if state.pane != Pane::Talk {
+        state.show(Pane::Talk);
+        return Vec::new();
+    }
+    stop(state)
+}
+
+/// Stops the agent that one looks at.
+fn stop(state: &mut State) -> Vec<Effect> {
+    let Some((name, agent)) = state.agent() else { return Vec::new() };
+    if !state.is_live() {
+        return not_live(state);
+    }
+    let ours = agent.queue.iter().filter(|message| state.is_ours(name, &message.id));
+    let ours: Vec<_> = ours.map(|message| (message.id.clone(), message.text.to_string())).collect();
+    vec![Effect::Stop { agent: name.clone(), ours }]
+}
+
+/// Says why nothing can be done.
+pub(super) fn not_live(state: &mut State) -> Vec<Effect> {
+    let says = match &state.standing {
+        Standing::Stored(why) | Standing::Lost(why) => why.clone(),
+        Standing::Ours | Standing::Theirs => return Vec::new(),
+    };
+    state.say(Tone::Bad, says);
+    Vec::new()
+}
+
+fn of_chosen(state: &mut State, effect: impl FnOnce(AgentName) -> Effect) -> Vec<Effect> {
+    match state.chosen.clone() {
+        Some(_) if !state.is_live() => not_live(state),
+        Some(name) => vec![effect(name)],
+        None => Vec::new(),
+    }
+}
+
+fn level(state: &mut State) -> Vec<Effect> {
+    state.level = match state.level {
+        None => Some(Urgency::AfterTools),
+        Some(Urgency::AfterTools) => Some(Urgency::NextBoundary),
+        Some(Urgency::NextBoundary) => Some(Urgency::Urgent),
+        Some(Urgency::Urgent) => Some(Urgency::FollowUp),
+        Some(Urgency::FollowUp) => None,
+    };
+    Vec::new()
+}
+
+/// Answers the request that is drawn, and no other.
+fn answer(state: &mut State, word: Word) -> Vec<Effect> {
+    if !state.is_live() {
+        return not_live(state);
+    }
+    let Some(drawn) = state.drawn.clone() else {
+        state.say(Tone::Quiet, "nobody asks for anything now");
+        return Vec::new();
+    };
+    if state.now.since(drawn.drawn) < REST {
+        state.say(Tone::Asks, "not answered: the request has only just come; read it and press again");
+        return Vec::new();
+    }
+    vec![Effect::Answer { agent: drawn.agent, call: drawn.call, since: drawn.since, word }]
+}
+
+fn limit(state: &mut State, words: &str) -> Vec<Effect> {
+    match super::command::limits(words) {
+        Ok((all, limits)) if state.is_live() => {
+            let agent = state.chosen.clone().filter(|_| !all);
+            vec![Effect::Limit(agent, limits)]
+        }
+        Ok(_) => not_live(state),
+        Err(why) => {
+            state.say(Tone::Bad, why);
+            Vec::new()
+        }
+    }
+}
+
+fn copy(state: &mut State) -> Vec<Effect> {
+    let text = state.agent().map(|(_, agent)| agent.text.to_string()).filter(|text| !text.is_empty());
+    match text {
+        Some(text) => vec![Effect::Copy(text)],
+        None => {
+            state.say(Tone::Quiet, "there is no answer to copy yet");
+            Vec::new()
+        }
+    }
+}
+
+fn suspend(state: &mut State) -> Vec<Effect> {
+    if state.standing == Standing::Ours {
+        // The agents live in this process: it would hold them, too.
+        let says = "not suspended: the agents live in this process and would stand still. `midturn attach` in \
+                    another terminal, or a run under `midturn serve`, can be suspended";
+        state.say(Tone::Asks, says);
+        return Vec::new();
+    }
+    vec![Effect::Suspend]
+}
+
+fn diff(state: &mut State) -> Vec<Effect> {
+    if matches!(state.pane, Pane::Diff(_)) {
+        state.show(Pane::Talk);
+        return Vec::new();
+    }
+    let Some(name) = state.chosen.clone() else { return Vec::new() };
+    state.show(Pane::Diff(None));
+    vec![Effect::Diff(name)]
+}
+
+impl State {
+    /// Looks at an agent, and writes to it.
+    pub fn choose(&mut self, name: &AgentName) {
+        if self.chosen.as_ref() != Some(name) {
+            self.chosen = Some(name.clone());
+            self.composer.choose(name);
+            self.show(Pane::Talk);
+        }
+    }
+
+    fn choose_next(&mut self, step: isize) {
+        let rows: Vec<_> = self.order.rows().cloned().collect();
+        let Some(place) = rows.iter().position(|name| Some(name) == self.chosen.as_ref()) else { return };
+        let next = (place as isize + step).rem_euclid(rows.len() as isize);
+        if let Some(name) = rows.get(next.unsigned_abs()) {
+            self.choose(name);
+        }
+    }
+
+    /// Shows something in the conversation's place; the same again shows the conversation.
+    pub(super) fn show(&mut self, pane: Pane) {
+        self.pane = if self.pane == pane { Pane::Talk } else { pane };
+        self.pane_top = 0;
+    }
+
+    /// How far a page scrolls: two lines of the old one stay.
+    fn page(&self) -> isize {
+        (crate::draw::areas(self).pane.height as isize - 2).max(1)
+    }
+
+    /// Scrolls: down is more.
+    pub(super) fn scroll_by(&mut self, lines: isize) {
+        if self.pane != Pane::Talk {
+            self.pane_top = self.pane_top.saturating_add_signed(lines);
+            return;
+        }
+        let scroll = crate::draw::talk::scrolled(self, lines);
+        if let Some(looking) = self.looking_mut() {
+            looking.scroll = scroll;
+        }
+    }
+
+    fn scroll_to_top(&mut self) {
+        self.pane_top = 0;
+        let conversation = self.chosen.as_ref().and_then(|name| self.session.conversation(name));
+        let ends = conversation.and_then(|all| Some((all.entries().next()?.0, all.entries().next_back()?.0)));
+        if let (Some((entry, seen)), Some(looking)) = (ends, self.looking_mut()) {
+            looking.scroll = Scroll::At { entry, line: 0, seen };
+        }
+    }
+
+    fn scroll_to_end(&mut self) {
+        self.pane = Pane::Talk;
+        if let Some(looking) = self.looking_mut() {
+            looking.scroll = Scroll::End;
+        }
+    }
+
+    /// Opens the last call that one sees, or closes it; what a person is asked comes first.
+    fn open_call(&mut self) {
+        if self.drawn.is_some() && matches!(self.pane, Pane::Talk | Pane::Ask) {
+            self.show(Pane::Ask);
+            return;
+        }
+        if let Some(number) = crate::draw::talk::last_call(self)
+            && let Some(looking) = self.looking_mut()
+            && !looking.open.remove(&number)
+        {
+            looking.open.insert(number);
+        }
+    }
+}

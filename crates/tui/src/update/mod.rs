@@ -1,0 +1,183 @@
+//! What an input changes, and what is to be done for it. Pure: time is told, and nothing is waited for.
+
+mod action;
+mod command;
+mod done;
+mod send;
+#[cfg(test)]
+mod tests;
+mod told;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind};
+use midturn_client::events::Told;
+use midturn_core::rules::time::{Micros, Span};
+use ratatui::layout::Size;
+
+use crate::composer::Completion;
+use crate::effect::{Done, Effect};
+use crate::keys::Action;
+use crate::look::Tone;
+use crate::state::{Drawn, NOTICE, Pane, State};
+
+/// How soon what events don't say is asked for again.
+const FACTS_EVERY: Span = Span::secs(2);
+
+/// How often clocks on the screen move.
+const SECOND: Span = Span::secs(1);
+
+/// Within which time a second Ctrl+C leaves.
+const TWICE: Span = Span::secs(3);
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Input {
+    /// A key.
+    Key(KeyEvent),
+    /// A text that was pasted.
+    Paste(String),
+    /// The wheel: so many lines, down is more.
+    Wheel(i16),
+    /// Another size.
+    Resize(Size),
+    /// Something was told of the session.
+    Told(Told),
+    /// Something was done.
+    Done(Done),
+    /// Time goes by.
+    Tick,
+}
+
+/// Takes an input at this time, and says what is to be done.
+pub fn update(state: &mut State, input: Input, now: Micros) -> Vec<Effect> {
+    state.now = now;
+    let mut effects = match input {
+        Input::Key(key) => key_pressed(state, key),
+        Input::Paste(text) => pasted(state, &text),
+        Input::Wheel(lines) => {
+            state.scroll_by(isize::from(lines));
+            Vec::new()
+        }
+        Input::Resize(size) => {
+            state.size = size;
+            Vec::new()
+        }
+        Input::Told(told) => told::told(state, told),
+        Input::Done(done) => done::done(state, done),
+        Input::Tick => Vec::new(),
+    };
+    settle(state, &mut effects);
+    effects
+}
+
+/// What follows from whatever happened.
+fn settle(state: &mut State, effects: &mut Vec<Effect>) {
+    choose_somebody(state);
+    let classes: Vec<_> = state.session.view().agents().map(|(name, agent)| (name.clone(), state.class_of(name, agent))).collect();
+    state.order.update(&classes);
+    draw_ask(state);
+    if state.notice.as_ref().is_some_and(|notice| state.now.since(notice.since) >= NOTICE) {
+        state.notice = None;
+    }
+    if state.is_live() && facts_due(state).is_some_and(|due| state.now >= due) {
+        state.asked = (state.now, false);
+        effects.push(Effect::Agents);
+    }
+    if state.composer.unsaved().is_some() && !effects.contains(&Effect::Save) {
+        effects.push(Effect::Save);
+    }
+}
+
+/// Somebody is looked at as soon as there is anybody: the lead, who is the first.
+fn choose_somebody(state: &mut State) {
+    if state.chosen.is_some() {
+        return;
+    }
+    let first = state.session.view().agents().find(|(_, agent)| agent.parent.is_none());
+    if let Some((name, _)) = first {
+        let name = name.clone();
+        state.choose(&name);
+    }
+}
+
+/// Keeps in mind which request is drawn, and since when: a key answers that one only.
+fn draw_ask(state: &mut State) {
+    let Some((agent, call, since)) = state.ask().map(|ask| (ask.agent.clone(), ask.tool.clone(), ask.since)) else {
+        state.drawn = None;
+        if state.pane == Pane::Ask {
+            state.pane = Pane::Talk;
+        }
+        return;
+    };
+    let is_it = |drawn: &Drawn| drawn.agent == agent && drawn.call == call && drawn.since == since;
+    if !state.drawn.as_ref().is_some_and(is_it) {
+        state.drawn = Some(Drawn { agent, call, since, drawn: state.now });
+    }
+}
+
+fn facts_due(state: &State) -> Option<Micros> {
+    let (asked, is_due) = state.asked;
+    (is_due && !state.is_loading()).then(|| asked.after(FACTS_EVERY))
+}
+
+/// When something changes without an input. `None`: nothing does, and nobody has to wake.
+pub fn wakes_at(state: &State) -> Option<Micros> {
+    let is_working = state.session.view().agents().any(|(_, agent)| agent.is_working());
+    let clocks = (state.is_live() && is_working).then(|| state.now.after(SECOND));
+    let notice = state.notice.as_ref().map(|notice| notice.since.after(NOTICE));
+    let facts = facts_due(state).filter(|_| state.is_live());
+    [clocks, notice, facts].into_iter().flatten().min()
+}
+
+fn pasted(state: &mut State, text: &str) -> Vec<Effect> {
+    if let Err(why) = state.composer.paste(text) {
+        state.say(Tone::Bad, why);
+    }
+    Vec::new()
+}
+
+fn key_pressed(state: &mut State, key: KeyEvent) -> Vec<Effect> {
+    if key.kind == KeyEventKind::Release {
+        return Vec::new();
+    }
+    if state.completes(key) {
+        return Vec::new();
+    }
+    let action = state.settings.keys.action(key);
+    if action != Some(Action::Leave) {
+        state.leave_asked = None;
+    }
+    match action {
+        Some(action) => action::act(state, action, key),
+        None => {
+            state.composer.edit(key);
+            Vec::new()
+        }
+    }
+}
+
+impl State {
+    /// A key for the completion that is open, if one is.
+    fn completes(&mut self, key: KeyEvent) -> bool {
+        if !key.modifiers.is_empty() && key.code != KeyCode::BackTab {
+            return false;
+        }
+        let Some(mut completion) = self.completion() else { return false };
+        match key.code {
+            KeyCode::Tab => self.composer.accept(&completion),
+            KeyCode::Down => completion.next(),
+            KeyCode::Up | KeyCode::BackTab => completion.previous(),
+            KeyCode::Esc => self.composer.close_completion(),
+            _ => return false,
+        }
+        if matches!(key.code, KeyCode::Down | KeyCode::Up | KeyCode::BackTab) {
+            self.composer.choose_completion(completion.chosen());
+        }
+        true
+    }
+
+    /// What the word that is being typed may become.
+    pub fn completion(&self) -> Option<Completion> {
+        let agents: Vec<_> = self.session.view().agents().map(|(name, _)| name.clone()).collect();
+        self.composer.completion(&agents, &crate::keys::commands())
+    }
+}

@@ -1,0 +1,135 @@
+//! What becomes of a draft: a message, a command, or a message that takes another's place. A draft that
+//! isn't accepted comes back; nothing is sent twice.
+
+use midturn_core::rules::id::AgentName;
+use midturn_core::rules::mail::Urgency;
+
+use super::action::{not_live, with_words};
+use crate::effect::{Effect, Outgoing};
+use crate::keys::{Action, Draft, read};
+use crate::look::Tone;
+use crate::state::{Scroll, State};
+
+/// Enter: the draft is a command, or goes to the agent as soon as the switch says.
+pub(super) fn entered(state: &mut State) -> Vec<Effect> {
+    let text = state.composer.text();
+    match read(&text) {
+        Ok(Draft::Text(_)) => draft(state, state.level, ""),
+        Ok(Draft::Command(action, words)) => command(state, action, words),
+        Err(error) => {
+            state.say(Tone::Bad, error.to_string());
+            Vec::new()
+        }
+    }
+}
+
+/// A command's words are typed for it, and are gone when it is done.
+fn command(state: &mut State, action: Action, words: &str) -> Vec<Effect> {
+    let words = words.to_owned();
+    if matches!(action, Action::Send | Action::Sooner | Action::Now | Action::Later | Action::Instead) && words.is_empty() {
+        state.composer.clear();
+        state.say(Tone::Quiet, "put the message behind the word, or type it and press the key");
+        return Vec::new();
+    }
+    state.composer.sent();
+    with_words(state, action, &words)
+}
+
+/// Sends the words, or what is typed, so soon.
+pub(super) fn draft(state: &mut State, urgency: Option<Urgency>, words: &str) -> Vec<Effect> {
+    match outgoing(state, urgency, words) {
+        Some(message) => vec![Effect::Send(message)],
+        None if !state.is_live() => not_live(state),
+        None => Vec::new(),
+    }
+}
+
+/// Stops the agent and sends the words, or what is typed.
+pub(super) fn instead(state: &mut State, words: &str) -> Vec<Effect> {
+    match outgoing(state, None, words) {
+        Some(message) => vec![Effect::Instead(message)],
+        None if !state.is_live() => not_live(state),
+        None => Vec::new(),
+    }
+}
+
+fn outgoing(state: &mut State, urgency: Option<Urgency>, words: &str) -> Option<Outgoing> {
+    if !state.is_live() {
+        return None;
+    }
+    let (to, text) = if words.is_empty() { typed(state)? } else { (state.chosen.clone()?, words.to_owned()) };
+    let id = state.next_id();
+    state.remember(&to, &id);
+    state.notice = None;
+    if let Some(looking) = state.looking_mut() {
+        looking.scroll = Scroll::End;
+    }
+    Some(Outgoing { to, id, text, urgency, replaces: None })
+}
+
+/// What is typed, and for whom: a name at its beginning says so.
+fn typed(state: &mut State) -> Option<(AgentName, String)> {
+    let chosen = state.chosen.clone()?;
+    let whole = state.composer.text();
+    let known = |name: &AgentName| state.session.view().agent(name).is_some();
+    let (to, text) = match state.composer.addressee().filter(|(name, _)| known(name)) {
+        Some((name, rest)) => (name, rest),
+        None => (chosen, whole),
+    };
+    let text = match read(&text) {
+        Ok(Draft::Text(text)) => text.trim().to_owned(),
+        _ => text.trim().to_owned(),
+    };
+    if text.is_empty() {
+        state.say(Tone::Quiet, "nothing is typed yet");
+        return None;
+    }
+    state.composer.sent();
+    Some((to, text))
+}
+
+/// Takes back the last message of ours that waits: nobody reads it then.
+pub(super) fn take_back(state: &mut State, edit: bool) -> Vec<Effect> {
+    if edit && !state.composer.is_empty() {
+        state.say(Tone::Asks, "not taken back: send or clear what is typed first, so that nothing is lost");
+        return Vec::new();
+    }
+    match last(state) {
+        Some((to, id, text, _)) => vec![Effect::Withdraw { to, id, text, edit }],
+        None => Vec::new(),
+    }
+}
+
+/// The same words again, one step sooner, in the place of those that wait.
+pub(super) fn sooner(state: &mut State) -> Vec<Effect> {
+    let Some((to, replaces, text, urgency)) = last(state) else { return Vec::new() };
+    let urgency = match urgency {
+        Urgency::FollowUp => Urgency::AfterTools,
+        Urgency::AfterTools => Urgency::NextBoundary,
+        Urgency::NextBoundary => Urgency::Urgent,
+        Urgency::Urgent => {
+            state.say(Tone::Quiet, "it is as urgent as can be");
+            return Vec::new();
+        }
+    };
+    let id = state.next_id();
+    vec![Effect::Send(Outgoing { to, id, text, urgency: Some(urgency), replaces: Some(replaces) })]
+}
+
+type Waiting = (AgentName, midturn_core::rules::id::MessageId, String, Urgency);
+
+/// The last message of ours that waits for the chosen agent.
+fn last(state: &mut State) -> Option<Waiting> {
+    let to = state.chosen.clone()?;
+    if !state.is_live() {
+        not_live(state);
+        return None;
+    }
+    match state.last_queued(&to) {
+        Some(message) => Some((to, message.id.clone(), message.text.to_string(), message.urgency)),
+        None => {
+            state.say(Tone::Quiet, format!("nothing of yours waits for {to}: what was sent has been read"));
+            None
+        }
+    }
+}
