@@ -4,4 +4,6 @@
 //! client of the interface, also in the process that carries the session: it decides nothing about messages.
 
 pub mod draw;
+pub mod keys;
 pub mod look;
+pub mod settings;
