@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use midturn_core::engine::ports::Archive;
-use midturn_core::engine::ports::archive::SessionJournal;
+use midturn_core::engine::ports::archive::{Rows, SessionJournal};
 use midturn_core::rules::event::Event;
 use midturn_core::rules::id::SessionId;
 
@@ -58,7 +58,7 @@ async fn all_events(archive: &dyn Archive, id: &SessionId) -> Result<Vec<Event>,
     let mut events: Vec<Event> = Vec::new();
     loop {
         let after = events.last().map_or(0, |event| event.seq);
-        let page = archive.events(id, None, after, PAGE).await.map_err(Failure::failed)?;
+        let page = archive.events(id, None, Rows::After(after), PAGE).await.map_err(Failure::failed)?;
         if page.is_empty() {
             return Ok(events);
         }

@@ -74,10 +74,10 @@ impl<L: Layer> Archive for Around<L> {
         &self,
         session: &SessionId,
         agent: Option<&AgentName>,
-        after: u64,
+        rows: Rows,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError> {
-        self.archive.events(session, agent, after, limit).await
+        self.archive.events(session, agent, rows, limit).await
     }
 
     async fn conversation(

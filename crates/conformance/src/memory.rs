@@ -145,15 +145,24 @@ impl Archive for Memory {
         &self,
         session: &SessionId,
         agent: Option<&AgentName>,
-        after: u64,
+        rows: Rows,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError> {
         let Some(kept) = self.find(session)? else { return Ok(Vec::new()) };
         let events = kept.events.lock();
-        let wanted = events.iter().filter(|event| {
-            event.seq > after && agent.is_none_or(|agent| event.agent.as_ref() == Some(agent))
-        });
-        Ok(wanted.take(limit as usize).cloned().collect())
+        let of_agent = |event: &&StoredEvent| agent.is_none_or(|agent| event.agent.as_ref() == Some(agent));
+        let events = events.iter().filter(of_agent);
+        Ok(match rows {
+            Rows::After(after) => {
+                events.filter(|event| event.seq > after).take(limit as usize).cloned().collect()
+            }
+            Rows::Before(before) => {
+                let last = events.rev().filter(|event| event.seq < before).take(limit as usize);
+                let mut last: Vec<_> = last.cloned().collect();
+                last.reverse();
+                last
+            }
+        })
     }
 
     async fn conversation(

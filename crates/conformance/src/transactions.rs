@@ -277,22 +277,30 @@ pub(crate) async fn events_come_in_pages_as_they_were_told(given: Given<'_>) {
     for part in told.chunks(7) {
         store.submit(events(part.to_vec())).await.unwrap();
     }
-    for (agent, after, limit) in
-        [(None, 0, 1_000), (None, 17, 5), (None, 299, 5), (None, 300, 5), (None, u64::MAX, 5)]
-            .into_iter()
-            .chain([(Some("c"), 0, 1_000), (Some("c"), 6, 2), (Some("nobody"), 0, 9)])
-    {
+    let rows = [0, 17, 299, 300, u64::MAX].map(Rows::After).into_iter();
+    let rows = rows.chain([0, 1, 2, 17, 301, u64::MAX].map(Rows::Before));
+    let agents = [None, Some("c"), Some("nobody")];
+    let wanted = rows.flat_map(|rows| agents.map(|agent| (agent, rows)));
+    for ((agent, rows), limit) in wanted.flat_map(|wanted| [5, 1_000].map(|limit| (wanted, limit))) {
         let agent = agent.map(name);
-        let page = given.archive.events(&record.id, agent.as_ref(), after, limit).await.unwrap();
-        let expected: Vec<_> = told
+        let page = given.archive.events(&record.id, agent.as_ref(), rows, limit).await.unwrap();
+        let is_wanted = |seq: u64| match rows {
+            Rows::After(after) => seq > after,
+            Rows::Before(before) => seq < before,
+        };
+        let mut expected: Vec<_> = told
             .iter()
-            .filter(|event| event.seq > after && (agent.is_none() || event.at.agent == agent))
-            .take(limit as usize)
+            .filter(|event| is_wanted(event.seq) && (agent.is_none() || event.at.agent == agent))
             .map(|event| (event.seq, event.at.agent.clone(), serde_json::to_string(event).unwrap()))
             .collect();
+        let beyond = expected.len().saturating_sub(limit as usize);
+        match rows {
+            Rows::After(_) => expected.truncate(limit as usize),
+            Rows::Before(_) => drop(expected.drain(..beyond)),
+        }
         let page: Vec<_> =
             page.into_iter().map(|event| (event.seq, event.agent, event.json.to_string())).collect();
-        assert_eq!(page, expected, "{agent:?} {after} {limit}");
+        assert_eq!(page, expected, "{agent:?} {rows:?} {limit}");
     }
 }
 
@@ -304,7 +312,7 @@ pub(crate) async fn a_session_is_begun_once_and_an_unknown_one_is_nobody(given: 
     let nobody = SessionId::new("nobody");
     assert!(given.archive.take_up(&nobody).await.unwrap().is_none());
     assert!(given.archive.journal(&nobody).await.unwrap().is_none());
-    assert!(given.archive.events(&nobody, None, 0, 9).await.unwrap().is_empty());
+    assert!(given.archive.events(&nobody, None, Rows::After(0), 9).await.unwrap().is_empty());
     assert!(given.archive.conversation(&nobody, &name("a"), Rows::After(0), 9).await.unwrap().is_empty());
     assert_eq!(given.archive.take_up(&record.id).await.unwrap().unwrap().epoch, 2);
     assert_eq!(given.archive.take_up(&record.id).await.unwrap().unwrap().epoch, 3);

@@ -90,6 +90,13 @@ impl Store for BoundStore {
     }
 }
 
+/// The events of a session that meet a condition.
+macro_rules! events_where {
+    ($condition:literal) => {
+        concat!("SELECT seq, agent, data FROM events WHERE session = ? AND ", $condition)
+    };
+}
+
 /// The rows of an agent's conversation that meet a condition.
 macro_rules! messages_where {
     ($condition:literal) => {
@@ -178,15 +185,25 @@ impl Archive for SqlArchive {
         &self,
         session: &SessionId,
         agent: Option<&AgentName>,
-        after: u64,
+        rows: Rows,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError> {
-        let all = "SELECT seq, agent, data FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?";
-        let of_agent = "SELECT seq, agent, data FROM events WHERE session = ? AND agent = ? AND seq > ? ORDER BY seq LIMIT ?";
-        let (after, limit) = (Cell::bound(after), Cell::number(limit));
+        let (all, of_agent, number) = match rows {
+            Rows::After(number) => (
+                events_where!("seq > ? ORDER BY seq LIMIT ?"),
+                events_where!("agent = ? AND seq > ? ORDER BY seq LIMIT ?"),
+                number,
+            ),
+            Rows::Before(number) => (
+                events_where!("seq < ? ORDER BY seq DESC LIMIT ?"),
+                events_where!("agent = ? AND seq < ? ORDER BY seq DESC LIMIT ?"),
+                number,
+            ),
+        };
+        let (number, limit) = (Cell::bound(number), Cell::number(limit));
         let (query, values) = match agent {
-            None => (all, vec![id_of(session), after, limit]),
-            Some(agent) => (of_agent, vec![id_of(session), Cell::name(agent), after, limit]),
+            None => (all, vec![id_of(session), number, limit]),
+            Some(agent) => (of_agent, vec![id_of(session), Cell::name(agent), number, limit]),
         };
         let event = |row: Row<'_>| {
             Ok(StoredEvent {
@@ -195,7 +212,9 @@ impl Archive for SqlArchive {
                 json: row.raw(2)?.into(),
             })
         };
-        Ok(self.pool.snapshot().await?.rows(query, values, event).await?)
+        let mut found = self.pool.snapshot().await?.rows(query, values, event).await?;
+        found.sort_unstable_by_key(|event| event.seq);
+        Ok(found)
     }
 
     async fn conversation(

@@ -243,6 +243,10 @@ pub struct LogQuery {
     #[serde(default, deserialize_with = "number")]
     #[param(value_type = Option<Number>, nullable = false)]
     pub after: Option<u64>,
+    /// The last events before this number; not beside `after`.
+    #[serde(default, deserialize_with = "number")]
+    #[param(value_type = Option<Number>, nullable = false)]
+    pub before: Option<u64>,
     /// How many at most: 1 to 1,000; 200 without it.
     #[serde(default, deserialize_with = "number")]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, nullable = false)]
@@ -259,6 +263,11 @@ pub struct Log {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub next: Option<u64>,
+    /// What to give as `before` for the part that comes before; absent when none does. Of one agent it
+    /// may be empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub previous: Option<u64>,
     /// The number of the last event that this knows of.
     pub as_of: u64,
 }

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use midturn_core::engine::ports::Archive;
-use midturn_core::engine::ports::archive::StoredEvent;
+use midturn_core::engine::ports::archive::{Rows, StoredEvent};
 use midturn_core::rules::event::Event;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_view::clean::clean;
@@ -29,7 +29,7 @@ pub(super) async fn show(archive: &dyn Archive, wanted: &Wanted<'_>) -> Result<E
     let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut after = 0;
     loop {
-        let page = archive.events(wanted.session, wanted.agent, after, PAGE).await;
+        let page = archive.events(wanted.session, wanted.agent, Rows::After(after), PAGE).await;
         let page = page.map_err(Failure::failed)?;
         let Some(last) = page.last() else { break };
         after = last.seq;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
-use midturn_core::engine::ports::archive::StoredEvent;
+use midturn_core::engine::ports::archive::{Rows, StoredEvent};
 use midturn_core::engine::ports::{Archive, StoreError};
 use midturn_core::rules::id::{AgentName, SessionId};
 use serde::Deserialize;
@@ -158,7 +158,7 @@ impl Cursor {
     /// session that was just being taken up, say) comes back with its number. What was never
     /// recorded can't be waited for.
     async fn wait_to_be_told(&mut self, after: u64, last: u64, place: u64) {
-        let recorded = self.archive.events(&self.session, None, after - 1, 1).await;
+        let recorded = self.archive.events(&self.session, None, Rows::After(after - 1), 1).await;
         match recorded.map(|page| page.first().is_some_and(|event| event.seq == after)) {
             Ok(true) => self.wait(place).await,
             Ok(false) => self.lost(Lost::Place(last)),
@@ -174,10 +174,11 @@ impl Cursor {
     /// yet comes later, and comes once.
     async fn read_archive(&mut self, after: u64, last: u64) {
         let limit = u32::try_from(PAGE).unwrap_or(u32::MAX);
-        let page = match self.archive.events(&self.session, self.agent.as_ref(), after, limit).await {
-            Ok(page) => page,
-            Err(error) => return self.lost(Lost::Archive(last, error)),
-        };
+        let page =
+            match self.archive.events(&self.session, self.agent.as_ref(), Rows::After(after), limit).await {
+                Ok(page) => page,
+                Err(error) => return self.lost(Lost::Archive(last, error)),
+            };
         let full = page.len() >= PAGE;
         let items: Vec<Item> = page.iter().filter(|event| event.seq <= last).map(item_of).collect();
         match (items.last().map(|item| item.seq), &self.agent) {

@@ -70,18 +70,34 @@ pub(super) async fn conversation(
     Query(query): Query<ConversationQuery>,
 ) -> Reply<Conversation> {
     let limit = rows_wanted(query.limit)?;
-    let wanted = match (query.after, query.before) {
-        (Some(_), Some(_)) => return Err(Refused::bad_request("give `after` or `before`, not both")),
-        (after, None) => Rows::After(after.unwrap_or_default()),
-        (None, Some(before)) => Rows::Before(before),
-    };
+    let wanted = rows_asked(query.after, query.before)?;
     let Found { session, agent, as_of } = find(&app, &path).await?;
     let rows = app.host.archive().conversation(&session, &agent.name, wanted, limit).await?;
-    let is_full = rows.len() >= limit as usize;
-    let next = rows.last().filter(|_| is_full && matches!(wanted, Rows::After(_))).map(|row| row.seq);
-    let previous = rows.first().map(|row| row.seq).filter(|first| *first > 1);
+    let numbers: Vec<u64> = rows.iter().map(|row| row.seq).collect();
+    let (next, previous) = around(wanted, &numbers, limit);
     let messages = rows.into_iter().map(Into::into).collect();
     Ok(Json(Conversation { messages, next, previous, as_of }))
+}
+
+/// Which part is asked for.
+pub(super) fn rows_asked(after: Option<u64>, before: Option<u64>) -> Result<Rows, Refused> {
+    match (after, before) {
+        (Some(_), Some(_)) => Err(Refused::bad_request("give `after` or `before`, not both")),
+        (after, None) => Ok(Rows::After(after.unwrap_or_default())),
+        (None, Some(before)) => Ok(Rows::Before(before)),
+    }
+}
+
+/// What to ask for the part that follows a part of these numbers, and for the one before it.
+pub(super) fn around(rows: Rows, numbers: &[u64], limit: u32) -> (Option<u64>, Option<u64>) {
+    let is_full = numbers.len() >= limit as usize;
+    let (is_followed, has_before) = match rows {
+        Rows::After(after) => (is_full, after > 0),
+        Rows::Before(_) => (false, is_full),
+    };
+    let next = numbers.last().filter(|_| is_followed).copied();
+    let previous = numbers.first().filter(|first| has_before && **first > 1).copied();
+    (next, previous)
 }
 
 /// How many rows a part has at most.

@@ -14,7 +14,7 @@ use midturn_core::rules::id::AgentName;
 use midturn_wire::work::{EventsQuery, Log, LogQuery, StreamQuery, parse_number};
 use serde_json::value::RawValue;
 
-use super::agents::{existing, rows_wanted};
+use super::agents::{around, existing, rows_asked, rows_wanted};
 use super::{AgentPath, Reply, SessionPath};
 use crate::app::{App, Named};
 use crate::extract::{Path, Query};
@@ -61,6 +61,7 @@ pub(super) async fn log(
     Query(query): Query<LogQuery>,
 ) -> Reply<Log> {
     let limit = rows_wanted(query.limit)?;
+    let wanted = rows_asked(query.after, query.before)?;
     let as_of = app.as_of(&path.session).await?;
     let (session, agent) = match query.agent {
         Some(agent) => {
@@ -69,14 +70,14 @@ pub(super) async fn log(
         }
         None => (app.id(&path.session)?, None),
     };
-    let after = query.after.unwrap_or_default();
-    let stored = app.host.archive().events(&session, agent.as_ref(), after, limit).await?;
-    let next = stored.last().filter(|_| stored.len() >= limit as usize).map(|event| event.seq);
+    let stored = app.host.archive().events(&session, agent.as_ref(), wanted, limit).await?;
+    let numbers: Vec<u64> = stored.iter().map(|event| event.seq).collect();
+    let (next, previous) = around(wanted, &numbers, limit);
     let raw = |event: StoredEvent| RawValue::from_string(event.json.to_string());
     let events = stored.into_iter().map(raw).collect::<Result<_, _>>();
     let events = events
         .map_err(|error| HostError::Failed(format!("the store holds an event that is no JSON: {error}")))?;
-    Ok(Json(Log { events, next, as_of }))
+    Ok(Json(Log { events, next, previous, as_of }))
 }
 
 /// The runs of one agent, in seed 004's names: `text`, `tool_call`, `tool_result`, `soft_interrupt_injected`,

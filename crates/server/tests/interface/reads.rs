@@ -82,8 +82,17 @@ async fn recorded_events_are_read_in_parts() {
     );
     let rest = rig.get(&format!("{at}?after=2")).await.json();
     assert_eq!((&rest["events"][0]["seq"], rest.get("next"), &rest["as_of"]), (&json!(3), None, &json!(3)));
+    assert_eq!((&rest["previous"], first.get("previous")), (&json!(3), None));
+    let before = rig.get(&format!("{at}?before=3&limit=1")).await.json();
+    assert_eq!((&before["events"], before.get("next")), (&json!([first["events"][1]]), None));
+    assert_eq!((&before["previous"], &before["as_of"]), (&json!(2), &json!(3)));
+    let begin = rig.get(&format!("{at}?before=2")).await.json();
+    assert_eq!((&begin["events"], begin.get("previous")), (&json!([first["events"][0]]), None));
     let of_one = rig.get(&format!("{at}?agent=worker")).await.json();
     assert_eq!(of_one["events"], json!([rest["events"][0]]));
+    let last_of_one = rig.get(&format!("{at}?agent=worker&before=4")).await.json();
+    assert_eq!((&last_of_one["events"], last_of_one.get("previous")), (&of_one["events"], None));
+    assert_eq!(rig.get(&format!("{at}?after=1&before=3")).await.code(), "bad_request");
     assert_eq!(rig.get(&format!("{at}?agent=nobody")).await.code(), "unknown_agent");
     assert_eq!(rig.get(&format!("{at}?limit=0")).await.code(), "bad_request");
     rig.host.live.lock().clear();

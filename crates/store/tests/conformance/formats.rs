@@ -1,6 +1,7 @@
 //! What every released version kept is read (A17).
 
 use midturn_conformance::maker::*;
+use midturn_core::engine::ports::archive::Rows;
 use midturn_core::engine::ports::{Archive, SessionJournal};
 use midturn_core::rules::event::{EventKind, Halt};
 use midturn_core::rules::id::{MessageId, SessionId};
@@ -28,7 +29,7 @@ pub(crate) async fn version_1(archive: &dyn Archive) {
     taken.store.submit(rows(vec![said("lead", "on")])).await.unwrap();
     let known = taken.store.known(&Sender::User, &MessageId::new("m-1")).await.unwrap();
     assert_eq!(known.len(), 1);
-    let events = archive.events(&id, None, 0, 100).await.unwrap();
+    let events = archive.events(&id, None, Rows::After(0), 100).await.unwrap();
     let read = |json: &str| serde_json::from_str::<midturn_core::rules::event::Event>(json);
     assert!(events.iter().all(|event| read(&event.json).is_ok()), "whoever follows it reads all of it");
 }

@@ -233,10 +233,10 @@ pub struct TakenUp {
     pub journal: SessionJournal,
 }
 
-/// Which rows of a conversation.
+/// Which rows of a conversation, or which events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
-    /// The first behind the row of this number.
+    /// The first behind this number.
     After(u64),
     /// The last before it.
     Before(u64),
@@ -260,12 +260,12 @@ pub trait Archive: Send + Sync {
     /// What was recorded of a session, for whoever only looks.
     async fn journal(&self, session: &SessionId) -> Result<Option<SessionJournal>, StoreError>;
 
-    /// At most `limit` events after the number `after`, in order; of one agent if asked.
+    /// At most `limit` of these events, in order; of one agent if asked.
     async fn events(
         &self,
         session: &SessionId,
         agent: Option<&AgentName>,
-        after: u64,
+        rows: Rows,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError>;
 
