@@ -62,6 +62,11 @@ impl Look {
         }
     }
 
+    /// Our own words, with what stands for their signs in ASCII.
+    pub fn words(self, words: &str) -> String {
+        if self.unicode { words.to_owned() } else { midturn_view::mail::ascii(words) }
+    }
+
     /// A sign, or what stands for it in ASCII: as wide as it.
     pub fn sign(self, unicode: &'static str, ascii: &'static str) -> &'static str {
         if self.unicode { unicode } else { ascii }

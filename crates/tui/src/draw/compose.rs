@@ -1,0 +1,181 @@
+//! Around what is typed: what waits to be read, to whom it goes and how soon that acts, what becomes of
+//! it, and the keys.
+
+use midturn_core::rules::id::AgentName;
+use midturn_core::rules::mail::{Role, Urgency};
+use midturn_core::rules::view::{Agent, Message};
+use midturn_view::clean::one_line;
+use midturn_view::fold::EntryKind;
+use midturn_view::mail;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::{Areas, put, ruled, text};
+use crate::keys::{Action, Key, row_of};
+use crate::look::Tone;
+use crate::state::State;
+
+/// How many waiting messages are shown; of more the newest.
+const QUEUE_MAX: usize = 4;
+
+/// How many words the completion offers at a time.
+const OFFERED: usize = 8;
+
+/// How many lines the queue has.
+pub(super) fn queue_height(state: &State, height: u16) -> u16 {
+    let count = state.agent().map_or(0, |(_, agent)| agent.queue.len());
+    let most = match height {
+        0..10 => 0,
+        10..20 => 2,
+        20.. => QUEUE_MAX,
+    };
+    count.min(most) as u16
+}
+
+/// Draws what waits for the agent.
+pub(super) fn queue(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let (Some((name, agent)), height) = (state.agent(), usize::from(area.height)) else { return };
+    if height == 0 {
+        return;
+    }
+    let hidden = agent.queue.len().saturating_sub(height);
+    let shown = agent.queue.iter().enumerate().skip(hidden);
+    let lines = shown.map(|(place, message)| waiting(state, name, place, hidden, message, area.width));
+    put(frame, area, lines.collect());
+}
+
+fn waiting(state: &State, to: &AgentName, place: usize, hidden: usize, message: &Message, width: u16) -> Line<'static> {
+    let look = state.settings.look;
+    let head = if place == hidden { "queued" } else { "" };
+    let whose = if state.is_ours(to, &message.id) { String::new() } else { format!("{}: ", sender(message)) };
+    let said = format!("{head:<6} {:>2}  {}  {whose}{}", place + 1, look.words(mail::level(message.urgency)), one_line(message.text.trim()));
+    Line::styled(text::cut(&said, usize::from(width), look), look.style(Tone::Mail))
+}
+
+fn sender(message: &Message) -> String {
+    if message.from == "user" { "another terminal".to_owned() } else { one_line(&message.from) }
+}
+
+/// How soon what is typed acts: as the switch says, else as the receiver's default has it.
+fn urgency(state: &State, agent: &Agent) -> Urgency {
+    state.level.unwrap_or(match agent.role {
+        Some(Role::Lead) => Urgency::AfterTools,
+        Some(Role::Subagent) | None => Urgency::NextBoundary,
+    })
+}
+
+/// Draws to whom one writes.
+pub(super) fn to(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let look = state.settings.look;
+    let Some((name, agent)) = state.agent() else {
+        return put(frame, area, vec![ruled(look, Tone::Quiet, "", area.width)]);
+    };
+    let mut head = if state.is_live() {
+        format!("to {name} · {} ({})", urgency(state, agent).as_str(), state.key(Action::Level))
+    } else {
+        format!("{name} · only read")
+    };
+    match state.composer.stacked() {
+        0 => {}
+        1 => head.push_str(" · 1 more draft"),
+        count => head.push_str(&format!(" · {count} more drafts")),
+    }
+    put(frame, area, vec![ruled(look, Tone::Strong, &head, area.width)]);
+}
+
+/// Draws what becomes of what was sent, or what is to be said.
+pub(super) fn status(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let look = state.settings.look;
+    let (tone, says) = says(state);
+    let lines = text::plain(&look.words(&says), area.width.max(1), look.style(tone));
+    put(frame, area, lines.into_iter().take(usize::from(area.height)).collect());
+}
+
+fn says(state: &State) -> (Tone, String) {
+    if let Some(notice) = &state.notice {
+        return (notice.tone, notice.text.clone());
+    }
+    let Some((name, agent)) = state.agent() else { return (Tone::Quiet, String::new()) };
+    if let Some(fate) = fate(state, name, agent) {
+        return fate;
+    }
+    let is_typed = !state.composer.is_empty() && state.is_live();
+    if is_typed { (Tone::Quiet, mail::promise(urgency(state, agent), agent).to_owned()) } else { (Tone::Quiet, String::new()) }
+}
+
+/// What became of the last message of ours to this agent.
+fn fate(state: &State, name: &AgentName, agent: &Agent) -> Option<(Tone, String)> {
+    let last = state.last.get(name)?;
+    if let Some(waiting) = agent.queue.iter().find(|message| message.id == *last) {
+        return Some((Tone::Mail, mail::promise(waiting.urgency, agent).to_owned()));
+    }
+    let conversation = state.session.conversation(name)?;
+    conversation.entries().rev().find_map(|(_, entry)| match &entry.kind {
+        EntryKind::Injected(injected) if injected.letters.iter().any(|letter| letter.id == *last) => {
+            Some((Tone::Good, mail::injected(injected)))
+        }
+        EntryKind::Returned { letter, reason } if letter.id == *last => {
+            Some((Tone::Cut, mail::returned(*reason).to_owned()))
+        }
+        _ => None,
+    })
+}
+
+/// The keys that are shown, with a word each.
+const SHOWN: &[(Action, &str)] = &[
+    (Action::Send, "send"),
+    (Action::Sooner, "sooner"),
+    (Action::Now, "now"),
+    (Action::Later, "later"),
+    (Action::Stop, "stop"),
+    (Action::NextAgent, "agent"),
+    (Action::OpenCall, "open"),
+    (Action::Help, "keys"),
+];
+
+/// Draws the keys: as many as fit, each whole.
+pub(super) fn keys(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let look = state.settings.look;
+    let mut line = String::new();
+    let (last, most) = (state.key(Action::Help) + " keys", usize::from(area.width));
+    for (action, word) in SHOWN.iter().take(SHOWN.len() - 1) {
+        let shown = format!("{} {word}  ", state.key(*action));
+        if text::width(&line) + text::width(&shown) + text::width(&last) <= most {
+            line.push_str(&shown);
+        }
+    }
+    line.push_str(&last);
+    put(frame, area, vec![Line::styled(text::cut(&line, most, look), look.style(Tone::Quiet))]);
+}
+
+/// Draws what the word that is typed may become, over what stands above it.
+pub(super) fn completion(state: &State, frame: &mut Frame<'_>, areas: &Areas) {
+    let Some(completion) = state.completion() else { return };
+    let look = state.settings.look;
+    let (items, chosen) = (completion.items(), completion.chosen());
+    let shown = items.len().min(OFFERED).min(usize::from(areas.compose.y));
+    let first = (chosen + 1).saturating_sub(shown);
+    let width = areas.compose.width;
+    let place = areas.to.y.min(areas.compose.y).saturating_sub(shown as u16);
+    let area = ratatui::layout::Rect::new(0, place, width, shown as u16);
+    let lines = items.iter().enumerate().skip(first).take(shown).map(|(at, item)| {
+        let mark = if at == chosen { ">" } else { " " };
+        let word = format!("{mark} {:<16} ", item.word);
+        let tone = if at == chosen { Tone::Strong } else { Tone::Plain };
+        let help = text::cut(&item.help, usize::from(width).saturating_sub(text::width(&word)), look);
+        Line::from(vec![
+            Span::styled(text::cut(&word, usize::from(width), look), look.style(tone)),
+            Span::styled(help, look.style(Tone::Quiet)),
+        ])
+    });
+    put(frame, area, lines.collect());
+}
+
+impl State {
+    /// The key of an action as it is shown, or its word where it has none.
+    pub(crate) fn key(&self, action: Action) -> String {
+        let key = self.settings.keys.keys_of(action).first().map(Key::short);
+        key.unwrap_or_else(|| row_of(action).map(|row| format!("/{}", row.name)).unwrap_or_default())
+    }
+}

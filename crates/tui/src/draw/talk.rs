@@ -1,0 +1,170 @@
+//! An agent's conversation, laid out from where one looks. Entries that no longer change are laid out once
+//! for each width.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use midturn_core::rules::id::AgentName;
+use midturn_view::fold::{CallState, Conversation, EntryKind};
+use ratatui::text::Line;
+
+use super::entry;
+use crate::state::{Scroll, State};
+
+/// How many entries stay laid out: more than fit on any screen, and a few pages around them.
+const KEPT: usize = 512;
+
+type Lines = Rc<Vec<Line<'static>>>;
+
+/// What was laid out already.
+#[derive(Debug, Default)]
+pub struct Layouts(RefCell<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    of: Option<(AgentName, u16)>,
+    /// By number; with the event that changed the entry last, and whether it is open.
+    lines: HashMap<u64, (u64, bool, Lines)>,
+}
+
+impl Layouts {
+    fn get(&self, of: (&AgentName, u16), number: u64, now: (u64, bool), lay: impl FnOnce() -> Lines) -> Lines {
+        let mut kept = self.0.borrow_mut();
+        let is_it = kept.of.as_ref().is_some_and(|(name, width)| (name, *width) == of);
+        if !is_it || kept.lines.len() > KEPT {
+            *kept = Kept { of: Some((of.0.clone(), of.1)), lines: HashMap::new() };
+        }
+        if let Some((changed, open, lines)) = kept.lines.get(&number)
+            && (*changed, *open) == now
+        {
+            return lines.clone();
+        }
+        let lines = lay();
+        kept.lines.insert(number, (now.0, now.1, lines.clone()));
+        lines
+    }
+}
+
+/// The conversation of the chosen agent, for one width: entries, and behind them what is being said.
+struct Talk<'a> {
+    state: &'a State,
+    name: &'a AgentName,
+    conversation: Option<&'a Conversation>,
+    width: u16,
+    /// The numbers of the entries, and of what is being said.
+    first: u64,
+    behind: u64,
+}
+
+impl<'a> Talk<'a> {
+    fn of(state: &'a State, width: u16) -> Option<Self> {
+        let name = state.chosen.as_ref()?;
+        let conversation = state.session.conversation(name);
+        let first = conversation.map_or(0, Conversation::dropped);
+        let behind = first + conversation.map_or(0, |all| all.entries().len() as u64);
+        Some(Self { state, name, conversation, width, first, behind })
+    }
+
+    /// The lines of an entry, or of what is being said behind the last one.
+    fn lines(&self, number: u64) -> Lines {
+        let Some(entry) = self.conversation.and_then(|all| all.entry(number)) else {
+            return Rc::new(entry::live(self.state, self.name, self.width));
+        };
+        let open = self.state.looking.get(self.name).is_some_and(|looking| looking.open.contains(&number));
+        let lay = || Rc::new(entry::lines(self.state, self.name, entry, open, self.width));
+        match &entry.kind {
+            // What runs, waits or asks changes without an event.
+            EntryKind::Call(call) if !matches!(call.state, CallState::Ended { .. }) => lay(),
+            _ => self.state.layouts.get((self.name, self.width), number, (entry.changed, open), lay),
+        }
+    }
+
+    /// The place so many lines above the end: what stands at the top of a page there.
+    fn top_of_end(&self, height: usize) -> (u64, usize) {
+        let mut left = height;
+        for number in (self.first..=self.behind).rev() {
+            let count = self.lines(number).len();
+            if count >= left {
+                return (number, count - left);
+            }
+            left -= count;
+        }
+        (self.first, 0)
+    }
+
+    /// Where one looks: what stands at the top.
+    fn top(&self, height: usize) -> (u64, usize) {
+        match self.state.looking().scroll {
+            Scroll::End => self.top_of_end(height),
+            // What was forgotten can't be looked at any more.
+            Scroll::At { entry, line, .. } => ((entry, line).max((self.first, 0))).min(self.top_of_end(height)),
+        }
+    }
+}
+
+/// What one sees of the conversation, and how many entries came below since one looks elsewhere.
+pub fn page(state: &State, width: u16, height: u16) -> (Vec<Line<'static>>, u64) {
+    let Some(talk) = Talk::of(state, width) else { return (Vec::new(), 0) };
+    let height = usize::from(height);
+    let (entry, line) = talk.top(height);
+    let mut lines = Vec::with_capacity(height);
+    for number in entry..=talk.behind {
+        let skipped = if number == entry { line } else { 0 };
+        lines.extend(talk.lines(number).iter().skip(skipped).take(height - lines.len()).cloned());
+        if lines.len() == height {
+            break;
+        }
+    }
+    let below = match state.looking().scroll {
+        Scroll::At { seen, .. } => talk.behind.saturating_sub(seen + 1),
+        Scroll::End => 0,
+    };
+    (lines, below)
+}
+
+/// Where one looks after so many lines more; down is more.
+pub(crate) fn scrolled(state: &State, lines: isize) -> Scroll {
+    let area = super::areas(state).pane;
+    let height = usize::from(area.height);
+    let Some(talk) = Talk::of(state, area.width) else { return Scroll::End };
+    let seen = match state.looking().scroll {
+        Scroll::At { seen, .. } => seen,
+        Scroll::End => talk.behind.saturating_sub(1),
+    };
+    let (entry, line) = moved(&talk, talk.top(height), lines);
+    if (entry, line) >= talk.top_of_end(height) { Scroll::End } else { Scroll::At { entry, line, seen } }
+}
+
+/// The place so many lines further on.
+fn moved(talk: &Talk<'_>, (mut entry, line): (u64, usize), lines: isize) -> (u64, usize) {
+    let mut at = line as isize + lines;
+    while at < 0 && entry > talk.first {
+        entry -= 1;
+        at += talk.lines(entry).len() as isize;
+    }
+    while entry < talk.behind && at >= talk.lines(entry).len() as isize {
+        at -= talk.lines(entry).len() as isize;
+        entry += 1;
+    }
+    (entry, at.max(0).unsigned_abs())
+}
+
+/// The last call that one sees.
+pub(crate) fn last_call(state: &State) -> Option<u64> {
+    let area = super::areas(state).pane;
+    let talk = Talk::of(state, area.width)?;
+    let (top, _) = talk.top(usize::from(area.height));
+    let mut left = usize::from(area.height);
+    let mut last = None;
+    for number in top..talk.behind {
+        if left == 0 {
+            break;
+        }
+        left = left.saturating_sub(talk.lines(number).len());
+        if talk.conversation?.entry(number).is_some_and(|entry| matches!(entry.kind, EntryKind::Call(_))) {
+            last = Some(number);
+        }
+    }
+    last
+}
