@@ -219,7 +219,7 @@ fn run_end(outcome: Outcome, error: Option<&str>, turns: u32) -> Line {
 }
 
 /// What a call is about: its command, its file, or else the first text in its arguments.
-fn gist(input: &Value) -> String {
+pub fn gist(input: &Value) -> String {
     let field = |name: &str| input.get(name).and_then(Value::as_str);
     let named = ["command", "path", "file_path", "pattern", "to", "name"].into_iter().find_map(field);
     let text = named.or_else(|| input.as_object()?.values().find_map(Value::as_str));
@@ -233,10 +233,14 @@ fn gist(input: &Value) -> String {
 
 /// A call that a person decides on: the tool, and all that it is about.
 pub fn asked(name: &str, input: &Value) -> String {
+    format!("{}: {}", short(name), decided(input))
+}
+
+/// All that a person decides on of a call's arguments, on one line.
+pub fn decided(input: &Value) -> String {
     let field = |name: &str| input.get(name).and_then(Value::as_str);
     let named = ["command", "path", "file_path"].into_iter().find_map(field);
-    let what = named.map_or_else(|| whole(&input.to_string()), whole);
-    format!("{}: {what}", short(name))
+    named.map_or_else(|| whole(&input.to_string()), whole)
 }
 
 /// A text on one line, its line ends visible. Of a long one the middle is left out, and how

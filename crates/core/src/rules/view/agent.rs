@@ -41,6 +41,8 @@ pub struct Agent {
     pub ended: RunId,
     /// How that ended, unless another has begun.
     pub outcome: Option<Outcome>,
+    /// What failed then, or the limit that was reached.
+    pub error: Option<Arc<str>>,
     /// What was said in the run's last whole reply.
     pub text: Arc<str>,
     /// The first request to stop its current run, its last or its next one.
@@ -206,9 +208,9 @@ impl Agent {
                 }
             }
             EventKind::PlanUpdated { steps } => self.plan.clone_from(steps),
-            EventKind::RunFinished { outcome, .. } => {
+            EventKind::RunFinished { outcome, error, .. } => {
                 self.rests();
-                (self.ended, self.outcome) = (self.run, Some(*outcome));
+                (self.ended, self.outcome, self.error) = (self.run, Some(*outcome), error.clone());
             }
             EventKind::AgentClosed {} => {
                 self.rests();
@@ -229,7 +231,7 @@ impl Agent {
 
     fn begins(&mut self, run: RunId) {
         self.rests();
-        (self.run, self.turn, self.outcome, self.text) = (run, 0, None, Arc::default());
+        (self.run, self.turn, self.outcome, self.error, self.text) = (run, 0, None, None, Arc::default());
         // It may have been stopped before it began.
         self.stop = self.stop.take().filter(|stop| stop.run == run);
     }
