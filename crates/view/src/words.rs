@@ -219,7 +219,7 @@ fn run_end(outcome: Outcome, error: Option<&str>, turns: u32) -> Line {
 }
 
 /// What a call is about: its command, its file, or else the first text in its arguments.
-fn gist(input: &Value) -> String {
+pub fn gist(input: &Value) -> String {
     let field = |name: &str| input.get(name).and_then(Value::as_str);
     let named = ["command", "path", "file_path", "pattern", "to", "name"].into_iter().find_map(field);
     let text = named.or_else(|| input.as_object()?.values().find_map(Value::as_str));

@@ -1,5 +1,9 @@
 //! The screen, drawn from the state and from nothing else.
 
+pub mod call;
 pub mod diff;
 pub mod markdown;
 pub mod text;
+
+#[cfg(test)]
+mod tests;
