@@ -106,13 +106,17 @@ pub fn one_line(text: &str) -> String {
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        let stays = matches!(c, '\n' | '\t') || !(c.is_control() || is_hidden(c) || c == JOINER);
-        match stays {
+        match matches!(c, '\n' | '\t') || !hides(c) {
             true => shown.push(c),
             false => shown.push_str(&format!("‹U+{:04X}›", u32::from(c))),
         }
     }
     shown
+}
+
+/// Whether a character acts on a terminal, or hides.
+pub fn hides(c: char) -> bool {
+    c.is_control() || is_hidden(c) || c == JOINER
 }
 
 /// Whether a character is not seen, and changes what is: its order, its width, or what it is taken for.

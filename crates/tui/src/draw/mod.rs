@@ -10,6 +10,8 @@ mod help;
 pub mod markdown;
 mod roster;
 pub mod talk;
+#[cfg(test)]
+mod tests;
 pub mod text;
 
 use ratatui::Frame;
