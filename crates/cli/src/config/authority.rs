@@ -7,7 +7,7 @@ use midturn_core::rules::time::Span;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::keys;
+use super::{keys, terminal};
 use Direction::{Down, DownFrom, DownFromNone, Fewer, Free, More, Off, Persons, PersonsOrError, Words};
 use Unit::{Dollars, Number, Time};
 
@@ -41,6 +41,7 @@ const TIERS: &[&str] = &["none", "landlock", "", "bubblewrap"];
 
 const PRICE: &str = "only a person knows what they pay";
 const EFFORT: &str = "how much a model may think for you is yours to say";
+const TERMINAL: &str = "how your terminal behaves, and what your keys do, is yours to say";
 const THERE: &str = "your key would go there with every request, which is yours to decide";
 const LOGIN: &str = "which server gets which of your keys, and what goes with them, is yours to decide";
 
@@ -82,6 +83,10 @@ const TABLE: &[(&str, Direction)] = &[
     ("sandbox.tier", Words(TIERS)),
     ("sandbox.writable", Fewer),
     ("store.patience", Down(Time)),
+    ("terminal.ascii", Persons(TERMINAL)),
+    ("terminal.keys.*", Persons(TERMINAL)),
+    ("terminal.mouse", Persons(TERMINAL)),
+    ("terminal.queue_mode", Persons(TERMINAL)),
     ("timeouts.command", Down(Time)),
     ("timeouts.command_max", Down(Time)),
     ("timeouts.connect", Down(Time)),
@@ -90,6 +95,9 @@ const TABLE: &[(&str, Direction)] = &[
 
 /// The key as the table has it.
 fn in_table(key: &str) -> String {
+    if key.starts_with(terminal::KEYS) {
+        return format!("{}*", terminal::KEYS);
+    }
     match keys::free(key).as_deref() {
         Some([table, _]) => format!("{table}.*"),
         Some([table, _, fact]) => format!("{table}.*.{fact}"),
@@ -272,6 +280,8 @@ mod tests {
             ("providers.openai.reasoning_effort", json!(null), json!("high"), kept),
             ("agents.tools", json!(null), json!(["read"]), taken),
             ("aliases.sonnet", json!("a/b"), json!("c/d"), taken),
+            ("terminal.queue_mode", json!(false), json!(true), kept),
+            ("terminal.keys.now", json!(["ctrl+x"]), json!(["ctrl+s"]), kept),
             ("a.key.of.tomorrow", json!(1), json!(2), kept),
         ]);
     }

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::providers;
 use super::safety::{Approvals, FACTS, ModelFacts, Sandboxing};
+use super::terminal::{self, Terminal};
 use crate::flat::flat;
 
 /// What is configured besides the settings of semantics.md.
@@ -38,6 +39,8 @@ pub(crate) struct General {
     pub(crate) providers: BTreeMap<String, Endpoint>,
     /// What the sessions are kept in.
     pub(crate) store: Storing,
+    /// How a person's terminal behaves.
+    pub(crate) terminal: Terminal,
     /// How long providers and commands are waited for.
     pub(crate) timeouts: Timeouts,
     /// The largest event of a reply's stream, in bytes.
@@ -60,6 +63,7 @@ impl Default for General {
             sandbox: Sandboxing::default(),
             providers: midturn_providers::Config::default().0,
             store: Storing::default(),
+            terminal: Terminal::default(),
             timeouts: Timeouts::default(),
             max_event_bytes: 128 << 20,
         }
@@ -261,6 +265,7 @@ pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
     if key == "sandbox.writable" {
         check_paths(value)?;
     }
+    terminal::check(key, value)?;
     let blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     if blank { Err("invalid value: an empty text".to_owned()) } else { Ok(()) }
 }

@@ -13,6 +13,7 @@ mod layers;
 mod providers;
 mod safety;
 mod show;
+mod terminal;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,8 @@ use std::path::{Path, PathBuf};
 use midturn_core::rules::approval::{Policy, Rule};
 use midturn_core::rules::settings::Settings;
 use midturn_providers::Endpoint;
+use midturn_tui::keys::Keymap;
+use midturn_tui::look::Look;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -137,6 +140,8 @@ pub(crate) struct Config {
     pub(crate) general: General,
     /// The settings of semantics.md.
     pub(crate) settings: Settings,
+    /// Which key of the terminal does what.
+    keymap: Keymap,
     /// What a project's files say and may not, each with its place.
     pub(crate) notes: Vec<String>,
 }
@@ -162,7 +167,15 @@ impl Config {
         layers.settle()?;
         let (general, settings) = layers.assemble()?;
         let layers::Layers { entries, notes, .. } = layers;
-        Ok(Self { entries, looked, general, settings, notes })
+        let keymap = general.terminal.keymap(&entries)?;
+        Ok(Self { entries, looked, general, settings, keymap, notes })
+    }
+
+    /// How the terminal behaves; `ascii` is what its flag says.
+    pub(crate) fn terminal(&self, env: &Env, ascii: bool) -> midturn_tui::settings::Settings {
+        let &terminal::Terminal { queue_mode, mouse, ascii: configured, .. } = &self.general.terminal;
+        let look = Look { colours: !env.is_set("NO_COLOR"), unicode: !ascii && !configured };
+        midturn_tui::settings::Settings { queue_mode, mouse, look, keys: self.keymap.clone() }
     }
 
     /// What may run unasked; each rule knows the place it is written at.

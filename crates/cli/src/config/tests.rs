@@ -1,6 +1,7 @@
 //! Layers, provenance and refusals, as rows.
 
 mod providers;
+mod terminal;
 
 use super::*;
 
