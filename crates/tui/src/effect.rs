@@ -9,6 +9,8 @@ use midturn_core::rules::time::Micros;
 use midturn_wire::agent::Agent;
 use midturn_wire::work::{Diff, Started};
 
+use crate::composer::Saved;
+
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
@@ -62,7 +64,7 @@ pub enum Effect {
     /// The screen is drawn anew, whatever another program wrote on it.
     Redraw,
     /// Drafts are kept.
-    Save,
+    Save(Saved),
 }
 
 /// A message on its way out.

@@ -5,6 +5,14 @@
 
 pub mod composer;
 pub mod draw;
+mod editor;
+pub mod effect;
 pub mod keys;
 pub mod look;
+mod perform;
+pub mod run;
+mod screen;
 pub mod settings;
+pub mod state;
+pub mod update;
+

@@ -12,7 +12,7 @@ use midturn_view::fold::Session;
 use midturn_wire::agent::Context;
 use ratatui::layout::Size;
 
-use crate::composer::Composer;
+use crate::composer::{Composer, Saved};
 use crate::draw::talk::Layouts;
 use crate::look::Tone;
 use crate::settings::Settings;
@@ -22,6 +22,9 @@ pub const REST: Span = Span::millis(400);
 
 /// How long a notice stays.
 pub const NOTICE: Span = Span::secs(12);
+
+/// How long after a key the drafts are kept on disk.
+pub const SAVE_AFTER: Span = Span::millis(300);
 
 /// How many of our messages are remembered: more than a mailbox holds.
 const SENT_MAX: usize = 512;
@@ -33,6 +36,8 @@ pub struct Opening {
     pub id: String,
     /// Its task.
     pub title: String,
+    /// Whom one talks to.
+    pub lead: AgentName,
     /// When it began: since 1970.
     pub began_at: Micros,
     /// The number of its last event: until that is told it is loading.
@@ -122,6 +127,15 @@ pub struct Looking {
     pub open: std::collections::BTreeSet<u64>,
 }
 
+/// The completion that is open: made anew with each key, but for these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Completing {
+    /// Which word is chosen.
+    pub chosen: usize,
+    /// Nobody wants one until the next key.
+    pub closed: bool,
+}
+
 /// The request for a person's word that is drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drawn {
@@ -187,6 +201,10 @@ pub struct State {
     pub leave_asked: Option<Micros>,
     /// Whether it was said what Shift+Enter does: its first press sends nothing.
     pub shift_enter_told: bool,
+    /// The completion that is open.
+    pub completing: Completing,
+    /// When the drafts are to be kept on disk.
+    pub save_at: Option<Micros>,
     /// The terminal is to be left.
     pub leaves: bool,
     /// How large the terminal is.
@@ -201,8 +219,9 @@ pub struct State {
 
 impl State {
     /// Nothing is known yet.
-    pub fn new(opening: Opening, settings: Settings, composer: Composer, size: Size, now: Micros) -> Self {
+    pub fn new(opening: Opening, settings: Settings, drafts: Saved, size: Size, now: Micros) -> Self {
         Self {
+            composer: Composer::new(opening.lead.clone(), drafts),
             standing: opening.standing.clone(),
             opening,
             session: Session::default(),
@@ -210,7 +229,6 @@ impl State {
             asked: (Micros::default(), false),
             order: Order::default(),
             chosen: None,
-            composer,
             level: settings.queue_mode.then_some(Urgency::FollowUp),
             pane: Pane::default(),
             pane_top: 0,
@@ -223,6 +241,8 @@ impl State {
             drawn: None,
             leave_asked: None,
             shift_enter_told: false,
+            completing: Completing::default(),
+            save_at: None,
             leaves: false,
             size,
             settings,

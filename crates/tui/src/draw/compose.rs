@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{Areas, put, ruled, text};
-use crate::keys::{Action, Key, row_of};
+use crate::keys::{Action, row_of};
 use crate::look::Tone;
 use crate::state::State;
 
@@ -153,7 +153,7 @@ pub(super) fn keys(state: &State, frame: &mut Frame<'_>, area: Rect) {
 pub(super) fn completion(state: &State, frame: &mut Frame<'_>, areas: &Areas) {
     let Some(completion) = state.completion() else { return };
     let look = state.settings.look;
-    let (items, chosen) = (completion.items(), completion.chosen());
+    let (items, chosen) = (completion.items, completion.chosen);
     let shown = items.len().min(OFFERED).min(usize::from(areas.compose.y));
     let first = (chosen + 1).saturating_sub(shown);
     let width = areas.compose.width;
@@ -175,7 +175,7 @@ pub(super) fn completion(state: &State, frame: &mut Frame<'_>, areas: &Areas) {
 impl State {
     /// The key of an action as it is shown, or its word where it has none.
     pub(crate) fn key(&self, action: Action) -> String {
-        let key = self.settings.keys.keys_of(action).first().map(Key::short);
+        let key = self.settings.keys.keys_of(action).first().map(|key| key.shown());
         key.unwrap_or_else(|| row_of(action).map(|row| format!("/{}", row.name)).unwrap_or_default())
     }
 }

@@ -5,7 +5,7 @@ use midturn_view::clean::one_line;
 use ratatui::text::{Line, Span};
 
 use super::text;
-use crate::keys::{Key, TABLE};
+use crate::keys::TABLE;
 use crate::look::Tone;
 use crate::state::State;
 
@@ -40,7 +40,7 @@ pub(super) fn plan(state: &State, width: u16) -> Vec<Line<'static>> {
 pub(super) fn keys(state: &State, width: u16) -> Vec<Line<'static>> {
     let look = state.settings.look;
     let shown = |row: &crate::keys::Row| {
-        let keys: Vec<String> = state.settings.keys.keys_of(row.action).iter().map(Key::to_string).collect();
+        let keys: Vec<String> = state.settings.keys.keys_of(row.action).iter().map(|key| key.shown()).collect();
         let left = text::pad(&format!("{}  ", keys.join(", ")), 26, look);
         let word = text::pad(&row.written(), 22, look);
         let help = text::plain(row.help, width.saturating_sub(49).max(20), look.style(Tone::Plain));

@@ -21,7 +21,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if height == 0 {
         return;
     }
-    let rows: Vec<&AgentName> = state.order.rows().collect();
+    let rows: Vec<&AgentName> = state.order.rows().map(|(name, _)| name).collect();
     let chosen = rows.iter().position(|name| Some(*name) == state.chosen.as_ref()).unwrap_or(0);
     let hidden = rows.len().saturating_sub(height);
     let shown = if hidden == 0 { height } else { height - 1 };

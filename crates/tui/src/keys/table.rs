@@ -57,8 +57,6 @@ pub enum Action {
     Top,
     /// Go to the end and follow it.
     End,
-    /// Show the timeline.
-    Timeline,
     /// Show the plan.
     Plan,
     /// Show what the agent changed.
@@ -192,7 +190,6 @@ pub const TABLE: &[Row] = &[
     row(Action::PageDown, "page_down", &[plain(KeyCode::PageDown)], NONE, "scroll on"),
     row(Action::Top, "top", &[CTRL_HOME], NONE, "go to the beginning"),
     row(Action::End, "end", &[plain(KeyCode::End), CTRL_END], NONE, "go to the end and follow it"),
-    row(Action::Timeline, "timeline", &[ctrl('t')], NONE, "show the timeline"),
     row(Action::Plan, "plan", &[ctrl('p')], NONE, "show the plan"),
     row(Action::Diff, "diff", &[alt('d')], NONE, "show what the agent changed"),
     row(Action::Bare, "bare", &[alt('z')], NONE, "show one pane alone, to select text with the mouse"),

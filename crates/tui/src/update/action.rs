@@ -6,6 +6,7 @@ use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Urgency;
 
 use super::{TWICE, send};
+use crate::composer::Composer;
 use crate::effect::Effect;
 use crate::keys::Action;
 use crate::look::Tone;
@@ -18,21 +19,22 @@ pub(super) fn act(state: &mut State, action: Action, key: KeyEvent) -> Vec<Effec
         // Where Shift+Enter is a newline elsewhere, the first one must not send half a sentence.
         Action::Sooner if key.code == KeyCode::Enter && !state.shift_enter_told => asks_shift_enter(state),
         Action::Sooner | Action::Now | Action::Later | Action::Instead => with_words(state, action, ""),
-        Action::Help if types(key) && !state.composer.is_empty() => edit(state, key),
-        Action::Palette if types(key) => edit(state, key),
+        // A draft's `?` is a letter, and `/` at its beginning opens the list of actions by itself.
+        Action::Help if types(key) && !state.composer.is_empty() => typed_key(state, key),
+        Action::Palette if types(key) => typed_key(state, key),
         Action::Leave => clears_or_leaves(state),
         other => with_words(state, other, ""),
     }
 }
 
+fn typed_key(state: &mut State, key: KeyEvent) -> Vec<Effect> {
+    super::edit(state, key);
+    Vec::new()
+}
+
 /// Whether a key writes a character.
 fn types(key: KeyEvent) -> bool {
     matches!(key.code, KeyCode::Char(_)) && (key.modifiers - KeyModifiers::SHIFT).is_empty()
-}
-
-fn edit(state: &mut State, key: KeyEvent) -> Vec<Effect> {
-    state.composer.edit(key);
-    Vec::new()
 }
 
 fn asks_shift_enter(state: &mut State) -> Vec<Effect> {
@@ -80,14 +82,14 @@ pub(super) fn with_words(state: &mut State, action: Action, words: &str) -> Vec<
 /// What only changes where one looks.
 fn looks(state: &mut State, action: Action, words: &str) {
     match action {
-        Action::Newline => state.composer.newline(),
-        Action::History => state.composer.history_older(),
+        Action::Newline => super::typed(state, Composer::newline),
+        Action::History => history(state),
         Action::Agent => match AgentName::new(words).ok().filter(|name| state.session.view().agent(name).is_some()) {
             Some(name) => state.choose(&name),
             None => state.say(Tone::Bad, format!("there is no agent `{words}`")),
         },
         Action::AgentAt(place) => {
-            if let Some(name) = state.order.rows().nth(usize::from(place) - 1).cloned() {
+            if let Some(name) = state.order.rows().nth(usize::from(place) - 1).map(|(name, _)| name.clone()) {
                 state.choose(&name);
             }
         }
@@ -100,15 +102,32 @@ fn looks(state: &mut State, action: Action, words: &str) {
         Action::End => state.scroll_to_end(),
         Action::Plan => state.show(Pane::Plan),
         Action::Help => state.show(Pane::Help),
-        Action::Palette => state.composer.palette(),
+        Action::Palette => palette(state),
         Action::Bare => state.bare = !state.bare,
         _ => {}
+    }
+}
+
+/// Shows what was sent before and has in it what is typed, the newest first.
+fn history(state: &mut State) {
+    if !state.composer.history_older() {
+        state.say(Tone::Quiet, "nothing older was sent");
+    }
+}
+
+/// The list of all actions, which is there behind a `/`.
+fn palette(state: &mut State) {
+    if state.composer.is_empty() {
+        super::typed(state, |composer| composer.paste("/"));
+    } else {
+        state.say(Tone::Quiet, "the list of actions opens with / where nothing is typed");
     }
 }
 
 fn clears_or_leaves(state: &mut State) -> Vec<Effect> {
     if !state.composer.is_empty() {
         state.composer.clear();
+        state.keep_drafts();
         return Vec::new();
     }
     if state.leave_asked.is_some_and(|asked| state.now.since(asked) < TWICE) {
@@ -253,7 +272,7 @@ impl State {
     }
 
     fn choose_next(&mut self, step: isize) {
-        let rows: Vec<_> = self.order.rows().cloned().collect();
+        let rows: Vec<_> = self.order.rows().map(|(name, _)| name.clone()).collect();
         let Some(place) = rows.iter().position(|name| Some(name) == self.chosen.as_ref()) else { return };
         let next = (place as isize + step).rem_euclid(rows.len() as isize);
         if let Some(name) = rows.get(next.unsigned_abs()) {

@@ -31,15 +31,15 @@ pub(super) fn done(state: &mut State, done: Done) -> Vec<Effect> {
         Done::Resumed(agent, Err(trouble)) => state.say(Tone::Bad, format!("{agent}: {}", why(&trouble))),
         Done::Diff(agent, result) => diff(state, &agent, result),
         Done::Agents(Ok(agents)) => facts(state, agents),
-        Done::Edited(Ok(text)) => state.composer.editor(&text),
+        Done::Edited(Ok(text)) => super::typed(state, |composer| composer.editor(&text)),
         Done::Edited(Err(why)) | Done::Copied(Err(why)) => state.say(Tone::Bad, why),
     }
     Vec::new()
 }
 
 fn why(trouble: &Trouble) -> String {
-    match trouble.code().and_then(mail::refusal) {
-        Some(hint) => format!("{}; {hint}", one_line(&trouble.to_string())),
+    match trouble.code() {
+        Some(code) => mail::refusal(code, &trouble.to_string()),
         None => one_line(&trouble.to_string()),
     }
 }
@@ -51,6 +51,7 @@ fn refused(state: &mut State, message: Outgoing, trouble: &Trouble) {
         return;
     }
     state.composer.give_back(&message.to, vec![message.text]);
+    state.keep_drafts();
     state.say(Tone::Bad, format!("not sent to {}, and kept as a draft: {}", message.to, why(trouble)));
 }
 
@@ -72,6 +73,7 @@ fn stopped(state: &mut State, agent: &AgentName, result: Result<bool, Trouble>, 
         count => format!("; your {count} messages that waited are drafts again, one after the other"),
     };
     state.composer.give_back(agent, back);
+    state.keep_drafts();
     match result {
         Ok(true) => state.say(Tone::Cut, format!("{agent} is stopped{came}")),
         Ok(false) => state.say(Tone::Quiet, format!("{agent} rests: there was nothing to stop{came}")),

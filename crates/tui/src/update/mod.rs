@@ -8,16 +8,16 @@ mod send;
 mod tests;
 mod told;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind};
+use crossterm::event::{KeyCode, KeyEvent};
 use midturn_client::events::Told;
 use midturn_core::rules::time::{Micros, Span};
 use ratatui::layout::Size;
 
-use crate::composer::Completion;
+use crate::composer::{Completion, Composer, TooLong};
 use crate::effect::{Done, Effect};
-use crate::keys::Action;
+use crate::keys::{Action, matching};
 use crate::look::Tone;
-use crate::state::{Drawn, NOTICE, Pane, State};
+use crate::state::{Completing, Drawn, NOTICE, Pane, SAVE_AFTER, State};
 
 /// How soon what events don't say is asked for again.
 const FACTS_EVERY: Span = Span::secs(2);
@@ -72,8 +72,7 @@ pub fn update(state: &mut State, input: Input, now: Micros) -> Vec<Effect> {
 /// What follows from whatever happened.
 fn settle(state: &mut State, effects: &mut Vec<Effect>) {
     choose_somebody(state);
-    let classes: Vec<_> = state.session.view().agents().map(|(name, agent)| (name.clone(), state.class_of(name, agent))).collect();
-    state.order.update(&classes);
+    order(state);
     draw_ask(state);
     if state.notice.as_ref().is_some_and(|notice| state.now.since(notice.since) >= NOTICE) {
         state.notice = None;
@@ -82,9 +81,15 @@ fn settle(state: &mut State, effects: &mut Vec<Effect>) {
         state.asked = (state.now, false);
         effects.push(Effect::Agents);
     }
-    if state.composer.unsaved().is_some() && !effects.contains(&Effect::Save) {
-        effects.push(Effect::Save);
+    if state.save_at.is_some_and(|due| state.now >= due) {
+        state.save_at = None;
+        effects.extend(state.composer.unsaved().map(Effect::Save));
     }
+}
+
+fn order(state: &mut State) {
+    let all: Vec<_> = state.session.view().agents().map(|(name, agent)| (name, state.class_of(name, agent))).collect();
+    state.order.told(all);
 }
 
 /// Somebody is looked at as soon as there is anybody: the lead, who is the first.
@@ -125,21 +130,25 @@ pub fn wakes_at(state: &State) -> Option<Micros> {
     let clocks = (state.is_live() && is_working).then(|| state.now.after(SECOND));
     let notice = state.notice.as_ref().map(|notice| notice.since.after(NOTICE));
     let facts = facts_due(state).filter(|_| state.is_live());
-    [clocks, notice, facts].into_iter().flatten().min()
+    [clocks, notice, facts, state.save_at].into_iter().flatten().min()
 }
 
 fn pasted(state: &mut State, text: &str) -> Vec<Effect> {
-    if let Err(why) = state.composer.paste(text) {
-        state.say(Tone::Bad, why);
-    }
+    typed(state, |composer| composer.paste(text));
     Vec::new()
 }
 
-fn key_pressed(state: &mut State, key: KeyEvent) -> Vec<Effect> {
-    if key.kind == KeyEventKind::Release {
-        return Vec::new();
+/// Changes the draft, which is kept on disk soon.
+fn typed(state: &mut State, change: impl FnOnce(&mut Composer) -> Result<(), TooLong>) {
+    if let Err(why) = change(&mut state.composer) {
+        state.say(Tone::Bad, why.to_string());
     }
-    if state.completes(key) {
+    state.completing = Completing::default();
+    state.keep_drafts();
+}
+
+fn key_pressed(state: &mut State, key: KeyEvent) -> Vec<Effect> {
+    if key.is_release() || state.completes(key) {
         return Vec::new();
     }
     let action = state.settings.keys.action(key);
@@ -149,13 +158,26 @@ fn key_pressed(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     match action {
         Some(action) => action::act(state, action, key),
         None => {
-            state.composer.edit(key);
+            edit(state, key);
             Vec::new()
         }
     }
 }
 
+/// A key for the draft.
+fn edit(state: &mut State, key: KeyEvent) {
+    typed(state, |composer| {
+        composer.edit(key);
+        Ok(())
+    });
+}
+
 impl State {
+    /// The drafts are kept on disk soon: not for every key.
+    pub(crate) fn keep_drafts(&mut self) {
+        self.save_at.get_or_insert(self.now.after(SAVE_AFTER));
+    }
+
     /// A key for the completion that is open, if one is.
     fn completes(&mut self, key: KeyEvent) -> bool {
         if !key.modifiers.is_empty() && key.code != KeyCode::BackTab {
@@ -163,21 +185,27 @@ impl State {
         }
         let Some(mut completion) = self.completion() else { return false };
         match key.code {
-            KeyCode::Tab => self.composer.accept(&completion),
+            KeyCode::Tab => typed(self, |composer| composer.accept(&completion)),
+            KeyCode::Esc => self.completing.closed = true,
             KeyCode::Down => completion.next(),
             KeyCode::Up | KeyCode::BackTab => completion.previous(),
-            KeyCode::Esc => self.composer.close_completion(),
             _ => return false,
         }
         if matches!(key.code, KeyCode::Down | KeyCode::Up | KeyCode::BackTab) {
-            self.composer.choose_completion(completion.chosen());
+            self.completing.chosen = completion.chosen;
         }
         true
     }
 
     /// What the word that is being typed may become.
-    pub fn completion(&self) -> Option<Completion> {
+    pub(crate) fn completion(&self) -> Option<Completion> {
+        if self.completing.closed {
+            return None;
+        }
         let agents: Vec<_> = self.session.view().agents().map(|(name, _)| name.clone()).collect();
-        self.composer.completion(&agents, &crate::keys::commands())
+        let actions: Vec<_> = matching("").map(|row| (row.name, row.help)).collect();
+        let mut completion = self.composer.completion(&agents, &actions)?;
+        completion.chosen = self.completing.chosen.min(completion.items.len() - 1);
+        Some(completion)
     }
 }

@@ -5,6 +5,7 @@ use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Urgency;
 
 use super::action::{not_live, with_words};
+use crate::composer::Addressed;
 use crate::effect::{Effect, Outgoing};
 use crate::keys::{Action, Draft, read};
 use crate::look::Tone;
@@ -71,9 +72,9 @@ fn outgoing(state: &mut State, urgency: Option<Urgency>, words: &str) -> Option<
 fn typed(state: &mut State) -> Option<(AgentName, String)> {
     let chosen = state.chosen.clone()?;
     let whole = state.composer.text();
-    let known = |name: &AgentName| state.session.view().agent(name).is_some();
-    let (to, text) = match state.composer.addressee().filter(|(name, _)| known(name)) {
-        Some((name, rest)) => (name, rest),
+    let agents: Vec<_> = state.session.view().agents().map(|(name, _)| name.clone()).collect();
+    let (to, text) = match state.composer.addressee(&agents) {
+        Some(Addressed { agent, text }) => (agent, text),
         None => (chosen, whole),
     };
     let text = match read(&text) {
@@ -85,6 +86,7 @@ fn typed(state: &mut State) -> Option<(AgentName, String)> {
         return None;
     }
     state.composer.sent();
+    state.keep_drafts();
     Some((to, text))
 }
 

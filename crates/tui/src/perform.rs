@@ -1,0 +1,102 @@
+//! Doing what was decided: requests to the interface. Messages go out one after the other, in their order; a
+//! message whose fate is unknown is sent again under its id, and is the same message.
+
+use std::time::Duration;
+
+use midturn_client::{Session, Trouble};
+use midturn_core::rules::id::AgentName;
+use midturn_wire::message::Message;
+use midturn_wire::text::{Id, Text};
+use midturn_wire::work::Stop;
+
+use crate::effect::{Done, Effect, Outgoing};
+
+/// How often a message is sent whose fate is unknown, and how long is waited between.
+const ATTEMPTS: (u32, Duration) = (4, Duration::from_millis(250));
+
+/// Whether effects of this kind are done one after the other.
+pub(crate) fn is_mail(effect: &Effect) -> bool {
+    matches!(effect, Effect::Send(_) | Effect::Instead(_) | Effect::Withdraw { .. } | Effect::Stop { .. })
+}
+
+/// Does what is asked of the session. `None`: it is not asked of the session.
+pub(crate) async fn perform(session: Session, effect: Effect) -> Option<Done> {
+    Some(match effect {
+        Effect::Send(message) => {
+            let sent = send(&session, &message).await;
+            Done::Sent(message, sent)
+        }
+        Effect::Instead(message) => {
+            let sent = again(async || session.supersede(&message.to, &message.id, &message.text).await).await;
+            Done::Sent(message, sent.map(drop))
+        }
+        Effect::Withdraw { to, id, text, edit } => {
+            let result = session.withdraw(&id).await.map(drop);
+            Done::Withdrawn { to, text, edit, result }
+        }
+        Effect::Stop { agent, ours } => stop(&session, agent, ours).await,
+        Effect::Answer { agent, call, since, word } => {
+            Done::Answered(session.answer(&agent, &call, since, &word).await.map(drop))
+        }
+        Effect::Limit(agent, limits) => {
+            let set = session.limit(agent.as_ref(), &limits).await.map(drop);
+            Done::Limited(agent, limits, set)
+        }
+        Effect::Resume(agent) => {
+            let started = session.resume(&agent).await;
+            Done::Resumed(agent, started)
+        }
+        Effect::Diff(agent) => {
+            let diff = session.diff(&agent).await;
+            Done::Diff(agent, diff)
+        }
+        Effect::Agents => Done::Agents(session.agents().await),
+        Effect::Editor(_) | Effect::Copy(_) | Effect::Suspend | Effect::Redraw | Effect::Save(_) => return None,
+    })
+}
+
+async fn send(session: &Session, message: &Outgoing) -> Result<(), Trouble> {
+    let Outgoing { to, id, text, urgency, replaces } = message;
+    let message = Message {
+        text: Text(text.clone()),
+        urgency: urgency.map(Into::into),
+        id: Some(Id(id.clone())),
+        supersedes: replaces.clone().map(Id),
+        // Too late it would be a second message beside the one that was read.
+        if_queued: replaces.as_ref().map(|_| true),
+        ..Message::default()
+    };
+    again(async || session.send(to, &message).await).await.map(drop)
+}
+
+/// Asks until it is known what came of it, a few times.
+async fn again<T>(ask: impl AsyncFn() -> Result<T, Trouble>) -> Result<T, Trouble> {
+    let (attempts, pause) = ATTEMPTS;
+    for _ in 1..attempts {
+        match ask().await {
+            Err(Trouble::Broken(_) | Trouble::Slow(_)) => tokio::time::sleep(pause).await,
+            Err(trouble) if trouble.code() == Some("too_many_requests") => tokio::time::sleep(pause).await,
+            known => return known,
+        }
+    }
+    ask().await
+}
+
+/// Stops an agent, and takes our messages back that wait for it: each becomes a draft.
+async fn stop(
+    session: &Session,
+    agent: AgentName,
+    ours: Vec<(midturn_core::rules::id::MessageId, String)>,
+) -> Done {
+    let stopped = session.stop(&agent, &Stop::default()).await;
+    let mut back = Vec::new();
+    if stopped.is_ok() {
+        for (id, text) in ours {
+            // One that was read meanwhile is no draft any more.
+            if session.withdraw(&id).await.is_ok() {
+                back.push(text);
+            }
+        }
+    }
+    Done::Stopped { agent, result: stopped.map(|stopped| !stopped.stopped.is_empty()), back }
+}

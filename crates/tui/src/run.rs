@@ -1,0 +1,373 @@
+//! The loop: waits for keys, for what is told and for what was done, and draws what came of it. Keys come first,
+//! and what they change is drawn at once; all else is drawn at most 30 times a second.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crossterm::event::{Event as Typed, EventStream, MouseEventKind};
+use futures_util::{FutureExt, Stream, StreamExt};
+use midturn_client::events::{Told, Wanted, follow};
+use midturn_client::{Client, Session};
+use midturn_core::rules::time::Micros;
+use ratatui::layout::Size;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::composer::{Drafts, Saved};
+use crate::effect::{Done, Effect};
+use crate::look::Tone;
+use crate::perform::{is_mail, perform};
+use crate::screen::{Screen, Surface};
+use crate::settings::Settings;
+use crate::state::{Opening, Standing, State};
+use crate::update::{Input, update, wakes_at};
+
+/// The shortest time between two frames that no key asked for.
+const FRAME: Duration = Duration::from_millis(33);
+
+/// How many events are taken in before somebody looks whether a key was pressed.
+const BATCH: usize = 256;
+
+/// How many lines the wheel scrolls.
+const WHEEL: i16 = 3;
+
+/// How many things are done at once, and how many messages wait to be sent.
+const DOING_MAX: usize = 64;
+
+/// How often a session is looked for that was lost.
+const LOOKS: Duration = Duration::from_secs(1);
+
+/// Finds the process that carries the session now, if there is one.
+pub type Finder = Arc<dyn Fn() -> Option<Client> + Send + Sync>;
+
+/// What the terminal is opened on.
+pub struct Place {
+    /// What is known of the session.
+    pub opening: Opening,
+    /// Where its events come from.
+    pub source: Source,
+    /// Where drafts are kept; without it they are not.
+    pub drafts: Option<PathBuf>,
+}
+
+/// Where events come from.
+pub enum Source {
+    /// A process that carries the session, and how it is found again.
+    Live(Session, Finder),
+    /// All there are: the session is only read.
+    Read(mpsc::Receiver<Told>),
+}
+
+/// Shows the session until the person leaves, or the process is to end. What was known then comes back.
+///
+/// # Errors
+/// The terminal can't be used.
+pub async fn run(place: Place, settings: Settings, interrupted: &CancellationToken) -> io::Result<State> {
+    let (drafts, saved, note) = open_drafts(place.drafts.as_deref());
+    let mut screen = Screen::enter(settings.mouse)?;
+    let mut state = State::new(place.opening, settings, saved, screen.size(), now());
+    if let Some(note) = note {
+        state.say(Tone::Bad, note);
+    }
+    let mut keys = EventStream::new();
+    let mut running = Running::new(place.source, drafts);
+    loop {
+        match running.until_lent(&mut state, &mut screen, &mut keys, interrupted).await? {
+            None => break,
+            Some(effect) => {
+                // Whoever has the terminal meanwhile has its keys, too.
+                drop(keys);
+                lend(&mut state, &mut screen, effect)?;
+                keys = EventStream::new();
+            }
+        }
+    }
+    if let (Some(drafts), Some(saved)) = (&running.drafts, state.composer.unsaved()) {
+        // The draft is still on the screen that is left: there is nobody to tell.
+        let _ = drafts.save(&saved);
+    }
+    Ok(state)
+}
+
+fn open_drafts(folder: Option<&std::path::Path>) -> (Option<Drafts>, Saved, Option<String>) {
+    match folder.map(Drafts::open) {
+        None => (None, Saved::default(), None),
+        Some(Ok((drafts, saved))) => (Some(drafts), saved, None),
+        Some(Err(error)) => (None, Saved::default(), Some(format!("drafts are not kept on disk: {error}"))),
+    }
+}
+
+/// What time it is: since 1970.
+fn now() -> Micros {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// What goes on around the state.
+struct Running {
+    told: mpsc::Receiver<Told>,
+    /// Reads what is told as long as this lives.
+    _reader: Option<AbortOnDropHandle<()>>,
+    /// Whom to ask, and how to find it again.
+    session: Option<(Session, Finder)>,
+    doing: JoinSet<Option<Done>>,
+    /// Messages that wait for the one before.
+    mail: VecDeque<Effect>,
+    /// Whether a message is on its way.
+    is_sending: bool,
+    drafts: Option<Drafts>,
+    frames: Frames,
+    looked: Instant,
+}
+
+/// When the next frame is due.
+struct Frames {
+    last: Option<Instant>,
+    /// Something changed.
+    dirty: bool,
+    /// A key changed it.
+    at_once: bool,
+}
+
+impl Frames {
+    fn due(&self, now: Instant) -> Option<Duration> {
+        let since = self.last.map_or(FRAME, |last| now.saturating_duration_since(last));
+        self.dirty.then(|| if self.at_once { Duration::ZERO } else { FRAME.saturating_sub(since) })
+    }
+}
+
+impl Running {
+    fn new(source: Source, drafts: Option<Drafts>) -> Self {
+        let (told, reader, session) = match source {
+            Source::Live(session, finder) => {
+                let (told, reader) = listen(&session, 0);
+                (told, Some(reader), Some((session, finder)))
+            }
+            Source::Read(told) => (told, None, None),
+        };
+        Self {
+            told,
+            _reader: reader,
+            session,
+            doing: JoinSet::new(),
+            mail: VecDeque::new(),
+            is_sending: false,
+            drafts,
+            frames: Frames { last: None, dirty: true, at_once: true },
+            looked: Instant::now(),
+        }
+    }
+
+    /// Goes on until somebody else is to have the terminal; `None`: until it is left.
+    async fn until_lent<K>(
+        &mut self,
+        state: &mut State,
+        screen: &mut impl Surface,
+        keys: &mut K,
+        interrupted: &CancellationToken,
+    ) -> io::Result<Option<Effect>>
+    where
+        K: Stream<Item = io::Result<Typed>> + Unpin,
+    {
+        loop {
+            if state.leaves || interrupted.is_cancelled() {
+                return Ok(None);
+            }
+            let inputs = self.next(state, screen, keys, interrupted).await?;
+            for input in inputs {
+                for effect in self.take(state, input) {
+                    if let Some(lent) = self.begin(state, screen, effect)? {
+                        return Ok(Some(lent));
+                    }
+                }
+            }
+            self.look_again(state);
+        }
+    }
+
+    /// Waits for what comes next, and draws what is due until then. Keys come before all else.
+    async fn next<K>(
+        &mut self,
+        state: &State,
+        screen: &mut impl Surface,
+        keys: &mut K,
+        interrupted: &CancellationToken,
+    ) -> io::Result<Vec<Input>>
+    where
+        K: Stream<Item = io::Result<Typed>> + Unpin,
+    {
+        let mut pressed = Vec::new();
+        while let Some(typed) = keys.next().now_or_never() {
+            pressed.extend(input(typed)?);
+        }
+        if !pressed.is_empty() {
+            return Ok(pressed);
+        }
+        let due = self.frames.due(Instant::now());
+        if due == Some(Duration::ZERO) {
+            screen.draw(state)?;
+            self.frames = Frames { last: Some(Instant::now()), dirty: false, at_once: false };
+            return Ok(Vec::new());
+        }
+        let wake = self.wake(state, due);
+        tokio::select! {
+            biased;
+            () = interrupted.cancelled() => Ok(Vec::new()),
+            typed = keys.next() => Ok(input(typed)?.into_iter().collect()),
+            Some(done) = self.doing.join_next() => Ok(self.was_done(done).map(Input::Done).into_iter().collect()),
+            Some(told) = self.told.recv() => Ok(self.batch(told)),
+            () = tokio::time::sleep(wake.unwrap_or_default()), if wake.is_some() => Ok(vec![Input::Tick]),
+        }
+    }
+
+    /// How long until something changes without an input.
+    fn wake(&self, state: &State, frame: Option<Duration>) -> Option<Duration> {
+        let state_wakes = wakes_at(state).map(|at| at.since(now()).duration());
+        let looks = self.is_lost(state).then_some(LOOKS);
+        [frame, state_wakes, looks].into_iter().flatten().min()
+    }
+
+    /// All that is told already, up to a bound.
+    fn batch(&mut self, first: Told) -> Vec<Input> {
+        let mut all = vec![Input::Told(first)];
+        while all.len() < BATCH
+            && let Ok(told) = self.told.try_recv()
+        {
+            all.push(Input::Told(told));
+        }
+        all
+    }
+
+    fn take(&mut self, state: &mut State, input: Input) -> Vec<Effect> {
+        let is_key = !matches!(input, Input::Told(_) | Input::Done(_) | Input::Tick);
+        let effects = update(state, input, now());
+        self.frames.dirty = true;
+        self.frames.at_once |= is_key;
+        effects
+    }
+
+    /// Begins an effect. One that needs the terminal for itself comes back.
+    fn begin(&mut self, state: &mut State, screen: &mut impl Surface, effect: Effect) -> io::Result<Option<Effect>> {
+        match effect {
+            Effect::Editor(_) | Effect::Suspend => return Ok(Some(effect)),
+            Effect::Redraw => screen.redraw()?,
+            Effect::Copy(text) => {
+                let copied = screen.copy(&text).map_err(|error| format!("not copied: {error}"));
+                let says = copied.map(|()| "copied".to_owned());
+                state.say(if says.is_ok() { Tone::Good } else { Tone::Bad }, says.unwrap_or_else(|why| why));
+            }
+            Effect::Save(saved) => self.save(state, &saved),
+            effect if is_mail(&effect) => {
+                self.mail.push_back(effect);
+                self.send_next(state);
+            }
+            effect => self.spawn(state, effect),
+        }
+        Ok(None)
+    }
+
+    fn save(&mut self, state: &mut State, saved: &Saved) {
+        let Some(drafts) = &self.drafts else { return };
+        if let Err(error) = drafts.save(saved) {
+            state.composer.not_saved();
+            state.keep_drafts();
+            state.say(Tone::Bad, format!("drafts can't be kept on disk: {error}"));
+        }
+    }
+
+    fn send_next(&mut self, state: &mut State) {
+        if !self.is_sending && let Some(effect) = self.mail.pop_front() {
+            self.is_sending = true;
+            self.spawn(state, effect);
+        }
+    }
+
+    fn spawn(&mut self, state: &mut State, effect: Effect) {
+        let Some((session, _)) = &self.session else { return };
+        if self.doing.len() >= DOING_MAX && !is_mail(&effect) {
+            state.say(Tone::Bad, "too much is under way: wait for an answer");
+            return;
+        }
+        self.doing.spawn(perform(session.clone(), effect));
+    }
+
+    fn was_done(&mut self, done: Result<Option<Done>, tokio::task::JoinError>) -> Option<Done> {
+        let done = done.ok().flatten();
+        if matches!(done, None | Some(Done::Sent(..) | Done::Withdrawn { .. } | Done::Stopped { .. })) {
+            self.is_sending = false;
+            if let (Some(effect), Some((session, _))) = (self.mail.pop_front(), &self.session) {
+                self.is_sending = true;
+                self.doing.spawn(perform(session.clone(), effect));
+            }
+        }
+        done
+    }
+
+    fn is_lost(&self, state: &State) -> bool {
+        self.session.is_some() && matches!(state.standing, Standing::Lost(_))
+    }
+
+    /// Looks whether a session that was lost is there again, and goes on behind the last event.
+    fn look_again(&mut self, state: &mut State) {
+        if !self.is_lost(state) || self.looked.elapsed() < LOOKS {
+            return;
+        }
+        self.looked = Instant::now();
+        let Some((session, finder)) = &mut self.session else { return };
+        if let Some(client) = finder().filter(|client| *client != session.client) {
+            session.client = client;
+            let (told, reader) = listen(session, state.session.view().seq());
+            (self.told, self._reader) = (told, Some(reader));
+            state.found_again(Standing::Theirs);
+            self.frames.dirty = true;
+        }
+    }
+}
+
+/// Starts to listen to what comes after the event of this number.
+fn listen(session: &Session, after: u64) -> (mpsc::Receiver<Told>, AbortOnDropHandle<()>) {
+    let wanted = Wanted { session: session.id.clone(), agent: None, after, answers: true };
+    follow(session.client.clone(), wanted)
+}
+
+/// What was typed, as an input. A terminal that is gone is an error.
+fn input(typed: Option<io::Result<Typed>>) -> io::Result<Option<Input>> {
+    let typed = typed.ok_or_else(|| io::Error::other("the terminal is gone"))??;
+    Ok(match typed {
+        Typed::Key(key) => Some(Input::Key(key)),
+        Typed::Paste(text) => Some(Input::Paste(text)),
+        Typed::Resize(width, height) => Some(Input::Resize(Size::new(width, height))),
+        Typed::Mouse(mouse) => match mouse.kind {
+            MouseEventKind::ScrollUp => Some(Input::Wheel(-WHEEL)),
+            MouseEventKind::ScrollDown => Some(Input::Wheel(WHEEL)),
+            _ => None,
+        },
+        Typed::FocusGained | Typed::FocusLost => None,
+    })
+}
+
+/// Lends the terminal to what needs it for itself.
+fn lend(state: &mut State, screen: &mut Screen, effect: Effect) -> io::Result<()> {
+    match effect {
+        Effect::Editor(text) => {
+            let mut edited = Err("the editor did not run".to_owned());
+            screen.lend(&mut || edited = crate::editor::edit(&text))?;
+            update(state, Input::Done(Done::Edited(edited)), now());
+        }
+        _ => screen.lend(&mut suspend)?,
+    }
+    // Its size may have changed meanwhile.
+    update(state, Input::Resize(screen.size()), now());
+    Ok(())
+}
+
+/// Stops this process, and what the shell started with it, until the shell goes on with it.
+fn suspend() {
+    // One that can't be stopped goes on: there is nothing to tell.
+    let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+}

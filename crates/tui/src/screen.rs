@@ -1,0 +1,171 @@
+//! The terminal itself: taken over, drawn on, and given back as it was, however that ends.
+
+use std::io::{self, BufWriter, Stdout, Write};
+use std::process::{Command, Stdio};
+use std::sync::Once;
+
+use crossterm::cursor::Show;
+use crossterm::event::{
+    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
+    KeyboardEnhancementFlags, PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
+};
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode,
+};
+use crossterm::{execute, queue};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Size;
+
+use crate::state::State;
+
+/// Asks for keys that tell Shift+Enter from Enter: tmux knows this word and not kitty's.
+const TELL_KEYS_APART: &str = "\x1b[>4;1m";
+
+/// Takes that back.
+const AS_BEFORE: &str = "\x1b[>4;0m";
+
+/// What is drawn on.
+pub(crate) trait Surface {
+    /// Draws the state.
+    ///
+    /// # Errors
+    /// The terminal can't be written.
+    fn draw(&mut self, state: &State) -> io::Result<()>;
+
+    /// Forgets what stands there: the next drawing draws all of it.
+    ///
+    /// # Errors
+    /// The terminal can't be written.
+    fn redraw(&mut self) -> io::Result<()>;
+
+    /// Gives the terminal to somebody else for a while.
+    ///
+    /// # Errors
+    /// It can't be taken back.
+    fn lend(&mut self, to: &mut dyn FnMut()) -> io::Result<()>;
+
+    /// Puts a text into the clipboard.
+    ///
+    /// # Errors
+    /// Why it is not there.
+    fn copy(&mut self, text: &str) -> io::Result<()>;
+}
+
+/// The terminal of this process.
+pub(crate) struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    mouse: bool,
+}
+
+impl Screen {
+    /// Takes the terminal over.
+    ///
+    /// # Errors
+    /// It is none, or can't be written.
+    pub(crate) fn enter(mouse: bool) -> io::Result<Self> {
+        give_back_when_it_panics();
+        enter(mouse)?;
+        let out = BufWriter::with_capacity(64 << 10, io::stdout());
+        let terminal = Terminal::new(CrosstermBackend::new(out)).inspect_err(|_| leave())?;
+        Ok(Self { terminal, mouse })
+    }
+
+    /// How large it is.
+    pub(crate) fn size(&self) -> Size {
+        self.terminal.size().unwrap_or(Size::new(80, 24))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+impl Surface for Screen {
+    fn draw(&mut self, state: &State) -> io::Result<()> {
+        // In one piece, where the terminal can: no half frame is ever seen.
+        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
+        self.terminal.draw(|frame| crate::draw::draw(state, frame))?;
+        execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
+    }
+
+    fn redraw(&mut self) -> io::Result<()> {
+        self.terminal.clear()
+    }
+
+    fn lend(&mut self, to: &mut dyn FnMut()) -> io::Result<()> {
+        leave();
+        to();
+        enter(self.mouse)?;
+        self.redraw()
+    }
+
+    fn copy(&mut self, text: &str) -> io::Result<()> {
+        // tmux drops the terminal's own word for it unless it is configured to pass it on.
+        if std::env::var_os("TMUX").is_some() && to_tmux(text).is_ok() {
+            return Ok(());
+        }
+        let out = self.terminal.backend_mut();
+        write!(out, "\x1b]52;c;{}\x07", base64(text.as_bytes()))?;
+        out.flush()
+    }
+}
+
+fn enter(mouse: bool) -> io::Result<()> {
+    enable_raw_mode()?;
+    let entered = turn_on(&mut io::stdout(), mouse);
+    entered.inspect_err(|_| leave())
+}
+
+fn turn_on(out: &mut Stdout, mouse: bool) -> io::Result<()> {
+    execute!(out, EnterAlternateScreen, EnableBracketedPaste)?;
+    execute!(out, PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES))?;
+    out.write_all(TELL_KEYS_APART.as_bytes())?;
+    if mouse {
+        execute!(out, EnableMouseCapture)?;
+    }
+    out.flush()
+}
+
+/// Gives the terminal back. What can't be written can't be mended: the window may be closed.
+fn leave() {
+    let mut out = io::stdout();
+    let _ = execute!(out, DisableMouseCapture, PopKeyboardEnhancementFlags);
+    let _ = out.write_all(AS_BEFORE.as_bytes());
+    let _ = execute!(out, DisableBracketedPaste, LeaveAlternateScreen, Show);
+    let _ = disable_raw_mode();
+}
+
+/// Who panics says so on a terminal that is as it was.
+fn give_back_when_it_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |what| {
+            leave();
+            before(what);
+        }));
+    });
+}
+
+fn to_tmux(text: &str) -> io::Result<()> {
+    let mut tmux = Command::new("tmux")
+        .args(["load-buffer", "-w", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    if let Some(mut stdin) = tmux.stdin.take() {
+        stdin.write_all(text.as_bytes())?;
+    }
+    if tmux.wait()?.success() { Ok(()) } else { Err(io::Error::other("tmux didn't take it")) }
+}
+
+/// Writes bytes as base64.
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
