@@ -131,15 +131,13 @@ impl Conversation {
     /// Changes the last call of that id that has not ended. `false`: there is none.
     fn change_call(&mut self, event: &Event, id: &CallId, change: impl FnOnce(&mut Call)) -> bool {
         for entry in self.entries.iter_mut().rev() {
+            let before = entry.kind.weight();
+            let EntryKind::Call(call) = &mut entry.kind else { continue };
             // Calls end in their run, and of the run before none is open.
             if entry.run < event.at.run.unwrap_or(entry.run) {
                 return false;
             }
-            let before = entry.kind.weight();
-            if let EntryKind::Call(call) = &mut entry.kind
-                && call.id == *id
-                && !matches!(call.state, CallState::Ended { .. })
-            {
+            if call.id == *id && !matches!(call.state, CallState::Ended { .. }) {
                 change(call);
                 entry.changed = event.seq;
                 self.bytes = self.bytes + entry.kind.weight() - before;
@@ -154,15 +152,7 @@ impl Conversation {
         let EventKind::MessageInjected { point, text, skipped, interrupted, .. } = &event.kind else {
             return;
         };
-        let known = |id: &MessageId| agent.past.iter().rev().find(|message: &&Message| message.id == *id);
-        let letters: Vec<Letter> = match ids {
-            // Of mail that nothing was told of there is the text of all of it together.
-            [id] if known(id).is_none() => vec![unknown(id, text)],
-            ids => ids
-                .iter()
-                .map(|id| known(id).map_or_else(|| unknown(id, ""), |it| letter(it, event.t)))
-                .collect(),
-        };
+        let letters = letters(ids, text, agent, event.t);
         let injected = Injected {
             letters,
             point: *point,
@@ -176,13 +166,15 @@ impl Conversation {
 
     /// The tool that had the last word in this turn.
     fn last_tool(&self, event: &Event) -> Option<Arc<str>> {
-        let is_here = |entry: &&Entry| Some(entry.run) == event.at.run && Some(entry.turn) == event.at.turn;
-        let calls = self.entries.iter().rev().take_while(is_here).filter_map(|entry| match &entry.kind {
-            EntryKind::Call(call) => Some(call),
+        let calls = self.entries.iter().rev().filter_map(|entry| match &entry.kind {
+            EntryKind::Call(call) => Some((entry, call)),
             _ => None,
         });
-        let ran = |call: &&Call| matches!(&call.state, CallState::Ended { took: Some(_), .. });
-        calls.filter(ran).map(|call| call.name.clone()).next()
+        let is_here = |(entry, _): &(&Entry, &Call)| {
+            Some(entry.run) == event.at.run && Some(entry.turn) == event.at.turn
+        };
+        let ran = |(_, call): &(&Entry, &Call)| matches!(&call.state, CallState::Ended { took: Some(_), .. });
+        calls.take_while(is_here).find(ran).map(|(_, call)| call.name.clone())
     }
 
     fn retries(&mut self, event: &Event, kind: EntryKind) {
@@ -223,7 +215,7 @@ fn simple(event: &Event, agent: &Agent) -> Option<EntryKind> {
             EntryKind::Reply { text: text.as_str().into(), cut: Some(*reason) }
         }
         EventKind::MessageReturned { message, reason } => {
-            let known = agent.past.iter().rev().find(|known| known.id == *message)?;
+            let known = agent.past.back().filter(|known| known.id == *message)?;
             EntryKind::Returned { letter: letter(known, event.t), reason: *reason }
         }
         EventKind::StopRequested { by, reason, .. } => {
@@ -248,6 +240,18 @@ fn waiting(id: &CallId, name: &Arc<str>, input: &Value) -> EntryKind {
     EntryKind::Call(Call { id, name, input, state: CallState::Waiting, word: None })
 }
 
+/// The messages of these ids, which have just left the mailbox in this order. Ids are unique per sender
+/// only, so a message is known by its place as well.
+fn letters(ids: &[MessageId], text: &Arc<str>, agent: &Agent, now: Micros) -> Vec<Letter> {
+    let mut left = agent.past.iter().rev().peekable();
+    let known = |id: &MessageId| left.next_if(|message| message.id == *id).map(|known| letter(known, now));
+    let known: Vec<Option<Letter>> = ids.iter().rev().map(known).collect();
+    // Of mail that nothing was told of there is the text of all of it together: the first has it.
+    let mut text = known.iter().all(Option::is_none).then(|| text.clone());
+    let all = ids.iter().zip(known.into_iter().rev());
+    all.map(|(id, known)| known.unwrap_or_else(|| unknown(id, text.take().unwrap_or_default()))).collect()
+}
+
 fn letter(message: &Message, now: Micros) -> Letter {
     let Message { id, from, urgency, text, since, state: _ } = message;
     Letter {
@@ -260,6 +264,6 @@ fn letter(message: &Message, now: Micros) -> Letter {
 }
 
 /// A message that nothing was told of.
-fn unknown(id: &MessageId, text: &str) -> Letter {
-    Letter { id: id.clone(), from: "".into(), urgency: None, text: text.into(), waited: None }
+fn unknown(id: &MessageId, text: Arc<str>) -> Letter {
+    Letter { id: id.clone(), from: "".into(), urgency: None, text, waited: None }
 }

@@ -192,16 +192,21 @@ impl Call {
             CallState::Ended { output, .. } => output.len(),
             CallState::Waiting | CallState::Running { .. } => 0,
         };
-        size(&self.input) + output
+        let reason = self.word.as_ref().and_then(|(_, _, reason)| reason.as_ref()).map_or(0, |it| it.len());
+        self.name.len() + size(&self.input) + output + reason
     }
 }
 
-/// How many bytes the texts of a value have.
+/// What a value weighs that holds nothing, about.
+const VALUE: usize = 32;
+
+/// How many bytes a value has, about.
 fn size(value: &Value) -> usize {
-    match value {
+    let held = match value {
         Value::String(text) => text.len(),
         Value::Array(all) => all.iter().map(size).sum(),
         Value::Object(all) => all.iter().map(|(name, value)| name.len() + size(value)).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
-    }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    VALUE + held
 }
