@@ -3,6 +3,7 @@
 pub mod call;
 pub mod diff;
 pub mod markdown;
+mod table;
 pub mod text;
 
 #[cfg(test)]
