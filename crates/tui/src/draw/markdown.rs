@@ -266,9 +266,10 @@ impl Page {
 
     fn end_item(&mut self) {
         self.flush();
-        let is_empty = self.margins.last().is_some_and(|margin| {
-            margin.once.as_ref().is_some_and(|once| *once != margin.always)
-        });
+        let is_empty = self
+            .margins
+            .last()
+            .is_some_and(|margin| margin.once.as_ref().is_some_and(|once| *once != margin.always));
         if is_empty && self.margins.len() <= DEPTH {
             self.put(vec![Line::default()]);
         }
@@ -290,14 +291,10 @@ impl Page {
     fn style(&self) -> Style {
         let Inline { strong, emphasis, struck, title } = self.inline;
         let style = self.look.style(if strong > 0 { Tone::Strong } else { Tone::Plain });
-        [
-            (emphasis > 0, Modifier::ITALIC),
-            (struck > 0, Modifier::CROSSED_OUT),
-            (title, Modifier::UNDERLINED),
-        ]
-        .into_iter()
-        .filter(|(is_on, _)| *is_on)
-        .fold(style, |style, (_, modifier)| style.add_modifier(modifier))
+        [(emphasis > 0, Modifier::ITALIC), (struck > 0, Modifier::CROSSED_OUT), (title, Modifier::UNDERLINED)]
+            .into_iter()
+            .filter(|(is_on, _)| *is_on)
+            .fold(style, |style, (_, modifier)| style.add_modifier(modifier))
     }
 
     /// Without colours its quotes tell what it is.
