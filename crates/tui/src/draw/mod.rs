@@ -9,6 +9,7 @@ mod head;
 mod help;
 pub mod markdown;
 mod roster;
+mod table;
 pub mod talk;
 #[cfg(test)]
 mod tests;

@@ -60,16 +60,12 @@ pub fn plain(text: &str, width: u16, style: Style) -> Vec<Line<'static>> {
     wrap(vec![Span::styled(text.to_owned(), style)], width, "")
 }
 
-/// Lines, each with a gutter before it: the first with one, the others with another as wide.
-pub(super) fn gutter(
-    lines: impl IntoIterator<Item = Line<'static>>,
-    first: &Span<'static>,
-    others: &Span<'static>,
-) -> impl Iterator<Item = Line<'static>> {
-    lines.into_iter().enumerate().map(move |(n, mut line)| {
-        line.spans.insert(0, if n == 0 { first.clone() } else { others.clone() });
-        line
-    })
+/// A line as full as it can be behind a sign, and wherever it goes on a sign for that: no part of a text looks like a
+/// line of its own.
+pub(super) fn signed(sign: Span<'static>, text: Span<'static>, width: u16, look: Look) -> Vec<Line<'static>> {
+    let indent = " ".repeat(self::width(&sign.content).saturating_sub(2));
+    let indent = format!("{indent}{}", look.sign("┊ ", ": "));
+    hard([sign, text].into_iter().filter(|span| !span.content.is_empty()).collect(), width, &indent)
 }
 
 /// The text without what acts or hides. Line feeds stay, tabs become spaces.
