@@ -37,14 +37,14 @@ impl Completion {
     /// What is to be typed yet of the chosen word, and a space.
     pub(super) fn rest(&self, before: &str) -> Option<String> {
         let word = &self.items.get(self.chosen)?.word;
-        let typed = before.rsplit(char::is_whitespace).next().unwrap_or(before);
+        let typed = last_word(before)?;
         Some(format!("{} ", word.strip_prefix(typed)?))
     }
 }
 
 /// What completes the word before the cursor. `before`: the draft up to there.
 pub(super) fn find(before: &str, agents: &[AgentName], actions: &[(&str, &str)]) -> Option<Completion> {
-    let word = before.rsplit(char::is_whitespace).next().unwrap_or(before);
+    let word = last_word(before)?;
     let items: Vec<Item> = match word.chars().next()? {
         '@' => agents.iter().map(|agent| item(format!("@{agent}"), "")).collect(),
         // An action is all that a draft is: elsewhere a slash begins a path.
@@ -53,6 +53,11 @@ pub(super) fn find(before: &str, agents: &[AgentName], actions: &[(&str, &str)])
     };
     let items: Vec<Item> = items.into_iter().filter(|item| item.word.starts_with(word)).collect();
     (!items.is_empty()).then_some(Completion { items, chosen: 0 })
+}
+
+/// The word that the text ends with, if it doesn't end with a space.
+fn last_word(text: &str) -> Option<&str> {
+    text.rsplit(char::is_whitespace).next().filter(|word| !word.is_empty())
 }
 
 fn item(word: String, help: &str) -> Item {

@@ -275,7 +275,9 @@ impl Composer {
             texts: draft.texts(),
             cursor: draft.cursor(),
         });
-        Saved { drafts: drafts.collect(), history: self.history.entries() }
+        let mut drafts: Vec<SavedDraft> = drafts.collect();
+        drafts.sort_by(|one, other| one.agent.cmp(&other.agent));
+        Saved { drafts, history: self.history.entries() }
     }
 }
 

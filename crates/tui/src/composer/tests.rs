@@ -487,6 +487,8 @@ fn all_letters(composer: &Composer) -> Vec<char> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// Nothing but a person's deleting, clearing and sending takes a letter out of the drafts.
     #[test]
     fn no_letter_is_lost(events in prop::collection::vec(happens(any_key()), 0..40)) {
