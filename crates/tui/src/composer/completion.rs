@@ -2,8 +2,6 @@
 
 use midturn_core::rules::id::AgentName;
 
-use super::Addressed;
-
 /// What an open list of completions offers. It is made anew with each key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
@@ -20,6 +18,15 @@ pub struct Item {
     pub word: String,
     /// What an action does. Of a name nothing.
     pub help: String,
+}
+
+/// Whom a draft names at its beginning, and what it says to them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addressed {
+    /// The agent.
+    pub agent: AgentName,
+    /// The text without the name. It may be empty.
+    pub text: String,
 }
 
 impl Completion {
