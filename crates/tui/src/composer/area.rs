@@ -34,7 +34,7 @@ pub(super) struct Area {
 
 impl Default for Area {
     fn default() -> Self {
-        Self { was_touched: false, ..Self::of("") }
+        Self::new("", false)
     }
 }
 
@@ -49,12 +49,16 @@ enum Act {
 impl Area {
     /// A text with the cursor at its end, which undo doesn't take out.
     pub(super) fn of(text: &str) -> Self {
+        Self::new(text, true)
+    }
+
+    fn new(text: &str, was_touched: bool) -> Self {
         let mut text: TextArea<'static> = text.split('\n').collect();
         text.set_wrap_mode(WrapMode::WordOrGlyph);
         text.set_max_histories(UNDO_MAX);
         text.move_cursor(CursorMove::Bottom);
         text.move_cursor(CursorMove::End);
-        Self { text, was_touched: true, top: Cell::new(0) }
+        Self { text, was_touched, top: Cell::new(0) }
     }
 
     pub(super) fn text(&self) -> String {
