@@ -34,10 +34,7 @@ pub(super) struct Area {
 
 impl Default for Area {
     fn default() -> Self {
-        let mut text = TextArea::default();
-        text.set_wrap_mode(WrapMode::WordOrGlyph);
-        text.set_max_histories(UNDO_MAX);
-        Self { text, was_touched: false, top: Cell::new(0) }
+        Self::new("", false)
     }
 }
 
@@ -50,10 +47,18 @@ enum Act {
 }
 
 impl Area {
+    /// A text with the cursor at its end, which undo doesn't take out.
     pub(super) fn of(text: &str) -> Self {
-        let mut area = Self::default();
-        area.insert(text);
-        area
+        Self::new(text, true)
+    }
+
+    fn new(text: &str, was_touched: bool) -> Self {
+        let mut text: TextArea<'static> = text.split('\n').collect();
+        text.set_wrap_mode(WrapMode::WordOrGlyph);
+        text.set_max_histories(UNDO_MAX);
+        text.move_cursor(CursorMove::Bottom);
+        text.move_cursor(CursorMove::End);
+        Self { text, was_touched, top: Cell::new(0) }
     }
 
     pub(super) fn text(&self) -> String {
@@ -151,7 +156,8 @@ impl Area {
         if !self.wrap(area.width) {
             let lines = self.text.lines().len();
             let text = format!("{} bytes, {lines} lines: kept, too long to show here", self.bytes());
-            return frame.render_widget(Line::styled(text, look.style(Tone::Cut)), area);
+            frame.render_widget(Line::styled(text, look.style(Tone::Cut)), area);
+            return frame.set_cursor_position(area);
         }
         let cursor = self.text.screen_cursor().row;
         self.top.set(self.top_for(cursor, area.height));

@@ -2,8 +2,6 @@
 
 use midturn_core::rules::id::AgentName;
 
-use super::Addressed;
-
 /// What an open list of completions offers. It is made anew with each key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
@@ -22,6 +20,15 @@ pub struct Item {
     pub help: String,
 }
 
+/// Whom a draft names at its beginning, and what it says to them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addressed {
+    /// The agent.
+    pub agent: AgentName,
+    /// The text without the name. It may be empty.
+    pub text: String,
+}
+
 impl Completion {
     /// Chooses the next one, behind the last the first.
     pub fn next(&mut self) {
@@ -37,14 +44,14 @@ impl Completion {
     /// What is to be typed yet of the chosen word, and a space.
     pub(super) fn rest(&self, before: &str) -> Option<String> {
         let word = &self.items.get(self.chosen)?.word;
-        let typed = before.rsplit(char::is_whitespace).next().unwrap_or(before);
+        let typed = last_word(before)?;
         Some(format!("{} ", word.strip_prefix(typed)?))
     }
 }
 
 /// What completes the word before the cursor. `before`: the draft up to there.
 pub(super) fn find(before: &str, agents: &[AgentName], actions: &[(&str, &str)]) -> Option<Completion> {
-    let word = before.rsplit(char::is_whitespace).next().unwrap_or(before);
+    let word = last_word(before)?;
     let items: Vec<Item> = match word.chars().next()? {
         '@' => agents.iter().map(|agent| item(format!("@{agent}"), "")).collect(),
         // An action is all that a draft is: elsewhere a slash begins a path.
@@ -53,6 +60,11 @@ pub(super) fn find(before: &str, agents: &[AgentName], actions: &[(&str, &str)])
     };
     let items: Vec<Item> = items.into_iter().filter(|item| item.word.starts_with(word)).collect();
     (!items.is_empty()).then_some(Completion { items, chosen: 0 })
+}
+
+/// The word that the text ends with, if it doesn't end with a space.
+fn last_word(text: &str) -> Option<&str> {
+    text.rsplit(char::is_whitespace).next().filter(|word| !word.is_empty())
 }
 
 fn item(word: String, help: &str) -> Item {

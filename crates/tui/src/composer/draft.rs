@@ -132,8 +132,11 @@ impl Draft {
         if self.looks.is_some() || !self.area.is_empty() {
             return;
         }
-        if let Some(text) = self.waiting.pop_front() {
-            self.area.insert(&text);
+        match self.waiting.pop_front() {
+            // What was taken out of it can be brought back yet.
+            Some(text) if self.area.was_touched() => self.area.insert(&text),
+            Some(text) => self.area = Area::of(&text),
+            None => {}
         }
     }
 

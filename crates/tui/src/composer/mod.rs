@@ -21,7 +21,7 @@ mod history;
 #[cfg(test)]
 mod tests;
 
-use completion::Completion;
+use completion::{Addressed, Completion};
 use draft::Draft;
 use drafts::{Saved, SavedDraft};
 use history::History;
@@ -38,15 +38,6 @@ pub const DRAFT_MAX: usize = 256 << 10;
 pub struct TooLong {
     /// How long the draft would be.
     pub bytes: usize,
-}
-
-/// Whom a draft names at its beginning, and what it says to them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Addressed {
-    /// The agent.
-    pub agent: AgentName,
-    /// The text without the name. It may be empty.
-    pub text: String,
 }
 
 /// The drafts of a terminal, one of which is shown.
@@ -126,6 +117,9 @@ impl Composer {
     }
 
     fn insert(&mut self, text: &str) -> Result<(), TooLong> {
+        if text.is_empty() {
+            return Ok(());
+        }
         fits(self.shown.bytes() + text.len())?;
         self.shown.insert(text);
         self.unsaved = true;
@@ -178,7 +172,13 @@ impl Composer {
 
     /// Puts a text into the composer if that is empty. Otherwise it comes next.
     pub fn put(&mut self, text: &str) {
-        self.shown.put(inert(text));
+        self.refused(&self.chosen.clone(), text);
+    }
+
+    /// What was [`sent`](Self::sent) to an agent was refused: it is a draft again, if something else is written by now
+    /// the next one.
+    pub fn refused(&mut self, agent: &AgentName, text: &str) {
+        self.draft_of(agent).put(inert(text));
         self.unsaved = true;
     }
 
@@ -275,7 +275,9 @@ impl Composer {
             texts: draft.texts(),
             cursor: draft.cursor(),
         });
-        Saved { drafts: drafts.collect(), history: self.history.entries() }
+        let mut drafts: Vec<SavedDraft> = drafts.collect();
+        drafts.sort_by(|one, other| one.agent.cmp(&other.agent));
+        Saved { drafts, history: self.history.entries() }
     }
 }
 
