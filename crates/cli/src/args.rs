@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
-pub(crate) use client::{AgentArgs, ClientArgs, ClientCommand, MeantArgs, SendArgs};
+pub(crate) use client::{AgentArgs, AttachArgs, ClientArgs, ClientCommand, MeantArgs, SendArgs};
 pub(crate) use history::{ExportArgs, LogArgs, SessionsArgs};
-pub(crate) use work::{DoctorArgs, ResumeArgs, RunArgs, ServeArgs, WorkArgs};
+pub(crate) use work::{AttendArgs, DoctorArgs, ResumeArgs, RunArgs, ScreenArgs, ServeArgs, WorkArgs};
 
 /// Parallel coding agents that are corrected in the middle of their work.
 #[derive(Debug, Parser)]
@@ -83,6 +83,7 @@ Exit status: 0 all hold, 1 some expectation fails, 2 a file can't be read.
 Examples:
   midturn replay scenarios
   midturn replay --json scenarios/demo.yaml
+  midturn replay --view scenarios/demo.yaml       (on the screen of `midturn attach`)
   midturn replay --shift fix=-500ms scenarios/demo.yaml     (what if it had come half a second sooner?)";
 
 const CONFIG_HELP: &str = "\
@@ -153,6 +154,9 @@ pub(crate) struct ReplayArgs {
     /// Move a message by this much and show what changes; nothing is checked
     #[arg(long, value_name = "ID=±DURATION", allow_hyphen_values = true)]
     pub(crate) shift: Vec<String>,
+    /// Look at one scenario on the screen instead; nothing is checked
+    #[arg(long, conflicts_with_all = ["json", "junit", "shift"])]
+    pub(crate) view: bool,
 }
 
 /// A file format with a schema.

@@ -17,9 +17,12 @@ use crate::failure::{End, Failure};
 /// Replays the files.
 ///
 /// # Errors
-/// [`Failure::Usage`]: a `--shift` that can't be read. [`Failure::Failed`]: the output or the report
+/// [`Failure::Usage`]: a `--shift` that can't be read, or `--view` of more than one file. [`Failure::Failed`]: the output or the report
 /// can't be written.
 pub(crate) fn replay(args: &ReplayArgs) -> Result<End, Failure> {
+    if args.view {
+        return view(&args.paths);
+    }
     let shift: Result<Vec<Shift>, _> = args.shift.iter().map(|text| text.parse()).collect();
     let shift = shift.map_err(|error| Failure::usage(format!("--shift: {error}")))?;
     let options = Options { real: Some(&RealTools), json: args.json, junit: args.junit.clone(), shift };
@@ -33,6 +36,18 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<End, Failure> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(End::Failed),
         Err(error) => Err(Failure::failed(format!("the results can't be written: {error}"))),
     }
+}
+
+/// Looks at one scenario on the screen.
+fn view(paths: &[PathBuf]) -> Result<End, Failure> {
+    let [path] = paths else { return Err(Failure::usage("--view shows one scenario: give one file")) };
+    if path.is_dir() {
+        let path = path.display();
+        return Err(Failure::usage(format!(
+            "--view shows one scenario: {path} is a folder, give a file of it"
+        )));
+    }
+    Err(Failure::usage("--view is not built yet"))
 }
 
 /// Real tools for a replay: every agent, the lead too, works in a worktree of its own.

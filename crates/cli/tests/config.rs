@@ -62,7 +62,11 @@ fn bad_usage_is_status_2_and_says_so_on_standard_error() {
     for (arguments, expected) in [
         (&[][..], "Usage: midturn"),
         (&["rum"], "unrecognized subcommand"),
-        (&["run"], "<TASK>"),
+        (&["run"], "no model is configured"),
+        (&["run", "--steer-stdin"], "the task is missing: with --steer-stdin"),
+        (&["replay", "--view", "a", "b"], "give one file"),
+        (&["replay", "--view", "."], "is a folder"),
+        (&["replay", "--view", "a", "--json"], "cannot be used with"),
         (&["run", " ", "--model", "haiku"], "the task is empty"),
         (&["run", "x"], "no model is configured"),
         (&["run", "x", "--cwd", "nowhere"], "the working folder nowhere"),

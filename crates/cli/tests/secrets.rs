@@ -101,7 +101,8 @@ fn files(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
 
 fn run(place: &Place) -> Ended {
     place.write("scenario.yaml", &scenario());
-    let words = ["run", &format!("deploy with {TOKEN}"), "--json", "--model", "scripted:../scenario.yaml"];
+    let task = format!("deploy with {TOKEN}");
+    let words = ["run", &task, "--json", "--steer-stdin", "--model", "scripted:../scenario.yaml"];
     let mut command = place.midturn("repo", &words);
     with_canaries(&mut command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = Running::of(command);

@@ -57,7 +57,7 @@ def working(folder, model, task, server, *settings):
     keys = {"ANTHROPIC_API_KEY": DUMMY_KEY, "OPENAI_API_KEY": DUMMY_KEY}
     addresses = {"ANTHROPIC_BASE_URL": server, "OPENAI_BASE_URL": f"{server}/v1", "NO_PROXY": "127.0.0.1"}
     # Commands say in the project folder, also from a worktree, how far they are.
-    command = [str(binary()), "run", "--json", "--model", model, "--set", f"sandbox.writable={folder}"]
+    command = [str(binary()), "run", "--json", "--steer-stdin", "--model", model, "--set", f"sandbox.writable={folder}"]
     command += [argument for setting in settings for argument in ("--set", setting)] + [task]
     with tempfile.TemporaryFile("w+") as log:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}

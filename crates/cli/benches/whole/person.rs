@@ -30,7 +30,8 @@ pub(crate) fn midturn(folder: &Path, words: &[&str]) -> Command {
 impl Live {
     /// Gives a lead its task.
     pub(crate) fn start(folder: &Path, server: &Server, more: &[&str]) -> Self {
-        let words = [&["run", "the task", "--json", "--model", "anthropic/bench"], more].concat();
+        let words =
+            [&["run", "the task", "--json", "--steer-stdin", "--model", "anthropic/bench"], more].concat();
         let mut command = midturn(folder, &words);
         command.env("ANTHROPIC_API_KEY", "no-key-at-all").env("ANTHROPIC_BASE_URL", &server.url);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -10,8 +10,8 @@ use midturn_wire::message::Urgency;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::PlaceArgs;
 use super::history::name;
+use super::{PlaceArgs, ScreenArgs};
 
 const PS_HELP: &str = "\
 Examples:
@@ -90,6 +90,14 @@ Examples:
   midturn watch
   midturn watch worker
   midturn watch --json | jq -r 'select(.type == \"tool_started\") | .input.command'";
+
+const ATTACH_HELP: &str = "\
+It shows all agents of a session, and what you write goes to the one you chose. Leaving it stops nobody. With
+--plain, and where standard input or output is no terminal, it is `midturn watch`.
+
+Examples:
+  midturn attach
+  midturn attach 0mhzk3q1-77ab --plain";
 
 const DIFF_HELP: &str = "\
 It includes what is not committed yet. Of an agent that works in the project folder itself, as the lead does,
@@ -189,6 +197,9 @@ pub(crate) enum ClientCommand {
         #[command(flatten)]
         client: ClientArgs,
     },
+    /// See a session on the screen, and write to its agents
+    #[command(after_help = ATTACH_HELP)]
+    Attach(AttachArgs),
     /// Show what an agent changed
     #[command(after_help = DIFF_HELP)]
     Diff(AgentArgs),
@@ -258,6 +269,20 @@ pub(crate) struct AgentArgs {
     /// Whom to ask
     #[command(flatten)]
     pub(crate) client: ClientArgs,
+}
+
+/// `midturn attach`.
+#[derive(Debug, Args)]
+pub(crate) struct AttachArgs {
+    /// The session: its id, or `current` for the one that began last
+    #[arg(value_name = "SESSION", default_value = "current", hide_default_value = true)]
+    pub(crate) session: String,
+    /// What is drawn
+    #[command(flatten)]
+    pub(crate) screen: ScreenArgs,
+    /// Which project
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
 }
 
 /// The limits that `midturn limit` sets, one at least.

@@ -9,7 +9,9 @@ use clap::builder::PossibleValuesParser;
 use super::{LayerArgs, StoreArgs};
 
 pub(super) const RUN_HELP: &str = "\
-Lines on standard input steer the run while it lasts:
+What is piped to it is the task; beside a TASK it is data for it, and never a command.
+
+Lines that you type with --plain, and piped ones with --steer-stdin, steer the run while it lasts:
   NAME: text   a message to that agent       NAME! text   an urgent one: what it runs ends now
   text         a message to the lead         /ps          who is there and what they do
   /stop NAME   stop an agent                 /quit        stop all of them and end
@@ -22,6 +24,7 @@ Exit status: 0 finished, 1 failed, 2 usage, 4 a limit, 130 interrupted.
 
 Examples:
   midturn run --model anthropic/claude-sonnet-4-5 \"Fix the failing test in crates/core\"
+  git diff | midturn run --once \"Review this change\"
   midturn run --mode ask \"Clean up the build\"                     (edits and commands are asked about)
   midturn run --model scripted:scenarios/demo.yaml \"Show me\"     (no key needed)";
 
@@ -37,7 +40,7 @@ Examples:
 pub(super) const RESUME_HELP: &str = "\
 Every agent goes on in the run it was in. A call that had begun and has no result is told to the model
 as `unknown` and is not run again; what had not begun is skipped; unread mail is read first.
-Lines on standard input steer the session as with `midturn run`. Flags override those that it began with.
+Lines that you type, or pipe with --steer-stdin, steer the session as with `midturn run`. Flags override those that it began with.
 
 Examples:
   midturn resume                 (the session that began last)
@@ -54,11 +57,11 @@ Examples:
 /// `midturn run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// What is to be done
-    pub(crate) task: String,
-    /// Write the events to standard output, one JSON object a line, instead of the answer
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// What is to be done; without it standard input says so
+    pub(crate) task: Option<String>,
+    /// How it is attended to
+    #[command(flatten)]
+    pub(crate) attend: AttendArgs,
     /// What its agents work under
     #[command(flatten)]
     pub(crate) work: WorkArgs,
@@ -81,12 +84,40 @@ pub(crate) struct ResumeArgs {
     /// The session: its id, the beginning of it, or `last`
     #[arg(value_name = "SESSION", default_value = "last", hide_default_value = true)]
     pub(crate) session: String,
-    /// Write the events to standard output, one JSON object a line, instead of the answer
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// How it is attended to
+    #[command(flatten)]
+    pub(crate) attend: AttendArgs,
     /// What its agents work under from now on
     #[command(flatten)]
     pub(crate) work: WorkArgs,
+}
+
+/// How a person, or a program, attends to a session that begins or goes on here.
+#[derive(Debug, Args)]
+pub(crate) struct AttendArgs {
+    /// Write the events to standard output, one JSON object a line, instead of the answer
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// End after the answer, as in a pipe
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Take lines of standard input as typed ones, though it is no terminal
+    #[arg(long)]
+    pub(crate) steer_stdin: bool,
+    /// What is drawn
+    #[command(flatten)]
+    pub(crate) screen: ScreenArgs,
+}
+
+/// What is drawn on a terminal.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ScreenArgs {
+    /// Lines instead of the screen: for screen readers, and terminals that can do little
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Draw nothing beyond ASCII
+    #[arg(long)]
+    pub(crate) ascii: bool,
 }
 
 /// `midturn doctor`.

@@ -70,8 +70,8 @@ impl Terminal {
         Keymap::new(&keys).map_err(|error| {
             let keys = error.actions().into_iter().map(|action| format!("{KEYS}{action}"));
             // What is built in fits together: somebody gave one of them its key.
-            let said = keys.filter_map(|key| Some((entries.get(&key)?.origin.clone(), key)));
-            let said = said.filter(|(origin, _)| *origin != Origin::Default).last();
+            let mut said = keys.filter_map(|key| Some((entries.get(&key)?.origin.clone(), key)));
+            let said = said.rfind(|(origin, _)| *origin != Origin::Default);
             let place = said.map(|(origin, key)| format!("{origin}: `{key}`: ")).unwrap_or_default();
             Failure::usage(format!("{place}{error}"))
         })

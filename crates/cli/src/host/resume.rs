@@ -11,7 +11,7 @@ use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::project::Project;
 use crate::run::session::attending;
-use crate::run::{Attended, attended};
+use crate::run::{Attended, Manner, attended};
 use crate::{client, commands, history};
 
 /// `midturn resume [SESSION]`.
@@ -25,18 +25,20 @@ pub(crate) fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::of(&folder, store, env)?;
     let patience = commands::load(layer, &folder, env)?.general.store.patience;
     let set = args.work.whole_layer().set;
-    attended(args.json, env, async |attended| match holding::open(&project, patience).await? {
-        Opened::Theirs(who) if !set.is_empty() => Err(Failure::usage(format!(
-            "another process goes on with the session, and as it was begun: leave --mode, --no-sandbox and --set out, \
+    attended(Manner::of(&args.attend), env, async |attended| {
+        match holding::open(&project, patience).await? {
+            Opened::Theirs(who) if !set.is_empty() => Err(Failure::usage(format!(
+                "another process goes on with the session, and as it was begun: leave --mode, --no-sandbox and --set out, \
              or end that process first ({who})"
-        ))),
-        Opened::Theirs(_) => client::remote_resume(&args.session, &project, attended).await,
-        Opened::Ours(holding) => {
-            let id = history::find(&*holding.archive, &args.session).await?;
-            let carrier = Carrier::new(holding, env, layer);
-            attended
-                .carry(&project, carrier, async |carrier| go_on(carrier, &id, &set, &attended).await)
-                .await
+            ))),
+            Opened::Theirs(_) => client::remote_resume(&args.session, &project, attended).await,
+            Opened::Ours(holding) => {
+                let id = history::find(&*holding.archive, &args.session).await?;
+                let carrier = Carrier::new(holding, env, layer);
+                attended
+                    .carry(&project, carrier, async |carrier| go_on(carrier, &id, &set, &attended).await)
+                    .await
+            }
         }
     })
 }

@@ -19,7 +19,7 @@ use crate::failure::{End, Failure};
 use crate::project::{Project, StoreAt};
 use crate::run::console::Console;
 use crate::run::session::attending;
-use crate::run::{Attended, attended, prepare};
+use crate::run::{Attended, Manner, attended, prepare};
 
 /// `midturn serve`.
 ///
@@ -31,7 +31,7 @@ pub(crate) fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
     let layer = LayerArgs { cwd: Some(folder.clone()), ..args.work.whole_layer() };
     let config = commands::load(&layer, &folder, env)?;
     let project = Project::of(&folder, &args.work.store, env)?;
-    attended(false, env, async |attended| {
+    attended(Manner { json: false, steers: false }, env, async |attended| {
         let safety = Safety::of(&config, None).await?;
         match holding::open(&project, config.general.store.patience).await? {
             Opened::Theirs(who) => Err(Failure::failed(format!("{who}; `midturn ps` asks it"))),

@@ -17,14 +17,16 @@ pub(crate) mod session;
 pub(crate) mod session_id;
 pub(crate) mod signals;
 pub(crate) mod steering;
+mod task;
 pub(crate) mod team;
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use midturn_view::words::Tone;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{LayerArgs, RunArgs};
+use crate::args::{AttendArgs, LayerArgs, RunArgs};
 use crate::client;
 use crate::env::Env;
 use crate::failure::{End, Failure};
@@ -44,28 +46,47 @@ const GUEST: &str =
 /// [`Failure::Usage`]: arguments, configuration, files or environment are not sound, and
 /// nothing was begun. [`Failure::Failed`]: the run could not be begun.
 pub(crate) fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
-    let task = prepare::task(&args.task)?;
+    let piped = task::look(args)?;
     let prepared = prepare::prepare(&args.work.whole_layer(), env, &Earlier::default())?;
+    let task = &task::whole(args, piped, prepared.config.settings.message_bytes)?;
     let project = Project::of(&prepared.folder, &args.work.store, env)?;
     let patience = prepared.config.general.store.patience;
-    attended(args.json, env, async |attended| match holding::open(&project, patience).await? {
-        Opened::Theirs(_) => {
-            attended.tell_notes(&[prepared.notes.clone(), vec![GUEST.to_owned()]].concat()).await;
-            client::remote_run(task, &prepared.layer, &project, attended).await
-        }
-        Opened::Ours(holding) => {
-            // What was said of this run's safety is not said of its guests'.
-            let layer = LayerArgs { set: args.work.layer.set.clone(), ..prepared.layer.clone() };
-            let carrier = Carrier::new(holding, env, &layer);
-            let safety = carrier.safety_of(&prepared.config).await?;
-            attended.tell_notes(&[safety.notes(), prepared.notes.clone()].concat()).await;
-            let audience = (&attended.console).into();
-            let begins = attended.carry(&project, carrier, async |carrier| {
-                Ok(Some(carrier.begin_with(task, prepared, audience).await?))
-            });
-            begins.await
+    attended(Manner::of(&args.attend), env, async |attended| {
+        match holding::open(&project, patience).await? {
+            Opened::Theirs(_) => {
+                attended.tell_notes(&[prepared.notes.clone(), vec![GUEST.to_owned()]].concat()).await;
+                client::remote_run(task, &prepared.layer, &project, attended).await
+            }
+            Opened::Ours(holding) => {
+                // What was said of this run's safety is not said of its guests'.
+                let layer = LayerArgs { set: args.work.layer.set.clone(), ..prepared.layer.clone() };
+                let carrier = Carrier::new(holding, env, &layer);
+                let safety = carrier.safety_of(&prepared.config).await?;
+                attended.tell_notes(&[safety.notes(), prepared.notes.clone()].concat()).await;
+                let audience = (&attended.console).into();
+                let begins = attended.carry(&project, carrier, async |carrier| {
+                    Ok(Some(carrier.begin_with(task, prepared, audience).await?))
+                });
+                begins.await
+            }
         }
     })
+}
+
+/// How somebody attends to a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Manner {
+    /// They read events, not lines.
+    pub(crate) json: bool,
+    /// Lines of standard input are theirs, to steer.
+    pub(crate) steers: bool,
+}
+
+impl Manner {
+    /// As the arguments say; a terminal has a person at it.
+    pub(crate) fn of(args: &AttendArgs) -> Self {
+        Self { json: args.json, steers: args.steer_stdin || std::io::stdin().is_terminal() }
+    }
 }
 
 /// What a command has at hand that a person attends to.
@@ -73,6 +94,8 @@ pub(crate) fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
 pub(crate) struct Attended {
     /// What they read.
     pub(crate) console: Arc<Console>,
+    /// Whether lines of standard input steer.
+    steers: bool,
     /// Cancelled by Ctrl-C and its kin.
     pub(crate) interrupted: CancellationToken,
 }
@@ -81,7 +104,7 @@ pub(crate) struct Attended {
 ///
 /// # Errors
 /// What the command fails with; [`Failure::Failed`] if nobody can read its output any more.
-pub(crate) fn attended<F>(json: bool, env: &Env, command: F) -> Result<End, Failure>
+pub(crate) fn attended<F>(manner: Manner, env: &Env, command: F) -> Result<End, Failure>
 where
     F: AsyncFnOnce(Attended) -> Result<End, Failure>,
 {
@@ -92,9 +115,10 @@ where
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
+    let Manner { json, steers } = manner;
     let console = Arc::new(Console::start(json, env, interrupted.clone()));
     let (ended, written) = runtime.block_on(async {
-        let ended = command(Attended { console: console.clone(), interrupted }).await;
+        let ended = command(Attended { console: console.clone(), steers, interrupted }).await;
         (ended, console.finish().await)
     });
     // Whatever still holds a thread (a blocked read, say) must not hold the end.

@@ -16,6 +16,7 @@ use midturn_view::clean::one_line;
 use midturn_view::words::Tone;
 use midturn_wire::agent::{Agent, What};
 use midturn_wire::work::Stopped;
+use tokio::sync::mpsc;
 
 use super::progress;
 use super::steering::Said;
@@ -61,7 +62,8 @@ impl Attended {
         steered: &impl Steered,
         quiet: impl Future<Output = T>,
     ) -> T {
-        let (mut lines, mut is_open, mut quiet) = (input::lines(), true, pin!(quiet));
+        let mut lines = if self.steers { input::lines() } else { mpsc::channel(1).1 };
+        let (mut is_open, mut quiet) = (self.steers, pin!(quiet));
         loop {
             tokio::select! {
                 biased;

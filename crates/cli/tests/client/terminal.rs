@@ -188,14 +188,16 @@ fn followers(place: &Place) -> u64 {
 
 #[test]
 fn who_comes_later_sees_what_is_asked_already() {
-    let place = Place::new();
-    let mut person = Person::start(run(&place, &twice()), false);
-    person.sees(ASKS);
-    let mut watcher = Person::start(place.midturn("repo", &["watch"]), true);
-    watcher.sees(ASKS);
-    watcher.types("/always");
-    watcher.sees("lead: finished after 3 turns");
-    assert_eq!((watcher.leaves().0, person.leaves().0), (Some(0), Some(0)));
+    for words in [&["watch"][..], &["attach", "--plain"]] {
+        let place = Place::new();
+        let mut person = Person::start(run(&place, &twice()), false);
+        person.sees(ASKS);
+        let mut watcher = Person::start(place.midturn("repo", words), true);
+        watcher.sees(ASKS);
+        watcher.types("/always");
+        watcher.sees("lead: finished after 3 turns");
+        assert_eq!((watcher.leaves().0, person.leaves().0), (Some(0), Some(0)), "{words:?}");
+    }
 }
 
 #[test]

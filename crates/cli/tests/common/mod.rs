@@ -94,8 +94,8 @@ impl Running {
     /// Starts `midturn run --json` with a scripted model; standard input stays open.
     pub fn start(place: &Place, scenario: &str, more: &[&str]) -> Self {
         place.write("scenario.yaml", scenario);
-        let mut command =
-            place.midturn("repo", &["run", "the task", "--json", "--model", "scripted:../scenario.yaml"]);
+        let words = ["run", "the task", "--json", "--steer-stdin", "--model", "scripted:../scenario.yaml"];
+        let mut command = place.midturn("repo", &words);
         command.args(more).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self::of(command)
     }
