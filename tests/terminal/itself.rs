@@ -50,9 +50,13 @@ async fn the_end_of_a_program_its_status_and_its_last_screen_stay() {
         return;
     }
     let ground = Ground::new();
-    let terminal = ground.terminal(USUAL, &shell("printf '\\033[?1049h'; echo last; exit 3"));
+    let terminal = ground.terminal(USUAL, &shell("seq 100 160; printf '\\033[?1049h'; echo last; exit 3"));
     assert_eq!(terminal.ends().await, End::Status(3));
     assert!(has(&terminal.screen(), "last"));
+    let terminal = ground.terminal(USUAL, &shell("seq 100 160; exit 3"));
+    assert_eq!(terminal.ends().await, End::Status(3));
+    assert_eq!((has(&terminal.screen(), "160"), has(&terminal.screen(), "100")), (true, false));
+    assert!(has(&terminal.all_lines(), "100"));
     let terminal = ground.terminal(USUAL, &shell("echo up; exec sleep 60"));
     terminal.sees("up").await;
     terminal.signal(Signal::TERM);
@@ -117,4 +121,26 @@ async fn a_daemon_begins_and_is_killed() {
     assert!(daemon.lives());
     assert!(ground.says(&["sessions"]).len() < 200);
     daemon.kill().await;
+}
+
+#[tokio::test]
+async fn scripted_agents_work_in_it_and_wait_for_the_test() {
+    if !is_here() {
+        return;
+    }
+    let ground = Ground::new();
+    let terminal = ground.midturn(USUAL, &["run", "--model", &ground.scripted("tools"), "Go."]);
+    terminal.sees("until [ -e go-1 ]").await;
+    for command in ["1", "2", "3"] {
+        assert!(!has(&terminal.screen(), "Heard after"));
+        ground.go("lead", command);
+    }
+    terminal.sees("Heard after the commands.").await;
+    let ground = Ground::new();
+    let terminal = ground.midturn(USUAL, &["run", "--model", &ground.scripted("subagents"), "Go."]);
+    for agent in ["one", "two"] {
+        terminal.sees(&format!("go-{agent} ]")).await;
+        ground.go(agent, agent);
+    }
+    terminal.sees("Both are through.").await;
 }

@@ -18,6 +18,21 @@ impl Ground {
     }
 }
 
+impl Ground {
+    /// Lets the command `NAME` of an agent end: it waits for a file in the folder where the agent works.
+    pub(crate) fn go(&self, agent: &str, name: &str) {
+        let folder = if agent == "lead" { self.path("main") } else { self.worktree(agent) };
+        std::fs::write(folder.join(format!("go-{name}")), "").unwrap();
+    }
+
+    /// The worktree of an agent of the only session.
+    fn worktree(&self, agent: &str) -> PathBuf {
+        let sessions = std::fs::read_dir(self.path("state/midturn/worktrees")).unwrap();
+        let mut worktrees = sessions.map(|session| session.unwrap().path().join(agent));
+        worktrees.find(|path| path.is_dir()).unwrap()
+    }
+}
+
 #[test]
 fn every_script_is_sound_and_has_a_lead() {
     let mut files: Vec<_> = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().path()).collect();
