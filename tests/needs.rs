@@ -32,12 +32,14 @@ pub(crate) enum Need {
     Sqlite3,
     /// What counts the calls of a program to the system.
     Strace,
+    /// The terminal in which the program is looked at.
+    Tmux,
 }
 
-use Need::{Bubblewrap, Landlock, Mount, Postgresql, Python3, Root, Setpriv, Sqlite3, Strace};
+use Need::{Bubblewrap, Landlock, Mount, Postgresql, Python3, Root, Setpriv, Sqlite3, Strace, Tmux};
 
 /// Each with its word in the variable and with what is said where it is missing.
-const ALL: [(Need, &str, &str); 9] = [
+const ALL: [(Need, &str, &str); 10] = [
     (Postgresql, "postgresql", "PostgreSQL's initdb is not here (Debian: postgresql)"),
     (Setpriv, "setpriv", "setpriv is not here (Debian: util-linux)"),
     (Python3, "python3", "python3 is not here (Debian: python3)"),
@@ -47,6 +49,7 @@ const ALL: [(Need, &str, &str); 9] = [
     (Mount, "mount", "nobody may mount a file system here (root, or user namespaces)"),
     (Sqlite3, "sqlite3", "sqlite3 is not here (Debian: sqlite3)"),
     (Strace, "strace", "strace is not here (Debian: strace)"),
+    (Tmux, "tmux", "tmux is not here (Debian: tmux)"),
 ];
 
 /// How much of a test goes without it.
