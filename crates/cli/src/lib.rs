@@ -25,6 +25,7 @@ pub mod planted;
 mod project;
 mod replay;
 mod run;
+mod screen;
 mod secrets;
 mod telemetry;
 
@@ -66,7 +67,7 @@ fn dispatch(command: Command, env: &Env) -> Result<End, Failure> {
         Command::Sessions(args) => history::sessions(&args, env),
         Command::Log(args) => history::log(&args, env),
         Command::Client(command) => client::run(&command, env),
-        Command::Replay(args) => replay::replay(&args),
+        Command::Replay(args) => replay::replay(&args, env),
         Command::Schema { format: Format::Scenario } => {
             commands::print(&format!("{:#}\n", midturn_scenario::schema()))
         }

@@ -7,6 +7,7 @@ use std::fmt::{Debug, Write};
 use std::panic::PanicHookInfo;
 
 use midturn_view::clean::clean;
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -21,10 +22,31 @@ pub(crate) fn start() {
     std::panic::set_hook(Box::new(|info| write(&last_words(info))));
 }
 
+/// Lines that wait while the screen is there: they would be drawn into it.
+static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
+
+/// How many lines wait.
+const HELD_MAX: usize = 256;
+
+/// Holds back what the crates below complain of until this is done.
+pub(crate) async fn held<T>(screen: impl Future<Output = T>) -> T {
+    *HELD.lock() = Some(Vec::new());
+    let shown = screen.await;
+    let lines = HELD.lock().take().unwrap_or_default();
+    lines.iter().for_each(|line| write(line));
+    shown
+}
+
 /// A line on standard error, unless whoever reads it takes nothing: the threads that complain
 /// are those that agents work on. The lock of the standard library's stream is left alone,
 /// since whoever shows progress may hold it while it waits.
 fn write(line: &str) {
+    if let Some(held) = &mut *HELD.lock() {
+        if held.len() < HELD_MAX {
+            held.push(line.to_owned());
+        }
+        return;
+    }
     let end = rustix::stdio::stderr();
     let mut is_ready = [PollFd::new(&end, PollFlags::OUT)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -11,17 +11,19 @@ use midturn_scenario::play::{RealWorkplace, RealWorkplaces};
 use midturn_scenario::{Exit, Options, Shift};
 use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation};
 
-use crate::args::ReplayArgs;
+use crate::args::{ReplayArgs, ScreenArgs};
+use crate::env::Env;
 use crate::failure::{End, Failure};
+use crate::screen;
 
 /// Replays the files.
 ///
 /// # Errors
 /// [`Failure::Usage`]: a `--shift` that can't be read, or `--view` of more than one file. [`Failure::Failed`]: the output or the report
 /// can't be written.
-pub(crate) fn replay(args: &ReplayArgs) -> Result<End, Failure> {
+pub(crate) fn replay(args: &ReplayArgs, env: &Env) -> Result<End, Failure> {
     if args.view {
-        return view(&args.paths);
+        return view(&args.paths, env);
     }
     let shift: Result<Vec<Shift>, _> = args.shift.iter().map(|text| text.parse()).collect();
     let shift = shift.map_err(|error| Failure::usage(format!("--shift: {error}")))?;
@@ -39,7 +41,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<End, Failure> {
 }
 
 /// Looks at one scenario on the screen.
-fn view(paths: &[PathBuf]) -> Result<End, Failure> {
+fn view(paths: &[PathBuf], env: &Env) -> Result<End, Failure> {
     let [path] = paths else { return Err(Failure::usage("--view shows one scenario: give one file")) };
     if path.is_dir() {
         let path = path.display();
@@ -47,7 +49,16 @@ fn view(paths: &[PathBuf]) -> Result<End, Failure> {
             "--view shows one scenario: {path} is a folder, give a file of it"
         )));
     }
-    Err(Failure::usage("--view is not built yet"))
+    if !screen::is_possible(&ScreenArgs { plain: false, ascii: false }, env) {
+        return Err(Failure::usage("--view needs a terminal; --json writes the events"));
+    }
+    let options = Options { real: Some(&RealTools), json: true, junit: None, shift: Vec::new() };
+    let mut events = Vec::new();
+    match midturn_scenario::replay(paths, &options, &mut events, &mut std::io::stderr().lock()) {
+        Ok(Exit::Unreadable) => Ok(End::Usage),
+        Ok(Exit::Holds | Exit::Fails) => screen::played(path, events, env),
+        Err(error) => Err(Failure::failed(format!("it can't be played: {error}"))),
+    }
 }
 
 /// Real tools for a replay: every agent, the lead too, works in a worktree of its own.

@@ -109,7 +109,8 @@ impl Session {
     /// # Errors
     /// [`Trouble`].
     pub async fn supersede(&self, to: &AgentName, id: &MessageId, text: &str) -> Result<Receipt, Trouble> {
-        let supersede = Supersede { text: Text(text.to_owned()), id: Some(Id(id.clone())), stream_run_id: None };
+        let supersede =
+            Supersede { text: Text(text.to_owned()), id: Some(Id(id.clone())), stream_run_id: None };
         self.client.post(&self.of(to, &["supersede"]), &supersede).await
     }
 

@@ -9,7 +9,7 @@ use midturn_core::rules::time::Micros;
 use midturn_wire::agent::Agent;
 use midturn_wire::work::{Diff, Started};
 
-use crate::composer::Saved;
+use crate::composer::drafts::Saved;
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq)]

@@ -15,4 +15,3 @@ mod screen;
 pub mod settings;
 pub mod state;
 pub mod update;
-

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use midturn_client::{Session, Trouble};
-use midturn_core::rules::id::AgentName;
+use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_wire::message::Message;
 use midturn_wire::text::{Id, Text};
 use midturn_wire::work::Stop;
@@ -23,12 +23,12 @@ pub(crate) fn is_mail(effect: &Effect) -> bool {
 pub(crate) async fn perform(session: Session, effect: Effect) -> Option<Done> {
     Some(match effect {
         Effect::Send(message) => {
-            let sent = send(&session, &message).await;
+            let sent = deliver(&session, &message, false).await;
             Done::Sent(message, sent)
         }
         Effect::Instead(message) => {
-            let sent = again(async || session.supersede(&message.to, &message.id, &message.text).await).await;
-            Done::Sent(message, sent.map(drop))
+            let sent = deliver(&session, &message, true).await;
+            Done::Sent(message, sent)
         }
         Effect::Withdraw { to, id, text, edit } => {
             let result = session.withdraw(&id).await.map(drop);
@@ -51,12 +51,34 @@ pub(crate) async fn perform(session: Session, effect: Effect) -> Option<Done> {
             Done::Diff(agent, diff)
         }
         Effect::Agents => Done::Agents(session.agents().await),
-        Effect::Editor(_) | Effect::Copy(_) | Effect::Suspend | Effect::Redraw | Effect::Save(_) => return None,
+        Effect::Editor(_) | Effect::Copy(_) | Effect::Suspend | Effect::Redraw | Effect::Save(_) => {
+            return None;
+        }
     })
 }
 
-async fn send(session: &Session, message: &Outgoing) -> Result<(), Trouble> {
+/// Asks until it is known what came of it, a few times.
+async fn deliver(session: &Session, message: &Outgoing, instead: bool) -> Result<(), Trouble> {
+    let (attempts, pause) = ATTEMPTS;
+    let mut left = attempts;
+    loop {
+        left -= 1;
+        match deliver_once(session, message, instead).await {
+            Err(trouble) if left > 0 && may_be_tried_again(&trouble) => tokio::time::sleep(pause).await,
+            known => return known,
+        }
+    }
+}
+
+fn may_be_tried_again(trouble: &Trouble) -> bool {
+    matches!(trouble, Trouble::Broken(_) | Trouble::Slow(_)) || trouble.code() == Some("too_many_requests")
+}
+
+async fn deliver_once(session: &Session, message: &Outgoing, instead: bool) -> Result<(), Trouble> {
     let Outgoing { to, id, text, urgency, replaces } = message;
+    if instead {
+        return session.supersede(to, id, text).await.map(drop);
+    }
     let message = Message {
         text: Text(text.clone()),
         urgency: urgency.map(Into::into),
@@ -66,28 +88,11 @@ async fn send(session: &Session, message: &Outgoing) -> Result<(), Trouble> {
         if_queued: replaces.as_ref().map(|_| true),
         ..Message::default()
     };
-    again(async || session.send(to, &message).await).await.map(drop)
-}
-
-/// Asks until it is known what came of it, a few times.
-async fn again<T>(ask: impl AsyncFn() -> Result<T, Trouble>) -> Result<T, Trouble> {
-    let (attempts, pause) = ATTEMPTS;
-    for _ in 1..attempts {
-        match ask().await {
-            Err(Trouble::Broken(_) | Trouble::Slow(_)) => tokio::time::sleep(pause).await,
-            Err(trouble) if trouble.code() == Some("too_many_requests") => tokio::time::sleep(pause).await,
-            known => return known,
-        }
-    }
-    ask().await
+    session.send(to, &message).await.map(drop)
 }
 
 /// Stops an agent, and takes our messages back that wait for it: each becomes a draft.
-async fn stop(
-    session: &Session,
-    agent: AgentName,
-    ours: Vec<(midturn_core::rules::id::MessageId, String)>,
-) -> Done {
+async fn stop(session: &Session, agent: AgentName, ours: Vec<(MessageId, String)>) -> Done {
     let stopped = session.stop(&agent, &Stop::default()).await;
     let mut back = Vec::new();
     if stopped.is_ok() {

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::composer::{Drafts, Saved};
+use crate::composer::drafts::{Drafts, Opened, Saved};
 use crate::effect::{Done, Effect};
 use crate::look::Tone;
 use crate::perform::{is_mail, perform};
@@ -87,7 +87,7 @@ pub async fn run(place: Place, settings: Settings, interrupted: &CancellationTok
             }
         }
     }
-    if let (Some(drafts), Some(saved)) = (&running.drafts, state.composer.unsaved()) {
+    if let (Some(drafts), Some(saved)) = (&mut running.drafts, state.composer.unsaved()) {
         // The draft is still on the screen that is left: there is nobody to tell.
         let _ = drafts.save(&saved);
     }
@@ -97,8 +97,10 @@ pub async fn run(place: Place, settings: Settings, interrupted: &CancellationTok
 fn open_drafts(folder: Option<&std::path::Path>) -> (Option<Drafts>, Saved, Option<String>) {
     match folder.map(Drafts::open) {
         None => (None, Saved::default(), None),
-        Some(Ok((drafts, saved))) => (Some(drafts), saved, None),
-        Some(Err(error)) => (None, Saved::default(), Some(format!("drafts are not kept on disk: {error}"))),
+        Some(Ok(Opened { drafts, saved, notes })) => {
+            (Some(drafts), saved, (!notes.is_empty()).then(|| notes.join("; ")))
+        }
+        Some(Err(error)) => (None, Saved::default(), Some(error.to_string())),
     }
 }
 
@@ -252,7 +254,12 @@ impl Running {
     }
 
     /// Begins an effect. One that needs the terminal for itself comes back.
-    fn begin(&mut self, state: &mut State, screen: &mut impl Surface, effect: Effect) -> io::Result<Option<Effect>> {
+    fn begin(
+        &mut self,
+        state: &mut State,
+        screen: &mut impl Surface,
+        effect: Effect,
+    ) -> io::Result<Option<Effect>> {
         match effect {
             Effect::Editor(_) | Effect::Suspend => return Ok(Some(effect)),
             Effect::Redraw => screen.redraw()?,
@@ -272,16 +279,18 @@ impl Running {
     }
 
     fn save(&mut self, state: &mut State, saved: &Saved) {
-        let Some(drafts) = &self.drafts else { return };
+        let Some(drafts) = &mut self.drafts else { return };
         if let Err(error) = drafts.save(saved) {
             state.composer.not_saved();
             state.keep_drafts();
-            state.say(Tone::Bad, format!("drafts can't be kept on disk: {error}"));
+            state.say(Tone::Bad, error.to_string());
         }
     }
 
     fn send_next(&mut self, state: &mut State) {
-        if !self.is_sending && let Some(effect) = self.mail.pop_front() {
+        if !self.is_sending
+            && let Some(effect) = self.mail.pop_front()
+        {
             self.is_sending = true;
             self.spawn(state, effect);
         }

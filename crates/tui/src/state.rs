@@ -12,7 +12,8 @@ use midturn_view::fold::Session;
 use midturn_wire::agent::Context;
 use ratatui::layout::Size;
 
-use crate::composer::{Composer, Saved};
+use crate::composer::Composer;
+use crate::composer::drafts::Saved;
 use crate::draw::talk::Layouts;
 use crate::look::Tone;
 use crate::settings::Settings;

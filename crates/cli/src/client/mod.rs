@@ -24,7 +24,7 @@ use midturn_core::rules::id::AgentName;
 use midturn_view::clean::clean;
 use serde_json::{Value, json};
 
-use crate::args::{AgentArgs, AttachArgs, ClientArgs, ClientCommand, LayerArgs, MeantArgs};
+use crate::args::{AgentArgs, ClientArgs, ClientCommand, MeantArgs};
 use crate::commands::{self, block_on};
 use crate::env::{Env, now};
 use crate::failure::{End, Failure};
@@ -127,7 +127,7 @@ pub(crate) fn run(command: &ClientCommand, env: &Env) -> Result<End, Failure> {
         }
         ClientCommand::Deny { what, reason } => answer(what, &Said::No(reason.clone()), env),
         ClientCommand::Watch { agent, client } => lines(client, agent.clone(), env),
-        ClientCommand::Attach(args) => attach(args, env),
+        ClientCommand::Attach(args) => crate::screen::attach(args, env),
         ClientCommand::Diff(AgentArgs { agent, client }) => {
             ask(client, env, async |asking| branch::diff(asking, agent).await)
         }
@@ -139,30 +139,14 @@ pub(crate) fn run(command: &ClientCommand, env: &Env) -> Result<End, Failure> {
 }
 
 /// What happens, in lines.
-fn lines(client: &ClientArgs, agent: Option<AgentName>, env: &Env) -> Result<End, Failure> {
+///
+/// # Errors
+/// [`Failure`]: nobody answers, or there is no such session.
+pub(crate) fn lines(client: &ClientArgs, agent: Option<AgentName>, env: &Env) -> Result<End, Failure> {
     let asking = Asking::of(client, env)?;
     let interrupted = crate::run::signals::listen()?;
     let colours = !env.is_set("NO_COLOR");
     block_on(watch::watch(&asking, agent, colours, interrupted))?
-}
-
-/// What happens, on the screen where there can be one.
-fn attach(args: &AttachArgs, env: &Env) -> Result<End, Failure> {
-    let AttachArgs { session, screen, place } = args;
-    if screen.plain || !has_screen(env) {
-        let client = ClientArgs { session: session.clone(), json: false, place: place.clone() };
-        return lines(&client, None, env);
-    }
-    let layer = LayerArgs { cwd: place.cwd.clone(), ..LayerArgs::default() };
-    let config = commands::load(&layer, &commands::work_folder(&layer)?, env)?;
-    let _settings = config.terminal(env, screen.ascii);
-    Err(Failure::usage("the screen is not built yet: give --plain"))
-}
-
-/// Whether a screen can be drawn and keys be read here.
-fn has_screen(env: &Env) -> bool {
-    let is_dumb = matches!(env.text("TERM"), Ok(Some("dumb")));
-    !is_dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
 fn answer(what: &MeantArgs, said: &Said, env: &Env) -> Result<End, Failure> {

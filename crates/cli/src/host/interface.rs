@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use midturn_client::Client;
 use midturn_server::{Interface, Listen, Token, Tokens};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -53,6 +54,11 @@ impl Answering {
         let metrics = carrier.metrics().clone();
         let serving = tokio::spawn(interface.serve(carrier.clone(), tokens, metrics, end.clone()));
         Ok(Self { place, published, carrier, end, serving })
+    }
+
+    /// The way to it, for whoever is in this process.
+    pub(crate) fn client(&self) -> Client {
+        Client::of(self.published.clone())
     }
 
     /// Whose sessions it answers for.

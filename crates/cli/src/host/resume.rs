@@ -23,9 +23,10 @@ pub(crate) fn resume(args: &ResumeArgs, env: &Env) -> Result<End, Failure> {
     let WorkArgs { store, layer, .. } = &args.work;
     let folder = commands::work_folder(layer)?;
     let project = Project::of(&folder, store, env)?;
-    let patience = commands::load(layer, &folder, env)?.general.store.patience;
+    let config = commands::load(layer, &folder, env)?;
+    let patience = config.general.store.patience;
     let set = args.work.whole_layer().set;
-    attended(Manner::of(&args.attend), env, async |attended| {
+    attended(Manner::of(&args.attend, &config, env), env, async |attended| {
         match holding::open(&project, patience).await? {
             Opened::Theirs(who) if !set.is_empty() => Err(Failure::usage(format!(
                 "another process goes on with the session, and as it was begun: leave --mode, --no-sandbox and --set out, \

@@ -10,6 +10,7 @@ mod writer;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use midturn_client::events::{Told, read};
@@ -49,6 +50,8 @@ pub(crate) struct Console {
     interrupted: CancellationToken,
     /// The reader takes nothing and the process ends: nothing more is written.
     given_up: CancellationToken,
+    /// The screen lies over it: lines wait until that is gone.
+    is_covered: Arc<AtomicBool>,
 }
 
 impl Console {
@@ -61,7 +64,14 @@ impl Console {
         let answers = is_read && std::io::stdin().is_terminal();
         let (broken, shown) = (CancellationToken::new(), Arc::new(Mutex::new(Shown::new(answers))));
         let colours = is_read && !env.is_set("NO_COLOR");
-        let writer = Writer { pieces, shown: shown.clone(), colours };
+        let is_covered = Arc::new(AtomicBool::new(false));
+        let writer = Writer {
+            pieces,
+            shown: shown.clone(),
+            colours,
+            is_covered: is_covered.clone(),
+            held: Vec::new(),
+        };
         let (told, ended) = (broken.clone(), written.clone().drop_guard());
         // Nobody can join a thread that waits for whoever reads: it may end with the process.
         std::thread::spawn(move || {
@@ -80,7 +90,17 @@ impl Console {
             broken,
             interrupted,
             given_up: CancellationToken::new(),
+            is_covered,
         }
+    }
+
+    /// Writes nothing while the screen is there, which shows what happens. What the command itself has to say
+    /// is written behind it.
+    pub(crate) async fn covered<T>(&self, screen: impl Future<Output = T>) -> T {
+        self.is_covered.store(true, Ordering::Relaxed);
+        let shown = screen.await;
+        self.is_covered.store(false, Ordering::Relaxed);
+        shown
     }
 
     /// Whether a person is at a terminal who reads what agents ask and can answer it: such a

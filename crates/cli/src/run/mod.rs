@@ -23,16 +23,19 @@ pub(crate) mod team;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
+use midturn_tui::settings::Settings;
 use midturn_view::words::Tone;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{AttendArgs, LayerArgs, RunArgs};
 use crate::client;
+use crate::config::Config;
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::host::holding::{self, Opened};
 use crate::host::{Answering, Begun, Carrier};
 use crate::project::Project;
+use crate::screen;
 use console::Console;
 use models::Earlier;
 
@@ -51,7 +54,8 @@ pub(crate) fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
     let task = &task::whole(args, piped, prepared.config.settings.message_bytes)?;
     let project = Project::of(&prepared.folder, &args.work.store, env)?;
     let patience = prepared.config.general.store.patience;
-    attended(Manner::of(&args.attend), env, async |attended| {
+    let manner = Manner::of(&args.attend, &prepared.config, env);
+    attended(manner, env, async |attended| {
         match holding::open(&project, patience).await? {
             Opened::Theirs(_) => {
                 attended.tell_notes(&[prepared.notes.clone(), vec![GUEST.to_owned()]].concat()).await;
@@ -74,18 +78,23 @@ pub(crate) fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
 }
 
 /// How somebody attends to a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Manner {
     /// They read events, not lines.
     pub(crate) json: bool,
     /// Lines of standard input are theirs, to steer.
     pub(crate) steers: bool,
+    /// They look at the screen, which is so configured.
+    pub(crate) screen: Option<Settings>,
 }
 
 impl Manner {
     /// As the arguments say; a terminal has a person at it.
-    pub(crate) fn of(args: &AttendArgs) -> Self {
-        Self { json: args.json, steers: args.steer_stdin || std::io::stdin().is_terminal() }
+    pub(crate) fn of(args: &AttendArgs, config: &Config, env: &Env) -> Self {
+        let is_shown =
+            !args.json && !args.once && !args.steer_stdin && screen::is_possible(&args.screen, env);
+        let screen = is_shown.then(|| config.terminal(env, args.screen.ascii));
+        Self { json: args.json, steers: args.steer_stdin || std::io::stdin().is_terminal(), screen }
     }
 }
 
@@ -96,6 +105,8 @@ pub(crate) struct Attended {
     pub(crate) console: Arc<Console>,
     /// Whether lines of standard input steer.
     steers: bool,
+    /// How the screen is, if they look at one.
+    pub(crate) screen: Option<Settings>,
     /// Cancelled by Ctrl-C and its kin.
     pub(crate) interrupted: CancellationToken,
 }
@@ -115,10 +126,10 @@ where
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
-    let Manner { json, steers } = manner;
+    let Manner { json, steers, screen } = manner;
     let console = Arc::new(Console::start(json, env, interrupted.clone()));
     let (ended, written) = runtime.block_on(async {
-        let ended = command(Attended { console: console.clone(), steers, interrupted }).await;
+        let ended = command(Attended { console: console.clone(), steers, screen, interrupted }).await;
         (ended, console.finish().await)
     });
     // Whatever still holds a thread (a blocked read, say) must not hold the end.
@@ -160,7 +171,7 @@ impl Attended {
     {
         let answering = Answering::start(project, Arc::new(carrier), None).await?;
         let end = match begins(answering.carrier()).await {
-            Ok(Some(begun)) => Ok(self.steer(answering.carrier(), begun).await),
+            Ok(Some(begun)) => Ok(self.steer(project, &answering, begun).await),
             Ok(None) => Ok(End::Finished),
             Err(failure) => Err(failure),
         };

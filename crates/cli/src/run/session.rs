@@ -12,6 +12,9 @@ use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Sender;
 use midturn_core::rules::view::Ask;
+use midturn_server::Live;
+use midturn_tui::settings::Settings;
+use midturn_tui::state::Standing;
 use midturn_view::clean::one_line;
 use midturn_view::words::Tone;
 use midturn_wire::agent::{Agent, What};
@@ -22,19 +25,25 @@ use super::progress;
 use super::steering::Said;
 use super::{Attended, input};
 use crate::failure::End;
-use crate::host::{Begun, Carrier};
+use crate::host::{Answering, Begun};
+use crate::project::Project;
+use crate::screen;
 use attending::{Over, Steered, obey};
 
 impl Attended {
     /// Steers a session of this process by what is typed until it is over; then stops what is left,
     /// reports, and waits for the sessions that others have begun here meanwhile.
-    pub(crate) async fn steer(&self, carrier: &Carrier, begun: Begun) -> End {
+    pub(crate) async fn steer(&self, project: &Project, answering: &Answering, begun: Begun) -> End {
+        let carrier = answering.carrier();
         let Begun { live, lead, attached, .. } = begun;
         let quiet = async {
             live.coordinator.quiet().await;
             Over::Quiet
         };
-        let over = self.until_over(&lead, &live.coordinator, quiet).await;
+        let over = match &self.screen {
+            Some(settings) => self.until_left(project, answering, &live, settings).await,
+            None => self.until_over(&lead, &live.coordinator, quiet).await,
+        };
         // From here on nobody is there who answers what agents ask.
         drop(attached);
         if over == Over::Interrupted {
@@ -53,6 +62,35 @@ impl Attended {
         let end = attending::end(&self.console, over, &lead).await;
         self.wait_for_guests(carrier).await;
         end
+    }
+
+    /// Shows the session on the screen until the person leaves: it stays after the answer, for the next word.
+    async fn until_left(
+        &self,
+        project: &Project,
+        answering: &Answering,
+        live: &Live,
+        settings: &Settings,
+    ) -> Over {
+        let place = screen::live(project, &answering.client(), &live.into(), Standing::Ours);
+        let shown = self.console.covered(screen::show(place, settings.clone(), &self.interrupted));
+        let left = match shown.await {
+            Ok(left) => left,
+            Err(failure) => {
+                // Whose terminal is gone can't see what goes on any more.
+                self.console.tell(Tone::Bad, format!("error: {failure}")).await;
+                return Over::Interrupted;
+            }
+        };
+        let working: Vec<_> = left.session.view().agents().filter(|(_, agent)| agent.is_working()).collect();
+        let names: Vec<String> = working.iter().map(|(name, _)| name.to_string()).collect();
+        if names.is_empty() && !live.coordinator.is_busy() {
+            return Over::Quiet;
+        }
+        let id = &live.record.id;
+        let told = format!("stopped: {}; `midturn resume {id}` goes on with it", names.join(", "));
+        self.console.tell(Tone::Cut, told).await;
+        Over::Interrupted
     }
 
     /// Steers a session by what is typed until somebody ends it, or it is quiet.

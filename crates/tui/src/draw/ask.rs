@@ -33,14 +33,27 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let look = state.settings.look;
     let width = area.width;
     if area.height < 3 {
-        let gist = format!("{} asks: {} {}", ask.agent, one_line(&ask.name), call::gist(&ask.name, &ask.input));
+        let gist =
+            format!("{} asks: {} {}", ask.agent, one_line(&ask.name), call::gist(&ask.name, &ask.input));
         let keys = state.key(Action::Once);
         let line = format!("{keys} yes: {gist}");
-        return put(frame, area, vec![Line::styled(text::cut(&look.words(&line), usize::from(width), look), look.style(Tone::Asks))]);
+        return put(
+            frame,
+            area,
+            vec![Line::styled(
+                text::cut(&look.words(&line), usize::from(width), look),
+                look.style(Tone::Asks),
+            )],
+        );
     }
     let more = state.session.view().open_asks().len() - 1;
     let more = if more == 0 { String::new() } else { format!(" · {more} more ask") };
-    let mut lines = vec![super::ruled(look, Tone::Asks, &format!("{} asks: {}{more}", ask.agent, one_line(&ask.name)), width)];
+    let mut lines = vec![super::ruled(
+        look,
+        Tone::Asks,
+        &format!("{} asks: {}{more}", ask.agent, one_line(&ask.name)),
+        width,
+    )];
     let body = body(state, ask, width);
     let room = usize::from(area.height) - 2;
     let hidden = body.len().saturating_sub(room);
@@ -49,9 +62,15 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     lines.extend(body.into_iter().take(shown));
     if hidden > 0 {
         let says = format!("  … {left_out} more lines: {} shows all of it", state.key(Action::OpenCall));
-        lines.push(Line::styled(text::cut(&look.words(&says), usize::from(width), look), look.style(Tone::Asks)));
+        lines.push(Line::styled(
+            text::cut(&look.words(&says), usize::from(width), look),
+            look.style(Tone::Asks),
+        ));
     }
-    lines.push(Line::styled(text::cut(&look.words(&keys(state, ask)), usize::from(width), look), look.style(Tone::Asks)));
+    lines.push(Line::styled(
+        text::cut(&look.words(&keys(state, ask)), usize::from(width), look),
+        look.style(Tone::Asks),
+    ));
     put(frame, area, lines);
 }
 

@@ -45,11 +45,23 @@ pub(super) fn queue(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put(frame, area, lines.collect());
 }
 
-fn waiting(state: &State, to: &AgentName, place: usize, hidden: usize, message: &Message, width: u16) -> Line<'static> {
+fn waiting(
+    state: &State,
+    to: &AgentName,
+    place: usize,
+    hidden: usize,
+    message: &Message,
+    width: u16,
+) -> Line<'static> {
     let look = state.settings.look;
     let head = if place == hidden { "queued" } else { "" };
     let whose = if state.is_ours(to, &message.id) { String::new() } else { format!("{}: ", sender(message)) };
-    let said = format!("{head:<6} {:>2}  {}  {whose}{}", place + 1, look.words(mail::level(message.urgency)), one_line(message.text.trim()));
+    let said = format!(
+        "{head:<6} {:>2}  {}  {whose}{}",
+        place + 1,
+        look.words(mail::level(message.urgency)),
+        one_line(message.text.trim())
+    );
     Line::styled(text::cut(&said, usize::from(width), look), look.style(Tone::Mail))
 }
 
@@ -101,7 +113,11 @@ fn says(state: &State) -> (Tone, String) {
         return fate;
     }
     let is_typed = !state.composer.is_empty() && state.is_live();
-    if is_typed { (Tone::Quiet, mail::promise(urgency(state, agent), agent).to_owned()) } else { (Tone::Quiet, String::new()) }
+    if is_typed {
+        (Tone::Quiet, mail::promise(urgency(state, agent), agent).to_owned())
+    } else {
+        (Tone::Quiet, String::new())
+    }
 }
 
 /// What became of the last message of ours to this agent.

@@ -24,16 +24,25 @@ const TAIL: usize = 3;
 const OUTPUT_LINES: usize = 2_000;
 
 /// An entry.
-pub(super) fn lines(state: &State, agent: &AgentName, entry: &Entry, open: bool, width: u16) -> Vec<Line<'static>> {
+pub(super) fn lines(
+    state: &State,
+    agent: &AgentName,
+    entry: &Entry,
+    open: bool,
+    width: u16,
+) -> Vec<Line<'static>> {
     let look = state.settings.look;
     match &entry.kind {
-        EntryKind::Prompt { text } => {
-            headed(look, Tone::Quiet, "task", &clean(text), width)
-        }
+        EntryKind::Prompt { text } => headed(look, Tone::Quiet, "task", &clean(text), width),
         EntryKind::Reply { text, cut } => {
             let mut lines = markdown::markdown(&clean(text), width, look);
             if let Some(reason) = cut {
-                lines.push(said(look, Tone::Cut, &format!("[the reply was cut: {}]", reason.as_str()), width));
+                lines.push(said(
+                    look,
+                    Tone::Cut,
+                    &format!("[the reply was cut: {}]", reason.as_str()),
+                    width,
+                ));
             }
             lines
         }
@@ -55,9 +64,16 @@ pub(super) fn lines(state: &State, agent: &AgentName, entry: &Entry, open: bool,
         }
         EntryKind::Compacted { tokens, .. } => {
             let sizes = (figures::count(tokens.before), figures::count(tokens.after));
-            vec![said(look, Tone::Quiet, &format!("the older part was summarised: {} tokens are {}", sizes.0, sizes.1), width)]
+            vec![said(
+                look,
+                Tone::Quiet,
+                &format!("the older part was summarised: {} tokens are {}", sizes.0, sizes.1),
+                width,
+            )]
         }
-        EntryKind::End { outcome, error, turns } => vec![ended(look, *outcome, error.as_deref(), *turns, width)],
+        EntryKind::End { outcome, error, turns } => {
+            vec![ended(look, *outcome, error.as_deref(), *turns, width)]
+        }
         EntryKind::Closed => vec![said(look, Tone::Quiet, "closed", width)],
     }
 }
@@ -108,14 +124,19 @@ fn of_injected(look: Look, injected: &Injected, width: u16) -> Vec<Line<'static>
 /// A call: folded to a line, and below that what it prints while it runs, or all of it when it is opened.
 fn of_call(state: &State, agent: &AgentName, of: &Call, open: bool, width: u16) -> Vec<Line<'static>> {
     let look = state.settings.look;
-    let is_asked = state.session.view().open_asks().iter().any(|ask| ask.agent == *agent && ask.tool == of.id);
+    let is_asked =
+        state.session.view().open_asks().iter().any(|ask| ask.agent == *agent && ask.tool == of.id);
     let (tone, how) = standing(of, is_asked, state.t());
     let mark = if open { "v " } else { "> " };
     let what = format!("{mark}{} {}", one_line(&of.name), call::gist(&of.name, &of.input));
     let mut lines = vec![sided(look, what.trim_end(), tone, &how, width)];
     if open {
         let inner = width.saturating_sub(4).max(1);
-        lines.extend(call::whole(&of.name, &of.input, inner, look).into_iter().map(|line| super::indented(line, 4, width)));
+        lines.extend(
+            call::whole(&of.name, &of.input, inner, look)
+                .into_iter()
+                .map(|line| super::indented(line, 4, width)),
+        );
     }
     let most = if open { OUTPUT_LINES } else { TAIL };
     let output = match &of.state {
@@ -126,7 +147,12 @@ fn of_call(state: &State, agent: &AgentName, of: &Call, open: bool, width: u16) 
     let all: Vec<&str> = output.trim_end().lines().collect();
     for line in &all[all.len().saturating_sub(most)..] {
         let lines_of_it = text::plain(line, width.saturating_sub(4).max(1), look.style(Tone::Quiet));
-        lines.extend(lines_of_it.into_iter().take(if open { usize::MAX } else { 1 }).map(|line| super::indented(line, 4, width)));
+        lines.extend(
+            lines_of_it
+                .into_iter()
+                .take(if open { usize::MAX } else { 1 })
+                .map(|line| super::indented(line, 4, width)),
+        );
     }
     lines
 }
@@ -156,7 +182,9 @@ fn standing(call: &Call, is_asked: bool, now: Micros) -> (Tone, String) {
     match &call.state {
         _ if is_asked => (Tone::Asks, "asks you".to_owned()),
         CallState::Waiting => (Tone::Quiet, "waits".to_owned()),
-        CallState::Running { since } => (Tone::Plain, format!("running {:>7}", figures::clock(now.since(*since)))),
+        CallState::Running { since } => {
+            (Tone::Plain, format!("running {:>7}", figures::clock(now.since(*since))))
+        }
         CallState::Ended { status, took, output, bytes } => {
             let took = took.map(|took| format!("{:>7}", figures::short(took))).unwrap_or_default();
             let is_denied = call.word.as_ref().is_some_and(|(word, ..)| *word == Decision::Denied);

@@ -23,7 +23,10 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let line = Line::from(vec![
         Span::styled(" midturn  ", look.style(Tone::Strong)),
         Span::styled(title, look.style(Tone::Plain)),
-        Span::styled(text::cut(&format!("  {right}"), width.saturating_sub(10 + room), look), look.style(Tone::Quiet)),
+        Span::styled(
+            text::cut(&format!("  {right}"), width.saturating_sub(10 + room), look),
+            look.style(Tone::Quiet),
+        ),
     ]);
     put(frame, area, vec![line]);
 }
@@ -42,7 +45,12 @@ fn counts(state: &State) -> String {
     }
     let (all, work, asks, failed) = counts;
     let mut parts = vec![if all == 1 { "1 agent".to_owned() } else { format!("{all} agents") }];
-    parts.extend([(work, "work"), (asks, "asks"), (failed, "failed")].into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
+    parts.extend(
+        [(work, "work"), (asks, "asks"), (failed, "failed")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}")),
+    );
     let tokens = view.usage().total();
     if tokens > 0 && state.size.width >= 100 {
         parts.push(format!("{} tokens", figures::count(tokens)));
@@ -86,10 +94,12 @@ pub(super) fn title(state: &State, frame: &mut Frame<'_>, area: Rect) {
             parts.push(format!("plan {done}/{}", agent.plan.len()));
         }
         let facts = state.facts.get(name);
-        if let Some((used, limit)) = facts.and_then(|facts| Some((facts.context.used, facts.context.limit?))) {
+        if let Some((used, limit)) = facts.and_then(|facts| Some((facts.context.used, facts.context.limit?)))
+        {
             parts.push(format!("ctx {}%", used.saturating_mul(100) / limit.max(1)));
         }
-        parts.extend(facts.and_then(|facts| facts.limit.clone()).map(|limit| format!("at its limit {limit}")));
+        parts
+            .extend(facts.and_then(|facts| facts.limit.clone()).map(|limit| format!("at its limit {limit}")));
         parts.extend(facts.and_then(|facts| facts.branch.as_deref()).map(one_line));
     } else {
         parts.push("Esc closes".to_owned());
@@ -103,7 +113,11 @@ pub(super) fn below(state: &State, frame: &mut Frame<'_>, area: Rect, count: u64
         return;
     }
     let look = state.settings.look;
-    let says = if count == 0 { "more below: End follows".to_owned() } else { format!("{count} new below: End follows") };
+    let says = if count == 0 {
+        "more below: End follows".to_owned()
+    } else {
+        format!("{count} new below: End follows")
+    };
     let says = text::cut(&format!(" {says} "), usize::from(area.width), look);
     let width = text::width(&says) as u16;
     let place = Rect::new(area.right().saturating_sub(width), area.bottom() - 1, width, 1);

@@ -40,13 +40,17 @@ pub(super) fn plan(state: &State, width: u16) -> Vec<Line<'static>> {
 pub(super) fn keys(state: &State, width: u16) -> Vec<Line<'static>> {
     let look = state.settings.look;
     let shown = |row: &crate::keys::Row| {
-        let keys: Vec<String> = state.settings.keys.keys_of(row.action).iter().map(|key| key.shown()).collect();
+        let keys: Vec<String> =
+            state.settings.keys.keys_of(row.action).iter().map(|key| key.shown()).collect();
         let left = text::pad(&format!("{}  ", keys.join(", ")), 26, look);
         let word = text::pad(&row.written(), 22, look);
         let help = text::plain(row.help, width.saturating_sub(49).max(20), look.style(Tone::Plain));
         let mut lines = help.into_iter();
         let first = lines.next().unwrap_or_default();
-        let mut all = vec![Span::styled(left, look.style(Tone::Strong)), Span::styled(word + " ", look.style(Tone::Quiet))];
+        let mut all = vec![
+            Span::styled(left, look.style(Tone::Strong)),
+            Span::styled(word + " ", look.style(Tone::Quiet)),
+        ];
         all.extend(first.spans);
         let rest = lines.map(move |line| super::indented(line, 49, width));
         std::iter::once(Line::from(all)).chain(rest).collect::<Vec<_>>()

@@ -76,7 +76,8 @@ pub fn areas(state: &State) -> Areas {
     let head = Rect::new(0, 0, width, u16::from(height >= 10));
     let top = head.height.min(bottom);
     let is_wide = width >= WIDE.0 && height >= WIDE.1;
-    let (roster, side, x) = if is_wide { column(state, top, bottom) } else { (rows(state, top, bottom), Rect::ZERO, 0) };
+    let (roster, side, x) =
+        if is_wide { column(state, top, bottom) } else { (rows(state, top, bottom), Rect::ZERO, 0) };
     let top = if is_wide { top } else { roster.bottom().max(top) };
     let title = Rect::new(x, top, width - x, bottom.saturating_sub(top).min(1));
     let top = top + title.height;
@@ -147,7 +148,9 @@ fn pane(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Pane::Plan => help::plan(state, area.width),
         Pane::Help => help::keys(state, area.width),
         Pane::Ask => ask::whole(state, area.width),
-        Pane::Diff(None) => vec![Line::styled(look.words("asks git what was changed …"), look.style(Tone::Quiet))],
+        Pane::Diff(None) => {
+            vec![Line::styled(look.words("asks git what was changed …"), look.style(Tone::Quiet))]
+        }
         Pane::Diff(Some(Ok(patch))) if patch.is_empty() => vec![Line::raw("nothing was changed")],
         Pane::Diff(Some(Ok(patch))) => diff::diff(&midturn_view::clean::clean(patch), area.width, look),
         Pane::Diff(Some(Err(why))) => text::plain(why, area.width.max(1), look.style(Tone::Bad)),

@@ -28,7 +28,8 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let first = (chosen + 1).saturating_sub(shown).min(rows.len().saturating_sub(shown));
     let longest = rows.iter().map(|name| name.as_str().len()).max().unwrap_or(0).min(NAME_MAX);
     let rows_shown = rows.iter().skip(first).take(shown);
-    let mut lines: Vec<Line<'static>> = rows_shown.map(|name| row(state, name, longest, area.width)).collect();
+    let mut lines: Vec<Line<'static>> =
+        rows_shown.map(|name| row(state, name, longest, area.width)).collect();
     if hidden > 0 {
         let look = state.settings.look;
         let more = look.words(&format!("   … {} more agents: Tab shows the next", rows.len() - shown));

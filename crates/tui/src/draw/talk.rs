@@ -29,7 +29,13 @@ struct Kept {
 }
 
 impl Layouts {
-    fn get(&self, of: (&AgentName, u16), number: u64, now: (u64, bool), lay: impl FnOnce() -> Lines) -> Lines {
+    fn get(
+        &self,
+        of: (&AgentName, u16),
+        number: u64,
+        now: (u64, bool),
+        lay: impl FnOnce() -> Lines,
+    ) -> Lines {
         let mut kept = self.0.borrow_mut();
         let is_it = kept.of.as_ref().is_some_and(|(name, width)| (name, *width) == of);
         if !is_it || kept.lines.len() > KEPT {
@@ -98,7 +104,9 @@ impl<'a> Talk<'a> {
         match self.state.looking().scroll {
             Scroll::End => self.top_of_end(height),
             // What was forgotten can't be looked at any more.
-            Scroll::At { entry, line, .. } => ((entry, line).max((self.first, 0))).min(self.top_of_end(height)),
+            Scroll::At { entry, line, .. } => {
+                ((entry, line).max((self.first, 0))).min(self.top_of_end(height))
+            }
         }
     }
 }

@@ -84,14 +84,15 @@ fn looks(state: &mut State, action: Action, words: &str) {
     match action {
         Action::Newline => super::typed(state, Composer::newline),
         Action::History => history(state),
-        Action::Agent => match AgentName::new(words).ok().filter(|name| state.session.view().agent(name).is_some()) {
-            Some(name) => state.choose(&name),
-            None => state.say(Tone::Bad, format!("there is no agent `{words}`")),
-        },
-        Action::AgentAt(place) => {
-            if let Some(name) = state.order.rows().nth(usize::from(place) - 1).map(|(name, _)| name.clone()) {
-                state.choose(&name);
+        Action::Agent => {
+            match AgentName::new(words).ok().filter(|name| state.session.view().agent(name).is_some()) {
+                Some(name) => state.choose(&name),
+                None => state.say(Tone::Bad, format!("there is no agent `{words}`")),
             }
+        }
+        Action::AgentAt(place) => {
+            let named = state.order.rows().nth(usize::from(place) - 1).map(|(name, _)| name.clone());
+            named.iter().for_each(|name| state.choose(name));
         }
         Action::NextAgent => state.choose_next(1),
         Action::PreviousAgent => state.choose_next(-1),

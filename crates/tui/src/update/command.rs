@@ -25,5 +25,7 @@ pub(super) fn limits(words: &str) -> Result<(bool, LimitsPatch), String> {
     if patch.is_empty() {
         return Err(complain());
     }
-    serde_json::from_value(Value::Object(patch)).map(|patch| (all, patch)).map_err(|error| format!("{error}; {}", complain()))
+    serde_json::from_value(Value::Object(patch))
+        .map(|patch| (all, patch))
+        .map_err(|error| format!("{error}; {}", complain()))
 }

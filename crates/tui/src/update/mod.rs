@@ -13,7 +13,8 @@ use midturn_client::events::Told;
 use midturn_core::rules::time::{Micros, Span};
 use ratatui::layout::Size;
 
-use crate::composer::{Completion, Composer, TooLong};
+use crate::composer::completion::Completion;
+use crate::composer::{Composer, TooLong};
 use crate::effect::{Done, Effect};
 use crate::keys::{Action, matching};
 use crate::look::Tone;
@@ -88,7 +89,8 @@ fn settle(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 fn order(state: &mut State) {
-    let all: Vec<_> = state.session.view().agents().map(|(name, agent)| (name, state.class_of(name, agent))).collect();
+    let all: Vec<_> =
+        state.session.view().agents().map(|(name, agent)| (name, state.class_of(name, agent))).collect();
     state.order.told(all);
 }
 
@@ -106,7 +108,8 @@ fn choose_somebody(state: &mut State) {
 
 /// Keeps in mind which request is drawn, and since when: a key answers that one only.
 fn draw_ask(state: &mut State) {
-    let Some((agent, call, since)) = state.ask().map(|ask| (ask.agent.clone(), ask.tool.clone(), ask.since)) else {
+    let Some((agent, call, since)) = state.ask().map(|ask| (ask.agent.clone(), ask.tool.clone(), ask.since))
+    else {
         state.drawn = None;
         if state.pane == Pane::Ask {
             state.pane = Pane::Talk;

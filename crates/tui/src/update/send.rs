@@ -5,7 +5,7 @@ use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Urgency;
 
 use super::action::{not_live, with_words};
-use crate::composer::Addressed;
+use crate::composer::completion::Addressed;
 use crate::effect::{Effect, Outgoing};
 use crate::keys::{Action, Draft, read};
 use crate::look::Tone;
@@ -27,7 +27,9 @@ pub(super) fn entered(state: &mut State) -> Vec<Effect> {
 /// A command's words are typed for it, and are gone when it is done.
 fn command(state: &mut State, action: Action, words: &str) -> Vec<Effect> {
     let words = words.to_owned();
-    if matches!(action, Action::Send | Action::Sooner | Action::Now | Action::Later | Action::Instead) && words.is_empty() {
+    if matches!(action, Action::Send | Action::Sooner | Action::Now | Action::Later | Action::Instead)
+        && words.is_empty()
+    {
         state.composer.clear();
         state.say(Tone::Quiet, "put the message behind the word, or type it and press the key");
         return Vec::new();

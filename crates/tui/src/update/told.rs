@@ -41,7 +41,9 @@ fn ends(state: &mut State, ended: &Ended) {
         // It never had more to tell.
         (_, Standing::Stored(_)) => {}
         (Ended::Session, _) => {
-            state.standing = Standing::Stored(format!("the session rests in its store: `midturn resume {id}` goes on with it"));
+            state.standing = Standing::Stored(format!(
+                "the session rests in its store: `midturn resume {id}` goes on with it"
+            ));
         }
         (Ended::Lost(trouble), _) => {
             let says = format!("the way to the session is lost: {trouble}. What is typed is kept");

@@ -9,6 +9,8 @@ use midturn_client::{Client, Trouble};
 use midturn_core::engine::ports::archive::AgentJournal;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::view;
+use midturn_tui::settings::Settings;
+use midturn_tui::state::Standing;
 use midturn_view::words::Tone;
 use midturn_wire::session::Session;
 use midturn_wire::work::{Empty, Stopped};
@@ -22,6 +24,7 @@ use crate::project::Project;
 use crate::run::Attended;
 use crate::run::console::Console;
 use crate::run::session::attending::{self, Over, Steered as _};
+use crate::screen;
 
 /// The pauses between looks whether anybody still works: from the first to the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -98,6 +101,9 @@ pub(super) async fn steer(
 
 impl Remote {
     async fn steer(self, after: u64) -> Result<End, Failure> {
+        if let Some(settings) = self.attended.screen.clone() {
+            return self.on_screen(settings).await;
+        }
         let console = &self.attended.console;
         let answers = console.answers();
         let Elsewhere { client, session } = &self.elsewhere;
@@ -117,6 +123,17 @@ impl Remote {
         }
         self.report().await;
         Ok(attending::end(console, over, &self.lead).await)
+    }
+
+    /// Shows the session on the screen until the person leaves. It goes on where it is.
+    async fn on_screen(self, settings: Settings) -> Result<End, Failure> {
+        let client = &self.elsewhere.client;
+        let summary: Session = client.get(&self.elsewhere.path(&[])).await?;
+        let place = screen::live(&self.project, client, &summary, Standing::Theirs);
+        let console = &self.attended.console;
+        let left = console.covered(screen::show(place, settings, &self.attended.interrupted)).await?;
+        console.tell(Tone::Plain, screen::goes_on(&left)).await;
+        Ok(End::Finished)
     }
 
     /// Shows what a session that has lived a while asks already.

@@ -3,6 +3,7 @@
 
 use std::io::{BufWriter, StdoutLock, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use midturn_core::rules::event::Event;
 use midturn_core::rules::view::Ask;
@@ -31,7 +32,14 @@ pub(super) struct Writer {
     /// What was written of the session.
     pub(super) shown: Arc<Mutex<Shown>>,
     pub(super) colours: bool,
+    /// The screen lies over it.
+    pub(super) is_covered: Arc<AtomicBool>,
+    /// What waits for its end.
+    pub(super) held: Vec<Line>,
 }
+
+/// How many lines wait for the end of the screen.
+const HELD_MAX: usize = 256;
 
 type Out = BufWriter<StdoutLock<'static>>;
 
@@ -59,10 +67,18 @@ impl Writer {
         out.flush()
     }
 
-    fn write(&self, out: &mut Out, piece: Piece) -> std::io::Result<()> {
+    fn write(&mut self, out: &mut Out, piece: Piece) -> std::io::Result<()> {
         match piece {
             Piece::Out(line) => writeln!(out, "{line}")?,
-            Piece::Told(line) => self.tell(line),
+            Piece::Told(line) if self.is_covered.load(Ordering::Relaxed) => {
+                if self.held.len() < HELD_MAX {
+                    self.held.push(line);
+                }
+            }
+            Piece::Told(line) => {
+                let held = std::mem::take(&mut self.held);
+                held.into_iter().chain([line]).for_each(|line| self.tell(line));
+            }
             Piece::Asked(ask) => {
                 let line = self.shown.lock().asked(&ask);
                 self.tell(line);
@@ -73,6 +89,7 @@ impl Writer {
                 if let Some(json) = json {
                     writeln!(out, "{json}")?;
                 }
+                let line = line.filter(|_| !self.is_covered.load(Ordering::Relaxed));
                 line.into_iter().for_each(|line| self.tell(line));
             }
         }

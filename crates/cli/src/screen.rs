@@ -1,0 +1,232 @@
+//! The screen of `midturn-tui`, opened on a session: one that this process carries, one that another
+//! does, one that is only kept, or one that is played.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+
+use midturn_client::events::{Told, read};
+use midturn_client::{Client, Session};
+use midturn_core::engine::ports::Archive;
+use midturn_core::engine::ports::archive::{Rows, SessionSummary};
+use midturn_core::rules::id::AgentName;
+use midturn_core::rules::time::Micros;
+use midturn_tui::run::{Place, Source, run};
+use midturn_tui::settings::Settings;
+use midturn_tui::state::{Opening, Standing, State};
+use midturn_wire::session::Session as Summary;
+use midturn_wire::session::Sessions;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{AttachArgs, ClientArgs, LayerArgs, ScreenArgs};
+use crate::client;
+use crate::commands;
+use crate::config::Config;
+use crate::env::Env;
+use crate::failure::{End, Failure};
+use crate::history;
+use crate::project::Project;
+use crate::run::{session_id, signals};
+
+/// How many events are on their way to the screen.
+const QUEUE: usize = 256;
+
+/// How many events are read from the store at once.
+const PAGE: u32 = 1_000;
+
+/// Whether a screen can be drawn and keys be read here.
+pub(crate) fn is_possible(args: &ScreenArgs, env: &Env) -> bool {
+    let is_dumb = matches!(env.text("TERM"), Ok(Some("dumb")));
+    !args.plain && !is_dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// `midturn attach [SESSION]`.
+///
+/// # Errors
+/// [`Failure::Usage`]: there is no such session. [`Failure::Failed`]: it can't be read, or the terminal can't be used.
+pub(crate) fn attach(args: &AttachArgs, env: &Env) -> Result<End, Failure> {
+    let AttachArgs { session, screen, place } = args;
+    if !is_possible(screen, env) {
+        let client = ClientArgs { session: session.clone(), json: false, place: place.clone() };
+        return client::lines(&client, None, env);
+    }
+    let settings = settings(screen, place.cwd.as_deref(), env)?;
+    let project = Project::named(place, env)?;
+    let interrupted = signals::listen()?;
+    commands::block_on(async {
+        let place = match client::find(&project)? {
+            Some(client)
+                if client.get::<Sessions>(&midturn_client::Path::of(&["sessions"])).await.is_ok() =>
+            {
+                carried(&project, &client, session).await?
+            }
+            _ => kept(&project, session).await?,
+        };
+        let left = show(place, settings, &interrupted).await?;
+        println!("{}", goes_on(&left));
+        Ok(End::Finished)
+    })?
+}
+
+fn settings(args: &ScreenArgs, folder: Option<&Path>, env: &Env) -> Result<Settings, Failure> {
+    let layer = LayerArgs { cwd: folder.map(Path::to_owned), ..LayerArgs::default() };
+    let config: Config = commands::load(&layer, &commands::work_folder(&layer)?, env)?;
+    Ok(config.terminal(env, args.ascii))
+}
+
+/// What a person reads who has left a session that goes on without them.
+pub(crate) fn goes_on(left: &State) -> String {
+    let id = &left.opening.id;
+    let working = left.session.view().agents().filter(|(_, agent)| agent.is_working()).count();
+    match (&left.standing, working) {
+        (Standing::Stored(_) | Standing::Lost(_), _) => {
+            format!("session {id}: `midturn resume {id}` goes on with it, `midturn attach {id}` shows it")
+        }
+        (_, 0) => format!("session {id} rests, and can be written to: `midturn attach {id}`"),
+        (_, 1) => format!("session {id} goes on, 1 agent is at work: `midturn attach {id}` shows it again"),
+        (_, many) => {
+            format!("session {id} goes on, {many} agents are at work: `midturn attach {id}` shows it again")
+        }
+    }
+}
+
+/// Shows a session until the person leaves.
+///
+/// # Errors
+/// [`Failure::Failed`]: the terminal can't be used, or is gone.
+pub(crate) async fn show(
+    place: Place,
+    settings: Settings,
+    interrupted: &CancellationToken,
+) -> Result<State, Failure> {
+    let left = crate::log::held(run(place, settings, interrupted)).await;
+    left.map_err(|error| Failure::failed(format!("the terminal: {error}")))
+}
+
+/// A session that a process carries, and how that is found again.
+pub(crate) fn live(project: &Project, client: &Client, session: &Summary, standing: Standing) -> Place {
+    let opening = Opening {
+        id: session.session.clone(),
+        title: session.title.clone(),
+        lead: session.lead.clone().unwrap_or_else(nobody),
+        began_at: session.began_at,
+        last_seq: session.last_seq,
+        standing,
+        seed: session_id::new().to_string(),
+    };
+    let (whose, id) = (project.clone(), session.session.clone());
+    let finder = Arc::new(move || client::find(&whose).ok().flatten());
+    let drafts = Some(project.state().join("drafts").join(&id));
+    Place { opening, source: Source::Live(Session::new(client, &id), finder), drafts }
+}
+
+/// The lead of a session whose lead is not known before its first event.
+fn nobody() -> AgentName {
+    #[expect(clippy::expect_used, reason = "a text that is a name")]
+    AgentName::new("lead").expect("a name")
+}
+
+/// The session that somebody means, of those that the process knows.
+async fn carried(project: &Project, client: &Client, asked: &str) -> Result<Place, Failure> {
+    let all: Sessions = client.get(&midturn_client::Path::of(&["sessions"])).await?;
+    let mut sessions = all.sessions;
+    // Those that live come first in it; by name the newest comes first.
+    let at = match asked {
+        "current" if sessions.first().is_some_and(|session| session.live) => 0,
+        asked => {
+            sessions.sort_by_key(|session| std::cmp::Reverse(session.began_at));
+            let ids: Vec<&str> = sessions.iter().map(|session| session.session.as_str()).collect();
+            history::choose(&ids, if asked == "current" { "last" } else { asked })?
+        }
+    };
+    let session = sessions.swap_remove(at);
+    let standing = if session.live { Standing::Theirs } else { stored(&session.session) };
+    Ok(live(project, client, &session, standing))
+}
+
+fn stored(id: &str) -> Standing {
+    Standing::Stored(format!("the session is only kept: `midturn resume {id}` goes on with it"))
+}
+
+/// A session that no process carries, read from the store.
+async fn kept(project: &Project, asked: &str) -> Result<Place, Failure> {
+    let asked = if asked == "current" { "last" } else { asked };
+    let (archive, id) = history::kept(project, asked).await?;
+    let sessions = archive.sessions().await.map_err(Failure::failed)?;
+    let summary = sessions.into_iter().find(|session| session.record.id == id);
+    let summary = summary.ok_or_else(|| Failure::failed(format!("session {id} is gone")))?;
+    let SessionSummary { record, last_seq, .. } = summary;
+    let opening = Opening {
+        id: id.to_string(),
+        title: record.title,
+        lead: nobody(),
+        began_at: Micros(record.began_at),
+        last_seq,
+        standing: stored(id.as_str()),
+        seed: String::new(),
+    };
+    let (queue, told) = mpsc::channel(QUEUE);
+    // It ends with the store's last event, or when nobody looks any more.
+    tokio::spawn(async move { tell_all(&*archive, &id, &queue).await });
+    Ok(Place { opening, source: Source::Read(told), drafts: None })
+}
+
+/// Tells all events that are kept of a session.
+async fn tell_all(
+    archive: &dyn Archive,
+    id: &midturn_core::rules::id::SessionId,
+    queue: &mpsc::Sender<Told>,
+) {
+    let mut after = 0;
+    loop {
+        let page = match archive.events(id, None, Rows::After(after), PAGE).await {
+            Ok(page) => page,
+            Err(error) => return tracing::error!(%error, "the events can't be read"),
+        };
+        let Some(last) = page.last() else { return };
+        after = last.seq;
+        for event in page {
+            if queue.send(read(event.json.to_string())).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Shows the events of a scenario that was played, a JSON object a line.
+///
+/// # Errors
+/// [`Failure::Failed`]: the terminal can't be used.
+pub(crate) fn played(path: &Path, events: Vec<u8>, env: &Env) -> Result<End, Failure> {
+    let settings = settings(&ScreenArgs { plain: false, ascii: false }, None, env)?;
+    let interrupted = signals::listen()?;
+    let all: Vec<Told> = String::from_utf8_lossy(&events).lines().map(|line| read(line.to_owned())).collect();
+    let last_seq = all.iter().filter_map(|told| match told {
+        Told::Event(_, event) => Some(event.seq),
+        _ => None,
+    });
+    let opening = Opening {
+        id: path.display().to_string(),
+        title: path.display().to_string(),
+        lead: nobody(),
+        began_at: Micros::default(),
+        last_seq: last_seq.max().unwrap_or_default(),
+        standing: Standing::Stored(
+            "it was played on a virtual clock: nobody is there to be written to".to_owned(),
+        ),
+        seed: String::new(),
+    };
+    commands::block_on(async {
+        let (queue, told) = mpsc::channel(QUEUE);
+        tokio::spawn(async move {
+            for event in all {
+                if queue.send(event).await.is_err() {
+                    return;
+                }
+            }
+        });
+        show(Place { opening, source: Source::Read(told), drafts: None }, settings, &interrupted).await?;
+        Ok(End::Finished)
+    })?
+}
