@@ -1,6 +1,8 @@
 //! The terminal itself: taken over, drawn on, and given back as it was, however that ends.
 
-use std::io::{self, BufWriter, Stdout, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::sync::Once;
 
@@ -55,7 +57,7 @@ pub(crate) trait Surface {
 
 /// The terminal of this process.
 pub(crate) struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    terminal: Terminal<CrosstermBackend<BufWriter<File>>>,
     mouse: bool,
 }
 
@@ -67,7 +69,7 @@ impl Screen {
     pub(crate) fn enter(mouse: bool) -> io::Result<Self> {
         give_back_when_it_panics();
         enter(mouse)?;
-        let out = BufWriter::with_capacity(64 << 10, io::stdout());
+        let out = BufWriter::with_capacity(64 << 10, terminal()?);
         let terminal = Terminal::new(CrosstermBackend::new(out)).inspect_err(|_| leave())?;
         Ok(Self { terminal, mouse })
     }
@@ -116,11 +118,16 @@ impl Surface for Screen {
 
 fn enter(mouse: bool) -> io::Result<()> {
     enable_raw_mode()?;
-    let entered = turn_on(&mut io::stdout(), mouse);
+    let entered = terminal().and_then(|mut out| turn_on(&mut out, mouse));
     entered.inspect_err(|_| leave())
 }
 
-fn turn_on(out: &mut Stdout, mouse: bool) -> io::Result<()> {
+/// Standard output, without the standard library's lock: somebody may hold that who writes when this has ended.
+fn terminal() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+fn turn_on(out: &mut File, mouse: bool) -> io::Result<()> {
     execute!(out, EnterAlternateScreen, EnableBracketedPaste)?;
     execute!(out, PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES))?;
     out.write_all(TELL_KEYS_APART.as_bytes())?;
@@ -132,10 +139,11 @@ fn turn_on(out: &mut Stdout, mouse: bool) -> io::Result<()> {
 
 /// Gives the terminal back. What can't be written can't be mended: the window may be closed.
 fn leave() {
-    let mut out = io::stdout();
-    let _ = execute!(out, DisableMouseCapture, PopKeyboardEnhancementFlags);
-    let _ = out.write_all(AS_BEFORE.as_bytes());
-    let _ = execute!(out, DisableBracketedPaste, LeaveAlternateScreen, Show);
+    if let Ok(mut out) = terminal() {
+        let _ = execute!(out, DisableMouseCapture, PopKeyboardEnhancementFlags);
+        let _ = out.write_all(AS_BEFORE.as_bytes());
+        let _ = execute!(out, DisableBracketedPaste, LeaveAlternateScreen, Show);
+    }
     let _ = disable_raw_mode();
 }
 
