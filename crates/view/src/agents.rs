@@ -350,7 +350,7 @@ mod tests {
             (calls(&[("wait_agents", json!("?"), 3)]), "waits", Some(3)),
             (calls(&[("a\u{202e}\n", json!({}), 3)]), "a‹U+202E›", Some(3)),
             (turn(&[]), "thinks", Some(2)),
-            (turn(&[thinks.clone()]), "thinks", Some(2)),
+            (turn(std::slice::from_ref(&thinks)), "thinks", Some(2)),
             (turn(&[thinks.clone(), text("I look.\n\u{1b}[31mThen \u{7}that")]), "says: Then that", Some(2)),
             (turn(&[text(" \n")]), "replies", Some(2)),
             (turn(&[text("I write."), writes]), "writes a call of write (3.1 kB)", Some(2)),

@@ -14,6 +14,9 @@ use crate::clean::{clean, visible};
 /// How many characters of a text are shown.
 const SHOWN: usize = 100;
 
+/// How many bytes of a text are looked at for that: lines are made often, and of large texts.
+const SEEN: usize = 8 << 10;
+
 /// How many characters are shown of what a person has to decide on: its head and its tail.
 const DECIDED: (usize, usize) = (400, 100);
 
@@ -258,10 +261,10 @@ pub fn whole(text: &str) -> String {
 
 /// The first line that says something, at most 100 characters, nothing in it that acts on a terminal.
 pub fn short(text: &str) -> String {
-    let text = clean(text);
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let seen = clean(&text[..text.floor_char_boundary(SEEN)]);
+    let mut lines = seen.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = lines.next().unwrap_or_default();
-    let is_whole = line.chars().nth(SHOWN).is_none() && lines.next().is_none();
+    let is_whole = line.chars().nth(SHOWN).is_none() && lines.next().is_none() && text.len() <= SEEN;
     let cut = if is_whole { "" } else { "…" };
     line.chars().take(SHOWN).chain(cut.chars()).collect()
 }

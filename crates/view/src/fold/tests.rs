@@ -293,6 +293,11 @@ fn what_was_injected_tells_its_letters_its_place_and_its_cost() {
         // Ids are unique per sender.
         (vec![one.clone(), queued("m", "worker"), injected(&["m", "m"], Point::B, &[])], twins),
         ([vec![one.clone()], ran.to_vec(), vec![injected(&["m"], Point::C, &["b"])]].concat(), after_bash),
+        // A call that never began is none that anything came after.
+        (
+            vec![one.clone(), says("", &["a"]), ends("a", Skipped, ""), injected(&["m"], Point::A, &["a"])],
+            Injected { skipped: 1, ..mail(vec![letter("m", "user", 3)], Point::A) },
+        ),
         // Of what was there before the first event that was told there is only the text of all together.
         (vec![injected(&["m"], Point::D, &[])], mail(vec![unknown("m", "all of it")], Point::D)),
         (
@@ -382,9 +387,13 @@ fn only_so_many_bytes_are_kept_and_of_what_is_too_much_by_itself_the_newest() {
     session.event(&event(6, (1, 1), says(&"x".repeat(3 << 20), &[])));
     assert_eq!((w(&session).entries().len(), w(&session).dropped()), (1, 3));
     assert_eq!(w(&session).entry(3).unwrap().seq, 6);
-    // Neither do many small parts of a call's arguments weigh nothing.
+}
+
+#[test]
+fn many_small_parts_of_a_calls_arguments_weigh_something() {
+    let mut session = after(&[says("Look.", &[])]);
     let input = Value::Array(vec![json!([]); 100_000]);
-    let started = EventKind::ToolStarted { tool: CallId::new("b"), name: "b".into(), input, batch: 1 };
-    session.event(&event(7, (1, 1), started));
-    assert_eq!((w(&session).entries().len(), w(&session).dropped()), (1, 4));
+    let started = EventKind::ToolStarted { tool: CallId::new("a"), name: "a".into(), input, batch: 1 };
+    session.event(&event(2, (1, 1), started));
+    assert_eq!((w(&session).entries().len(), w(&session).dropped()), (1, 1));
 }

@@ -141,6 +141,16 @@ fn an_agent_stands_as_its_run_and_what_was_asked_of_it_say() {
 }
 
 #[test]
+fn why_a_run_ended_is_known_until_the_next_one_begins() {
+    let (outcome, error) = (Outcome::Limit, Some("max_turns".into()));
+    let ends = EventKind::RunFinished { outcome, error, turns: 1, usage: Usage::default() };
+    let mut view = after(vec![started(), ends]);
+    assert_eq!((w(&view).outcome, w(&view).error.as_deref()), (Some(Outcome::Limit), Some("max_turns")));
+    view.event(&event(3, 2, started()));
+    assert_eq!((w(&view).outcome, w(&view).error.as_deref()), (None, None));
+}
+
+#[test]
 fn a_stop_may_come_before_its_run_and_behind_it_and_the_first_one_counts() {
     let mut view = View::default();
     view.event(&event(1, 1, stopped(Halt::Stop)));
