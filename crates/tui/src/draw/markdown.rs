@@ -356,5 +356,4 @@ impl Page {
 }
 
 #[cfg(test)]
-#[path = "markdown_tests.rs"]
 mod tests;
