@@ -1,3 +1,5 @@
+//! Each element of markdown has its lines, at any length and depth.
+
 use super::super::tests::{ASCII, BOTH, shown};
 use super::*;
 
