@@ -84,7 +84,7 @@ impl Sheet {
     fn path(&mut self, path: &str) {
         let style = self.look.style(Tone::Strong);
         let path = Span::styled(self.one_line(path), style);
-        self.lines.extend(signed(Span::raw(""), path, self.width, self.look));
+        self.lines.extend(signed([], path, self.width, self.look));
     }
 
     /// A text with all its lines, each behind a sign: the first one's, and that of the others.
@@ -92,7 +92,7 @@ impl Sheet {
         let quiet = self.look.style(Tone::Quiet);
         for (n, line) in visible(text).split('\n').enumerate() {
             let sign = Span::styled(if n == 0 { first } else { others }, quiet);
-            self.lines.extend(signed(sign, Span::raw(line.to_owned()), self.width, self.look));
+            self.lines.extend(signed([sign], Span::raw(line.to_owned()), self.width, self.look));
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
             ("bash", json!({"command": "echo         $ ls"}), "$ echo         \n┊ $ ls"),
             ("write", json!({"path": "a\nb", "content": "x\u{200b}"}), "a⏎b\n+ x‹U+200B›"),
             ("edit", json!({"path": "a", "old": "x\r", "new": "x"}), "a\n- x‹U+000D›\n+ x"),
-            ("other", json!({"a\nb": "a           b: c"}), "a⏎b: a          \n┊  b: c"),
+            ("other", json!({"a\nb": "a           b: c"}), "a⏎b: a         \n┊   b: c"),
         ] {
             let width = if expected.contains('‹') { 60 } else { 15 };
             assert_eq!(shown(&whole(name, &input, width, BOTH)), expected, "{name} {input}");

@@ -148,14 +148,15 @@ impl Page {
 
     fn put(&mut self, kind: Kind, number: &str, text: &str) {
         let (sign, tone) = match kind {
-            Kind::Kept => (' ', Tone::Plain),
-            Kind::Removed => ('-', Tone::Removed),
-            Kind::Added => ('+', Tone::Added),
+            Kind::Kept => ("  ", Tone::Plain),
+            Kind::Removed => ("- ", Tone::Removed),
+            Kind::Added => ("+ ", Tone::Added),
         };
         let style = self.look.style(tone);
-        let (sign, text) = (format!("{number}{sign} "), text.to_owned());
-        let line = signed(Span::styled(sign, style), Span::styled(text, style), self.width, self.look);
-        self.lines.extend(line);
+        let number = Span::styled(number.to_owned(), self.look.style(Tone::Quiet));
+        let sign = [number, Span::styled(sign, style)];
+        let text = Span::styled(text.to_owned(), style);
+        self.lines.extend(signed(sign, text, self.width, self.look));
     }
 
     fn quiet(&mut self, line: &str) {
@@ -208,7 +209,7 @@ fn hunk(line: &str) -> Option<Hunk> {
     let (old, new) = ranges.split_once(" +")?;
     let ((old_at, old_left), (new_at, new_left)) = (range(old)?, range(new)?);
     let last = (old_at + old_left).max(new_at + new_left);
-    let digits = last.to_string().len();
+    let digits = last.saturating_sub(1).to_string().len();
     Some(Hunk { at: [old_at, new_at], left: [old_left, new_left], digits })
 }
 
@@ -297,6 +298,16 @@ index 1..2 100644
 21 + y
 \\ No newline at end of file";
         assert_eq!(shown(&diff(PATCH, 40, BOTH)), expected);
+    }
+
+    #[test]
+    fn a_patch_reads_as_well_without_colours() {
+        let lines = diff(PATCH, 40, ASCII);
+        assert_eq!(
+            shown(&lines[..4]),
+            "-- src/a.rs -- +3 -3\n@@ -8,3 +8,4 @@ fn f() {\n 8   kept\n 9 - old text"
+        );
+        assert!(lines.iter().flat_map(|line| &line.spans).all(|span| span.style.fg.is_none()));
     }
 
     #[test]

@@ -39,8 +39,7 @@ struct Page {
     margins: Vec<Margin>,
     /// How wide those are together.
     margin: usize,
-    /// The lists that are open, with the numbers of their next items.
-    lists: Vec<Option<u64>>,
+    lists: Vec<List>,
     inline: Inline,
     links: Vec<Link>,
     code: Option<String>,
@@ -52,6 +51,14 @@ struct Margin {
     /// Before the next line only.
     once: Option<String>,
     always: String,
+}
+
+/// A list that is open.
+struct List {
+    /// The number of its next item, if they are numbered.
+    next: Option<u64>,
+    /// Its items are apart.
+    is_loose: bool,
 }
 
 /// In how many of each the text is.
@@ -110,7 +117,12 @@ impl Page {
 
     fn start(&mut self, tag: Tag) {
         match tag {
-            Tag::Paragraph | Tag::HtmlBlock => self.open(),
+            Tag::Paragraph | Tag::HtmlBlock => {
+                self.open();
+                if let Some(list) = self.lists.last_mut() {
+                    list.is_loose = true;
+                }
+            }
             Tag::Heading { level, .. } => {
                 self.open();
                 self.inline.strong += 1;
@@ -126,8 +138,10 @@ impl Page {
                 self.code = Some(String::new());
             }
             Tag::List(first) => {
+                // Under the text of an item there is no gap.
+                self.gap &= self.lists.is_empty();
                 self.open();
-                self.lists.push(first);
+                self.lists.push(List { next: first, is_loose: false });
             }
             Tag::Item => self.item(),
             Tag::Table(alignments) => {
@@ -167,7 +181,7 @@ impl Page {
             TagEnd::List(_) => {
                 self.flush();
                 self.lists.pop();
-                self.gap |= self.lists.is_empty();
+                self.gap = true;
             }
             TagEnd::Item => self.end_item(),
             TagEnd::TableHead => self.inline.strong -= 1,
@@ -251,9 +265,10 @@ impl Page {
     }
 
     fn item(&mut self) {
+        self.gap &= self.lists.last().is_none_or(|list| list.is_loose);
         self.open();
         let mark = match self.lists.last_mut() {
-            Some(Some(number)) => {
+            Some(List { next: Some(number), .. }) => {
                 let mark = format!("{number}. ");
                 *number = number.saturating_add(1);
                 mark
@@ -341,5 +356,4 @@ impl Page {
 }
 
 #[cfg(test)]
-#[path = "markdown_tests.rs"]
 mod tests;

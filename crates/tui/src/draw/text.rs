@@ -62,10 +62,17 @@ pub fn plain(text: &str, width: u16, style: Style) -> Vec<Line<'static>> {
 
 /// A line as full as it can be behind a sign, and wherever it goes on a sign for that: no part of a text looks like a
 /// line of its own.
-pub(super) fn signed(sign: Span<'static>, text: Span<'static>, width: u16, look: Look) -> Vec<Line<'static>> {
-    let indent = " ".repeat(self::width(&sign.content).saturating_sub(2));
-    let indent = format!("{indent}{}", look.sign("┊ ", ": "));
-    hard([sign, text].into_iter().filter(|span| !span.content.is_empty()).collect(), width, &indent)
+pub(super) fn signed(
+    sign: impl IntoIterator<Item = Span<'static>>,
+    text: Span<'static>,
+    width: u16,
+    look: Look,
+) -> Vec<Line<'static>> {
+    let mut spans: Vec<Span> = sign.into_iter().filter(|span| !span.content.is_empty()).collect();
+    let wide: usize = spans.iter().map(|span| self::width(&span.content)).sum();
+    let indent = format!("{}{}", " ".repeat(wide.saturating_sub(2)), look.sign("┊ ", ": "));
+    spans.push(text);
+    hard(spans, width, &indent)
 }
 
 /// The text without what acts or hides. Line feeds stay, tabs become spaces.

@@ -1,3 +1,5 @@
+//! Each element of markdown has its lines, at any length and depth.
+
 use super::super::tests::{ASCII, BOTH, shown};
 use super::*;
 
@@ -8,6 +10,8 @@ fn each_element_has_its_lines() {
         ("# Title\nText\n## Part\n", "Title\n\nText\n\nPart"),
         ("- one\n- two\n  - deep\n- three\n\nEnd", "• one\n• two\n  • deep\n• three\n\nEnd"),
         ("- one\n\n- two", "• one\n\n• two"),
+        ("- a\n  - b\n\n  c\n- d", "• a\n  • b\n  \n  c\n\n• d"),
+        ("1. a\n   ```\n   b\n   ```\n2. c", "1. a\n     b\n2. c"),
         ("9. nine\n1. ten\n   more", "9. nine\n10. ten more"),
         ("-\n- x", "• \n• x"),
         ("- - x\n", "• • x"),
