@@ -3,6 +3,7 @@
 
 mod command;
 mod key;
+mod limits;
 mod table;
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,6 +12,7 @@ use crossterm::event::KeyEvent;
 
 pub use command::{CommandError, Draft, command, matching, read};
 pub use key::{Key, NoKey};
+pub use limits::{LimitsError, limits};
 pub use table::{Action, Row, TABLE, Words, row_named, row_of};
 
 /// Which key does what. No key does two things.
