@@ -62,7 +62,7 @@ fn bad_usage_is_status_2_and_says_so_on_standard_error() {
     for (arguments, expected) in [
         (&[][..], "Usage: midturn"),
         (&["rum"], "unrecognized subcommand"),
-        (&["run"], "no model is configured"),
+        (&["run"], "the task is empty"),
         (&["run", "--steer-stdin"], "the task is missing: with --steer-stdin"),
         (&["replay", "--view", "a", "b"], "give one file"),
         (&["replay", "--view", "."], "is a folder"),

@@ -49,9 +49,8 @@ const GUEST: &str =
 /// [`Failure::Usage`]: arguments, configuration, files or environment are not sound, and
 /// nothing was begun. [`Failure::Failed`]: the run could not be begun.
 pub(crate) fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
-    let piped = task::look(args)?;
+    let task = &task::task(args, env)?;
     let prepared = prepare::prepare(&args.work.whole_layer(), env, &Earlier::default())?;
-    let task = &task::whole(args, piped, prepared.config.settings.message_bytes)?;
     let project = Project::of(&prepared.folder, &args.work.store, env)?;
     let patience = prepared.config.general.store.patience;
     let manner = Manner::of(&args.attend, &prepared.config, env);

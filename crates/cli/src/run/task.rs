@@ -1,40 +1,35 @@
 //! The task of a run: words of the command line, what was piped to it, or both. What is piped is never a command.
 
-use std::io::{IsTerminal, Read};
+use std::io::Read;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use super::prepare;
+use super::{Manner, prepare};
 use crate::args::RunArgs;
+use crate::commands;
+use crate::env::Env;
 use crate::failure::Failure;
 
 /// From when on a person is told that standard input is waited for: it may be open by mistake.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Whether standard input is read for the task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piped {
-    /// It is a person's, or has lines that steer.
-    No,
-    /// It is the task, or data for it.
-    Yes,
-}
-
-/// Whether the arguments and standard input can make a task; nothing is read yet.
+/// The task of a run. What is piped is read to its end; nothing has begun meanwhile, no clock either.
 ///
 /// # Errors
-/// [`Failure::Usage`]: they can't.
-pub(super) fn look(args: &RunArgs) -> Result<Piped, Failure> {
-    let is_steering = args.attend.steer_stdin || std::io::stdin().is_terminal();
-    match &args.task {
-        Some(task) => prepare::task(task).map(|_| ())?,
-        None if is_steering => return Err(Failure::usage(nothing(args.attend.steer_stdin))),
-        None => {}
+/// [`Failure::Usage`]: there is none, it is too large, or what is piped is no text.
+pub(super) fn task(args: &RunArgs, env: &Env) -> Result<String, Failure> {
+    let task = args.task.as_deref().map(prepare::task).transpose()?;
+    match (task, Manner::of(&args.attend).steers) {
+        (Some(task), true) => Ok(task.to_owned()),
+        (None, true) => Err(Failure::usage(missing(args.attend.steer_stdin))),
+        (task, false) => {
+            let limit = limit(args, env)?;
+            whole(task, &read_to_end(limit)?, limit)
+        }
     }
-    Ok(if is_steering { Piped::No } else { Piped::Yes })
 }
 
-fn nothing(steer_stdin: bool) -> &'static str {
+fn missing(steer_stdin: bool) -> &'static str {
     if steer_stdin {
         "the task is missing: with --steer-stdin standard input has lines that steer, so give the task as an argument"
     } else {
@@ -42,19 +37,17 @@ fn nothing(steer_stdin: bool) -> &'static str {
     }
 }
 
-/// The whole task, of at most so many bytes.
-///
-/// # Errors
-/// [`Failure::Usage`]: there is none, it is too large, or what is piped is no text.
-pub(super) fn whole(args: &RunArgs, piped: Piped, limit: u64) -> Result<String, Failure> {
-    let task = args.task.as_deref();
-    let data = match piped {
-        Piped::No => String::new(),
-        Piped::Yes => read_to_end(limit)?,
-    };
+/// How many bytes a text may have.
+fn limit(args: &RunArgs, env: &Env) -> Result<u64, Failure> {
+    let layer = args.work.whole_layer();
+    Ok(commands::load(&layer, &commands::work_folder(&layer)?, env)?.settings.message_bytes)
+}
+
+/// The words and what is piped, as one.
+fn whole(task: Option<&str>, data: &str, limit: u64) -> Result<String, Failure> {
     let whole = match (task, data.trim().is_empty()) {
         (Some(task), true) => task.to_owned(),
-        (Some(task), false) => with_data(task, &data),
+        (Some(task), false) => with_data(task, data),
         (None, _) => prepare::task(data.trim_end()).map(str::to_owned)?,
     };
     if whole.len() as u64 > limit { Err(too_large(limit)) } else { Ok(whole) }
