@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crossterm::event::{Event as Typed, EventStream, MouseEventKind};
-use futures_util::{FutureExt, Stream, StreamExt};
+use futures_util::StreamExt;
 use midturn_client::events::{Told, Wanted, follow};
 use midturn_client::{Client, Session};
 use midturn_core::rules::time::Micros;
@@ -32,6 +32,9 @@ const FRAME: Duration = Duration::from_millis(33);
 
 /// How many events are taken in before somebody looks whether a key was pressed.
 const BATCH: usize = 256;
+
+/// How many keys wait to be looked at.
+const QUEUE: usize = 256;
 
 /// How many lines the wheel scrolls.
 const WHEEL: i16 = 3;
@@ -74,16 +77,17 @@ pub async fn run(place: Place, settings: Settings, interrupted: &CancellationTok
     if let Some(note) = note {
         state.say(Tone::Bad, note);
     }
-    let mut keys = EventStream::new();
+    let (mut keys, mut reading) = typing();
     let mut running = Running::new(place.source, drafts);
     loop {
         match running.until_lent(&mut state, &mut screen, &mut keys, interrupted).await? {
             None => break,
             Some(effect) => {
-                // Whoever has the terminal meanwhile has its keys, too.
-                drop(keys);
+                // Whoever has the terminal meanwhile has its keys, too: an abort is all that can be told.
+                reading.abort();
+                let _ = reading.await;
                 lend(&mut state, &mut screen, effect)?;
-                keys = EventStream::new();
+                (keys, reading) = typing();
             }
         }
     }
@@ -92,6 +96,23 @@ pub async fn run(place: Place, settings: Settings, interrupted: &CancellationTok
         let _ = drafts.save(&saved);
     }
     Ok(state)
+}
+
+/// What is typed, as far as a task has read it.
+type Keys = mpsc::Receiver<io::Result<Typed>>;
+
+/// Starts to read what is typed. The task lets the terminal go when it is aborted.
+fn typing() -> (Keys, AbortOnDropHandle<()>) {
+    let (queue, keys) = mpsc::channel(QUEUE);
+    let reading = tokio::spawn(async move {
+        let mut stream = EventStream::new();
+        while let Some(typed) = stream.next().await {
+            if queue.send(typed).await.is_err() {
+                return;
+            }
+        }
+    });
+    (keys, AbortOnDropHandle::new(reading))
 }
 
 fn open_drafts(folder: Option<&std::path::Path>) -> (Option<Drafts>, Saved, Option<String>) {
@@ -166,16 +187,13 @@ impl Running {
     }
 
     /// Goes on until somebody else is to have the terminal; `None`: until it is left.
-    async fn until_lent<K>(
+    async fn until_lent(
         &mut self,
         state: &mut State,
         screen: &mut impl Surface,
-        keys: &mut K,
+        keys: &mut Keys,
         interrupted: &CancellationToken,
-    ) -> io::Result<Option<Effect>>
-    where
-        K: Stream<Item = io::Result<Typed>> + Unpin,
-    {
+    ) -> io::Result<Option<Effect>> {
         loop {
             if state.leaves || interrupted.is_cancelled() {
                 return Ok(None);
@@ -193,19 +211,16 @@ impl Running {
     }
 
     /// Waits for what comes next, and draws what is due until then. Keys come before all else.
-    async fn next<K>(
+    async fn next(
         &mut self,
         state: &State,
         screen: &mut impl Surface,
-        keys: &mut K,
+        keys: &mut Keys,
         interrupted: &CancellationToken,
-    ) -> io::Result<Vec<Input>>
-    where
-        K: Stream<Item = io::Result<Typed>> + Unpin,
-    {
+    ) -> io::Result<Vec<Input>> {
         let mut pressed = Vec::new();
-        while let Some(typed) = keys.next().now_or_never() {
-            pressed.extend(input(typed)?);
+        while let Ok(typed) = keys.try_recv() {
+            pressed.extend(input(Some(typed))?);
         }
         if !pressed.is_empty() {
             return Ok(pressed);
@@ -220,7 +235,7 @@ impl Running {
         tokio::select! {
             biased;
             () = interrupted.cancelled() => Ok(Vec::new()),
-            typed = keys.next() => Ok(input(typed)?.into_iter().collect()),
+            typed = keys.recv() => Ok(input(typed)?.into_iter().collect()),
             Some(done) = self.doing.join_next() => Ok(self.was_done(done).map(Input::Done).into_iter().collect()),
             Some(told) = self.told.recv() => Ok(self.batch(told)),
             () = tokio::time::sleep(wake.unwrap_or_default()), if wake.is_some() => Ok(vec![Input::Tick]),

@@ -34,7 +34,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let width = area.width;
     if area.height < 3 {
         let gist =
-            format!("{} asks: {} {}", ask.agent, one_line(&ask.name), call::gist(&ask.name, &ask.input));
+            format!("{} asks: {}", ask.agent, call::gist(&ask.name, &ask.input));
         let keys = state.key(Action::Once);
         let line = format!("{keys} yes: {gist}");
         return put(

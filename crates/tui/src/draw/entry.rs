@@ -115,8 +115,7 @@ fn sender(letter: &Letter) -> String {
 fn of_injected(look: Look, injected: &Injected, width: u16) -> Vec<Line<'static>> {
     let mut senders: Vec<String> = injected.letters.iter().map(sender).collect();
     senders.dedup();
-    let answered = if injected.answered { " · answered" } else { "" };
-    let head = format!("{} · {}{answered}", senders.join(", "), mail::injected(injected));
+    let head = format!("{} · {}", senders.join(", "), mail::injected(injected));
     let texts: Vec<String> = injected.letters.iter().map(|letter| clean(&letter.text)).collect();
     headed(look, Tone::Mail, &head, &texts.join("\n\n"), width)
 }
@@ -128,7 +127,7 @@ fn of_call(state: &State, agent: &AgentName, of: &Call, open: bool, width: u16) 
         state.session.view().open_asks().iter().any(|ask| ask.agent == *agent && ask.tool == of.id);
     let (tone, how) = standing(of, is_asked, state.t());
     let mark = if open { "v " } else { "> " };
-    let what = format!("{mark}{} {}", one_line(&of.name), call::gist(&of.name, &of.input));
+    let what = format!("{mark}{}", call::gist(&of.name, &of.input));
     let mut lines = vec![sided(look, what.trim_end(), tone, &how, width)];
     if open {
         let inner = width.saturating_sub(4).max(1);

@@ -37,10 +37,10 @@ fn counts(state: &State) -> String {
     for (name, agent) in view.agents() {
         counts.0 += 1;
         match state.class_of(name, agent) {
-            Class::Works | Class::Waits => counts.1 += 1,
+            Class::Works => counts.1 += 1,
             Class::Asks => counts.2 += 1,
             Class::Failed => counts.3 += 1,
-            Class::Idle | Class::Stopped | Class::Closed => {}
+            Class::Waits | Class::Idle | Class::Stopped | Class::Closed => {}
         }
     }
     let (all, work, asks, failed) = counts;
