@@ -88,12 +88,17 @@ pub(crate) struct Manner {
 }
 
 impl Manner {
-    /// As the arguments say; a terminal has a person at it.
+    /// As the arguments and the configuration say.
     pub(crate) fn of(args: &AttendArgs, config: &Config, env: &Env) -> Self {
         let is_shown =
             !args.json && !args.once && !args.steer_stdin && screen::is_possible(&args.screen, env);
         let screen = is_shown.then(|| config.terminal(env, args.screen.ascii));
-        Self { json: args.json, steers: args.steer_stdin || std::io::stdin().is_terminal(), screen }
+        Self { json: args.json, steers: Self::steers(args), screen }
+    }
+
+    /// Whether lines of standard input steer; a terminal has a person at it.
+    fn steers(args: &AttendArgs) -> bool {
+        args.steer_stdin || std::io::stdin().is_terminal()
     }
 }
 

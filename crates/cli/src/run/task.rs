@@ -19,7 +19,7 @@ const SOON: Duration = Duration::from_secs(1);
 /// [`Failure::Usage`]: there is none, it is too large, or what is piped is no text.
 pub(super) fn task(args: &RunArgs, env: &Env) -> Result<String, Failure> {
     let task = args.task.as_deref().map(prepare::task).transpose()?;
-    match (task, Manner::of(&args.attend).steers) {
+    match (task, Manner::steers(&args.attend)) {
         (Some(task), true) => Ok(task.to_owned()),
         (None, true) => Err(Failure::usage(missing(args.attend.steer_stdin))),
         (task, false) => {

@@ -8,7 +8,7 @@ use midturn_core::rules::mail::Urgency;
 use super::{TWICE, send};
 use crate::composer::Composer;
 use crate::effect::Effect;
-use crate::keys::Action;
+use crate::keys::{Action, limits};
 use crate::look::Tone;
 use crate::state::{Pane, REST, Scroll, Standing, State};
 
@@ -217,14 +217,15 @@ fn answer(state: &mut State, word: Word) -> Vec<Effect> {
 }
 
 fn limit(state: &mut State, words: &str) -> Vec<Effect> {
-    match super::command::limits(words) {
-        Ok((all, limits)) if state.is_live() => {
-            let agent = state.chosen.clone().filter(|_| !all);
-            vec![Effect::Limit(agent, limits)]
-        }
+    let (agent, words) = match words.strip_prefix("all ") {
+        Some(words) => (None, words),
+        None => (state.chosen.clone(), words),
+    };
+    match limits(words) {
+        Ok(limits) if state.is_live() => vec![Effect::Limit(agent, limits)],
         Ok(_) => not_live(state),
-        Err(why) => {
-            state.say(Tone::Bad, why);
+        Err(error) => {
+            state.say(Tone::Bad, error.to_string());
             Vec::new()
         }
     }

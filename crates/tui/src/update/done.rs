@@ -50,7 +50,7 @@ fn refused(state: &mut State, message: Outgoing, trouble: &Trouble) {
         state.say(Tone::Bad, format!("not sooner: {}", why(trouble)));
         return;
     }
-    state.composer.give_back(&message.to, vec![message.text]);
+    state.composer.refused(&message.to, &message.text);
     state.keep_drafts();
     state.say(Tone::Bad, format!("not sent to {}, and kept as a draft: {}", message.to, why(trouble)));
 }

@@ -1,7 +1,6 @@
 //! What an input changes, and what is to be done for it. Pure: time is told, and nothing is waited for.
 
 mod action;
-mod command;
 mod done;
 mod send;
 #[cfg(test)]
