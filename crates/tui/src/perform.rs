@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-use midturn_client::{Session, Trouble};
-use midturn_core::rules::id::{AgentName, MessageId};
+use midturn_client::{Session, Trouble, Word};
+use midturn_core::rules::id::{AgentName, CallId, MessageId};
+use midturn_core::rules::time::Micros;
+use midturn_wire::approval::Approval;
 use midturn_wire::message::Message;
 use midturn_wire::text::{Id, Text};
 use midturn_wire::work::Stop;
@@ -36,7 +38,7 @@ pub(crate) async fn perform(session: Session, effect: Effect) -> Option<Done> {
         }
         Effect::Stop { agent, ours } => stop(&session, agent, ours).await,
         Effect::Answer { agent, call, since, word } => {
-            Done::Answered(session.answer(&agent, &call, since, &word).await.map(drop))
+            Done::Answered(answer(&session, &agent, &call, since, &word).await)
         }
         Effect::Limit(agent, limits) => {
             let set = session.limit(agent.as_ref(), &limits).await.map(drop);
@@ -89,6 +91,21 @@ async fn deliver_once(session: &Session, message: &Outgoing, instead: bool) -> R
         ..Message::default()
     };
     session.send(to, &message).await.map(drop)
+}
+
+/// Answers the request that was read: the one about this call that was there when its event was told. One that
+/// came since nobody has read.
+async fn answer(
+    session: &Session,
+    agent: &AgentName,
+    call: &CallId,
+    told: Micros,
+    word: &Word,
+) -> Result<(), Trouble> {
+    let (_, open) = session.approvals().await?;
+    let is_it = |open: &&Approval| open.agent == *agent && open.tool == call.as_str() && open.since <= told;
+    let since = open.approvals.iter().rfind(is_it).map_or(told, |open| open.since);
+    session.answer(agent, call, since, word).await.map(drop)
 }
 
 /// Stops an agent, and takes our messages back that wait for it: each becomes a draft.

@@ -59,7 +59,7 @@ fn waiting(
     let said = format!(
         "{head:<6} {:>2}  {}  {whose}{}",
         place + 1,
-        look.words(mail::level(message.urgency)),
+        look.words(&format!("{} {}", mail::sign(message.urgency), mail::level(message.urgency))),
         one_line(message.text.trim())
     );
     Line::styled(text::cut(&said, usize::from(width), look), look.style(Tone::Mail))

@@ -75,7 +75,8 @@ pub fn areas(state: &State) -> Areas {
     let queue = from_below(compose::queue_height(state, height));
     let head = Rect::new(0, 0, width, u16::from(height >= 10));
     let top = head.height.min(bottom);
-    let is_wide = width >= WIDE.0 && height >= WIDE.1;
+    // What is read and closed again has the whole width.
+    let is_wide = width >= WIDE.0 && height >= WIDE.1 && matches!(state.pane, Pane::Talk | Pane::Plan);
     let (roster, side, x) =
         if is_wide { column(state, top, bottom) } else { (rows(state, top, bottom), Rect::ZERO, 0) };
     let top = if is_wide { top } else { roster.bottom().max(top) };

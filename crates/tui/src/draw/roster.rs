@@ -1,6 +1,7 @@
 //! Who is there, who needs somebody first, and what each does.
 
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::time::Micros;
 use midturn_core::rules::view::Agent;
 use midturn_view::agents::{self, Class};
 use midturn_view::figures;
@@ -27,9 +28,12 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let shown = if hidden == 0 { height } else { height - 1 };
     let first = (chosen + 1).saturating_sub(shown).min(rows.len().saturating_sub(shown));
     let longest = rows.iter().map(|name| name.as_str().len()).max().unwrap_or(0).min(NAME_MAX);
-    let rows_shown = rows.iter().skip(first).take(shown);
+    let shown_rows: Vec<Row<'_>> =
+        rows.iter().skip(first).take(shown).filter_map(|name| Row::of(state, name, area.width)).collect();
+    let figures = columns(&shown_rows.iter().map(|row| row.figures.clone()).collect::<Vec<_>>());
+    let both = shown_rows.iter().zip(figures);
     let mut lines: Vec<Line<'static>> =
-        rows_shown.map(|name| row(state, name, longest, area.width)).collect();
+        both.map(|(row, figures)| line(state, row, &figures, longest, area.width)).collect();
     if hidden > 0 {
         let look = state.settings.look;
         let more = look.words(&format!("   … {} more agents: Tab shows the next", rows.len() - shown));
@@ -38,24 +42,36 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put(frame, area, lines);
 }
 
-fn row(state: &State, name: &AgentName, longest: usize, width: u16) -> Line<'static> {
+/// An agent's row.
+struct Row<'a> {
+    name: &'a AgentName,
+    class: Class,
+    doing: String,
+    figures: Figures,
+}
+
+impl<'a> Row<'a> {
+    fn of(state: &State, name: &'a AgentName, width: u16) -> Option<Self> {
+        let agent = state.session.view().agent(name)?;
+        let doing = agents::doing(agent, state.ask_of(name), state.t());
+        let figures = figures_of(state, name, agent, doing.since, width);
+        Some(Self { name, class: state.class_of(name, agent), doing: doing.words, figures })
+    }
+}
+
+fn line(state: &State, row: &Row<'_>, figures: &str, longest: usize, width: u16) -> Line<'static> {
     let look = state.settings.look;
-    let Some(agent) = state.session.view().agent(name) else { return Line::default() };
-    let class = state.class_of(name, agent);
-    let is_chosen = state.chosen.as_ref() == Some(name);
-    let doing = agents::doing(agent, state.ask_of(name), state.t());
-    let clock = doing.since.map(|since| figures::clock(state.t().since(since))).unwrap_or_default();
-    let figures = figures(state, name, agent, &clock, width);
+    let is_chosen = state.chosen.as_ref() == Some(row.name);
     let mark = if is_chosen { ">" } else { " " };
-    let name = text::pad(name.as_str(), longest, look);
-    let left = format!("{mark}{} {name}  ", class.sign());
-    let room = usize::from(width).saturating_sub(text::width(&left) + text::width(&figures) + 1);
-    let words = text::pad(&look.words(&doing.words), room, look);
-    let strong = if is_chosen { Tone::Strong } else { Tone::Plain };
+    let name = text::pad(row.name.as_str(), longest, look);
+    let left = format!("{mark}{} {name}  ", row.class.sign());
+    let room = usize::from(width).saturating_sub(text::width(&left) + text::width(figures));
+    let words = text::pad(&look.words(&row.doing), room, look);
+    let strong = look.style(if is_chosen { Tone::Strong } else { Tone::Plain });
     let all = vec![
-        Span::styled(left, look.style(tone(class)).patch(look.style(strong))),
-        Span::styled(words, look.style(if is_chosen { Tone::Strong } else { tone_of_words(class) })),
-        Span::styled(format!(" {figures}"), look.style(Tone::Quiet)),
+        Span::styled(left, look.style(tone(row.class)).patch(strong)),
+        Span::styled(words, look.style(tone_of_words(row.class)).patch(strong)),
+        Span::styled(figures.to_owned(), look.style(Tone::Quiet)),
     ];
     fitted(all, usize::from(width), look)
 }
@@ -72,24 +88,35 @@ fn fitted(spans: Vec<Span<'static>>, width: usize, look: crate::look::Look) -> L
     Line::from(kept)
 }
 
-/// How long, how much mail, how many tokens: in columns, as many as the width allows.
-fn figures(state: &State, name: &AgentName, agent: &Agent, clock: &str, width: u16) -> String {
-    let tokens = match agent.usage.total() {
-        0 => String::new(),
-        tokens => figures::count(tokens),
-    };
+/// How long, how much mail, how many tokens, what it cost.
+type Figures = [String; 4];
+
+fn figures_of(state: &State, name: &AgentName, agent: &Agent, since: Option<Micros>, width: u16) -> Figures {
+    let clock = since.map(|since| figures::clock(state.t().since(since))).unwrap_or_default();
     let mail = match agent.queue.len() {
         0 => String::new(),
         count if width >= 60 => format!("mail {count}"),
         count => format!("m{count}"),
     };
-    let cost = state.facts.get(name).and_then(|facts| facts.cost).filter(|_| width >= 110);
-    let cost = cost.map(|cost| format!(" {:>6}", format!("${cost}"))).unwrap_or_default();
-    match width {
-        0..30 => mail,
-        30..60 => format!("{clock:>6} {mail:>3}"),
-        60.. => format!("{clock:>7}  {mail:>7} {tokens:>6}{cost}"),
-    }
+    let tokens = Some(agent.usage.total()).filter(|tokens| *tokens > 0 && width >= 40);
+    let cost = state.facts.get(name).and_then(|facts| facts.cost).filter(|_| width >= 90);
+    [
+        clock,
+        mail,
+        tokens.map(figures::count).unwrap_or_default(),
+        cost.map(|cost| format!("${cost}")).unwrap_or_default(),
+    ]
+}
+
+/// Figures in columns, each as wide as its widest: what nobody has takes no room.
+fn columns(all: &[Figures]) -> Vec<String> {
+    let widest: [usize; 4] =
+        std::array::from_fn(|column| all.iter().map(|row| text::width(&row[column])).max().unwrap_or(0));
+    let line = |row: &Figures| {
+        let cells = row.iter().zip(widest).filter(|(_, width)| *width > 0);
+        cells.map(|(cell, width)| format!("  {cell:>width$}")).collect::<String>()
+    };
+    all.iter().map(line).collect()
 }
 
 fn tone(class: Class) -> Tone {

@@ -27,15 +27,26 @@ pub(super) fn entered(state: &mut State) -> Vec<Effect> {
 /// A command's words are typed for it, and are gone when it is done.
 fn command(state: &mut State, action: Action, words: &str) -> Vec<Effect> {
     let words = words.to_owned();
-    if matches!(action, Action::Send | Action::Sooner | Action::Now | Action::Later | Action::Instead)
-        && words.is_empty()
-    {
-        state.composer.clear();
-        state.say(Tone::Quiet, "put the message behind the word, or type it and press the key");
-        return Vec::new();
-    }
     state.composer.sent();
-    with_words(state, action, &words)
+    state.keep_drafts();
+    match level(action).filter(|_| words.is_empty()) {
+        Some(level) => {
+            state.level = level;
+            Vec::new()
+        }
+        None => with_words(state, action, &words),
+    }
+}
+
+/// How soon Enter's message acts behind the bare word of an action that sends.
+fn level(action: Action) -> Option<Option<Urgency>> {
+    match action {
+        Action::Send => Some(None),
+        Action::Sooner => Some(Some(Urgency::NextBoundary)),
+        Action::Now => Some(Some(Urgency::Urgent)),
+        Action::Later => Some(Some(Urgency::FollowUp)),
+        _ => None,
+    }
 }
 
 /// Sends the words, or what is typed, so soon.
