@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use midturn_client::events::{Told, read};
-use midturn_client::{Client, Session};
+use midturn_client::{Client, SessionClient};
 use midturn_core::engine::ports::Archive;
 use midturn_core::engine::ports::archive::{Rows, SessionSummary};
 use midturn_core::rules::id::AgentName;
@@ -14,8 +14,7 @@ use midturn_core::rules::time::Micros;
 use midturn_tui::run::{Place, Source, run};
 use midturn_tui::settings::Settings;
 use midturn_tui::state::{Opening, Standing, State};
-use midturn_wire::session::Session as Summary;
-use midturn_wire::session::Sessions;
+use midturn_wire::session::{Session, Sessions};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -105,7 +104,7 @@ pub(crate) async fn show(
 }
 
 /// A session that a process carries, and how that is found again.
-pub(crate) fn live(project: &Project, client: &Client, session: &Summary, standing: Standing) -> Place {
+pub(crate) fn live(project: &Project, client: &Client, session: &Session, standing: Standing) -> Place {
     let opening = Opening {
         id: session.session.clone(),
         title: session.title.clone(),
@@ -118,7 +117,7 @@ pub(crate) fn live(project: &Project, client: &Client, session: &Summary, standi
     let (whose, id) = (project.clone(), session.session.clone());
     let finder = Arc::new(move || client::find(&whose).ok().flatten());
     let drafts = Some(project.state().join("drafts").join(&id));
-    Place { opening, source: Source::Live(Session::new(client, &id), finder), drafts }
+    Place { opening, source: Source::Live(SessionClient::new(client, &id), finder), drafts }
 }
 
 /// The lead of a session whose lead is not known before its first event.

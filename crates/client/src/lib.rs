@@ -13,4 +13,4 @@ mod session;
 pub use http::{Client, Path, Streaming, Trouble};
 pub use interface::{Interface, InterfaceError};
 pub use resume::{TakenUp, take_up};
-pub use session::{Session, Word};
+pub use session::{Said, SessionClient};

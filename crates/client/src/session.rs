@@ -4,9 +4,9 @@ use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::settings::LimitsPatch;
 use midturn_core::rules::time::Micros;
 use midturn_wire::agent::{Agent, Agents};
-use midturn_wire::approval::{Answer, Approvals};
+use midturn_wire::approval::{Answer, Approvals, Decision};
 use midturn_wire::message::{Message, Receipt, Withdrawn};
-use midturn_wire::session::Session as Summary;
+use midturn_wire::session::Session;
 use midturn_wire::text::{Id, Since, Text};
 use midturn_wire::work::{Diff, Empty, Limits, Started, Stop, Stopped, Supersede};
 use serde_json::Value;
@@ -15,25 +15,25 @@ use crate::http::{Client, Path, Trouble};
 
 /// A session, and the way to the process that has it.
 #[derive(Debug, Clone)]
-pub struct Session {
+pub struct SessionClient {
     /// The process.
     pub client: Client,
     /// The session's id.
     pub id: String,
 }
 
-/// What is answered to a request for a person's word.
+/// What is said to a request for a person's word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
+pub enum Said {
     /// This call may run.
     Once,
-    /// It, and all that the rule allows; without one, that the request's own does.
-    Session(Option<String>),
-    /// It may not, and why.
-    Denied(Option<String>),
+    /// This call, and all that the rule allows; without one, that the request itself names.
+    Always(Option<String>),
+    /// It may not, and perhaps why.
+    No(Option<String>),
 }
 
-impl Session {
+impl SessionClient {
     /// The session of this id.
     pub fn new(client: &Client, id: &str) -> Self {
         Self { client: client.clone(), id: id.to_owned() }
@@ -52,7 +52,7 @@ impl Session {
     ///
     /// # Errors
     /// [`Trouble`], as for all that is asked here.
-    pub async fn summary(&self) -> Result<Summary, Trouble> {
+    pub async fn summary(&self) -> Result<Session, Trouble> {
         self.client.get(&self.path(&[])).await
     }
 
@@ -83,13 +83,12 @@ impl Session {
         agent: &AgentName,
         call: &CallId,
         since: Micros,
-        word: &Word,
+        said: &Said,
     ) -> Result<Value, Trouble> {
-        use midturn_wire::approval::Decision;
-        let (decision, rule, reason) = match word.clone() {
-            Word::Once => (Decision::Once, None, None),
-            Word::Session(rule) => (Decision::Session, rule, None),
-            Word::Denied(reason) => (Decision::Denied, None, reason),
+        let (decision, rule, reason) = match said.clone() {
+            Said::Once => (Decision::Once, None, None),
+            Said::Always(rule) => (Decision::Session, rule, None),
+            Said::No(reason) => (Decision::Denied, None, reason),
         };
         let answer =
             Answer { decision, rule: rule.map(Text), reason: reason.map(Text), since: Some(Since(since)) };

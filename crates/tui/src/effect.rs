@@ -1,7 +1,7 @@
 //! What is to be done besides drawing, and what came of it. Deciding that something is done and doing it
 //! are two things: [`update`](crate::update) returns these, [`perform`](crate::perform) does them.
 
-use midturn_client::{Trouble, Word};
+use midturn_client::{Said, Trouble};
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::mail::Urgency;
 use midturn_core::rules::settings::LimitsPatch;
@@ -45,7 +45,7 @@ pub enum Effect {
         /// Which request about it.
         since: Micros,
         /// The word.
-        word: Word,
+        said: Said,
     },
     /// A limit is set, of one agent or of all together.
     Limit(Option<AgentName>, LimitsPatch),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use midturn_client::{Session, Trouble, Word};
+use midturn_client::{Said, SessionClient, Trouble};
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::time::Micros;
 use midturn_wire::approval::Approval;
@@ -22,7 +22,7 @@ pub(crate) fn is_mail(effect: &Effect) -> bool {
 }
 
 /// Does what is asked of the session. `None`: it is not asked of the session.
-pub(crate) async fn perform(session: Session, effect: Effect) -> Option<Done> {
+pub(crate) async fn perform(session: SessionClient, effect: Effect) -> Option<Done> {
     Some(match effect {
         Effect::Send(message) => {
             let sent = deliver(&session, &message, false).await;
@@ -37,8 +37,8 @@ pub(crate) async fn perform(session: Session, effect: Effect) -> Option<Done> {
             Done::Withdrawn { to, text, edit, result }
         }
         Effect::Stop { agent, ours } => stop(&session, agent, ours).await,
-        Effect::Answer { agent, call, since, word } => {
-            Done::Answered(answer(&session, &agent, &call, since, &word).await)
+        Effect::Answer { agent, call, since, said } => {
+            Done::Answered(answer(&session, &agent, &call, since, &said).await)
         }
         Effect::Limit(agent, limits) => {
             let set = session.limit(agent.as_ref(), &limits).await.map(drop);
@@ -60,7 +60,7 @@ pub(crate) async fn perform(session: Session, effect: Effect) -> Option<Done> {
 }
 
 /// Asks until it is known what came of it, a few times.
-async fn deliver(session: &Session, message: &Outgoing, instead: bool) -> Result<(), Trouble> {
+async fn deliver(session: &SessionClient, message: &Outgoing, instead: bool) -> Result<(), Trouble> {
     let (attempts, pause) = ATTEMPTS;
     let mut left = attempts;
     loop {
@@ -76,7 +76,7 @@ fn may_be_tried_again(trouble: &Trouble) -> bool {
     matches!(trouble, Trouble::Broken(_) | Trouble::Slow(_)) || trouble.code() == Some("too_many_requests")
 }
 
-async fn deliver_once(session: &Session, message: &Outgoing, instead: bool) -> Result<(), Trouble> {
+async fn deliver_once(session: &SessionClient, message: &Outgoing, instead: bool) -> Result<(), Trouble> {
     let Outgoing { to, id, text, urgency, replaces } = message;
     if instead {
         return session.supersede(to, id, text).await.map(drop);
@@ -96,20 +96,20 @@ async fn deliver_once(session: &Session, message: &Outgoing, instead: bool) -> R
 /// Answers the request that was read: the one about this call that was there when its event was told. One that
 /// came since nobody has read.
 async fn answer(
-    session: &Session,
+    session: &SessionClient,
     agent: &AgentName,
     call: &CallId,
     told: Micros,
-    word: &Word,
+    said: &Said,
 ) -> Result<(), Trouble> {
     let (_, open) = session.approvals().await?;
     let is_it = |open: &&Approval| open.agent == *agent && open.tool == call.as_str() && open.since <= told;
     let since = open.approvals.iter().rfind(is_it).map_or(told, |open| open.since);
-    session.answer(agent, call, since, word).await.map(drop)
+    session.answer(agent, call, since, said).await.map(drop)
 }
 
 /// Stops an agent, and takes our messages back that wait for it: each becomes a draft.
-async fn stop(session: &Session, agent: AgentName, ours: Vec<(MessageId, String)>) -> Done {
+async fn stop(session: &SessionClient, agent: AgentName, ours: Vec<(MessageId, String)>) -> Done {
     let stopped = session.stop(&agent, &Stop::default()).await;
     let mut back = Vec::new();
     if stopped.is_ok() {

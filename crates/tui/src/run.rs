@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crossterm::event::{Event as Typed, EventStream, MouseEventKind};
 use futures_util::StreamExt;
 use midturn_client::events::{Told, Wanted, follow};
-use midturn_client::{Client, Session};
+use midturn_client::{Client, SessionClient};
 use midturn_core::rules::time::Micros;
 use ratatui::layout::Size;
 use tokio::sync::mpsc;
@@ -61,7 +61,7 @@ pub struct Place {
 /// Where events come from.
 pub enum Source {
     /// A process that carries the session, and how it is found again.
-    Live(Session, Finder),
+    Live(SessionClient, Finder),
     /// All there are: the session is only read.
     Read(mpsc::Receiver<Told>),
 }
@@ -137,7 +137,7 @@ struct Running {
     /// Reads what is told as long as this lives.
     _reader: Option<AbortOnDropHandle<()>>,
     /// Whom to ask, and how to find it again.
-    session: Option<(Session, Finder)>,
+    session: Option<(SessionClient, Finder)>,
     doing: JoinSet<Option<Done>>,
     /// Messages that wait for the one before.
     mail: VecDeque<Effect>,
@@ -354,7 +354,7 @@ impl Running {
 }
 
 /// Starts to listen to what comes after the event of this number.
-fn listen(session: &Session, after: u64) -> (mpsc::Receiver<Told>, AbortOnDropHandle<()>) {
+fn listen(session: &SessionClient, after: u64) -> (mpsc::Receiver<Told>, AbortOnDropHandle<()>) {
     let wanted = Wanted { session: session.id.clone(), agent: None, after, answers: true };
     follow(session.client.clone(), wanted)
 }

@@ -1,7 +1,7 @@
 //! `midturn approvals`, `midturn approve`, `midturn deny`: what agents ask in all sessions
 //! that live here, and a person's word on it.
 
-use midturn_client::{Path, Trouble};
+use midturn_client::{Path, Said, SessionClient, Trouble};
 use midturn_core::rules::time::{Micros, Span};
 use midturn_view::clean::{one_line, visible};
 use midturn_view::words::{self};
@@ -9,12 +9,11 @@ use midturn_wire::approval::Approval;
 use midturn_wire::session::{Session, Sessions};
 use serde_json::{Value, json};
 
-use super::elsewhere::{Elsewhere, ask};
+use super::elsewhere::ask;
 use super::table::duration;
 use super::{Answer, Asking, now};
 use crate::args::MeantArgs;
 use crate::run::session::attending::told;
-use crate::run::steering::Said;
 
 /// A request, the session it is in, and its JSON.
 struct Open {
@@ -53,7 +52,8 @@ pub(super) async fn answer(asking: &Asking, meant: &MeantArgs, said: &Said) -> R
         return Ok(unsaid(open, failure));
     };
     let request = ask(first.approval.clone());
-    let value = Elsewhere::new(&asking.client, &first.session.session).give(&request, said).await?;
+    let session = SessionClient::new(&asking.client, &first.session.session);
+    let value = session.answer(&request.agent, &request.tool, request.since, said).await?;
     Ok(Answer::good(value, format!("{}\n", told(&request, said))))
 }
 
@@ -75,9 +75,9 @@ async fn all(asking: &Asking, only: Option<&str>) -> Result<Vec<Open>, Trouble> 
     };
     let mut all = Vec::new();
     for session in sessions.into_iter().filter(|session| session.live) {
-        let (value, open) = Elsewhere::new(client, &session.session).open().await?;
+        let (value, open) = SessionClient::new(client, &session.session).approvals().await?;
         let wholes = value["approvals"].as_array().cloned().unwrap_or_default();
-        let open = open.into_iter().zip(wholes);
+        let open = open.approvals.into_iter().zip(wholes);
         all.extend(open.map(|(approval, whole)| Open { session: session.clone(), approval, whole }));
     }
     Ok(all)

@@ -19,7 +19,7 @@ mod watch;
 
 use std::io::IsTerminal;
 
-use midturn_client::{Client, Path, Trouble};
+use midturn_client::{Client, Path, Said, Trouble};
 use midturn_core::rules::id::AgentName;
 use midturn_view::clean::clean;
 use serde_json::{Value, json};
@@ -29,7 +29,6 @@ use crate::commands::{self, block_on};
 use crate::env::{Env, now};
 use crate::failure::{End, Failure};
 use crate::project::Project;
-use crate::run::steering::Said;
 use crate::secrets;
 
 pub(crate) use remote::{remote_resume, remote_run};

@@ -2,8 +2,8 @@
 
 use std::io::IsTerminal;
 
-use midturn_client::Trouble;
 use midturn_client::events::{Ended, Told, Wanted, follow};
+use midturn_client::{SessionClient, Trouble};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::view::Ask;
 use midturn_view::words::{self, Line, Tone};
@@ -13,7 +13,6 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Asking;
-use super::elsewhere::Elsewhere;
 use super::view::View;
 use crate::commands::{self, Reader};
 use crate::failure::{End, Failure};
@@ -48,7 +47,7 @@ pub(super) async fn watch(
     let mut screen = Screen::new(asking.json, colours, answers);
     screen.head(&session)?;
     let mut typed = if answers { input::lines() } else { mpsc::channel(1).1 };
-    let place = Elsewhere::new(&asking.client, &session.session);
+    let place = SessionClient::new(&asking.client, &session.session);
     if answers {
         screen.asked(&place.requests().await.map_err(Failure::failed)?, only.as_ref())?;
     }
@@ -100,7 +99,7 @@ impl Screen {
         &mut self,
         told: &mut mpsc::Receiver<Told>,
         typed: &mut mpsc::Receiver<Typed>,
-        place: &Elsewhere,
+        place: &SessionClient,
     ) -> Result<Option<Trouble>, Failure> {
         let mut is_open = true;
         loop {
@@ -161,7 +160,7 @@ impl Screen {
 }
 
 /// Does what a line says: here only agents' questions are answered.
-async fn obey(place: &Elsewhere, line: Typed, shown: &[Ask]) -> Option<Line> {
+async fn obey(place: &SessionClient, line: Typed, shown: &[Ask]) -> Option<Line> {
     // Who watches needs no list of agents: a name that doesn't ask is told so.
     let done = match line.and_then(|line| steering::parse(&line, |_| true)) {
         Ok(steering::Line::Blank) => return None,

@@ -5,6 +5,7 @@ pub(crate) mod attending;
 
 use std::pin::pin;
 
+use midturn_client::Said;
 use midturn_core::engine::ports::Changes;
 use midturn_core::engine::{self, Coordinator, Meant};
 use midturn_core::rules::approval::{self, Rule};
@@ -22,7 +23,6 @@ use midturn_wire::work::Stopped;
 use tokio::sync::mpsc;
 
 use super::progress;
-use super::steering::Said;
 use super::{Attended, input};
 use crate::failure::End;
 use crate::host::{Answering, Begun};

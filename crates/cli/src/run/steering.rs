@@ -5,7 +5,7 @@ mod word;
 
 use midturn_core::rules::id::AgentName;
 
-pub(crate) use word::{Said, Word, choose};
+pub(crate) use word::{Word, choose};
 
 /// The longest line, in bytes: a message has at most 256 KiB (semantics.md, section 4), and a
 /// name stands before it.

@@ -1,7 +1,7 @@
 //! What each action does.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use midturn_client::Word;
+use midturn_client::Said;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Urgency;
 
@@ -54,9 +54,9 @@ pub(super) fn with_words(state: &mut State, action: Action, words: &str) -> Vec<
         Action::Later => send::draft(state, Some(Urgency::FollowUp), words),
         Action::Instead => send::instead(state, words),
         Action::Level => level(state),
-        Action::Once => answer(state, Word::Once),
-        Action::Always => answer(state, Word::Session(None)),
-        Action::No => answer(state, Word::Denied((!words.is_empty()).then(|| words.to_owned()))),
+        Action::Once => answer(state, Said::Once),
+        Action::Always => answer(state, Said::Always(None)),
+        Action::No => answer(state, Said::No((!words.is_empty()).then(|| words.to_owned()))),
         Action::Stop => closes_or_stops(state),
         Action::Resume => of_chosen(state, Effect::Resume),
         Action::Limit => limit(state, words),
@@ -201,7 +201,7 @@ fn level(state: &mut State) -> Vec<Effect> {
 }
 
 /// Answers the request that is drawn, and no other.
-fn answer(state: &mut State, word: Word) -> Vec<Effect> {
+fn answer(state: &mut State, said: Said) -> Vec<Effect> {
     if !state.is_live() {
         return not_live(state);
     }
@@ -213,7 +213,7 @@ fn answer(state: &mut State, word: Word) -> Vec<Effect> {
         state.say(Tone::Asks, "not answered: the request has only just come; read it and press again");
         return Vec::new();
     }
-    vec![Effect::Answer { agent: drawn.agent, call: drawn.call, since: drawn.since, word }]
+    vec![Effect::Answer { agent: drawn.agent, call: drawn.call, since: drawn.since, said }]
 }
 
 fn limit(state: &mut State, words: &str) -> Vec<Effect> {

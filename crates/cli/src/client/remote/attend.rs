@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use midturn_client::events::{Ended, Told, Wanted, follow};
-use midturn_client::{Client, Trouble};
+use midturn_client::{Client, SessionClient, Trouble};
 use midturn_core::engine::ports::archive::AgentJournal;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::view;
@@ -17,7 +17,6 @@ use midturn_wire::work::{Empty, Stopped};
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::super::elsewhere::Elsewhere;
 use crate::failure::{End, Failure};
 use crate::history;
 use crate::project::Project;
@@ -34,7 +33,7 @@ const LAST_EVENTS: Duration = Duration::from_secs(5);
 
 /// A session that runs elsewhere.
 struct Remote {
-    elsewhere: Elsewhere,
+    session: SessionClient,
     project: Project,
     lead: AgentName,
     attended: Attended,
@@ -95,8 +94,8 @@ pub(super) async fn steer(
 ) -> Result<End, Failure> {
     let nobody = || Failure::failed(format!("the session {} has no lead to talk to", session.session));
     let lead = session.lead.clone().ok_or_else(nobody)?;
-    let elsewhere = Elsewhere::new(&client, &session.session);
-    Remote { elsewhere, project: project.clone(), lead, attended }.steer(after).await
+    let session = SessionClient::new(&client, &session.session);
+    Remote { session, project: project.clone(), lead, attended }.steer(after).await
 }
 
 impl Remote {
@@ -106,14 +105,14 @@ impl Remote {
         }
         let console = &self.attended.console;
         let answers = console.answers();
-        let Elsewhere { client, session } = &self.elsewhere;
-        let wanted = Wanted { session: session.clone(), agent: None, after, answers };
+        let SessionClient { client, id } = &self.session;
+        let wanted = Wanted { session: id.clone(), agent: None, after, answers };
         let (told, _reader) = follow(client.clone(), wanted);
         if answers && after > 0 {
             self.show_open().await;
         }
         let mut hearing = Hearing::start(console, told, after);
-        let over = self.attended.until_over(&self.lead, &self.elsewhere, self.quiet(&mut hearing)).await;
+        let over = self.attended.until_over(&self.lead, &self.session, self.quiet(&mut hearing)).await;
         let over = over.ok_or_else(|| self.lost())?;
         if over == Over::Interrupted {
             console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once").await;
@@ -127,8 +126,8 @@ impl Remote {
 
     /// Shows the session on the screen until the person leaves. It goes on where it is.
     async fn on_screen(self, settings: Settings) -> Result<End, Failure> {
-        let client = &self.elsewhere.client;
-        let summary: Session = client.get(&self.elsewhere.path(&[])).await?;
+        let client = &self.session.client;
+        let summary = self.session.summary().await?;
         let place = screen::live(&self.project, client, &summary, Standing::Theirs);
         let console = &self.attended.console;
         let left = console.covered(screen::show(place, settings, &self.attended.interrupted)).await?;
@@ -138,7 +137,7 @@ impl Remote {
 
     /// Shows what a session that has lived a while asks already.
     async fn show_open(&self) {
-        match self.elsewhere.requests().await {
+        match self.session.requests().await {
             Ok(open) => {
                 for request in &open {
                     self.attended.console.asked(request).await;
@@ -188,15 +187,15 @@ impl Remote {
     /// Whether nobody works, and nothing was told after the event of this number.
     async fn is_quiet(&self, heard: u64) -> bool {
         // When nobody answers the events' own task finds out why.
-        let session = self.elsewhere.client.get::<Session>(&self.elsewhere.path(&[])).await;
+        let session = self.session.summary().await;
         session.is_ok_and(|session| !session.busy && session.last_seq <= heard)
     }
 
     /// Stops all agents, and shows what that does. A stop is answered when it is recorded: what comes
     /// until the runs have ended is waited for.
     async fn shut_down(&self, mut hearing: Hearing) -> Result<(), Trouble> {
-        let path = self.elsewhere.path(&["shutdown"]);
-        let stopped = self.elsewhere.client.post_patiently::<Stopped>(&path, &Empty {});
+        let path = self.session.path(&["shutdown"]);
+        let stopped = self.session.client.post_patiently::<Stopped>(&path, &Empty {});
         tokio::select! {
             biased;
             stopped = stopped => stopped?,
@@ -231,7 +230,7 @@ impl Remote {
     }
 
     async fn journal(&self) -> Result<Vec<AgentJournal>, Failure> {
-        let id = SessionId::new(self.elsewhere.session.as_str());
+        let id = SessionId::new(self.session.id.as_str());
         let archive = history::read_only(&self.project).await?;
         let archive = archive.ok_or_else(|| Failure::failed("the store is gone"))?;
         let journal = archive.journal(&id).await.map_err(|error| Failure::failed(error.to_string()))?;
@@ -241,7 +240,7 @@ impl Remote {
     fn lost(&self) -> Failure {
         Failure::failed(format!(
             "the process that ran the session has ended, or can't be asked any more: `midturn resume {}` goes on with it",
-            self.elsewhere.session
+            self.session.id
         ))
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 
+use midturn_client::Said;
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::view::Ask;
@@ -14,7 +15,7 @@ use super::listed;
 use crate::failure::End;
 use crate::run::console::Console;
 use crate::run::input::Typed;
-use crate::run::steering::{self, Line, LineError, Said, Word};
+use crate::run::steering::{self, Line, LineError, Word};
 
 /// Why it is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! A person's word on what an agent asks, as it is typed: `/yes`, `/always`, `/no`. Which
 //! request a word is about depends on who asks when it is read; it answers nothing itself.
 
+use midturn_client::Said;
 use midturn_core::rules::id::AgentName;
 
 use super::{LineError, shortened};
@@ -14,17 +15,6 @@ pub(crate) enum Word {
     Always(Option<String>),
     /// `/no [NAME] [REASON]`: all that stands behind it.
     No(String),
-}
-
-/// What is said to one request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// This call may run.
-    Once,
-    /// This call, and all that the rule allows; without one, that the request itself names.
-    Always(Option<String>),
-    /// It may not, and perhaps why.
-    No(Option<String>),
 }
 
 /// The word on a line that begins with a slash; none if the line is another command.
