@@ -113,6 +113,7 @@ pub(crate) fn live(project: &Project, client: &Client, session: &Session, standi
         last_seq: session.last_seq,
         standing,
         seed: session_id::new().to_string(),
+        notes: Vec::new(),
     };
     let (whose, id) = (project.clone(), session.session.clone());
     let finder = Arc::new(move || client::find(&whose).ok().flatten());
@@ -164,6 +165,7 @@ async fn kept(project: &Project, asked: &str) -> Result<Place, Failure> {
         last_seq,
         standing: stored(id.as_str()),
         seed: String::new(),
+        notes: Vec::new(),
     };
     let (queue, told) = mpsc::channel(QUEUE);
     // It ends with the store's last event, or when nobody looks any more.
@@ -215,6 +217,7 @@ pub(crate) fn played(path: &Path, events: Vec<u8>, env: &Env) -> Result<End, Fai
             "it was played on a virtual clock: nobody is there to be written to".to_owned(),
         ),
         seed: String::new(),
+        notes: Vec::new(),
     };
     commands::block_on(async {
         let (queue, told) = mpsc::channel(QUEUE);

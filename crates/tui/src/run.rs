@@ -74,8 +74,9 @@ pub async fn run(place: Place, settings: Settings, interrupted: &CancellationTok
     let (drafts, saved, note) = open_drafts(place.drafts.as_deref());
     let mut screen = Screen::enter(settings.mouse)?;
     let mut state = State::new(place.opening, settings, saved, screen.size(), now());
-    if let Some(note) = note {
-        state.say(Tone::Bad, note);
+    let notes: Vec<String> = state.opening.notes.drain(..).chain(note).collect();
+    if !notes.is_empty() {
+        state.say(Tone::Asks, notes.join("; "));
     }
     let (mut keys, mut reading) = typing();
     let mut running = Running::new(place.source, drafts);

@@ -47,6 +47,8 @@ pub struct Opening {
     pub standing: Standing,
     /// What makes our messages' ids unlike every other terminal's.
     pub seed: String,
+    /// What a person has to know before anything else.
+    pub notes: Vec<String>,
 }
 
 /// Whether there is anybody to speak to.

@@ -53,7 +53,8 @@ async fn go_on(
     let taken = carrier.go_on_with(id, set, (&attended.console).into()).await?;
     let gone = || Failure::usage(format!("there is no session {id}; `midturn sessions` lists them"));
     let (begun, working) = taken.ok_or_else(gone)?;
-    if working.is_empty() {
+    // On the screen a session that rests can be written to.
+    if working.is_empty() && attended.screen.is_none() {
         attended.console.tell(Tone::Plain, attending::rests(id)).await;
         return Ok(None);
     }

@@ -35,13 +35,13 @@ impl Attended {
     /// reports, and waits for the sessions that others have begun here meanwhile.
     pub(crate) async fn steer(&self, project: &Project, answering: &Answering, begun: Begun) -> End {
         let carrier = answering.carrier();
-        let Begun { live, lead, attached, .. } = begun;
+        let Begun { live, lead, attached, safety, .. } = begun;
         let quiet = async {
             live.coordinator.quiet().await;
             Over::Quiet
         };
         let over = match &self.screen {
-            Some(settings) => self.until_left(project, answering, &live, settings).await,
+            Some(settings) => self.until_left(project, answering, &live, settings, safety.notes()).await,
             None => self.until_over(&lead, &live.coordinator, quiet).await,
         };
         // From here on nobody is there who answers what agents ask.
@@ -71,8 +71,10 @@ impl Attended {
         answering: &Answering,
         live: &Live,
         settings: &Settings,
+        notes: Vec<String>,
     ) -> Over {
-        let place = screen::live(project, &answering.client(), &live.into(), Standing::Ours);
+        let mut place = screen::live(project, &answering.client(), &live.into(), Standing::Ours);
+        place.opening.notes = notes;
         let shown = self.console.covered(screen::show(place, settings.clone(), &self.interrupted));
         let left = match shown.await {
             Ok(left) => left,
