@@ -77,6 +77,9 @@ impl<'a> Talk<'a> {
         let Some(entry) = self.conversation.and_then(|all| all.entry(number)) else {
             return Rc::new(entry::live(self.state, self.name, self.width));
         };
+        if self.first > 0 && number == self.first {
+            return Rc::new(vec![entry::older(self.state, self.name, self.first, self.width)]);
+        }
         let open = self.state.looking.get(self.name).is_some_and(|looking| looking.open.contains(&number));
         let lay = || Rc::new(entry::lines(self.state, self.name, entry, open, self.width));
         match &entry.kind {
