@@ -302,6 +302,12 @@ impl State {
         queue.iter().rev().find(|message| self.is_ours(agent, &message.id))
     }
 
+    /// The message of this number in a mailbox, from 1, if this terminal sent it.
+    pub fn queued_at(&self, agent: &AgentName, number: Option<usize>) -> Option<&Message> {
+        let queue = &self.session.view().agent(agent)?.queue;
+        queue.get(number?.checked_sub(1)?).filter(|message| self.is_ours(agent, &message.id))
+    }
+
     /// Whether this terminal sent it.
     pub fn is_ours(&self, to: &AgentName, id: &MessageId) -> bool {
         self.ours.iter().any(|ours| ours.to == *to && ours.id == *id)

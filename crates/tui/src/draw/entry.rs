@@ -79,7 +79,7 @@ pub(super) fn lines(
 /// Said in the place of what is not kept any more, and of the oldest entry that is.
 pub(super) fn older(state: &State, agent: &AgentName, count: u64, width: u16) -> Line<'static> {
     let id = &state.opening.id;
-    let says = format!("{} older: `midturn log {id} {agent}` has all of it", count + 1);
+    let says = format!("{} older: `midturn log {id} --agent {agent}` has all of it", count + 1);
     said(state.settings.look, Tone::Quiet, &says, width)
 }
 

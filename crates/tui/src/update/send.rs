@@ -103,21 +103,21 @@ fn typed(state: &mut State) -> Option<(AgentName, String)> {
     Some((to, text))
 }
 
-/// Takes back the last message of ours that waits: nobody reads it then.
-pub(super) fn take_back(state: &mut State, edit: bool) -> Vec<Effect> {
+/// Takes back the last message of ours that waits, or the one of this number: nobody reads it then.
+pub(super) fn take_back(state: &mut State, edit: bool, number: &str) -> Vec<Effect> {
     if edit && !state.composer.is_empty() {
         state.say(Tone::Asks, "not taken back: send or clear what is typed first, so that nothing is lost");
         return Vec::new();
     }
-    match last(state) {
+    match waiting(state, number) {
         Some((to, id, text, _)) => vec![Effect::Withdraw { to, id, text, edit }],
         None => Vec::new(),
     }
 }
 
 /// The same words again, one step sooner, in the place of those that wait.
-pub(super) fn sooner(state: &mut State) -> Vec<Effect> {
-    let Some((to, replaces, text, urgency)) = last(state) else { return Vec::new() };
+pub(super) fn sooner(state: &mut State, number: &str) -> Vec<Effect> {
+    let Some((to, replaces, text, urgency)) = waiting(state, number) else { return Vec::new() };
     let urgency = match urgency {
         Urgency::FollowUp => Urgency::AfterTools,
         Urgency::AfterTools => Urgency::NextBoundary,
@@ -133,17 +133,25 @@ pub(super) fn sooner(state: &mut State) -> Vec<Effect> {
 
 type Waiting = (AgentName, midturn_core::rules::id::MessageId, String, Urgency);
 
-/// The last message of ours that waits for the chosen agent.
-fn last(state: &mut State) -> Option<Waiting> {
+/// The last message of ours that waits for the chosen agent, or the one of this number in its queue.
+fn waiting(state: &mut State, number: &str) -> Option<Waiting> {
     let to = state.chosen.clone()?;
     if !state.is_live() {
         not_live(state);
         return None;
     }
-    match state.last_queued(&to) {
+    let message = match number {
+        "" => state.last_queued(&to),
+        number => state.queued_at(&to, number.parse().ok()),
+    };
+    match message {
         Some(message) => Some((to, message.id.clone(), message.text.to_string(), message.urgency)),
-        None => {
+        None if number.is_empty() => {
             state.say(Tone::Quiet, format!("nothing of yours waits for {to}: what was sent has been read"));
+            None
+        }
+        None => {
+            state.say(Tone::Bad, format!("{number} is none of your messages that wait for {to}"));
             None
         }
     }
