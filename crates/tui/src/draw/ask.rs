@@ -33,8 +33,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let look = state.settings.look;
     let width = area.width;
     if area.height < 3 {
-        let gist =
-            format!("{} asks: {}", ask.agent, call::gist(&ask.name, &ask.input));
+        let gist = format!("{} asks: {}", ask.agent, call::gist(&ask.name, &ask.input));
         let keys = state.key(Action::Once);
         let line = format!("{keys} yes: {gist}");
         return put(
