@@ -8,7 +8,7 @@ use crate::tmux::{End, Size, USUAL, has, is_here};
 /// A shell that says nothing by itself.
 const SHELL: [&str; 2] = ["sh", "-c"];
 
-fn shell<'a>(script: &'a str) -> Vec<&'a str> {
+fn shell(script: &str) -> Vec<&str> {
     [&SHELL[..], &[script]].concat()
 }
 

@@ -56,7 +56,8 @@ fn lines(file: &str) -> Vec<Line> {
         } else if let Some(said) = line.strip_prefix("  holds: ") {
             let parts = said.split_once(": ").and_then(|(page, rest)| Some((page, rest.split_once(" | ")?)));
             let (page, (words, what)) = parts.unwrap_or_else(|| panic!("`PAGE: WORDS | WHAT`: {said}"));
-            found.last_mut().unwrap().instead = Some((page.to_owned(), words.to_owned(), what.to_owned()));
+            let line = found.last_mut().unwrap_or_else(|| panic!("it follows no line: {said}"));
+            line.instead = Some((page.to_owned(), words.to_owned(), what.to_owned()));
         } else {
             let (seeds, heading) = place.unwrap_or_else(|| panic!("it has no seed: {line}"));
             let (seeds, heading) = (seeds.to_owned(), heading.to_owned());
