@@ -184,9 +184,10 @@ async fn a_stream_is_drawn_at_most_thirty_times_a_second() {
     bench.tell(1..=2);
     let telling = bench.telling.clone();
     let speaks = async move {
+        let mut clock = tokio::time::interval(Duration::from_millis(1));
         for n in 1..=2_000 {
+            clock.tick().await;
             telling.send(says(n)).await.unwrap();
-            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
     tokio::join!(speaks, bench.goes_on(Duration::from_secs(2)));
@@ -200,8 +201,10 @@ async fn a_key_is_drawn_at_once_however_short_ago_the_last_frame_was() {
     let pressing = bench.pressing.clone();
     let types = async move {
         let mut pressed = Vec::new();
+        let mut clock = tokio::time::interval(Duration::from_millis(5));
+        clock.tick().await;
         for character in "abc".chars() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            clock.tick().await;
             let key = KeyEvent::new(KeyCode::Char(character), KeyModifiers::NONE);
             pressing.send(Ok(Typed::Key(key))).await.unwrap();
             pressed.push(Instant::now());

@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod counted;
 mod page;
 mod random;
 mod seen;
