@@ -77,9 +77,12 @@ pub(super) fn lines(
 }
 
 /// Said in the place of what is not kept any more, and of the oldest entry that is.
-pub(super) fn older(state: &State, agent: &AgentName, count: u64, width: u16) -> Line<'static> {
+pub(super) fn older(state: &State, agent: &AgentName, count: u64, comes: bool, width: u16) -> Line<'static> {
     let id = &state.opening.id;
-    let says = format!("{} older: `midturn log {id} --agent {agent}` has all of it", count + 1);
+    let says = match comes {
+        true => format!("… {count} older come"),
+        false => format!("… {count} older: `midturn log {id} --agent {agent}` has all of it"),
+    };
     said(state.settings.look, Tone::Quiet, &says, width)
 }
 
