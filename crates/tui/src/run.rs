@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crossterm::event::{Event as Typed, EventStream, MouseEventKind};
 use futures_util::StreamExt;
@@ -15,6 +15,7 @@ use midturn_core::rules::time::Micros;
 use ratatui::layout::Size;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -26,6 +27,9 @@ use crate::screen::{Screen, Surface};
 use crate::settings::Settings;
 use crate::state::{Opening, Standing, State};
 use crate::update::{Input, update, wakes_at};
+
+#[cfg(test)]
+mod tests;
 
 /// The shortest time between two frames that no key asked for.
 const FRAME: Duration = Duration::from_millis(33);

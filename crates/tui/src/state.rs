@@ -16,6 +16,7 @@ use crate::composer::Composer;
 use crate::composer::drafts::Saved;
 use crate::draw::talk::Layouts;
 use crate::look::Tone;
+use crate::older::Older;
 use crate::settings::Settings;
 
 /// So long a request rests after it was drawn before a key answers it: who was typing has not read it.
@@ -45,6 +46,8 @@ pub struct Opening {
     pub last_seq: u64,
     /// Whether anybody can be spoken to.
     pub standing: Standing,
+    /// Whether a process can be asked for what is not held here.
+    pub can_ask: bool,
     /// What makes our messages' ids unlike every other terminal's.
     pub seed: String,
     /// What a person has to know before anything else.
@@ -190,6 +193,8 @@ pub struct State {
     pub bare: bool,
     /// How one looks at each agent.
     pub looking: BTreeMap<AgentName, Looking>,
+    /// What was read back of a conversation that is longer than what is held.
+    pub older: Option<Older>,
     /// The messages of this terminal.
     pub ours: Vec<Ours>,
     /// How many messages there were: a part of the next one's id.
@@ -237,6 +242,7 @@ impl State {
             pane_top: 0,
             bare: false,
             looking: BTreeMap::new(),
+            older: None,
             ours: Vec::new(),
             sent: 0,
             last: BTreeMap::new(),
@@ -337,6 +343,12 @@ impl State {
     /// The same, to be changed; nothing before there is anybody.
     pub fn looking_mut(&mut self) -> Option<&mut Looking> {
         Some(self.looking.entry(self.chosen.clone()?).or_default())
+    }
+
+    /// What was read back of this agent's conversation, if nothing is missing behind it.
+    pub fn older_of(&self, agent: &AgentName) -> Option<&Older> {
+        let forgotten = self.session.conversation(agent)?.dropped();
+        self.older.as_ref().filter(|older| older.agent == *agent && older.forgotten == forgotten)
     }
 
     /// An id that no other message has.

@@ -77,9 +77,12 @@ pub(super) fn lines(
 }
 
 /// Said in the place of what is not kept any more, and of the oldest entry that is.
-pub(super) fn older(state: &State, agent: &AgentName, count: u64, width: u16) -> Line<'static> {
+pub(super) fn older(state: &State, agent: &AgentName, count: u64, comes: bool, width: u16) -> Line<'static> {
     let id = &state.opening.id;
-    let says = format!("{} older: `midturn log {id} --agent {agent}` has all of it", count + 1);
+    let says = match comes {
+        true => format!("… {count} older come"),
+        false => format!("… {count} older: `midturn log {id} --agent {agent}` has all of it"),
+    };
     said(state.settings.look, Tone::Quiet, &says, width)
 }
 
@@ -145,6 +148,10 @@ fn of_call(state: &State, agent: &AgentName, of: &Call, open: bool, width: u16) 
     let most = if open { OUTPUT_LINES } else { TAIL };
     let output = match &of.state {
         CallState::Ended { output, .. } if open => clean(output),
+        // Why it failed is what one wants to know first.
+        CallState::Ended { output, status: ToolStatus::Failed, .. } => {
+            clean(output).lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+        }
         CallState::Running { .. } => clean(printed(state, agent, &of.id)),
         CallState::Ended { .. } | CallState::Waiting => String::new(),
     };
