@@ -63,6 +63,7 @@ impl Bench {
             began_at: now(),
             last_seq: 0,
             standing,
+            can_ask: true,
             seed: "t".to_owned(),
             notes: Vec::new(),
         };

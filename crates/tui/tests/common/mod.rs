@@ -48,6 +48,7 @@ pub fn opening() -> Opening {
         began_at: BEGAN,
         last_seq: 0,
         standing: Standing::Ours,
+        can_ask: true,
         seed: "t".to_owned(),
         notes: Vec::new(),
     }
