@@ -65,6 +65,7 @@ impl Bench {
             standing,
             seed: "t".to_owned(),
             notes: Vec::new(),
+            can_ask: true,
         };
         let state = State::new(opening, Settings::default(), Saved::default(), Size::new(80, 24), now());
         let running = Running::new(Source::Read(told), None);
