@@ -47,8 +47,9 @@ fn why(trouble: &Trouble) -> String {
 }
 
 fn refused(state: &mut State, message: Outgoing, trouble: &Trouble) {
-    if message.replaces.is_some() {
+    if let Some(replaces) = message.replaces {
         // What it was to replace has been read or still waits: there is nothing to bring back.
+        state.last.insert(message.to, replaces);
         state.say(Tone::Bad, format!("not sooner: {}", why(trouble)));
         return;
     }

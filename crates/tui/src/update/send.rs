@@ -27,6 +27,15 @@ pub(super) fn entered(state: &mut State) -> Vec<Effect> {
 /// A command's words are typed for it, and are gone when it is done.
 fn command(state: &mut State, action: Action, words: &str) -> Vec<Effect> {
     let words = words.to_owned();
+    if asks_the_session(action) && !words.is_empty() {
+        let effects = with_words(state, action, &words);
+        // What could not be done is still typed: a reason or a message is not written twice.
+        if !effects.is_empty() {
+            state.composer.sent();
+            state.keep_drafts();
+        }
+        return effects;
+    }
     state.composer.sent();
     state.keep_drafts();
     match level(action).filter(|_| words.is_empty()) {
@@ -36,6 +45,11 @@ fn command(state: &mut State, action: Action, words: &str) -> Vec<Effect> {
         }
         None => with_words(state, action, &words),
     }
+}
+
+/// Whether an action does nothing but ask the session for something, with words that a person made up.
+fn asks_the_session(action: Action) -> bool {
+    matches!(action, Action::No | Action::Limit | Action::Instead | Action::Sooner | Action::Now | Action::Later)
 }
 
 /// How soon Enter's message acts behind the bare word of an action that sends.
@@ -128,6 +142,8 @@ pub(super) fn sooner(state: &mut State, number: &str) -> Vec<Effect> {
         }
     };
     let id = state.next_id();
+    // It is as much ours as the one whose place it takes.
+    state.remember(&to, &id);
     vec![Effect::Send(Outgoing { to, id, text, urgency: Some(urgency), replaces: Some(replaces) })]
 }
 
