@@ -48,7 +48,12 @@ fn twenty() -> (Play, Screen) {
         play.begins(&name, "Write the page.");
         for n in 0..20 {
             let call = format!("c{n}");
-            play.replies(&name, MARKDOWN, &[(&call, "bash", command("ls"))]).starts(&name, &call, "bash", command("ls"));
+            play.replies(&name, MARKDOWN, &[(&call, "bash", command("ls"))]).starts(
+                &name,
+                &call,
+                "bash",
+                command("ls"),
+            );
             play.ends(&name, &call, "bash", ToolStatus::Completed, "a\nb\n").asks_model(&name);
         }
         play.says(&name, MARKDOWN);

@@ -72,7 +72,13 @@ fn streaming(play: &mut Play) {
 /// Messages of every level wait; one more is being typed.
 fn queue(play: &mut Play) {
     streaming(play);
-    look_at(play, "tester").queued("tester", "q1", "lead", Urgency::AfterTools, "Report when the tests pass.");
+    look_at(play, "tester").queued(
+        "tester",
+        "q1",
+        "lead",
+        Urgency::AfterTools,
+        "Report when the tests pass.",
+    );
     play.types("Only the parser's tests, please.").press(&["enter"]);
     play.queued("tester", "t-1", "user", Urgency::NextBoundary, "Only the parser's tests, please.");
     play.input(Input::Paste("British spelling\nin comments.".to_owned())).press(&["alt+enter"]);
