@@ -31,6 +31,8 @@ pub(crate) const ALL: &[Named] = &[
     ("help", help),
     ("palette", palette),
     ("completion", completion),
+    ("addressed", addressed),
+    ("command", typed_command),
     ("plan", plan),
     ("diff", diff),
     ("opened", opened),
@@ -161,6 +163,18 @@ fn palette(play: &mut Play) {
 fn completion(play: &mut Play) {
     streaming(play);
     play.types("@te");
+}
+
+/// What is typed is for another than the one that is looked at.
+fn addressed(play: &mut Play) {
+    streaming(play);
+    play.types("@tester use the fixtures");
+}
+
+/// What is typed is no message.
+fn typed_command(play: &mut Play) {
+    streaming(play);
+    play.types("/limit max_turns=60");
 }
 
 fn plan(play: &mut Play) {
