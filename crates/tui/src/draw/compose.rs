@@ -186,7 +186,7 @@ pub(super) fn keys(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut line = String::new();
     let (last, most) = (state.key(Action::Help) + " keys", usize::from(area.width));
     for (action, word) in SHOWN.iter().take(SHOWN.len() - 1) {
-        let shown = format!("{} {word}  ", state.key(*action));
+        let shown = format!("{} {word}  ", state.key(*action).replace("Ctrl+", "^"));
         if text::width(&line) + text::width(&shown) + text::width(&last) <= most {
             line.push_str(&shown);
         }

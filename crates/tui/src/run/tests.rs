@@ -63,9 +63,9 @@ impl Bench {
             began_at: now(),
             last_seq: 0,
             standing,
+            can_ask: true,
             seed: "t".to_owned(),
             notes: Vec::new(),
-            can_ask: true,
         };
         let state = State::new(opening, Settings::default(), Saved::default(), Size::new(80, 24), now());
         let running = Running::new(Source::Read(told), None);

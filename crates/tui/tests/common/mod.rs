@@ -48,9 +48,9 @@ pub fn opening() -> Opening {
         began_at: BEGAN,
         last_seq: 0,
         standing: Standing::Ours,
+        can_ask: true,
         seed: "t".to_owned(),
         notes: Vec::new(),
-        can_ask: true,
     }
 }
 
