@@ -135,6 +135,10 @@ pub struct Looking {
 pub struct Completing {
     /// Which word is chosen.
     pub chosen: usize,
+    /// Somebody went through the list: Enter takes what is chosen, and sends nothing.
+    pub moved: bool,
+    /// It offers what was sent before and has in it what is typed.
+    pub searching: bool,
     /// Nobody wants one until the next key.
     pub closed: bool,
 }
@@ -159,6 +163,8 @@ pub struct Ours {
     pub to: AgentName,
     /// Its id.
     pub id: MessageId,
+    /// It is being taken back or replaced: what came of that is not known yet.
+    pub on_its_way: bool,
 }
 
 /// All that the terminal knows.
@@ -296,10 +302,18 @@ impl State {
         Class::of(agent, self.ask_of(name).is_some())
     }
 
-    /// The last message of this terminal that waits in that mailbox.
-    pub fn last_queued(&self, agent: &AgentName) -> Option<&Message> {
+    /// The last message of this terminal that waits in that mailbox; or of those that nothing is done with yet.
+    pub fn last_queued(&self, agent: &AgentName, at_rest: bool) -> Option<&Message> {
         let queue = &self.session.view().agent(agent)?.queue;
-        queue.iter().rev().find(|message| self.is_ours(agent, &message.id))
+        let is_it = |ours: &Ours, id: &MessageId| {
+            ours.to == *agent && ours.id == *id && !(at_rest && ours.on_its_way)
+        };
+        queue.iter().rev().find(|message| self.ours.iter().any(|ours| is_it(ours, &message.id)))
+    }
+
+    /// Something is done with a message of ours, or no longer.
+    pub(crate) fn is_on_its_way(&mut self, id: &MessageId, is: bool) {
+        self.ours.iter_mut().filter(|ours| ours.id == *id).for_each(|ours| ours.on_its_way = is);
     }
 
     /// Whether this terminal sent it.
@@ -310,7 +324,7 @@ impl State {
     /// Remembers a message of ours.
     pub fn remember(&mut self, to: &AgentName, id: &MessageId) {
         if !self.is_ours(to, id) {
-            self.ours.push(Ours { to: to.clone(), id: id.clone() });
+            self.ours.push(Ours { to: to.clone(), id: id.clone(), on_its_way: false });
         }
         if self.ours.len() > SENT_MAX {
             self.ours.remove(0);
