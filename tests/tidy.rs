@@ -10,6 +10,8 @@ use std::sync::OnceLock;
 use midturn_tests::{cargo, root};
 use source::{Source, files_below, listed, read, sources};
 
+#[path = "tidy/lines.rs"]
+mod lines;
 #[path = "tidy/modules.rs"]
 mod modules;
 #[path = "tidy/source.rs"]

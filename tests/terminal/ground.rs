@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::real::process::Process;
@@ -63,6 +64,13 @@ impl Ground {
     /// What `midturn` with these words says on its standard output; it has no terminal there.
     pub(crate) fn says(&self, words: &[&str]) -> String {
         output(self.command(midturn_tests::binary()).args(words))
+    }
+
+    /// The events of this type that are recorded of the last session.
+    pub(crate) fn events(&self, kind: &str) -> Vec<Value> {
+        let all = self.says(&["log", "last", "--json"]);
+        let all = all.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        all.filter(|event| event["type"] == kind).collect()
     }
 
     /// A terminal in which `midturn` runs with these words.

@@ -143,7 +143,12 @@ impl Terminal {
             return None;
         }
         let signal = self.number("pane_dead_signal").map(End::Signal);
-        signal.or_else(|| self.number("pane_dead_status").map(End::Status))
+        let end = signal.or_else(|| self.number("pane_dead_status").map(End::Status));
+        if let (None, Some(server)) = (end, self.number("pid").and_then(Pid::from_raw)) {
+            // tmux 3.3a misses a child's end now and then, and leaves it a zombie until it is told again.
+            kill_process(server, Signal::CHILD).unwrap();
+        }
+        end
     }
 
     pub(crate) fn resize(&self, Size(columns, lines): Size) {

@@ -112,6 +112,7 @@ pub(crate) fn live(project: &Project, client: &Client, session: &Session, standi
         began_at: session.began_at,
         last_seq: session.last_seq,
         standing,
+        can_ask: true,
         seed: session_id::new().to_string(),
         notes: Vec::new(),
     };
@@ -164,6 +165,7 @@ async fn kept(project: &Project, asked: &str) -> Result<Place, Failure> {
         began_at: Micros(record.began_at),
         last_seq,
         standing: stored(id.as_str()),
+        can_ask: false,
         seed: String::new(),
         notes: Vec::new(),
     };
@@ -216,6 +218,7 @@ pub(crate) fn played(path: &Path, events: Vec<u8>, env: &Env) -> Result<End, Fai
         standing: Standing::Stored(
             "it was played on a virtual clock: nobody is there to be written to".to_owned(),
         ),
+        can_ask: false,
         seed: String::new(),
         notes: Vec::new(),
     };

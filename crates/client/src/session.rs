@@ -8,7 +8,7 @@ use midturn_wire::approval::{Answer, Approvals, Decision};
 use midturn_wire::message::{Message, Receipt, Withdrawn};
 use midturn_wire::session::Session;
 use midturn_wire::text::{Id, Since, Text};
-use midturn_wire::work::{Diff, Empty, Limits, Started, Stop, Stopped, Supersede};
+use midturn_wire::work::{Diff, Empty, Limits, Log, Started, Stop, Stopped, Supersede};
 use serde_json::Value;
 
 use crate::http::{Client, Path, Trouble};
@@ -144,6 +144,15 @@ impl SessionClient {
     pub async fn limit(&self, agent: Option<&AgentName>, limits: &LimitsPatch) -> Result<Value, Trouble> {
         let path = agent.map_or_else(|| self.path(&["limits"]), |agent| self.of(agent, &["limits"]));
         self.client.post(&path, &Limits::from(limits.clone())).await
+    }
+
+    /// The last events of an agent before the one of this number.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub async fn log(&self, agent: &AgentName, before: u64) -> Result<Log, Trouble> {
+        let path = self.path(&["log"]).with("agent", agent.as_str());
+        self.client.get(&path.with("before", &before.to_string()).with("limit", "1000")).await
     }
 
     /// What an agent's branch changed.

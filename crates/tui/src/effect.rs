@@ -2,6 +2,7 @@
 //! are two things: [`update`](crate::update) returns these, [`perform`](crate::perform) does them.
 
 use midturn_client::{Said, Trouble};
+use midturn_core::rules::event::Event;
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::mail::Urgency;
 use midturn_core::rules::settings::LimitsPatch;
@@ -55,6 +56,8 @@ pub enum Effect {
     Diff(AgentName),
     /// Who is there is asked for: what events don't say.
     Agents,
+    /// The events of an agent before this one are asked for.
+    Older(AgentName, u64),
     /// A text is edited in the person's editor.
     Editor(String),
     /// A text goes to the clipboard.
@@ -117,6 +120,8 @@ pub enum Done {
     Resumed(AgentName, Result<Started, Trouble>),
     /// What an agent changed.
     Diff(AgentName, Result<Diff, Trouble>),
+    /// The events of an agent before one, and before which one there are more.
+    Older(AgentName, Result<(Vec<Event>, Option<u64>), Trouble>),
     /// Who is there.
     Agents(Result<Vec<Agent>, Trouble>),
     /// What came back from the editor.

@@ -9,6 +9,7 @@ mod editor;
 pub mod effect;
 pub mod keys;
 pub mod look;
+pub mod older;
 mod perform;
 pub mod run;
 mod screen;

@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use midturn_client::{Said, SessionClient, Trouble};
+use midturn_core::rules::event::Event;
 use midturn_core::rules::id::{AgentName, CallId, MessageId};
 use midturn_core::rules::time::Micros;
 use midturn_wire::approval::Approval;
 use midturn_wire::message::Message;
 use midturn_wire::text::{Id, Text};
-use midturn_wire::work::Stop;
+use midturn_wire::work::{Log, Stop};
 
 use crate::effect::{Done, Effect, Outgoing};
 
@@ -53,6 +54,10 @@ pub(crate) async fn perform(session: SessionClient, effect: Effect) -> Option<Do
             Done::Diff(agent, diff)
         }
         Effect::Agents => Done::Agents(session.agents().await),
+        Effect::Older(agent, before) => {
+            let page = session.log(&agent, before).await.map(page);
+            Done::Older(agent, page)
+        }
         Effect::Editor(_) | Effect::Copy(_) | Effect::Suspend | Effect::Redraw | Effect::Save(_) => {
             return None;
         }
@@ -106,6 +111,12 @@ async fn answer(
     let is_it = |open: &&Approval| open.agent == *agent && open.tool == call.as_str() && open.since <= told;
     let since = open.approvals.iter().rfind(is_it).map_or(told, |open| open.since);
     session.answer(agent, call, since, said).await.map(drop)
+}
+
+/// The events of a page that this version knows.
+fn page(log: Log) -> (Vec<Event>, Option<u64>) {
+    let known = log.events.iter().filter_map(|event| serde_json::from_str(event.get()).ok());
+    (known.collect(), log.previous)
 }
 
 /// Stops an agent, and takes our messages back that wait for it: each becomes a draft.

@@ -16,6 +16,7 @@ use crate::composer::Composer;
 use crate::composer::drafts::Saved;
 use crate::draw::talk::Layouts;
 use crate::look::Tone;
+use crate::older::Older;
 use crate::settings::Settings;
 
 /// So long a request rests after it was drawn before a key answers it: who was typing has not read it.
@@ -45,6 +46,8 @@ pub struct Opening {
     pub last_seq: u64,
     /// Whether anybody can be spoken to.
     pub standing: Standing,
+    /// Whether a process can be asked for what is not held here.
+    pub can_ask: bool,
     /// What makes our messages' ids unlike every other terminal's.
     pub seed: String,
     /// What a person has to know before anything else.
@@ -196,6 +199,8 @@ pub struct State {
     pub bare: bool,
     /// How one looks at each agent.
     pub looking: BTreeMap<AgentName, Looking>,
+    /// What was read back of a conversation that is longer than what is held.
+    pub older: Option<Older>,
     /// The messages of this terminal.
     pub ours: Vec<Ours>,
     /// How many messages there were: a part of the next one's id.
@@ -243,6 +248,7 @@ impl State {
             pane_top: 0,
             bare: false,
             looking: BTreeMap::new(),
+            older: None,
             ours: Vec::new(),
             sent: 0,
             last: BTreeMap::new(),
@@ -316,6 +322,12 @@ impl State {
         self.ours.iter_mut().filter(|ours| ours.id == *id).for_each(|ours| ours.on_its_way = is);
     }
 
+    /// The message of this number in a mailbox, from 1, if this terminal sent it.
+    pub fn queued_at(&self, agent: &AgentName, number: Option<usize>) -> Option<&Message> {
+        let queue = &self.session.view().agent(agent)?.queue;
+        queue.get(number?.checked_sub(1)?).filter(|message| self.is_ours(agent, &message.id))
+    }
+
     /// Whether this terminal sent it.
     pub fn is_ours(&self, to: &AgentName, id: &MessageId) -> bool {
         self.ours.iter().any(|ours| ours.to == *to && ours.id == *id)
@@ -345,6 +357,12 @@ impl State {
     /// The same, to be changed; nothing before there is anybody.
     pub fn looking_mut(&mut self) -> Option<&mut Looking> {
         Some(self.looking.entry(self.chosen.clone()?).or_default())
+    }
+
+    /// What was read back of this agent's conversation, if nothing is missing behind it.
+    pub fn older_of(&self, agent: &AgentName) -> Option<&Older> {
+        let forgotten = self.session.conversation(agent)?.dropped();
+        self.older.as_ref().filter(|older| older.agent == *agent && older.forgotten == forgotten)
     }
 
     /// An id that no other message has.

@@ -9,7 +9,8 @@ use clap::builder::PossibleValuesParser;
 use super::{LayerArgs, StoreArgs};
 
 pub(super) const RUN_HELP: &str = "\
-What is piped to it is the task; beside a TASK it is data for it, and never a command.
+On a terminal the run is on the screen: ? shows the keys. It stays after the answer, for your next word; leaving
+it stops what still works. What is piped to it is the task; beside a TASK it is data for it, and never a command.
 
 Lines that you type with --plain, and piped ones with --steer-stdin, steer the run while it lasts:
   NAME: text   a message to that agent       NAME! text   an urgent one: what it runs ends now

@@ -330,7 +330,8 @@ fn what_is_chosen_takes_the_place_of_what_was_typed() {
 
 #[test]
 fn an_action_is_found_by_what_it_does_behind_those_that_begin_so() {
-    let actions = [("instead", "stop and send"), ("stop", "stop this agent"), ("soon", "at the next boundary")];
+    let actions =
+        [("instead", "stop and send"), ("stop", "stop this agent"), ("soon", "at the next boundary")];
     let mut composer = composer();
     typed(&mut composer, "/sto");
     let open = composer.completion(&[], &actions).unwrap();
@@ -356,7 +357,8 @@ fn a_draft_names_only_an_agent_that_there_is() {
         let mut composer = composer();
         composer.paste(text).unwrap();
         let addressed = completion::addressee(&composer.text(), &[name("tester")]);
-        let expected = expected.map(|text| completion::Addressed { agent: name("tester"), text: text.into() });
+        let expected =
+            expected.map(|text| completion::Addressed { agent: name("tester"), text: text.into() });
         assert_eq!(addressed, expected, "{text:?}");
     }
 }

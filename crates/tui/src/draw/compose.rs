@@ -96,12 +96,25 @@ pub(super) fn to(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put(frame, area, vec![ruled(look, Tone::Strong, &head, area.width)]);
 }
 
-/// Draws what becomes of what was sent, or what is to be said.
-pub(super) fn status(state: &State, frame: &mut Frame<'_>, area: Rect) {
+/// How many lines there are for what is to be said: one at least, where there is room.
+pub(super) fn status_height(state: &State, width: u16, height: u16) -> u16 {
+    let needed = status_lines(state, width).len().max(1) as u16;
+    match height {
+        0..3 => 0,
+        3..12 => 1,
+        12.. => needed.min(3),
+    }
+}
+
+fn status_lines(state: &State, width: u16) -> Vec<Line<'static>> {
     let look = state.settings.look;
     let (tone, says) = says(state);
-    let lines = text::plain(&look.words(&says), area.width.max(1), look.style(tone));
-    put(frame, area, lines.into_iter().take(usize::from(area.height)).collect());
+    text::plain(&look.words(&says), width.max(1), look.style(tone))
+}
+
+/// Draws what becomes of what was sent, or what is to be said.
+pub(super) fn status(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    put(frame, area, status_lines(state, area.width).into_iter().take(usize::from(area.height)).collect());
 }
 
 fn says(state: &State) -> (Tone, String) {

@@ -71,11 +71,19 @@ pub(super) fn lines(
                 width,
             )]
         }
-        EntryKind::End { outcome, error, turns } => {
-            vec![ended(look, *outcome, error.as_deref(), *turns, width)]
-        }
+        EntryKind::End { outcome, error, turns } => ended(look, *outcome, error.as_deref(), *turns, width),
         EntryKind::Closed => vec![said(look, Tone::Quiet, "closed", width)],
     }
+}
+
+/// Said in the place of what is not kept any more, and of the oldest entry that is.
+pub(super) fn older(state: &State, agent: &AgentName, count: u64, comes: bool, width: u16) -> Line<'static> {
+    let id = &state.opening.id;
+    let says = match comes {
+        true => format!("… {count} older come"),
+        false => format!("… {count} older: `midturn log {id} --agent {agent}` has all of it"),
+    };
+    said(state.settings.look, Tone::Quiet, &says, width)
 }
 
 /// A line of our own words.
@@ -86,14 +94,14 @@ fn said(look: Look, tone: Tone, text: &str, width: u16) -> Line<'static> {
 
 /// A heading across the width, and a text below it.
 fn headed(look: Look, tone: Tone, head: &str, below: &str, width: u16) -> Vec<Line<'static>> {
-    let mut lines = vec![super::ruled(look, tone, head, width)];
+    let mut lines = super::heading(look, tone, head, width);
     let style = look.style(Tone::Plain);
     let indented = text::plain(below.trim_end(), width.saturating_sub(3).max(1), style);
     lines.extend(indented.into_iter().map(|line| super::indented(line, 3, width)));
     lines
 }
 
-fn ended(look: Look, outcome: Outcome, error: Option<&str>, turns: u32, width: u16) -> Line<'static> {
+fn ended(look: Look, outcome: Outcome, error: Option<&str>, turns: u32, width: u16) -> Vec<Line<'static>> {
     let tone = match outcome {
         Outcome::Finished => Tone::Good,
         Outcome::Stopped => Tone::Cut,
@@ -101,7 +109,7 @@ fn ended(look: Look, outcome: Outcome, error: Option<&str>, turns: u32, width: u
     };
     let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
     let why = error.map(|error| format!(": {}", one_line(error))).unwrap_or_default();
-    super::ruled(look, tone, &format!("{} after {turns}{why}", outcome.as_str()), width)
+    super::heading(look, tone, &format!("{} after {turns}{why}", outcome.as_str()), width)
 }
 
 fn sender(letter: &Letter) -> String {

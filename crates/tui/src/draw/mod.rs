@@ -68,7 +68,7 @@ pub fn areas(state: &State) -> Areas {
         return Areas { title, pane, ..Areas::default() };
     }
     let keys = from_below(u16::from(height >= 12));
-    let status = from_below(u16::from(height >= 3));
+    let status = from_below(compose::status_height(state, width, height));
     let compose = from_below(state.composer.height(width, (height / 3).clamp(1, 12)));
     let to = from_below(u16::from(height >= 8));
     let ask = from_below(ask::height(state, width, (height / 3).max(1)));
@@ -183,6 +183,16 @@ fn ruled(look: Look, tone: Tone, head: &str, width: u16) -> Line<'static> {
         format!("{rule}{rule} {head} {}", rule.repeat(width.saturating_sub(used)))
     };
     Line::styled(text::cut(&text, width, look), look.style(tone))
+}
+
+/// A heading that is never cut: one that is longer than the width goes on below.
+fn heading(look: Look, tone: Tone, head: &str, width: u16) -> Vec<Line<'static>> {
+    let words = look.words(head);
+    if text::width(&words) + 6 <= usize::from(width) {
+        return vec![ruled(look, tone, head, width)];
+    }
+    let rule = look.sign("──", "--");
+    text::wrap(vec![Span::styled(format!("{rule} {words}"), look.style(tone))], width.max(1), "   ")
 }
 
 /// A line so many cells further right, if there is room.

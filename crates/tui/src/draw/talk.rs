@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use midturn_core::rules::id::AgentName;
-use midturn_view::fold::{CallState, Conversation, EntryKind};
+use midturn_view::fold::{CallState, Conversation, Entry, EntryKind};
 use ratatui::text::Line;
 
 use super::entry;
+use crate::older::Older;
 use crate::state::{Scroll, State};
 
 /// How many entries stay laid out: more than fit on any screen, and a few pages around them.
@@ -29,6 +30,11 @@ struct Kept {
 }
 
 impl Layouts {
+    /// The numbers mean other entries now.
+    pub(crate) fn forget(&self) {
+        self.0.borrow_mut().lines.clear();
+    }
+
     fn get(
         &self,
         of: (&AgentName, u16),
@@ -57,9 +63,11 @@ struct Talk<'a> {
     state: &'a State,
     name: &'a AgentName,
     conversation: Option<&'a Conversation>,
+    older: Option<&'a Older>,
     width: u16,
-    /// The numbers of the entries, and of what is being said.
+    /// The numbers of the first entry, of the first one that the fold holds, and of what is being said.
     first: u64,
+    held: u64,
     behind: u64,
 }
 
@@ -67,16 +75,34 @@ impl<'a> Talk<'a> {
     fn of(state: &'a State, width: u16) -> Option<Self> {
         let name = state.chosen.as_ref()?;
         let conversation = state.session.conversation(name);
-        let first = conversation.map_or(0, Conversation::dropped);
-        let behind = first + conversation.map_or(0, |all| all.entries().len() as u64);
-        Some(Self { state, name, conversation, width, first, behind })
+        let held = conversation.map_or(0, Conversation::dropped);
+        let behind = held + conversation.map_or(0, |all| all.entries().len() as u64);
+        let older = state.older_of(name);
+        // More than there were is never read back: a page that has more of them had entries of its own.
+        let first = held.saturating_sub(older.map_or(0, |older| older.entries().len() as u64));
+        Some(Self { state, name, conversation, older, width, first, held, behind })
+    }
+
+    fn entry(&self, number: u64) -> Option<&'a Entry> {
+        if number >= self.held {
+            return self.conversation?.entry(number);
+        }
+        let entries = self.older?.entries();
+        entries
+            .len()
+            .checked_sub(usize::try_from(self.held - number).ok()?)
+            .and_then(|place| entries.get(place))
     }
 
     /// The lines of an entry, or of what is being said behind the last one.
     fn lines(&self, number: u64) -> Lines {
-        let Some(entry) = self.conversation.and_then(|all| all.entry(number)) else {
+        let Some(entry) = self.entry(number) else {
             return Rc::new(entry::live(self.state, self.name, self.width));
         };
+        if self.first > 0 && number == self.first {
+            let comes = self.older.is_some_and(|older| older.is_asked);
+            return Rc::new(vec![entry::older(self.state, self.name, self.first + 1, comes, self.width)]);
+        }
         let open = self.state.looking.get(self.name).is_some_and(|looking| looking.open.contains(&number));
         let lay = || Rc::new(entry::lines(self.state, self.name, entry, open, self.width));
         match &entry.kind {
@@ -170,7 +196,7 @@ pub(crate) fn last_call(state: &State) -> Option<u64> {
             break;
         }
         left = left.saturating_sub(talk.lines(number).len());
-        if talk.conversation?.entry(number).is_some_and(|entry| matches!(entry.kind, EntryKind::Call(_))) {
+        if talk.entry(number).is_some_and(|entry| matches!(entry.kind, EntryKind::Call(_))) {
             last = Some(number);
         }
     }

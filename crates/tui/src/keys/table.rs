@@ -150,6 +150,7 @@ const SHIFT_TAB: Key = Key::new(KeyCode::Tab, KeyModifiers::SHIFT);
 const CTRL_HOME: Key = Key::new(KeyCode::Home, KeyModifiers::CONTROL);
 const CTRL_END: Key = Key::new(KeyCode::End, KeyModifiers::CONTROL);
 const TEXT: Words = Words::Some("TEXT");
+const NUMBER: Words = Words::Some("NUMBER");
 const NONE: Words = Words::None;
 
 /// All actions, in the order they are shown in.
@@ -167,9 +168,9 @@ pub const TABLE: &[Row] = &[
     row(Action::Stop, "stop", &[plain(KeyCode::Esc), ctrl('\\')], NONE, "close what is open, else stop the agent; its queue comes back as drafts"),
     row(Action::Resume, "resume", &[], NONE, "set a stopped agent to work again"),
     row(Action::Limit, "limit", &[], Words::Needed("max_turns=60 max_cost=5"), "set the agent's limits; one that had used them up goes on"),
-    row(Action::EditQueued, "edit_queued", &[ALT_UP], NONE, "make the last queued message a draft again"),
-    row(Action::SoonerQueued, "sooner_queued", &[alt('r')], NONE, "let the last queued message act sooner"),
-    row(Action::Withdraw, "withdraw", &[ALT_BACKSPACE], NONE, "take the last queued message back"),
+    row(Action::EditQueued, "edit_queued", &[ALT_UP], NUMBER, "make the last queued message, or this one, a draft again"),
+    row(Action::SoonerQueued, "sooner_queued", &[alt('r')], NUMBER, "let the last queued message, or this one, act sooner"),
+    row(Action::Withdraw, "withdraw", &[ALT_BACKSPACE], NUMBER, "take the last queued message, or this one, back"),
     row(Action::Newline, "newline", &[ctrl('j')], NONE, "begin a new line in the draft"),
     row(Action::Editor, "editor", &[ctrl('g')], NONE, "write the draft in your editor"),
     row(Action::History, "history", &[ctrl('r')], NONE, "search what you sent before"),

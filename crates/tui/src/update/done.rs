@@ -1,6 +1,7 @@
 //! What came of what was done. A text that was not accepted is a draft again.
 
 use midturn_client::Trouble;
+use midturn_core::rules::event::Event;
 use midturn_core::rules::id::AgentName;
 use midturn_view::clean::one_line;
 use midturn_view::mail;
@@ -34,6 +35,7 @@ pub(super) fn done(state: &mut State, done: Done) -> Vec<Effect> {
         Done::Resumed(agent, Err(trouble)) => state.say(Tone::Bad, format!("{agent}: {}", why(&trouble))),
         Done::Diff(agent, result) => diff(state, &agent, result),
         Done::Agents(Ok(agents)) => facts(state, agents),
+        Done::Older(agent, result) => older(state, &agent, result),
         Done::Edited(Ok(text)) => super::typed(state, |composer| composer.editor(&text)),
         Done::Edited(Err(why)) | Done::Copied(Err(why)) => state.say(Tone::Bad, why),
     }
@@ -94,6 +96,20 @@ fn diff(state: &mut State, agent: &AgentName, result: Result<midturn_wire::work:
     let cut = "\n[the patch is too long to be shown whole: `midturn diff` writes all of it]\n";
     let shown = result.map(|diff| diff.patch + if diff.truncated { cut } else { "" });
     state.pane = Pane::Diff(Some(shown.map_err(|trouble| one_line(&trouble.to_string()))));
+}
+
+fn older(state: &mut State, agent: &AgentName, result: Result<(Vec<Event>, Option<u64>), Trouble>) {
+    let Some(older) = state.older.as_mut().filter(|older| older.agent == *agent) else { return };
+    match result {
+        Ok((events, before)) => {
+            older.page(&events, before);
+            state.layouts.forget();
+        }
+        Err(trouble) => {
+            (older.before, older.is_asked) = (None, false);
+            state.say(Tone::Bad, format!("what is older can't be read: {}", why(&trouble)));
+        }
+    }
 }
 
 /// What events don't say.

@@ -18,7 +18,8 @@ use crate::composer::{Composer, TooLong};
 use crate::effect::{Done, Effect};
 use crate::keys::{Action, matching};
 use crate::look::Tone;
-use crate::state::{Completing, Drawn, NOTICE, Pane, SAVE_AFTER, State};
+use crate::older::Older;
+use crate::state::{Completing, Drawn, NOTICE, Pane, SAVE_AFTER, Scroll, State};
 
 /// How soon what events don't say is asked for again.
 const FACTS_EVERY: Span = Span::secs(2);
@@ -85,10 +86,33 @@ fn settle(state: &mut State, effects: &mut Vec<Effect>) {
         state.asked = (state.now, false);
         effects.push(Effect::Agents);
     }
+    effects.extend(wants_older(state));
     if state.save_at.is_some_and(|due| state.now >= due) {
         state.save_at = None;
         effects.extend(state.composer.unsaved().map(Effect::Save));
     }
+}
+
+/// Who looks at the first entry that there is wants those before it, too.
+fn wants_older(state: &mut State) -> Option<Effect> {
+    let name = state.chosen.clone()?;
+    let looked = match state.looking().scroll {
+        Scroll::At { entry, .. } => entry,
+        Scroll::End => return None,
+    };
+    let conversation = state.session.conversation(&name)?;
+    let (forgotten, first) = (conversation.dropped(), conversation.entries().next()?.1.seq);
+    if forgotten == 0 || !state.opening.can_ask {
+        return None;
+    }
+    if state.older_of(&name).is_none() {
+        state.older = Some(Older::new(name.clone(), forgotten, first));
+    }
+    let older = state.older.as_mut()?;
+    let is_wanted = looked <= forgotten - (older.entries().len() as u64).min(forgotten);
+    let before = older.before.filter(|_| is_wanted && !older.is_asked)?;
+    older.is_asked = true;
+    Some(Effect::Older(name, before))
 }
 
 fn order(state: &mut State) {

@@ -35,7 +35,8 @@ fn command(state: &mut State, action: Action, words: &str) -> Vec<Effect> {
     }
     state.notice = None;
     let effects = with_words(state, action, &words);
-    let is_refused = state.notice.as_ref().is_some_and(|notice| matches!(notice.tone, Tone::Bad | Tone::Asks));
+    let is_refused =
+        state.notice.as_ref().is_some_and(|notice| matches!(notice.tone, Tone::Bad | Tone::Asks));
     if effects.is_empty() && is_refused && !words.is_empty() {
         state.composer.put(&typed);
     }
@@ -100,7 +101,10 @@ fn typed(state: &mut State) -> Option<(AgentName, String)> {
     let text = match read(&whole) {
         Ok(Draft::Text(text)) => text,
         Ok(Draft::Command(..)) => {
-            state.say(Tone::Asks, "not sent: an action is done by Enter; text that begins with / is written //");
+            state.say(
+                Tone::Asks,
+                "not sent: an action is done by Enter; text that begins with / is written //",
+            );
             return None;
         }
         Err(error) => {
@@ -119,20 +123,20 @@ fn typed(state: &mut State) -> Option<(AgentName, String)> {
     Some((to, text))
 }
 
-/// Takes back the last message of ours that waits: nobody reads it then.
-pub(super) fn take_back(state: &mut State, edit: bool) -> Vec<Effect> {
+/// Takes back the last message of ours that waits, or the one of this number: nobody reads it then.
+pub(super) fn take_back(state: &mut State, edit: bool, number: &str) -> Vec<Effect> {
     if edit && !state.composer.is_empty() {
         state.say(Tone::Asks, "not taken back: send or clear what is typed first, so that nothing is lost");
         return Vec::new();
     }
-    let Some((to, id, text, _)) = last(state, true) else { return Vec::new() };
+    let Some((to, id, text, _)) = waiting(state, number, true) else { return Vec::new() };
     state.is_on_its_way(&id, true);
     vec![Effect::Withdraw { to, id, text, edit }]
 }
 
 /// The same words again, one step sooner, in the place of those that wait.
-pub(super) fn sooner(state: &mut State) -> Vec<Effect> {
-    let Some((to, replaces, text, urgency)) = last(state, false) else { return Vec::new() };
+pub(super) fn sooner(state: &mut State, number: &str) -> Vec<Effect> {
+    let Some((to, replaces, text, urgency)) = waiting(state, number, false) else { return Vec::new() };
     if state.ours.iter().any(|ours| ours.id == replaces && ours.on_its_way) {
         state.say(Tone::Quiet, "one moment: something is being done with it already");
         return Vec::new();
@@ -154,17 +158,26 @@ pub(super) fn sooner(state: &mut State) -> Vec<Effect> {
 
 type Waiting = (AgentName, MessageId, String, Urgency);
 
-/// The last message of ours that waits for the chosen agent; or of those that nothing is done with yet.
-fn last(state: &mut State, at_rest: bool) -> Option<Waiting> {
+/// The last message of ours that waits for the chosen agent (or of those that nothing is done with yet), or the
+/// one of this number in its queue.
+fn waiting(state: &mut State, number: &str, at_rest: bool) -> Option<Waiting> {
     let to = state.chosen.clone()?;
     if !state.is_live() {
         not_live(state);
         return None;
     }
-    match state.last_queued(&to, at_rest) {
+    let message = match number {
+        "" => state.last_queued(&to, at_rest),
+        number => state.queued_at(&to, number.parse().ok()),
+    };
+    match message {
         Some(message) => Some((to, message.id.clone(), message.text.to_string(), message.urgency)),
-        None => {
+        None if number.is_empty() => {
             state.say(Tone::Quiet, format!("nothing of yours waits for {to}: what was sent has been read"));
+            None
+        }
+        None => {
+            state.say(Tone::Bad, format!("{number} is none of your messages that wait for {to}"));
             None
         }
     }

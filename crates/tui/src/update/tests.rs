@@ -6,8 +6,8 @@ mod mail;
 mod places;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use midturn_client::events::{Told, read};
 use midturn_client::Trouble;
+use midturn_client::events::{Told, read};
 use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::time::{Micros, Span};
 use ratatui::layout::Size;
@@ -66,7 +66,8 @@ fn key(text: &str) -> KeyEvent {
 
 fn refusal(code: &str) -> Trouble {
     let detail = format!("the words of {code}");
-    let problem = json!({"type": "about:blank", "title": "No", "status": 409, "code": code, "detail": detail});
+    let problem =
+        json!({"type": "about:blank", "title": "No", "status": 409, "code": code, "detail": detail});
     Trouble::Refused(serde_json::from_value(problem).unwrap())
 }
 
@@ -79,8 +80,17 @@ impl Tried {
     fn with(standing: Standing, settings: Settings) -> Self {
         let (began, lead) = (Micros(BEGAN), name("lead"));
         let (id, title, seed) = ("s1".into(), "a task".into(), "x".into());
-        let opening =
-            Opening { id, title, lead, began_at: began, last_seq: 0, standing, seed, notes: Vec::new() };
+        let opening = Opening {
+            id,
+            title,
+            lead,
+            began_at: began,
+            last_seq: 0,
+            standing,
+            seed,
+            can_ask: true,
+            notes: Vec::new(),
+        };
         let size = Size::new(80, 24);
         let state = State::new(opening, settings, Saved::default(), size, began);
         let mut tried = Self { state, now: began, seq: 0, effects: Vec::new() };
@@ -140,7 +150,8 @@ impl Tried {
 
     /// A message waits in a mailbox.
     fn queued(&mut self, agent: &str, id: &str, from: &str, urgency: &str, text: &str) -> &mut Self {
-        let event = json!({"type": "message_queued", "message": id, "from": from, "urgency": urgency, "text": text});
+        let event =
+            json!({"type": "message_queued", "message": id, "from": from, "urgency": urgency, "text": text});
         self.told(agent, event)
     }
 

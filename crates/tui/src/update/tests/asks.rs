@@ -8,7 +8,8 @@ use crate::state::{Pane, REST};
 
 fn asks(tried: &mut Tried, agent: &str, call: &str) {
     let input = json!({"command": "rm -r build"});
-    let event = json!({"type": "approval_requested", "tool": call, "name": "bash", "input": input, "always": "bash"});
+    let event =
+        json!({"type": "approval_requested", "tool": call, "name": "bash", "input": input, "always": "bash"});
     tried.told(agent, event);
 }
 
@@ -116,7 +117,11 @@ fn nothing_that_is_typed_answers() {
     for key in ["y", "n", "a", "enter", "shift+y", "tab", "up", "down", "end", "pgup"] {
         tried.press(key);
     }
-    assert!(!tried.effects.iter().any(|effect| matches!(effect, Effect::Answer { .. })), "{:?}", tried.effects);
+    assert!(
+        !tried.effects.iter().any(|effect| matches!(effect, Effect::Answer { .. })),
+        "{:?}",
+        tried.effects
+    );
 }
 
 #[test]

@@ -191,14 +191,17 @@ fn a_message_that_waits_acts_a_step_sooner_in_its_own_place() {
         // Until it is known what came of it nothing is sent for it again.
         assert!(tried.press("alt+r").nothing().says().starts_with("one moment"));
         let (id, word) = (sent.id.clone(), urgency.as_str());
-        let returned = json!({"type": "message_returned", "message": before.as_str(), "reason": "superseded"});
+        let returned =
+            json!({"type": "message_returned", "message": before.as_str(), "reason": "superseded"});
         tried.told("lead", returned).queued("lead", id.as_str(), "user", word, "one");
         tried.done(Done::Sent(sent, Ok(())));
         before = id;
     }
     assert_eq!(tried.press("alt+r").nothing().says(), "it is as urgent as can be");
     // What took its place is ours as well.
-    assert!(matches!(&tried.press("alt+backspace").effects()[0], Effect::Withdraw { id, .. } if *id == before));
+    assert!(
+        matches!(&tried.press("alt+backspace").effects()[0], Effect::Withdraw { id, .. } if *id == before)
+    );
 }
 
 #[test]
@@ -209,7 +212,11 @@ fn too_late_to_be_sooner_brings_nothing_back() {
     tried.done(Done::Sent(sent, Err(refusal("too_late"))));
     assert!(tried.says().starts_with("not sooner: Too late: it was read already"), "{}", tried.says());
     assert_eq!(tried.draft(), "");
-    assert_eq!(tried.state.last.get(&name("lead")), Some(&id), "the status line tells the fate of what waits");
+    assert_eq!(
+        tried.state.last.get(&name("lead")),
+        Some(&id),
+        "the status line tells the fate of what waits"
+    );
 }
 
 #[test]
@@ -240,7 +247,9 @@ fn sending_goes_to_the_end_of_the_conversation() {
 
 #[test]
 fn where_nobody_is_spoken_to_a_draft_stays_and_says_why() {
-    for standing in [Standing::Stored("only kept: resume it".into()), Standing::Lost("the way is lost".into())] {
+    for standing in
+        [Standing::Stored("only kept: resume it".into()), Standing::Lost("the way is lost".into())]
+    {
         let (Standing::Stored(why) | Standing::Lost(why)) = standing.clone() else { panic!() };
         for (draft, key) in [
             ("hi", "enter"),

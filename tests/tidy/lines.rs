@@ -1,0 +1,208 @@
+//! What the seeds promise a person at the terminal (tests/terminal/lines.txt), and which test proves it: a
+//! test quotes its lines in the comment above it, as `/// > 000, 001: No delay`.
+
+use std::fmt::Write as _;
+
+use crate::source::{Source, read};
+use midturn_tests::root;
+
+/// The begin of each line whose test is still to come. What has its test has to go from here.
+const STILL_TO_COME: &[&str] = &[
+    "000, 001: Benefits",
+    "000, 001: User Experience, Default Mode",
+    "000, 001: User Experience, Urgent Mode",
+    "000, 001: Edge Cases",
+    "000, 001: Server Event for Feedback",
+    "000: Testing",
+    "001: Testing",
+];
+
+/// A line of the seeds.
+struct Line {
+    /// `000, 001`: who has it.
+    seeds: String,
+    heading: String,
+    text: String,
+    /// The page and its words that decide otherwise, and what holds instead.
+    instead: Option<(String, String, String)>,
+}
+
+impl Line {
+    fn quote(&self) -> String {
+        format!("{}: {}", self.seeds, self.text)
+    }
+
+    fn is_to_come(&self, to_come: &[&str]) -> bool {
+        let place = format!("{}: {}", self.seeds, self.heading);
+        to_come.iter().any(|begin| place.starts_with(begin) || self.quote().starts_with(begin))
+    }
+}
+
+/// A quote above a function.
+struct Quote {
+    line: String,
+    /// `PATH: NAME` of the function.
+    test: String,
+    /// Why it proves nothing.
+    wrong: Option<&'static str>,
+}
+
+fn lines(file: &str) -> Vec<Line> {
+    let mut found: Vec<Line> = Vec::new();
+    let mut place = None;
+    for line in file.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
+        if let Some(head) = line.strip_prefix("= ") {
+            place = head.split_once(" | ");
+        } else if let Some(said) = line.strip_prefix("  holds: ") {
+            let parts = said.split_once(": ").and_then(|(page, rest)| Some((page, rest.split_once(" | ")?)));
+            let (page, (words, what)) = parts.unwrap_or_else(|| panic!("`PAGE: WORDS | WHAT`: {said}"));
+            let line = found.last_mut().unwrap_or_else(|| panic!("it follows no line: {said}"));
+            line.instead = Some((page.to_owned(), words.to_owned(), what.to_owned()));
+        } else {
+            let (seeds, heading) = place.unwrap_or_else(|| panic!("it has no seed: {line}"));
+            let (seeds, heading) = (seeds.to_owned(), heading.to_owned());
+            found.push(Line { seeds, heading, text: line.to_owned(), instead: None });
+        }
+    }
+    found
+}
+
+/// The line that a comment quotes.
+fn quoted(line: &str) -> Option<&str> {
+    let quote = line.trim_start().strip_prefix("/// > ")?;
+    quote.starts_with(|c: char| c.is_ascii_digit()).then_some(quote)
+}
+
+/// All quotes of a file. One that stands above no function is wrong, too.
+fn quotes(source: &Source) -> Vec<Quote> {
+    let text: Vec<&str> = source.text.lines().collect();
+    let mut found = Vec::new();
+    for function in source.functions() {
+        let is_above = |line: &&&str| ["///", "#["].iter().any(|sign| line.trim_start().starts_with(sign));
+        let above: Vec<&str> = text[..function.line - 1].iter().rev().take_while(is_above).copied().collect();
+        let has = |begin: &str| above.iter().any(|line| line.trim_start().starts_with(begin));
+        let wrong = match (has("#[test]") || has("#[tokio::test"), has("#[ignore")) {
+            (false, _) => Some("no test"),
+            (true, true) => Some("an ignored test"),
+            (true, false) => None,
+        };
+        let test = format!("{}: {}", source.path.display(), function.name);
+        let of_test = above.iter().rev().filter_map(|line| quoted(line));
+        found.extend(of_test.map(|line| Quote { line: line.to_owned(), test: test.clone(), wrong }));
+    }
+    let lost = text.iter().filter(|line| quoted(line).is_some()).count() - found.len();
+    let nobody = || Quote { line: String::new(), test: source.place(1), wrong: Some("no function") };
+    found.extend((0..lost).map(|_| nobody()));
+    found
+}
+
+/// What is wrong: a line without a test, a quote of nothing or by nobody, a line that isn't to come any more.
+fn faults(lines: &[Line], quotes: &[Quote], to_come: &[&str]) -> Vec<String> {
+    let proves = |quote: &&Quote, line: &Line| quote.wrong.is_none() && quote.line == line.quote();
+    let is_proved = |line: &Line| quotes.iter().any(|quote| proves(&quote, line));
+    let mut faults: Vec<String> = Vec::new();
+    for line in lines {
+        match (is_proved(line), line.is_to_come(to_come)) {
+            (false, false) => faults.push(format!("no test quotes `{}`", line.quote())),
+            (true, true) => faults.push(format!("`{}` is not to come any more", line.quote())),
+            _ => {}
+        }
+    }
+    for quote in quotes {
+        match quote.wrong {
+            Some(wrong) => faults.push(format!("{} quotes `{}` and is {wrong}", quote.test, quote.line)),
+            None if lines.iter().any(|line| line.quote() == quote.line) => {}
+            None => faults.push(format!("{} quotes `{}`, which is no line", quote.test, quote.line)),
+        }
+    }
+    faults
+}
+
+/// The page, made of the lines and the tests.
+fn table(lines: &[Line], quotes: &[Quote]) -> String {
+    let mut page = "# What the seeds promise at the terminal\n\nEach line of seeds 000 and 001 that a person notices, and the test \
+        that proves it. Where a line doesn't hold as it stands, its test proves what holds\ninstead. This page is made from \
+        `tests/terminal/lines.txt` and from the comments above the tests:\n\
+        `MIDTURN_TIDY_WRITE=1 cargo test -p midturn-tests --test tidy` writes it.\n"
+        .to_owned();
+    let mut heading = String::new();
+    for line in lines {
+        let now = format!("Seed {}: {}", line.seeds.replace(", ", " and "), line.heading);
+        if now != heading {
+            let _ = write!(page, "\n## {now}\n\n| line | test |\n| --- | --- |\n");
+            heading = now;
+        }
+        let tests = quotes.iter().filter(|quote| quote.line == line.quote());
+        let tests: Vec<String> = tests.map(|quote| format!("`{}`", quote.test)).collect();
+        let tests = if tests.is_empty() { "still to come".to_owned() } else { tests.join("<br>") };
+        let instead = line.instead.as_ref();
+        let instead = instead.map(|(at, words, what)| format!("<br>*Instead: {what} ({at}: “{words}”)*"));
+        let _ = writeln!(page, "| {}{} | {tests} |", line.text, instead.unwrap_or_default());
+    }
+    page
+}
+
+fn all_quotes() -> Vec<Quote> {
+    // What is quoted in the texts of this file is no quote.
+    let others = crate::all().iter().filter(|source| !source.path.ends_with("tidy/lines.rs"));
+    others.flat_map(quotes).collect()
+}
+
+fn all_lines() -> Vec<Line> {
+    lines(&read(&root().join("tests/terminal/lines.txt")))
+}
+
+#[test]
+fn a_line_without_a_test_and_a_quote_that_proves_nothing_are_found() {
+    let file = "# no line\n= 000 | H\none\n  holds: p.md: so | thus\n→ two \\n\nthree\n= 001 | T\nfour\n";
+    let lines = lines(file);
+    assert_eq!(
+        lines.iter().map(Line::quote).collect::<Vec<_>>(),
+        ["000: one", "000: → two \\n", "000: three", "001: four"]
+    );
+    let text = "/// > 000: one\n#[test]\nfn a() {}\n/// Says more.\n///\n/// > 000: → two \\n\n/// > 009: x\n\
+        #[tokio::test(a)]\nasync fn b() {}\n/// > 000: three\n#[test]\n#[ignore]\nfn c() {}\n/// > 001: four\n\
+        fn d() {}\nstruct S;\n/// > 000: one\nstruct T;\n/// > not a seed\nfn e() {}\n";
+    let quotes = quotes(&Source::of("t.rs".as_ref(), text.to_owned()));
+    assert_eq!(
+        faults(&lines, &quotes, &["001: T", "000: one"]),
+        [
+            "`000: one` is not to come any more",
+            "no test quotes `000: three`",
+            "t.rs: b quotes `009: x`, which is no line",
+            "t.rs: c quotes `000: three` and is an ignored test",
+            "t.rs: d quotes `001: four` and is no test",
+            "t.rs:1 quotes `` and is no function",
+        ]
+    );
+    let page = table(&lines, &quotes);
+    assert!(page.contains("| one<br>*Instead: thus (p.md: “so”)* | `t.rs: a` |"), "{page}");
+}
+
+#[test]
+fn each_line_of_the_seeds_at_the_terminal_has_its_test() {
+    crate::none("lines of seeds 000 and 001", faults(&all_lines(), &all_quotes(), STILL_TO_COME));
+}
+
+#[test]
+fn what_decides_against_a_line_stands_where_it_is_said_to() {
+    let lines = all_lines();
+    let decided = lines.iter().filter_map(|line| line.instead.as_ref());
+    let stands = |page: &str, words: &str| {
+        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        flat(&read(&root().join(page))).contains(&flat(words))
+    };
+    let gone = decided.filter(|(page, words, _)| !stands(page, words));
+    crate::none("words of a page", gone.map(|(page, words, _)| format!("{page}: {words}")).collect());
+}
+
+#[test]
+fn the_page_of_the_lines_is_as_it_is_made() {
+    let (path, made) = (root().join("docs/terminal-lines.md"), table(&all_lines(), &all_quotes()));
+    if std::env::var_os("MIDTURN_TIDY_WRITE").is_some() {
+        std::fs::write(&path, made).unwrap();
+    } else {
+        let said = "docs/terminal-lines.md is out of date: MIDTURN_TIDY_WRITE=1 cargo test -p midturn-tests --test tidy";
+        assert_eq!(read(&path), made, "{said}");
+    }
+}
