@@ -31,6 +31,9 @@ pub const SAVE_AFTER: Span = Span::millis(300);
 /// How many of our messages are remembered: more than a mailbox holds.
 const SENT_MAX: usize = 512;
 
+/// How many messages are on their way at once: a text that a terminal gives as keys, not as a paste, is many.
+pub const SENDING_MAX: usize = 16;
+
 /// What the terminal is opened on.
 #[derive(Debug, Clone)]
 pub struct Opening {
@@ -203,6 +206,8 @@ pub struct State {
     pub older: Option<Older>,
     /// The messages of this terminal.
     pub ours: Vec<Ours>,
+    /// How many messages are on their way: nothing is known of them yet.
+    pub sending: usize,
     /// How many messages there were: a part of the next one's id.
     pub sent: u64,
     /// The message whose fate the status line tells: the last one of ours to each agent.
@@ -250,6 +255,7 @@ impl State {
             looking: BTreeMap::new(),
             older: None,
             ours: Vec::new(),
+            sending: 0,
             sent: 0,
             last: BTreeMap::new(),
             notice: None,

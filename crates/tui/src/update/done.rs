@@ -13,6 +13,9 @@ use crate::state::{Facts, Pane, State};
 
 /// Takes what came of something.
 pub(super) fn done(state: &mut State, done: Done) -> Vec<Effect> {
+    if let Done::Sent(..) = done {
+        state.sending = state.sending.saturating_sub(1);
+    }
     match done {
         Done::Sent(_, Ok(())) | Done::Answered(Ok(())) | Done::Copied(Ok(())) | Done::Agents(Err(_)) => {}
         Done::Sent(message, Err(trouble)) => refused(state, message, &trouble),

@@ -9,7 +9,7 @@ use crate::composer::completion::{Addressed, addressee};
 use crate::effect::{Effect, Outgoing};
 use crate::keys::{Action, Draft, read};
 use crate::look::Tone;
-use crate::state::{Scroll, State};
+use crate::state::{SENDING_MAX, Scroll, State};
 
 /// Enter: the draft is a command, or goes to the agent as soon as the switch says.
 pub(super) fn entered(state: &mut State) -> Vec<Effect> {
@@ -76,9 +76,14 @@ fn outgoing(state: &mut State, urgency: Option<Urgency>, words: &str) -> Option<
     if !state.is_live() {
         return None;
     }
+    if state.sending >= SENDING_MAX {
+        state.say(Tone::Bad, "not sent: too many messages are on their way; what is typed is kept");
+        return None;
+    }
     let (to, text) = if words.is_empty() { typed(state)? } else { addressed(state, words)? };
     let id = state.next_id();
     state.remember(&to, &id);
+    state.sending += 1;
     state.notice = None;
     if let Some(looking) = state.looking_mut() {
         looking.scroll = Scroll::End;
@@ -152,6 +157,7 @@ pub(super) fn sooner(state: &mut State, number: &str) -> Vec<Effect> {
     };
     let id = state.next_id();
     state.remember(&to, &id);
+    state.sending += 1;
     state.is_on_its_way(&replaces, true);
     vec![Effect::Send(Outgoing { to, id, text, urgency: Some(urgency), replaces: Some(replaces) })]
 }

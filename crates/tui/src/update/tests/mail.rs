@@ -3,7 +3,7 @@
 use midturn_core::rules::mail::Urgency;
 
 use super::*;
-use crate::state::Scroll;
+use crate::state::{SENDING_MAX, Scroll};
 
 #[test]
 fn each_key_sends_as_soon_as_it_says() {
@@ -299,4 +299,19 @@ fn a_lost_session_keeps_the_draft_and_comes_back() {
     assert_eq!(tried.draft(), "half");
     tried.state.found_again(Standing::Theirs);
     assert_eq!(tried.press("enter").sent().text, "half");
+}
+
+#[test]
+fn a_text_that_comes_as_keys_does_not_become_a_thousand_messages() {
+    let mut tried = Tried::new();
+    for _ in 0..1000 {
+        tried.types("x").press("enter");
+    }
+    let sent = std::mem::take(&mut tried.effects);
+    assert_eq!(sent.len(), SENDING_MAX);
+    assert_eq!(tried.draft(), "x".repeat(1000 - SENDING_MAX), "nothing is lost");
+    assert!(tried.says().starts_with("not sent: too many messages are on their way"), "{}", tried.says());
+    let Effect::Send(first) = sent[0].clone() else { panic!() };
+    tried.done(Done::Sent(first, Ok(()))).press("enter");
+    assert_eq!(tried.sent().text, "x".repeat(1000 - SENDING_MAX));
 }
