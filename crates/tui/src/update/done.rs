@@ -53,10 +53,10 @@ fn why(trouble: &Trouble) -> String {
 }
 
 fn refused(state: &mut State, message: Outgoing, trouble: &Trouble) {
-    if let Some(replaces) = &message.replaces {
+    if let Some(replaces) = message.replaces {
         // What it was to replace has been read or still waits: there is nothing to bring back.
-        state.is_on_its_way(replaces, false);
-        state.last.insert(message.to.clone(), replaces.clone());
+        state.is_on_its_way(&replaces, false);
+        state.last.insert(message.to, replaces);
         state.say(Tone::Bad, format!("not sooner: {}", why(trouble)));
         return;
     }

@@ -24,23 +24,35 @@ pub(super) fn entered(state: &mut State) -> Vec<Effect> {
     }
 }
 
-/// A command's words are typed for it. Those of one that could not be done are a draft again.
+/// A command's words are typed for it, and are gone when it is done.
 fn command(state: &mut State, action: Action, words: &str) -> Vec<Effect> {
-    let (typed, words) = (state.composer.text(), words.to_owned());
+    let words = words.to_owned();
+    if asks_the_session(action) && !words.is_empty() {
+        let effects = with_words(state, action, &words);
+        // What could not be done is still typed: a reason or a message is not written twice.
+        if !effects.is_empty() {
+            state.composer.sent();
+            state.keep_drafts();
+        }
+        return effects;
+    }
     state.composer.sent();
     state.keep_drafts();
-    if let Some(level) = level(action).filter(|_| words.is_empty()) {
-        state.level = level;
-        return Vec::new();
+    match level(action).filter(|_| words.is_empty()) {
+        Some(level) => {
+            state.level = level;
+            Vec::new()
+        }
+        None => with_words(state, action, &words),
     }
-    state.notice = None;
-    let effects = with_words(state, action, &words);
-    let is_refused =
-        state.notice.as_ref().is_some_and(|notice| matches!(notice.tone, Tone::Bad | Tone::Asks));
-    if effects.is_empty() && is_refused && !words.is_empty() {
-        state.composer.put(&typed);
-    }
-    effects
+}
+
+/// Whether an action does nothing but ask the session for something, with words that a person made up.
+fn asks_the_session(action: Action) -> bool {
+    matches!(
+        action,
+        Action::No | Action::Limit | Action::Instead | Action::Sooner | Action::Now | Action::Later
+    )
 }
 
 /// How soon Enter's message acts behind the bare word of an action that sends.
@@ -156,6 +168,7 @@ pub(super) fn sooner(state: &mut State, number: &str) -> Vec<Effect> {
         }
     };
     let id = state.next_id();
+    // It is as much ours as the one whose place it takes.
     state.remember(&to, &id);
     state.sending += 1;
     state.is_on_its_way(&replaces, true);

@@ -102,7 +102,7 @@ fn agents_are_chosen_by_key_by_place_and_by_name() {
     let mut tried = Tried::new();
     assert_eq!(tried.types("/agent w").press("enter").nothing().chosen(), "w");
     tried.types("/agent nobody").press("enter").nothing();
-    assert_eq!((tried.says(), tried.draft().as_str()), ("there is no agent `nobody`", "/agent nobody"));
+    assert_eq!(tried.says(), "there is no agent `nobody`");
 }
 
 #[test]
