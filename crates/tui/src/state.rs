@@ -14,7 +14,7 @@ use ratatui::layout::Size;
 
 use crate::composer::Composer;
 use crate::composer::drafts::Saved;
-use crate::draw::talk::Layouts;
+use crate::layouts::Layouts;
 use crate::look::Tone;
 use crate::older::Older;
 use crate::settings::Settings;
