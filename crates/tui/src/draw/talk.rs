@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use midturn_core::rules::id::AgentName;
+use midturn_core::rules::id::{AgentName, CallId};
+use midturn_core::rules::time::Micros;
 use midturn_view::fold::{CallState, Conversation, Entry, EntryKind};
 use ratatui::text::Line;
 
@@ -16,11 +17,45 @@ use crate::state::{Scroll, State};
 /// How many entries stay laid out: more than fit on any screen, and a few pages around them.
 const KEPT: usize = 512;
 
-type Lines = Rc<Vec<Line<'static>>>;
+pub(super) type Lines = Rc<Vec<Line<'static>>>;
 
 /// What was laid out already.
 #[derive(Debug, Default)]
-pub struct Layouts(RefCell<Kept>);
+pub struct Layouts {
+    entries: RefCell<Kept>,
+    said: Last<Said>,
+    asked: Last<Asked>,
+}
+
+/// What is being said: whose, how wide, whether a model replies, and how far each piece is.
+type Said = (AgentName, u16, bool, Vec<(u64, u64, usize)>);
+
+/// A request: whose, about which call, which one of them, and how wide.
+pub(super) type Asked = (AgentName, CallId, Micros, u16);
+
+/// The last layout of what is large and looked at several times for a frame.
+#[derive(Debug)]
+struct Last<K>(RefCell<Option<(K, Lines)>>);
+
+impl<K> Default for Last<K> {
+    fn default() -> Self {
+        Self(RefCell::default())
+    }
+}
+
+impl<K: PartialEq> Last<K> {
+    fn get(&self, of: K, lay: impl FnOnce() -> Vec<Line<'static>>) -> Lines {
+        let mut last = self.0.borrow_mut();
+        if let Some((known, lines)) = &*last
+            && *known == of
+        {
+            return lines.clone();
+        }
+        let lines = Rc::new(lay());
+        *last = Some((of, lines.clone()));
+        lines
+    }
+}
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -32,7 +67,12 @@ struct Kept {
 impl Layouts {
     /// The numbers mean other entries now.
     pub(crate) fn forget(&self) {
-        self.0.borrow_mut().lines.clear();
+        self.entries.borrow_mut().lines.clear();
+    }
+
+    /// The lines of a request.
+    pub(super) fn asked(&self, of: Asked, lay: impl FnOnce() -> Vec<Line<'static>>) -> Lines {
+        self.asked.get(of, lay)
     }
 
     fn get(
@@ -42,7 +82,7 @@ impl Layouts {
         now: (u64, bool),
         lay: impl FnOnce() -> Lines,
     ) -> Lines {
-        let mut kept = self.0.borrow_mut();
+        let mut kept = self.entries.borrow_mut();
         let is_it = kept.of.as_ref().is_some_and(|(name, width)| (name, *width) == of);
         if !is_it || kept.lines.len() > KEPT {
             *kept = Kept { of: Some((of.0.clone(), of.1)), lines: HashMap::new() };
@@ -97,7 +137,7 @@ impl<'a> Talk<'a> {
     /// The lines of an entry, or of what is being said behind the last one.
     fn lines(&self, number: u64) -> Lines {
         let Some(entry) = self.entry(number) else {
-            return Rc::new(entry::live(self.state, self.name, self.width));
+            return self.live();
         };
         if self.first > 0 && number == self.first {
             let comes = self.older.is_some_and(|older| older.is_asked);
@@ -110,6 +150,15 @@ impl<'a> Talk<'a> {
             EntryKind::Call(call) if !matches!(call.state, CallState::Ended { .. }) => lay(),
             _ => self.state.layouts.get((self.name, self.width), number, (entry.changed, open), lay),
         }
+    }
+
+    /// What is being said.
+    fn live(&self) -> Lines {
+        let Some(agent) = self.state.session.view().agent(self.name) else { return Lines::default() };
+        let pieces =
+            agent.said.pieces().map(|piece| (piece.seq, piece.n, piece.kind.text().map_or(0, str::len)));
+        let of = (self.name.clone(), self.width, agent.request.is_some(), pieces.collect());
+        self.state.layouts.said.get(of, || entry::live(self.state, self.name, self.width))
     }
 
     /// The place so many lines above the end: what stands at the top of a page there.
