@@ -13,4 +13,5 @@ mod needs;
 #[path = "../real/mod.rs"]
 mod real;
 mod scripts;
+mod seeds;
 mod tmux;
