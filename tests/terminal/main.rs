@@ -8,9 +8,11 @@
 
 mod ground;
 mod itself;
+mod leaving;
 #[path = "../needs.rs"]
 mod needs;
 #[path = "../real/mod.rs"]
 mod real;
 mod scripts;
+mod steering;
 mod tmux;

@@ -86,10 +86,12 @@ impl Attended {
         };
         let working: Vec<_> = left.session.view().agents().filter(|(_, agent)| agent.is_working()).collect();
         let names: Vec<String> = working.iter().map(|(name, _)| name.to_string()).collect();
+        let id = &live.record.id;
         if names.is_empty() && !live.coordinator.is_busy() {
+            let told = format!("session {id} rests: `midturn resume {id}` goes on with it");
+            self.console.tell(Tone::Quiet, told).await;
             return Over::Quiet;
         }
-        let id = &live.record.id;
         let told = format!("stopped: {}; `midturn resume {id}` goes on with it", names.join(", "));
         self.console.tell(Tone::Cut, told).await;
         Over::Interrupted

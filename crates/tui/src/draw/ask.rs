@@ -1,7 +1,7 @@
 //! What a person is asked: all of it, and the keys that answer it.
 
 use midturn_core::rules::view::Ask;
-use midturn_view::clean::one_line;
+use midturn_view::clean::{one_line, visible};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -75,7 +75,9 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
 
 fn keys(state: &State, ask: &Ask) -> String {
     let (once, always, no) = (state.key(Action::Once), state.key(Action::Always), state.key(Action::No));
-    format!("{once} once   {no} no   /no REASON   {always} in this session: {}", one_line(&ask.always))
+    // What is allowed from then on: a line's end in it is seen.
+    let rule = visible(&ask.always).replace('\n', state.settings.look.sign("⏎", "\\n"));
+    format!("{once} once   {no} no   /no REASON   {always} in this session: {rule}")
 }
 
 /// The request, all of it.

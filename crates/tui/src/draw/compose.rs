@@ -4,7 +4,7 @@
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::{Role, Urgency};
 use midturn_core::rules::view::{Agent, Message};
-use midturn_view::clean::one_line;
+use midturn_view::clean::{one_line, visible};
 use midturn_view::fold::EntryKind;
 use midturn_view::mail;
 use ratatui::Frame;
@@ -60,7 +60,8 @@ fn waiting(
         "{head:<6} {:>2}  {}  {whose}{}",
         place + 1,
         look.words(&format!("{} {}", mail::sign(message.urgency), mail::level(message.urgency))),
-        one_line(message.text.trim())
+        // Two lines must not run into one word.
+        visible(message.text.trim()).replace('\n', look.sign(" ⏎ ", " \\n "))
     );
     Line::styled(text::cut(&said, usize::from(width), look), look.style(Tone::Mail))
 }
