@@ -31,10 +31,18 @@ const HELD_MAX: usize = 256;
 /// Holds back what the crates below complain of until this is done.
 pub(crate) async fn held<T>(screen: impl Future<Output = T>) -> T {
     *HELD.lock() = Some(Vec::new());
-    let shown = screen.await;
-    let lines = HELD.lock().take().unwrap_or_default();
-    lines.iter().for_each(|line| write(line));
-    shown
+    let _held = Held;
+    screen.await
+}
+
+/// Lets go of what is held back when it goes itself: a screen that panics is a screen that is gone.
+struct Held;
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let lines = HELD.lock().take().unwrap_or_default();
+        lines.iter().for_each(|line| write(line));
+    }
 }
 
 /// A line on standard error, unless whoever reads it takes nothing: the threads that complain

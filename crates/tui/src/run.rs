@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crossterm::event::{Event as Typed, EventStream, MouseEventKind};
 use futures_util::StreamExt;
@@ -15,6 +15,7 @@ use midturn_core::rules::time::Micros;
 use ratatui::layout::Size;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -26,6 +27,9 @@ use crate::screen::{Screen, Surface};
 use crate::settings::Settings;
 use crate::state::{Opening, Standing, State};
 use crate::update::{Input, update, wakes_at};
+
+#[cfg(test)]
+mod tests;
 
 /// The shortest time between two frames that no key asked for.
 const FRAME: Duration = Duration::from_millis(33);
@@ -39,8 +43,11 @@ const QUEUE: usize = 256;
 /// How many lines the wheel scrolls.
 const WHEEL: i16 = 3;
 
-/// How many things are done at once, and how many messages wait to be sent.
+/// How many things are done at once.
 const DOING_MAX: usize = 64;
+
+/// How many messages wait to be sent: more than a mailbox holds.
+const MAIL_MAX: usize = 256;
 
 /// How often a session is looked for that was lost.
 const LOOKS: Duration = Duration::from_secs(1);
@@ -140,6 +147,8 @@ struct Running {
     /// Whom to ask, and how to find it again.
     session: Option<(SessionClient, Finder)>,
     doing: JoinSet<Option<Done>>,
+    /// What came and was not looked at yet.
+    inputs: VecDeque<Input>,
     /// Messages that wait for the one before.
     mail: VecDeque<Effect>,
     /// Whether a message is on its way.
@@ -179,6 +188,7 @@ impl Running {
             _reader: reader,
             session,
             doing: JoinSet::new(),
+            inputs: VecDeque::new(),
             mail: VecDeque::new(),
             is_sending: false,
             drafts,
@@ -199,12 +209,17 @@ impl Running {
             if state.leaves || interrupted.is_cancelled() {
                 return Ok(None);
             }
-            let inputs = self.next(state, screen, keys, interrupted).await?;
-            for input in inputs {
+            if self.inputs.is_empty() {
+                self.inputs = self.next(state, screen, keys, interrupted).await?.into();
+            }
+            while let Some(input) = self.inputs.pop_front() {
+                let mut lent = None;
                 for effect in self.take(state, input) {
-                    if let Some(lent) = self.begin(state, screen, effect)? {
-                        return Ok(Some(lent));
-                    }
+                    lent = self.begin(state, screen, effect)?.or(lent);
+                }
+                // What came with it waits until the terminal is back.
+                if lent.is_some() {
+                    return Ok(lent);
                 }
             }
             self.look_again(state);
@@ -285,6 +300,10 @@ impl Running {
                 state.say(if says.is_ok() { Tone::Good } else { Tone::Bad }, says.unwrap_or_else(|why| why));
             }
             Effect::Save(saved) => self.save(state, &saved),
+            Effect::Send(message) | Effect::Instead(message) if self.mail.len() >= MAIL_MAX => {
+                state.composer.refused(&message.to, &message.text);
+                state.say(Tone::Bad, "too many messages wait to be sent: this one is kept as a draft");
+            }
             effect if is_mail(&effect) => {
                 self.mail.push_back(effect);
                 self.send_next(state);

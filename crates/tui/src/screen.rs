@@ -147,13 +147,17 @@ fn leave() {
     let _ = disable_raw_mode();
 }
 
-/// Who panics says so on a terminal that is as it was.
+/// Who panics while it draws says so on a terminal that is as it was. An agent's task that panics elsewhere
+/// takes nothing from whoever looks.
 fn give_back_when_it_panics() {
     static ONCE: Once = Once::new();
+    let drawing = std::thread::current().id();
     ONCE.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |what| {
-            leave();
+            if std::thread::current().id() == drawing {
+                leave();
+            }
             before(what);
         }));
     });

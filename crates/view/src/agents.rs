@@ -18,8 +18,8 @@ const WAIT: &str = "wait_agents";
 /// How many bytes of what is said are looked at for its last words.
 const SAID_SEEN: usize = 1_024;
 
-/// How many characters of last words are shown, about.
-const LAST_WORDS: usize = 60;
+/// So many characters of last words are shown at least, about, and twice as many at most.
+const LAST_WORDS: usize = 20;
 
 /// How much an agent needs a person, most first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -174,21 +174,21 @@ fn replying(agent: &Agent, request: &Request) -> String {
     }
 }
 
-/// The last words of what is being said, which may be long and is looked at often.
+/// The last words of what is being said, which may be long and is looked at often. They begin at a place that moves
+/// in steps: a row that began elsewhere with each word would be drawn whole with each word, and nobody could read it.
 fn says(text: &str) -> String {
-    let start = text.ceil_char_boundary(text.len().saturating_sub(SAID_SEEN));
+    let start = text.floor_char_boundary((text.len() / SAID_SEEN).saturating_sub(1) * SAID_SEEN);
     let cleaned = clean(&text[start..]);
     let Some(last) = cleaned.lines().map(str::trim).rfind(|line| !line.is_empty()) else {
         return "replies".to_owned();
     };
-    match last.char_indices().rev().nth(LAST_WORDS) {
-        None => format!("says: {last}"),
-        Some((from, _)) => {
-            let tail = &last[from..];
-            let words = tail.split_once(' ').map_or(tail, |(_, words)| words);
-            format!("says: … {words}")
-        }
+    let left_out = (last.chars().count() / LAST_WORDS).saturating_sub(1) * LAST_WORDS;
+    if left_out == 0 {
+        return format!("says: {last}");
     }
+    let tail = &last[last.char_indices().nth(left_out).map_or(0, |(from, _)| from)..];
+    let words = tail.split_once(' ').map_or(tail, |(_, words)| words);
+    format!("says: … {words}")
 }
 
 fn resting(agent: &Agent) -> Doing {
@@ -394,9 +394,9 @@ mod tests {
         let long = "é".repeat(3_000) + &" word".repeat(400);
         let agent = replies(Purpose::Turn, &[text(&long)]);
         let Doing { words, .. } = doing(&agent, None, Micros(10));
-        assert_eq!(words, format!("says: …{}", " word".repeat(12)));
+        assert_eq!(words, format!("says: …{}", " word".repeat(7)));
         let unbroken = doing(&replies(Purpose::Turn, &[text(&"é".repeat(700))]), None, Micros(10)).words;
-        assert_eq!(unbroken, format!("says: … {}", "é".repeat(61)));
+        assert_eq!(unbroken, format!("says: … {}", "é".repeat(20)));
     }
 
     #[test]

@@ -104,11 +104,16 @@ pub fn one_line(text: &str) -> String {
 
 /// A text that a person decides on: what acts or hides in it is named (`‹U+202E›`). Line feeds and tabs stay.
 pub fn visible(text: &str) -> String {
+    visible_in(text, ["‹", "›"])
+}
+
+/// The same with other marks around what is named: for terminals that have not got those.
+pub fn visible_in(text: &str, [open, close]: [&str; 2]) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match matches!(c, '\n' | '\t') || !hides(c) {
             true => shown.push(c),
-            false => shown.push_str(&format!("‹U+{:04X}›", u32::from(c))),
+            false => shown.push_str(&format!("{open}U+{:04X}{close}", u32::from(c))),
         }
     }
     shown

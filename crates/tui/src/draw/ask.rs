@@ -33,9 +33,8 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let look = state.settings.look;
     let width = area.width;
     if area.height < 3 {
-        let gist = format!("{} asks: {}", ask.agent, call::gist(&ask.name, &ask.input));
-        let keys = state.key(Action::Once);
-        let line = format!("{keys} yes: {gist}");
+        let gist = call::gist(&ask.name, &ask.input);
+        let line = format!("{} asks ({} yes): {gist}", ask.agent, state.key(Action::Once));
         return put(
             frame,
             area,

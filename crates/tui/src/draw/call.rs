@@ -1,6 +1,6 @@
 //! A call of a tool, for the person who decides on it: all of it, and what hides in it named.
 
-use midturn_view::clean::visible;
+use midturn_view::clean::visible_in;
 use midturn_view::words;
 use ratatui::text::{Line, Span};
 use serde_json::Value;
@@ -68,7 +68,7 @@ impl Sheet {
                 let names = [PATH, &["old", "old_string"], &["new", "new_string"]];
                 if let Some([path, old, new]) = take(fields, names) {
                     self.path(path);
-                    self.lines.extend(change(&visible(old), &visible(new), self.width, self.look));
+                    self.lines.extend(change(&self.visible(old), &self.visible(new), self.width, self.look));
                 }
             }
             "write" => {
@@ -90,7 +90,7 @@ impl Sheet {
     /// A text with all its lines, each behind a sign: the first one's, and that of the others.
     fn text(&mut self, text: &str, [first, others]: [&'static str; 2]) {
         let quiet = self.look.style(Tone::Quiet);
-        for (n, line) in visible(text).split('\n').enumerate() {
+        for (n, line) in self.visible(text).split('\n').enumerate() {
             let sign = Span::styled(if n == 0 { first } else { others }, quiet);
             self.lines.extend(signed([sign], Span::raw(line.to_owned()), self.width, self.look));
         }
@@ -109,14 +109,18 @@ impl Sheet {
             }
             text => {
                 let text = text.map_or_else(|| value.to_string(), str::to_owned);
-                let text = Span::styled(visible(&text), style);
+                let text = Span::styled(self.visible(&text), style);
                 self.lines.extend(hard(vec![label, text], self.width, self.look.sign("┊ ", ": ")));
             }
         }
     }
 
+    fn visible(&self, text: &str) -> String {
+        visible_in(text, [self.look.sign("‹", "<"), self.look.sign("›", ">")])
+    }
+
     fn one_line(&self, text: &str) -> String {
-        visible(text).replace('\n', self.look.sign("⏎", "\\n"))
+        self.visible(text).replace('\n', self.look.sign("⏎", "\\n"))
     }
 }
 

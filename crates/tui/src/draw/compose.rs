@@ -4,7 +4,7 @@
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::{Role, Urgency};
 use midturn_core::rules::view::{Agent, Message};
-use midturn_view::clean::{one_line, visible};
+use midturn_view::clean::one_line;
 use midturn_view::fold::EntryKind;
 use midturn_view::mail;
 use ratatui::Frame;
@@ -60,8 +60,7 @@ fn waiting(
         "{head:<6} {:>2}  {}  {whose}{}",
         place + 1,
         look.words(&format!("{} {}", mail::sign(message.urgency), mail::level(message.urgency))),
-        // Two lines must not run into one word.
-        visible(message.text.trim()).replace('\n', look.sign(" ⏎ ", " \\n "))
+        one_line(&message.text.trim().replace('\n', " "))
     );
     Line::styled(text::cut(&said, usize::from(width), look), look.style(Tone::Mail))
 }
@@ -170,7 +169,7 @@ pub(super) fn keys(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut line = String::new();
     let (last, most) = (state.key(Action::Help) + " keys", usize::from(area.width));
     for (action, word) in SHOWN.iter().take(SHOWN.len() - 1) {
-        let shown = format!("{} {word}  ", state.key(*action));
+        let shown = format!("{} {word}  ", state.key(*action).replace("Ctrl+", "^"));
         if text::width(&line) + text::width(&shown) + text::width(&last) <= most {
             line.push_str(&shown);
         }
@@ -184,11 +183,11 @@ pub(super) fn completion(state: &State, frame: &mut Frame<'_>, areas: &Areas) {
     let Some(completion) = state.completion() else { return };
     let look = state.settings.look;
     let (items, chosen) = (completion.items, completion.chosen);
-    let shown = items.len().min(OFFERED).min(usize::from(areas.compose.y));
+    let (top, bottom) = room(areas);
+    let shown = items.len().min(OFFERED).min(usize::from(bottom.saturating_sub(top)));
     let first = (chosen + 1).saturating_sub(shown);
     let width = areas.compose.width;
-    let place = areas.to.y.min(areas.compose.y).saturating_sub(shown as u16);
-    let area = ratatui::layout::Rect::new(0, place, width, shown as u16);
+    let area = Rect::new(0, bottom - shown as u16, width, shown as u16);
     let lines = items.iter().enumerate().skip(first).take(shown).map(|(at, item)| {
         let mark = if at == chosen { ">" } else { " " };
         let word = format!("{mark} {:<16} ", item.word);
@@ -200,6 +199,12 @@ pub(super) fn completion(state: &State, frame: &mut Frame<'_>, areas: &Areas) {
         ])
     });
     put(frame, area, lines.collect());
+}
+
+/// Where the completion may stand: below whom one looks at, and above what is asked.
+fn room(areas: &Areas) -> (u16, u16) {
+    let bottom = if areas.ask.height > 0 { areas.ask.y } else { areas.to.y.min(areas.compose.y) };
+    (areas.title.bottom(), bottom)
 }
 
 impl State {

@@ -148,6 +148,10 @@ fn of_call(state: &State, agent: &AgentName, of: &Call, open: bool, width: u16) 
     let most = if open { OUTPUT_LINES } else { TAIL };
     let output = match &of.state {
         CallState::Ended { output, .. } if open => clean(output),
+        // Why it failed is what one wants to know first.
+        CallState::Ended { output, status: ToolStatus::Failed, .. } => {
+            clean(output).lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
+        }
         CallState::Running { .. } => clean(printed(state, agent, &of.id)),
         CallState::Ended { .. } | CallState::Waiting => String::new(),
     };

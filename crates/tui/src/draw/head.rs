@@ -83,7 +83,7 @@ pub(super) fn title(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Pane::Plan => parts.push("plan".to_owned()),
         Pane::Diff(_) => parts.push("diff".to_owned()),
         Pane::Ask => parts.push("what is asked".to_owned()),
-        Pane::Help => parts = vec!["keys and actions".to_owned()],
+        Pane::Help => parts.push("keys and actions".to_owned()),
     }
     if state.pane == Pane::Talk {
         if agent.run > 0 {

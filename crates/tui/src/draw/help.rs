@@ -5,7 +5,7 @@ use midturn_view::clean::one_line;
 use ratatui::text::{Line, Span};
 
 use super::text;
-use crate::keys::TABLE;
+use crate::keys::{Row, TABLE};
 use crate::look::Tone;
 use crate::state::State;
 
@@ -39,27 +39,43 @@ pub(super) fn plan(state: &State, width: u16) -> Vec<Line<'static>> {
 /// All keys and actions: each its keys, its word, and what it does.
 pub(super) fn keys(state: &State, width: u16) -> Vec<Line<'static>> {
     let look = state.settings.look;
-    let shown = |row: &crate::keys::Row| {
-        let keys: Vec<String> =
-            state.settings.keys.keys_of(row.action).iter().map(|key| key.shown()).collect();
-        let left = text::pad(&format!("{}  ", keys.join(", ")), 26, look);
-        let word = text::pad(&row.written(), 22, look);
-        let help = text::plain(row.help, width.saturating_sub(49).max(20), look.style(Tone::Plain));
-        let mut lines = help.into_iter();
-        let first = lines.next().unwrap_or_default();
-        let mut all = vec![
-            Span::styled(left, look.style(Tone::Strong)),
-            Span::styled(word + " ", look.style(Tone::Quiet)),
-        ];
-        all.extend(first.spans);
-        let rest = lines.map(move |line| super::indented(line, 49, width));
-        std::iter::once(Line::from(all)).chain(rest).collect::<Vec<_>>()
-    };
-    let mut lines: Vec<Line<'static>> = TABLE.iter().flat_map(shown).collect();
+    let mut lines: Vec<Line<'static>> = TABLE.iter().flat_map(|row| key(state, row, width)).collect();
     lines.push(Line::default());
     for says in ESC {
         lines.extend(text::plain(says, width.max(1), look.style(Tone::Quiet)));
     }
+    lines
+}
+
+/// From this width on what a key does stands beside it, else below.
+const BESIDE: u16 = 70;
+
+/// Where it stands then: behind the key, and behind the word.
+const COLUMNS: (usize, usize) = (26, 23);
+
+fn key(state: &State, row: &Row, width: u16) -> Vec<Line<'static>> {
+    let look = state.settings.look;
+    let is_beside = width >= BESIDE;
+    let keys: Vec<String> = state.settings.keys.keys_of(row.action).iter().map(|key| key.shown()).collect();
+    let (mut keys, mut word) = (keys.join(", "), row.written());
+    if is_beside {
+        keys = text::pad(&(keys + "  "), COLUMNS.0, look);
+        word = text::pad(&(word + " "), COLUMNS.1, look);
+    } else if !keys.is_empty() {
+        keys += "  ";
+    }
+    let head =
+        vec![Span::styled(keys, look.style(Tone::Strong)), Span::styled(word, look.style(Tone::Quiet))];
+    let indent = if is_beside { (COLUMNS.0 + COLUMNS.1) as u16 } else { 4 };
+    let mut help =
+        text::plain(row.help, width.saturating_sub(indent).max(1), look.style(Tone::Plain)).into_iter();
+    let mut lines = if is_beside {
+        let first = help.next().map(|line| line.spans).unwrap_or_default();
+        vec![Line::from([head, first].concat())]
+    } else {
+        text::wrap(head, width.max(1), "  ")
+    };
+    lines.extend(help.map(|line| super::indented(line, indent, width)));
     lines
 }
 

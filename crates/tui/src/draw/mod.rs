@@ -124,7 +124,11 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
     compose::to(state, frame, areas.to);
     compose::status(state, frame, areas.status);
     compose::keys(state, frame, areas.keys);
-    state.composer.draw(frame, areas.compose, state.settings.look);
+    // The terminal may have become smaller since the size was told.
+    let compose = areas.compose.intersection(frame.area());
+    if !compose.is_empty() {
+        state.composer.draw(frame, compose, state.settings.look);
+    }
     compose::completion(state, frame, &areas);
 }
 

@@ -1,0 +1,245 @@
+//! The main states of the screen, each played from the session's first event.
+
+use midturn_client::Trouble;
+use midturn_client::events::{Ended, Told};
+use midturn_core::rules::approval::Decision;
+use midturn_core::rules::conversation::InterruptReason;
+use midturn_core::rules::conversation::ToolStatus::{Completed, Failed, Interrupted, Skipped};
+use midturn_core::rules::event::{EventKind, Halt, LiveKind, Outcome, PlanStatus, PlanStep, Scope};
+use midturn_core::rules::id::{CallId, MessageId};
+use midturn_core::rules::mail::{Point, ReturnReason, Urgency};
+use midturn_tui::effect::Done;
+use midturn_tui::settings::Settings;
+use midturn_tui::update::Input;
+use midturn_wire::work::Diff;
+use ratatui::layout::Size;
+use serde_json::json;
+
+use crate::common::{Play, command, name, opening};
+
+/// A state: its name, and how it comes about.
+pub(crate) type Named = (&'static str, fn(&mut Play));
+
+/// All of them.
+pub(crate) const ALL: &[Named] = &[
+    ("streaming", streaming),
+    ("queue", queue),
+    ("asks_command", asks_command),
+    ("asks_edit", asks_edit),
+    ("injected", injected),
+    ("stopped", stopped),
+    ("help", help),
+    ("palette", palette),
+    ("completion", completion),
+    ("plan", plan),
+    ("diff", diff),
+    ("opened", opened),
+    ("scrolled", scrolled),
+    ("stored", stored),
+    ("lost", lost),
+    ("loading", loading),
+    ("results", results),
+];
+
+/// A state of that name on a terminal of this size.
+pub(crate) fn state(wanted: &str, settings: Settings, size: Size) -> Play {
+    let (_, comes) = ALL.iter().find(|(name, _)| *name == wanted).expect("a state's name");
+    let mut play = Play::new(opening(), settings, size);
+    comes(&mut play);
+    play
+}
+
+/// A lead that waits for two who work.
+fn streaming(play: &mut Play) {
+    play.begins("lead", "Rename `open()` to `load()` in the whole project.").after(12);
+    let spawn = |who: &str| json!({"name": who, "prompt": "…"});
+    let calls = [("l1", "spawn_agent", spawn("docs")), ("l2", "spawn_agent", spawn("tester"))];
+    play.replies("lead", "Two of us are faster: **docs** takes the pages, **tester** the tests.", &calls);
+    play.starts("lead", "l1", "spawn_agent", spawn("docs"));
+    play.begins("docs", "Rename `open()` in docs/.").ends("lead", "l1", "spawn_agent", Completed, "spawned");
+    play.starts("lead", "l2", "spawn_agent", spawn("tester"));
+    play.begins("tester", "Run the tests of the parser.");
+    play.ends("lead", "l2", "spawn_agent", Completed, "spawned").asks_model("lead").after(8);
+    play.replies("tester", "", &[("t1", "bash", command("cargo test -p parser"))]);
+    play.starts("tester", "t1", "bash", command("cargo test -p parser"));
+    let output = "   Compiling parser v0.3.1\n    Finished in 4.2 s\ntest nested ... FAILED\n";
+    play.live("tester", LiveKind::ToolOutput { tool: CallId::new("t1"), text: output.to_owned() });
+    play.says("docs", "The page on files names it **three** times:\n\n- in the intro");
+    play.after(21).says("lead", "While they work I look at the `Cargo.toml`:\n\n1. the version stays");
+    play.says("lead", "\n2. the feature `open` keeps its na");
+}
+
+/// Messages of every level wait; one more is being typed.
+fn queue(play: &mut Play) {
+    streaming(play);
+    look_at(play, "tester").queued("tester", "q1", "lead", Urgency::FollowUp, "Report when the tests pass.");
+    play.types("Only the parser's tests, please.").press(&["enter"]);
+    play.queued("tester", "t-1", "user", Urgency::NextBoundary, "Only the parser's tests, please.");
+    play.queued("tester", "q2", "user", Urgency::AfterTools, "British spelling\nin comments.");
+    play.queued("tester", "q3", "user", Urgency::Urgent, "Wrong branch!");
+    play.after(3).types("And use the fixtures fro");
+}
+
+/// Somebody wants to run a command of many lines.
+fn asks_command(play: &mut Play) {
+    streaming(play);
+    let script = "set -eu\ncd \"$(git rev-parse --show-toplevel)\"\nfor crate in crates/*; do\n  cargo clean -p \"$(basename \"$crate\")\"\ndone\nrm -rf build\u{202e}dliub target/doc\ncargo doc --workspace --no-deps\necho done";
+    play.replies("docs", "The pages are built anew.", &[("d1", "bash", command(script))]);
+    play.asks("docs", "d1", "bash", command(script), "bash(cargo:*)").after(7);
+    look_at(play, "tester").types("a word that was begun befo");
+}
+
+/// Somebody wants to change a file.
+fn asks_edit(play: &mut Play) {
+    streaming(play);
+    let input = json!({
+        "path": "docs/files.md",
+        "old": "Call `open()` with the file's path.\nIt fails if there is none.",
+        "new": "Call `load()` with the file's path.\nIt fails if there is none.\nSee also `save()`.",
+    });
+    play.replies("docs", "", &[("d1", "edit", input.clone())]);
+    play.asks("docs", "d1", "edit", input, "edit(docs/**)").after(7);
+    look_at(play, "docs");
+}
+
+/// A message came in between two tools: two calls were skipped for it.
+fn injected(play: &mut Play) {
+    play.begins("lead", "Make the tests pass.").after(9);
+    let calls = [
+        ("c1", "bash", command("cargo test")),
+        ("c2", "bash", command("cargo clippy")),
+        ("c3", "edit", json!({"path": "src/lib.rs", "old": "a", "new": "b"})),
+    ];
+    play.replies("lead", "I run everything.", &calls).starts("lead", "c1", "bash", command("cargo test"));
+    play.types("Only the parser's tests, please.").press(&["ctrl+s"]).after(14);
+    play.queued("lead", "t-1", "user", Urgency::NextBoundary, "Only the parser's tests, please.").after(1);
+    play.ends("lead", "c1", "bash", Completed, "test result: ok. 41 passed\n");
+    play.ends("lead", "c2", "bash", Skipped, "skipped").ends("lead", "c3", "edit", Skipped, "skipped");
+    play.injected("lead", &["t-1"], Point::C, &["c2", "c3"]).asks_model("lead").after(6);
+    play.says("lead", "The parser's tests it is.");
+}
+
+/// The person stopped an agent: what had waited comes back, each a draft of its own.
+fn stopped(play: &mut Play) {
+    queue(play);
+    play.press(&["ctrl+c", "esc"]);
+    let (by, reason, scope) = ("user".to_owned(), Halt::Stop, Scope::Agent);
+    play.event("tester", EventKind::StopRequested { by, reason, scope, still_queued: Vec::new() });
+    play.ends("tester", "t1", "bash", Interrupted, "test nested ... FAILED\n");
+    for id in ["t-1", "q2"] {
+        let reason = ReturnReason::Withdrawn;
+        play.event("tester", EventKind::MessageReturned { message: MessageId::new(id), reason });
+    }
+    play.finishes("tester", Outcome::Stopped);
+    let back =
+        vec!["Only the parser's tests, please.".to_owned(), "British spelling\nin comments.".to_owned()];
+    let (agent, result) = (name("tester"), Ok(true));
+    play.input(Input::Done(Done::Stopped { agent, result, back })).after(4);
+}
+
+fn look_at<'a>(play: &'a mut Play, agent: &str) -> &'a mut Play {
+    play.types(&format!("/agent {agent}")).press(&["enter"])
+}
+
+fn help(play: &mut Play) {
+    streaming(play);
+    play.press(&["?"]);
+}
+
+fn palette(play: &mut Play) {
+    streaming(play);
+    play.types("/li");
+}
+
+fn completion(play: &mut Play) {
+    streaming(play);
+    play.types("@te");
+}
+
+fn plan(play: &mut Play) {
+    streaming(play);
+    let step = |text: &str, status| PlanStep { text: text.to_owned(), status };
+    let steps = vec![
+        step("Find all callers", PlanStatus::Completed),
+        step("Rename them", PlanStatus::InProgress),
+        step("Run the tests", PlanStatus::Pending),
+        step("Update the changelog", PlanStatus::Skipped),
+    ];
+    play.event("lead", EventKind::PlanUpdated { steps }).press(&["ctrl+p"]);
+}
+
+fn diff(play: &mut Play) {
+    streaming(play);
+    let patch = "diff --git a/docs/files.md b/docs/files.md\nindex 1..2 100644\n--- a/docs/files.md\n+++ b/docs/files.md\n@@ -1,3 +1,3 @@\n # Files\n-Call `open()` with the path.\n+Call `load()` with the path.\n It fails if there is none.\n";
+    look_at(play, "tester").press(&["alt+d"]);
+    let (branch, start, patch) = ("midturn/x/tester".to_owned(), "1f3a".to_owned(), patch.to_owned());
+    let diff = Diff { branch, start, patch, truncated: false };
+    play.input(Input::Done(Done::Diff(name("tester"), Ok(diff))));
+}
+
+/// A call that is opened: all of its arguments and output.
+fn opened(play: &mut Play) {
+    results(play);
+    play.press(&["ctrl+o"]);
+}
+
+/// Somebody reads further up while more comes.
+fn scrolled(play: &mut Play) {
+    play.begins("lead", "Count.");
+    for n in 1..=40 {
+        let call = format!("c{n}");
+        let input = command(&format!("wc -l src/file_{n}.rs"));
+        play.replies("lead", &format!("File {n}:"), &[(&call, "bash", input.clone())]).after(1);
+        play.starts("lead", &call, "bash", input).after(1);
+        play.ends("lead", &call, "bash", Completed, "120\n").asks_model("lead");
+        if n == 30 {
+            play.press(&["pgup"]);
+        }
+    }
+}
+
+fn stored(play: &mut Play) {
+    injected(play);
+    play.replies("lead", "All 41 tests of the parser pass.", &[]).finishes("lead", Outcome::Finished);
+    play.input(Input::Told(Told::Ended(Ended::Session))).after(200);
+}
+
+fn lost(play: &mut Play) {
+    streaming(play);
+    play.types("this is kept")
+        .input(Input::Told(Told::Ended(Ended::Lost(Trouble::Broken("reset".to_owned())))));
+}
+
+fn loading(play: &mut Play) {
+    play.state.opening.last_seq = 9_000;
+    play.begins("lead", "A long session.");
+}
+
+/// Calls of every end.
+pub(crate) fn results(play: &mut Play) {
+    play.begins("lead", "Try each.").after(3);
+    let rows = [
+        ("r1", "echo one", Completed, "one\n"),
+        ("r2", "false", Failed, "exit code 1\n"),
+        ("r3", "sleep 60", Interrupted, ""),
+        ("r4", "cargo publish", Failed, "denied by the user: not today"),
+        ("r5", "cargo bench", Skipped, ""),
+    ];
+    let calls: Vec<_> = rows.iter().map(|(id, text, ..)| (*id, "bash", command(text))).collect();
+    play.replies("lead", "", &calls);
+    for (id, text, status, output) in rows {
+        if id == "r4" {
+            play.asks("lead", id, "bash", command(text), "bash(cargo:*)");
+            let (tool, by) = (CallId::new(id), "user".to_owned());
+            let (decision, reason) = (Decision::Denied, Some("not today".to_owned()));
+            play.event("lead", EventKind::ApprovalResolved { tool, decision, by, reason });
+        } else if status != Skipped {
+            play.starts("lead", id, "bash", command(text)).after(7);
+        }
+        play.ends("lead", id, "bash", status, output);
+    }
+    play.asks_model("lead");
+    let reason = InterruptReason::MessageInterrupt;
+    let text = "I was about to say".to_owned();
+    play.event("lead", EventKind::ModelInterrupted { reason, text, thinking: Vec::new(), partial_tokens: 9 });
+}
