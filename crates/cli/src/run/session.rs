@@ -59,6 +59,11 @@ impl Attended {
                 self.report(&status.name, &end.changes).await;
             }
         }
+        if self.screen.is_some() {
+            // Behind the reports: of twenty agents they are longer than a screen.
+            let id = &live.record.id;
+            self.console.tell(Tone::Plain, format!("session {id}: `midturn resume {id}` goes on with it")).await;
+        }
         let end = attending::end(&self.console, over, &lead).await;
         self.wait_for_guests(carrier).await;
         end
@@ -86,14 +91,10 @@ impl Attended {
         };
         let working: Vec<_> = left.session.view().agents().filter(|(_, agent)| agent.is_working()).collect();
         let names: Vec<String> = working.iter().map(|(name, _)| name.to_string()).collect();
-        let id = &live.record.id;
         if names.is_empty() && !live.coordinator.is_busy() {
-            let told = format!("session {id} rests: `midturn resume {id}` goes on with it");
-            self.console.tell(Tone::Quiet, told).await;
             return Over::Quiet;
         }
-        let told = format!("stopped: {}; `midturn resume {id}` goes on with it", names.join(", "));
-        self.console.tell(Tone::Cut, told).await;
+        self.console.tell(Tone::Cut, format!("stopped: {}", names.join(", "))).await;
         Over::Interrupted
     }
 
