@@ -66,11 +66,15 @@ impl Ground {
         output(self.command(midturn_tests::binary()).args(words))
     }
 
-    /// The events of this type that are recorded of the last session.
-    pub(crate) fn events(&self, kind: &str) -> Vec<Value> {
+    /// All events that are recorded of the last session.
+    pub(crate) fn log(&self) -> Vec<Value> {
         let all = self.says(&["log", "last", "--json"]);
-        let all = all.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        all.filter(|event| event["type"] == kind).collect()
+        all.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Those of this type.
+    pub(crate) fn events(&self, kind: &str) -> Vec<Value> {
+        self.log().into_iter().filter(|event| event["type"] == kind).collect()
     }
 
     /// A terminal in which `midturn` runs with these words.

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 
 use crate::ground::Ground;
-use crate::tmux::{End, Size, USUAL, has, is_here};
+use crate::tmux::{End, Size, USUAL, has, is_here, runs};
 
 /// A shell that says nothing by itself.
 const SHELL: [&str; 2] = ["sh", "-c"];
@@ -18,13 +18,15 @@ async fn what_is_typed_arrives_and_what_is_said_is_seen() {
         return;
     }
     let ground = Ground::new();
-    let terminal = ground.terminal(USUAL, &shell("stty -echo; read line; echo \"heard: $line\"; read more"));
-    assert_eq!(terminal.screen().len(), 40);
+    let terminal =
+        ground.terminal(USUAL, &shell("stty -echo; echo mute; read line; echo \"heard: $line\"; read more"));
+    // What is typed before that is echoed by the terminal itself.
+    assert_eq!(terminal.sees("mute").await.len(), 40);
     terminal.types("-l ⏳ two  words;");
     terminal.send(&["Enter"]);
     let screen = terminal.sees("heard").await;
-    assert_eq!(screen[0], "heard: -l ⏳ two  words;");
-    assert_eq!((terminal.cursor(), terminal.cursor_is_shown()), ((0, 1), true));
+    assert_eq!(screen[1], "heard: -l ⏳ two  words;");
+    assert_eq!((terminal.cursor(), terminal.cursor_is_shown()), ((0, 2), true));
     assert_eq!(terminal.end(), None);
     terminal.send(&["Enter"]);
     assert_eq!(terminal.ends().await, End::Status(0));
@@ -132,8 +134,10 @@ async fn scripted_agents_work_in_it_and_wait_for_the_test() {
     }
     let ground = Ground::new();
     let terminal = ground.midturn(USUAL, &["run", "--model", &ground.scripted("tools"), "Go."]);
-    terminal.sees("until [ -e go-1 ]").await;
     for command in ["1", "2", "3"] {
+        terminal
+            .wait_until(&format!("command {command} runs"), |screen| runs(screen, &format!("go-{command}")))
+            .await;
         assert!(!has(&terminal.screen(), "Heard after"));
         ground.go("lead", command);
     }
@@ -143,7 +147,8 @@ async fn scripted_agents_work_in_it_and_wait_for_the_test() {
     let ground = Ground::new();
     let terminal = ground.midturn(USUAL, &["run", "--model", &ground.scripted("subagents"), "Go."]);
     for agent in ["one", "two"] {
-        terminal.sees(&format!("go-{agent} ]")).await;
+        // Both at once: what stands in the roster is the call of either.
+        terminal.sees(&format!("* {agent}   bash until")).await;
         ground.go(agent, agent);
     }
     terminal.sees("Both are through.").await;

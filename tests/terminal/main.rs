@@ -14,5 +14,6 @@ mod needs;
 #[path = "../real/mod.rs"]
 mod real;
 mod scripts;
+mod seeds;
 mod steering;
 mod tmux;

@@ -59,6 +59,8 @@ impl Terminal {
         let terminal = Self { socket: folder.path().join("s"), _folder: folder };
         let mut tmux = command("tmux");
         tmux.arg("-u").arg("-S").arg(&terminal.socket).args(["-f", "/dev/null", "start-server", ";"]);
+        // For a program that asks for it, Shift+Enter is a key of its own here.
+        tmux.args(["set-option", "-s", "extended-keys", "on", ";"]);
         // Before the program is there: it may end at once, and its last screen is to stay as it was.
         for [option, value] in [["remain-on-exit", "on"], ["remain-on-exit-format", ""], ["status", "off"]] {
             tmux.args(["set-option", "-g", option, value, ";"]);
@@ -231,4 +233,9 @@ fn word(text: &str) -> String {
 /// Whether a line has this text.
 pub(crate) fn has(screen: &[String], text: &str) -> bool {
     screen.iter().any(|line| line.contains(text))
+}
+
+/// Whether a line has this text and says that the call runs.
+pub(crate) fn runs(screen: &[String], text: &str) -> bool {
+    screen.iter().any(|line| line.contains(text) && line.contains(" running "))
 }

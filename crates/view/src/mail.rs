@@ -95,6 +95,15 @@ pub fn promise(urgency: Urgency, receiver: &Agent) -> &'static str {
     }
 }
 
+/// What will become of a message that waits for this agent, as it stands. One that rests was not woken by it: its
+/// run failed or came to a limit, and its mail was kept.
+pub fn waits(urgency: Urgency, receiver: &Agent) -> &'static str {
+    match receiver.standing() {
+        Standing::Resting(Rest::Idle | Rest::Stopped) => "⏳ Will inject when it runs again (/resume)",
+        _ => promise(urgency, receiver),
+    }
+}
+
 fn running(urgency: Urgency, receiver: &Agent) -> &'static str {
     let cuts = receiver.request.is_some() || !receiver.calls.is_empty();
     match urgency {
@@ -239,6 +248,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_waits_for_one_that_rests_wakes_nobody() {
+        let kept = "⏳ Will inject when it runs again (/resume)";
+        let failed = Agent { ended: 1, ..working() };
+        for (agent, expected) in
+            [(failed, kept), (calling(), SOFT), (stopping(Halt::Stop), "→ Will start its next run")]
+        {
+            assert_eq!(waits(Urgency::AfterTools, &agent), expected);
+        }
+    }
+
     fn letters(waited: &[u64]) -> Vec<Letter> {
         let letter = |ms: &u64| Letter {
             id: MessageId::new("m"),
@@ -312,7 +332,9 @@ mod tests {
             answered: true,
         };
         let agents = [calling(), working(), Agent::default(), stopping(Halt::Close), stopping(Halt::Stop)];
-        let promises = Urgency::ALL.into_iter().flat_map(|it| agents.each_ref().map(|to| promise(it, to)));
+        let promises =
+            |it| agents.each_ref().map(|to| [promise(it, to), waits(it, to)]).into_iter().flatten();
+        let promises = Urgency::ALL.into_iter().flat_map(promises);
         let refusals = Refusal::CODES.iter().map(|code| refusal(code, ""));
         let signs = Urgency::ALL.into_iter().flat_map(|it| [sign(it), level(it)]);
         let all = promises.chain(ReturnReason::ALL.map(returned)).chain(signs).map(str::to_owned);

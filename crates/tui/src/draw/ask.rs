@@ -1,7 +1,12 @@
 //! What a person is asked: all of it, and the keys that answer it.
 
 use midturn_core::rules::view::Ask;
+<<<<<<< HEAD
 use midturn_view::clean::{one_line, visible};
+=======
+use midturn_view::clean::one_line;
+use midturn_view::words::{asked, whole as whole_line};
+>>>>>>> main
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -33,7 +38,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let look = state.settings.look;
     let width = area.width;
     if area.height < 3 {
-        let gist = call::gist(&ask.name, &ask.input);
+        let gist = asked(&ask.name, &ask.input);
         let line = format!("{} asks ({} yes): {gist}", ask.agent, state.key(Action::Once));
         return put(
             frame,
@@ -74,9 +79,13 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
 
 fn keys(state: &State, ask: &Ask) -> String {
     let (once, always, no) = (state.key(Action::Once), state.key(Action::Always), state.key(Action::No));
+<<<<<<< HEAD
     // What is allowed from then on: a line's end in it is seen.
     let rule = visible(&ask.always).replace('\n', state.settings.look.sign("⏎", "\\n"));
     format!("{once} once   {no} no   /no REASON   {always} in this session: {rule}")
+=======
+    format!("{once} once   {no} no   /no REASON   {always} in this session: {}", whole_line(&ask.always))
+>>>>>>> main
 }
 
 /// The request, all of it.
