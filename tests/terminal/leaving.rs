@@ -235,8 +235,6 @@ async fn a_pipe_once_and_plain_give_lines() {
     }
     let ground = Ground::new();
     assert_eq!(ground.says(&["run", "--no-sandbox", "--model", &ground.scripted("tools_less"), "Go."]), "Done.\n");
-    let attached = ground.says(&["attach", "last"]);
-    assert!(attached.contains("Done.") && !attached.contains('\u{1b}'), "{attached:?}");
 }
 
 #[tokio::test]
@@ -287,7 +285,9 @@ async fn what_models_and_tools_say_stays_text() {
     terminal.send(&["C-o"]);
     let screen = terminal.sees("    end").await;
     assert!(screen[0].starts_with(" midturn  Go."), "{screen:#?}");
-    assert!(terminal.alternate_on() && terminal.cursor_is_shown() && !has(&screen, "owned"), "{screen:#?}");
+    assert!(terminal.alternate_on() && terminal.cursor_is_shown(), "{screen:#?}");
+    // What it printed, without what would act.
+    assert!(has(&screen, "    topred"), "{screen:#?}");
 }
 
 #[tokio::test]

@@ -188,16 +188,19 @@ async fn answers(terminal: &Terminal, key: &str, then: &str) {
     }
 }
 
+/// Types the line, and presses Enter until nobody asks for that any more.
 async fn no_with_a_reason(terminal: &Terminal, line: &str) {
     sends(terminal, line, "Enter").await;
-    let told = terminal
-        .wait_until("an answer", |screen| has(screen, "has only just come") || !has(screen, "lead asks: edit"))
-        .await;
-    if has(&told, "has only just come") {
+    loop {
+        let told = terminal
+            .wait_until("an answer", |screen| has(screen, "has only just come") || !has(screen, "lead asks: edit"))
+            .await;
+        if !has(&told, "lead asks: edit") {
+            return;
+        }
         // It is still typed.
         assert_eq!(draft(&told), line);
         terminal.send(&["Enter"]);
-        terminal.sees_no("lead asks: edit").await;
     }
 }
 
@@ -296,7 +299,7 @@ async fn a_message_refused_at_a_limit_is_a_draft_and_the_limit_is_raised_from_he
     let ground = Ground::new();
     let terminal = at_work(&ground, "tools").await;
     sends(&terminal, "/limit max_turns=1", "Enter").await;
-    terminal.sees("lead: max_turns=1").await;
+    terminal.sees("lead: max_turns 1").await;
     for command in ["1", "2", "3"] {
         ground.go("lead", command);
     }

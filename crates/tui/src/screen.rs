@@ -95,7 +95,9 @@ impl Surface for Screen {
     }
 
     fn redraw(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+        // Not `clear`: it asks the terminal where its cursor is, and waits for ever behind whoever reads the keys.
+        let size = self.terminal.size()?;
+        self.terminal.resize(size.into())
     }
 
     fn lend(&mut self, to: &mut dyn FnMut()) -> io::Result<()> {

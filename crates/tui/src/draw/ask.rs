@@ -1,12 +1,8 @@
 //! What a person is asked: all of it, and the keys that answer it.
 
 use midturn_core::rules::view::Ask;
-<<<<<<< HEAD
-use midturn_view::clean::{one_line, visible};
-=======
 use midturn_view::clean::one_line;
 use midturn_view::words::{asked, whole as whole_line};
->>>>>>> main
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -79,13 +75,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
 
 fn keys(state: &State, ask: &Ask) -> String {
     let (once, always, no) = (state.key(Action::Once), state.key(Action::Always), state.key(Action::No));
-<<<<<<< HEAD
-    // What is allowed from then on: a line's end in it is seen.
-    let rule = visible(&ask.always).replace('\n', state.settings.look.sign("⏎", "\\n"));
-    format!("{once} once   {no} no   /no REASON   {always} in this session: {rule}")
-=======
     format!("{once} once   {no} no   /no REASON   {always} in this session: {}", whole_line(&ask.always))
->>>>>>> main
 }
 
 /// The request, all of it.
