@@ -95,7 +95,8 @@ async fn a_closed_window_ends_the_run_and_its_agents() {
         return;
     }
     let ground = Ground::new();
-    let terminal = ground.midturn(USUAL, &["run", "--no-sandbox", "--model", &ground.scripted("tools"), "Go."]);
+    let terminal =
+        ground.midturn(USUAL, &["run", "--no-sandbox", "--model", &ground.scripted("tools"), "Go."]);
     terminal.sees("running").await;
     terminal.close();
     // The record has the end: whoever asks for it waits until nobody writes it any more.
@@ -198,7 +199,8 @@ async fn nothing_beyond_ascii_and_no_colour_where_that_is_asked_for() {
         assert!(odd.is_empty(), "{odd:#?}");
     };
     is_ascii(terminal.screen());
-    let coloured: Vec<_> = terminal.screen_with_styles().into_iter().filter(|line| is_coloured(line)).collect();
+    let coloured: Vec<_> =
+        terminal.screen_with_styles().into_iter().filter(|line| is_coloured(line)).collect();
     assert!(coloured.is_empty(), "{coloured:#?}");
     terminal.send(&["F1"]);
     terminal.sees("keys and actions").await;
@@ -234,7 +236,10 @@ async fn a_pipe_once_and_plain_give_lines() {
         assert!(has(&screen, "All is done.") && !terminal.alternate_on(), "{words}: {screen:#?}");
     }
     let ground = Ground::new();
-    assert_eq!(ground.says(&["run", "--no-sandbox", "--model", &ground.scripted("tools_less"), "Go."]), "Done.\n");
+    assert_eq!(
+        ground.says(&["run", "--no-sandbox", "--model", &ground.scripted("tools_less"), "Go."]),
+        "Done.\n"
+    );
 }
 
 #[tokio::test]
@@ -243,7 +248,8 @@ async fn what_was_played_and_what_is_stored_is_only_read() {
         return;
     }
     let ground = Ground::new();
-    let played = midturn_tests::root().join("scenarios/agents/a-model-corrects-another-in-the-middle-of-its-batch.yaml");
+    let played = midturn_tests::root()
+        .join("scenarios/agents/a-model-corrects-another-in-the-middle-of-its-batch.yaml");
     fs::copy(played, ground.path("main/played.yaml")).unwrap();
     let terminal = in_a_shell(&ground, USUAL, "replay --view played.yaml");
     let screen = terminal.sees("only read").await;

@@ -5,7 +5,8 @@ use crate::tmux::{Size, Terminal, USUAL, has, is_here};
 
 /// A run whose lead is in the first of its commands.
 async fn at_work(ground: &Ground, script: &str) -> Terminal {
-    let terminal = ground.midturn(USUAL, &["run", "--no-sandbox", "--model", &ground.scripted(script), "Go."]);
+    let terminal =
+        ground.midturn(USUAL, &["run", "--no-sandbox", "--model", &ground.scripted(script), "Go."]);
     terminal.sees("running").await;
     terminal
 }
@@ -181,7 +182,8 @@ async fn no_key_that_is_typed_answers_and_the_keys_that_do_leave_the_draft() {
 /// answered by it.
 async fn answers(terminal: &Terminal, key: &str, then: &str) {
     terminal.send(&[key]);
-    let told = terminal.wait_until(then, |screen| has(screen, then) || has(screen, "has only just come")).await;
+    let told =
+        terminal.wait_until(then, |screen| has(screen, then) || has(screen, "has only just come")).await;
     if !has(&told, then) {
         terminal.wait_until("its rest", |_| true).await;
         Box::pin(answers(terminal, key, then)).await;
@@ -193,7 +195,9 @@ async fn no_with_a_reason(terminal: &Terminal, line: &str) {
     sends(terminal, line, "Enter").await;
     loop {
         let told = terminal
-            .wait_until("an answer", |screen| has(screen, "has only just come") || !has(screen, "lead asks: edit"))
+            .wait_until("an answer", |screen| {
+                has(screen, "has only just come") || !has(screen, "lead asks: edit")
+            })
             .await;
         if !has(&told, "lead asks: edit") {
             return;

@@ -62,7 +62,9 @@ impl Attended {
         if self.screen.is_some() {
             // Behind the reports: of twenty agents they are longer than a screen.
             let id = &live.record.id;
-            self.console.tell(Tone::Plain, format!("session {id}: `midturn resume {id}` goes on with it")).await;
+            self.console
+                .tell(Tone::Plain, format!("session {id}: `midturn resume {id}` goes on with it"))
+                .await;
         }
         let end = attending::end(&self.console, over, &lead).await;
         self.wait_for_guests(carrier).await;

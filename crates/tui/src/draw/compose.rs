@@ -144,7 +144,8 @@ fn promise(state: &State) -> String {
 fn receiver(state: &State) -> Option<(AgentName, &Agent)> {
     let view = state.session.view();
     let agents: Vec<AgentName> = view.agents().map(|(name, _)| name.clone()).collect();
-    let named = state.composer.addressee(&agents).map(|addressed| addressed.agent);
+    let named = crate::composer::completion::addressee(&state.composer.text(), &agents)
+        .map(|addressed| addressed.agent);
     let name = named.or_else(|| state.chosen.clone())?;
     let agent = view.agent(&name)?;
     Some((name, agent))
