@@ -8,10 +8,12 @@
 
 mod ground;
 mod itself;
+mod leaving;
 #[path = "../needs.rs"]
 mod needs;
 #[path = "../real/mod.rs"]
 mod real;
 mod scripts;
 mod seeds;
+mod steering;
 mod tmux;

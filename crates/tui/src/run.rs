@@ -356,7 +356,9 @@ impl Running {
         }
         self.looked = Instant::now();
         let Some((session, finder)) = &mut self.session else { return };
-        if let Some(client) = finder().filter(|client| *client != session.client) {
+        // The same process is asked again only if it was there and had not taken the session up.
+        let is_new = |client: &Client| state.found.is_some() || *client != session.client;
+        if let Some(client) = finder().filter(is_new) {
             session.client = client;
             let (told, reader) = listen(session, state.session.view().seq());
             (self.told, self._reader) = (told, Some(reader));

@@ -28,6 +28,9 @@ pub const NOTICE: Span = Span::secs(12);
 /// How long after a key the drafts are kept on disk.
 pub const SAVE_AFTER: Span = Span::millis(300);
 
+/// So long after its process is there again a session may not have been taken up yet.
+pub const TAKE_UP: Span = Span::secs(30);
+
 /// How many of our messages are remembered: more than a mailbox holds.
 const SENT_MAX: usize = 512;
 
@@ -218,6 +221,8 @@ pub struct State {
     pub drawn: Option<Drawn>,
     /// When Ctrl+C was pressed over an empty draft.
     pub leave_asked: Option<Micros>,
+    /// When the process of a session that was lost was there again, until it tells something of it.
+    pub found: Option<Micros>,
     /// Whether it was said what Shift+Enter does: its first press sends nothing.
     pub shift_enter_told: bool,
     /// The completion that is open.
@@ -261,6 +266,7 @@ impl State {
             notice: None,
             drawn: None,
             leave_asked: None,
+            found: None,
             shift_enter_told: false,
             completing: Completing::default(),
             save_at: None,

@@ -59,6 +59,13 @@ impl Attended {
                 self.report(&status.name, &end.changes).await;
             }
         }
+        if self.screen.is_some() {
+            // Behind the reports: of twenty agents they are longer than a screen.
+            let id = &live.record.id;
+            self.console
+                .tell(Tone::Plain, format!("session {id}: `midturn resume {id}` goes on with it"))
+                .await;
+        }
         let end = attending::end(&self.console, over, &lead).await;
         self.wait_for_guests(carrier).await;
         end
@@ -91,9 +98,7 @@ impl Attended {
         if names.is_empty() && !live.coordinator.is_busy() {
             return Over::Quiet;
         }
-        let id = &live.record.id;
-        let told = format!("stopped: {}; `midturn resume {id}` goes on with it", names.join(", "));
-        self.console.tell(Tone::Cut, told).await;
+        self.console.tell(Tone::Cut, format!("stopped: {}", names.join(", "))).await;
         Over::Interrupted
     }
 

@@ -5,10 +5,13 @@ use midturn_core::rules::event::EventKind;
 
 use crate::effect::Effect;
 use crate::look::Tone;
-use crate::state::{Standing, State};
+use crate::state::{Standing, State, TAKE_UP};
 
 /// Takes what is told.
 pub(super) fn told(state: &mut State, told: Told) -> Vec<Effect> {
+    if matches!(told, Told::Event(..) | Told::Live(_)) && state.found.take().is_some() {
+        state.say(Tone::Good, "the session is back");
+    }
     match told {
         Told::Event(_, event) => {
             // What it cost, and how full its context is, stands in no event.
@@ -40,6 +43,12 @@ fn ends(state: &mut State, ended: &Ended) {
     match (ended, &state.standing) {
         // It never had more to tell.
         (_, Standing::Stored(_)) => {}
+        // A process that has only just begun may take it up yet.
+        (Ended::Session, _) if state.found.is_some_and(|found| state.now.since(found) < TAKE_UP) => {
+            let says = "Midturn is there again, and has not taken the session up yet. What is typed is kept";
+            state.say(Tone::Asks, says);
+            state.standing = Standing::Lost(says.to_owned());
+        }
         (Ended::Session, _) => {
             state.standing = Standing::Stored(format!(
                 "the session rests in its store: `midturn resume {id}` goes on with it"
@@ -49,15 +58,16 @@ fn ends(state: &mut State, ended: &Ended) {
             let says = format!("the way to the session is lost: {trouble}. What is typed is kept");
             state.say(Tone::Bad, says.clone());
             state.standing = Standing::Lost(says);
+            state.found = None;
         }
     }
 }
 
 impl State {
-    /// The session was found again: what was missed is told next.
+    /// The session's process was found again: what was missed is told next.
     pub fn found_again(&mut self, standing: Standing) {
         self.standing = standing;
         self.session.rejoined();
-        self.say(Tone::Good, "the session is back");
+        self.found.get_or_insert(self.now);
     }
 }
