@@ -12,6 +12,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{Areas, put, ruled, text};
+use crate::composer::completion::addressee;
 use crate::keys::{Action, Draft, read, row_of};
 use crate::look::Tone;
 use crate::state::State;
@@ -144,8 +145,7 @@ fn promise(state: &State) -> String {
 fn receiver(state: &State) -> Option<(AgentName, &Agent)> {
     let view = state.session.view();
     let agents: Vec<AgentName> = view.agents().map(|(name, _)| name.clone()).collect();
-    let named = crate::composer::completion::addressee(&state.composer.text(), &agents)
-        .map(|addressed| addressed.agent);
+    let named = addressee(&state.composer.text(), &agents).map(|addressed| addressed.agent);
     let name = named.or_else(|| state.chosen.clone())?;
     let agent = view.agent(&name)?;
     Some((name, agent))
