@@ -1,5 +1,5 @@
-//! docs/terminal.md: its screens and its table of keys are made here. `MIDTURN_TIDY_WRITE=1` writes them, otherwise
-//! they are compared.
+//! docs/terminal.md and the README: their screens, and the table of keys, are made here. `MIDTURN_TIDY_WRITE=1` writes
+//! them, otherwise they are compared.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -11,8 +11,11 @@ use ratatui::layout::Size;
 use crate::seen::seen;
 use crate::states::state;
 
-fn path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/terminal.md")
+/// The pages with something that is made.
+const PAGES: [&str; 2] = ["README.md", "docs/terminal.md"];
+
+fn path(page: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(page)
 }
 
 /// What stands behind a marker: `screen NAME WIDTHxHEIGHT` or `keys`.
@@ -58,14 +61,16 @@ fn anew(page: &str) -> String {
 }
 
 #[test]
-fn the_page_shows_what_the_terminal_shows() {
-    let page = std::fs::read_to_string(path()).expect("docs/terminal.md");
-    let anew = anew(&page);
-    if std::env::var_os("MIDTURN_TIDY_WRITE").is_some() {
-        std::fs::write(path(), &anew).expect("docs/terminal.md can be written");
+fn the_pages_show_what_the_terminal_shows() {
+    for name in PAGES {
+        let page = std::fs::read_to_string(path(name)).expect(name);
+        let anew = anew(&page);
+        assert!(page.contains("<!-- made: screen "), "{name} shows a screen");
+        if std::env::var_os("MIDTURN_TIDY_WRITE").is_some() {
+            std::fs::write(path(name), &anew).expect("the page can be written");
+            continue;
+        }
+        let how = "MIDTURN_TIDY_WRITE=1 cargo test -p midturn-tui --test screens page";
+        assert!(page == anew, "{name} is not what the terminal shows: {how}");
     }
-    assert!(
-        page == anew || std::env::var_os("MIDTURN_TIDY_WRITE").is_some(),
-        "docs/terminal.md is not what the terminal shows: MIDTURN_TIDY_WRITE=1 cargo test -p midturn-tui --test screens page"
-    );
 }

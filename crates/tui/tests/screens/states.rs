@@ -27,6 +27,7 @@ pub(crate) const ALL: &[Named] = &[
     ("asks_command", asks_command),
     ("asks_edit", asks_edit),
     ("injected", injected),
+    ("corrected", corrected),
     ("stopped", stopped),
     ("help", help),
     ("palette", palette),
@@ -126,6 +127,31 @@ fn injected(play: &mut Play) {
     play.ends("lead", "c2", "bash", Skipped, "skipped").ends("lead", "c3", "edit", Skipped, "skipped");
     play.injected("lead", &["t-1"], Point::C, &["c2", "c3"]).asks_model("lead").after(6);
     play.says("lead", "The parser's tests it is.");
+}
+
+/// The first look: several at work, one of them corrected between two of its calls.
+fn corrected(play: &mut Play) {
+    streaming(play);
+    look_at(play, "tester")
+        .ends("tester", "t1", "bash", Completed, "test nested ... FAILED\n")
+        .asks_model("tester")
+        .after(9);
+    let load = json!({"path": "src/lib.rs", "old": "open", "new": "load"});
+    let calls = [
+        ("t2", "read", json!({"path": "src/parse.rs"})),
+        ("t3", "edit", load.clone()),
+        ("t4", "edit", json!({"path": "src/main.rs", "old": "open", "new": "load"})),
+        ("t5", "bash", command("cargo test --workspace")),
+    ];
+    play.replies("tester", "The name is wrong in two more places.", &calls);
+    play.starts("tester", "t2", "read", json!({"path": "src/parse.rs"})).after(1);
+    play.ends("tester", "t2", "read", Completed, "fn open() {}\n").starts("tester", "t3", "edit", load);
+    play.types("The name is load_from, not load.").press(&["enter"]);
+    play.queued("tester", "t-1", "user", Urgency::NextBoundary, "The name is load_from, not load.").after(1);
+    play.ends("tester", "t3", "edit", Completed, "edited\n");
+    play.ends("tester", "t4", "edit", Skipped, "skipped").ends("tester", "t5", "bash", Skipped, "skipped");
+    play.injected("tester", &["t-1"], Point::C, &["t4", "t5"]).asks_model("tester").after(4);
+    play.says("tester", "load_from it is. I change src/lib.rs back and");
 }
 
 /// The person stopped an agent: what had waited comes back, each a draft of its own.
