@@ -93,7 +93,10 @@ mod tests {
     fn finished(seq: u64) -> Event {
         let (tool, status) = (CallId::new("c"), ToolStatus::Completed);
         let name: Arc<str> = "bash".into();
-        event(seq, EventKind::ToolFinished { tool, name, status, is_error: false, bytes: 2, output: "ok".into() })
+        event(
+            seq,
+            EventKind::ToolFinished { tool, name, status, is_error: false, bytes: 2, output: "ok".into() },
+        )
     }
 
     #[test]

@@ -49,7 +49,10 @@ fn command(state: &mut State, action: Action, words: &str) -> Vec<Effect> {
 
 /// Whether an action does nothing but ask the session for something, with words that a person made up.
 fn asks_the_session(action: Action) -> bool {
-    matches!(action, Action::No | Action::Limit | Action::Instead | Action::Sooner | Action::Now | Action::Later)
+    matches!(
+        action,
+        Action::No | Action::Limit | Action::Instead | Action::Sooner | Action::Now | Action::Later
+    )
 }
 
 /// How soon Enter's message acts behind the bare word of an action that sends.
