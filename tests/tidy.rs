@@ -212,8 +212,8 @@ fn files_have_at_most_500_lines_without_their_tests() {
 }
 
 /// How many lines of code there are at most. Who needs more says in the change what for. (43,950 when the house
-/// was made smaller; the interface has more to say since.)
-const LINES_OF_CODE: usize = 44_390;
+/// was made smaller; since then the interface has more to say, and there is the screen: `view` and `tui`, 7,000.)
+const LINES_OF_CODE: usize = 52_500;
 
 #[test]
 fn the_house_grows_only_where_somebody_says_so() {

@@ -104,11 +104,19 @@ pub(crate) async fn show(
 }
 
 /// A session that a process carries, and how that is found again.
-pub(crate) fn live(project: &Project, client: &Client, session: &Session, standing: Standing) -> Place {
+///
+/// # Errors
+/// [`Failure::Failed`]: the session has no lead, and can't have one of the usual name.
+pub(crate) fn live(
+    project: &Project,
+    client: &Client,
+    session: &Session,
+    standing: Standing,
+) -> Result<Place, Failure> {
     let opening = Opening {
         id: session.session.clone(),
         title: session.title.clone(),
-        lead: session.lead.clone().unwrap_or_else(nobody),
+        lead: session.lead.clone().map_or_else(nobody, Ok)?,
         began_at: session.began_at,
         last_seq: session.last_seq,
         standing,
@@ -119,13 +127,12 @@ pub(crate) fn live(project: &Project, client: &Client, session: &Session, standi
     let (whose, id) = (project.clone(), session.session.clone());
     let finder = Arc::new(move || client::find(&whose).ok().flatten());
     let drafts = Some(project.state().join("drafts").join(&id));
-    Place { opening, source: Source::Live(SessionClient::new(client, &id), finder), drafts }
+    Ok(Place { opening, source: Source::Live(SessionClient::new(client, &id), finder), drafts })
 }
 
-/// The lead of a session whose lead is not known before its first event.
-fn nobody() -> AgentName {
-    #[expect(clippy::expect_used, reason = "a text that is a name")]
-    AgentName::new("lead").expect("a name")
+/// The usual name of a lead, for a session whose lead is not known before its first event.
+fn nobody() -> Result<AgentName, Failure> {
+    AgentName::new("lead").map_err(Failure::failed)
 }
 
 /// The session that somebody means, of those that the process knows.
@@ -143,7 +150,7 @@ async fn carried(project: &Project, client: &Client, asked: &str) -> Result<Plac
     };
     let session = sessions.swap_remove(at);
     let standing = if session.live { Standing::Theirs } else { stored(&session.session) };
-    Ok(live(project, client, &session, standing))
+    live(project, client, &session, standing)
 }
 
 fn stored(id: &str) -> Standing {
@@ -161,7 +168,7 @@ async fn kept(project: &Project, asked: &str) -> Result<Place, Failure> {
     let opening = Opening {
         id: id.to_string(),
         title: record.title,
-        lead: nobody(),
+        lead: nobody()?,
         began_at: Micros(record.began_at),
         last_seq,
         standing: stored(id.as_str()),
@@ -212,7 +219,7 @@ pub(crate) fn played(path: &Path, events: Vec<u8>, env: &Env) -> Result<End, Fai
     let opening = Opening {
         id: path.display().to_string(),
         title: path.display().to_string(),
-        lead: nobody(),
+        lead: nobody()?,
         began_at: Micros::default(),
         last_seq: last_seq.max().unwrap_or_default(),
         standing: Standing::Stored(

@@ -94,6 +94,8 @@ pub enum Done {
     Withdrawn {
         /// Whose mailbox it waited in.
         to: AgentName,
+        /// The message.
+        id: MessageId,
         /// What the message says.
         text: String,
         /// Whether it is to be edited.

@@ -8,6 +8,7 @@ pub mod draw;
 mod editor;
 pub mod effect;
 pub mod keys;
+pub mod layouts;
 pub mod look;
 pub mod older;
 mod perform;

@@ -35,7 +35,7 @@ pub(crate) async fn perform(session: SessionClient, effect: Effect) -> Option<Do
         }
         Effect::Withdraw { to, id, text, edit } => {
             let result = session.withdraw(&id).await.map(drop);
-            Done::Withdrawn { to, text, edit, result }
+            Done::Withdrawn { to, id, text, edit, result }
         }
         Effect::Stop { agent, ours } => stop(&session, agent, ours).await,
         Effect::Answer { agent, call, since, said } => {

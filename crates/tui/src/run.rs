@@ -46,9 +46,6 @@ const WHEEL: i16 = 3;
 /// How many things are done at once.
 const DOING_MAX: usize = 64;
 
-/// How many messages wait to be sent: more than a mailbox holds.
-const MAIL_MAX: usize = 256;
-
 /// How often a session is looked for that was lost.
 const LOOKS: Duration = Duration::from_secs(1);
 
@@ -149,7 +146,7 @@ struct Running {
     doing: JoinSet<Option<Done>>,
     /// What came and was not looked at yet.
     inputs: VecDeque<Input>,
-    /// Messages that wait for the one before.
+    /// Messages that wait for the one before: as many as `update` lets be on their way.
     mail: VecDeque<Effect>,
     /// Whether a message is on its way.
     is_sending: bool,
@@ -300,10 +297,6 @@ impl Running {
                 state.say(if says.is_ok() { Tone::Good } else { Tone::Bad }, says.unwrap_or_else(|why| why));
             }
             Effect::Save(saved) => self.save(state, &saved),
-            Effect::Send(message) | Effect::Instead(message) if self.mail.len() >= MAIL_MAX => {
-                state.composer.refused(&message.to, &message.text);
-                state.say(Tone::Bad, "too many messages wait to be sent: this one is kept as a draft");
-            }
             effect if is_mail(&effect) => {
                 self.mail.push_back(effect);
                 self.send_next(state);

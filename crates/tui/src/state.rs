@@ -14,7 +14,7 @@ use ratatui::layout::Size;
 
 use crate::composer::Composer;
 use crate::composer::drafts::Saved;
-use crate::draw::talk::Layouts;
+use crate::layouts::Layouts;
 use crate::look::Tone;
 use crate::older::Older;
 use crate::settings::Settings;
@@ -30,6 +30,9 @@ pub const SAVE_AFTER: Span = Span::millis(300);
 
 /// How many of our messages are remembered: more than a mailbox holds.
 const SENT_MAX: usize = 512;
+
+/// How many messages are on their way at once: a text that a terminal gives as keys, not as a paste, is many.
+pub const SENDING_MAX: usize = 16;
 
 /// What the terminal is opened on.
 #[derive(Debug, Clone)]
@@ -138,6 +141,10 @@ pub struct Looking {
 pub struct Completing {
     /// Which word is chosen.
     pub chosen: usize,
+    /// Somebody went through the list: Enter takes what is chosen, and sends nothing.
+    pub moved: bool,
+    /// It offers what was sent before and has in it what is typed.
+    pub searching: bool,
     /// Nobody wants one until the next key.
     pub closed: bool,
 }
@@ -162,6 +169,8 @@ pub struct Ours {
     pub to: AgentName,
     /// Its id.
     pub id: MessageId,
+    /// It is being taken back or replaced: what came of that is not known yet.
+    pub on_its_way: bool,
 }
 
 /// All that the terminal knows.
@@ -197,6 +206,8 @@ pub struct State {
     pub older: Option<Older>,
     /// The messages of this terminal.
     pub ours: Vec<Ours>,
+    /// How many messages are on their way: nothing is known of them yet.
+    pub sending: usize,
     /// How many messages there were: a part of the next one's id.
     pub sent: u64,
     /// The message whose fate the status line tells: the last one of ours to each agent.
@@ -244,6 +255,7 @@ impl State {
             looking: BTreeMap::new(),
             older: None,
             ours: Vec::new(),
+            sending: 0,
             sent: 0,
             last: BTreeMap::new(),
             notice: None,
@@ -302,10 +314,18 @@ impl State {
         Class::of(agent, self.ask_of(name).is_some())
     }
 
-    /// The last message of this terminal that waits in that mailbox.
-    pub fn last_queued(&self, agent: &AgentName) -> Option<&Message> {
+    /// The last message of this terminal that waits in that mailbox; or of those that nothing is done with yet.
+    pub fn last_queued(&self, agent: &AgentName, at_rest: bool) -> Option<&Message> {
         let queue = &self.session.view().agent(agent)?.queue;
-        queue.iter().rev().find(|message| self.is_ours(agent, &message.id))
+        let is_it = |ours: &Ours, id: &MessageId| {
+            ours.to == *agent && ours.id == *id && !(at_rest && ours.on_its_way)
+        };
+        queue.iter().rev().find(|message| self.ours.iter().any(|ours| is_it(ours, &message.id)))
+    }
+
+    /// Something is done with a message of ours, or no longer.
+    pub(crate) fn is_on_its_way(&mut self, id: &MessageId, is: bool) {
+        self.ours.iter_mut().filter(|ours| ours.id == *id).for_each(|ours| ours.on_its_way = is);
     }
 
     /// The message of this number in a mailbox, from 1, if this terminal sent it.
@@ -322,7 +342,7 @@ impl State {
     /// Remembers a message of ours.
     pub fn remember(&mut self, to: &AgentName, id: &MessageId) {
         if !self.is_ours(to, id) {
-            self.ours.push(Ours { to: to.clone(), id: id.clone() });
+            self.ours.push(Ours { to: to.clone(), id: id.clone(), on_its_way: false });
         }
         if self.ours.len() > SENT_MAX {
             self.ours.remove(0);

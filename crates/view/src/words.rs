@@ -224,11 +224,11 @@ fn run_end(outcome: Outcome, error: Option<&str>, turns: u32) -> Line {
 /// What a call is about: its command, its file, or else the first text in its arguments.
 pub fn gist(input: &Value) -> String {
     let field = |name: &str| input.get(name).and_then(Value::as_str);
-    let named = ["command", "path", "file_path", "pattern", "to", "name"].into_iter().find_map(field);
-    let text = named.or_else(|| input.as_object()?.values().find_map(Value::as_str));
-    let gist = text.map(short).unwrap_or_default();
+    let main = ["command", "path", "file_path", "pattern", "to", "name"].into_iter().find_map(field);
+    let text = main.or_else(|| input.as_object()?.values().find_map(Value::as_str));
+    let gist = text.map(named).unwrap_or_default();
     // What the model says it is for stands behind what it is, never in its place.
-    match field("description").map(short).filter(|purpose| named.is_some() && !purpose.is_empty()) {
+    match field("description").map(short).filter(|purpose| main.is_some() && !purpose.is_empty()) {
         Some(purpose) => format!("{gist} ({purpose})"),
         None => gist,
     }
@@ -261,7 +261,16 @@ pub fn whole(text: &str) -> String {
 
 /// The first line that says something, at most 100 characters, nothing in it that acts on a terminal.
 pub fn short(text: &str) -> String {
-    let seen = clean(&text[..text.floor_char_boundary(SEEN)]);
+    first(text, clean)
+}
+
+/// The same of what an agent asks for: what hides in it is named, so that it can't look like another call.
+fn named(text: &str) -> String {
+    first(text, visible)
+}
+
+fn first(text: &str, inert: impl Fn(&str) -> String) -> String {
+    let seen = inert(&text[..text.floor_char_boundary(SEEN)]);
     let mut lines = seen.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = lines.next().unwrap_or_default();
     let is_whole = line.chars().nth(SHOWN).is_none() && lines.next().is_none() && text.len() <= SEEN;

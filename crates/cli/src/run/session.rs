@@ -73,9 +73,11 @@ impl Attended {
         settings: &Settings,
         notes: Vec<String>,
     ) -> Over {
-        let mut place = screen::live(project, &answering.client(), &live.into(), Standing::Ours);
-        place.opening.notes = notes;
-        let shown = self.console.covered(screen::show(place, settings.clone(), &self.interrupted));
+        let shown = self.console.covered(async {
+            let mut place = screen::live(project, &answering.client(), &live.into(), Standing::Ours)?;
+            place.opening.notes = notes;
+            screen::show(place, settings.clone(), &self.interrupted).await
+        });
         let left = match shown.await {
             Ok(left) => left,
             Err(failure) => {

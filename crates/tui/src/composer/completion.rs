@@ -2,6 +2,9 @@
 
 use midturn_core::rules::id::AgentName;
 
+/// An action is searched for by so many letters in what is said of it: fewer are in every sentence.
+const LETTERS_MIN: usize = 3;
+
 /// What an open list of completions offers. It is made anew with each key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
@@ -27,6 +30,15 @@ pub struct Addressed {
     pub agent: AgentName,
     /// The text without the name. It may be empty.
     pub text: String,
+}
+
+impl Item {
+    /// Names are known by their beginning, actions by what they do, too.
+    pub(super) fn matches(&self, typed: &str) -> bool {
+        let letters = typed.trim_start_matches('/').to_lowercase();
+        let says = || self.word.contains(&letters) || self.help.to_lowercase().contains(&letters);
+        self.word.starts_with(typed) || (letters.len() >= LETTERS_MIN && self.word.starts_with('/') && says())
+    }
 }
 
 impl Completion {
@@ -58,7 +70,8 @@ pub(super) fn find(before: &str, agents: &[AgentName], actions: &[(&str, &str)])
         '/' if word == before => actions.iter().map(|(name, help)| item(slashed(name), help)).collect(),
         _ => return None,
     };
-    let items: Vec<Item> = items.into_iter().filter(|item| item.word.starts_with(word)).collect();
+    let mut items: Vec<Item> = items.into_iter().filter(|item| item.matches(word)).collect();
+    items.sort_by_key(|item| !item.word.starts_with(word));
     (!items.is_empty()).then_some(Completion { items, chosen: 0 })
 }
 
@@ -77,7 +90,7 @@ fn slashed(name: &str) -> String {
 }
 
 /// Whom a draft names at its beginning, if there is such an agent.
-pub(super) fn addressee(text: &str, agents: &[AgentName]) -> Option<Addressed> {
+pub(crate) fn addressee(text: &str, agents: &[AgentName]) -> Option<Addressed> {
     let named = text.strip_prefix('@')?;
     let (name, text) = named.split_once(char::is_whitespace)?;
     let agent = agents.iter().find(|agent| agent.as_str() == name)?.clone();

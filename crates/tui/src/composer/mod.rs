@@ -21,7 +21,7 @@ mod history;
 #[cfg(test)]
 mod tests;
 
-use completion::{Addressed, Completion};
+use completion::Completion;
 use draft::Draft;
 use drafts::{Saved, SavedDraft};
 use history::History;
@@ -239,13 +239,16 @@ impl Composer {
 
     /// Puts what is chosen in the place of what was typed of it.
     pub fn accept(&mut self, completion: &Completion) -> Result<(), TooLong> {
-        let Some(rest) = completion.rest(&self.shown.before_cursor()) else { return Ok(()) };
-        self.insert(&rest)
-    }
-
-    /// Whom the draft names at its beginning (`@tester …`), if there is such an agent.
-    pub fn addressee(&self, agents: &[AgentName]) -> Option<Addressed> {
-        completion::addressee(&self.shown.text(), agents)
+        let before = self.shown.before_cursor();
+        match (completion.rest(&before), completion.items.get(completion.chosen)) {
+            (Some(rest), _) => self.insert(&rest),
+            // An action that was found by what it does: it is all that stands before the cursor.
+            (None, Some(item)) if item.matches(&before) => {
+                let whole = self.shown.text();
+                self.editor(&format!("{} {}", item.word, whole.strip_prefix(&before).unwrap_or_default()))
+            }
+            (None, _) => Ok(()),
+        }
     }
 
     /// The rows that the text needs at this width, at least one and at most `max`.

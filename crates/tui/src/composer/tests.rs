@@ -289,6 +289,9 @@ fn names_and_actions_are_completed() {
         ("@", &["@tester", "@test2", "@worker"]),
         ("/s", &["/stop", "/soon"]),
         ("/so", &["/soon"]),
+        ("/this a", &[]),
+        ("/bound", &["/soon"]),
+        ("/AGENT", &["/stop"]),
         ("see /s", &[]),
         ("a\n/s", &[]),
         ("a@w", &[]),
@@ -326,6 +329,21 @@ fn what_is_chosen_takes_the_place_of_what_was_typed() {
 }
 
 #[test]
+fn an_action_is_found_by_what_it_does_behind_those_that_begin_so() {
+    let actions =
+        [("instead", "stop and send"), ("stop", "stop this agent"), ("soon", "at the next boundary")];
+    let mut composer = composer();
+    typed(&mut composer, "/sto");
+    let open = composer.completion(&[], &actions).unwrap();
+    assert_eq!(open.items.iter().map(|item| item.word.as_str()).collect::<Vec<_>>(), ["/stop", "/instead"]);
+    let second = Completion { chosen: 1, ..open };
+    composer.accept(&second).unwrap();
+    assert_eq!(composer.text(), "/instead ");
+    composer.accept(&second).unwrap();
+    assert_eq!(composer.text(), "/instead ");
+}
+
+#[test]
 fn a_draft_names_only_an_agent_that_there_is() {
     for (text, expected) in [
         ("@tester look here", Some("look here")),
@@ -338,8 +356,9 @@ fn a_draft_names_only_an_agent_that_there_is() {
     ] {
         let mut composer = composer();
         composer.paste(text).unwrap();
-        let addressed = composer.addressee(&[name("tester")]);
-        let expected = expected.map(|text| Addressed { agent: name("tester"), text: text.into() });
+        let addressed = completion::addressee(&composer.text(), &[name("tester")]);
+        let expected =
+            expected.map(|text| completion::Addressed { agent: name("tester"), text: text.into() });
         assert_eq!(addressed, expected, "{text:?}");
     }
 }

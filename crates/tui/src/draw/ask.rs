@@ -2,6 +2,7 @@
 
 use midturn_core::rules::view::Ask;
 use midturn_view::clean::one_line;
+use midturn_view::words::{asked, whole as whole_line};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -33,7 +34,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let look = state.settings.look;
     let width = area.width;
     if area.height < 3 {
-        let gist = call::gist(&ask.name, &ask.input);
+        let gist = asked(&ask.name, &ask.input);
         let line = format!("{} asks ({} yes): {gist}", ask.agent, state.key(Action::Once));
         return put(
             frame,
@@ -74,7 +75,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
 
 fn keys(state: &State, ask: &Ask) -> String {
     let (once, always, no) = (state.key(Action::Once), state.key(Action::Always), state.key(Action::No));
-    format!("{once} once   {no} no   /no REASON   {always} in this session: {}", one_line(&ask.always))
+    format!("{once} once   {no} no   /no REASON   {always} in this session: {}", whole_line(&ask.always))
 }
 
 /// The request, all of it.

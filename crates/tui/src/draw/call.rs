@@ -180,6 +180,7 @@ mod tests {
     fn what_a_call_is_about_is_one_line() {
         for (input, expected) in [
             (json!({"command": "ls\nrm x"}), "bash ls…"),
+            (json!({"command": "rm x\rls\u{202e}"}), "bash rm x‹U+000D›ls‹U+202E›"),
             (json!({"command": "ls", "description": "Look"}), "bash ls (Look)"),
             (json!({}), "bash"),
         ] {

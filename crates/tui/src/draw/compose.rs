@@ -12,7 +12,8 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::{Areas, put, ruled, text};
-use crate::keys::{Action, row_of};
+use crate::composer::completion::addressee;
+use crate::keys::{Action, Draft, read, row_of};
 use crate::look::Tone;
 use crate::state::State;
 
@@ -80,7 +81,7 @@ fn urgency(state: &State, agent: &Agent) -> Urgency {
 /// Draws to whom one writes.
 pub(super) fn to(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let look = state.settings.look;
-    let Some((name, agent)) = state.agent() else {
+    let Some((name, agent)) = receiver(state) else {
         return put(frame, area, vec![ruled(look, Tone::Quiet, "", area.width)]);
     };
     let mut head = if state.is_live() {
@@ -121,16 +122,33 @@ fn says(state: &State) -> (Tone, String) {
     if let Some(notice) = &state.notice {
         return (notice.tone, notice.text.clone());
     }
-    let Some((name, agent)) = state.agent() else { return (Tone::Quiet, String::new()) };
-    if let Some(fate) = fate(state, name, agent) {
-        return fate;
+    // Who writes wants to know what will become of that; what became of the last message stands above, too.
+    if !state.composer.is_empty() && state.is_live() {
+        return (Tone::Quiet, promise(state));
     }
-    let is_typed = !state.composer.is_empty() && state.is_live();
-    if is_typed {
-        (Tone::Quiet, mail::promise(urgency(state, agent), agent).to_owned())
-    } else {
-        (Tone::Quiet, String::new())
+    let fate = state.agent().and_then(|(name, agent)| fate(state, name, agent));
+    fate.unwrap_or((Tone::Quiet, String::new()))
+}
+
+/// What will become of what is typed.
+fn promise(state: &State) -> String {
+    let Some((_, agent)) = receiver(state) else { return String::new() };
+    match read(&state.composer.text()) {
+        Ok(Draft::Text(_)) => mail::promise(urgency(state, agent), agent).to_owned(),
+        Ok(Draft::Command(action, _)) => row_of(action).map(|row| row.help.to_owned()).unwrap_or_default(),
+        // It is not typed to its end yet.
+        Err(_) => String::new(),
     }
+}
+
+/// Who gets what is typed: the one whom it names at its beginning, else the one that one looks at.
+fn receiver(state: &State) -> Option<(AgentName, &Agent)> {
+    let view = state.session.view();
+    let agents: Vec<AgentName> = view.agents().map(|(name, _)| name.clone()).collect();
+    let named = addressee(&state.composer.text(), &agents).map(|addressed| addressed.agent);
+    let name = named.or_else(|| state.chosen.clone())?;
+    let agent = view.agent(&name)?;
+    Some((name, agent))
 }
 
 /// What became of the last message of ours to this agent.

@@ -1,8 +1,6 @@
 //! An agent's conversation, laid out from where one looks. Entries that no longer change are laid out once
 //! for each width.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use midturn_core::rules::id::AgentName;
@@ -10,53 +8,9 @@ use midturn_view::fold::{CallState, Conversation, Entry, EntryKind};
 use ratatui::text::Line;
 
 use super::entry;
+use crate::layouts::Lines;
 use crate::older::Older;
 use crate::state::{Scroll, State};
-
-/// How many entries stay laid out: more than fit on any screen, and a few pages around them.
-const KEPT: usize = 512;
-
-type Lines = Rc<Vec<Line<'static>>>;
-
-/// What was laid out already.
-#[derive(Debug, Default)]
-pub struct Layouts(RefCell<Kept>);
-
-#[derive(Debug, Default)]
-struct Kept {
-    of: Option<(AgentName, u16)>,
-    /// By number; with the event that changed the entry last, and whether it is open.
-    lines: HashMap<u64, (u64, bool, Lines)>,
-}
-
-impl Layouts {
-    /// The numbers mean other entries now.
-    pub(crate) fn forget(&self) {
-        self.0.borrow_mut().lines.clear();
-    }
-
-    fn get(
-        &self,
-        of: (&AgentName, u16),
-        number: u64,
-        now: (u64, bool),
-        lay: impl FnOnce() -> Lines,
-    ) -> Lines {
-        let mut kept = self.0.borrow_mut();
-        let is_it = kept.of.as_ref().is_some_and(|(name, width)| (name, *width) == of);
-        if !is_it || kept.lines.len() > KEPT {
-            *kept = Kept { of: Some((of.0.clone(), of.1)), lines: HashMap::new() };
-        }
-        if let Some((changed, open, lines)) = kept.lines.get(&number)
-            && (*changed, *open) == now
-        {
-            return lines.clone();
-        }
-        let lines = lay();
-        kept.lines.insert(number, (now.0, now.1, lines.clone()));
-        lines
-    }
-}
 
 /// The conversation of the chosen agent, for one width: entries, and behind them what is being said.
 struct Talk<'a> {

@@ -10,7 +10,7 @@ use crate::composer::Composer;
 use crate::effect::Effect;
 use crate::keys::{Action, limits};
 use crate::look::Tone;
-use crate::state::{Pane, REST, Scroll, Standing, State};
+use crate::state::{Completing, Pane, REST, Scroll, Standing, State};
 
 /// Does what a key asks for.
 pub(super) fn act(state: &mut State, action: Action, key: KeyEvent) -> Vec<Effect> {
@@ -22,6 +22,10 @@ pub(super) fn act(state: &mut State, action: Action, key: KeyEvent) -> Vec<Effec
         // A draft's `?` is a letter, and `/` at its beginning opens the list of actions by itself.
         Action::Help if types(key) && !state.composer.is_empty() => typed_key(state, key),
         Action::Palette if types(key) => typed_key(state, key),
+        // Who is at the end already means the draft's.
+        Action::End if key.code == KeyCode::End && key.modifiers.is_empty() && state.follows() => {
+            typed_key(state, key)
+        }
         Action::Leave => clears_or_leaves(state),
         other => with_words(state, other, ""),
     }
@@ -109,11 +113,14 @@ fn looks(state: &mut State, action: Action, words: &str) {
     }
 }
 
-/// Shows what was sent before and has in it what is typed, the newest first.
+/// Offers what was sent before and has in it what is typed, the newest first; again: the one before.
 fn history(state: &mut State) {
-    if !state.composer.history_older() {
-        state.say(Tone::Quiet, "nothing older was sent");
+    if state.composer.search(&state.composer.text()).is_empty() {
+        return state.say(Tone::Quiet, "nothing that was sent before has this in it");
     }
+    let before = state.completing;
+    let chosen = if before.searching { before.chosen + 1 } else { 0 };
+    state.completing = Completing { chosen, searching: true, ..Completing::default() };
 }
 
 /// The list of all actions, which is there behind a `/`.
@@ -269,6 +276,7 @@ impl State {
         if self.chosen.as_ref() != Some(name) {
             self.chosen = Some(name.clone());
             self.composer.choose(name);
+            self.completing = Completing::default();
             self.show(Pane::Talk);
         }
     }
@@ -312,6 +320,11 @@ impl State {
         if let (Some((entry, seen)), Some(looking)) = (ends, self.looking_mut()) {
             looking.scroll = Scroll::At { entry, line: 0, seen };
         }
+    }
+
+    /// Whether one looks at the conversation's end.
+    fn follows(&self) -> bool {
+        self.pane == Pane::Talk && self.looking().scroll == Scroll::End
     }
 
     fn scroll_to_end(&mut self) {

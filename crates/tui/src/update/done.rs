@@ -13,10 +13,16 @@ use crate::state::{Facts, Pane, State};
 
 /// Takes what came of something.
 pub(super) fn done(state: &mut State, done: Done) -> Vec<Effect> {
+    if let Done::Sent(..) = done {
+        state.sending = state.sending.saturating_sub(1);
+    }
     match done {
         Done::Sent(_, Ok(())) | Done::Answered(Ok(())) | Done::Copied(Ok(())) | Done::Agents(Err(_)) => {}
         Done::Sent(message, Err(trouble)) => refused(state, message, &trouble),
-        Done::Withdrawn { to, text, edit, result } => withdrawn(state, &to, text, edit, result),
+        Done::Withdrawn { to, id, text, edit, result } => {
+            state.is_on_its_way(&id, false);
+            withdrawn(state, &to, text, edit, result);
+        }
         Done::Stopped { agent, result, back } => stopped(state, &agent, result, back),
         Done::Answered(Err(trouble)) => state.say(Tone::Bad, format!("not answered: {}", why(&trouble))),
         Done::Limited(agent, limits, Ok(())) => {
@@ -49,6 +55,7 @@ fn why(trouble: &Trouble) -> String {
 fn refused(state: &mut State, message: Outgoing, trouble: &Trouble) {
     if let Some(replaces) = message.replaces {
         // What it was to replace has been read or still waits: there is nothing to bring back.
+        state.is_on_its_way(&replaces, false);
         state.last.insert(message.to, replaces);
         state.say(Tone::Bad, format!("not sooner: {}", why(trouble)));
         return;
@@ -62,6 +69,7 @@ fn withdrawn(state: &mut State, to: &AgentName, text: String, edit: bool, result
     match result {
         Ok(()) if edit => {
             state.composer.give_back(to, vec![text]);
+            state.keep_drafts();
             state.say(Tone::Mail, "taken back to be edited: nobody has read it");
         }
         Ok(()) => state.say(Tone::Mail, "taken back: nobody has read it"),

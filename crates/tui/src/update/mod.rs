@@ -10,9 +10,10 @@ mod told;
 use crossterm::event::{KeyCode, KeyEvent};
 use midturn_client::events::Told;
 use midturn_core::rules::time::{Micros, Span};
+use midturn_view::clean::one_line;
 use ratatui::layout::Size;
 
-use crate::composer::completion::Completion;
+use crate::composer::completion::{Completion, Item};
 use crate::composer::{Composer, TooLong};
 use crate::effect::{Done, Effect};
 use crate::keys::{Action, matching};
@@ -28,6 +29,9 @@ const SECOND: Span = Span::secs(1);
 
 /// Within which time a second Ctrl+C leaves.
 const TWICE: Span = Span::secs(3);
+
+/// How many characters of a message that was sent the search shows.
+const SHOWN_MAX: usize = 256;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -169,7 +173,7 @@ fn typed(state: &mut State, change: impl FnOnce(&mut Composer) -> Result<(), Too
     if let Err(why) = change(&mut state.composer) {
         state.say(Tone::Bad, why.to_string());
     }
-    state.completing = Completing::default();
+    state.completing = Completing { searching: state.completing.searching, ..Completing::default() };
     state.keep_drafts();
 }
 
@@ -182,7 +186,10 @@ fn key_pressed(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         state.leave_asked = None;
     }
     match action {
-        Some(action) => action::act(state, action, key),
+        Some(action) => {
+            state.completing.searching &= action == Action::History;
+            action::act(state, action, key)
+        }
         None => {
             edit(state, key);
             Vec::new()
@@ -190,12 +197,20 @@ fn key_pressed(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     }
 }
 
-/// A key for the draft.
+/// A key for the draft. Above its first row and below its last is what was sent before.
 fn edit(state: &mut State, key: KeyEvent) {
+    let mut done = false;
     typed(state, |composer| {
-        composer.edit(key);
+        done = composer.edit(key);
         Ok(())
     });
+    let looked = match key.code {
+        KeyCode::Up if !done && key.modifiers.is_empty() => state.composer.history_older(),
+        KeyCode::Down if !done && key.modifiers.is_empty() => state.composer.history_newer(),
+        _ => false,
+    };
+    // What was sent before may be an action: its list would take the next arrow.
+    state.completing.closed |= looked;
 }
 
 impl State {
@@ -211,16 +226,28 @@ impl State {
         }
         let Some(mut completion) = self.completion() else { return false };
         match key.code {
-            KeyCode::Tab => typed(self, |composer| composer.accept(&completion)),
-            KeyCode::Esc => self.completing.closed = true,
+            KeyCode::Tab => self.takes(&completion),
+            KeyCode::Enter if self.completing.moved || self.completing.searching => self.takes(&completion),
+            KeyCode::Esc => self.completing = Completing { closed: true, ..Completing::default() },
             KeyCode::Down => completion.next(),
             KeyCode::Up | KeyCode::BackTab => completion.previous(),
             _ => return false,
         }
         if matches!(key.code, KeyCode::Down | KeyCode::Up | KeyCode::BackTab) {
-            self.completing.chosen = completion.chosen;
+            self.completing = Completing { chosen: completion.chosen, moved: true, ..self.completing };
         }
         true
+    }
+
+    /// What is chosen in the list takes the place of what was typed of it; undo brings that back.
+    fn takes(&mut self, completion: &Completion) {
+        if !self.completing.searching {
+            return typed(self, |composer| composer.accept(completion));
+        }
+        let found = self.composer.search(&self.composer.text());
+        let text = found.get(completion.chosen).map(|text| (*text).to_owned()).unwrap_or_default();
+        typed(self, |composer| composer.editor(&text));
+        self.completing = Completing { closed: true, ..Completing::default() };
     }
 
     /// What the word that is being typed may become.
@@ -228,10 +255,30 @@ impl State {
         if self.completing.closed {
             return None;
         }
-        let agents: Vec<_> = self.session.view().agents().map(|(name, _)| name.clone()).collect();
-        let actions: Vec<_> = matching("").map(|row| (row.name, row.help)).collect();
-        let mut completion = self.composer.completion(&agents, &actions)?;
+        let mut completion = match self.completing.searching {
+            true => self.found()?,
+            false => self.word()?,
+        };
         completion.chosen = self.completing.chosen.min(completion.items.len() - 1);
         Some(completion)
     }
+
+    fn word(&self) -> Option<Completion> {
+        let agents: Vec<_> = self.session.view().agents().map(|(name, _)| name.clone()).collect();
+        let actions: Vec<_> = matching("").map(|row| (row.name, row.help)).collect();
+        self.composer.completion(&agents, &actions)
+    }
+
+    /// What was sent before and has in it what is typed, each on a line.
+    fn found(&self) -> Option<Completion> {
+        let found = self.composer.search(&self.composer.text());
+        let item = |text: &&str| Item { word: one_line(&short(text)), help: String::new() };
+        let items: Vec<Item> = found.iter().map(item).collect();
+        (!items.is_empty()).then_some(Completion { items, chosen: 0 })
+    }
+}
+
+/// As much of a text as a line may show.
+fn short(text: &str) -> String {
+    text.chars().take(SHOWN_MAX).collect()
 }

@@ -1,15 +1,15 @@
 //! What becomes of a draft: a message, a command, or a message that takes another's place. A draft that
 //! isn't accepted comes back; nothing is sent twice.
 
-use midturn_core::rules::id::AgentName;
+use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::mail::Urgency;
 
 use super::action::{not_live, with_words};
-use crate::composer::completion::Addressed;
+use crate::composer::completion::{Addressed, addressee};
 use crate::effect::{Effect, Outgoing};
 use crate::keys::{Action, Draft, read};
 use crate::look::Tone;
-use crate::state::{Scroll, State};
+use crate::state::{SENDING_MAX, Scroll, State};
 
 /// Enter: the draft is a command, or goes to the agent as soon as the switch says.
 pub(super) fn entered(state: &mut State) -> Vec<Effect> {
@@ -88,9 +88,14 @@ fn outgoing(state: &mut State, urgency: Option<Urgency>, words: &str) -> Option<
     if !state.is_live() {
         return None;
     }
-    let (to, text) = if words.is_empty() { typed(state)? } else { (state.chosen.clone()?, words.to_owned()) };
+    if state.sending >= SENDING_MAX {
+        state.say(Tone::Bad, "not sent: too many messages are on their way; what is typed is kept");
+        return None;
+    }
+    let (to, text) = if words.is_empty() { typed(state)? } else { addressed(state, words)? };
     let id = state.next_id();
     state.remember(&to, &id);
+    state.sending += 1;
     state.notice = None;
     if let Some(looking) = state.looking_mut() {
         looking.scroll = Scroll::End;
@@ -98,19 +103,34 @@ fn outgoing(state: &mut State, urgency: Option<Urgency>, words: &str) -> Option<
     Some(Outgoing { to, id, text, urgency, replaces: None })
 }
 
-/// What is typed, and for whom: a name at its beginning says so.
-fn typed(state: &mut State) -> Option<(AgentName, String)> {
-    let chosen = state.chosen.clone()?;
-    let whole = state.composer.text();
+/// For whom a text is: a name at its beginning says so, else it is for the agent one looks at.
+fn addressed(state: &State, text: &str) -> Option<(AgentName, String)> {
     let agents: Vec<_> = state.session.view().agents().map(|(name, _)| name.clone()).collect();
-    let (to, text) = match state.composer.addressee(&agents) {
-        Some(Addressed { agent, text }) => (agent, text),
-        None => (chosen, whole),
+    match addressee(text, &agents) {
+        Some(Addressed { agent, text }) => Some((agent, text)),
+        None => Some((state.chosen.clone()?, text.to_owned())),
+    }
+}
+
+/// What is typed, and for whom. An action's words are never a message, whichever key sends them.
+fn typed(state: &mut State) -> Option<(AgentName, String)> {
+    let whole = state.composer.text();
+    let text = match read(&whole) {
+        Ok(Draft::Text(text)) => text,
+        Ok(Draft::Command(..)) => {
+            state.say(
+                Tone::Asks,
+                "not sent: an action is done by Enter; text that begins with / is written //",
+            );
+            return None;
+        }
+        Err(error) => {
+            state.say(Tone::Bad, error.to_string());
+            return None;
+        }
     };
-    let text = match read(&text) {
-        Ok(Draft::Text(text)) => text.trim().to_owned(),
-        _ => text.trim().to_owned(),
-    };
+    let (to, text) = addressed(state, text)?;
+    let text = text.trim().to_owned();
     if text.is_empty() {
         state.say(Tone::Quiet, "nothing is typed yet");
         return None;
@@ -126,15 +146,18 @@ pub(super) fn take_back(state: &mut State, edit: bool, number: &str) -> Vec<Effe
         state.say(Tone::Asks, "not taken back: send or clear what is typed first, so that nothing is lost");
         return Vec::new();
     }
-    match waiting(state, number) {
-        Some((to, id, text, _)) => vec![Effect::Withdraw { to, id, text, edit }],
-        None => Vec::new(),
-    }
+    let Some((to, id, text, _)) = waiting(state, number, true) else { return Vec::new() };
+    state.is_on_its_way(&id, true);
+    vec![Effect::Withdraw { to, id, text, edit }]
 }
 
 /// The same words again, one step sooner, in the place of those that wait.
 pub(super) fn sooner(state: &mut State, number: &str) -> Vec<Effect> {
-    let Some((to, replaces, text, urgency)) = waiting(state, number) else { return Vec::new() };
+    let Some((to, replaces, text, urgency)) = waiting(state, number, false) else { return Vec::new() };
+    if state.ours.iter().any(|ours| ours.id == replaces && ours.on_its_way) {
+        state.say(Tone::Quiet, "one moment: something is being done with it already");
+        return Vec::new();
+    }
     let urgency = match urgency {
         Urgency::FollowUp => Urgency::AfterTools,
         Urgency::AfterTools => Urgency::NextBoundary,
@@ -147,20 +170,23 @@ pub(super) fn sooner(state: &mut State, number: &str) -> Vec<Effect> {
     let id = state.next_id();
     // It is as much ours as the one whose place it takes.
     state.remember(&to, &id);
+    state.sending += 1;
+    state.is_on_its_way(&replaces, true);
     vec![Effect::Send(Outgoing { to, id, text, urgency: Some(urgency), replaces: Some(replaces) })]
 }
 
-type Waiting = (AgentName, midturn_core::rules::id::MessageId, String, Urgency);
+type Waiting = (AgentName, MessageId, String, Urgency);
 
-/// The last message of ours that waits for the chosen agent, or the one of this number in its queue.
-fn waiting(state: &mut State, number: &str) -> Option<Waiting> {
+/// The last message of ours that waits for the chosen agent (or of those that nothing is done with yet), or the
+/// one of this number in its queue.
+fn waiting(state: &mut State, number: &str, at_rest: bool) -> Option<Waiting> {
     let to = state.chosen.clone()?;
     if !state.is_live() {
         not_live(state);
         return None;
     }
     let message = match number {
-        "" => state.last_queued(&to),
+        "" => state.last_queued(&to, at_rest),
         number => state.queued_at(&to, number.parse().ok()),
     };
     match message {

@@ -235,6 +235,42 @@ impl Play {
     }
 }
 
+impl Play {
+    /// What [`begins`](Self::begins) tells, to be told later.
+    pub fn beginning(&mut self, agent: &str) -> [Event; 3] {
+        let (parent, role) = (None, Role::Subagent);
+        let spawned = EventKind::AgentSpawned { parent, role, model: None, prompt: Some("Go.".into()) };
+        let asks = EventKind::ModelStarted { call: 1, messages: 1, purpose: Purpose::Turn };
+        [spawned, EventKind::RunStarted { trigger: Trigger::Prompt }, asks]
+            .map(|kind| self.next_event(agent, kind))
+    }
+
+    /// A turn with a call, to be told later.
+    pub fn turn(&mut self, agent: &str, n: usize) -> [Event; 4] {
+        let (tool, input) = (CallId::new(format!("c{n}")), command(&format!("cargo test -p part_{n}")));
+        let call = CallRef { id: tool.clone(), name: "bash".into(), input: input.clone() };
+        let replies = EventKind::ModelFinished {
+            stop_reason: "tool_use".into(),
+            usage: Usage { input: 1_800, output: 240, cached: 0 },
+            text: "The next part has three callers, all in the tests; I change them first.".to_owned(),
+            thinking: Vec::new(),
+            tools: vec![call],
+            purpose: Purpose::Turn,
+        };
+        let starts = EventKind::ToolStarted { tool: tool.clone(), name: "bash".into(), input, batch: 1 };
+        let ends = EventKind::ToolFinished {
+            tool,
+            name: "bash".into(),
+            status: ToolStatus::Completed,
+            is_error: false,
+            bytes: 500,
+            output: "test parse::nested ... ok\n".repeat(20),
+        };
+        let asks = EventKind::ModelStarted { call: n as u64, messages: 1, purpose: Purpose::Turn };
+        [replies, starts, ends, asks].map(|kind| self.next_event(agent, kind))
+    }
+}
+
 /// A shell command as a call's input.
 pub fn command(text: &str) -> Value {
     json!({"command": text})

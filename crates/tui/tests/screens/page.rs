@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use midturn_tui::keys::TABLE;
+use midturn_tui::keys::{Action, TABLE};
 use midturn_tui::settings::Settings;
 use ratatui::layout::Size;
 
@@ -31,10 +31,16 @@ fn made(what: &str) -> String {
 }
 
 fn keys() -> String {
-    let mut table = "| key | word | does |\n| --- | --- | --- |\n".to_owned();
-    for row in TABLE {
-        let keys: Vec<String> = row.keys.iter().map(|key| format!("`{}`", key.shown())).collect();
-        writeln!(table, "| {} | `{}` | {} |", keys.join(", "), row.written(), row.help).expect("a string");
+    let mut table = "| key | as a word | does |\n| --- | --- | --- |\n".to_owned();
+    // Nine rows alike are one.
+    for row in TABLE.iter().filter(|row| !matches!(row.action, Action::AgentAt(2..))) {
+        let mut keys = row.keys.iter().map(|key| format!("`{}`", key.shown())).collect::<Vec<_>>().join(", ");
+        let mut help = row.help.to_owned();
+        if row.action == Action::AgentAt(1) {
+            keys += " … `Alt+9`";
+            help += " of the roster … the ninth";
+        }
+        writeln!(table, "| {keys} | `{}` | {help} |", row.written()).expect("a string");
     }
     table
 }

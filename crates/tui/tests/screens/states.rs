@@ -31,6 +31,8 @@ pub(crate) const ALL: &[Named] = &[
     ("help", help),
     ("palette", palette),
     ("completion", completion),
+    ("addressed", addressed),
+    ("command", typed_command),
     ("plan", plan),
     ("diff", diff),
     ("opened", opened),
@@ -72,10 +74,17 @@ fn streaming(play: &mut Play) {
 /// Messages of every level wait; one more is being typed.
 fn queue(play: &mut Play) {
     streaming(play);
-    look_at(play, "tester").queued("tester", "q1", "lead", Urgency::FollowUp, "Report when the tests pass.");
+    look_at(play, "tester").queued(
+        "tester",
+        "q1",
+        "lead",
+        Urgency::AfterTools,
+        "Report when the tests pass.",
+    );
     play.types("Only the parser's tests, please.").press(&["enter"]);
     play.queued("tester", "t-1", "user", Urgency::NextBoundary, "Only the parser's tests, please.");
-    play.queued("tester", "q2", "user", Urgency::AfterTools, "British spelling\nin comments.");
+    play.input(Input::Paste("British spelling\nin comments.".to_owned())).press(&["alt+enter"]);
+    play.queued("tester", "t-2", "user", Urgency::FollowUp, "British spelling\nin comments.");
     play.queued("tester", "q3", "user", Urgency::Urgent, "Wrong branch!");
     play.after(3).types("And use the fixtures fro");
 }
@@ -126,7 +135,7 @@ fn stopped(play: &mut Play) {
     let (by, reason, scope) = ("user".to_owned(), Halt::Stop, Scope::Agent);
     play.event("tester", EventKind::StopRequested { by, reason, scope, still_queued: Vec::new() });
     play.ends("tester", "t1", "bash", Interrupted, "test nested ... FAILED\n");
-    for id in ["t-1", "q2"] {
+    for id in ["t-1", "t-2"] {
         let reason = ReturnReason::Withdrawn;
         play.event("tester", EventKind::MessageReturned { message: MessageId::new(id), reason });
     }
@@ -154,6 +163,18 @@ fn palette(play: &mut Play) {
 fn completion(play: &mut Play) {
     streaming(play);
     play.types("@te");
+}
+
+/// What is typed is for another than the one that is looked at.
+fn addressed(play: &mut Play) {
+    streaming(play);
+    play.types("@tester use the fixtures");
+}
+
+/// What is typed is no message.
+fn typed_command(play: &mut Play) {
+    streaming(play);
+    play.types("/limit max_turns=60");
 }
 
 fn plan(play: &mut Play) {

@@ -128,7 +128,7 @@ impl Remote {
     async fn on_screen(self, settings: Settings) -> Result<End, Failure> {
         let client = &self.session.client;
         let summary = self.session.summary().await?;
-        let place = screen::live(&self.project, client, &summary, Standing::Theirs);
+        let place = screen::live(&self.project, client, &summary, Standing::Theirs)?;
         let console = &self.attended.console;
         let left = console.covered(screen::show(place, settings, &self.attended.interrupted)).await?;
         console.tell(Tone::Plain, screen::goes_on(&left)).await;
