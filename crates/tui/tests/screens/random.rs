@@ -299,7 +299,7 @@ fn answered(play: &mut Play) {
             Effect::Send(message) if message.text.len() % 2 == 0 => {
                 Done::Sent(message, Err(midturn_client::Trouble::Slow(5)))
             }
-            Effect::Withdraw { to, text, edit, .. } => Done::Withdrawn { to, text, edit, result: Ok(()) },
+            Effect::Withdraw { to, id, text, edit } => Done::Withdrawn { to, id, text, edit, result: Ok(()) },
             Effect::Stop { agent, ours } => Done::Stopped {
                 agent,
                 result: Ok(true),
