@@ -3,6 +3,8 @@
 //!
 //! `cargo bench -p midturn-tui`
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark")]
+
 #[path = "../tests/common/mod.rs"]
 mod common;
 

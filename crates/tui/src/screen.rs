@@ -18,7 +18,7 @@ use crossterm::terminal::{
 use crossterm::{execute, queue};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use ratatui::layout::Size;
+use ratatui::layout::{Position, Rect, Size};
 
 use crate::state::State;
 
@@ -95,7 +95,10 @@ impl Surface for Screen {
     }
 
     fn redraw(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+        // Not `clear`: that asks the terminal where its cursor is, by way of the standard library's output (somebody
+        // may hold its lock) and of the answer among the keys (which somebody else reads).
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect::from((Position::ORIGIN, size)))
     }
 
     fn lend(&mut self, to: &mut dyn FnMut()) -> io::Result<()> {

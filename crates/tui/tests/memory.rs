@@ -1,5 +1,6 @@
 //! What the terminal holds of a session of 100,000 events: alone in its process, so that nothing else is counted.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test's helpers")]
 #![cfg(target_os = "linux")]
 
 mod common;

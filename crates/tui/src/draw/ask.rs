@@ -9,6 +9,7 @@ use ratatui::text::Line;
 
 use super::{call, put, text};
 use crate::keys::Action;
+use crate::layouts::Lines;
 use crate::look::Tone;
 use crate::state::State;
 
@@ -22,10 +23,14 @@ pub(super) fn height(state: &State, width: u16, most: u16) -> u16 {
     u16::try_from(lines + 2).unwrap_or(u16::MAX).min(most)
 }
 
-fn body(state: &State, ask: &Ask, width: u16) -> Vec<Line<'static>> {
-    let inner = width.saturating_sub(2).max(1);
-    let lines = call::whole(&ask.name, &ask.input, inner, state.settings.look);
-    lines.into_iter().map(|line| super::indented(line, 2, width)).collect()
+/// All that is asked for, laid out once: it may be long, and is looked at several times for a frame.
+fn body(state: &State, ask: &Ask, width: u16) -> Lines {
+    let of = (ask.agent.clone(), ask.tool.clone(), ask.since, width);
+    state.layouts.asked(of, || {
+        let inner = width.saturating_sub(2).max(1);
+        let lines = call::whole(&ask.name, &ask.input, inner, state.settings.look);
+        lines.into_iter().map(|line| super::indented(line, 2, width)).collect()
+    })
 }
 
 /// Draws the request.
@@ -58,7 +63,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let hidden = body.len().saturating_sub(room);
     let shown = if hidden == 0 { room } else { room - 1 };
     let left_out = body.len().saturating_sub(shown);
-    lines.extend(body.into_iter().take(shown));
+    lines.extend(body.iter().take(shown).cloned());
     if hidden > 0 {
         let says = format!("  … {left_out} more lines: {} shows all of it", state.key(Action::OpenCall));
         lines.push(Line::styled(
@@ -82,7 +87,7 @@ fn keys(state: &State, ask: &Ask) -> String {
 pub(super) fn whole(state: &State, width: u16) -> Vec<Line<'static>> {
     let Some(ask) = state.ask() else { return Vec::new() };
     let look = state.settings.look;
-    let mut lines = body(state, ask, width);
+    let mut lines = Vec::clone(&body(state, ask, width));
     lines.push(Line::default());
     lines.extend(text::plain(&look.words(&keys(state, ask)), width.max(1), look.style(Tone::Asks)));
     lines

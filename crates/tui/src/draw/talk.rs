@@ -51,7 +51,7 @@ impl<'a> Talk<'a> {
     /// The lines of an entry, or of what is being said behind the last one.
     fn lines(&self, number: u64) -> Lines {
         let Some(entry) = self.entry(number) else {
-            return Rc::new(entry::live(self.state, self.name, self.width));
+            return self.live();
         };
         if self.first > 0 && number == self.first {
             let comes = self.older.is_some_and(|older| older.is_asked);
@@ -64,6 +64,15 @@ impl<'a> Talk<'a> {
             EntryKind::Call(call) if !matches!(call.state, CallState::Ended { .. }) => lay(),
             _ => self.state.layouts.get((self.name, self.width), number, (entry.changed, open), lay),
         }
+    }
+
+    /// What is being said.
+    fn live(&self) -> Lines {
+        let Some(agent) = self.state.session.view().agent(self.name) else { return Lines::default() };
+        let pieces =
+            agent.said.pieces().map(|piece| (piece.seq, piece.n, piece.kind.text().map_or(0, str::len)));
+        let of = (self.name.clone(), self.width, agent.request.is_some(), pieces.collect());
+        self.state.layouts.said(of, || entry::live(self.state, self.name, self.width))
     }
 
     /// The place so many lines above the end: what stands at the top of a page there.
