@@ -54,7 +54,8 @@ async fn the_end_of_a_program_its_status_and_its_last_screen_stay() {
     let ground = Ground::new();
     let terminal = ground.terminal(USUAL, &shell("seq 100 160; printf '\\033[?1049h'; echo last; exit 3"));
     assert_eq!(terminal.ends().await, End::Status(3));
-    assert!(has(&terminal.screen(), "last"));
+    let screen = terminal.screen();
+    assert!(has(&screen, "last"), "{screen:#?} {:?}", (terminal.alternate_on(), terminal.cursor()));
     let terminal = ground.terminal(USUAL, &shell("seq 100 160; exit 3"));
     assert_eq!(terminal.ends().await, End::Status(3));
     assert_eq!((has(&terminal.screen(), "160"), has(&terminal.screen(), "100")), (true, false));

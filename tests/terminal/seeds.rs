@@ -13,8 +13,9 @@ const SOON: &str = "⚡ Will inject ASAP (may skip tools)";
 
 /// A session with scripted agents, on a screen.
 struct Session {
-    ground: Ground,
+    // It ends before its ground goes.
     terminal: Terminal,
+    ground: Ground,
 }
 
 impl Session {

@@ -14,6 +14,11 @@ use crate::needs::{self, Need};
 /// How long something is waited for that has to come. Most of it comes at once.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Runs the words behind it and ends as they do, but not before tmux has read what they said, which it shows by
+/// answering: it forgets what it has not read of a program when that ends.
+const READ_TO_THE_END: &str = r#""$@"; status=$?; stty -icanon -echo; printf '\033[5n'; dd bs=1 count=4 of=/dev/null 2>/dev/null
+[ $status -gt 128 ] && kill -$((status - 128)) $$; exit $status"#;
+
 /// How often the screen is looked at meanwhile.
 const PACE: Duration = Duration::from_millis(20);
 
@@ -66,7 +71,7 @@ impl Terminal {
             tmux.args(["set-option", "-g", option, value, ";"]);
         }
         tmux.args(["new-session", "-d", "-x", &columns.to_string(), "-y", &lines.to_string(), "--"]);
-        output(tmux.args(program));
+        output(tmux.args(["sh", "-c", READ_TO_THE_END, "sh"]).args(program));
         terminal
     }
 
@@ -159,8 +164,10 @@ impl Terminal {
 
     /// Sends the program a signal.
     pub(crate) fn signal(&self, signal: Signal) {
-        let program = self.number("pane_pid").and_then(Pid::from_raw).unwrap();
-        kill_process(program, signal).unwrap();
+        let above = self.number("pane_pid").unwrap();
+        let below = std::fs::read_to_string(format!("/proc/{above}/task/{above}/children")).unwrap();
+        let program = below.split_whitespace().next().and_then(|pid| Pid::from_raw(pid.parse().ok()?));
+        kill_process(program.unwrap(), signal).unwrap();
     }
 
     /// Closes the window while the program runs, as a person does who has had enough.
