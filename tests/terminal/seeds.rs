@@ -56,6 +56,13 @@ impl Session {
         self.terminal.wait_until(&format!("{words}…, answered"), is_there).await
     }
 
+    /// Waits until the conversation has what became of a message, that it was answered, and that the run is over.
+    async fn is_heard(&self, words: &str) -> Vec<String> {
+        let is_it = |line: &String| line.contains(words) && line.contains(" · answered ─");
+        let is_there = |screen: &[String]| screen.iter().any(is_it) && has(screen, "── finished after");
+        self.terminal.wait_until(&format!("{words}…, answered, in the conversation"), is_there).await
+    }
+
     /// Waits until the call with this in its command runs.
     async fn runs(&self, text: &str) -> Vec<String> {
         self.terminal.wait_until(&format!("{text} runs"), |screen| runs(screen, text)).await
@@ -211,7 +218,7 @@ async fn enter_while_text_streams_goes_in_behind_it_and_the_run_goes_on() {
     assert!(!has(&screen, "as it is today"), "the reply was over before: {screen:#?}");
     // The reply goes on above while somebody types below, and neither touches the other.
     session.terminal.types("a thought of my own");
-    let screen = session.is_answered("✓ Message injected at B, ").await;
+    let screen = session.is_heard("── you · ✓ Message injected at B, ").await;
     for kept in ["The parser reads", "as it is today", "   And the printer?", "Heard after the text."] {
         assert!(has(&screen, kept), "{kept} is gone: {screen:#?}");
     }

@@ -220,6 +220,7 @@ fn answer(state: &mut State, said: Said) -> Vec<Effect> {
         state.say(Tone::Asks, "not answered: the request has only just come; read it and press again");
         return Vec::new();
     }
+    state.notice = None;
     vec![Effect::Answer { agent: drawn.agent, call: drawn.call, since: drawn.since, said }]
 }
 

@@ -50,6 +50,7 @@ fn a_request_that_has_only_just_come_is_not_answered() {
         assert!(tried.says().starts_with("not answered: the request has only just come"), "{key}");
         tried.later(Span(1)).press(key);
         assert_eq!(answer(&mut tried).0, name("w"));
+        assert_eq!(tried.says(), "", "{key}: it still says so");
     }
 }
 
