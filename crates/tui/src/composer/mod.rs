@@ -256,10 +256,9 @@ impl Composer {
         self.shown.area().height(width, max)
     }
 
-    /// Draws the text and sets the cursor into it.
-    pub fn draw(&self, frame: &mut Frame, area: Rect, look: Look) {
-        let placeholder = format!("Write to {}", self.chosen);
-        self.shown.area().draw(frame, area, look, &placeholder);
+    /// Draws the text, or what stands there while there is none, and sets the cursor into it.
+    pub fn draw(&self, frame: &mut Frame, area: Rect, look: Look, placeholder: &str) {
+        self.shown.area().draw(frame, area, look, placeholder);
     }
 
     /// What is to be saved, if something has changed since this was last asked.

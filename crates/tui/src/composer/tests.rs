@@ -387,7 +387,7 @@ fn what_was_saved_is_there_again() {
 /// The screen as text, and where its cursor is.
 fn screen(composer: &Composer, width: u16, height: u16) -> (Vec<String>, Position) {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| composer.draw(frame, frame.area(), LOOK)).unwrap();
+    terminal.draw(|frame| composer.draw(frame, frame.area(), LOOK, "Write to lead")).unwrap();
     let rows = terminal.backend().buffer().content.chunks(width.into());
     let rows = rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>().trim_end().to_owned());
     (rows.collect(), terminal.get_cursor_position().unwrap())

@@ -15,7 +15,7 @@ use super::{Areas, put, ruled, text};
 use crate::composer::completion::addressee;
 use crate::keys::{Action, Draft, read, row_of};
 use crate::look::Tone;
-use crate::state::State;
+use crate::state::{Standing, State};
 
 /// How many waiting messages are shown; of more the newest.
 const QUEUE_MAX: usize = 4;
@@ -84,10 +84,9 @@ pub(super) fn to(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let Some((name, agent)) = receiver(state) else {
         return put(frame, area, vec![ruled(look, Tone::Quiet, "", area.width)]);
     };
-    let mut head = if state.is_live() {
-        format!("to {name} · {} ({})", urgency(state, agent).as_str(), state.key(Action::Level))
-    } else {
-        format!("{name} · only read")
+    let mut head = match state.standing {
+        Standing::Stored(_) => format!("{name} · read only"),
+        _ => format!("to {name} · {} ({})", urgency(state, agent).as_str(), state.key(Action::Level)),
     };
     match state.composer.stacked() {
         0 => {}
@@ -95,6 +94,18 @@ pub(super) fn to(state: &State, frame: &mut Frame<'_>, area: Rect) {
         count => head.push_str(&format!(" · {count} more drafts")),
     }
     put(frame, area, vec![ruled(look, Tone::Strong, &head, area.width)]);
+}
+
+/// What stands where nothing is typed yet.
+pub(super) fn placeholder(state: &State) -> String {
+    match &state.chosen {
+        Some(name) if !is_stored(state) => format!("Write to {name}"),
+        _ => String::new(),
+    }
+}
+
+fn is_stored(state: &State) -> bool {
+    matches!(state.standing, Standing::Stored(_))
 }
 
 /// How many lines there are for what is to be said: one at least, where there is room.
@@ -125,6 +136,9 @@ fn says(state: &State) -> (Tone, String) {
     // Who writes wants to know what will become of that; what became of the last message stands above, too.
     if !state.composer.is_empty() && state.is_live() {
         return (Tone::Quiet, promise(state));
+    }
+    if let Standing::Stored(why) = &state.standing {
+        return (Tone::Quiet, why.clone());
     }
     let fate = state.agent().and_then(|(name, agent)| fate(state, name, agent));
     fate.unwrap_or((Tone::Quiet, String::new()))
@@ -178,7 +192,15 @@ const SHOWN: &[(Action, &str)] = &[
     (Action::Stop, "stop"),
     (Action::NextAgent, "agent"),
     (Action::OpenCall, "open"),
-    (Action::Help, "keys"),
+];
+
+/// The same where nobody is there to be written to.
+const SHOWN_STORED: &[(Action, &str)] = &[
+    (Action::NextAgent, "agent"),
+    (Action::PageUp, "back"),
+    (Action::OpenCall, "open"),
+    (Action::Diff, "diff"),
+    (Action::Leave, "leave"),
 ];
 
 /// Draws the keys: as many as fit, each whole.
@@ -186,7 +208,7 @@ pub(super) fn keys(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let look = state.settings.look;
     let mut line = String::new();
     let (last, most) = (state.key(Action::Help) + " keys", usize::from(area.width));
-    for (action, word) in SHOWN.iter().take(SHOWN.len() - 1) {
+    for (action, word) in if is_stored(state) { SHOWN_STORED } else { SHOWN } {
         let shown = format!("{} {word}  ", state.key(*action).replace("Ctrl+", "^"));
         if text::width(&line) + text::width(&shown) + text::width(&last) <= most {
             line.push_str(&shown);

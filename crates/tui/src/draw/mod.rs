@@ -125,9 +125,9 @@ pub fn draw(state: &State, frame: &mut Frame<'_>) {
     compose::status(state, frame, areas.status);
     compose::keys(state, frame, areas.keys);
     // The terminal may have become smaller since the size was told.
-    let compose = areas.compose.intersection(frame.area());
-    if !compose.is_empty() {
-        state.composer.draw(frame, compose, state.settings.look);
+    let typed = areas.compose.intersection(frame.area());
+    if !typed.is_empty() {
+        state.composer.draw(frame, typed, state.settings.look, &compose::placeholder(state));
     }
     compose::completion(state, frame, &areas);
 }

@@ -197,7 +197,7 @@ pub const TABLE: &[Row] = &[
     row(Action::Copy, "copy", &[alt('c')], NONE, "copy the agent's last answer"),
     row(Action::Redraw, "redraw", &[ctrl('l')], NONE, "draw the screen anew"),
     row(Action::Suspend, "suspend", &[ctrl('z')], NONE, "give the terminal back to your shell; agents go on"),
-    row(Action::Leave, "leave", &[ctrl('c')], NONE, "clear the draft; twice: leave"),
+    row(Action::Leave, "leave", &[ctrl('c'), ctrl('d')], NONE, "clear the draft; twice: leave"),
     row(Action::Quit, "quit", &[], NONE, "leave"),
     row(Action::Help, "help", &[plain(KeyCode::Char('?')), plain(KeyCode::F(1))], NONE, "show all keys"),
     row(Action::Palette, "palette", &[plain(KeyCode::Char('/'))], NONE, "search all actions"),

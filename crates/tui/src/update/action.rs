@@ -8,7 +8,7 @@ use midturn_core::rules::mail::Urgency;
 use super::{TWICE, send};
 use crate::composer::Composer;
 use crate::effect::Effect;
-use crate::keys::{Action, limits};
+use crate::keys::{Action, Key, limits};
 use crate::look::Tone;
 use crate::state::{Completing, Pane, REST, Scroll, Standing, State};
 
@@ -26,7 +26,9 @@ pub(super) fn act(state: &mut State, action: Action, key: KeyEvent) -> Vec<Effec
         Action::End if key.code == KeyCode::End && key.modifiers.is_empty() && state.follows() => {
             typed_key(state, key)
         }
-        Action::Leave => clears_or_leaves(state),
+        // As in a shell: the end of input where there is none, a letter less where there is.
+        Action::Leave if key.code == KeyCode::Char('d') && !state.composer.is_empty() => typed_key(state, key),
+        Action::Leave => clears_or_leaves(state, key),
         other => with_words(state, other, ""),
     }
 }
@@ -132,7 +134,7 @@ fn palette(state: &mut State) {
     }
 }
 
-fn clears_or_leaves(state: &mut State) -> Vec<Effect> {
+fn clears_or_leaves(state: &mut State, key: KeyEvent) -> Vec<Effect> {
     if !state.composer.is_empty() {
         state.composer.clear();
         state.keep_drafts();
@@ -144,13 +146,14 @@ fn clears_or_leaves(state: &mut State) -> Vec<Effect> {
     }
     state.leave_asked = Some(state.now);
     let working = state.session.view().agents().filter(|(_, agent)| agent.is_working()).count();
-    let says = match (&state.standing, working) {
-        (Standing::Ours, 0) => "Ctrl+C again leaves".to_owned(),
-        (Standing::Ours, 1) => "Ctrl+C again leaves, and stops the agent that is at work".to_owned(),
-        (Standing::Ours, count) => format!("Ctrl+C again leaves, and stops {count} agents that are at work"),
-        _ => "Ctrl+C again leaves; the agents go on".to_owned(),
+    let stops = match (&state.standing, working) {
+        (Standing::Ours, 0) => String::new(),
+        (Standing::Ours, 1) => ", and stops the agent that is at work".to_owned(),
+        (Standing::Ours, count) => format!(", and stops {count} agents that are at work"),
+        _ => "; the agents go on".to_owned(),
     };
-    state.say(Tone::Asks, says);
+    let pressed = Key::of(key).map_or_else(String::new, Key::shown);
+    state.say(Tone::Asks, format!("{pressed} again leaves{stops}"));
     Vec::new()
 }
 

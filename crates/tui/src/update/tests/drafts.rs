@@ -134,6 +134,17 @@ fn ctrl_c_clears_first_and_leaves_when_it_comes_twice() {
 }
 
 #[test]
+fn ctrl_d_is_the_end_of_input_where_there_is_none() {
+    let mut tried = Tried::new();
+    tried.types("draft").press("home ctrl+d ctrl+d");
+    assert_eq!((tried.draft().as_str(), tried.state.leaves), ("aft", false));
+    tried.press("ctrl+c ctrl+d");
+    assert_eq!((tried.says(), tried.state.leaves), ("Ctrl+D again leaves; the agents go on", false));
+    tried.press("ctrl+d");
+    assert!(tried.state.leaves);
+}
+
+#[test]
 fn leaving_a_run_says_whom_it_stops() {
     let mut tried = Tried::with(Standing::Ours, Settings::default());
     assert_eq!(tried.press("ctrl+c").says(), "Ctrl+C again leaves, and stops 2 agents that are at work");
