@@ -416,9 +416,11 @@ fn every_key_of_the_configuration_is_documented() {
     let shown = command.args(["config", "--json", "--cwd"]).arg(root()).output().unwrap();
     let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
     let keys = shown["values"].as_object().unwrap().keys();
-    // What is said of one provider is said of all: the page has `providers.….base_url`.
+    // What is said of one provider is said of all: the page has `providers.….base_url`. The actions stand in
+    // docs/terminal.md, which is made from them.
     let of_any = |key: &String| match key.split('.').collect::<Vec<_>>()[..] {
         ["providers", _, field] => format!("providers.….{field}"),
+        ["terminal", "keys", _] => "terminal.keys.ACTION".to_owned(),
         _ => key.clone(),
     };
     let keys: BTreeSet<String> = keys.filter(|key| !key.starts_with("aliases.")).map(of_any).collect();

@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::ground::Ground;
-use crate::tmux::{End, Size, Terminal, USUAL, has, is_here};
+use crate::tmux::{End, Size, Terminal, USUAL, has, is_here, until};
 
 /// A terminal in which a shell starts `midturn` with these words, and stays: it writes what the terminal is like
 /// before and after into files.
@@ -90,6 +90,22 @@ async fn a_signal_gives_the_terminal_back() {
 }
 
 #[tokio::test]
+async fn two_signals_at_once_give_it_back_too() {
+    if !is_here() {
+        return;
+    }
+    let ground = Ground::new();
+    let terminal = in_a_shell(&ground, USUAL, &run_of(&ground, "tools"));
+    terminal.sees("running").await;
+    let pid = pid(&ground);
+    // Two of one kind would be one.
+    for signal in [Signal::TERM, Signal::HUP] {
+        kill_process(pid, signal).unwrap();
+    }
+    is_as_before(&ground, &terminal, 130).await;
+}
+
+#[tokio::test]
 async fn a_closed_window_ends_the_run_and_its_agents() {
     if !is_here() {
         return;
@@ -99,10 +115,9 @@ async fn a_closed_window_ends_the_run_and_its_agents() {
         ground.midturn(USUAL, &["run", "--no-sandbox", "--model", &ground.scripted("tools"), "Go."]);
     terminal.sees("running").await;
     terminal.close();
-    // The record has the end, as soon as nobody writes it any more.
-    let program = midturn_tests::binary().display();
-    let script = format!("until {program} log last | grep 'stopped after 1 turn'; do sleep 0.05; done");
-    assert_eq!(ground.terminal(USUAL, &["sh", "-c", &script]).ends().await, End::Status(0));
+    // Nobody shows it any more, and the record has the end.
+    let ended = until("its end", || ground.events("run_finished").pop()).await;
+    assert_eq!(ended["outcome"], "stopped", "{ended}");
 }
 
 #[tokio::test]

@@ -46,6 +46,22 @@ pub(crate) enum End {
     Signal(i32),
 }
 
+/// Looks until something is found, for as long as a test waits.
+pub(crate) async fn until<T>(what: &str, found: impl Fn() -> Option<T>) -> T {
+    timeout(PATIENCE, poll(found)).await.unwrap_or_else(|_| panic!("`{what}` never came"))
+}
+
+async fn poll<T>(found: impl Fn() -> Option<T>) -> T {
+    let mut pace = interval(PACE);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        pace.tick().await;
+        if let Some(found) = found() {
+            return found;
+        }
+    }
+}
+
 /// A terminal of its own: no other test's server, no settings of whoever runs the tests.
 pub(crate) struct Terminal {
     socket: PathBuf,
@@ -193,7 +209,7 @@ impl Terminal {
 
     /// Waits until the program has ended.
     pub(crate) async fn ends(&self) -> End {
-        let ended = timeout(PATIENCE, self.poll(|| self.end())).await;
+        let ended = timeout(PATIENCE, poll(|| self.end())).await;
         ended.unwrap_or_else(|_| self.never("its end"))
     }
 
@@ -205,18 +221,7 @@ impl Terminal {
             let found = found();
             (found.is_some() || has_ended).then_some(found)
         };
-        timeout(PATIENCE, self.poll(found_or_over)).await.ok().flatten()
-    }
-
-    async fn poll<T>(&self, found: impl Fn() -> Option<T>) -> T {
-        let mut pace = interval(PACE);
-        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            pace.tick().await;
-            if let Some(found) = found() {
-                return found;
-            }
-        }
+        timeout(PATIENCE, poll(found_or_over)).await.ok().flatten()
     }
 
     fn never(&self, what: &str) -> ! {

@@ -17,3 +17,5 @@ mod screen;
 pub mod settings;
 pub mod state;
 pub mod update;
+
+pub use screen::give_back;

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::cursor::Show;
 use crossterm::event::{
@@ -70,7 +71,7 @@ impl Screen {
         give_back_when_it_panics();
         enter(mouse)?;
         let out = BufWriter::with_capacity(64 << 10, terminal()?);
-        let terminal = Terminal::new(CrosstermBackend::new(out)).inspect_err(|_| leave())?;
+        let terminal = Terminal::new(CrosstermBackend::new(out)).inspect_err(|_| give_back())?;
         Ok(Self { terminal, mouse })
     }
 
@@ -82,7 +83,9 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        leave();
+        // What a panic left of a frame goes first: behind the leaving it would stand in the shell.
+        let _ = execute!(self.terminal.backend_mut(), EndSynchronizedUpdate);
+        give_back();
     }
 }
 
@@ -102,7 +105,7 @@ impl Surface for Screen {
     }
 
     fn lend(&mut self, to: &mut dyn FnMut()) -> io::Result<()> {
-        leave();
+        give_back();
         to();
         enter(self.mouse)?;
         self.redraw()
@@ -119,10 +122,15 @@ impl Surface for Screen {
     }
 }
 
+/// Whether the terminal is ours. Who gives back what isn't would take from whoever has it: keys are told apart
+/// by levels, and each giving back goes one down.
+static IS_OURS: AtomicBool = AtomicBool::new(false);
+
 fn enter(mouse: bool) -> io::Result<()> {
     enable_raw_mode()?;
+    IS_OURS.store(true, Ordering::SeqCst);
     let entered = terminal().and_then(|mut out| turn_on(&mut out, mouse));
-    entered.inspect_err(|_| leave())
+    entered.inspect_err(|_| give_back())
 }
 
 /// Standard output, without the standard library's lock: somebody may hold that who writes when this has ended.
@@ -140,8 +148,11 @@ fn turn_on(out: &mut File, mouse: bool) -> io::Result<()> {
     out.flush()
 }
 
-/// Gives the terminal back. What can't be written can't be mended: the window may be closed.
-fn leave() {
+/// Gives the terminal back, if this process has it. What can't be written can't be mended: the window may be closed.
+pub fn give_back() {
+    if !IS_OURS.swap(false, Ordering::SeqCst) {
+        return;
+    }
     if let Ok(mut out) = terminal() {
         let _ = execute!(out, DisableMouseCapture, PopKeyboardEnhancementFlags);
         let _ = out.write_all(AS_BEFORE.as_bytes());
@@ -159,7 +170,7 @@ fn give_back_when_it_panics() {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |what| {
             if std::thread::current().id() == drawing {
-                leave();
+                give_back();
             }
             before(what);
         }));

@@ -14,6 +14,7 @@ use ratatui::layout::Size;
 
 use crate::composer::Composer;
 use crate::composer::drafts::Saved;
+use crate::effect::Outgoing;
 use crate::layouts::Layouts;
 use crate::look::Tone;
 use crate::older::Older;
@@ -36,6 +37,9 @@ const SENT_MAX: usize = 512;
 
 /// How many messages are on their way at once: a text that a terminal gives as keys, not as a paste, is many.
 pub const SENDING_MAX: usize = 16;
+
+/// How many messages are remembered of which nobody knows whether they arrived: as many as were on their way.
+const UNSURE_MAX: usize = SENDING_MAX;
 
 /// What the terminal is opened on.
 #[derive(Debug, Clone)]
@@ -209,8 +213,10 @@ pub struct State {
     pub older: Option<Older>,
     /// The messages of this terminal.
     pub ours: Vec<Ours>,
-    /// How many messages are on their way: nothing is known of them yet.
-    pub sending: usize,
+    /// The messages that are on their way: nothing is known of them yet.
+    pub sending: Vec<Outgoing>,
+    /// Those of which it will never be known whether they arrived: sent once more each has its old id.
+    pub unsure: Vec<Outgoing>,
     /// How many messages there were: a part of the next one's id.
     pub sent: u64,
     /// The message whose fate the status line tells: the last one of ours to each agent.
@@ -260,7 +266,8 @@ impl State {
             looking: BTreeMap::new(),
             older: None,
             ours: Vec::new(),
-            sending: 0,
+            sending: Vec::new(),
+            unsure: Vec::new(),
             sent: 0,
             last: BTreeMap::new(),
             notice: None,
@@ -375,6 +382,25 @@ impl State {
     pub fn older_of(&self, agent: &AgentName) -> Option<&Older> {
         let forgotten = self.session.conversation(agent)?.dropped();
         self.older.as_ref().filter(|older| older.agent == *agent && older.forgotten == forgotten)
+    }
+
+    /// The id of what is sent: one that no other message has, or its own if it may have arrived already.
+    pub fn id_for(&mut self, to: &AgentName, text: &str, urgency: Option<Urgency>) -> MessageId {
+        let is_it = |sent: &Outgoing| sent.to == *to && sent.text == text && sent.urgency == urgency;
+        if let Some(at) = self.unsure.iter().position(is_it) {
+            return self.unsure.remove(at).id;
+        }
+        // Who writes something else has done with those: the same words later are a new message.
+        self.unsure.retain(|sent| sent.to != *to);
+        self.next_id()
+    }
+
+    /// Remembers a message that may have arrived.
+    pub fn is_unsure(&mut self, message: Outgoing) {
+        if self.unsure.len() >= UNSURE_MAX {
+            self.unsure.remove(0);
+        }
+        self.unsure.push(message);
     }
 
     /// An id that no other message has.

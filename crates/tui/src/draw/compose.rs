@@ -199,7 +199,6 @@ const SHOWN_STORED: &[(Action, &str)] = &[
     (Action::NextAgent, "agent"),
     (Action::PageUp, "back"),
     (Action::OpenCall, "open"),
-    (Action::Diff, "diff"),
     (Action::Leave, "leave"),
 ];
 

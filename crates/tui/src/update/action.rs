@@ -1,8 +1,10 @@
 //! What each action does.
 
+use std::collections::BTreeSet;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use midturn_client::Said;
-use midturn_core::rules::id::AgentName;
+use midturn_core::rules::id::{AgentName, MessageId};
 use midturn_core::rules::mail::Urgency;
 
 use super::{TWICE, send};
@@ -27,7 +29,9 @@ pub(super) fn act(state: &mut State, action: Action, key: KeyEvent) -> Vec<Effec
             typed_key(state, key)
         }
         // As in a shell: the end of input where there is none, a letter less where there is.
-        Action::Leave if key.code == KeyCode::Char('d') && !state.composer.is_empty() => typed_key(state, key),
+        Action::Leave if key.code == KeyCode::Char('d') && !state.composer.is_empty() => {
+            typed_key(state, key)
+        }
         Action::Leave => clears_or_leaves(state, key),
         other => with_words(state, other, ""),
     }
@@ -176,8 +180,14 @@ fn stop(state: &mut State) -> Vec<Effect> {
     if !state.is_live() {
         return not_live(state);
     }
-    let ours = agent.queue.iter().filter(|message| state.is_ours(name, &message.id));
-    let ours: Vec<_> = ours.map(|message| (message.id.clone(), message.text.to_string())).collect();
+    let queued = agent.queue.iter().filter(|message| state.is_ours(name, &message.id));
+    let queued = queued.map(|message| (message.id.clone(), message.text.to_string()));
+    // What was sent before Esc was pressed is there before the stop is.
+    let sending = state.sending.iter().filter(|message| message.to == *name);
+    let sending = sending.map(|message| (message.id.clone(), message.text.clone()));
+    let mut ours: Vec<(MessageId, String)> = queued.chain(sending).collect();
+    let mut seen = BTreeSet::new();
+    ours.retain(|(id, _)| seen.insert(id.clone()));
     vec![Effect::Stop { agent: name.clone(), ours }]
 }
 
@@ -270,6 +280,10 @@ fn diff(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     let Some(name) = state.chosen.clone() else { return Vec::new() };
+    if !state.opening.can_ask {
+        state.say(Tone::Bad, "what it changed is not known here: no running Midturn is there to ask git");
+        return Vec::new();
+    }
     state.show(Pane::Diff(None));
     vec![Effect::Diff(name)]
 }

@@ -13,8 +13,8 @@ use crate::state::{Facts, Pane, State};
 
 /// Takes what came of something.
 pub(super) fn done(state: &mut State, done: Done) -> Vec<Effect> {
-    if let Done::Sent(..) = done {
-        state.sending = state.sending.saturating_sub(1);
+    if let Done::Sent(message, _) = &done {
+        state.sending.retain(|sending| sending.id != message.id);
     }
     match done {
         Done::Sent(_, Ok(())) | Done::Answered(Ok(())) | Done::Copied(Ok(())) | Done::Agents(Err(_)) => {}
@@ -63,6 +63,10 @@ fn refused(state: &mut State, message: Outgoing, trouble: &Trouble) {
     state.composer.refused(&message.to, &message.text);
     state.keep_drafts();
     state.say(Tone::Bad, format!("not sent to {}, and kept as a draft: {}", message.to, why(trouble)));
+    // Without an answer it may be there all the same.
+    if trouble.code().is_none() {
+        state.is_unsure(message);
+    }
 }
 
 fn withdrawn(state: &mut State, to: &AgentName, text: String, edit: bool, result: Result<(), Trouble>) {

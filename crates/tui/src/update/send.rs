@@ -88,19 +88,20 @@ fn outgoing(state: &mut State, urgency: Option<Urgency>, words: &str) -> Option<
     if !state.is_live() {
         return None;
     }
-    if state.sending >= SENDING_MAX {
+    if state.sending.len() >= SENDING_MAX {
         state.say(Tone::Bad, "not sent: too many messages are on their way; what is typed is kept");
         return None;
     }
     let (to, text) = if words.is_empty() { typed(state)? } else { addressed(state, words)? };
-    let id = state.next_id();
+    let id = state.id_for(&to, &text, urgency);
     state.remember(&to, &id);
-    state.sending += 1;
     state.notice = None;
     if let Some(looking) = state.looking_mut() {
         looking.scroll = Scroll::End;
     }
-    Some(Outgoing { to, id, text, urgency, replaces: None })
+    let message = Outgoing { to, id, text, urgency, replaces: None };
+    state.sending.push(message.clone());
+    Some(message)
 }
 
 /// For whom a text is: a name at its beginning says so, else it is for the agent one looks at.
@@ -170,9 +171,10 @@ pub(super) fn sooner(state: &mut State, number: &str) -> Vec<Effect> {
     let id = state.next_id();
     // It is as much ours as the one whose place it takes.
     state.remember(&to, &id);
-    state.sending += 1;
     state.is_on_its_way(&replaces, true);
-    vec![Effect::Send(Outgoing { to, id, text, urgency: Some(urgency), replaces: Some(replaces) })]
+    let message = Outgoing { to, id, text, urgency: Some(urgency), replaces: Some(replaces) };
+    state.sending.push(message.clone());
+    vec![Effect::Send(message)]
 }
 
 type Waiting = (AgentName, MessageId, String, Urgency);

@@ -238,6 +238,47 @@ fn after_a_stop_each_of_our_messages_is_a_draft_of_its_own() {
 }
 
 #[test]
+fn what_was_sent_just_before_a_stop_comes_back_too() {
+    let mut tried = Tried::new();
+    tried.types("one").press("enter");
+    let [Effect::Send(sent)] = tried.effects() else { panic!() };
+    let ours = vec![(sent.id.clone(), "one".to_owned())];
+    assert_eq!(tried.press("esc").effects(), [Effect::Stop { agent: name("lead"), ours: ours.clone() }]);
+    // It was told of before it was known that it arrived: it is still one message.
+    tried.queued("lead", sent.id.as_str(), "user", "after_tools", "one");
+    assert_eq!(tried.press("esc").effects(), [Effect::Stop { agent: name("lead"), ours: ours.clone() }]);
+    tried.done(Done::Sent(sent, Ok(())));
+    assert_eq!(tried.press("esc").effects(), [Effect::Stop { agent: name("lead"), ours }]);
+}
+
+#[test]
+fn what_may_have_arrived_is_sent_again_as_the_same_message() {
+    let lost = || Trouble::Broken("reset".into());
+    for (trouble, again, is_same) in [
+        (lost(), "one", true),
+        (Trouble::Nobody, "one", true),
+        (lost(), "one and more", false),
+        (refusal("mailbox_full"), "one", false),
+    ] {
+        let mut tried = Tried::new();
+        tried.types("one").press("enter");
+        let [Effect::Send(first)] = tried.effects() else { panic!() };
+        tried.done(Done::Sent(first.clone(), Err(trouble.clone())));
+        assert_eq!(tried.draft(), "one");
+        tried.types(again.strip_prefix("one").unwrap()).press("enter");
+        let [Effect::Send(second)] = tried.effects() else { panic!() };
+        assert_eq!(second.text, again);
+        assert_eq!(second.id == first.id, is_same, "{trouble} {again}");
+        tried.done(Done::Sent(second.clone(), Ok(()))).types("one").press("enter");
+        let [Effect::Send(third)] = tried.effects() else { panic!() };
+        assert!(
+            third.id != first.id && third.id != second.id,
+            "the same words once more are another message"
+        );
+    }
+}
+
+#[test]
 fn sending_goes_to_the_end_of_the_conversation() {
     let mut tried = Tried::new();
     tried.state.looking_mut().unwrap().scroll = Scroll::At { entry: 0, line: 0, seen: 0 };
