@@ -1,5 +1,5 @@
 //! What is to be done besides drawing, and what came of it. Deciding that something is done and doing it
-//! are two things: [`update`](crate::update) returns these, [`perform`](crate::perform) does them.
+//! are two things: [`update`](crate::update) returns these, and `perform` does them.
 
 use midturn_client::{Said, Trouble};
 use midturn_core::rules::event::Event;
