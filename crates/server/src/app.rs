@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::host::{Host, Live};
 use crate::metrics::Metrics;
+use crate::pages::Pages;
 use crate::problem::{Refused, shown};
 use crate::security::Tokens;
 
@@ -26,6 +27,7 @@ pub(crate) struct App {
     pub(crate) tasks: TaskTracker,
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) waits: Arc<Semaphore>,
+    pub(crate) pages: Pages,
 }
 
 /// A session that somebody named.

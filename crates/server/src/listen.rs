@@ -65,6 +65,14 @@ impl Listener {
         }
     }
 
+    /// The TCP address, if it is one.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(_, address) => Some(*address),
+            Self::Unix(..) => None,
+        }
+    }
+
     /// What a request's `Host` has to be.
     pub(crate) fn names(&self) -> Vec<String> {
         match self {

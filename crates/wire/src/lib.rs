@@ -15,6 +15,7 @@ mod mirror;
 pub mod agent;
 pub mod approval;
 pub mod message;
+pub mod page;
 pub mod problem;
 pub mod process;
 pub mod session;

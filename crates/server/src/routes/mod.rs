@@ -4,6 +4,7 @@ mod agents;
 mod approvals;
 mod events;
 mod messages;
+mod page;
 mod process;
 mod sessions;
 mod work;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::handler::Handler;
 use axum::http::StatusCode;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::on;
 use axum::{Json, Router};
 use midturn_wire::problem::Problem;
@@ -29,7 +30,7 @@ use crate::app::App;
 use crate::extract::{Brought, Path};
 use crate::host::Live;
 use crate::problem::Refused;
-use crate::security::{Asker, gate};
+use crate::security::{Asker, gate, headed, host_and_origin};
 
 /// What a route replies.
 type Reply<T> = Result<Json<T>, Refused>;
@@ -118,7 +119,7 @@ const UNANSWERED: &[(&str, &str)] = &[
 const UNCHANGED: &[(&str, &str)] = &[
     ("400", "`bad_json`."),
     ("401", "`no_token`, `wrong_token`."),
-    ("403", "`wrong_origin`, `urgent_not_allowed`, `not_allowed`."),
+    ("403", "`wrong_origin`, `urgent_not_allowed`, `not_allowed`, `wrong_code`."),
     ("404", "`unknown_session`, `unknown_agent`, `unknown_message`, `no_session`, `no_lead`, `not_found`."),
     ("408", "`slow_body`."),
     (
@@ -173,9 +174,17 @@ part! {
         process::document,
         process::metrics,
         process::stats,
+        page::open,
         sessions::list,
         sessions::begin,
         "/v1/sessions/{session}": OfASession
+    }
+}
+
+part! {
+    /// What is there without a token.
+    OfTheDoor() {
+        page::sign_in,
     }
 }
 
@@ -227,6 +236,7 @@ fn route<P: utoipa::Path, H: Handler<T, Arc<App>>, T: 'static>(handler: H) -> Ro
 /// The OpenAPI 3.1 document of the interface, as it is served.
 pub fn openapi() -> OpenApi {
     let mut document = OfTheProcess::openapi();
+    document.merge(OfTheDoor::openapi());
     let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     document.components.get_or_insert_default().add_security_scheme("token", scheme);
     for (path, mut item) in std::mem::take(&mut document.paths.paths) {
@@ -270,12 +280,16 @@ fn named_in(path: &str) -> Vec<Parameter> {
     }
 }
 
-/// All routes, behind the gate.
+/// All routes: behind the gate, but for the page's door.
 pub(crate) fn router(app: Arc<App>) -> Router {
+    let door = OfTheDoor::routes().merge(page::files());
+    let door = door.method_not_allowed_fallback(wrong_method).layer(from_fn(host_and_origin));
     OfTheProcess::routes()
         .method_not_allowed_fallback(wrong_method)
         .fallback(no_route)
         .layer(from_fn_with_state(app.clone(), gate))
+        .merge(door)
+        .layer(from_fn(headed))
         .with_state(app)
 }
 

@@ -40,29 +40,46 @@ impl<S: Send + Sync> FromRequestParts<S> for Asker {
 
 /// Lets through who may ask, and says who it is.
 pub(crate) async fn gate(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    let mut response = match admitted(&app, &request) {
+    match admitted(&app, &request) {
         Ok(asker) => {
             request.extensions_mut().insert(asker);
             next.run(request).await
         }
         Err(refused) => refused.into_response(),
-    };
+    }
+}
+
+/// Nothing of this interface is kept by a browser, or taken for something else than it says it is.
+pub(crate) async fn headed(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
-fn admitted(app: &App, request: &Request) -> Result<Asker, Refused> {
+/// The first half of the gate, for what is there without a token: the page itself, and its signing in.
+pub(crate) async fn host_and_origin(request: Request, next: Next) -> Response {
+    match comes_from_here(&request) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused.into_response(),
+    }
+}
+
+fn comes_from_here(request: &Request) -> Result<(), Refused> {
     let names = request.extensions().get::<Peer>().map(|peer| peer.names.clone()).unwrap_or_default();
     let host = host(request, &names)?;
-    origin(request.headers(), host)?;
+    origin(request.headers(), host)
+}
+
+fn admitted(app: &App, request: &Request) -> Result<Asker, Refused> {
+    comes_from_here(request)?;
     let holder = app.tokens.holder(token(request)?).ok_or_else(|| {
         let detail =
-            "the token is not this process's: read it again from interface.json, it changes with each start";
+            "the token is not this process's: read it again from interface.json, it changes with each start; a page signs in with `midturn open`";
         Refused::new(StatusCode::UNAUTHORIZED, "wrong_token", detail)
     })?;
-    holder.count().map_err(|seconds| {
+    holder.meter.count().map_err(|seconds| {
         Refused::too_many("too_many_requests", "too many requests with this token; wait", seconds)
     })?;
     Ok(Asker(holder.sender.clone()))

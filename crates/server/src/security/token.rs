@@ -1,7 +1,9 @@
 //! Tokens: secrets that say who asks. They are compared in constant time and never shown.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use midturn_core::rules::mail::Sender;
@@ -44,6 +46,11 @@ impl Token {
         if fits && plain { Ok(Self(text.to_owned())) } else { Err(TokenError::Form) }
     }
 
+    /// Whether that is it. It is compared whole, so that the time tells nothing.
+    pub(crate) fn is(&self, given: &[u8]) -> bool {
+        self.0.as_bytes().ct_eq(given).into()
+    }
+
     /// The secret itself, for the file that only its owner can read.
     pub fn secret(&self) -> &str {
         &self.0
@@ -56,10 +63,16 @@ impl fmt::Debug for Token {
     }
 }
 
+/// How many pages are signed in: of more the oldest has to sign in anew.
+const PAGES: usize = 64;
+
 /// Who holds which token.
 #[derive(Debug)]
 pub struct Tokens {
-    holders: Vec<Holder>,
+    holders: Vec<Arc<Holder>>,
+    /// The pages, each with a token of its own. They end with the process.
+    pages: Mutex<VecDeque<Arc<Holder>>>,
+    rate: Rate,
 }
 
 /// A token and who holds it.
@@ -68,6 +81,12 @@ pub(crate) struct Holder {
     token: Token,
     /// What the holder is in the conversation.
     pub(crate) sender: Sender,
+    pub(crate) meter: Meter,
+}
+
+/// How often somebody asked.
+#[derive(Debug)]
+pub(crate) struct Meter {
     rate: Rate,
     /// When all requests so far would have come had they come at the rate.
     due: Mutex<Instant>,
@@ -97,23 +116,40 @@ impl Tokens {
 
     /// Several tokens, each with who holds it.
     pub fn new(holders: impl IntoIterator<Item = (Token, Sender)>, rate: Rate) -> Self {
-        let holder = |(token, sender)| Holder { token, sender, rate, due: Mutex::new(Instant::now()) };
-        Self { holders: holders.into_iter().map(holder).collect() }
+        let holder = |(token, sender)| Arc::new(Holder { token, sender, meter: Meter::new(rate) });
+        Self { holders: holders.into_iter().map(holder).collect(), pages: Mutex::default(), rate }
     }
 
-    /// Who holds this token. Each is compared whole, so that the time tells nothing.
-    pub(crate) fn holder(&self, given: &[u8]) -> Option<&Holder> {
+    /// A token for one more page, which a person looks at.
+    pub(crate) fn of_page(&self) -> Result<Token, TokenError> {
+        let token = Token::random()?;
+        let meter = Meter::new(self.rate);
+        let mut pages = self.pages.lock();
+        if pages.len() >= PAGES {
+            pages.pop_front();
+        }
+        pages.push_back(Arc::new(Holder { token: token.clone(), sender: Sender::User, meter }));
+        Ok(token)
+    }
+
+    /// Who holds this token.
+    pub(crate) fn holder(&self, given: &[u8]) -> Option<Arc<Holder>> {
+        let pages = self.pages.lock();
         let mut found = None;
-        for holder in &self.holders {
-            if bool::from(holder.token.0.as_bytes().ct_eq(given)) {
-                found = Some(holder);
+        for holder in self.holders.iter().chain(pages.iter()) {
+            if holder.token.is(given) {
+                found = Some(holder.clone());
             }
         }
         found
     }
 }
 
-impl Holder {
+impl Meter {
+    pub(crate) fn new(rate: Rate) -> Self {
+        Self { rate, due: Mutex::new(Instant::now()) }
+    }
+
     /// Counts a request; an error says after how many seconds the next one may come.
     pub(crate) fn count(&self) -> Result<(), u64> {
         let (each, now) = (Duration::from_secs(1) / self.rate.per_second.get(), Instant::now());
@@ -147,7 +183,7 @@ mod tests {
         let token = Token::random().unwrap();
         let tokens = Tokens::of_user(token.clone());
         let secret = token.secret();
-        assert_eq!(tokens.holder(secret.as_bytes()).map(|holder| &holder.sender), Some(&Sender::User));
+        assert_eq!(tokens.holder(secret.as_bytes()).map(|holder| holder.sender.clone()), Some(Sender::User));
         for wrong in ["", &secret[1..], &secret[..63], &format!("{secret}0"), &"0".repeat(64)] {
             assert!(tokens.holder(wrong.as_bytes()).is_none(), "{wrong}");
         }
@@ -157,12 +193,21 @@ mod tests {
     }
 
     #[test]
+    fn each_page_has_a_token_of_its_own_and_of_too_many_the_oldest_signs_in_anew() {
+        let tokens = Tokens::of_user(Token::random().unwrap());
+        let pages: Vec<Token> = (0..=PAGES).map(|_| tokens.of_page().unwrap()).collect();
+        let is_in = |page: &Token| tokens.holder(page.secret().as_bytes()).is_some();
+        assert!(!is_in(&pages[0]));
+        assert!(pages[1..].iter().all(is_in));
+    }
+
+    #[test]
     fn who_asks_too_often_is_told_when_to_come_back() {
         let number = |n| NonZeroU32::new(n).unwrap();
         let rate = Rate { per_second: number(1), burst: number(2) };
         let tokens = Tokens::new([(Token::parse(&"a".repeat(32)).unwrap(), Sender::User)], rate);
         let holder = tokens.holder("a".repeat(32).as_bytes()).unwrap();
-        assert_eq!([holder.count(), holder.count()], [Ok(()), Ok(())]);
-        assert_eq!(holder.count(), Err(1));
+        assert_eq!([holder.meter.count(), holder.meter.count()], [Ok(()), Ok(())]);
+        assert_eq!(holder.meter.count(), Err(1));
     }
 }

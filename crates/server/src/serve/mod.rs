@@ -1,6 +1,7 @@
 //! The interface at work: accepts connections, within bounds, and ends them when told.
 
 mod stall;
+mod used;
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,9 +24,11 @@ use crate::app::App;
 use crate::host::Host;
 use crate::listen::{BindError, Listen, Listener};
 use crate::metrics::Metrics;
+use crate::pages::Pages;
 use crate::routes;
 use crate::security::Tokens;
 use stall::{Socket, Stall};
+pub use used::Use;
 
 /// The largest head of a request, and what is written at once, in bytes.
 const BUFFER: usize = 32 * 1024;
@@ -68,6 +71,8 @@ impl Default for Bounds {
 pub struct Interface {
     listeners: Vec<Listener>,
     bounds: Bounds,
+    page_port: u16,
+    used: Arc<Use>,
 }
 
 impl Interface {
@@ -80,7 +85,19 @@ impl Interface {
         for place in places {
             listeners.push(Listener::bind(place).await?);
         }
-        Ok(Self { listeners, bounds: Bounds::default() })
+        Ok(Self { listeners, bounds: Bounds::default(), page_port: 0, used: Use::new() })
+    }
+
+    /// The port of the page, if that is free when somebody first asks for the page, and no TCP address is there
+    /// already; any without it.
+    pub fn page_port(mut self, port: u16) -> Self {
+        self.page_port = port;
+        self
+    }
+
+    /// How it is used, while it is served.
+    pub fn used(&self) -> Arc<Use> {
+        self.used.clone()
     }
 
     /// Other bounds than the usual ones.
@@ -91,10 +108,7 @@ impl Interface {
 
     /// The TCP address, if it has one.
     pub fn address(&self) -> Option<SocketAddr> {
-        self.listeners.iter().find_map(|listener| match listener {
-            Listener::Tcp(_, address) => Some(*address),
-            Listener::Unix(..) => None,
-        })
+        self.listeners.iter().find_map(Listener::address)
     }
 
     /// The socket's path, if it has one.
@@ -115,6 +129,7 @@ impl Interface {
         metrics: Arc<Metrics>,
         shutdown: CancellationToken,
     ) {
+        let (pages, mut doors) = Pages::new(self.address(), self.page_port);
         let app = Arc::new(App {
             host,
             tokens,
@@ -123,19 +138,26 @@ impl Interface {
             tasks: TaskTracker::new(),
             streams: Arc::new(Semaphore::new(self.bounds.streams)),
             waits: Arc::new(Semaphore::new(self.bounds.waits)),
+            pages,
         });
         let acceptors = TaskTracker::new();
+        let router = routes::router(app.clone());
         let places = Arc::new(Semaphore::new(self.bounds.connections));
-        for listener in self.listeners {
+        let accept = |listener: Listener| {
             let acceptor = Acceptor {
                 names: listener.names().into(),
-                router: routes::router(app.clone()),
+                router: router.clone(),
                 bounds: self.bounds,
                 places: places.clone(),
+                used: self.used.clone(),
                 shutdown: shutdown.clone(),
                 connections: TaskTracker::new(),
             };
             acceptors.spawn(acceptor.run(listener));
+        };
+        self.listeners.into_iter().for_each(&accept);
+        while let Some(Some(listener)) = shutdown.run_until_cancelled(doors.recv()).await {
+            accept(listener);
         }
         acceptors.close();
         acceptors.wait().await;
@@ -166,6 +188,7 @@ struct Acceptor {
     router: Router,
     bounds: Bounds,
     places: Arc<Semaphore>,
+    used: Arc<Use>,
     shutdown: CancellationToken,
     connections: TaskTracker,
 }
@@ -230,7 +253,9 @@ impl Acceptor {
         builder.timer(TokioTimer::new()).header_read_timeout(self.bounds.head_time).max_buf_size(BUFFER);
         let connection = builder.serve_connection(io, service);
         let (shutdown, grace) = (self.shutdown.clone(), self.bounds.grace);
+        let open = self.used.begin();
         async move {
+            let _open = open;
             let mut connection = std::pin::pin!(connection);
             let ended = tokio::select! {
                 ended = connection.as_mut() => Some(ended),

@@ -9,6 +9,7 @@ mod bounds;
 mod hostile;
 mod limits;
 mod messages;
+mod page;
 mod reads;
 mod streams;
 mod work;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::UnixStream;
+use tokio::net::{TcpStream, UnixStream};
+use tokio_util::either::Either;
 
 /// What came back.
 #[derive(Debug, Default)]
@@ -62,14 +63,22 @@ pub async fn in_time<T>(work: impl Future<Output = T>) -> T {
 
 /// A connection.
 pub struct Client {
-    stream: BufReader<UnixStream>,
+    stream: BufReader<Either<UnixStream, TcpStream>>,
     /// What of the body came and was not read as an event yet.
     text: String,
 }
 
 impl Client {
     pub async fn unix(path: &Path) -> Self {
-        Self { stream: BufReader::new(UnixStream::connect(path).await.unwrap()), text: String::new() }
+        Self::of(Either::Left(UnixStream::connect(path).await.unwrap()))
+    }
+
+    pub async fn tcp(address: &str) -> Self {
+        Self::of(Either::Right(TcpStream::connect(address).await.unwrap()))
+    }
+
+    fn of(stream: Either<UnixStream, TcpStream>) -> Self {
+        Self { stream: BufReader::new(stream), text: String::new() }
     }
 
     /// Writes as much as the other side takes: it may have hung up, and rightly.

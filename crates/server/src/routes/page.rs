@@ -1,0 +1,115 @@
+//! The page: how it is opened and signs in, and its files (docs/protocol.md, "The page").
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use midturn_wire::page::{Page, SignIn, SignedIn};
+
+use super::Reply;
+use crate::app::App;
+use crate::extract::Brought;
+use crate::pages::NoPage;
+use crate::problem::Refused;
+use crate::security::{Asker, GOOD_FOR, NoEntry};
+
+/// Makes a link that signs a page in, and has it listened to on loopback from now on.
+#[utoipa::path(post, path = "/v1/page", responses((status = 200, body = Page)))]
+pub(super) async fn open(State(app): State<Arc<App>>, asker: Asker) -> Reply<Page> {
+    asker.must_be_a_person()?;
+    let (address, code) = app.pages.open().await.map_err(not_opened)?;
+    let code = code.secret().to_owned();
+    Ok(Json(Page { address: address.to_string(), code, seconds: GOOD_FOR.as_secs() }))
+}
+
+fn not_opened(error: NoPage) -> Refused {
+    match error {
+        NoPage::Ends => Refused::shutting_down("the process ends: open the page again"),
+        NoPage::Bind(_) | NoPage::Token(_) => {
+            Refused::new(StatusCode::SERVICE_UNAVAILABLE, "failed", format!("the page: {error}"))
+        }
+    }
+}
+
+/// Signs a page in: its code for a token of its own.
+#[utoipa::path(
+    post,
+    path = "/v1/sign_in",
+    request_body = SignIn,
+    security(()),
+    responses((status = 200, body = SignedIn))
+)]
+pub(super) async fn sign_in(
+    State(app): State<Arc<App>>,
+    Brought(SignIn { code }): Brought<SignIn>,
+) -> Reply<SignedIn> {
+    app.pages.count().map_err(|seconds| {
+        Refused::too_many("too_many_requests", "too many tries to sign in; wait", seconds)
+    })?;
+    app.pages.enter(&code).map_err(|why| {
+        let detail = match why {
+            NoEntry::Unknown => "the link was used already, or is not of this process: open the page again with `midturn open`",
+            NoEntry::Late => "the link came too late, it is good for a minute: open the page again with `midturn open`",
+        };
+        Refused::new(StatusCode::FORBIDDEN, "wrong_code", detail)
+    })?;
+    let token = app.tokens.of_page().map_err(|error| not_opened(error.into()))?;
+    Ok(Json(SignedIn { token: token.secret().to_owned() }))
+}
+
+/// A file of the page.
+struct File {
+    path: &'static str,
+    kind: &'static str,
+    bytes: &'static [u8],
+}
+
+/// The files of the page: those that a browser asks for.
+macro_rules! files {
+    ($($path:literal $kind:ident $file:literal,)*) => {
+        const FILES: &[File] = &[$(File {
+            path: $path,
+            kind: $kind,
+            bytes: include_bytes!(concat!("../../page/", $file)),
+        },)*];
+    };
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+
+files! {
+    "/" HTML "index.html",
+}
+
+/// What the page may do: nothing but itself. No script that isn't a file of it, no frame around it, and no
+/// text that becomes a script.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types lit-html",
+);
+
+/// The files, each at its path. They hold nothing of anybody, so they are there without a token.
+pub(super) fn files() -> Router<Arc<App>> {
+    FILES.iter().fold(Router::new(), |router, file| router.route(file.path, get(|| async { serve(file) })))
+}
+
+fn serve(file: &'static File) -> impl IntoResponse {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(file.kind)),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        (
+            header::HeaderName::from_static("cross-origin-opener-policy"),
+            HeaderValue::from_static("same-origin"),
+        ),
+        (
+            header::HeaderName::from_static("cross-origin-resource-policy"),
+            HeaderValue::from_static("same-origin"),
+        ),
+    ];
+    (headers, file.bytes)
+}
