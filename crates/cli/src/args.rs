@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
-pub(crate) use client::{AgentArgs, AttachArgs, ClientArgs, ClientCommand, MeantArgs, SendArgs};
+pub(crate) use client::{AgentArgs, AttachArgs, ClientArgs, ClientCommand, MeantArgs, OpenArgs, SendArgs};
 pub(crate) use history::{ExportArgs, LogArgs, SessionsArgs};
 pub(crate) use work::{AttendArgs, DoctorArgs, ResumeArgs, RunArgs, ScreenArgs, ServeArgs, WorkArgs};
 

@@ -138,6 +138,12 @@ impl Project {
         Self::of(&commands::work_folder(&layer)?, &place.store, env)
     }
 
+    /// The port of its page, if that is free: the same each time, since a browser keeps drafts by it.
+    pub(crate) fn page_port(&self) -> u16 {
+        let (first, count) = PAGE_PORTS;
+        first + (hash(&self.key) % count) as u16
+    }
+
     /// Whether a folder is in this project.
     pub(crate) fn holds(&self, folder: &Path) -> bool {
         root_of(folder) == self.root
@@ -217,6 +223,9 @@ impl Project {
         Ok(socket_in(&folder))
     }
 }
+
+/// The first of the ports that pages are given, and how many there are: none that a system gives away by itself.
+const PAGE_PORTS: (u16, u64) = (20_000, 10_000);
 
 fn socket_in(folder: &Path) -> PathBuf {
     folder.join("midturn.sock")

@@ -137,18 +137,7 @@ fn nobody() -> Result<AgentName, Failure> {
 
 /// The session that somebody means, of those that the process knows.
 async fn carried(project: &Project, client: &Client, asked: &str) -> Result<Place, Failure> {
-    let all: Sessions = client.get(&midturn_client::Path::of(&["sessions"])).await?;
-    let mut sessions = all.sessions;
-    // Those that live come first in it; by name the newest comes first.
-    let at = match asked {
-        "current" if sessions.first().is_some_and(|session| session.live) => 0,
-        asked => {
-            sessions.sort_by_key(|session| std::cmp::Reverse(session.began_at));
-            let ids: Vec<&str> = sessions.iter().map(|session| session.session.as_str()).collect();
-            history::choose(&ids, if asked == "current" { "last" } else { asked })?
-        }
-    };
-    let session = sessions.swap_remove(at);
+    let session = client::meant(client, asked).await?;
     let standing = if session.live { Standing::Theirs } else { stored(&session.session) };
     live(project, client, &session, standing)
 }

@@ -34,6 +34,16 @@ Examples:
   midturn send worker \"Stop, wrong branch!\" --urgent --wait injected
   midturn send all \"The API is frozen\" --urgency follow_up --expires-after 10m";
 
+const OPEN_HELP: &str = "\
+Where no Midturn runs in this project one is started in the background; it ends when no agent works and nobody
+has looked for ten minutes. The link is good for a minute, and once: the page keeps a token of its own, in this
+browser, for as long as that Midturn runs. It is on this machine's loopback address only.
+
+Examples:
+  midturn open
+  midturn open last
+  midturn open --print                              (a link, and how to reach it from another machine)";
+
 const WITHDRAW_HELP: &str = "\
 A message that has been read, or has already cut something, can't be taken back: the exit status is
 then 1.
@@ -187,6 +197,9 @@ pub(crate) enum ClientCommand {
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         reason: Option<String>,
     },
+    /// Open the page in your browser: see the agents at work, correct them, answer them
+    #[command(after_help = OPEN_HELP)]
+    Open(OpenArgs),
     /// See what the agents do and say, live
     #[command(after_help = WATCH_HELP)]
     Watch {
@@ -280,6 +293,20 @@ pub(crate) struct AttachArgs {
     /// What is drawn
     #[command(flatten)]
     pub(crate) screen: ScreenArgs,
+    /// Which project
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+}
+
+/// `midturn open`.
+#[derive(Debug, Args)]
+pub(crate) struct OpenArgs {
+    /// The session that the page shows: its id, `last`, or `current`
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+    /// Print the link, and the tunnel for a browser elsewhere, in place of opening a browser
+    #[arg(long)]
+    pub(crate) print: bool,
     /// Which project
     #[command(flatten)]
     pub(crate) place: PlaceArgs,

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use midturn_core::rules::time::Span;
 
 use super::{LayerArgs, StoreArgs};
 
@@ -35,7 +36,8 @@ session that was under way. Ctrl-C stops all agents and leaves their sessions re
 
 Examples:
   midturn serve
-  midturn serve --listen 127.0.0.1:7777                 (the page, in a browser on this machine)
+  midturn serve --listen 127.0.0.1:7777                 (programs that can't open a Unix socket)
+  midturn serve --until-idle 30m
   midturn serve --store postgres://team@db.example.org/midturn";
 
 pub(super) const RESUME_HELP: &str = "\
@@ -74,6 +76,9 @@ pub(crate) struct ServeArgs {
     /// Listen on loopback too, for programs that can't open a Unix socket
     #[arg(long, value_name = "127.0.0.1:PORT")]
     pub(crate) listen: Option<SocketAddr>,
+    /// End when no agent has worked and nobody has asked anything for so long
+    #[arg(long, value_name = "SPAN")]
+    pub(crate) until_idle: Option<Span>,
     /// What its agents work under
     #[command(flatten)]
     pub(crate) work: WorkArgs,

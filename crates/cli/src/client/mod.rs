@@ -8,6 +8,7 @@ mod approvals;
 mod branch;
 mod control;
 mod elsewhere;
+mod open;
 mod ps;
 mod receipt;
 mod remote;
@@ -22,12 +23,14 @@ use std::io::IsTerminal;
 use midturn_client::{Client, Path, Said, Trouble};
 use midturn_core::rules::id::AgentName;
 use midturn_view::clean::clean;
+use midturn_wire::session::{Session, Sessions};
 use serde_json::{Value, json};
 
 use crate::args::{AgentArgs, ClientArgs, ClientCommand, MeantArgs};
 use crate::commands::{self, block_on};
 use crate::env::{Env, now};
 use crate::failure::{End, Failure};
+use crate::history;
 use crate::project::Project;
 use crate::secrets;
 
@@ -100,6 +103,25 @@ pub(crate) fn find(project: &Project) -> Result<Option<Client>, Failure> {
     Ok(project.interface()?.map(Client::of))
 }
 
+/// The session that somebody means, of those that the process knows: `current` is the one that began last among
+/// those that live, else the newest.
+///
+/// # Errors
+/// [`Failure`]: the process doesn't answer, or there is no such session.
+pub(crate) async fn meant(client: &Client, asked: &str) -> Result<Session, Failure> {
+    let mut sessions = client.get::<Sessions>(&Path::of(&["sessions"])).await?.sessions;
+    // Those that live come first in it; by name the newest comes first.
+    let at = match asked {
+        "current" if sessions.first().is_some_and(|session| session.live) => 0,
+        asked => {
+            sessions.sort_by_key(|session| std::cmp::Reverse(session.began_at));
+            let ids: Vec<&str> = sessions.iter().map(|session| session.session.as_str()).collect();
+            history::choose(&ids, if asked == "current" { "last" } else { asked })?
+        }
+    };
+    Ok(sessions.swap_remove(at))
+}
+
 /// Asks what a command is to ask.
 ///
 /// # Errors
@@ -127,6 +149,7 @@ pub(crate) fn run(command: &ClientCommand, env: &Env) -> Result<End, Failure> {
         ClientCommand::Deny { what, reason } => answer(what, &Said::No(reason.clone()), env),
         ClientCommand::Watch { agent, client } => lines(client, agent.clone(), env),
         ClientCommand::Attach(args) => crate::screen::attach(args, env),
+        ClientCommand::Open(args) => open::open(args, env),
         ClientCommand::Diff(AgentArgs { agent, client }) => {
             ask(client, env, async |asking| branch::diff(asking, agent).await)
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use midturn_client::Client;
-use midturn_server::{Interface, Listen, Token, Tokens};
+use midturn_server::{Interface, Listen, Token, Tokens, Use};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,7 @@ pub(crate) struct Answering {
     place: PathBuf,
     published: midturn_client::Interface,
     carrier: Arc<Carrier>,
+    used: Arc<Use>,
     end: CancellationToken,
     serving: JoinHandle<()>,
 }
@@ -39,7 +40,8 @@ impl Answering {
         secrets::hide([("interface token", token.secret())])?;
         let mut listen = vec![Listen::Unix(socket.clone())];
         listen.extend(tcp.map(Listen::Tcp));
-        let interface = Interface::bind(listen).await.map_err(failed)?;
+        let interface = Interface::bind(listen).await.map_err(failed)?.page_port(project.page_port());
+        let used = interface.used();
         let published = midturn_client::Interface {
             pid: std::process::id(),
             socket,
@@ -53,7 +55,7 @@ impl Answering {
         let tokens = Arc::new(Tokens::of_user(token));
         let metrics = carrier.metrics().clone();
         let serving = tokio::spawn(interface.serve(carrier.clone(), tokens, metrics, end.clone()));
-        Ok(Self { place, published, carrier, end, serving })
+        Ok(Self { place, published, carrier, used, end, serving })
     }
 
     /// The way to it, for whoever is in this process.
@@ -69,6 +71,11 @@ impl Answering {
     /// The file that says where to ask.
     pub(crate) fn place(&self) -> &Path {
         &self.place
+    }
+
+    /// How it is used.
+    pub(crate) fn used(&self) -> &Use {
+        &self.used
     }
 
     /// Where TCP answers, if it does.

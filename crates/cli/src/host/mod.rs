@@ -6,6 +6,7 @@
 
 pub(crate) mod carry;
 pub(crate) mod holding;
+mod idle;
 mod interface;
 mod living;
 mod resume;

@@ -9,6 +9,7 @@ use midturn_view::words::Tone;
 
 use super::carry::{self, Memo};
 use super::holding::{self, Opened};
+use super::idle;
 use super::safety::Safety;
 use super::sessions::end_leftovers;
 use super::{Answering, Audience, Carrier};
@@ -64,6 +65,9 @@ async fn answer(
         biased;
         () = attended.interrupted.cancelled() => {}
         ended = carries(&carrier, project, console) => return ended,
+        () = idle::for_so_long(&carrier, answering.used(), args.until_idle) => {
+            console.tell(Tone::Plain, "nobody has asked anything, and no agent has worked: it ends").await;
+        }
     }
     // Nothing is waited for before the agents are told, and no agent for another.
     let told = console.tell(Tone::Cut, "stopping all agents; their sessions can be resumed");
