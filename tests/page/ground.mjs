@@ -1,0 +1,150 @@
+// A project with scripted agents, a daemon that carries it, and a browser that looks at it.
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { chromium } from 'playwright-core';
+
+const BIN = process.env.MIDTURN_BIN ?? '';
+const CHROMIUM = process.env.MIDTURN_CHROMIUM ?? '/usr/bin/chromium';
+
+/** So long is waited for what has to come. */
+export const PATIENCE = 30_000;
+
+/** The lead of a scenario, with these replies of its model (YAML, a list). */
+export function lead(replies) {
+  return `midturn: 1\nname: page\nagents:\n  - name: lead\n    role: lead\n    model:\n${replies}`;
+}
+
+/** A project folder with homes of its own, and what runs in it. */
+export class Ground {
+  constructor() {
+    this.folder = mkdtempSync(join(tmpdir(), 'midturn-page-'));
+    for (const below of ['project', 'home', 'config', 'state']) mkdirSync(this.path(below));
+    this.git('init', '--quiet', '--initial-branch', 'main');
+    this.git('-c', 'user.name=Page', '-c', 'user.email=page@example.org', 'commit', '--quiet', '--allow-empty', '-m', 'begun');
+    /** @type {import('node:child_process').ChildProcess | undefined} */
+    this.daemon = undefined;
+  }
+
+  path(/** @type {string} */ below) {
+    return join(this.folder, below);
+  }
+
+  environment() {
+    const { PATH } = process.env;
+    return {
+      PATH,
+      HOME: this.path('home'),
+      XDG_CONFIG_HOME: this.path('config'),
+      XDG_STATE_HOME: this.path('state'),
+    };
+  }
+
+  git(/** @type {string[]} */ ...words) {
+    execFileSync('git', words, { cwd: this.path('project'), env: this.environment() });
+  }
+
+  /** What `midturn` with these words prints. */
+  says(/** @type {string[]} */ ...words) {
+    return execFileSync(BIN, words, { cwd: this.path('project'), env: this.environment(), encoding: 'utf8' });
+  }
+
+  /** Writes a file into the project: what a command of an agent waits for. */
+  write(/** @type {string} */ name, text = '') {
+    writeFileSync(join(this.path('project'), name), text);
+  }
+
+  /** Starts a daemon whose sessions have this scenario's models, and waits until it answers. */
+  async serve(/** @type {string} */ scenario, /** @type {string[]} */ ...more) {
+    writeFileSync(this.path('scenario.yaml'), scenario);
+    const words = ['serve', '--no-sandbox', '--model', `scripted:${this.path('scenario.yaml')}`, ...more];
+    const daemon = spawn(BIN, words, { cwd: this.path('project'), env: this.environment() });
+    this.daemon = daemon;
+    await new Promise((ready, failed) => {
+      let said = '';
+      const hear = (/** @type {Buffer} */ bytes) => {
+        said += bytes;
+        if (said.includes('ready')) ready(undefined);
+      };
+      daemon.stdout.on('data', hear);
+      daemon.stderr.on('data', hear);
+      daemon.on('exit', (status) => failed(new Error(`the daemon ended with ${status}: ${said}`)));
+    });
+  }
+
+  /** Asks the daemon, as a program on this machine does. */
+  async ask(/** @type {string} */ method, /** @type {string} */ path, /** @type {unknown} */ body = undefined) {
+    const projects = this.path('state/midturn/projects');
+    const [key] = execFileSync('ls', [projects], { encoding: 'utf8' }).trim().split('\n');
+    const { socket, token } = JSON.parse(readFileSync(join(projects, key, 'interface.json'), 'utf8'));
+    const words = ['--silent', '--unix-socket', socket, '--request', method, '--header', `Authorization: Bearer ${token}`];
+    if (body !== undefined) words.push('--header', 'Content-Type: application/json', '--data', JSON.stringify(body));
+    return JSON.parse(execFileSync('curl', [...words, `http://midturn/v1/${path}`], { encoding: 'utf8' }));
+  }
+
+  /** Begins a session, and says its id. */
+  async begin(task = 'Go.') {
+    const { session } = await this.ask('POST', 'sessions', { task, answers: false });
+    assert.ok(session, 'no session was begun');
+    return session;
+  }
+
+  /** The events of a session of this type. */
+  async events(/** @type {string} */ session, /** @type {string} */ type) {
+    const { events } = await this.ask('GET', `sessions/${session}/log?limit=1000`);
+    return events.filter((/** @type {{type: string}} */ event) => event.type === type);
+  }
+
+  /** A link that lets one page in. */
+  link(session = '') {
+    return this.says('open', '--print', ...(session ? [session] : [])).split('\n')[0];
+  }
+
+  async end() {
+    if (this.daemon && this.daemon.exitCode === null) {
+      const gone = new Promise((done) => this.daemon?.once('exit', done));
+      this.daemon.kill('SIGTERM');
+      await gone;
+    }
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A browser, as long as `look` looks. What the page throws or its policy refuses is an error. */
+export async function looking(look, settings = {}) {
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  try {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings });
+    context.setDefaultTimeout(PATIENCE);
+    const page = await context.newPage();
+    /** @type {string[]} */
+    const complaints = [];
+    page.on('pageerror', (error) => complaints.push(String(error)));
+    page.on('console', (message) => {
+      if (message.type() === 'error' && message.text().includes('Content Security Policy')) complaints.push(message.text());
+    });
+    await look(page, context);
+    assert.deepEqual(complaints, []);
+  } finally {
+    await browser.close();
+  }
+}
+
+/** A ground with a daemon, a session and a page that shows it. */
+export async function shown(scenario, look, settings = {}) {
+  const ground = new Ground();
+  try {
+    await ground.serve(scenario);
+    const session = await ground.begin();
+    await looking(async (page, context) => {
+      await page.goto(ground.link(session));
+      await look({ ground, session, page, context });
+    }, settings);
+  } finally {
+    await ground.end();
+  }
+}
