@@ -2,7 +2,7 @@
 // anywhere but the web and mail stays the text that it was.
 
 import { lexer } from "./vendor/marked/marked.esm.js";
-import { clean } from "./inert.js";
+import { clean } from "./words.js";
 
 /** Longer texts stay plain: laying them out would hold up typing. */
 const TEXT_MAX = 32 << 10;

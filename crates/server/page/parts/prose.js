@@ -13,7 +13,10 @@ export function prose(text) {
   return html`<div class="prose">${markdown(text).map(node)}</div>`;
 }
 
-/** @param {Node} it */
+/**
+ * @param {Node} it
+ * @returns {unknown}
+ */
 function node(it) {
   return typeof it === "string" ? it : DRAWN[it.tag](it, it.inner.map(node));
 }
