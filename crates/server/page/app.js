@@ -119,5 +119,6 @@ onKept((name, value) => {
   if (name === "theme") page.setTheme(value ?? "auto");
 });
 setInterval(second, 1000);
+root.replaceChildren();
 begin();
 draw();

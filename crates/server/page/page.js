@@ -3,8 +3,9 @@
 import { Api, Refused, signIn } from "./api.js";
 import { Drafts, keep, kept } from "./kept.js";
 import { Watched, isWorking } from "./watched.js";
-import { refusal } from "./words.js";
 import { told } from "./told.js";
+import { SOONER, URGENCY, modeOf, why } from "./ways.js";
+import { loadDiff } from "./deeds.js";
 
 /**
  * @typedef {"signed_out" | "signing_in" | "choosing" | "watching"} Phase
@@ -14,20 +15,6 @@ import { told } from "./told.js";
  *   error?: string, figures?: any, sessions?: any[]}} Dialog
  * @typedef {{branch?: string, start?: string, patch?: string, truncated?: boolean, error?: string, busy?: boolean, merge?: string}} Diff
  */
-
-/** What each mode asks of the server; none is the receiver's default. */
-const URGENCY = { soft: undefined, sooner: "next_boundary", now: "urgent", later: "follow_up", instead: undefined };
-
-/**
- * @param {string | null} name
- * @returns {Mode}
- */
-function modeOf(name) {
-  return name !== null && name in URGENCY ? /** @type {Mode} */ (name) : "soft";
-}
-
-/** One level sooner. */
-const SOONER = new Map([["follow_up", "after_tools"], ["after_tools", "next_boundary"], ["next_boundary", "urgent"]]);
 
 /** A request that has just changed is not answered: the finger was on its way to another. */
 const REST_MS = 400;
@@ -57,6 +44,10 @@ export class Page {
     this.dialog = null;
     /** @type {Map<string, number>} the run of each agent that we have asked to stop */
     this.stopping = new Map();
+    /** @type {Map<string, number>} when the stop button of each agent was pressed */
+    this.pressed = new Map();
+    /** @type {number[]} how long it was from that to the end of the run, in ms; the newest */
+    this.stops = [];
     /** @type {Map<string, {id: string, text: string}[]>} what is on its way to each agent */
     this.sending = new Map();
     /** @type {Map<string, string>} what became of the last try, beside each composer */
@@ -121,7 +112,7 @@ export class Page {
     const wanted = new URLSearchParams(location.hash.slice(1)).get("session");
     this.phase = "choosing";
     try {
-      this.sessions = (await this.#server().get("sessions")).sessions;
+      this.sessions = (await this.server().get("sessions")).sessions;
     } catch (error) {
       if (this.api) this.#retry(error, () => this.openAny());
       return;
@@ -151,7 +142,7 @@ export class Page {
     this.drafts = new Drafts(session.session);
     this.watched = new Watched(this.api, session, this.draw, (event) => this.#happened(event));
     [this.phase, this.agent, this.tab, this.dialog] = ["watching", session.lead ?? "", "talk", null];
-    for (const map of [this.stopping, this.sending, this.refused, this.diffs, this.until]) map.clear();
+    for (const map of [this.stopping, this.pressed, this.sending, this.refused, this.diffs, this.until]) map.clear();
     history.replaceState(null, "", `#session=${encodeURIComponent(session.session)}`);
     void this.watched.watch();
     this.draw();
@@ -160,9 +151,17 @@ export class Page {
   /** @param {any} event */
   #happened(event) {
     if (event.type === "message_queued" && event.from === "user") this.#arrived(event.agent, event.message);
-    if (event.type === "run_finished") this.stopping.delete(event.agent);
+    if (event.type === "run_finished") this.#ended(event);
     const words = told(event, this.agent);
     if (words) this.say(words);
+  }
+
+  /** @param {any} event */
+  #ended({ agent, outcome }) {
+    const at = this.pressed.get(agent);
+    if (at !== undefined && outcome === "stopped") this.stops = [...this.stops.slice(-99), performance.now() - at];
+    this.pressed.delete(agent);
+    this.stopping.delete(agent);
   }
 
   // ── Whom one looks at ──
@@ -170,7 +169,7 @@ export class Page {
   /** @param {string} name */
   choose(name) {
     [this.agent, this.isDrawerOpen, this.follows, this.editing] = [name, false, true, null];
-    if (this.tab === "diff") void this.loadDiff();
+    if (this.tab === "diff") void loadDiff(this);
     this.draw();
   }
 
@@ -178,7 +177,7 @@ export class Page {
   show(tab) {
     this.tab = tab;
     this.follows = true;
-    if (tab === "diff") void this.loadDiff();
+    if (tab === "diff") void loadDiff(this);
     this.draw();
   }
 
@@ -234,7 +233,7 @@ export class Page {
     const body = mode === "instead" ? message : { ...message, urgency: URGENCY[mode] };
     const path = mode === "instead" ? "supersede" : "messages";
     try {
-      await this.#post(`agents/${encodeURIComponent(agent)}/${path}`, body);
+      await this.post(`agents/${encodeURIComponent(agent)}/${path}`, body);
       this.drafts.save();
       this.say(mode === "instead" ? "Stopped, and sent" : "Sent");
     } catch (error) {
@@ -275,6 +274,7 @@ export class Page {
     const [agent, name] = [this.chosen, this.agent];
     if (!agent || !isWorking(agent) || this.isStopping || !this.isLive) return;
     this.stopping.set(name, agent.run);
+    this.pressed.set(name, performance.now());
     void this.#inTurn(name, () => this.#stop(name, agent.run));
     this.draw();
     this.focusComposer();
@@ -286,7 +286,7 @@ export class Page {
    */
   async #stop(name, run) {
     try {
-      const { still_queued: left = [] } = await this.#post(`agents/${encodeURIComponent(name)}/stop`, { stream_run_id: run });
+      const { still_queued: left = [] } = await this.post(`agents/${encodeURIComponent(name)}/stop`, { stream_run_id: run });
       const waits = left.length === 1 ? " 1 message still waits." : left.length > 1 ? ` ${left.length} messages still wait.` : "";
       this.say(`Stopped.${waits}`);
     } catch (error) {
@@ -306,8 +306,8 @@ export class Page {
 
   /** @param {any} message */
   withdraw(message) {
-    return this.#act(async () => {
-      await this.#post(`messages/${encodeURIComponent(message.id)}/withdraw`);
+    return this.act(async () => {
+      await this.post(`messages/${encodeURIComponent(message.id)}/withdraw`);
       this.say("Taken back");
     });
   }
@@ -342,8 +342,8 @@ export class Page {
    */
   #replace(message, by, words, late) {
     const body = { ...by, id: `page-${crypto.randomUUID()}`, supersedes: message.id, if_queued: true };
-    return this.#act(async () => {
-      await this.#post(`agents/${encodeURIComponent(this.agent)}/messages`, body);
+    return this.act(async () => {
+      await this.post(`agents/${encodeURIComponent(this.agent)}/messages`, body);
       this.say(words);
     }, late);
   }
@@ -366,99 +366,12 @@ export class Page {
    */
   answer(ask, decision, reason) {
     if (performance.now() - this.asked.at < REST_MS) return;
-    const body = { decision, since: ask.since, ...(reason ? { reason } : {}) };
     const path = `agents/${encodeURIComponent(ask.agent)}/approvals/${encodeURIComponent(ask.tool)}`;
-    void this.#act(async () => {
-      await this.#post(path, body);
+    void this.act(async () => {
+      await this.post(path, { decision, since: await this.#since(ask), ...(reason ? { reason } : {}) });
       this.say(decision === "denied" ? "Said no" : "Approved");
       this.focusComposer();
     });
-  }
-
-  // ── Agents and sessions ──
-
-  /** @param {string} agent */
-  async resume(agent) {
-    await this.#act(async () => {
-      const { note } = await this.#post(`agents/${encodeURIComponent(agent)}/resume`);
-      this.say(note ?? `${agent} goes on`);
-    });
-  }
-
-  async takeUp() {
-    const watched = this.watched;
-    if (!watched) return;
-    await this.#act(async () => {
-      await this.#post("resume", { answers: true });
-      this.open(await this.#server().get(`sessions/${watched.id}`));
-      this.say("Resumed");
-    });
-  }
-
-  async loadDiff() {
-    const name = this.agent;
-    const known = this.diffs.get(name);
-    this.diffs.set(name, { ...known, busy: true });
-    try {
-      this.diffs.set(name, await this.#server().get(this.#path(`agents/${encodeURIComponent(name)}/diff`)));
-    } catch (error) {
-      this.diffs.set(name, { error: why(error) });
-    }
-    this.draw();
-  }
-
-  async merge() {
-    const name = this.agent;
-    await this.#act(async () => {
-      const merged = await this.#post(`agents/${encodeURIComponent(name)}/merge`);
-      const words = mergeWords(merged);
-      await this.loadDiff();
-      this.diffs.set(name, { ...this.diffs.get(name), merge: words });
-      this.say(words);
-    });
-  }
-
-  // ── Dialogs ──
-
-  /** @param {Dialog} dialog */
-  async openDialog(dialog) {
-    this.dialog = dialog;
-    this.draw();
-    try {
-      if (dialog.kind === "figures") dialog.figures = await this.#server().get("stats");
-      if (dialog.kind === "sessions") dialog.sessions = (await this.#server().get("sessions")).sessions;
-    } catch (error) {
-      dialog.error = why(error);
-    }
-    this.draw();
-  }
-
-  closeDialog() {
-    this.dialog = null;
-    this.draw();
-  }
-
-  /**
-   * What a dialog asks of the server; it closes once that is done.
-   * @param {string} path below the session, or with a `/` before it below `/v1`
-   * @param {object} body
-   * @param {(answer: any) => void} done
-   */
-  async submit(path, body, done) {
-    const dialog = this.dialog;
-    if (!dialog || dialog.busy) return;
-    dialog.busy = true;
-    dialog.error = undefined;
-    this.draw();
-    try {
-      const answer = path.startsWith("/") ? await this.#server().post(path.slice(1), body) : await this.#post(path, body);
-      this.closeDialog();
-      done(answer);
-    } catch (error) {
-      dialog.busy = false;
-      dialog.error = why(error);
-      this.say(dialog.error);
-    }
   }
 
   /** @param {string} theme */
@@ -473,6 +386,17 @@ export class Page {
     this.mode = mode;
     keep("mode", mode);
     this.draw();
+  }
+
+  /**
+   * When the request that was drawn began, as the server has it: a moment before the event that told of it. One of
+   * the same call that came since nobody has read.
+   * @param {any} ask
+   */
+  async #since(ask) {
+    const { approvals } = await this.server().get(this.path("approvals"));
+    const its = approvals.filter((/** @type {any} */ one) => one.agent === ask.agent && one.tool === ask.tool && one.since <= ask.since);
+    return its.at(-1)?.since ?? ask.since;
   }
 
   // ── Within ──
@@ -492,7 +416,7 @@ export class Page {
    * @param {() => Promise<void>} act
    * @param {() => void} [refused]
    */
-  async #act(act, refused) {
+  async act(act, refused) {
     try {
       await act();
     } catch (error) {
@@ -504,13 +428,13 @@ export class Page {
     this.draw();
   }
 
-  #server() {
+  server() {
     if (!this.api) throw new Refused(401, "no_token", "Sign in first");
     return this.api;
   }
 
   /** @param {string} path below the session */
-  #path(path) {
+  path(path) {
     return `sessions/${encodeURIComponent(this.watched?.id ?? "current")}/${path}`;
   }
 
@@ -518,8 +442,8 @@ export class Page {
    * @param {string} path below the session
    * @param {object} [body]
    */
-  #post(path, body = {}) {
-    return this.#server().post(this.#path(path), body);
+  post(path, body = {}) {
+    return this.server().post(this.path(path), body);
   }
 
   /**
@@ -532,24 +456,4 @@ export class Page {
     map.set(name, list);
     return list;
   }
-}
-
-/**
- * Why something was not done, and what to do.
- * @param {unknown} error
- */
-function why(error) {
-  if (!(error instanceof Refused)) return "The server did not answer: nothing is lost here, try again";
-  const words = refusal(error.code, error.detail);
-  if (error.retryAfter === undefined) return words;
-  const until = new Date(Date.now() + error.retryAfter * 1000).toLocaleTimeString();
-  return `${words} (after ${until})`;
-}
-
-/** @param {{result: string, files?: string[], reason?: string}} merged */
-function mergeWords({ result, files = [], reason }) {
-  if (result === "merged") return "Merged";
-  if (result === "up_to_date") return "There was nothing to merge";
-  if (result === "conflicts") return `Not merged: conflicts in ${files.join(", ")}`;
-  return `Not merged${reason ? `: ${reason}` : ""}`;
 }

@@ -2,8 +2,8 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { keyed } from "../vendor/lit-html/directives/keyed.js";
-import { oneLine, visible } from "../words.js";
-import { whole } from "./call.js";
+import { oneLine, whole } from "../words.js";
+import { whole as all } from "./call.js";
 
 /** @import {Page} from "../page.js" */
 
@@ -14,7 +14,7 @@ export function ask(page) {
   const more = (page.view?.asks.length ?? 1) - 1;
   const draw = html`<section class="ask" aria-label="${it.agent} asks">
     <h2>${it.agent} asks: ${oneLine(it.name)}${more > 0 ? html` <span class="quiet">· ${more} more ask</span>` : nothing}</h2>
-    <div class="scroll" tabindex="0" role="group" aria-label="What it asks for">${whole(it.name, it.input)}</div>
+    <div class="scroll" tabindex="0" role="group" aria-label="What it asks for">${all(it.name, it.input)}</div>
     ${page.isLive ? buttons(page, it) : nothing}
   </section>`;
   return keyed(`${it.agent} ${it.tool} ${it.since}`, draw);
@@ -31,7 +31,7 @@ function buttons(page, it) {
   };
   return html`<form class="bar" @submit=${deny}>
     <button type="button" class="yes" @click=${() => page.answer(it, "once")}>Once</button>
-    <button type="button" @click=${() => page.answer(it, "session")}>In this session: <code>${visible(it.always)}</code></button>
+    <button type="button" @click=${() => page.answer(it, "session")}>In this session: <code>${whole(it.always)}</code></button>
     <input name="reason" aria-label="Why not" placeholder="Why not (the model reads it)" maxlength="16000" autocomplete="off">
     <button type="submit" class="no">No</button>
   </form>`;

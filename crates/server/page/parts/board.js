@@ -5,6 +5,7 @@ import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { micros } from "../fold.js";
 import { figures } from "../words.js";
 import { rows } from "../roster.js";
+import { openDialog } from "../deeds.js";
 
 /** @import {Page} from "../page.js" */
 /** @import {Row} from "../roster.js" */
@@ -18,7 +19,7 @@ export function board(page) {
     </ul>
     ${all.length === 0 ? html`<p class="quiet">No agents yet</p>` : ""}
     ${page.isLive
-      ? html`<button class="plain wide" @click=${() => page.openDialog({ kind: "spawn" })}>+ Agent</button>`
+      ? html`<button class="plain wide" @click=${() => openDialog(page, { kind: "spawn" })}>+ Agent</button>`
       : ""}
   </nav>`;
 }

@@ -4,6 +4,7 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { oneLine } from "../words.js";
 import { MODES } from "./composer.js";
 import { sessions } from "./start.js";
+import { closeDialog, submit } from "../deeds.js";
 
 /** @import {Page, Dialog} from "../page.js" */
 
@@ -12,11 +13,11 @@ export function dialog(page) {
   const it = page.dialog;
   if (!it) return nothing;
   const { name, body } = DIALOGS[it.kind](page, it);
-  const beside = (/** @type {Event} */ event) => event.target === event.currentTarget && page.closeDialog();
+  const beside = (/** @type {Event} */ event) => event.target === event.currentTarget && closeDialog(page);
   return html`<dialog class="dialog" aria-labelledby="dialog-name" @click=${beside} @cancel=${(/** @type {Event} */ event) => cancel(page, event)}>
     <div class="sheet">
       <div class="top"><h2 id="dialog-name">${name}</h2>
-        <button class="plain" aria-label="Close this" @click=${() => page.closeDialog()}>✕</button></div>
+        <button class="plain" aria-label="Close this" @click=${() => closeDialog(page)}>✕</button></div>
       ${body}
       ${it.error ? html`<p class="line bad" role="alert">${it.error}</p>` : nothing}
     </div>
@@ -29,13 +30,13 @@ export function dialog(page) {
  */
 function cancel(page, event) {
   event.preventDefault();
-  page.closeDialog();
+  closeDialog(page);
 }
 
 /** @type {Record<Dialog["kind"], (page: Page, it: Dialog) => {name: string, body: unknown}>} */
 const DIALOGS = {
   keys: () => ({ name: "Keys", body: keys() }),
-  figures: (_, it) => ({ name: "Figures of this process", body: figures(it.figures) }),
+  figures: (page, it) => ({ name: "Figures of this process", body: figures(it.figures, page.stops) }),
   sessions: (page, it) => ({ name: "Sessions", body: it.sessions ? sessions(page, it.sessions) : "Loading …" }),
   begin: (page, it) => ({ name: "Begin a session", body: begin(page, it) }),
   spawn: (page, it) => ({ name: "Spawn an agent", body: spawn(page, it) }),
@@ -57,8 +58,12 @@ function keys() {
     <dl class="pairs">${MODES.map(([, name, does]) => html`<dt>${name}</dt><dd>${does}</dd>`)}</dl>`;
 }
 
-/** Seed 004's four figures, then the others. @param {any} stats */
-function figures(stats) {
+/**
+ * How often people stop, how fast that is, what follows, and how much is cut; then the others.
+ * @param {any} stats
+ * @param {number[]} clicks how long each stop from this page took, in ms
+ */
+function figures(stats, clicks) {
   if (!stats) return "Loading …";
   const { stops, messages, model, calls } = stats;
   const percent = (/** @type {number | null} */ rate) => (rate === null || rate === undefined ? "–" : `${Math.round(rate * 100)} %`);
@@ -69,6 +74,7 @@ function figures(stats) {
     ["Runs that were stopped", percent(stops.stop_rate)],
     ["From a stop to the last word", time(stops.cut_seconds)],
     ["From a stop to the end of the run", time(stops.end_seconds)],
+    ["From your last click on stop to the end", clicks.length > 0 ? `${((clicks.at(-1) ?? 0) / 1000).toFixed(3)} s` : "–"],
     ["Stops that a message followed", percent(stops.follow_up_rate)],
     ["Length of what was cut", size(stops.partial_tokens)],
     ["Messages accepted, refused", `${messages.accepted}, ${messages.refused}`],
@@ -106,7 +112,7 @@ function begin(page, it) {
     <label>Model <input name="model" placeholder="the configured one" autocomplete="off"></label>`;
   return form(it, "Begin", fields, (field) => {
     const body = { task: field("task") ?? "", folder: field("folder"), model: field("model"), answers: true };
-    void page.submit("/sessions", body, (session) => page.open(session));
+    void submit(page, "/sessions", body, (session) => page.open(session));
   });
 }
 
@@ -121,7 +127,7 @@ function spawn(page, it) {
     <label>Definition <input name="agent" placeholder="none" autocomplete="off"></label>`;
   return form(it, "Spawn", fields, (field) => {
     const body = { name: field("name") ?? "", prompt: field("prompt"), agent: field("agent"), parent: it.agent };
-    void page.submit("agents", body, ({ name }) => page.choose(name));
+    void submit(page, "agents", body, ({ name }) => page.choose(name));
   });
 }
 
@@ -139,7 +145,7 @@ function limit(page, it) {
     const number = (/** @type {string} */ name) => (field(name) === undefined ? undefined : Number(field(name)));
     const body = { max_cost: field("max_cost"), max_tokens: number("max_tokens"), max_turns: number("max_turns"), max_time: field("max_time") };
     const path = it.agent ? `agents/${encodeURIComponent(it.agent)}/limits` : "limits";
-    void page.submit(path, body, () => page.say("Limits are set"));
+    void submit(page, path, body, () => page.say("Limits are set"));
   });
 }
 
@@ -151,6 +157,6 @@ function close(page, it) {
   const agent = it.agent ?? "";
   const says = html`<p>It and all agents below it are stopped, and nobody can wake them again. What they wrote stays on their branches.</p>`;
   return form(it, `Close ${oneLine(agent)}`, says, () => {
-    void page.submit(`agents/${encodeURIComponent(agent)}/close`, {}, ({ closed }) => page.say(`Closed ${closed.join(", ")}`));
+    void submit(page, `agents/${encodeURIComponent(agent)}/close`, {}, ({ closed }) => page.say(`Closed ${closed.join(", ")}`));
   });
 }

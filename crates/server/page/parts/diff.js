@@ -3,6 +3,7 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { guard } from "../vendor/lit-html/directives/guard.js";
 import { visible } from "../words.js";
+import { loadDiff, merge } from "../deeds.js";
 
 /** @import {Page} from "../page.js" */
 
@@ -15,8 +16,8 @@ export function diff(page) {
   const canMerge = page.isLive && it?.branch !== undefined && page.chosen?.role !== "lead" && it.patch !== "";
   return html`<section class="pane" aria-label="Diff">
     <p class="bar">
-      <button @click=${() => page.loadDiff()} ?disabled=${it?.busy}>Look again</button>
-      ${canMerge ? html`<button @click=${() => page.merge()}>Merge into the project</button>` : nothing}
+      <button @click=${() => loadDiff(page)} ?disabled=${it?.busy}>Look again</button>
+      ${canMerge ? html`<button @click=${() => merge(page)}>Merge into the project</button>` : nothing}
       ${it?.branch ? html`<code>${visible(it.branch)}</code>` : nothing}
     </p>
     ${it?.merge ? html`<p class="line">${it.merge}</p>` : nothing}

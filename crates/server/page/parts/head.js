@@ -4,6 +4,7 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { figures, oneLine } from "../words.js";
 import { rows } from "../roster.js";
 import { isWorking } from "../watched.js";
+import { openDialog, resume } from "../deeds.js";
 
 /** @import {Page, Tab} from "../page.js" */
 
@@ -17,11 +18,11 @@ export function head(page) {
     <details class="menu">
       <summary aria-label="Menu">⋯</summary>
       <div class="items" @click=${closeMenu}>
-        <button @click=${() => page.openDialog({ kind: "sessions" })}>Sessions</button>
-        <button @click=${() => page.openDialog({ kind: "begin" })}>Begin a session</button>
-        <button @click=${() => page.openDialog({ kind: "limit" })}>Limits of the session</button>
-        <button @click=${() => page.openDialog({ kind: "figures" })}>Figures</button>
-        <button @click=${() => page.openDialog({ kind: "keys" })}>Keys</button>
+        <button @click=${() => openDialog(page, { kind: "sessions" })}>Sessions</button>
+        <button @click=${() => openDialog(page, { kind: "begin" })}>Begin a session</button>
+        <button @click=${() => openDialog(page, { kind: "limit" })}>Limits of the session</button>
+        <button @click=${() => openDialog(page, { kind: "figures" })}>Figures</button>
+        <button @click=${() => openDialog(page, { kind: "keys" })}>Keys</button>
         <button @click=${() => page.setTheme(next(page.theme))}>Theme: ${page.theme}</button>
       </div>
     </details>
@@ -124,10 +125,10 @@ function acts(page) {
   return html`<details class="menu">
     <summary aria-label="What can be done with ${agent}">⋯</summary>
     <div class="items" @click=${closeMenu}>
-      ${rests ? html`<button @click=${() => page.resume(agent)}>Resume</button>` : nothing}
-      <button @click=${() => page.openDialog({ kind: "limit", agent })}>Limits</button>
-      <button @click=${() => page.openDialog({ kind: "spawn", agent })}>Spawn below it</button>
-      <button @click=${() => page.openDialog({ kind: "close", agent })}>Close it</button>
+      ${rests ? html`<button @click=${() => resume(page, agent)}>Resume</button>` : nothing}
+      <button @click=${() => openDialog(page, { kind: "limit", agent })}>Limits</button>
+      <button @click=${() => openDialog(page, { kind: "spawn", agent })}>Spawn below it</button>
+      <button @click=${() => openDialog(page, { kind: "close", agent })}>Close it</button>
     </div>
   </details>`;
 }

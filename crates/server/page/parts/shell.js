@@ -11,6 +11,7 @@ import { plan } from "./plan.js";
 import { queue } from "./queue.js";
 import { start } from "./start.js";
 import { talk } from "./talk.js";
+import { takeUp } from "../deeds.js";
 
 /** @import {Page} from "../page.js" */
 
@@ -59,7 +60,7 @@ function banner(page) {
     case "offline":
       return html`<p class="banner bad">${watched.why}. Trying again ${inSeconds(watched.againAt)}; what you type is kept.</p>`;
     case "stored":
-      return html`<p class="banner">This session is only stored. <button class="small" @click=${() => page.takeUp()}>Resume it</button></p>`;
+      return html`<p class="banner">This session is only stored. <button class="small" @click=${() => takeUp(page)}>Resume it</button></p>`;
     case "refused":
       return html`<p class="banner bad">${watched.why}</p>`;
     default:

@@ -2,6 +2,7 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { oneLine } from "../words.js";
+import { openDialog } from "../deeds.js";
 
 /** @import {Page} from "../page.js" */
 
@@ -16,7 +17,7 @@ function inner(page) {
   if (page.phase === "signed_out") return signedOut(page);
   return html`${page.why ? html`<p class="line bad">${page.why}</p>` : nothing}
     ${page.sessions.length > 0 ? sessions(page, page.sessions) : html`<p>No session yet.</p>`}
-    <p class="bar"><button @click=${() => page.openDialog({ kind: "begin" })}>Begin a session</button></p>`;
+    <p class="bar"><button @click=${() => openDialog(page, { kind: "begin" })}>Begin a session</button></p>`;
 }
 
 /** @param {Page} page */

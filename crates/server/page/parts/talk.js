@@ -8,6 +8,7 @@ import { isWorking, pieces } from "../watched.js";
 import { call } from "./call.js";
 import { prose } from "./prose.js";
 import { thought, thinking } from "./thought.js";
+import { openDialog, resume } from "../deeds.js";
 
 /** @import {Page} from "../page.js" */
 
@@ -126,11 +127,12 @@ function one(page, { kind, run }) {
     case "injected":
       return mail(kind);
     case "returned":
-      return letter(sender(kind.letter.from), kind.letter.text, returned(kind.reason), "cut");
+      return letter(sender(kind.letter.from), kind.letter.text, returned(kind.reason), "back");
     case "retry":
       return line("bad", `Try ${kind.attempt} failed: ${oneLine(kind.error)}. Again in ${kind.wait}`);
     case "stop":
-      return line("cut", `${STOPS.get(kind.reason) ?? kind.reason} by ${sender(kind.by)}`);
+      // One's own stop is told by what it ended.
+      return kind.by === "user" && kind.reason === "stop" ? nothing : line("cut", `${STOPS.get(kind.reason) ?? kind.reason} by ${sender(kind.by)}`);
     case "limit":
       return line("quiet", `${sender(kind.by)} set ${limits(kind.limits)}`);
     case "compacted":
@@ -167,11 +169,12 @@ function reply({ text, cut }) {
   return html`<article class="reply">${prose(text)}${cut ? badge(cut) : nothing}</article>`;
 }
 
-/** @param {any} mail */
+/** Mail that went in together: each message with its sender, and one receipt below them. @param {any} mail */
 function mail(mail) {
-  const texts = mail.letters.map((/** @type {any} */ one) => one.text).join("\n\n");
-  const senders = [...new Set(mail.letters.map((/** @type {any} */ one) => sender(one.from)))].join(", ");
-  return letter(senders, texts, injected(mail), mail.letters.some((/** @type {any} */ one) => one.from === "user") ? "yours" : "");
+  return html`<div class="mails">
+    ${mail.letters.map((/** @type {any} */ one) => letter(sender(one.from), one.text, "", one.from === "user" ? "yours" : ""))}
+    <p class="receipt">${injected(mail)}</p>
+  </div>`;
 }
 
 /**
@@ -236,7 +239,7 @@ function end(page, { outcome, error, turns }, run) {
 function again(page, outcome, run) {
   const agent = page.agent;
   const isLast = () => page.chosen?.run === run;
-  const click = () => isLast() && (outcome === "limit" ? page.openDialog({ kind: "limit", agent }) : page.resume(agent));
+  const click = () => isLast() && (outcome === "limit" ? openDialog(page, { kind: "limit", agent }) : resume(page, agent));
   return html`<button class="small" @click=${click}>${outcome === "limit" ? "Raise the limit" : "Try again"}</button>`;
 }
 
@@ -250,7 +253,16 @@ function said(page) {
   return html`${thinks ? thinking(thinks) : nothing}
     ${text ? html`<article class="reply streaming">${guard([text], () => live(text))}</article>` : nothing}
     ${writes.map(({ name, bytes: size }) => html`<p class="line quiet">writes a call of ${oneLine(name)} (${figures.bytes(size)})</p>`)}
-    ${isWorking(agent) && now.length === 0 ? html`<p class="line quiet works">${page.isStopping ? "Stopping …" : "Working …"}</p>` : nothing}`;
+    ${now.length === 0 ? html`<p class="line quiet">${idle(page)}</p>` : nothing}`;
+}
+
+/** What it does while it says nothing, and no call of it runs. @param {Page} page */
+function idle(page) {
+  const agent = page.chosen;
+  if (!agent || !isWorking(agent)) return nothing;
+  if (page.isStopping) return "Stopping …";
+  if (agent.calls.length > 0 || page.view?.asks.some((/** @type {any} */ ask) => ask.agent === page.agent)) return nothing;
+  return "Working …";
 }
 
 /** @param {string} text */
