@@ -1,0 +1,124 @@
+// The page begins here: the one loop that folds what has come and draws, and what the whole page listens to.
+
+import { render } from "./vendor/lit-html/lit-html.js";
+import { kept, onKept } from "./kept.js";
+import { Page } from "./page.js";
+import { isWorking } from "./watched.js";
+import { leave } from "./parts/queue.js";
+import { shell } from "./parts/shell.js";
+
+/** So often a page that nobody sees takes in what has come: it stays attached. */
+const HIDDEN_MS = 250;
+
+/** So near its end a conversation follows what is said, in pixels. */
+const NEAR = 48;
+
+/** So often the server is asked for what events don't say, while anything works. */
+const LIST_MS = 3000;
+
+const root = /** @type {HTMLElement} */ (document.getElementById("app"));
+const said = /** @type {HTMLElement} */ (document.getElementById("said"));
+const page = new Page(draw);
+let isDue = false;
+
+/** Asks for a frame. A browser gives none to a page that nobody sees. */
+function draw() {
+  if (isDue) return;
+  isDue = true;
+  if (document.hidden) setTimeout(frame, HIDDEN_MS);
+  else requestAnimationFrame(frame);
+}
+
+function frame() {
+  isDue = false;
+  const isMore = page.watched?.takeIn() ?? false;
+  chooseFirst();
+  if (!document.hidden) show();
+  if (said.textContent !== page.said) said.textContent = page.said;
+  if (isMore) draw();
+}
+
+/** Somebody is looked at as soon as there is anybody. */
+function chooseFirst() {
+  if (!page.view || page.agent) return;
+  const lead = Object.entries(page.view.agents).find(([, agent]) => agent.role === "lead");
+  page.agent = lead?.[0] ?? Object.keys(page.view.agents)[0] ?? [...(page.watched?.listed.keys() ?? [])][0] ?? "";
+}
+
+function show() {
+  document.documentElement.dataset.theme = page.theme;
+  const title = page.watched?.session.title;
+  document.title = `${page.view?.asks.length ? "? " : ""}${title ? `${title.slice(0, 80)} · ` : ""}Midturn`;
+  render(shell(page), root);
+  openDialog();
+  const log = document.getElementById("log");
+  if (log && page.follows) log.scrollTop = log.scrollHeight;
+}
+
+function openDialog() {
+  const dialog = document.querySelector("dialog");
+  if (dialog && !dialog.open) dialog.showModal();
+}
+
+/** @param {Event} event */
+function scrolled({ target }) {
+  if (!(target instanceof HTMLElement) || target.id !== "log") return;
+  const follows = target.scrollHeight - target.scrollTop - target.clientHeight < NEAR && !page.until.has(page.agent);
+  if (follows === page.follows) return;
+  page.follows = follows;
+  draw();
+}
+
+/** Escape closes what is open, and stops once nothing is. @param {KeyboardEvent} event */
+function pressed(event) {
+  if (event.key !== "Escape" || event.isComposing || event.keyCode === 229 || page.dialog) return;
+  const menu = document.querySelector("details.menu[open]");
+  if (menu instanceof HTMLDetailsElement) menu.open = false;
+  else if (page.editing) leave(page);
+  else if (page.isDrawerOpen) page.isDrawerOpen = false;
+  else if (page.phase === "watching" && isWorking(page.chosen)) page.stop();
+  else return;
+  event.preventDefault();
+  draw();
+}
+
+/** What the address asks for: a code to sign in with, or a session. */
+function begin() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const code = asked.get("code");
+  const token = kept("token");
+  if (code) {
+    asked.delete("code");
+    // A code is good once; it stays neither in the address nor in the history.
+    history.replaceState(null, "", asked.size > 0 ? `#${asked}` : location.pathname);
+    void page.signIn(code);
+  } else if (page.watched && page.api) {
+    if (asked.get("session") !== page.watched.id) void page.openAny();
+  } else if (token) page.signedIn(token);
+  else page.signOut("");
+}
+
+/** Clocks go on, and what events don't say is asked for. */
+function second() {
+  const { watched } = page;
+  if (!watched) return;
+  const works = Object.values(watched.fold.view.agents).some(isWorking);
+  if (!document.hidden && (works || watched.line === "offline")) draw();
+  const isOld = Date.now() - watched.askedAt > LIST_MS;
+  if (!document.hidden && watched.line === "live" && works && isOld) void watched.list();
+  page.drafts.save();
+}
+
+document.addEventListener("scroll", scrolled, { capture: true, passive: true });
+document.addEventListener("keydown", pressed);
+document.addEventListener("visibilitychange", draw);
+addEventListener("hashchange", begin);
+addEventListener("pagehide", () => page.drafts.save());
+onKept((name, value) => {
+  if (name === "token" && value && value !== page.api?.token) page.signedIn(value);
+  if (name === "theme") page.setTheme(value ?? "auto");
+});
+setInterval(second, 1000);
+root.replaceChildren();
+begin();
+draw();

@@ -1,0 +1,98 @@
+// What a person does to agents and sessions beside writing to them and stopping them.
+
+import { mergeWords, why } from "./ways.js";
+
+/** @import {Page, Dialog} from "./page.js" */
+
+/**
+ * @param {Page} page
+ * @param {string} agent
+ */
+export async function resume(page, agent) {
+  await page.act(async () => {
+    const { note } = await page.post(`agents/${encodeURIComponent(agent)}/resume`);
+    page.say(note ?? `${agent} goes on`);
+  });
+}
+
+/** @param {Page} page */
+export async function takeUp(page) {
+  const watched = page.watched;
+  if (!watched) return;
+  await page.act(async () => {
+    await page.post("resume", { answers: true });
+    page.open(await page.server().get(`sessions/${watched.id}`));
+    page.say("Resumed");
+  });
+}
+
+/** @param {Page} page */
+export async function loadDiff(page) {
+  const name = page.agent;
+  const known = page.diffs.get(name);
+  page.diffs.set(name, { ...known, busy: true });
+  try {
+    page.diffs.set(name, await page.server().get(page.path(`agents/${encodeURIComponent(name)}/diff`)));
+  } catch (error) {
+    page.diffs.set(name, { error: why(error) });
+  }
+  page.draw();
+}
+
+/** @param {Page} page */
+export async function merge(page) {
+  const name = page.agent;
+  await page.act(async () => {
+    const merged = await page.post(`agents/${encodeURIComponent(name)}/merge`);
+    const words = mergeWords(merged);
+    await loadDiff(page);
+    page.diffs.set(name, { ...page.diffs.get(name), merge: words });
+    page.say(words);
+  });
+}
+
+/**
+ * @param {Page} page
+ * @param {Dialog} dialog
+ */
+export async function openDialog(page, dialog) {
+  page.dialog = dialog;
+  page.draw();
+  try {
+    if (dialog.kind === "figures") dialog.figures = await page.server().get("stats");
+    if (dialog.kind === "sessions") dialog.sessions = (await page.server().get("sessions")).sessions;
+  } catch (error) {
+    dialog.error = why(error);
+  }
+  page.draw();
+}
+
+/** @param {Page} page */
+export function closeDialog(page) {
+  page.dialog = null;
+  page.draw();
+}
+
+/**
+ * What a dialog asks of the server; it closes once that is done.
+ * @param {Page} page
+ * @param {string} path below the session, or with a `/` before it below `/v1`
+ * @param {object} body
+ * @param {(answer: any) => void} done
+ */
+export async function submit(page, path, body, done) {
+  const dialog = page.dialog;
+  if (!dialog || dialog.busy) return;
+  dialog.busy = true;
+  dialog.error = undefined;
+  page.draw();
+  try {
+    const answer = path.startsWith("/") ? await page.server().post(path.slice(1), body) : await page.post(path, body);
+    closeDialog(page);
+    done(answer);
+  } catch (error) {
+    dialog.busy = false;
+    dialog.error = why(error);
+    page.say(dialog.error);
+  }
+}

@@ -1,0 +1,459 @@
+// All that the page knows, and all that a person can do on it. What is drawn of it stands in `parts/`.
+
+import { Api, Refused, signIn } from "./api.js";
+import { Drafts, keep, kept } from "./kept.js";
+import { Watched, isWorking } from "./watched.js";
+import { told } from "./told.js";
+import { SOONER, URGENCY, modeOf, why } from "./ways.js";
+import { loadDiff } from "./deeds.js";
+
+/**
+ * @typedef {"signed_out" | "signing_in" | "choosing" | "watching"} Phase
+ * @typedef {"talk" | "plan" | "diff"} Tab
+ * @typedef {"soft" | "sooner" | "now" | "later" | "instead"} Mode
+ * @typedef {{kind: "keys" | "figures" | "sessions" | "begin" | "spawn" | "limit" | "close", agent?: string, busy?: boolean,
+ *   error?: string, figures?: any, sessions?: any[]}} Dialog
+ * @typedef {{branch?: string, start?: string, patch?: string, truncated?: boolean, error?: string, busy?: boolean, merge?: string}} Diff
+ */
+
+/** A request that has just changed is not answered: the finger was on its way to another. */
+const REST_MS = 400;
+
+export class Page {
+  /** @param {() => void} draw asks for a frame */
+  constructor(draw) {
+    this.draw = draw;
+    /** @type {Phase} */
+    this.phase = "signed_out";
+    this.why = "";
+    /** @type {Api | null} */
+    this.api = null;
+    /** @type {any[]} */
+    this.sessions = [];
+    /** @type {Watched | null} */
+    this.watched = null;
+    this.drafts = new Drafts("");
+    this.agent = "";
+    /** @type {Tab} */
+    this.tab = "talk";
+    /** @type {Mode} */
+    this.mode = modeOf(kept("mode"));
+    this.theme = kept("theme") ?? "auto";
+    this.isDrawerOpen = false;
+    /** @type {Dialog | null} */
+    this.dialog = null;
+    /** @type {Map<string, number>} the run of each agent that we have asked to stop */
+    this.stopping = new Map();
+    /** @type {Map<string, number>} when the stop button of each agent was pressed */
+    this.pressed = new Map();
+    /** @type {number[]} how long it was from that to the end of the run, in ms; the newest */
+    this.stops = [];
+    /** @type {Map<string, {id: string, text: string}[]>} what is on its way to each agent */
+    this.sending = new Map();
+    /** @type {Map<string, string>} what became of the last try, beside each composer */
+    this.refused = new Map();
+    /** @type {{id: string, agent: string, text: string} | null} */
+    this.editing = null;
+    /** @type {Map<string, Diff>} */
+    this.diffs = new Map();
+    /** @type {Map<string, number>} where the rows that are shown end; without it: with the newest */
+    this.until = new Map();
+    this.follows = true;
+    this.seen = 0;
+    /** @type {{key: string, at: number}} */
+    this.asked = { key: "", at: 0 };
+    /** @type {Map<string, Promise<void>>} what is asked of an agent is asked in order */
+    this.turns = new Map();
+    this.said = "";
+  }
+
+  /** Says something to whoever can't see the page. @param {string} text */
+  say(text) {
+    // The same words twice are said twice.
+    this.said = text === this.said ? `${text}\u00a0` : text;
+    this.draw();
+  }
+
+  // ── Signing in ──
+
+  /** @param {string} code */
+  async signIn(code) {
+    this.phase = "signing_in";
+    this.draw();
+    try {
+      this.signedIn(await signIn(code));
+    } catch (error) {
+      const token = kept("token");
+      if (token) return this.signedIn(token);
+      this.signOut(error instanceof Refused ? error.detail : "The server does not answer");
+    }
+  }
+
+  /** @param {string} token */
+  signedIn(token) {
+    keep("token", token);
+    this.api = new Api(token, () => this.signOut("This sign-in is over: the process that gave it has ended"));
+    void this.openAny();
+  }
+
+  /** @param {string} why */
+  signOut(why) {
+    this.watched?.close();
+    this.drafts.save();
+    if (this.api && kept("token") === this.api.token) keep("token", null);
+    [this.watched, this.api, this.phase, this.why] = [null, null, "signed_out", why];
+    this.say(why);
+  }
+
+  // ── Sessions ──
+
+  /** Opens the session that the address names, else the newest that lives, else offers what there is. */
+  async openAny() {
+    const wanted = new URLSearchParams(location.hash.slice(1)).get("session");
+    this.phase = "choosing";
+    try {
+      this.sessions = (await this.server().get("sessions")).sessions;
+    } catch (error) {
+      if (this.api) this.#retry(error, () => this.openAny());
+      return;
+    }
+    this.why = "";
+    const session = this.sessions.find(({ session, live }) => (wanted ? session === wanted : live));
+    if (session) this.open(session);
+    else if (wanted) this.why = `There is no session ${wanted} here`;
+    this.draw();
+  }
+
+  /**
+   * @param {unknown} error
+   * @param {() => void} again
+   */
+  #retry(error, again) {
+    this.why = `${error instanceof Refused ? error.detail : "The server does not answer"}. Trying again …`;
+    this.draw();
+    setTimeout(again, 2000);
+  }
+
+  /** @param {any} session */
+  open(session) {
+    if (!this.api) return;
+    this.watched?.close();
+    this.drafts.save();
+    this.drafts = new Drafts(session.session);
+    this.watched = new Watched(this.api, session, this.draw, (event) => this.#happened(event));
+    [this.phase, this.agent, this.tab, this.dialog] = ["watching", session.lead ?? "", "talk", null];
+    for (const map of [this.stopping, this.pressed, this.sending, this.refused, this.diffs, this.until]) map.clear();
+    history.replaceState(null, "", `#session=${encodeURIComponent(session.session)}`);
+    void this.watched.watch();
+    this.draw();
+  }
+
+  /** @param {any} event */
+  #happened(event) {
+    if (event.type === "message_queued" && event.from === "user") this.#arrived(event.agent, event.message);
+    if (event.type === "run_finished") this.#ended(event);
+    const words = told(event, this.agent);
+    if (words) this.say(words);
+  }
+
+  /** @param {any} event */
+  #ended({ agent, outcome }) {
+    const at = this.pressed.get(agent);
+    if (at !== undefined && outcome === "stopped") this.stops = [...this.stops.slice(-99), performance.now() - at];
+    this.pressed.delete(agent);
+    this.stopping.delete(agent);
+  }
+
+  // ── Whom one looks at ──
+
+  /** @param {string} name */
+  choose(name) {
+    [this.agent, this.isDrawerOpen, this.follows, this.editing] = [name, false, true, null];
+    if (this.tab === "diff") void loadDiff(this);
+    this.draw();
+  }
+
+  /** @param {Tab} tab */
+  show(tab) {
+    this.tab = tab;
+    this.follows = true;
+    if (tab === "diff") void loadDiff(this);
+    this.draw();
+  }
+
+  get view() {
+    return this.watched?.fold.view;
+  }
+
+  /** The agent that is chosen, as far as events told. */
+  get chosen() {
+    return /** @type {import("./fold/types.js").Agent | undefined} */ (this.view?.agents[this.agent]);
+  }
+
+  get isLive() {
+    return this.watched !== null && this.watched.line !== "stored" && this.watched.line !== "refused";
+  }
+
+  /** Whether the chosen agent's run was asked to end, and has not ended. */
+  get isStopping() {
+    const agent = this.chosen;
+    if (!agent || !isWorking(agent)) return false;
+    return this.stopping.get(this.agent) === agent.run || agent.stop?.run === agent.run;
+  }
+
+  // ── Saying something ──
+
+  /** @param {string} text */
+  typed(text) {
+    this.drafts.set(this.agent, text);
+    this.refused.delete(this.agent);
+    this.draw();
+  }
+
+  /** Sends the draft as the mode says. An empty one does nothing. */
+  send() {
+    const [agent, draft] = [this.agent, this.drafts.of(this.agent)];
+    if (draft.text.trim() === "" || !this.isLive) return;
+    const message = { id: draft.id ?? `page-${crypto.randomUUID()}`, text: draft.text };
+    this.#list(this.sending, agent).push(message);
+    this.drafts.set(agent, "");
+    this.follows = true;
+    this.until.delete(agent);
+    const mode = this.mode;
+    void this.#inTurn(agent, () => this.#deliver(agent, message, mode));
+    this.draw();
+  }
+
+  /**
+   * @param {string} agent
+   * @param {{id: string, text: string}} message
+   * @param {Mode} mode
+   */
+  async #deliver(agent, message, mode) {
+    const body = mode === "instead" ? message : { ...message, urgency: URGENCY[mode] };
+    const path = mode === "instead" ? "supersede" : "messages";
+    try {
+      await this.post(`agents/${encodeURIComponent(agent)}/${path}`, body);
+      this.drafts.save();
+      this.say(mode === "instead" ? "Stopped, and sent" : "Sent");
+    } catch (error) {
+      this.#arrived(agent, message.id);
+      this.#cameBack(agent, message, error);
+    }
+  }
+
+  /**
+   * What was not accepted is a draft again, before what has been typed since.
+   * @param {string} agent
+   * @param {{id: string, text: string}} message
+   * @param {unknown} error
+   */
+  #cameBack(agent, message, error) {
+    const typed = this.drafts.of(agent).text;
+    // Whether it arrived is not known after a lost connection: sent again under its id it is the same message.
+    const id = error instanceof Refused || typed !== "" ? undefined : message.id;
+    this.drafts.set(agent, typed === "" ? message.text : `${message.text}\n\n${typed}`, id);
+    this.drafts.save();
+    const words = why(error);
+    this.refused.set(agent, words);
+    this.say(`Not sent. ${words}`);
+  }
+
+  /**
+   * @param {string} agent
+   * @param {string} id
+   */
+  #arrived(agent, id) {
+    this.sending.set(agent, this.#list(this.sending, agent).filter((message) => message.id !== id));
+  }
+
+  // ── Stopping ──
+
+  /** Stops the chosen agent's run. Clicks while that is under way count once. */
+  stop() {
+    const [agent, name] = [this.chosen, this.agent];
+    if (!agent || !isWorking(agent) || this.isStopping || !this.isLive) return;
+    this.stopping.set(name, agent.run);
+    this.pressed.set(name, performance.now());
+    void this.#inTurn(name, () => this.#stop(name, agent.run));
+    this.draw();
+    this.focusComposer();
+  }
+
+  /**
+   * @param {string} name
+   * @param {number} run
+   */
+  async #stop(name, run) {
+    try {
+      const { still_queued: left = [] } = await this.post(`agents/${encodeURIComponent(name)}/stop`, { stream_run_id: run });
+      const waits = left.length === 1 ? " 1 message still waits." : left.length > 1 ? ` ${left.length} messages still wait.` : "";
+      this.say(`Stopped.${waits}`);
+    } catch (error) {
+      this.stopping.delete(name);
+      const late = error instanceof Refused && error.code === "stale_run";
+      const words = late ? "It had ended already" : why(error);
+      if (!late) this.refused.set(name, words);
+      this.say(words);
+    }
+  }
+
+  focusComposer() {
+    requestAnimationFrame(() => document.getElementById("draft")?.focus());
+  }
+
+  // ── Mail that waits ──
+
+  /** @param {any} message */
+  withdraw(message) {
+    return this.act(async () => {
+      await this.post(`messages/${encodeURIComponent(message.id)}/withdraw`);
+      this.say("Taken back");
+    });
+  }
+
+  /** @param {any} message */
+  sooner(message) {
+    const urgency = SOONER.get(message.urgency);
+    if (urgency) void this.#replace(message, { text: message.text, urgency }, "Sent sooner");
+  }
+
+  /** Sends what was edited in the place of the message, if that is still unread. */
+  edited() {
+    const edit = this.editing;
+    const message = this.chosen?.queue.find((/** @type {any} */ known) => known.id === edit?.id);
+    if (!edit || edit.text.trim() === "") return;
+    if (!message) return this.#tooLate(edit);
+    this.editing = null;
+    void this.#replace(message, { text: edit.text, urgency: message.urgency }, "Changed", () => this.#tooLate(edit));
+  }
+
+  /** What was edited too late is not lost. @param {{agent: string, text: string}} edit */
+  #tooLate(edit) {
+    this.editing = null;
+    this.#cameBack(edit.agent, { id: "", text: edit.text }, new Refused(409, "too_late", ""));
+  }
+
+  /**
+   * @param {any} message
+   * @param {{text: string, urgency: string}} by
+   * @param {string} words
+   * @param {() => void} [late]
+   */
+  #replace(message, by, words, late) {
+    const body = { ...by, id: `page-${crypto.randomUUID()}`, supersedes: message.id, if_queued: true };
+    return this.act(async () => {
+      await this.post(`agents/${encodeURIComponent(this.agent)}/messages`, body);
+      this.say(words);
+    }, late);
+  }
+
+  // ── What agents ask ──
+
+  /** The request that is drawn: the chosen agent's first one, else the oldest. */
+  get ask() {
+    const asks = this.view?.asks ?? [];
+    const ask = asks.find((/** @type {any} */ one) => one.agent === this.agent) ?? asks[0];
+    const key = ask ? `${ask.agent} ${ask.tool} ${ask.since}` : "";
+    if (key !== this.asked.key) this.asked = { key, at: performance.now() };
+    return ask;
+  }
+
+  /**
+   * @param {any} ask the request that was drawn
+   * @param {"once" | "session" | "denied"} decision
+   * @param {string} [reason]
+   */
+  answer(ask, decision, reason) {
+    if (performance.now() - this.asked.at < REST_MS) return;
+    const path = `agents/${encodeURIComponent(ask.agent)}/approvals/${encodeURIComponent(ask.tool)}`;
+    void this.act(async () => {
+      await this.post(path, { decision, since: await this.#since(ask), ...(reason ? { reason } : {}) });
+      this.say(decision === "denied" ? "Said no" : "Approved");
+      this.focusComposer();
+    });
+  }
+
+  /** @param {string} theme */
+  setTheme(theme) {
+    this.theme = theme;
+    keep("theme", theme);
+    this.draw();
+  }
+
+  /** @param {Mode} mode */
+  setMode(mode) {
+    this.mode = mode;
+    keep("mode", mode);
+    this.draw();
+  }
+
+  /**
+   * When the request that was drawn began, as the server has it: a moment before the event that told of it. One of
+   * the same call that came since nobody has read.
+   * @param {any} ask
+   */
+  async #since(ask) {
+    const { approvals } = await this.server().get(this.path("approvals"));
+    const its = approvals.filter((/** @type {any} */ one) => one.agent === ask.agent && one.tool === ask.tool && one.since <= ask.since);
+    return its.at(-1)?.since ?? ask.since;
+  }
+
+  // ── Within ──
+
+  /**
+   * What is asked of one agent is asked in order: a message that follows a stop comes after it.
+   * @param {string} agent
+   * @param {() => Promise<void>} act
+   */
+  #inTurn(agent, act) {
+    const turn = (this.turns.get(agent) ?? Promise.resolve()).then(act);
+    this.turns.set(agent, turn);
+    return turn;
+  }
+
+  /**
+   * @param {() => Promise<void>} act
+   * @param {() => void} [refused]
+   */
+  async act(act, refused) {
+    try {
+      await act();
+    } catch (error) {
+      const words = why(error);
+      if (refused) return refused();
+      this.refused.set(this.agent, words);
+      this.say(words);
+    }
+    this.draw();
+  }
+
+  server() {
+    if (!this.api) throw new Refused(401, "no_token", "Sign in first");
+    return this.api;
+  }
+
+  /** @param {string} path below the session */
+  path(path) {
+    return `sessions/${encodeURIComponent(this.watched?.id ?? "current")}/${path}`;
+  }
+
+  /**
+   * @param {string} path below the session
+   * @param {object} [body]
+   */
+  post(path, body = {}) {
+    return this.server().post(this.path(path), body);
+  }
+
+  /**
+   * @template T
+   * @param {Map<string, T[]>} map
+   * @param {string} name
+   */
+  #list(map, name) {
+    const list = map.get(name) ?? [];
+    map.set(name, list);
+    return list;
+  }
+}

@@ -1,0 +1,99 @@
+// The composer: typing is always possible; what the button does depends on what the agent does.
+
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { live } from "../vendor/lit-html/directives/live.js";
+import { promise } from "../words.js";
+import { isWorking } from "../watched.js";
+
+/** @import {Page, Mode} from "../page.js" */
+
+/** A message has at most so many bytes (semantics.md, section 4); so many characters are taken into a draft. */
+const TEXT_MAX = 256 << 10;
+
+/** @type {[Mode, string, string][]} */
+export const MODES = [
+  ["soft", "Soft", "The receiver's default: skips nothing of a lead's"],
+  ["sooner", "Sooner", "At the next boundary: may skip tools"],
+  ["now", "Now", "At once: cuts what runs"],
+  ["later", "Later", "When it would otherwise finish"],
+  ["instead", "Stop and send", "Ends its run and starts a new one with this"],
+];
+
+/** @param {Page} page */
+export function composer(page) {
+  const { agent, chosen } = page;
+  const works = isWorking(chosen);
+  const draft = page.drafts.of(agent).text;
+  const refused = page.refused.get(agent);
+  return html`<form class="composer ${works ? "streaming" : ""}" @submit=${(/** @type {Event} */ event) => submit(page, event)}>
+    ${refused ? html`<p class="line bad refused">${refused}</p>` : nothing}
+    <div class="box">
+      <textarea id="draft" rows="2" aria-label="Message to ${agent}" placeholder=${hint(page, works)} maxlength=${TEXT_MAX}
+        enterkeyhint="send" autocomplete="off" .value=${live(draft)}
+        @input=${(/** @type {any} */ event) => page.typed(event.target.value)}
+        @keydown=${(/** @type {KeyboardEvent} */ event) => key(page, event)}></textarea>
+      ${buttons(page, works, draft.trim() !== "")}
+    </div>
+    <p class="below">
+      <label>Mode <select @change=${(/** @type {any} */ event) => page.setMode(event.target.value)}>
+        ${MODES.map(([mode, name, does]) => html`<option value=${mode} title=${does} .selected=${page.mode === mode}>${name}</option>`)}
+      </select></label>
+      <span class="promise">${draft.trim() ? becomes(page) : "Enter sends, Shift+Enter is a new line"}</span>
+    </p>
+  </form>`;
+}
+
+/**
+ * @param {Page} page
+ * @param {boolean} works
+ */
+function hint(page, works) {
+  return works ? `Correct ${page.agent} while it works …` : `Message ${page.agent} …`;
+}
+
+/** What will become of the draft. @param {Page} page */
+function becomes(page) {
+  const { chosen } = page;
+  if (!chosen) return "";
+  if (page.mode === "instead") return isWorking(chosen) ? "■ Will stop it and start anew" : "→ Will wake it now";
+  const soft = chosen.role === "lead" ? "after_tools" : "next_boundary";
+  const urgency = { soft, sooner: "next_boundary", now: "urgent", later: "follow_up" }[page.mode];
+  return promise(/** @type {any} */ (urgency), chosen);
+}
+
+/**
+ * One place for send and stop; with a draft both, so that a finger can correct an agent that works.
+ * @param {Page} page
+ * @param {boolean} works
+ * @param {boolean} hasDraft
+ */
+function buttons(page, works, hasDraft) {
+  const send = html`<button class="send" type="submit" aria-label="Send" title="Send" ?disabled=${!page.isLive || !hasDraft}>➤</button>`;
+  const stop = html`<button class="stop" type="button" aria-label="Stop generating response" title="Stop (Esc)"
+    ?disabled=${page.isStopping || !page.isLive} @click=${() => page.stop()}><span class="square"></span></button>`;
+  if (!works) return send;
+  return hasDraft ? html`${send}${stop}` : stop;
+}
+
+/**
+ * @param {Page} page
+ * @param {Event} event
+ */
+function submit(page, event) {
+  event.preventDefault();
+  page.send();
+  page.focusComposer();
+}
+
+/**
+ * @param {Page} page
+ * @param {KeyboardEvent} event
+ */
+function key(page, event) {
+  // Enter ends a composition; it sends nothing. 229 is what some browsers say instead.
+  if (event.isComposing || event.keyCode === 229) return;
+  if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.altKey && !event.metaKey) {
+    event.preventDefault();
+    page.send();
+  }
+}

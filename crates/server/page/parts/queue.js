@@ -1,0 +1,85 @@
+// What waits in the chosen agent's mailbox, and what is on its way there.
+
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { repeat } from "../vendor/lit-html/directives/repeat.js";
+import { clean, sign, waits } from "../words.js";
+import { sender } from "./talk.js";
+
+/** @import {Page} from "../page.js" */
+
+/** So many are listed; the mailbox may hold a thousand. */
+const SHOWN = 20;
+
+/** @param {Page} page */
+export function queue(page) {
+  const all = page.chosen?.queue ?? [];
+  const told = new Set(all.map((/** @type {any} */ message) => message.id));
+  const sending = (page.sending.get(page.agent) ?? []).filter(({ id }) => !told.has(id));
+  if (all.length + sending.length === 0 && page.editing === null) return nothing;
+  const more = all.length - SHOWN;
+  return html`<section class="queue" aria-label="Queued messages">
+    <ul>
+      ${repeat(all.slice(0, SHOWN), (/** @type {any} */ message) => `${message.from} ${message.id}`, (message) => one(page, message))}
+      ${repeat(sending, ({ id }) => id, ({ text }) => html`<li><span class="text">${clean(text)}</span> <span class="receipt">Sending …</span></li>`)}
+    </ul>
+    ${more > 0 ? html`<p class="quiet">and ${more} more</p>` : nothing}
+  </section>`;
+}
+
+/**
+ * @param {Page} page
+ * @param {any} message
+ */
+function one(page, message) {
+  if (page.editing?.id === message.id) return edit(page);
+  const isOurs = message.from === "user" && page.isLive;
+  const canHurry = message.urgency !== "urgent";
+  return html`<li>
+    <span class="text"><b class="from">${sender(message.from)}</b> ${clean(message.text)}</span>
+    <span class="receipt">${page.chosen ? waits(message.urgency, page.chosen) : sign(message.urgency)}</span>
+    ${isOurs
+      ? html`<span class="acts">
+          <button class="small" @click=${() => begin(page, message)}>Edit</button>
+          ${canHurry ? html`<button class="small" @click=${() => page.sooner(message)}>Sooner</button>` : nothing}
+          <button class="small" @click=${() => page.withdraw(message)}>Withdraw</button>
+        </span>`
+      : nothing}
+  </li>`;
+}
+
+/**
+ * @param {Page} page
+ * @param {any} message
+ */
+function begin(page, message) {
+  page.editing = { id: message.id, agent: page.agent, text: message.text };
+  page.draw();
+  requestAnimationFrame(() => document.getElementById("edit")?.focus());
+}
+
+/** @param {Page} page */
+function edit(page) {
+  const { editing } = page;
+  if (!editing) return nothing;
+  const key = (/** @type {KeyboardEvent} */ event) => {
+    if (event.isComposing || event.keyCode === 229 || event.key !== "Enter" || event.shiftKey) return;
+    event.preventDefault();
+    page.edited();
+    page.focusComposer();
+  };
+  return html`<li class="editing">
+    <textarea id="edit" rows="2" aria-label="Edit the queued message" .value=${editing.text} @keydown=${key}
+      @input=${(/** @type {any} */ event) => (editing.text = event.target.value)}></textarea>
+    <span class="acts">
+      <button class="small" @click=${() => page.edited()}>Save</button>
+      <button class="small" @click=${() => leave(page)}>Leave as it is</button>
+    </span>
+  </li>`;
+}
+
+/** @param {Page} page */
+export function leave(page) {
+  page.editing = null;
+  page.draw();
+  page.focusComposer();
+}

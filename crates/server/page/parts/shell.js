@@ -1,0 +1,75 @@
+// The page as a whole.
+
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { ask } from "./ask.js";
+import { board } from "./board.js";
+import { composer } from "./composer.js";
+import { dialog } from "./dialog.js";
+import { diff } from "./diff.js";
+import { head, title } from "./head.js";
+import { plan } from "./plan.js";
+import { queue } from "./queue.js";
+import { start } from "./start.js";
+import { talk } from "./talk.js";
+import { takeUp } from "../deeds.js";
+
+/** @import {Page} from "../page.js" */
+
+/** @param {Page} page */
+export function shell(page) {
+  return html`${page.phase === "watching" ? watching(page) : start(page)}${dialog(page)}`;
+}
+
+/** @param {Page} page */
+function watching(page) {
+  return html`<div class="page">
+    ${head(page)}
+    ${banner(page)}
+    ${board(page)}
+    <main class="agent">
+      ${title(page)}
+      <div id="shown" class="shown" role="tabpanel" aria-labelledby="tab-${page.tab}">${shown(page)}</div>
+      ${ask(page)}
+      ${page.isLive ? html`${queue(page)}${page.agent ? composer(page) : nothing}` : nothing}
+    </main>
+  </div>`;
+}
+
+/** @param {Page} page */
+function shown(page) {
+  if (page.tab === "plan") return plan(page);
+  if (page.tab === "diff") return diff(page);
+  const below = html`<button class="below" @click=${() => follow(page)}>New below ↓</button>`;
+  return html`${talk(page)}${page.follows ? nothing : below}`;
+}
+
+/** @param {Page} page */
+function follow(page) {
+  page.follows = true;
+  page.until.delete(page.agent);
+  page.draw();
+}
+
+/** How the stream stands, where that is worth a word. @param {Page} page */
+function banner(page) {
+  const { watched } = page;
+  if (!watched) return nothing;
+  switch (watched.line) {
+    case "connecting":
+      return html`<p class="banner">Connecting …</p>`;
+    case "offline":
+      return html`<p class="banner bad">${watched.why}. Trying again ${inSeconds(watched.againAt)}; what you type is kept.</p>`;
+    case "stored":
+      return html`<p class="banner">This session is only stored. <button class="small" @click=${() => takeUp(page)}>Resume it</button></p>`;
+    case "refused":
+      return html`<p class="banner bad">${watched.why}</p>`;
+    default:
+      return nothing;
+  }
+}
+
+/** @param {number} at */
+function inSeconds(at) {
+  const seconds = Math.ceil((at - Date.now()) / 1000);
+  return seconds > 0 ? `in ${seconds} s` : "now";
+}

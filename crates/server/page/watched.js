@@ -1,0 +1,231 @@
+// One session that is watched: its events folded as they come, and what the page keeps beside the fold.
+
+import { Session } from "./fold.js";
+import { Inbox, follow } from "./sse.js";
+import { Refused } from "./api.js";
+
+/** @import {Api} from "./api.js" */
+/** @import {Frame} from "./sse.js" */
+
+/** So many of the newest events are asked for; of what was before them the list of agents tells. */
+const EVENTS_MAX = 20_000;
+
+/** So many notes of one agent are kept. */
+const NOTES_MAX = 500;
+
+/** So much of one thinking block is kept, in characters; the newest. */
+const THOUGHT_MAX = 16 << 10;
+
+/** So long one frame folds before it draws. */
+const FOLD_MS = 8;
+
+const LIVE = new Set(["text_delta", "thinking_delta", "call_delta", "tool_output"]);
+
+/**
+ * What the fold has no entry for: how thinking ended, and a reply that was cut before it said a word.
+ * @typedef {{seq: number, run: number, text: string, states: string[], reason?: string, blank: boolean}} Note
+ *
+ * @typedef {"connecting" | "live" | "offline" | "stored" | "refused"} Line
+ */
+
+/** A session, and the stream that tells of it. */
+export class Watched {
+  /**
+   * @param {Api} api
+   * @param {any} session as the server lists it
+   * @param {() => void} onChange
+   * @param {(event: any) => void} onEvent what has just happened, not what is only caught up with
+   */
+  constructor(api, session, onChange, onEvent) {
+    this.api = api;
+    this.session = session;
+    this.onChange = onChange;
+    this.onEvent = onEvent;
+    this.fold = new Session();
+    /** @type {Map<string, Note[]>} */
+    this.notes = new Map();
+    /** @type {Map<string, any>} what the server says of each agent beside its events */
+    this.listed = new Map();
+    /** @type {Line} */
+    this.line = session.live ? "connecting" : "stored";
+    this.why = "";
+    this.againAt = 0;
+    this.from = Math.max(0, session.last_seq - EVENTS_MAX);
+    this.caughtUp = session.last_seq <= this.from;
+    this.offset = Infinity;
+    this.inbox = new Inbox(onChange);
+    this.ends = new AbortController();
+    this.isAsking = false;
+    this.askedAt = 0;
+  }
+
+  get id() {
+    return this.session.session;
+  }
+
+  /** The number of the last event that is known. */
+  get seq() {
+    return Math.max(this.from, this.fold.view.seq);
+  }
+
+  /** How late it is in the session. */
+  get now() {
+    return Math.max(this.fold.view.t, Number.isFinite(this.offset) ? Date.now() / 1000 - this.offset : 0);
+  }
+
+  /** Follows it until `close`. */
+  async watch() {
+    void this.list();
+    const end = await follow({
+      open: (after, signal) => this.api.open(`sessions/${this.id}/events?answers=true&after=${after}`, signal),
+      after: () => this.seq,
+      take: (frame) => this.inbox.put(frame),
+      joined: () => this.#joined(),
+      lost: ({ inMs, error }) => this.#lost(inMs, error),
+      isFinal: (error) => error instanceof Refused && [401, 403, 404, 421].includes(error.status),
+      isOver: () => this.#isStored(),
+      signal: this.ends.signal,
+    });
+    if (end === "stopped") return;
+    this.line = end === "over" ? "stored" : "refused";
+    this.why = end === "over" ? "" : end.message;
+    this.onChange();
+  }
+
+  close() {
+    this.ends.abort();
+    this.inbox.clear();
+  }
+
+  #joined() {
+    this.line = this.session.live ? "live" : "stored";
+    this.fold.rejoined();
+    void this.list();
+    this.onChange();
+  }
+
+  /**
+   * @param {number} inMs
+   * @param {unknown} error
+   */
+  #lost(inMs, error) {
+    this.line = "offline";
+    this.why = error instanceof Refused ? error.detail : "The connection is lost";
+    this.againAt = Date.now() + inMs;
+    this.onChange();
+  }
+
+  async #isStored() {
+    this.session = await this.api.get(`sessions/${this.id}`);
+    return !this.session.live;
+  }
+
+  /** Asks what events don't say: spend, branches, the size of the context. One request at a time. */
+  async list() {
+    if (this.isAsking) return;
+    this.isAsking = true;
+    this.askedAt = Date.now();
+    try {
+      const { agents } = await this.api.get(`sessions/${this.id}/agents`);
+      this.listed = new Map(agents.map((/** @type {any} */ agent) => [agent.name, agent]));
+      this.onChange();
+    } catch {
+      // The stream says what is wrong.
+    } finally {
+      this.isAsking = false;
+    }
+  }
+
+  /**
+   * Folds what has come, for as long as a frame has time.
+   * @returns {boolean} something is left
+   */
+  takeIn() {
+    const until = performance.now() + FOLD_MS;
+    return this.inbox.drain((frame) => this.#frame(frame), () => performance.now() > until);
+  }
+
+  /** @param {Frame} frame */
+  #frame(frame) {
+    /** @type {any} */
+    let told;
+    try {
+      told = JSON.parse(frame.data);
+    } catch {
+      return;
+    }
+    if (frame.event === "resync") {
+      if (told.last < this.seq) this.#startOver();
+    } else if (LIVE.has(frame.event)) {
+      this.#clock(told.t);
+      this.fold.live(told);
+    } else this.#event(told);
+  }
+
+  /** The store knows less than we were told: what we were told beyond it never happened. */
+  #startOver() {
+    this.fold = new Session();
+    this.notes.clear();
+    this.from = 0;
+  }
+
+  /** @param {any} event */
+  #event(event) {
+    const thought = this.#thought(event);
+    if (!this.fold.told(event)) return;
+    if (event.type === "model_finished" || event.type === "model_interrupted") this.#note(event, thought);
+    if (!this.caughtUp) this.caughtUp = event.seq >= this.session.last_seq;
+    else {
+      this.#clock(event.t);
+      this.onEvent(event);
+    }
+  }
+
+  /**
+   * An event can't come before it happens: the least difference is the best.
+   * @param {number} t
+   */
+  #clock(t) {
+    if (this.line === "live") this.offset = Math.min(this.offset, Date.now() / 1000 - t);
+  }
+
+  /**
+   * What its agent thought until this event.
+   * @param {any} event
+   */
+  #thought(event) {
+    const piece = pieces(this.fold.view.agents[event.agent]).find(({ type }) => type === "thinking_delta");
+    return piece?.text.slice(-THOUGHT_MAX) ?? "";
+  }
+
+  /**
+   * @param {any} event
+   * @param {string} text
+   */
+  #note(event, text) {
+    const { seq, run = 0, agent, thinking: states = [], reason } = event;
+    const blank = event.type === "model_interrupted" && String(event.text ?? "").trim() === "";
+    if (states.length === 0 && !blank) return;
+    const notes = this.notes.get(agent) ?? [];
+    notes.push({ seq, run, text, states, reason, blank });
+    if (notes.length > NOTES_MAX) notes.shift();
+    this.notes.set(agent, notes);
+  }
+}
+
+/**
+ * What an agent is saying that is not recorded yet.
+ * @param {any} agent
+ * @returns {any[]}
+ */
+export function pieces(agent) {
+  return agent ? agent.said.map((/** @type {any} */ piece) => piece.whole) : [];
+}
+
+/**
+ * Whether a run of it is under way.
+ * @param {any} agent
+ */
+export function isWorking(agent) {
+  return agent !== undefined && agent.run > agent.ended;
+}
