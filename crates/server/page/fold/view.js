@@ -29,6 +29,8 @@ export class View {
   asks = [];
   /** How many messages wait in all mailboxes. */
   waiting = 0;
+  /** How many agents there are. */
+  #count = 0;
 
   /**
    * The next event. `false`: it changes nothing, for it was told before, is of a run that is over or of a kind that is
@@ -134,7 +136,8 @@ export class View {
    */
   #agent(name) {
     const known = this.agents[name];
-    if (known || Object.keys(this.agents).length >= AGENTS_MAX) return known;
+    if (known || this.#count >= AGENTS_MAX) return known;
+    this.#count += 1;
     return (this.agents[name] = unknownAgent());
   }
 }
