@@ -1,16 +1,22 @@
 // Answers what a test asks, a line of JSON for each: what the page makes of what is told of a session, and how it says
 // things.
 
-import { createInterface } from 'node:readline';
+import { createInterface } from "node:readline";
 
-import { Session } from '../../crates/server/page/fold.js';
-import * as words from '../../crates/server/page/words.js';
+import { Session } from "../../crates/server/page/fold.js";
+import * as words from "../../crates/server/page/words.js";
 
-const URGENCIES = ['follow_up', 'after_tools', 'next_boundary', 'urgent'];
+const URGENCIES = ["follow_up", "after_tools", "next_boundary", "urgent"];
 
 function classes({ agents, asks }) {
-  const of = (name) => words.classOf(agents[name], asks.some((ask) => ask.agent === name));
-  return Object.keys(agents).sort().map((name) => [name, of(name)]);
+  const of = (name) =>
+    words.classOf(
+      agents[name],
+      asks.some((ask) => ask.agent === name),
+    );
+  return Object.keys(agents)
+    .sort()
+    .map((name) => [name, of(name)]);
 }
 
 function agentSays({ agents, asks, t }, name) {
@@ -23,8 +29,8 @@ function agentSays({ agents, asks, t }, name) {
 }
 
 function entrySays({ kind }) {
-  if (kind.type === 'injected') return words.injected(kind);
-  return kind.type === 'returned' ? words.returned(kind.reason) : null;
+  if (kind.type === "injected") return words.injected(kind);
+  return kind.type === "returned" ? words.returned(kind.reason) : null;
 }
 
 /** Takes one thing that is told: whether it changed anything. */

@@ -3,13 +3,13 @@
  * plain data, and its JSON is the same; `tests/page.rs` holds it to that.
  */
 
-import { Conversation } from './fold/conversation.js';
-import { View } from './fold/view.js';
+import { Conversation } from "./fold/conversation.js";
+import { View } from "./fold/view.js";
 
 /** @import { Delta, Event } from './fold/types.js' */
 
-export { isWorking, stopOf, unanswered } from './fold/agent.js';
-export { between, micros, spanMicros } from './fold/text.js';
+export { isWorking, stopOf, unanswered } from "./fold/agent.js";
+export { between, micros, spanMicros } from "./fold/text.js";
 
 /** A session as far as it was told. */
 export class Session {

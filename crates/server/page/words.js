@@ -3,20 +3,20 @@
  * that the same thing is called the same everywhere; `tests/page.rs` holds them to that.
  */
 
-import { isWorking, stopOf } from './fold/agent.js';
-import { between, bytes, floor, micros, spanMicros } from './fold/text.js';
-import { clean, oneLine } from './words/clean.js';
-import * as figures from './words/figures.js';
-import { decided, gist, short } from './words/gist.js';
+import { isWorking, stopOf } from "./fold/agent.js";
+import { between, bytes, floor, micros, spanMicros } from "./fold/text.js";
+import { clean, oneLine } from "./words/clean.js";
+import * as figures from "./words/figures.js";
+import { decided, gist, short } from "./words/gist.js";
 
-/** @import { Agent, Ask, Delta, InjectedEntry, OpenCall, Outcome, Point, Request, ReturnReason, Urgency } from './fold/types.js' */
+/** @import { Agent, Ask, Delta, InjectedEntry, OpenCall, Point, Request, ReturnReason, Urgency } from './fold/types.js' */
 
 export { clean, figures, oneLine };
-export { visible } from './words/clean.js';
-export { asked, decided, gist, short, whole } from './words/gist.js';
+export { visible } from "./words/clean.js";
+export { asked, decided, gist, short, whole } from "./words/gist.js";
 
 /** The tool with which an agent waits for others. */
-const WAIT = 'wait_agents';
+const WAIT = "wait_agents";
 
 /** How many bytes of what is said are looked at for its last words. */
 const SAID_SEEN = 1_024;
@@ -25,7 +25,7 @@ const SAID_SEEN = 1_024;
 const LAST_WORDS = 20;
 
 /** How much an agent needs a person, most first: each class with the sign before an agent's name. */
-const CLASSES = { asks: '?', failed: '!', works: '*', waits: '=', idle: '-', stopped: 'x', closed: '.' };
+const CLASSES = { asks: "?", failed: "!", works: "*", waits: "=", idle: "-", stopped: "x", closed: "." };
 
 /** @typedef {keyof typeof CLASSES} Class */
 
@@ -46,11 +46,11 @@ const CLASSES = { asks: '?', failed: '!', works: '*', waits: '=', idle: '-', sto
  * @returns {Class}
  */
 export function classOf(agent, asks) {
-  if (agent.is_closed) return 'closed';
-  if (asks) return 'asks';
-  if (isWorking(agent)) return isWaiting(agent) ? 'waits' : 'works';
-  if (agent.outcome === 'failed' || agent.outcome === 'limit') return 'failed';
-  return agent.outcome === 'stopped' ? 'stopped' : 'idle';
+  if (agent.is_closed) return "closed";
+  if (asks) return "asks";
+  if (isWorking(agent)) return isWaiting(agent) ? "waits" : "works";
+  if (agent.outcome === "failed" || agent.outcome === "limit") return "failed";
+  return agent.outcome === "stopped" ? "stopped" : "idle";
 }
 
 /**
@@ -74,7 +74,7 @@ function isWaiting(agent) {
  * @returns {Doing}
  */
 export function doing(agent, ask, now) {
-  if (agent.is_closed) return still('closed');
+  if (agent.is_closed) return still("closed");
   if (ask) return { words: line(`asks: ${oneLine(ask.name)}`, decided(ask.input)), since: ask.since };
   return isWorking(agent) ? working(agent, now) : resting(agent);
 }
@@ -94,10 +94,10 @@ function still(words) {
  */
 function working(agent, now) {
   const stop = stopOf(agent, agent.run);
-  if (stop) return { words: stop.reason === 'close' ? 'closes' : 'stops', since: stop.at };
+  if (stop) return { words: stop.reason === "close" ? "closes" : "stops", since: stop.at };
   if (agent.calls.length > 0) return calling(agent.calls);
   if (agent.request) return { words: replying(agent, agent.request), since: agent.request.since };
-  return still(agent.asks_again === null ? 'works' : triesAgain(between(now, agent.asks_again)));
+  return still(agent.asks_again === null ? "works" : triesAgain(between(now, agent.asks_again)));
 }
 
 /**
@@ -122,14 +122,14 @@ function waiting(calls) {
     const names = /** @type {{names?: unknown} | null} */ (input)?.names;
     return Array.isArray(names) ? names : [];
   });
-  const names = new Set(all.map((name) => (typeof name === 'string' ? oneLine(name) : '')));
-  const words = names.size === 0 ? 'waits' : `waits for ${[...names].join(', ')}`;
+  const names = new Set(all.map((name) => (typeof name === "string" ? oneLine(name) : "")));
+  const words = names.size === 0 ? "waits" : `waits for ${[...names].join(", ")}`;
   return { words, since: Math.min(...calls.map(({ since }) => since)) };
 }
 
 /** @param {number} left in microseconds */
 function triesAgain(left) {
-  if (left === 0) return 'tries again';
+  if (left === 0) return "tries again";
   return left > 60e6 ? `tries again in ${figures.took(left)}` : `tries again in ${Math.ceil(left / 1e6)} s`;
 }
 
@@ -139,14 +139,14 @@ function triesAgain(left) {
  * @param {Request} request
  */
 function replying(agent, request) {
-  if (request.purpose === 'summary') return 'summarises what was said so far';
+  if (request.purpose === "summary") return "summarises what was said so far";
   /** @type {Delta | null} */
   let last = null;
   for (const { whole } of agent.said) {
-    if (whole.type !== 'tool_output' && whole.n >= (last?.n ?? 0)) last = whole;
+    if (whole.type !== "tool_output" && whole.n >= (last?.n ?? 0)) last = whole;
   }
-  if (last?.type === 'text_delta') return says(last.text);
-  if (last?.type !== 'call_delta') return 'thinks';
+  if (last?.type === "text_delta") return says(last.text);
+  if (last?.type !== "call_delta") return "thinks";
   return `writes a call of ${oneLine(last.name)} (${figures.bytes(last.bytes)})`;
 }
 
@@ -157,13 +157,15 @@ function replying(agent, request) {
  */
 function says(text) {
   const start = Math.max(0, Math.floor(bytes(text) / SAID_SEEN) - 1) * SAID_SEEN;
-  const lines = clean(text.slice(floor(text, start))).split('\n').map((line) => line.trim());
-  const last = [...(lines.findLast(Boolean) ?? '')];
-  if (last.length === 0) return 'replies';
+  const lines = clean(text.slice(floor(text, start)))
+    .split("\n")
+    .map((line) => line.trim());
+  const last = [...(lines.findLast(Boolean) ?? "")];
+  if (last.length === 0) return "replies";
   const leftOut = Math.max(0, Math.floor(last.length / LAST_WORDS) - 1) * LAST_WORDS;
-  if (leftOut === 0) return `says: ${last.join('')}`;
-  const tail = last.slice(leftOut).join('');
-  return `says: … ${tail.slice(tail.indexOf(' ') + 1)}`;
+  if (leftOut === 0) return `says: ${last.join("")}`;
+  const tail = last.slice(leftOut).join("");
+  return `says: … ${tail.slice(tail.indexOf(" ") + 1)}`;
 }
 
 /**
@@ -172,8 +174,8 @@ function says(text) {
  */
 function resting({ outcome, text, error }) {
   const said = { finished: text, failed: error, limit: error, stopped: null };
-  const more = short((outcome && said[outcome]) ?? '');
-  const word = outcome ?? 'idle';
+  const more = short((outcome && said[outcome]) ?? "");
+  const word = outcome ?? "idle";
   return still(more ? `${word}: ${more}` : word);
 }
 
@@ -219,7 +221,7 @@ export class Order {
  * @param {Urgency} urgency
  */
 export function sign(urgency) {
-  return { follow_up: '⏳', after_tools: '⏳', next_boundary: '⚡', urgent: '‼' }[urgency];
+  return { follow_up: "⏳", after_tools: "⏳", next_boundary: "⚡", urgent: "‼" }[urgency];
 }
 
 /**
@@ -227,7 +229,7 @@ export function sign(urgency) {
  * @param {Urgency} urgency
  */
 export function level(urgency) {
-  return { follow_up: 'later', after_tools: 'soft', next_boundary: 'ASAP', urgent: 'now' }[urgency];
+  return { follow_up: "later", after_tools: "soft", next_boundary: "ASAP", urgent: "now" }[urgency];
 }
 
 /**
@@ -237,12 +239,12 @@ export function level(urgency) {
  */
 export function standing(agent) {
   const stop = stopOf(agent, agent.run)?.reason;
-  if (agent.is_closed) return { is: 'resting', rest: 'closed', restart: false };
+  if (agent.is_closed) return { is: "resting", rest: "closed", restart: false };
   if (!isWorking(agent)) {
-    return { is: 'resting', rest: agent.outcome === 'stopped' ? 'stopped' : 'idle', restart: false };
+    return { is: "resting", rest: agent.outcome === "stopped" ? "stopped" : "idle", restart: false };
   }
-  if (!stop) return { is: 'running', rest: 'idle', restart: false };
-  return { is: 'winding', rest: stop === 'close' ? 'closed' : 'stopped', restart: stop === 'supersede' };
+  if (!stop) return { is: "running", rest: "idle", restart: false };
+  return { is: "winding", rest: stop === "close" ? "closed" : "stopped", restart: stop === "supersede" };
 }
 
 /**
@@ -252,9 +254,9 @@ export function standing(agent) {
  */
 export function promise(urgency, receiver) {
   const { is, rest } = standing(receiver);
-  if (rest === 'closed') return '⊘ Will come back: it is closed';
-  if (is === 'resting') return '→ Will wake it now';
-  return is === 'winding' ? '→ Will start its next run' : running(urgency, receiver);
+  if (rest === "closed") return "⊘ Will come back: it is closed";
+  if (is === "resting") return "→ Will wake it now";
+  return is === "winding" ? "→ Will start its next run" : running(urgency, receiver);
 }
 
 /**
@@ -265,7 +267,7 @@ export function promise(urgency, receiver) {
  */
 export function waits(urgency, receiver) {
   const { is, rest } = standing(receiver);
-  if (is === 'resting' && rest !== 'closed') return '⏳ Will inject when it runs again (/resume)';
+  if (is === "resting" && rest !== "closed") return "⏳ Will inject when it runs again (/resume)";
   return promise(urgency, receiver);
 }
 
@@ -274,9 +276,9 @@ export function waits(urgency, receiver) {
  * @param {Agent} receiver
  */
 function running(urgency, { request, calls }) {
-  if (urgency === 'follow_up' || urgency === 'after_tools') return '⏳ Will inject at next safe point';
-  if (urgency === 'urgent' && (request || calls.length > 0)) return '‼ Will inject now (cuts what runs)';
-  return '⚡ Will inject ASAP (may skip tools)';
+  if (urgency === "follow_up" || urgency === "after_tools") return "⏳ Will inject at next safe point";
+  if (urgency === "urgent" && (request || calls.length > 0)) return "‼ Will inject now (cuts what runs)";
+  return "⚡ Will inject ASAP (may skip tools)";
 }
 
 /**
@@ -285,10 +287,13 @@ function running(urgency, { request, calls }) {
  */
 export function injected({ letters, point, after, skipped, interrupted, answered }) {
   const many = letters.length > 1;
-  let text = many ? `✓ ${letters.length} messages injected together` : '✓ Message injected';
+  let text = many ? `✓ ${letters.length} messages injected together` : "✓ Message injected";
   if (after !== null) text += ` after ${oneLine(after)}`;
   text += ` at ${place(point)}`;
-  for (const [number, what] of /** @type {const} */ ([[interrupted, 'cut'], [skipped, 'skipped']])) {
+  for (const [number, what] of /** @type {const} */ ([
+    [interrupted, "cut"],
+    [skipped, "skipped"],
+  ])) {
     if (number > 0) text += number === 1 ? `, 1 call ${what}` : `, ${number} calls ${what}`;
   }
   // Of several it is the one that waited longest.
@@ -302,7 +307,7 @@ export function injected({ letters, point, after, skipped, interrupted, answered
  * @param {Point} point
  */
 function place(point) {
-  const places = { start: 'the start of a run', stream: 'the cut of a reply', wait: 'the end of its wait' };
+  const places = { start: "the start of a run", stream: "the cut of a reply", wait: "the end of its wait" };
   return point in places ? places[/** @type {keyof typeof places} */ (point)] : point;
 }
 
@@ -312,32 +317,32 @@ function place(point) {
  */
 export function returned(reason) {
   return {
-    closed: '⊘ Came back unread: the agent is closed',
-    stopped: '⊘ Came back unread: the agent was stopped',
-    expired: '⊘ Came back unread: its time was up, or its run had ended',
-    withdrawn: '⊘ Taken back before it was read',
-    superseded: '⊘ Never read: a newer message took its place',
-    error: '⊘ Came back unread: the run failed',
+    closed: "⊘ Came back unread: the agent is closed",
+    stopped: "⊘ Came back unread: the agent was stopped",
+    expired: "⊘ Came back unread: its time was up, or its run had ended",
+    withdrawn: "⊘ Taken back before it was read",
+    superseded: "⊘ Never read: a newer message took its place",
+    error: "⊘ Came back unread: the run failed",
   }[reason];
 }
 
 /** @type {Map<string, string>} why nothing was accepted, and what to do, for the codes that say all of it */
 const REFUSALS = new Map([
-  ['too_late', 'Too late: it was read already. Send what has changed as a new message'],
-  ['mailbox_full', 'The mailbox is full: wait until the agent has read its mail, or take a message back'],
-  ['urgent_rate', 'Too many urgent messages within a minute: send it a level softer, or wait'],
-  ['urgent_not_allowed', 'Not allowed to be urgent here: send it a level softer'],
-  ['unknown_agent', 'There is no such agent: choose one from the list'],
-  ['unknown_message', 'That message is not in the mailbox any more'],
-  ['empty', 'There is nothing to send yet'],
-  ['stale_run', 'That run is over: look what the agent does now, then send it again'],
-  ['duplicate_id', 'Sent before, with other words: send it again'],
-  ['shutting_down', 'Midturn is shutting down: send it again after the next start'],
-  ['store', 'It could not be stored, so it was not accepted: send it again'],
-  ['not_live', 'This session is only stored: resume it first'],
-  ['not_asked', 'Nobody asks that any more: it was answered or withdrawn'],
-  ['too_many_requests', 'Too many requests within a second: send it again'],
-  ['not_allowed', "Not allowed with this token: use a person's"],
+  ["too_late", "Too late: it was read already. Send what has changed as a new message"],
+  ["mailbox_full", "The mailbox is full: wait until the agent has read its mail, or take a message back"],
+  ["urgent_rate", "Too many urgent messages within a minute: send it a level softer, or wait"],
+  ["urgent_not_allowed", "Not allowed to be urgent here: send it a level softer"],
+  ["unknown_agent", "There is no such agent: choose one from the list"],
+  ["unknown_message", "That message is not in the mailbox any more"],
+  ["empty", "There is nothing to send yet"],
+  ["stale_run", "That run is over: look what the agent does now, then send it again"],
+  ["duplicate_id", "Sent before, with other words: send it again"],
+  ["shutting_down", "Midturn is shutting down: send it again after the next start"],
+  ["store", "It could not be stored, so it was not accepted: send it again"],
+  ["not_live", "This session is only stored: resume it first"],
+  ["not_asked", "Nobody asks that any more: it was answered or withdrawn"],
+  ["too_many_requests", "Too many requests within a second: send it again"],
+  ["not_allowed", "Not allowed with this token: use a person's"],
 ]);
 
 /**
@@ -348,7 +353,7 @@ const REFUSALS = new Map([
  */
 export function refusal(code, detail) {
   const said = short(detail);
-  if (code === 'limit') return `${said}: raise it from here with /limit`;
-  if (code === 'too_large') return `${said}: shorten it, or name a file that says it`;
+  if (code === "limit") return `${said}: raise it from here with /limit`;
+  if (code === "too_large") return `${said}: shorten it, or name a file that says it`;
   return REFUSALS.get(code) ?? (said || `Refused (${oneLine(code)}): nothing was accepted`);
 }

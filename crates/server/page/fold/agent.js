@@ -3,8 +3,8 @@
  * what it used and said. The only place that decides what each kind of event does to it.
  */
 
-import { callEnds, replyEnds } from './said.js';
-import { after } from './text.js';
+import { callEnds, replyEnds } from "./said.js";
+import { after } from "./text.js";
 
 /** @import { Agent, Event, Message, ReceiptState, Stop } from './types.js' */
 
@@ -19,14 +19,32 @@ const SETTLED_MAX = 64;
 
 /** What happens only in a run that is under way: of one that is over it changes nothing. */
 const OF_RUN = new Set([
-  'run_started', 'model_started', 'model_finished', 'model_interrupted', 'model_retry', 'tool_started',
-  'tool_finished', 'message_injected', 'approval_requested', 'approval_resolved', 'compacted', 'run_finished',
+  "run_started",
+  "model_started",
+  "model_finished",
+  "model_interrupted",
+  "model_retry",
+  "tool_started",
+  "tool_finished",
+  "message_injected",
+  "approval_requested",
+  "approval_resolved",
+  "compacted",
+  "run_finished",
 ]);
 
 /** What somebody else does to an agent, and what concerns the session. */
 const OF_NO_RUN = new Set([
-  'session_started', 'session_resumed', 'agent_spawned', 'message_queued', 'message_refused', 'message_returned',
-  'stop_requested', 'plan_updated', 'limit_raised', 'agent_closed',
+  "session_started",
+  "session_resumed",
+  "agent_spawned",
+  "message_queued",
+  "message_refused",
+  "message_returned",
+  "stop_requested",
+  "plan_updated",
+  "limit_raised",
+  "agent_closed",
 ]);
 
 /**
@@ -51,7 +69,7 @@ export function unknownAgent() {
     ended: 0,
     outcome: null,
     error: null,
-    text: '',
+    text: "",
     stop: null,
     request: null,
     asks_again: null,
@@ -110,7 +128,7 @@ export function told(agent, event) {
   if (OF_RUN.has(event.type)) {
     if (isOver(agent, run)) return false;
     // A run that the process before this one began has no beginning here.
-    if (run > agent.run || event.type === 'run_started') begins(agent, run);
+    if (run > agent.run || event.type === "run_started") begins(agent, run);
     agent.turn = event.turn ?? agent.turn;
   }
   changes(agent, event);
@@ -131,39 +149,39 @@ export function rests(agent) {
  */
 function changes(agent, event) {
   switch (event.type) {
-    case 'agent_spawned':
+    case "agent_spawned":
       agent.parent = event.parent ?? null;
       agent.role = event.role;
       agent.model = event.model ?? null;
       break;
-    case 'model_started':
-    case 'model_finished':
-    case 'model_interrupted':
-    case 'model_retry':
+    case "model_started":
+    case "model_finished":
+    case "model_interrupted":
+    case "model_retry":
       replies(agent, event);
       break;
-    case 'tool_started':
-    case 'tool_finished':
+    case "tool_started":
+    case "tool_finished":
       calls(agent, event);
       break;
-    case 'message_queued':
-    case 'message_injected':
-    case 'message_returned':
+    case "message_queued":
+    case "message_injected":
+    case "message_returned":
       mail(agent, event);
       break;
-    case 'stop_requested': {
+    case "stop_requested": {
       const run = event.run ?? agent.run;
-      if (!stopOf(agent, run)) agent.stop = { run, by: event.by, reason: event.reason ?? 'stop', at: event.t };
+      if (!stopOf(agent, run)) agent.stop = { run, by: event.by, reason: event.reason ?? "stop", at: event.t };
       break;
     }
-    case 'plan_updated':
+    case "plan_updated":
       agent.plan = event.steps;
       break;
-    case 'run_finished':
+    case "run_finished":
       rests(agent);
       Object.assign(agent, { ended: agent.run, outcome: event.outcome, error: event.error ?? null });
       break;
-    case 'agent_closed':
+    case "agent_closed":
       rests(agent);
       Object.assign(agent, { ended: agent.run, is_closed: true, queue: [] });
       break;
@@ -176,7 +194,7 @@ function changes(agent, event) {
  */
 function begins(agent, run) {
   rests(agent);
-  Object.assign(agent, { run, turn: 0, outcome: null, error: null, text: '' });
+  Object.assign(agent, { run, turn: 0, outcome: null, error: null, text: "" });
   // It may have been stopped before it began.
   agent.stop = stopOf(agent, run);
 }
@@ -188,21 +206,21 @@ function begins(agent, run) {
 function replies(agent, event) {
   const call = agent.request?.call ?? 0;
   Object.assign(agent, { request: null, asks_again: null, said: replyEnds(agent.said) });
-  if (event.type === 'model_started') {
-    const { call, messages, purpose = 'turn', t } = event;
+  if (event.type === "model_started") {
+    const { call, messages, purpose = "turn", t } = event;
     agent.request = { call, messages, purpose, since: t };
     // Whose older part is summarised is not sent its mail.
-    if (purpose === 'turn') isSent(agent, call);
-  } else if (event.type === 'model_finished') {
-    for (const kind of /** @type {const} */ (['input', 'output', 'cached'])) {
+    if (purpose === "turn") isSent(agent, call);
+  } else if (event.type === "model_finished") {
+    for (const kind of /** @type {const} */ (["input", "output", "cached"])) {
       agent.usage[kind] += event.usage[kind] ?? 0;
     }
     // A summary answers nobody.
-    if ((event.purpose ?? 'turn') === 'turn') {
+    if ((event.purpose ?? "turn") === "turn") {
       agent.text = event.text;
       isAnswered(agent, call);
     }
-  } else if (event.type === 'model_retry') {
+  } else if (event.type === "model_retry") {
     agent.asks_again = after(event.t, event.wait);
   }
 }
@@ -212,9 +230,9 @@ function replies(agent, event) {
  * @param {Event} event
  */
 function calls(agent, event) {
-  if (event.type === 'tool_started' && agent.calls.length < CALLS_MAX) {
+  if (event.type === "tool_started" && agent.calls.length < CALLS_MAX) {
     agent.calls.push({ id: event.tool, name: event.name, input: event.input, since: event.t });
-  } else if (event.type === 'tool_finished') {
+  } else if (event.type === "tool_finished") {
     agent.calls = agent.calls.filter((call) => call.id !== event.tool);
     agent.said = callEnds(agent.said, event.tool);
   }
@@ -225,17 +243,17 @@ function calls(agent, event) {
  * @param {Event} event
  */
 function mail(agent, event) {
-  if (event.type === 'message_queued') {
+  if (event.type === "message_queued") {
     const { message: id, from, urgency, text, t } = event;
     const isThere = agent.queue.some((known) => known.id === id && known.from === from);
     if (agent.queue.length < QUEUE_MAX && !isThere) {
-      agent.queue.push({ id, from, urgency, text, since: t, state: 'queued' });
+      agent.queue.push({ id, from, urgency, text, since: t, state: "queued" });
     }
-  } else if (event.type === 'message_injected') {
+  } else if (event.type === "message_injected") {
     const { point, skipped, interrupted } = event;
     const injection = { point, run: agent.run, turn: agent.turn, skipped, interrupted };
     for (const id of event.messages) moves(agent, id, { injected: injection });
-  } else if (event.type === 'message_returned') {
+  } else if (event.type === "message_returned") {
     moves(agent, event.message, { returned: event.reason });
   }
 }
@@ -258,7 +276,7 @@ function moves(agent, id, state) {
  * @param {ReceiptState} state
  */
 function isFinal(state) {
-  return typeof state === 'object' && ('answered' in state || 'returned' in state);
+  return typeof state === "object" && ("answered" in state || "returned" in state);
 }
 
 /**
@@ -267,7 +285,7 @@ function isFinal(state) {
  */
 function isSent(agent, call) {
   for (const message of agent.past) {
-    if (typeof message.state === 'object' && 'injected' in message.state) {
+    if (typeof message.state === "object" && "injected" in message.state) {
       message.state = { sent: { injection: message.state.injected, call } };
     }
   }
@@ -279,10 +297,10 @@ function isSent(agent, call) {
  */
 function isAnswered(agent, call) {
   for (const message of agent.past) {
-    if (typeof message.state !== 'object') continue;
-    if ('injected' in message.state) {
+    if (typeof message.state !== "object") continue;
+    if ("injected" in message.state) {
       message.state = { answered: { injection: message.state.injected, call } };
-    } else if ('sent' in message.state) {
+    } else if ("sent" in message.state) {
       message.state = { answered: { injection: message.state.sent.injection, call } };
     }
   }

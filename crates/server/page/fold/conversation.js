@@ -3,11 +3,11 @@
  * are counted.
  */
 
-import { between, bytes, isBlank, written } from './text.js';
+import { between, bytes, isBlank, written } from "./text.js";
 
 /**
- * @import { Agent, CallEntry, CallRef, CallState, Entry, EntryKind, Event, InjectedEntry, Letter, Message, ToolFinished,
- *   ToolStarted } from './types.js'
+ * @import { Agent, CallEntry, CallRef, CallState, Entry, EntryKind, Event, InjectedEntry, Letter, Message } from './types.js'
+ * @import { ToolFinished, ToolStarted } from './types.js'
  */
 
 /** How many entries are kept. */
@@ -44,25 +44,25 @@ export class Conversation {
    */
   told(event, agent) {
     switch (event.type) {
-      case 'model_finished':
-        if ((event.purpose ?? 'turn') === 'turn') this.#replied(event, event.text, event.tools);
+      case "model_finished":
+        if ((event.purpose ?? "turn") === "turn") this.#replied(event, event.text, event.tools);
         break;
-      case 'tool_started':
+      case "tool_started":
         this.#begins(event, event);
         break;
-      case 'tool_finished':
+      case "tool_finished":
         this.#ends(event, event);
         break;
-      case 'approval_resolved': {
+      case "approval_resolved": {
         const { tool, decision, by, reason } = event;
         this.#change(event, tool, (call) => (call.word = [decision, by, reason ?? null]));
         break;
       }
-      case 'message_injected':
+      case "message_injected":
         this.#add(event, this.#injected(event, agent));
         break;
-      case 'model_retry':
-        this.#retries(event, { type: 'retry', attempt: event.attempt, error: event.error, wait: event.wait });
+      case "model_retry":
+        this.#retries(event, { type: "retry", attempt: event.attempt, error: event.error, wait: event.wait });
         break;
       default: {
         const kind = simple(event, agent);
@@ -77,7 +77,7 @@ export class Conversation {
    * @param {CallRef[]} tools
    */
   #replied(event, text, tools) {
-    if (!isBlank(text)) this.#add(event, { type: 'reply', text, cut: null });
+    if (!isBlank(text)) this.#add(event, { type: "reply", text, cut: null });
     for (const { id, name, input } of tools) this.#add(event, waiting(id, name, input ?? null));
     this.#answered(event);
   }
@@ -88,7 +88,7 @@ export class Conversation {
    */
   #answered(event) {
     for (const entry of this.#newestFirst()) {
-      if (entry.kind.type !== 'injected') continue;
+      if (entry.kind.type !== "injected") continue;
       if (entry.kind.answered) return;
       entry.kind.answered = true;
       entry.changed = event.seq;
@@ -101,7 +101,7 @@ export class Conversation {
    */
   #begins(event, { tool, name, input }) {
     /** @type {CallState} */
-    const state = { type: 'running', since: event.t };
+    const state = { type: "running", since: event.t };
     const begins = (/** @type {CallEntry} */ call) => Object.assign(call, { input, state });
     if (!this.#change(event, tool, begins)) this.#add(event, begins(waiting(tool, name, input)));
   }
@@ -112,8 +112,8 @@ export class Conversation {
    */
   #ends(event, { tool, name, status, bytes, output }) {
     const ends = (/** @type {CallEntry} */ call) => {
-      const took = call.state.type === 'running' ? written(between(call.state.since, event.t)) : null;
-      call.state = { type: 'ended', status, took, bytes, output };
+      const took = call.state.type === "running" ? written(between(call.state.since, event.t)) : null;
+      call.state = { type: "ended", status, took, bytes, output };
       return call;
     };
     if (!this.#change(event, tool, ends)) this.#add(event, ends(waiting(tool, name, null)));
@@ -128,10 +128,10 @@ export class Conversation {
   #change(event, id, change) {
     for (const entry of this.#newestFirst()) {
       const { kind } = entry;
-      if (kind.type !== 'call') continue;
+      if (kind.type !== "call") continue;
       // Calls end in their run, and of the run before none is open.
       if (entry.run < (event.run ?? entry.run)) return false;
-      if (kind.id !== id || kind.state.type === 'ended') continue;
+      if (kind.id !== id || kind.state.type === "ended") continue;
       const before = weight(kind);
       change(kind);
       entry.changed = event.seq;
@@ -149,7 +149,7 @@ export class Conversation {
    */
   #injected(event, agent) {
     return {
-      type: 'injected',
+      type: "injected",
       letters: letters(event.messages, event.text, agent, event.t),
       point: event.point,
       after: this.#lastTool(event),
@@ -165,9 +165,9 @@ export class Conversation {
    */
   #lastTool(event) {
     for (const { run, turn, kind } of this.#newestFirst()) {
-      if (kind.type !== 'call') continue;
+      if (kind.type !== "call") continue;
       if (run !== event.run || turn !== event.turn) return null;
-      if (kind.state.type === 'ended' && kind.state.took !== null) return kind.name;
+      if (kind.state.type === "ended" && kind.state.took !== null) return kind.name;
     }
     return null;
   }
@@ -178,7 +178,7 @@ export class Conversation {
    */
   #retries(event, kind) {
     const last = this.entries.at(-1);
-    if (last?.kind.type !== 'retry' || last.turn !== event.turn) return this.#add(event, kind);
+    if (last?.kind.type !== "retry" || last.turn !== event.turn) return this.#add(event, kind);
     this.bytes += weight(kind) - weight(last.kind);
     Object.assign(last, { kind, changed: event.seq, t: event.t });
   }
@@ -215,25 +215,25 @@ export class Conversation {
  */
 function simple(event, agent) {
   switch (event.type) {
-    case 'agent_spawned':
-      return event.prompt == null ? null : { type: 'prompt', text: event.prompt };
-    case 'model_interrupted':
-      return isBlank(event.text) ? null : { type: 'reply', text: event.text, cut: event.reason };
-    case 'message_returned': {
+    case "agent_spawned":
+      return event.prompt == null ? null : { type: "prompt", text: event.prompt };
+    case "model_interrupted":
+      return isBlank(event.text) ? null : { type: "reply", text: event.text, cut: event.reason };
+    case "message_returned": {
       const known = agent.past.at(-1);
       if (known?.id !== event.message) return null;
-      return { type: 'returned', letter: letter(known, event.t), reason: event.reason };
+      return { type: "returned", letter: letter(known, event.t), reason: event.reason };
     }
-    case 'stop_requested':
-      return { type: 'stop', by: event.by, reason: event.reason ?? 'stop' };
-    case 'limit_raised':
-      return { type: 'limit', by: event.by, limits: event.limits };
-    case 'compacted':
-      return { type: 'compacted', messages: event.messages, tokens: event.tokens };
-    case 'run_finished':
-      return { type: 'end', outcome: event.outcome, error: event.error ?? null, turns: event.turns };
-    case 'agent_closed':
-      return { type: 'closed' };
+    case "stop_requested":
+      return { type: "stop", by: event.by, reason: event.reason ?? "stop" };
+    case "limit_raised":
+      return { type: "limit", by: event.by, limits: event.limits };
+    case "compacted":
+      return { type: "compacted", messages: event.messages, tokens: event.tokens };
+    case "run_finished":
+      return { type: "end", outcome: event.outcome, error: event.error ?? null, turns: event.turns };
+    case "agent_closed":
+      return { type: "closed" };
     default:
       return null;
   }
@@ -246,7 +246,7 @@ function simple(event, agent) {
  * @returns {CallEntry}
  */
 function waiting(id, name, input) {
-  return { type: 'call', id, name, input, state: { type: 'waiting' }, word: null };
+  return { type: "call", id, name, input, state: { type: "waiting" }, word: null };
 }
 
 /**
@@ -268,7 +268,7 @@ function letters(ids, text, agent, now) {
   });
   // Of mail that nothing was told of there is the text of all of it together: the first has it.
   const nothing = known.every((one) => one === null);
-  return known.reverse().map((one, place) => one ?? unknown(ids[place] ?? '', nothing && place === 0 ? text : ''));
+  return known.reverse().map((one, place) => one ?? unknown(ids[place] ?? "", nothing && place === 0 ? text : ""));
 }
 
 /**
@@ -287,7 +287,7 @@ function letter({ id, from, urgency, text, since }, now) {
  * @returns {Letter}
  */
 function unknown(id, text) {
-  return { id, from: '', urgency: null, text, waited: null };
+  return { id, from: "", urgency: null, text, waited: null };
 }
 
 /**
@@ -296,20 +296,20 @@ function unknown(id, text) {
  */
 function weight(kind) {
   switch (kind.type) {
-    case 'prompt':
-    case 'reply':
+    case "prompt":
+    case "reply":
       return bytes(kind.text);
-    case 'call': {
-      const output = kind.state.type === 'ended' ? bytes(kind.state.output) : 0;
-      return bytes(kind.name) + size(kind.input) + output + bytes(kind.word?.[2] ?? '');
+    case "call": {
+      const output = kind.state.type === "ended" ? bytes(kind.state.output) : 0;
+      return bytes(kind.name) + size(kind.input) + output + bytes(kind.word?.[2] ?? "");
     }
-    case 'injected':
+    case "injected":
       return kind.letters.reduce((sum, { text }) => sum + bytes(text), 0);
-    case 'returned':
+    case "returned":
       return bytes(kind.letter.text);
-    case 'retry':
-    case 'end':
-      return bytes(kind.error ?? '');
+    case "retry":
+    case "end":
+      return bytes(kind.error ?? "");
     default:
       return 0;
   }
@@ -321,8 +321,8 @@ function weight(kind) {
  * @returns {number}
  */
 function size(value) {
-  if (typeof value === 'string') return VALUE + bytes(value);
+  if (typeof value === "string") return VALUE + bytes(value);
   if (Array.isArray(value)) return value.reduce((sum, one) => sum + size(one), VALUE);
-  if (typeof value !== 'object' || value === null) return VALUE;
+  if (typeof value !== "object" || value === null) return VALUE;
   return Object.entries(value).reduce((sum, [name, one]) => sum + bytes(name) + size(one), VALUE);
 }

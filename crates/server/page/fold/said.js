@@ -3,7 +3,7 @@
  * one piece (crates/core/src/rules/view/said.rs).
  */
 
-import { bytes, newest } from './text.js';
+import { bytes, newest } from "./text.js";
 
 /** @import { Delta, Piece } from './types.js' */
 
@@ -17,7 +17,7 @@ const OUTPUT_MAX = 64 * 1024;
 const PIECES_MAX = 1024;
 
 /** What may be told. What a newer Midturn tells besides says nothing to this one. */
-const KNOWN = new Set(['text_delta', 'thinking_delta', 'call_delta', 'tool_output']);
+const KNOWN = new Set(["text_delta", "thinking_delta", "call_delta", "tool_output"]);
 
 /**
  * Whether it is a delta that is known here.
@@ -35,7 +35,7 @@ export function isDelta(delta) {
 export function says(said, delta) {
   const known = said.find((piece) => isOne(piece.whole, delta));
   if (known) return goesOn(known, delta);
-  if ('text' in delta && delta.text === '') return false;
+  if ("text" in delta && delta.text === "") return false;
   if (said.length < PIECES_MAX) {
     const piece = { whole: { ...delta }, is_cut: false, rejoined: false };
     keepTheNewest(piece);
@@ -49,7 +49,7 @@ export function says(said, delta) {
  * @param {Piece[]} said
  */
 export function replyEnds(said) {
-  return said.filter(({ whole }) => whole.type === 'tool_output');
+  return said.filter(({ whole }) => whole.type === "tool_output");
 }
 
 /**
@@ -58,7 +58,7 @@ export function replyEnds(said) {
  * @param {string} call
  */
 export function callEnds(said, call) {
-  return said.filter(({ whole }) => !(whole.type === 'tool_output' && whole.tool === call));
+  return said.filter(({ whole }) => !(whole.type === "tool_output" && whole.tool === call));
 }
 
 /**
@@ -67,7 +67,7 @@ export function callEnds(said, call) {
  * @param {Delta} delta
  */
 function isOne(known, delta) {
-  const call = (/** @type {Delta} */ one) => ('tool' in one ? one.tool : undefined);
+  const call = (/** @type {Delta} */ one) => ("tool" in one ? one.tool : undefined);
   return known.type === delta.type && call(known) === call(delta);
 }
 
@@ -79,14 +79,14 @@ function goesOn(piece, delta) {
   const rejoined = piece.rejoined;
   piece.rejoined = false;
   if (delta.n <= piece.whole.n) return false;
-  const known = 'text' in piece.whole ? piece.whole.text : '';
+  const known = "text" in piece.whole ? piece.whole.text : "";
   piece.whole = { ...delta };
   // It says how far a call has come.
-  if (!('text' in piece.whole) || !('text' in delta)) return true;
+  if (!("text" in piece.whole) || !("text" in delta)) return true;
   const again = rejoined && !piece.is_cut && delta.text.startsWith(known);
   piece.whole.text = rejoined ? delta.text : known + delta.text;
   keepTheNewest(piece);
-  return (again ? known : '').length < delta.text.length;
+  return (again ? known : "").length < delta.text.length;
 }
 
 /**
@@ -95,8 +95,8 @@ function goesOn(piece, delta) {
  */
 function keepTheNewest(piece) {
   const { whole } = piece;
-  if (!('text' in whole)) return;
-  const most = whole.type === 'tool_output' ? OUTPUT_MAX : TEXT_MAX;
+  if (!("text" in whole)) return;
+  const most = whole.type === "tool_output" ? OUTPUT_MAX : TEXT_MAX;
   // A unit of UTF-16 has three bytes at most: short texts need not be counted.
   if (whole.text.length * 3 > most && bytes(whole.text) > most) {
     whole.text = newest(whole.text, most);

@@ -7,11 +7,11 @@ const SECOND = 1e6;
  * @type {[string, number, boolean][]}
  */
 const UNITS = [
-  ['h', 3600 * SECOND, false],
-  ['m', 60 * SECOND, false],
-  ['s', SECOND, true],
-  ['ms', 1000, true],
-  ['us', 1, false],
+  ["h", 3600 * SECOND, false],
+  ["m", 60 * SECOND, false],
+  ["s", SECOND, true],
+  ["ms", 1000, true],
+  ["us", 1, false],
 ];
 
 /**
@@ -41,7 +41,7 @@ export function bytes(text) {
  */
 export function floor(text, byte) {
   let count = 0;
-  for (let at = 0; at < text.length; ) {
+  for (let at = 0; at < text.length;) {
     const unit = text.charCodeAt(at);
     const pair = isHigh(unit);
     count += pair ? 4 : width(unit);
@@ -115,10 +115,12 @@ export function after(t, span) {
  * @param {number} span in microseconds
  */
 export function written(span) {
-  if (span === 0) return '0';
+  if (span === 0) return "0";
   const unitOf = UNITS.find(([, size, decimals]) => (decimals ? span >= size : span % size === 0));
-  const [unit, size] = unitOf ?? ['us', 1];
-  const part = String(span % size).padStart(String(size).length - 1, '0').replace(/0+$/, '');
+  const [unit, size] = unitOf ?? ["us", 1];
+  const part = String(span % size)
+    .padStart(String(size).length - 1, "0")
+    .replace(/0+$/, "");
   return `${Math.floor(span / size)}${part && `.${part}`}${unit}`;
 }
 

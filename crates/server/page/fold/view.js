@@ -3,8 +3,8 @@
  * twice, or belongs to a run that is over, changes nothing. It knows no prices and no clock.
  */
 
-import { isEvent, isOver, rests, told, unknownAgent } from './agent.js';
-import { isDelta, says } from './said.js';
+import { isEvent, isOver, rests, told, unknownAgent } from "./agent.js";
+import { isDelta, says } from "./said.js";
 
 /** @import { Agent, Ask, Delta, Event, Usage } from './types.js' */
 
@@ -42,12 +42,12 @@ export class View {
     this.seq = event.seq;
     this.now(event.t);
     if (event.agent === undefined) {
-      if (event.type === 'session_resumed') this.#resumed();
+      if (event.type === "session_resumed") this.#resumed();
       return true;
     }
-    const isTooMuch = event.type === 'message_queued' && this.waiting >= WAITING_MAX;
+    const isTooMuch = event.type === "message_queued" && this.waiting >= WAITING_MAX;
     // What is refused may be for names that nobody has.
-    if (isTooMuch || event.type === 'message_refused') return false;
+    if (isTooMuch || event.type === "message_refused") return false;
     const agent = this.#agent(event.agent);
     if (!agent) return false;
     const before = agent.queue.length;
@@ -120,12 +120,12 @@ export class View {
    * @param {Event} event
    */
   #asks(agent, event) {
-    if (event.type === 'approval_requested') {
+    if (event.type === "approval_requested") {
       const { tool, name, input, always, t } = event;
       this.asked({ agent, tool, name, input, always, since: t });
-    } else if (event.type === 'approval_resolved') {
+    } else if (event.type === "approval_resolved") {
       this.asks = this.asks.filter((ask) => ask.agent !== agent || ask.tool !== event.tool);
-    } else if (['run_started', 'run_finished', 'agent_closed'].includes(event.type)) {
+    } else if (["run_started", "run_finished", "agent_closed"].includes(event.type)) {
       this.asks = this.asks.filter((ask) => ask.agent !== agent);
     }
   }

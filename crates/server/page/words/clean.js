@@ -5,16 +5,18 @@
  */
 
 /** A zero-width joiner makes one picture of several. */
-const JOINER = '\u200d';
+const JOINER = "\u200d";
 
 /** What is not seen, and changes what is: its order, its width, or what it is taken for. */
 const HIDDEN =
-  '\\u00ad\\u061c\\u180e\\ufeff\\u200b\\u200c\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f' +
-  '\\ufe00-\\ufe0f\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}\\u{e0100}-\\u{e01ef}';
+  "\\u00ad\\u061c\\u180e\\ufeff\\u200b\\u200c\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f" +
+  "\\ufe00-\\ufe0f\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}\\u{e0100}-\\u{e01ef}";
 
-const CONTROL = '\\u0000-\\u001f\\u007f-\\u009f';
-const HIDES = new RegExp(`[${CONTROL}${HIDDEN}${JOINER}]`, 'u');
-const HIDES_BUT_LINES = new RegExp(`(?![\\n\\t])${HIDES.source}`, 'gu');
+const CONTROL = "\\u0000-\\u001f\\u007f-\\u009f";
+const HIDES = new RegExp(`[${CONTROL}${HIDDEN}${JOINER}]`, "u");
+/** A tab alone changes nothing: most lines of code have no more. */
+const ACTS = new RegExp(`(?!\\t)${HIDES.source}`, "u");
+const HIDES_BUT_LINES = new RegExp(`(?![\\n\\t])${HIDES.source}`, "gu");
 
 /** What a joiner before it makes a picture of. Letters that are joined stay letters. */
 const PICTURE = /[\u2190-\u2bff\u{1f000}-\u{1faff}]/u;
@@ -29,7 +31,7 @@ const SKIN = /[\u{1f3fb}-\u{1f3ff}]/u;
  */
 
 /** @type {Record<string, Place>} what stands behind an escape and begins something longer */
-const BEGINS = { '[': 'control', ']': 'command', P: 'string', X: 'string', '^': 'string', _: 'string' };
+const BEGINS = { "[": "control", "]": "command", P: "string", X: "string", "^": "string", _: "string" };
 
 /**
  * A whole text, cleaned.
@@ -37,22 +39,22 @@ const BEGINS = { '[': 'control', ']': 'command', P: 'string', X: 'string', '^': 
  */
 export function clean(text) {
   // A sequence that was never ended hides nothing beyond its line.
-  return text.split('\n').map(cleanLine).join('\n');
+  return text.split("\n").map(cleanLine).join("\n");
 }
 
 /** @param {string} line */
 function cleanLine(line) {
-  if (!HIDES.test(line)) return line;
+  if (!ACTS.test(line)) return line;
   /** @type {Place} */
-  let place = 'text';
+  let place = "text";
   const page = new Page();
   for (const char of line) {
     const code = char.codePointAt(0) ?? 0;
-    if (place === 'text' && code >= 0x20) {
+    if (place === "text" && code >= 0x20) {
       page.print(char);
       continue;
     }
-    if (place !== 'command' && place !== 'string') page.acts(char);
+    if (place !== "command" && place !== "string") page.acts(char);
     place = next(place, char, code);
   }
   return page.shown;
@@ -65,19 +67,19 @@ function cleanLine(line) {
  * @returns {Place}
  */
 function next(place, char, code) {
-  if (code === 0x18 || code === 0x1a) return 'text';
-  if (code === 0x1b) return 'escape';
+  if (code === 0x18 || code === 0x1a) return "text";
+  if (code === 0x1b) return "escape";
   const is = (/** @type {number} */ from) => code >= from && code <= 0x7e;
   switch (place) {
-    case 'escape':
+    case "escape":
       if (!is(0x20)) return place;
-      return is(0x30) ? (BEGINS[char] ?? 'text') : 'more';
-    case 'more':
-      return is(0x30) ? 'text' : place;
-    case 'control':
-      return is(0x40) ? 'text' : place;
-    case 'command':
-      return code === 0x07 ? 'text' : place;
+      return is(0x30) ? (BEGINS[char] ?? "text") : "more";
+    case "more":
+      return is(0x30) ? "text" : place;
+    case "control":
+      return is(0x40) ? "text" : place;
+    case "command":
+      return code === 0x07 ? "text" : place;
     default:
       return place;
   }
@@ -85,7 +87,7 @@ function next(place, char, code) {
 
 /** What is shown of a line. */
 class Page {
-  shown = '';
+  shown = "";
   /** The line starts over with the next character. */
   #returned = false;
   /** The last character joins the next one to what is before it. */
@@ -100,15 +102,15 @@ class Page {
       return;
     }
     if (HIDES.test(char) || this.#isLeftOut(char)) return;
-    if (this.#returned) this.shown = '';
+    if (this.#returned) this.shown = "";
     this.#returned = false;
     this.shown += char;
   }
 
   /** @param {string} char */
   acts(char) {
-    if (char === '\t' && !this.#returned) this.shown += char;
-    if (char === '\r') this.#returned = true;
+    if (char === "\t" && !this.#returned) this.shown += char;
+    if (char === "\r") this.#returned = true;
   }
 
   /**
@@ -128,7 +130,7 @@ class Page {
  * @param {string} text
  */
 export function oneLine(text) {
-  return visible(text).replaceAll('\n', '');
+  return visible(text).replaceAll("\n", "");
 }
 
 /**
@@ -138,6 +140,6 @@ export function oneLine(text) {
 export function visible(text) {
   return text.replace(HIDES_BUT_LINES, (char) => {
     const code = (char.codePointAt(0) ?? 0).toString(16).toUpperCase();
-    return `‹U+${code.padStart(4, '0')}›`;
+    return `‹U+${code.padStart(4, "0")}›`;
   });
 }

@@ -6,14 +6,14 @@
 const SECOND = 1e6;
 
 /** What stands behind a number that was divided by a thousand so often. */
-const THOUSANDS = ['k', 'M', 'G', 'T', 'P'];
+const THOUSANDS = ["k", "M", "G", "T", "P"];
 
 /**
  * How many: `812`, `8.1k`, `12.0k`, `1.2M`.
  * @param {number} number
  */
 export function count(number) {
-  return thousands(number)?.join('') ?? String(number);
+  return thousands(number)?.join("") ?? String(number);
 }
 
 /**
@@ -21,7 +21,7 @@ export function count(number) {
  * @param {number} number
  */
 export function bytes(number) {
-  return `${thousands(number)?.join(' ') ?? `${number} `}B`;
+  return `${thousands(number)?.join(" ") ?? `${number} `}B`;
 }
 
 /**
@@ -43,7 +43,7 @@ function thousands(number) {
 export function clock(micros) {
   const seconds = Math.floor(micros / SECOND);
   const [minutes, hours, days] = [60, 3600, 86_400].map((unit) => Math.floor(seconds / unit));
-  const two = (/** @type {number} */ number) => String(number % 60).padStart(2, '0');
+  const two = (/** @type {number} */ number) => String(number % 60).padStart(2, "0");
   if (days) return `${days}d ${(hours ?? 0) % 24}h`;
   if (hours) return `${hours}:${two(minutes ?? 0)}:${two(seconds)}`;
   return `${minutes}:${two(seconds)}`;

@@ -1,7 +1,7 @@
 /** Texts and calls on one short line (crates/view/src/words.rs). */
 
-import { floor, isBlank } from '../fold/text.js';
-import { clean, visible } from './clean.js';
+import { floor, isBlank } from "../fold/text.js";
+import { clean, visible } from "./clean.js";
 
 /** How many characters of a text are shown. */
 const SHOWN = 100;
@@ -25,11 +25,15 @@ export function short(text) {
  * @param {unknown} input
  */
 export function gist(input) {
-  const main = field(input, ['command', 'path', 'file_path', 'pattern', 'to', 'name']);
-  const text = main ?? sorted(input).map(([, value]) => value).find(isText);
-  const gist = text === undefined ? '' : first(text, visible);
+  const main = field(input, ["command", "path", "file_path", "pattern", "to", "name"]);
+  const text =
+    main ??
+    sorted(input)
+      .map(([, value]) => value)
+      .find(isText);
+  const gist = text === undefined ? "" : first(text, visible);
   // What the model says it is for stands behind what it is, never in its place.
-  const purpose = main === undefined ? '' : short(field(input, ['description']) ?? '');
+  const purpose = main === undefined ? "" : short(field(input, ["description"]) ?? "");
   return purpose ? `${gist} (${purpose})` : gist;
 }
 
@@ -47,7 +51,7 @@ export function asked(name, input) {
  * @param {unknown} input
  */
 export function decided(input) {
-  return whole(field(input, ['command', 'path', 'file_path']) ?? json(input));
+  return whole(field(input, ["command", "path", "file_path"]) ?? json(input));
 }
 
 /**
@@ -56,10 +60,10 @@ export function decided(input) {
  * @param {string} text
  */
 export function whole(text) {
-  const shown = [...visible(trim(text)).replaceAll('\n', '⏎')];
-  if (shown.length <= HEAD + TAIL) return shown.join('');
+  const shown = [...visible(trim(text)).replaceAll("\n", "⏎")];
+  if (shown.length <= HEAD + TAIL) return shown.join("");
   const left = shown.length - HEAD - TAIL;
-  const [first, last] = [shown.slice(0, HEAD).join(''), shown.slice(-TAIL).join('')];
+  const [first, last] = [shown.slice(0, HEAD).join(""), shown.slice(-TAIL).join("")];
   return `${first} [… ${left} characters: \`midturn approvals\` shows them …] ${last}`;
 }
 
@@ -69,10 +73,13 @@ export function whole(text) {
  */
 function first(text, inert) {
   const seen = text.slice(0, floor(text, SEEN));
-  const lines = inert(seen).split('\n').map((line) => line.trim()).filter(Boolean);
-  const chars = [...(lines[0] ?? '')];
+  const lines = inert(seen)
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
+  const chars = [...(lines[0] ?? "")];
   const isWhole = chars.length <= SHOWN && lines.length < 2 && seen.length === text.length;
-  return chars.slice(0, SHOWN).join('') + (isWhole ? '' : '…');
+  return chars.slice(0, SHOWN).join("") + (isWhole ? "" : "…");
 }
 
 /**
@@ -91,7 +98,7 @@ function field(input, names) {
  * @returns {[string, unknown][]}
  */
 function sorted(input) {
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) return [];
+  if (typeof input !== "object" || input === null || Array.isArray(input)) return [];
   return Object.entries(input).sort(([a], [b]) => order(a, b));
 }
 
@@ -111,7 +118,7 @@ function order(a, b) {
  * @returns {value is string}
  */
 function isText(value) {
-  return typeof value === 'string';
+  return typeof value === "string";
 }
 
 /**
@@ -121,7 +128,7 @@ function isText(value) {
  */
 function json(value) {
   if (Array.isArray(value)) return `[${value.map(json)}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
+  if (typeof value !== "object" || value === null) return JSON.stringify(value ?? null);
   return `{${sorted(value).map(([name, one]) => `${JSON.stringify(name)}:${json(one)}`)}}`;
 }
 
@@ -132,5 +139,5 @@ function json(value) {
 function trim(text) {
   const chars = [...text];
   const from = chars.findIndex((char) => !isBlank(char));
-  return from < 0 ? '' : chars.slice(from, chars.findLastIndex((char) => !isBlank(char)) + 1).join('');
+  return from < 0 ? "" : chars.slice(from, chars.findLastIndex((char) => !isBlank(char)) + 1).join("");
 }
