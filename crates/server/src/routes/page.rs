@@ -64,25 +64,80 @@ pub(super) async fn sign_in(
 /// A file of the page.
 struct File {
     path: &'static str,
-    kind: &'static str,
     bytes: &'static [u8],
 }
 
 /// The files of the page: those that a browser asks for.
 macro_rules! files {
-    ($($path:literal $kind:ident $file:literal,)*) => {
-        const FILES: &[File] = &[$(File {
-            path: $path,
-            kind: $kind,
-            bytes: include_bytes!(concat!("../../page/", $file)),
-        },)*];
+    ($($file:literal,)*) => {
+        const FILES: &[File] = &[
+            $(File { path: concat!("/", $file), bytes: include_bytes!(concat!("../../page/", $file)) },)*
+        ];
     };
 }
 
-const HTML: &str = "text/html; charset=utf-8";
+/// What is shown at the address itself.
+const INDEX: File = File { path: "/", bytes: include_bytes!("../../page/index.html") };
 
 files! {
-    "/" HTML "index.html",
+    "api.js",
+    "app.css",
+    "app.js",
+    "deeds.js",
+    "fold.js",
+    "fold/agent.js",
+    "fold/conversation.js",
+    "fold/said.js",
+    "fold/text.js",
+    "fold/types.js",
+    "fold/view.js",
+    "icon.svg",
+    "inert.js",
+    "kept.js",
+    "markdown.js",
+    "page.js",
+    "parts/ask.js",
+    "parts/board.js",
+    "parts/call.js",
+    "parts/composer.js",
+    "parts/dialog.js",
+    "parts/diff.js",
+    "parts/head.js",
+    "parts/plan.js",
+    "parts/prose.js",
+    "parts/queue.js",
+    "parts/shell.js",
+    "parts/start.js",
+    "parts/talk.js",
+    "parts/thought.js",
+    "roster.js",
+    "sse.js",
+    "told.js",
+    "vendor/lit-html/directive-helpers.js",
+    "vendor/lit-html/directive.js",
+    "vendor/lit-html/directives/guard.js",
+    "vendor/lit-html/directives/keyed.js",
+    "vendor/lit-html/directives/live.js",
+    "vendor/lit-html/directives/repeat.js",
+    "vendor/lit-html/lit-html.js",
+    "vendor/marked/marked.esm.js",
+    "watched.js",
+    "ways.js",
+    "words.js",
+    "words/clean.js",
+    "words/figures.js",
+    "words/gist.js",
+}
+
+impl File {
+    fn kind(&self) -> &'static str {
+        match self.path.rsplit_once('.').map(|(_, kind)| kind) {
+            Some("js") => "text/javascript; charset=utf-8",
+            Some("css") => "text/css; charset=utf-8",
+            Some("svg") => "image/svg+xml",
+            _ => "text/html; charset=utf-8",
+        }
+    }
 }
 
 /// What the page may do: nothing but itself. No script that isn't a file of it, no frame around it, and no
@@ -94,12 +149,13 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 
 /// The files, each at its path. They hold nothing of anybody, so they are there without a token.
 pub(super) fn files() -> Router<Arc<App>> {
-    FILES.iter().fold(Router::new(), |router, file| router.route(file.path, get(|| async { serve(file) })))
+    let all = FILES.iter().chain([&INDEX]);
+    all.fold(Router::new(), |router, file| router.route(file.path, get(|| async { serve(file) })))
 }
 
 fn serve(file: &'static File) -> impl IntoResponse {
     let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(file.kind)),
+        (header::CONTENT_TYPE, HeaderValue::from_static(file.kind())),
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
         (
@@ -112,4 +168,33 @@ fn serve(file: &'static File) -> impl IntoResponse {
         ),
     ];
     (headers, file.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn names(folder: &Path, below: &str, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{below}/{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                names(&entry.path(), &name, found);
+            } else if [".js", ".css", ".svg"].iter().any(|kind| name.ends_with(kind)) {
+                found.push(name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_page_is_served() {
+        let mut there = Vec::new();
+        names(&Path::new(env!("CARGO_MANIFEST_DIR")).join("page"), "", &mut there);
+        there.sort();
+        let mut served: Vec<&str> = FILES.iter().map(|file| file.path).collect();
+        served.sort_unstable();
+        assert_eq!(served, there);
+    }
 }

@@ -108,6 +108,16 @@ async fn the_files_are_open_and_may_do_nothing_but_themselves() {
     let (address, _) = opened(&rig).await;
     let page = ask(&address, "GET", "/", &[], "").await;
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    for (path, kind) in [
+        ("/app.js", "text/javascript; charset=utf-8"),
+        ("/app.css", "text/css; charset=utf-8"),
+        ("/icon.svg", "image/svg+xml"),
+        ("/vendor/lit-html/lit-html.js", "text/javascript; charset=utf-8"),
+    ] {
+        let file = ask(&address, "GET", path, &[], "").await;
+        assert_eq!((file.status, file.header("content-type")), (200, Some(kind)), "{path}");
+    }
+    assert_eq!(ask(&address, "GET", "/vendor/README.md", &[], "").await.code(), "no_token");
     let policy = page.header("content-security-policy").unwrap();
     for part in [
         "default-src 'none'",
