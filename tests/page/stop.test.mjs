@@ -1,5 +1,5 @@
 // Seed 004, "Testing Checklist", "Accessibility" and "Keyboard Navigation": what a person sees and does at the page
-// while an agent answers. A comment with `> HEADING: ITEM` quotes the item that a test proves.
+// while an agent answers. A comment with `> 004: LINE` quotes the line (lines.txt) that the test below it proves.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
@@ -33,8 +33,8 @@ async function isFocused(page) {
   await page.waitForFunction(() => document.activeElement?.id === 'draft');
 }
 
-// > Integration Tests: Stop button appears during streaming
-// > ARIA Requirements: Stop button: `aria-label="Stop generating response"`
+// > 004: Stop button appears during streaming
+// > 004: Stop button: aria-label="Stop generating response"
 test('the stop button stands in the place of send while the agent works, and beside it when there is a draft', () =>
   shown(STREAMING, async ({ page }) => {
     await streams(page);
@@ -48,11 +48,11 @@ test('the stop button stands in the place of send while the agent works, and bes
     assert.equal(await stop(page).count(), 0);
   }));
 
-// > Integration Tests: Clicking stop immediately halts response
-// > E2E Tests: Verify partial response is visible after stop
-// > E2E Tests: Backend correctly handles abort signal
-// > ARIA Requirements: Live region announcement when generation stops
-// > ARIA Requirements: Focus management after stop (return to input)
+// > 004: Clicking stop immediately halts response
+// > 004: Verify partial response is visible after stop
+// > 004: Backend correctly handles abort signal
+// > 004: Live region announcement when generation stops
+// > 004: Focus management after stop (return to input)
 test('a click on stop ends the run, what was said stays with a badge, and the composer has the focus', () =>
   shown(STREAMING, async ({ page, ground, session }) => {
     await streams(page);
@@ -67,8 +67,8 @@ test('a click on stop ends the run, what was said stays with a badge, and the co
     await says(page, said.text.trim());
   }));
 
-// > Integration Tests: New message can be sent after stop
-// > E2E Tests: Full flow: start chat → stream → stop → new message
+// > 004: New message can be sent after stop
+// > 004: Full flow: start chat → stream → stop → new message
 test('after a stop a new message begins a new run', () =>
   shown(STREAMING, async ({ page, ground, session }) => {
     await streams(page);
@@ -82,8 +82,8 @@ test('after a stop a new message begins a new run', () =>
     assert.equal(runs.length, 2);
   }));
 
-// > Integration Tests: Escape key triggers stop
-// > Keyboard Navigation: Escape: Stop generation
+// > 004: Escape key triggers stop
+// > 004: Escape: Stop generation
 test('Escape stops, wherever the focus is', () =>
   shown(STREAMING, async ({ page, ground, session }) => {
     await streams(page);
@@ -92,9 +92,9 @@ test('Escape stops, wherever the focus is', () =>
     assert.equal((await ground.events(session, 'stop_requested')).length, 1);
   }));
 
-// > Integration Tests: Enter key stops + queues new message
-// > Keyboard Navigation: Enter: Context-aware (send or stop+send)
-// > E2E Tests: Superseded request (stop + immediately send new) does not mix content between runs
+// > 004: Enter key stops + queues new message
+// > 004: Enter: Context-aware (send or stop+send)
+// > 004: Superseded request (stop + immediately send new) does not mix content between runs
 test('Enter in the mode "Stop and send" ends the run and begins one with the message, and neither has words of the other', () =>
   shown(STREAMING, async ({ page, ground, session }) => {
     await streams(page);
@@ -136,6 +136,7 @@ test('an empty draft sends nothing, and Shift+Enter is a newline', () =>
     assert.deepEqual(await ground.events(session, 'message_queued'), []);
   }));
 
+// > 004: Ensure only one abort signal is processed
 test('rapid clicks on stop are one stop', () =>
   shown(STREAMING, async ({ page, ground, session }) => {
     await streams(page);
@@ -146,7 +147,7 @@ test('rapid clicks on stop are one stop', () =>
     assert.equal((await ground.events(session, 'stop_requested')).length, 1);
   }));
 
-// > Keyboard Navigation: Tab: Should still navigate normally during streaming
+// > 004: Tab: Should still navigate normally during streaming
 test('Tab goes on from the composer while it streams', () =>
   shown(STREAMING, async ({ page }) => {
     await streams(page);
@@ -158,6 +159,7 @@ test('Tab goes on from the composer while it streams', () =>
     assert.equal(await name(), 'Message to lead');
   }));
 
+// > 004: Partial assistant messages are preserved with metadata
 test('the badge is made from what is recorded: it is there after a reload, and no text of the answer', () =>
   shown(STREAMING, async ({ page, ground, session }) => {
     await streams(page);

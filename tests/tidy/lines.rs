@@ -1,13 +1,66 @@
-//! What the seeds promise a person at the terminal (tests/terminal/lines.txt), and which test proves it: a
-//! test quotes its lines in the comment above it, as `/// > 000, 001: No delay`.
+//! What the seeds promise a person at the terminal (tests/terminal/lines.txt) and at the page (tests/page/lines.txt),
+//! and which test proves it: a test quotes its lines in the comment above it, as `/// > 000, 001: No delay`, or as
+//! `// > 004: …` above a test of the browser.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use crate::source::{Source, read};
 use midturn_tests::root;
 
-/// The begin of each line whose test is still to come. What has its test has to go from here.
-const STILL_TO_COME: &[&str] = &[];
+/// Where the seeds' lines are seen.
+struct Face {
+    /// `terminal`: the folder of its tests, and a part of the names of its pages.
+    name: &'static str,
+    /// What the page begins with.
+    head: &'static str,
+    /// The begin of each line whose test is still to come. What has its test has to go from here.
+    to_come: &'static [&'static str],
+}
+
+const TERMINAL: Face = Face {
+    name: "terminal",
+    head: "# What the seeds promise at the terminal\n\nEach line of seeds 000 and 001 that a person notices, and the test \
+        that proves it. Where a line doesn't hold as it stands, its test proves what holds\ninstead. This page is made from \
+        `tests/terminal/lines.txt` and from the comments above the tests:\n",
+    to_come: &[],
+};
+
+const PAGE: Face = Face {
+    name: "page",
+    head: "# What seed 004 asks of the page\n\nEach item of the seed's lists, and the test that proves it. This page is made \
+        from `tests/page/lines.txt` and from the comments above the tests:\n",
+    to_come: &[
+        "004: Memory",
+        "004: Network",
+        "004: Security",
+        "004: Metrics",
+        "004: handleStopGeneration",
+        "004: Thinking block",
+        "004: Abort signal propagates",
+        "004: Stale-stream guard",
+        "004: message-persister",
+        "004: ToolExecutionService",
+        "004: Late SSE chunks",
+        "004: No dangling",
+        "004: Ensure previous abort",
+        "004: Mark ",
+        "004: If a partial",
+        "004: Show ",
+        "004: Drop any chunk",
+        "004: onComplete",
+    ],
+};
+
+impl Face {
+    fn lines(&self) -> Vec<Line> {
+        lines(&read(&root().join(format!("tests/{}/lines.txt", self.name))))
+    }
+
+    fn page(&self) -> PathBuf {
+        root().join(format!("docs/{}-lines.md", self.name))
+    }
+}
 
 /// A line of the seeds.
 struct Line {
@@ -88,6 +141,30 @@ fn quotes(source: &Source) -> Vec<Quote> {
     found
 }
 
+/// All quotes of a file of tests of the browser: in the comment above each `test(`.
+fn quotes_of_module(path: &str, text: &str) -> Vec<Quote> {
+    let (mut found, mut above): (Vec<Quote>, Vec<&str>) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        if let Some(quote) = line.strip_prefix("// > ") {
+            above.push(quote);
+        } else if !line.starts_with("//") {
+            let called = line.split_once('(').map(|(called, _)| called);
+            let wrong = match called {
+                Some("test") => None,
+                Some("test.skip" | "test.todo") => Some("a skipped test"),
+                _ => Some("no test"),
+            };
+            let name = line.split(['\'', '`']).nth(1).unwrap_or_default();
+            let test = format!("{path}: {name}");
+            let quote = |line: &str| Quote { line: line.to_owned(), test: test.clone(), wrong };
+            found.extend(above.drain(..).map(quote));
+        }
+    }
+    let nobody = |line: &str| Quote { line: line.to_owned(), test: path.to_owned(), wrong: Some("no test") };
+    found.extend(above.drain(..).map(nobody));
+    found
+}
+
 /// What is wrong: a line without a test, a quote of nothing or by nobody, a line that isn't to come any more.
 fn faults(lines: &[Line], quotes: &[Quote], to_come: &[&str]) -> Vec<String> {
     let proves = |quote: &&Quote, line: &Line| quote.wrong.is_none() && quote.line == line.quote();
@@ -111,12 +188,9 @@ fn faults(lines: &[Line], quotes: &[Quote], to_come: &[&str]) -> Vec<String> {
 }
 
 /// The page, made of the lines and the tests.
-fn table(lines: &[Line], quotes: &[Quote]) -> String {
-    let mut page = "# What the seeds promise at the terminal\n\nEach line of seeds 000 and 001 that a person notices, and the test \
-        that proves it. Where a line doesn't hold as it stands, its test proves what holds\ninstead. This page is made from \
-        `tests/terminal/lines.txt` and from the comments above the tests:\n\
-        `MIDTURN_TIDY_WRITE=1 cargo test -p midturn-tests --test tidy` writes it.\n"
-        .to_owned();
+fn table(head: &str, lines: &[Line], quotes: &[Quote]) -> String {
+    let mut page =
+        format!("{head}`MIDTURN_TIDY_WRITE=1 cargo test -p midturn-tests --test tidy` writes it.\n");
     let mut heading = String::new();
     for line in lines {
         let now = format!("Seed {}: {}", line.seeds.replace(", ", " and "), line.heading);
@@ -137,11 +211,21 @@ fn table(lines: &[Line], quotes: &[Quote]) -> String {
 fn all_quotes() -> Vec<Quote> {
     // What is quoted in the texts of this file is no quote.
     let others = crate::all().iter().filter(|source| !source.path.ends_with("tidy/lines.rs"));
-    others.flat_map(quotes).collect()
+    let of_code = others.flat_map(quotes);
+    let modules = std::fs::read_dir(root().join("tests/page")).unwrap().map(|entry| entry.unwrap().path());
+    let modules = modules.filter(|path| path.extension().is_some_and(|kind| kind == "mjs"));
+    let mut modules: Vec<PathBuf> = modules.collect();
+    modules.sort();
+    let of_modules = modules.iter().flat_map(|path| {
+        let name = format!("tests/page/{}", path.file_name().unwrap_or_default().display());
+        quotes_of_module(&name, &read(path))
+    });
+    of_code.chain(of_modules).collect()
 }
 
+/// All of both faces: a quote is of one of them.
 fn all_lines() -> Vec<Line> {
-    lines(&read(&root().join("tests/terminal/lines.txt")))
+    [TERMINAL.lines(), PAGE.lines()].into_iter().flatten().collect()
 }
 
 #[test]
@@ -167,13 +251,34 @@ fn a_line_without_a_test_and_a_quote_that_proves_nothing_are_found() {
             "t.rs:1 quotes `` and is no function",
         ]
     );
-    let page = table(&lines, &quotes);
+    let page = table("", &lines, &quotes);
     assert!(page.contains("| one<br>*Instead: thus (p.md: “so”)* | `t.rs: a` |"), "{page}");
 }
 
 #[test]
-fn each_line_of_the_seeds_at_the_terminal_has_its_test() {
-    crate::none("lines of seeds 000 and 001", faults(&all_lines(), &all_quotes(), STILL_TO_COME));
+fn quotes_above_tests_of_the_browser_are_read() {
+    let text = "// > 004: one\n// more\n// > 004: two\ntest('it does', () => {});\n// > 004: three\n\
+        test.skip('later', () => {});\n// > 004: four\nconst x = 1;\n// a word\ntest(`other`, f);\n// > 004: five\n";
+    let found = quotes_of_module("t.mjs", text);
+    let found: Vec<_> =
+        found.iter().map(|quote| (quote.line.as_str(), quote.test.as_str(), quote.wrong)).collect();
+    let skipped = Some("a skipped test");
+    assert_eq!(
+        found,
+        [
+            ("004: one", "t.mjs: it does", None),
+            ("004: two", "t.mjs: it does", None),
+            ("004: three", "t.mjs: later", skipped),
+            ("004: four", "t.mjs: ", Some("no test")),
+            ("004: five", "t.mjs", Some("no test")),
+        ]
+    );
+}
+
+#[test]
+fn each_line_of_the_seeds_at_the_faces_has_its_test() {
+    let to_come = [TERMINAL.to_come, PAGE.to_come].concat();
+    crate::none("lines of the seeds", faults(&all_lines(), &all_quotes(), &to_come));
 }
 
 #[test]
@@ -189,12 +294,14 @@ fn what_decides_against_a_line_stands_where_it_is_said_to() {
 }
 
 #[test]
-fn the_page_of_the_lines_is_as_it_is_made() {
-    let (path, made) = (root().join("docs/terminal-lines.md"), table(&all_lines(), &all_quotes()));
-    if std::env::var_os("MIDTURN_TIDY_WRITE").is_some() {
-        std::fs::write(&path, made).unwrap();
-    } else {
-        let said = "docs/terminal-lines.md is out of date: MIDTURN_TIDY_WRITE=1 cargo test -p midturn-tests --test tidy";
-        assert_eq!(read(&path), made, "{said}");
+fn the_pages_of_the_lines_are_as_they_are_made() {
+    for face in [TERMINAL, PAGE] {
+        let (path, made) = (face.page(), table(face.head, &face.lines(), &all_quotes()));
+        if std::env::var_os("MIDTURN_TIDY_WRITE").is_some() {
+            std::fs::write(&path, made).unwrap();
+        } else {
+            let said = "a page of lines is out of date: MIDTURN_TIDY_WRITE=1 cargo test -p midturn-tests --test tidy";
+            assert_eq!(read(&path), made, "{said}");
+        }
     }
 }
