@@ -35,10 +35,10 @@ export function composer(page) {
       ${buttons(page, works, draft.trim() !== "")}
     </div>
     <p class="below">
-      <label>Mode <select @change=${(/** @type {any} */ event) => page.setMode(event.target.value)}>
+      <label><span>Mode</span> <select @change=${(/** @type {any} */ event) => page.setMode(event.target.value)}>
         ${MODES.map(([mode, name, does]) => html`<option value=${mode} title=${does} .selected=${page.mode === mode}>${name}</option>`)}
       </select></label>
-      <span class="promise">${draft.trim() ? becomes(page) : "Enter sends, Shift+Enter is a new line"}</span>
+      <span class="promise">${draft.trim() ? becomes(page) : html`<span class="hint">Enter sends, Shift+Enter is a new line</span>`}</span>
     </p>
   </form>`;
 }

@@ -30,7 +30,7 @@ export function diff(page) {
 
 /** @param {string} text */
 function patch(text) {
-  const lines = visible(text).split("\n");
+  const lines = visible(text).trimEnd().split("\n");
   const more = lines.length - LINES_MAX;
   return html`<pre class="diff" tabindex="0">${lines.slice(0, LINES_MAX).map((line) => one(kind(line), line))}</pre>
     ${more > 0 ? html`<p class="line cut">${more} more lines: <code>midturn diff</code> has all of them.</p>` : nothing}`;
