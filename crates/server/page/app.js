@@ -111,7 +111,10 @@ function second() {
 
 document.addEventListener("scroll", scrolled, { capture: true, passive: true });
 document.addEventListener("keydown", pressed);
-document.addEventListener("visibilitychange", draw);
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) page.watched?.wake();
+  draw();
+});
 addEventListener("hashchange", begin);
 addEventListener("pagehide", () => page.drafts.save());
 onKept((name, value) => {

@@ -57,6 +57,8 @@ function banner(page) {
   switch (watched.line) {
     case "connecting":
       return html`<p class="banner">Connecting …</p>`;
+    case "asking":
+      return html`<p class="banner">Many tabs are open: this one looks every 5 s, and shows a reply once it is whole.</p>`;
     case "offline":
       return html`<p class="banner bad">${watched.why}. Trying again ${inSeconds(watched.againAt)}; what you type is kept.</p>`;
     case "stored":
