@@ -298,8 +298,11 @@ export class Page {
     }
   }
 
+  /** Typing goes on in the composer, from this moment on where it is there. */
   focusComposer() {
-    requestAnimationFrame(() => document.getElementById("draft")?.focus());
+    const draft = document.getElementById("draft");
+    if (draft) draft.focus();
+    else requestAnimationFrame(() => document.getElementById("draft")?.focus());
   }
 
   // ── Mail that waits ──

@@ -97,7 +97,11 @@ function noteRow(note) {
 function entryRow(page, entry, number) {
   const { kind } = entry;
   const key = `e${number}`;
-  if (kind.type !== "call") return { key, changes: [entry.seq, entry.changed], draw: () => one(page, entry) };
+  if (kind.type === "end") {
+    const isLast = page.isLive && rests(page.chosen, entry.run);
+    return { key, changes: [entry.seq, isLast], draw: () => end(page, kind, isLast) };
+  }
+  if (kind.type !== "call") return { key, changes: [entry.seq, entry.changed], draw: () => one(kind) };
   const output = kind.state.type === "running" ? printed(page, kind.id) : "";
   const asks = page.view?.asks.some((/** @type {any} */ ask) => ask.agent === page.agent && ask.tool === kind.id) ?? false;
   const second = kind.state.type === "running" ? Math.floor(page.watched?.now ?? 0) : 0;
@@ -115,10 +119,16 @@ function printed(page, id) {
 }
 
 /**
- * @param {Page} page
- * @param {any} entry
+ * Whether an agent rests since this run.
+ * @param {any} agent
+ * @param {number} run
  */
-function one(page, { kind, run }) {
+function rests(agent, run) {
+  return agent !== undefined && agent.run === run && agent.ended === run && !agent.is_closed;
+}
+
+/** @param {any} kind */
+function one(kind) {
   switch (kind.type) {
     case "prompt":
       return letter("task", kind.text, "");
@@ -137,8 +147,6 @@ function one(page, { kind, run }) {
       return line("quiet", `${sender(kind.by)} set ${limits(kind.limits)}`);
     case "compacted":
       return line("quiet", `The older part was summarised: ${figures.count(kind.tokens.before)} tokens are ${figures.count(kind.tokens.after)}`);
-    case "end":
-      return end(page, kind, run);
     case "closed":
       return line("quiet", "Closed");
     default:
@@ -217,30 +225,30 @@ function limits(limits) {
 }
 
 /**
+ * How a run ended, and what can be done about it, if it is the last one.
  * @param {Page} page
  * @param {any} end
- * @param {number} run
+ * @param {boolean} isLast
  */
-function end(page, { outcome, error, turns }, run) {
-  const after = turns === 1 ? "1 turn" : `${turns} turns`;
+function end(page, { outcome, error, turns }, isLast) {
+  const button = isLast ? again(page, outcome) : nothing;
   // No summary of a turn after an abort.
-  if (outcome === "stopped") return line("cut", "Stopped");
-  const words = `${outcome} after ${after}${error ? `: ${oneLine(error)}` : ""}`;
+  if (outcome === "stopped") return html`<p class="line cut">Stopped ${button}</p>`;
+  const words = `${outcome} after ${turns === 1 ? "1 turn" : `${turns} turns`}${error ? `: ${oneLine(error)}` : ""}`;
   if (outcome === "finished") return line("good", words);
-  return html`<p class="line bad">${words} ${again(page, outcome, run)}</p>`;
+  return html`<p class="line bad">${words} ${button}</p>`;
 }
 
 /**
- * What can be done about a run that failed or came to a limit, if it is the last one.
  * @param {Page} page
  * @param {string} outcome
- * @param {number} run
  */
-function again(page, outcome, run) {
+function again(page, outcome) {
   const agent = page.agent;
-  const isLast = () => page.chosen?.run === run;
-  const click = () => isLast() && (outcome === "limit" ? openDialog(page, { kind: "limit", agent }) : resume(page, agent));
-  return html`<button class="small" @click=${click}>${outcome === "limit" ? "Raise the limit" : "Try again"}</button>`;
+  if (outcome === "limit") {
+    return html`<button class="small" @click=${() => openDialog(page, { kind: "limit", agent })}>Raise the limit</button>`;
+  }
+  return html`<button class="small" @click=${() => resume(page, agent)}>${outcome === "stopped" ? "Resume" : "Try again"}</button>`;
 }
 
 /** What is being said. @param {Page} page */

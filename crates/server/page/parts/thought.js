@@ -17,7 +17,7 @@ export function thinking(text) {
 /** A block of thinking that has ended, and a reply that was cut before it said a word. @param {Note} note */
 export function thought(note) {
   const state = note.states.at(-1);
-  return html`${state ? block(note, state) : nothing}${note.blank && note.reason ? badge(note.reason) : nothing}`;
+  return html`${state ? block(note, state) : nothing}${note.blank && note.reason ? html`<div>${badge(note.reason)}</div>` : nothing}`;
 }
 
 /**
