@@ -1,6 +1,17 @@
-//! Every simulated scenario, folded as people read it.
+//! Every simulated scenario, folded as people read it, here and in the page.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't read its files fails")]
+
+#[expect(dead_code, reason = "other tests throw more")]
+#[path = "crash/dice.rs"]
+mod dice;
+mod needs;
+#[path = "fold/page.rs"]
+mod page;
+#[path = "fold/random.rs"]
+mod random;
+#[path = "fold/same.rs"]
+mod same;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -34,12 +34,14 @@ pub(crate) enum Need {
     Strace,
     /// The terminal in which the program is looked at.
     Tmux,
+    /// What runs the page's code where there is no browser.
+    Node,
 }
 
-use Need::{Bubblewrap, Landlock, Mount, Postgresql, Python3, Root, Setpriv, Sqlite3, Strace, Tmux};
+use Need::{Bubblewrap, Landlock, Mount, Node, Postgresql, Python3, Root, Setpriv, Sqlite3, Strace, Tmux};
 
 /// Each with its word in the variable and with what is said where it is missing.
-const ALL: [(Need, &str, &str); 10] = [
+const ALL: [(Need, &str, &str); 11] = [
     (Postgresql, "postgresql", "PostgreSQL's initdb is not here (Debian: postgresql)"),
     (Setpriv, "setpriv", "setpriv is not here (Debian: util-linux)"),
     (Python3, "python3", "python3 is not here (Debian: python3)"),
@@ -50,6 +52,7 @@ const ALL: [(Need, &str, &str); 10] = [
     (Sqlite3, "sqlite3", "sqlite3 is not here (Debian: sqlite3)"),
     (Strace, "strace", "strace is not here (Debian: strace)"),
     (Tmux, "tmux", "tmux is not here (Debian: tmux)"),
+    (Node, "node", "node is not here (Debian: nodejs)"),
 ];
 
 /// How much of a test goes without it.
