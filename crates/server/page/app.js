@@ -20,6 +20,8 @@ const root = /** @type {HTMLElement} */ (document.getElementById("app"));
 const said = /** @type {HTMLElement} */ (document.getElementById("said"));
 const page = new Page(draw);
 let isDue = false;
+/** @type {unknown} the session whose composer had the focus first */
+let focused = null;
 
 /** Asks for a frame. A browser gives none to a page that nobody sees. */
 function draw() {
@@ -45,12 +47,21 @@ function chooseFirst() {
   page.agent = lead?.[0] ?? Object.keys(page.view.agents)[0] ?? [...(page.watched?.listed.keys() ?? [])][0] ?? "";
 }
 
+/** One types at once in a session that was just opened; on a phone that would bring the keyboard up. */
+function focusFirst() {
+  if (focused === page.watched || !page.watched || !document.getElementById("draft")) return;
+  focused = page.watched;
+  const isFree = document.activeElement === document.body || document.activeElement === null;
+  if (isFree && matchMedia("(pointer: fine)").matches) page.focusComposer();
+}
+
 function show() {
   document.documentElement.dataset.theme = page.theme;
   const title = page.watched?.session.title;
   document.title = `${page.view?.asks.length ? "? " : ""}${title ? `${title.slice(0, 80)} · ` : ""}Midturn`;
   render(shell(page), root);
   openDialog();
+  focusFirst();
   const log = document.getElementById("log");
   if (log && page.follows) log.scrollTop = log.scrollHeight;
 }

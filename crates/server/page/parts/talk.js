@@ -141,8 +141,8 @@ function one(kind) {
     case "retry":
       return line("bad", `Try ${kind.attempt} failed: ${oneLine(kind.error)}. Again in ${kind.wait}`);
     case "stop":
-      // One's own stop is told by what it ended.
-      return kind.by === "user" && kind.reason === "stop" ? nothing : line("cut", `${STOPS.get(kind.reason) ?? kind.reason} by ${sender(kind.by)}`);
+      // One's own stop is told by what it ended, and by what was sent instead.
+      return kind.by === "user" && ["stop", "supersede"].includes(kind.reason) ? nothing : line("cut", `${STOPS.get(kind.reason) ?? kind.reason} by ${sender(kind.by)}`);
     case "limit":
       return line("quiet", `${sender(kind.by)} set ${limits(kind.limits)}`);
     case "compacted":
