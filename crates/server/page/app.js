@@ -32,9 +32,12 @@ function draw() {
 }
 
 function frame() {
+  // A page may be hidden, or shown, between the request for a frame and the frame.
+  if (!isDue) return;
   isDue = false;
   const isMore = page.watched?.takeIn() ?? false;
   chooseFirst();
+  page.noticeLine();
   if (!document.hidden) show();
   if (said.textContent !== page.said) said.textContent = page.said;
   if (isMore) draw();
@@ -124,6 +127,8 @@ document.addEventListener("scroll", scrolled, { capture: true, passive: true });
 document.addEventListener("keydown", pressed);
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) page.watched?.wake();
+  // The frame that was asked for may not come any more.
+  isDue = false;
   draw();
 });
 addEventListener("hashchange", begin);

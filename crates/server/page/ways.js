@@ -16,6 +16,11 @@ export function modeOf(name) {
   return name !== null && name in URGENCY ? /** @type {Mode} */ (name) : "soft";
 }
 
+/** An id for a message that has none yet. */
+export function newId() {
+  return `page-${crypto.randomUUID()}`;
+}
+
 /** One level sooner. */
 export const SOONER = new Map([["follow_up", "after_tools"], ["after_tools", "next_boundary"], ["next_boundary", "urgent"]]);
 

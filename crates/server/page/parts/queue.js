@@ -6,7 +6,7 @@ import { clean, sign, waits } from "../words.js";
 import { onPage } from "../ways.js";
 import { sender } from "./talk.js";
 
-/** @import {Page} from "../page.js" */
+/** @import {Page, Message} from "../page.js" */
 
 /** So many are listed; the mailbox may hold a thousand. */
 const SHOWN = 20;
@@ -21,7 +21,7 @@ export function queue(page) {
   return html`<section class="queue" aria-label="Queued messages">
     <ul>
       ${repeat(all.slice(0, SHOWN), (/** @type {any} */ message) => `${message.from} ${message.id}`, (message) => one(page, message))}
-      ${repeat(sending, ({ id }) => id, ({ text }) => html`<li><span class="text">${clean(text)}</span> <span class="receipt">Sending …</span></li>`)}
+      ${repeat(sending, ({ id }) => id, (message) => unsent(page, message))}
     </ul>
     ${more > 0 ? html`<p class="quiet">and ${more} more</p>` : nothing}
   </section>`;
@@ -45,6 +45,24 @@ function one(page, message) {
           <button class="small" @click=${() => page.withdraw(message)}>Withdraw</button>
         </span>`
       : nothing}
+  </li>`;
+}
+
+/**
+ * What is on its way, or was not accepted.
+ * @param {Page} page
+ * @param {Message} message
+ */
+function unsent(page, message) {
+  const { id, text, failed } = message;
+  const agent = page.agent;
+  if (!failed) return html`<li><span class="text">${clean(text)}</span> <span class="receipt">Sending …</span></li>`;
+  return html`<li>
+    <span class="text">${clean(text)}</span> <span class="receipt bad">Not sent. ${failed}</span>
+    <span class="acts">
+      <button class="small" @click=${() => page.sendMessage(agent, message)}>Send again</button>
+      <button class="small" @click=${() => page.forget(agent, id)}>Discard</button>
+    </span>
   </li>`;
 }
 
