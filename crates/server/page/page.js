@@ -59,8 +59,9 @@ export class Page {
     this.diffs = new Map();
     /** @type {Map<string, number>} where the rows that are shown end; without it: with the newest */
     this.until = new Map();
+    /** @type {Set<string>} the calls that are open */
+    this.opened = new Set();
     this.follows = true;
-    this.seen = 0;
     /** @type {{key: string, at: number}} */
     this.asked = { key: "", at: 0 };
     /** @type {Map<string, Promise<void>>} what is asked of an agent is asked in order */
@@ -145,7 +146,7 @@ export class Page {
     this.drafts = new Drafts(session.session);
     this.watched = new Watched(this.api, session, this.draw, (event) => this.#happened(event));
     [this.phase, this.agent, this.tab, this.dialog] = ["watching", session.lead ?? "", "talk", null];
-    for (const map of [this.stopping, this.pressed, this.sending, this.refused, this.diffs, this.until]) map.clear();
+    for (const all of [this.stopping, this.pressed, this.sending, this.refused, this.diffs, this.until, this.opened]) all.clear();
     history.replaceState(null, "", `#session=${encodeURIComponent(session.session)}`);
     void this.watched.watch();
     this.draw();
@@ -190,6 +191,18 @@ export class Page {
     this.tab = tab;
     this.follows = true;
     if (tab === "diff") void loadDiff(this);
+    this.draw();
+  }
+
+  /**
+   * A call was opened, or closed.
+   * @param {string} name
+   * @param {boolean} isOpen
+   */
+  toggle(name, isOpen) {
+    if (this.opened.has(name) === isOpen) return;
+    if (isOpen) this.opened.add(name);
+    else this.opened.delete(name);
     this.draw();
   }
 

@@ -105,8 +105,11 @@ function entryRow(page, entry, number) {
   const output = kind.state.type === "running" ? printed(page, kind.id) : "";
   const asks = page.view?.asks.some((/** @type {any} */ ask) => ask.agent === page.agent && ask.tool === kind.id) ?? false;
   const second = kind.state.type === "running" ? Math.floor(page.watched?.now ?? 0) : 0;
-  const draw = () => call(kind, { output, asks, now: page.watched?.now ?? 0 });
-  return { key, changes: [entry.seq, entry.changed, output, asks, second], draw };
+  const name = `${page.agent} ${entry.seq} ${kind.id}`;
+  const isOpen = page.opened.has(name);
+  const onToggle = (/** @type {boolean} */ open) => page.toggle(name, open);
+  const draw = () => call(kind, { output, asks, now: page.watched?.now ?? 0, isOpen, onToggle });
+  return { key, changes: [entry.seq, entry.changed, output, asks, second, isOpen], draw };
 }
 
 /**
