@@ -88,12 +88,20 @@ function pressed(event) {
   if (event.key !== "Escape" || event.isComposing || event.keyCode === 229 || page.dialog) return;
   const menu = document.querySelector("details.menu[open]");
   if (menu instanceof HTMLDetailsElement) menu.open = false;
+  else if (document.activeElement?.closest(".ask")) page.focusComposer();
   else if (page.editing) leave(page);
   else if (page.isDrawerOpen) page.isDrawerOpen = false;
   else if (page.phase === "watching" && isWorking(page.chosen)) page.stop();
   else return;
   event.preventDefault();
   draw();
+}
+
+/** A menu closes when one clicks beside it. @param {Event} event */
+function clicked({ target }) {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (menu instanceof HTMLDetailsElement && target instanceof Node && !menu.contains(target)) menu.open = false;
+  }
 }
 
 /** What the address asks for: a code to sign in with, or a session. */
@@ -125,6 +133,7 @@ function second() {
 
 document.addEventListener("scroll", scrolled, { capture: true, passive: true });
 document.addEventListener("keydown", pressed);
+document.addEventListener("click", clicked);
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) page.watched?.wake();
   // The frame that was asked for may not come any more.

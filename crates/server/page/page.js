@@ -268,6 +268,7 @@ export class Page {
     let error;
     try {
       await this.post(`agents/${encodeURIComponent(agent)}/${path}`, body);
+      this.forget(agent, id);
       this.say(mode === "instead" ? "Stopped, and sent" : "Sent");
     } catch (thrown) {
       error = thrown;

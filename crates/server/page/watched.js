@@ -149,6 +149,18 @@ export class Watched {
     this.line = this.session.live ? "live" : "stored";
     this.fold.rejoined();
     void this.list();
+    if (this.from > 0) void this.#asks();
+    this.onChange();
+  }
+
+  /** What was asked before the first event that is told. */
+  async #asks() {
+    const { approvals } = await this.api.get(`sessions/${this.id}/approvals`).catch(() => ({ approvals: [] }));
+    const { view } = this.fold;
+    for (const { agent, tool, name, input, always, since } of approvals) {
+      const isKnown = view.asks.some((ask) => ask.agent === agent && ask.tool === tool);
+      if (!isKnown) view.asked({ agent, tool, name, input, always, since });
+    }
     this.onChange();
   }
 
