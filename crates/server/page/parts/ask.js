@@ -16,7 +16,7 @@ export function ask(page) {
     <h2>${it.agent} asks: ${oneLine(it.name)}${more > 0 ? html` <span class="quiet">· ${more} more ask</span>` : nothing}</h2>
     <div class="scroll" tabindex="0" role="group" aria-label="What it asks for">${all(it.name, it.input)}
       <p class="argument"><b>“In this session” stands for</b> <span>${visible(it.always)}</span></p></div>
-    ${page.isLive ? buttons(page, it) : nothing}
+    ${buttons(page, it)}
   </section>`;
   return keyed(`${it.agent} ${it.tool} ${it.since}`, draw);
 }

@@ -29,8 +29,7 @@ function watching(page) {
     <main class="agent">
       ${title(page)}
       <div id="shown" class="shown" role="tabpanel" aria-labelledby="tab-${page.tab}">${shown(page)}</div>
-      ${ask(page)}
-      ${page.isLive ? html`${queue(page)}${page.agent ? composer(page) : nothing}` : nothing}
+      ${page.isLive ? html`${ask(page)}${queue(page)}${page.agent ? composer(page) : nothing}` : nothing}
     </main>
   </div>`;
 }

@@ -33,7 +33,7 @@ export function talk(page) {
     ${isNewest
       ? said(page)
       : html`<button class="plain wide" @click=${() => move(page, end + ROWS, all.length)}>Newer</button>`}
-    ${all.length === 0 && !isWorking(page.chosen) ? html`<p class="quiet empty">Nothing was said yet.</p>` : nothing}
+    ${all.length === 0 && !isWorking(page.chosen) ? html`<p class="quiet empty">${page.watched?.caughtUp ? "Nothing was said yet." : "Loading …"}</p>` : nothing}
   </div>`;
 }
 
@@ -75,7 +75,8 @@ function rows(page) {
   const { entries = [], dropped = 0 } = watched.fold.conversations[agent] ?? {};
   const notes = watched.notes.get(agent) ?? [];
   const all = [];
-  let next = 0;
+  // Notes on what is not kept any more are not shown either.
+  let next = dropped > 0 ? notes.filter(({ seq }) => seq < (entries[0]?.seq ?? 0)).length : 0;
   for (const [n, entry] of entries.entries()) {
     while (next < notes.length && notes[next].seq <= entry.seq) all.push(noteRow(notes[next++]));
     all.push(entryRow(page, entry, dropped + n));
@@ -261,7 +262,7 @@ function said(page) {
   const text = now.find(({ type }) => type === "text_delta")?.text ?? "";
   const thinks = now.find(({ type }) => type === "thinking_delta")?.text ?? "";
   const writes = now.filter(({ type }) => type === "call_delta");
-  return html`${thinks ? thinking(thinks) : nothing}
+  return html`${thinks ? thinking(thinks, text !== "" || writes.length > 0) : nothing}
     ${text ? html`<article class="reply streaming">${guard([text], () => live(text))}</article>` : nothing}
     ${writes.map(({ name, bytes: size }) => html`<p class="line quiet">writes a call of ${oneLine(name)} (${figures.bytes(size)})</p>`)}
     ${now.length === 0 ? html`<p class="line quiet">${idle(page)}</p>` : nothing}`;

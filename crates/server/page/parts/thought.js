@@ -6,10 +6,15 @@ import { badge } from "./talk.js";
 
 /** @import {Note} from "../watched.js" */
 
-/** @param {string} text */
-export function thinking(text) {
-  return html`<details class="thinking active" data-status="active">
-    <summary>Thinking …</summary>
+/**
+ * A block of a reply that is not whole yet. Once it speaks it has thought.
+ * @param {string} text
+ * @param {boolean} isOver
+ */
+export function thinking(text, isOver) {
+  const status = isOver ? "completed" : "active";
+  return html`<details class="thinking ${status}" data-status=${status}>
+    <summary>${isOver ? "Thought" : "Thinking …"}</summary>
     <div class="text">${clean(text)}</div>
   </details>`;
 }
