@@ -20,6 +20,8 @@ const root = /** @type {HTMLElement} */ (document.getElementById("app"));
 const said = /** @type {HTMLElement} */ (document.getElementById("said"));
 const page = new Page(draw);
 let isDue = false;
+/** @type {unknown} the session whose composer had the focus first */
+let focused = null;
 
 /** Asks for a frame. A browser gives none to a page that nobody sees. */
 function draw() {
@@ -30,9 +32,12 @@ function draw() {
 }
 
 function frame() {
+  // A page may be hidden, or shown, between the request for a frame and the frame.
+  if (!isDue) return;
   isDue = false;
   const isMore = page.watched?.takeIn() ?? false;
   chooseFirst();
+  page.noticeLine();
   if (!document.hidden) show();
   if (said.textContent !== page.said) said.textContent = page.said;
   if (isMore) draw();
@@ -45,12 +50,21 @@ function chooseFirst() {
   page.agent = lead?.[0] ?? Object.keys(page.view.agents)[0] ?? [...(page.watched?.listed.keys() ?? [])][0] ?? "";
 }
 
+/** One types at once in a session that was just opened; on a phone that would bring the keyboard up. */
+function focusFirst() {
+  if (focused === page.watched || !page.watched || !document.getElementById("draft")) return;
+  focused = page.watched;
+  const isFree = document.activeElement === document.body || document.activeElement === null;
+  if (isFree && matchMedia("(pointer: fine)").matches) page.focusComposer();
+}
+
 function show() {
   document.documentElement.dataset.theme = page.theme;
   const title = page.watched?.session.title;
   document.title = `${page.view?.asks.length ? "? " : ""}${title ? `${title.slice(0, 80)} · ` : ""}Midturn`;
   render(shell(page), root);
   openDialog();
+  focusFirst();
   const log = document.getElementById("log");
   if (log && page.follows) log.scrollTop = log.scrollHeight;
 }
@@ -74,12 +88,20 @@ function pressed(event) {
   if (event.key !== "Escape" || event.isComposing || event.keyCode === 229 || page.dialog) return;
   const menu = document.querySelector("details.menu[open]");
   if (menu instanceof HTMLDetailsElement) menu.open = false;
+  else if (document.activeElement?.closest(".ask")) page.focusComposer();
   else if (page.editing) leave(page);
   else if (page.isDrawerOpen) page.isDrawerOpen = false;
   else if (page.phase === "watching" && isWorking(page.chosen)) page.stop();
   else return;
   event.preventDefault();
   draw();
+}
+
+/** A menu closes when one clicks beside it. @param {Event} event */
+function clicked({ target }) {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (menu instanceof HTMLDetailsElement && target instanceof Node && !menu.contains(target)) menu.open = false;
+  }
 }
 
 /** What the address asks for: a code to sign in with, or a session. */
@@ -111,7 +133,13 @@ function second() {
 
 document.addEventListener("scroll", scrolled, { capture: true, passive: true });
 document.addEventListener("keydown", pressed);
-document.addEventListener("visibilitychange", draw);
+document.addEventListener("click", clicked);
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) page.watched?.wake();
+  // The frame that was asked for may not come any more.
+  isDue = false;
+  draw();
+});
 addEventListener("hashchange", begin);
 addEventListener("pagehide", () => page.drafts.save());
 onKept((name, value) => {

@@ -53,6 +53,8 @@ export class Drafts {
   /** @type {Map<string, Draft>} */
   #drafts = new Map();
   #changed = new Set();
+  /** @type {Map<string, number>} how many messages to each agent are on their way */
+  #held = new Map();
 
   /** @param {string} session */
   constructor(session) {
@@ -79,14 +81,33 @@ export class Drafts {
     this.#changed.add(agent);
   }
 
+  /**
+   * What is sent stays written down until it has arrived, or something else was typed.
+   * @param {string} agent
+   * @param {string} text
+   * @param {string} id
+   */
+  sends(agent, text, id) {
+    this.set(agent, text, id);
+    this.save();
+    this.set(agent, "");
+    this.#held.set(agent, (this.#held.get(agent) ?? 0) + 1);
+  }
+
+  /** It has arrived, or came back. @param {string} agent */
+  arrived(agent) {
+    this.#held.set(agent, Math.max(0, (this.#held.get(agent) ?? 0) - 1));
+  }
+
   /** Writes down what has changed. */
   save() {
-    for (const agent of this.#changed) {
+    const due = [...this.#changed].filter((agent) => !(this.#held.get(agent) && this.of(agent).text === ""));
+    for (const agent of due) {
       const draft = this.of(agent);
       keep(this.#name(agent), draft.text === "" ? null : JSON.stringify(draft));
+      this.#changed.delete(agent);
     }
-    if (this.#changed.size > 0) forgetOldDrafts();
-    this.#changed.clear();
+    if (due.length > 0) forgetOldDrafts();
   }
 
   /** @param {string} agent */

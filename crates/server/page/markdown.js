@@ -122,9 +122,8 @@ function link(token, depth) {
   if (href === undefined) return [clean(token.raw)];
   const shown = element("a", nodes(token.tokens, depth), { href });
   // What a link says may be another address than where it goes.
-  return token.text === token.href || href === token.href + "/" || `mailto:${token.text}` === href
-    ? [shown]
-    : [shown, ` (${clean(place(href))})`];
+  const says = address(token.text) ?? address(`mailto:${token.text}`);
+  return says === href ? [shown] : [shown, ` (${clean(place(href))})`];
 }
 
 /**

@@ -4,13 +4,14 @@ import { Api, Refused, signIn } from "./api.js";
 import { Drafts, keep, kept } from "./kept.js";
 import { Watched, isWorking } from "./watched.js";
 import { told } from "./told.js";
-import { SOONER, URGENCY, modeOf, why } from "./ways.js";
+import { SOONER, URGENCY, modeOf, newId, why } from "./ways.js";
 import { loadDiff } from "./deeds.js";
 
 /**
  * @typedef {"signed_out" | "signing_in" | "choosing" | "watching"} Phase
  * @typedef {"talk" | "plan" | "diff"} Tab
  * @typedef {"soft" | "sooner" | "now" | "later" | "instead"} Mode
+ * @typedef {{id: string, text: string, mode: Mode, failed?: string}} Message
  * @typedef {{kind: "keys" | "figures" | "sessions" | "begin" | "spawn" | "limit" | "close", agent?: string, busy?: boolean,
  *   error?: string, figures?: any, sessions?: any[]}} Dialog
  * @typedef {{branch?: string, start?: string, patch?: string, truncated?: boolean, error?: string, busy?: boolean, merge?: string}} Diff
@@ -48,7 +49,7 @@ export class Page {
     this.pressed = new Map();
     /** @type {number[]} how long it was from that to the end of the run, in ms; the newest */
     this.stops = [];
-    /** @type {Map<string, {id: string, text: string}[]>} what is on its way to each agent */
+    /** @type {Map<string, Message[]>} what is on its way to each agent, or was not accepted */
     this.sending = new Map();
     /** @type {Map<string, string>} what became of the last try, beside each composer */
     this.refused = new Map();
@@ -58,13 +59,16 @@ export class Page {
     this.diffs = new Map();
     /** @type {Map<string, number>} where the rows that are shown end; without it: with the newest */
     this.until = new Map();
+    /** @type {Set<string>} the calls that are open */
+    this.opened = new Set();
     this.follows = true;
-    this.seen = 0;
     /** @type {{key: string, at: number}} */
     this.asked = { key: "", at: 0 };
     /** @type {Map<string, Promise<void>>} what is asked of an agent is asked in order */
     this.turns = new Map();
     this.said = "";
+    /** @type {Watched["line"] | undefined} how the stream stood when that was last said */
+    this.line = undefined;
   }
 
   /** Says something to whoever can't see the page. @param {string} text */
@@ -142,7 +146,7 @@ export class Page {
     this.drafts = new Drafts(session.session);
     this.watched = new Watched(this.api, session, this.draw, (event) => this.#happened(event));
     [this.phase, this.agent, this.tab, this.dialog] = ["watching", session.lead ?? "", "talk", null];
-    for (const map of [this.stopping, this.pressed, this.sending, this.refused, this.diffs, this.until]) map.clear();
+    for (const all of [this.stopping, this.pressed, this.sending, this.refused, this.diffs, this.until, this.opened]) all.clear();
     history.replaceState(null, "", `#session=${encodeURIComponent(session.session)}`);
     void this.watched.watch();
     this.draw();
@@ -150,7 +154,7 @@ export class Page {
 
   /** @param {any} event */
   #happened(event) {
-    if (event.type === "message_queued" && event.from === "user") this.#arrived(event.agent, event.message);
+    if (event.type === "message_queued" && event.from === "user") this.forget(event.agent, event.message);
     if (event.type === "run_finished") this.#ended(event);
     const words = told(event, this.agent);
     if (words) this.say(words);
@@ -162,6 +166,15 @@ export class Page {
     if (at !== undefined && outcome === "stopped") this.stops = [...this.stops.slice(-99), performance.now() - at];
     this.pressed.delete(agent);
     this.stopping.delete(agent);
+  }
+
+  /** Says that the stream was lost, and that it is back. */
+  noticeLine() {
+    const line = this.watched?.line;
+    if (line === this.line) return;
+    if (line === "offline") this.say("The connection is lost");
+    if (this.line === "offline" && line === "live") this.say("Connected again");
+    if (line !== "connecting") this.line = line;
   }
 
   // ── Whom one looks at ──
@@ -178,6 +191,18 @@ export class Page {
     this.tab = tab;
     this.follows = true;
     if (tab === "diff") void loadDiff(this);
+    this.draw();
+  }
+
+  /**
+   * A call was opened, or closed.
+   * @param {string} name
+   * @param {boolean} isOpen
+   */
+  toggle(name, isOpen) {
+    if (this.opened.has(name) === isOpen) return;
+    if (isOpen) this.opened.add(name);
+    else this.opened.delete(name);
     this.draw();
   }
 
@@ -214,48 +239,60 @@ export class Page {
   send() {
     const [agent, draft] = [this.agent, this.drafts.of(this.agent)];
     if (draft.text.trim() === "" || !this.isLive) return;
-    const message = { id: draft.id ?? `page-${crypto.randomUUID()}`, text: draft.text };
-    this.#list(this.sending, agent).push(message);
-    this.drafts.set(agent, "");
+    const message = { id: draft.id ?? newId(), text: draft.text, mode: this.mode };
+    this.drafts.sends(agent, message.text, message.id);
     this.follows = true;
     this.until.delete(agent);
-    const mode = this.mode;
-    void this.#inTurn(agent, () => this.#deliver(agent, message, mode));
+    this.sendMessage(agent, message);
+  }
+
+  /**
+   * @param {string} agent
+   * @param {Message} message
+   */
+  sendMessage(agent, message) {
+    this.forget(agent, message.id);
+    this.#list(this.sending, agent).push({ ...message, failed: undefined });
+    void this.#inTurn(agent, () => this.#deliver(agent, message));
     this.draw();
   }
 
   /**
    * @param {string} agent
-   * @param {{id: string, text: string}} message
-   * @param {Mode} mode
+   * @param {Message} message
    */
-  async #deliver(agent, message, mode) {
-    const body = mode === "instead" ? message : { ...message, urgency: URGENCY[mode] };
+  async #deliver(agent, { id, text, mode }) {
+    const body = mode === "instead" ? { id, text } : { id, text, urgency: URGENCY[mode] };
     const path = mode === "instead" ? "supersede" : "messages";
+    /** @type {unknown} */
+    let error;
     try {
       await this.post(`agents/${encodeURIComponent(agent)}/${path}`, body);
-      this.drafts.save();
+      this.forget(agent, id);
       this.say(mode === "instead" ? "Stopped, and sent" : "Sent");
-    } catch (error) {
-      this.#arrived(agent, message.id);
-      this.#cameBack(agent, message, error);
+    } catch (thrown) {
+      error = thrown;
     }
+    this.drafts.arrived(agent);
+    if (error !== undefined) this.#cameBack(agent, { id, text, mode }, error);
+    this.drafts.save();
   }
 
   /**
-   * What was not accepted is a draft again, before what has been typed since.
+   * What was not accepted is a draft again; beside what has been typed since it waits in the queue.
    * @param {string} agent
-   * @param {{id: string, text: string}} message
+   * @param {Message} message
    * @param {unknown} error
    */
-  #cameBack(agent, message, error) {
-    const typed = this.drafts.of(agent).text;
-    // Whether it arrived is not known after a lost connection: sent again under its id it is the same message.
-    const id = error instanceof Refused || typed !== "" ? undefined : message.id;
-    this.drafts.set(agent, typed === "" ? message.text : `${message.text}\n\n${typed}`, id);
-    this.drafts.save();
+  #cameBack(agent, { id, text, mode }, error) {
     const words = why(error);
-    this.refused.set(agent, words);
+    this.forget(agent, id);
+    // Whether it arrived is not known after a lost connection: sent again under its id it is the same message.
+    const next = error instanceof Refused ? newId() : id;
+    if (this.drafts.of(agent).text === "") {
+      this.drafts.set(agent, text, next);
+      this.refused.set(agent, words);
+    } else this.#list(this.sending, agent).push({ id: next, text, mode, failed: words });
     this.say(`Not sent. ${words}`);
   }
 
@@ -263,8 +300,9 @@ export class Page {
    * @param {string} agent
    * @param {string} id
    */
-  #arrived(agent, id) {
+  forget(agent, id) {
     this.sending.set(agent, this.#list(this.sending, agent).filter((message) => message.id !== id));
+    this.draw();
   }
 
   // ── Stopping ──
@@ -298,8 +336,11 @@ export class Page {
     }
   }
 
+  /** Typing goes on in the composer, from this moment on where it is there. */
   focusComposer() {
-    requestAnimationFrame(() => document.getElementById("draft")?.focus());
+    const draft = document.getElementById("draft");
+    if (draft) draft.focus();
+    else requestAnimationFrame(() => document.getElementById("draft")?.focus());
   }
 
   // ── Mail that waits ──
@@ -331,7 +372,7 @@ export class Page {
   /** What was edited too late is not lost. @param {{agent: string, text: string}} edit */
   #tooLate(edit) {
     this.editing = null;
-    this.#cameBack(edit.agent, { id: "", text: edit.text }, new Refused(409, "too_late", ""));
+    this.#cameBack(edit.agent, { id: "", text: edit.text, mode: this.mode }, new Refused(409, "too_late", ""));
   }
 
   /**
@@ -341,7 +382,7 @@ export class Page {
    * @param {() => void} [late]
    */
   #replace(message, by, words, late) {
-    const body = { ...by, id: `page-${crypto.randomUUID()}`, supersedes: message.id, if_queued: true };
+    const body = { ...by, id: newId(), supersedes: message.id, if_queued: true };
     return this.act(async () => {
       await this.post(`agents/${encodeURIComponent(this.agent)}/messages`, body);
       this.say(words);

@@ -1,11 +1,13 @@
 // One session that is watched: its events folded as they come, and what the page keeps beside the fold.
 
 import { Session } from "./fold.js";
-import { Inbox, follow } from "./sse.js";
+import { Inbox, follow, pause } from "./sse.js";
+import { takePlace } from "./places.js";
 import { Refused } from "./api.js";
 
 /** @import {Api} from "./api.js" */
 /** @import {Frame} from "./sse.js" */
+/** @import {Place} from "./places.js" */
 
 /** So many of the newest events are asked for; of what was before them the list of agents tells. */
 const EVENTS_MAX = 20_000;
@@ -16,6 +18,9 @@ const NOTES_MAX = 500;
 /** So much of one thinking block is kept, in characters; the newest. */
 const THOUGHT_MAX = 16 << 10;
 
+/** So often a tab asks that has no place for a stream. */
+const ASK_MS = 5000;
+
 /** So long one frame folds before it draws. */
 const FOLD_MS = 8;
 
@@ -25,7 +30,7 @@ const LIVE = new Set(["text_delta", "thinking_delta", "call_delta", "tool_output
  * What the fold has no entry for: how thinking ended, and a reply that was cut before it said a word.
  * @typedef {{seq: number, run: number, text: string, states: string[], reason?: string, blank: boolean}} Note
  *
- * @typedef {"connecting" | "live" | "offline" | "stored" | "refused"} Line
+ * @typedef {"connecting" | "live" | "asking" | "offline" | "stored" | "refused"} Line
  */
 
 /** A session, and the stream that tells of it. */
@@ -55,6 +60,7 @@ export class Watched {
     this.offset = Infinity;
     this.inbox = new Inbox(onChange);
     this.ends = new AbortController();
+    this.wakes = new AbortController();
     this.isAsking = false;
     this.askedAt = 0;
   }
@@ -73,9 +79,27 @@ export class Watched {
     return Math.max(this.fold.view.t, Number.isFinite(this.offset) ? Date.now() / 1000 - this.offset : 0);
   }
 
-  /** Follows it until `close`. */
+  /** Follows it until `close`: by a stream where there is a place for one, else by asking. */
   async watch() {
     void this.list();
+    while (!this.ends.signal.aborted) {
+      const place = await takePlace(this.id);
+      if (this.ends.signal.aborted) return place?.giveUp();
+      if (place ? await this.#follow(place) : await this.#ask()) return;
+    }
+  }
+
+  /** Somebody looks at this tab: it wants a place now. */
+  wake() {
+    this.wakes.abort();
+    this.wakes = new AbortController();
+  }
+
+  /**
+   * @param {Place} place
+   * @returns {Promise<boolean>} nothing more will come
+   */
+  async #follow(place) {
     const end = await follow({
       open: (after, signal) => this.api.open(`sessions/${this.id}/events?answers=true&after=${after}`, signal),
       after: () => this.seq,
@@ -84,12 +108,36 @@ export class Watched {
       lost: ({ inMs, error }) => this.#lost(inMs, error),
       isFinal: (error) => error instanceof Refused && [401, 403, 404, 421].includes(error.status),
       isOver: () => this.#isStored(),
-      signal: this.ends.signal,
+      signal: AbortSignal.any([this.ends.signal, place.signal]),
     });
-    if (end === "stopped") return;
+    await place.giveUp();
+    if (end === "stopped") return false;
     this.line = end === "over" ? "stored" : "refused";
     this.why = end === "over" ? "" : end.message;
     this.onChange();
+    return true;
+  }
+
+  /**
+   * What a stream would have told, without its deltas.
+   * @returns {Promise<boolean>} nothing more will come
+   */
+  async #ask() {
+    try {
+      for (let more = true; more && !this.ends.signal.aborted; ) {
+        const { events, next } = await this.api.get(`sessions/${this.id}/log?after=${this.seq}&limit=1000`);
+        for (const event of events) this.#event(event);
+        more = next !== undefined && events.length > 0;
+      }
+      this.line = this.session.live ? "asking" : "stored";
+      void this.list();
+    } catch (error) {
+      this.#lost(ASK_MS, error);
+    }
+    this.onChange();
+    if (this.line === "stored") return true;
+    await pause(ASK_MS, AbortSignal.any([this.ends.signal, this.wakes.signal]));
+    return false;
   }
 
   close() {
@@ -101,6 +149,18 @@ export class Watched {
     this.line = this.session.live ? "live" : "stored";
     this.fold.rejoined();
     void this.list();
+    if (this.from > 0) void this.#asks();
+    this.onChange();
+  }
+
+  /** What was asked before the first event that is told. */
+  async #asks() {
+    const { approvals } = await this.api.get(`sessions/${this.id}/approvals`).catch(() => ({ approvals: [] }));
+    const { view } = this.fold;
+    for (const { agent, tool, name, input, always, since } of approvals) {
+      const isKnown = view.asks.some((ask) => ask.agent === agent && ask.tool === tool);
+      if (!isKnown) view.asked({ agent, tool, name, input, always, since });
+    }
     this.onChange();
   }
 

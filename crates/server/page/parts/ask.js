@@ -2,7 +2,7 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { keyed } from "../vendor/lit-html/directives/keyed.js";
-import { oneLine, whole } from "../words.js";
+import { oneLine, visible, whole } from "../words.js";
 import { whole as all } from "./call.js";
 
 /** @import {Page} from "../page.js" */
@@ -14,8 +14,9 @@ export function ask(page) {
   const more = (page.view?.asks.length ?? 1) - 1;
   const draw = html`<section class="ask" aria-label="${it.agent} asks">
     <h2>${it.agent} asks: ${oneLine(it.name)}${more > 0 ? html` <span class="quiet">· ${more} more ask</span>` : nothing}</h2>
-    <div class="scroll" tabindex="0" role="group" aria-label="What it asks for">${all(it.name, it.input)}</div>
-    ${page.isLive ? buttons(page, it) : nothing}
+    <div class="scroll" tabindex="0" role="group" aria-label="What it asks for">${all(it.name, it.input)}
+      <p class="argument"><b>“In this session” stands for</b> <span>${visible(it.always)}</span></p></div>
+    ${buttons(page, it)}
   </section>`;
   return keyed(`${it.agent} ${it.tool} ${it.since}`, draw);
 }

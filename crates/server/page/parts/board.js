@@ -5,6 +5,7 @@ import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { micros } from "../fold.js";
 import { figures } from "../words.js";
 import { rows } from "../roster.js";
+import { counts } from "./head.js";
 import { openDialog } from "../deeds.js";
 
 /** @import {Page} from "../page.js" */
@@ -14,6 +15,7 @@ import { openDialog } from "../deeds.js";
 export function board(page) {
   const all = rows(page);
   return html`<nav id="board" class="board" aria-label="Agents" ?data-open=${page.isDrawerOpen}>
+    <p class="counts narrow">${counts(page)}</p>
     <ul>
       ${repeat(all, ({ name }) => name, (row) => one(page, row))}
     </ul>

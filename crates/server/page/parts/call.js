@@ -10,17 +10,18 @@ const OUTPUT_MAX = 32 << 10;
 
 /**
  * @param {any} call
- * @param {{output: string, asks: boolean, now: number}} now
+ * @param {{output: string, asks: boolean, now: number, isOpen: boolean, onToggle: (isOpen: boolean) => void}} now
  */
-export function call(call, { output, asks, now }) {
+export function call(call, { output, asks, now, isOpen, onToggle }) {
   const [tone, words] = standing(call, asks, now);
   const { state } = call;
   const all = state.type === "ended" ? state.output : output;
-  return html`<details class="call ${tone}">
+  const toggled = (/** @type {any} */ event) => onToggle(event.target.open);
+  // What nobody has opened is not in the page: it may be long.
+  return html`<details class="call ${tone}" .open=${isOpen} @toggle=${toggled}>
     <summary><span class="what"><b>${oneLine(call.name)}</b> ${gist(call.input)}</span> <span class="how">${words}</span></summary>
-    ${whole(call.name, call.input)}
-    ${said(call)}
-    ${all ? html`<pre class="output" tabindex="0">${clean(all.slice(-OUTPUT_MAX))}</pre>` : nothing}
+    ${isOpen ? html`${whole(call.name, call.input)}${said(call)}` : nothing}
+    ${isOpen && all ? html`<pre class="output" tabindex="0">${clean(all.slice(-OUTPUT_MAX))}</pre>` : nothing}
   </details>
   ${state.type === "running" && output ? html`<pre class="tail" aria-hidden="true">${tail(output)}</pre>` : nothing}`;
 }

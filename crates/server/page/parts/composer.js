@@ -25,9 +25,10 @@ export function composer(page) {
   const works = isWorking(chosen);
   const draft = page.drafts.of(agent).text;
   const refused = page.refused.get(agent);
+  if (chosen?.is_closed) return html`<p class="composer quiet">${agent} is closed: nobody can write to it any more.</p>`;
   return html`<form class="composer ${works ? "streaming" : ""}" @submit=${(/** @type {Event} */ event) => submit(page, event)}>
     ${refused ? html`<p class="line bad refused">${refused}</p>` : nothing}
-    <div class="box">
+    <div class="box" @mousedown=${stays}>
       <textarea id="draft" rows="2" aria-label="Message to ${agent}" placeholder=${hint(page, works)} maxlength=${TEXT_MAX}
         enterkeyhint="send" autocomplete="off" .value=${live(draft)}
         @input=${(/** @type {any} */ event) => page.typed(event.target.value)}
@@ -35,10 +36,10 @@ export function composer(page) {
       ${buttons(page, works, draft.trim() !== "")}
     </div>
     <p class="below">
-      <label>Mode <select @change=${(/** @type {any} */ event) => page.setMode(event.target.value)}>
+      <label><span>Mode</span> <select @change=${(/** @type {any} */ event) => page.setMode(event.target.value)}>
         ${MODES.map(([mode, name, does]) => html`<option value=${mode} title=${does} .selected=${page.mode === mode}>${name}</option>`)}
       </select></label>
-      <span class="promise">${draft.trim() ? becomes(page) : "Enter sends, Shift+Enter is a new line"}</span>
+      <span class="promise">${draft.trim() ? becomes(page) : html`<span class="hint">Enter sends, Shift+Enter is a new line</span>`}</span>
     </p>
   </form>`;
 }
@@ -73,6 +74,14 @@ function buttons(page, works, hasDraft) {
     ?disabled=${page.isStopping || !page.isLive} @click=${() => page.stop()}><span class="square"></span></button>`;
   if (!works) return send;
   return hasDraft ? html`${send}${stop}` : stop;
+}
+
+/**
+ * A click beside the text, on a button that has just been disabled too, leaves the focus where one types.
+ * @param {Event} event
+ */
+function stays(event) {
+  if (!(event.target instanceof HTMLTextAreaElement)) event.preventDefault();
 }
 
 /**

@@ -30,7 +30,7 @@ export function diff(page) {
 
 /** @param {string} text */
 function patch(text) {
-  const lines = visible(text).split("\n");
+  const lines = visible(text).trimEnd().split("\n");
   const more = lines.length - LINES_MAX;
   return html`<pre class="diff" tabindex="0">${lines.slice(0, LINES_MAX).map((line) => one(kind(line), line))}</pre>
     ${more > 0 ? html`<p class="line cut">${more} more lines: <code>midturn diff</code> has all of them.</p>` : nothing}`;
@@ -58,6 +58,7 @@ function one(kind, line) {
  */
 export function change(old, now) {
   const [a, b] = [lines(old), lines(now)];
+  if (a.length + b.length > LINES_MAX) return html`${part("removed", "-", a)}${part("added", "+", b)}`;
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head += 1;
   let tail = 0;
@@ -66,6 +67,16 @@ export function change(old, now) {
     a.slice(head, a.length - tail).map((line) => one("removed", `- ${line}`))}${
     b.slice(head, b.length - tail).map((line) => one("added", `+ ${line}`))}${
     a.slice(a.length - tail).map((line) => one("", `  ${line}`))}</pre>`;
+}
+
+/**
+ * Many lines, all of them, in one piece: an element for each would be too much.
+ * @param {string} kind
+ * @param {string} sign
+ * @param {string[]} lines
+ */
+function part(kind, sign, lines) {
+  return lines.length === 0 ? nothing : html`<pre class="diff" tabindex="0"><span class=${kind}>${lines.map((line) => `${sign} ${line}`).join("\n")}</span></pre>`;
 }
 
 /** @param {string} text */

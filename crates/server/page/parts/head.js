@@ -12,7 +12,7 @@ import { openDialog, resume } from "../deeds.js";
 export function head(page) {
   const { watched } = page;
   return html`<header class="head">
-    <button class="plain drawer" aria-expanded=${page.isDrawerOpen} aria-controls="board" @click=${() => toggle(page)}>☰ Agents</button>
+    <button class="plain drawer" aria-expanded=${page.isDrawerOpen} aria-controls="board" @click=${() => toggle(page)}>☰ ${asking(page)}</button>
     <h1 title=${watched?.session.folder ?? ""}>${oneLine(watched?.session.title ?? "") || "Midturn"}</h1>
     <p class="counts">${counts(page)}</p>
     <details class="menu">
@@ -46,8 +46,14 @@ function next(theme) {
   return theme === "auto" ? "dark" : theme === "dark" ? "light" : "auto";
 }
 
+/** What the button to the board says on a narrow screen. @param {Page} page */
+function asking(page) {
+  const asks = new Set(page.view?.asks.map((/** @type {any} */ ask) => ask.agent)).size;
+  return asks > 0 ? html`Agents <b class="asks-mark">${asks} ask${asks === 1 ? "s" : ""}</b>` : "Agents";
+}
+
 /** @param {Page} page */
-function counts(page) {
+export function counts(page) {
   const all = rows(page);
   const of = (/** @type {string} */ kind) => all.filter((row) => row.kind === kind).length;
   const parts = [all.length === 1 ? "1 agent" : `${all.length} agents`];

@@ -22,17 +22,17 @@ function node(it) {
 }
 
 /**
- * Headings of a text stand below those of the page.
+ * A text may begin with any level, so all its headings are of the one that stands below the page's own.
  * @type {Record<import("../markdown.js").Tag, (it: Element, inner: unknown[]) => unknown>}
  */
 const DRAWN = {
   p: (_, inner) => html`<p>${inner}</p>`,
-  h1: (_, inner) => html`<h4 class="large">${inner}</h4>`,
-  h2: (_, inner) => html`<h4>${inner}</h4>`,
-  h3: (_, inner) => html`<h5>${inner}</h5>`,
-  h4: (_, inner) => html`<h6>${inner}</h6>`,
-  h5: (_, inner) => html`<h6>${inner}</h6>`,
-  h6: (_, inner) => html`<h6>${inner}</h6>`,
+  h1: (_, inner) => html`<h3 class="level1">${inner}</h3>`,
+  h2: (_, inner) => html`<h3 class="level2">${inner}</h3>`,
+  h3: (_, inner) => html`<h3 class="level3">${inner}</h3>`,
+  h4: (_, inner) => html`<h3 class="level4">${inner}</h3>`,
+  h5: (_, inner) => html`<h3 class="level5">${inner}</h3>`,
+  h6: (_, inner) => html`<h3 class="level6">${inner}</h3>`,
   ul: (_, inner) => html`<ul>${inner}</ul>`,
   ol: ({ start }, inner) => html`<ol start=${start ?? 1}>${inner}</ol>`,
   li: (_, inner) => html`<li>${inner}</li>`,

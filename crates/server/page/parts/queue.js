@@ -3,9 +3,10 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { clean, sign, waits } from "../words.js";
+import { onPage } from "../ways.js";
 import { sender } from "./talk.js";
 
-/** @import {Page} from "../page.js" */
+/** @import {Page, Message} from "../page.js" */
 
 /** So many are listed; the mailbox may hold a thousand. */
 const SHOWN = 20;
@@ -20,7 +21,7 @@ export function queue(page) {
   return html`<section class="queue" aria-label="Queued messages">
     <ul>
       ${repeat(all.slice(0, SHOWN), (/** @type {any} */ message) => `${message.from} ${message.id}`, (message) => one(page, message))}
-      ${repeat(sending, ({ id }) => id, ({ text }) => html`<li><span class="text">${clean(text)}</span> <span class="receipt">Sending …</span></li>`)}
+      ${repeat(sending, ({ id }) => id, (message) => unsent(page, message))}
     </ul>
     ${more > 0 ? html`<p class="quiet">and ${more} more</p>` : nothing}
   </section>`;
@@ -36,7 +37,7 @@ function one(page, message) {
   const canHurry = message.urgency !== "urgent";
   return html`<li>
     <span class="text"><b class="from">${sender(message.from)}</b> ${clean(message.text)}</span>
-    <span class="receipt">${page.chosen ? waits(message.urgency, page.chosen) : sign(message.urgency)}</span>
+    <span class="receipt">${page.chosen ? onPage(waits(message.urgency, page.chosen)) : sign(message.urgency)}</span>
     ${isOurs
       ? html`<span class="acts">
           <button class="small" @click=${() => begin(page, message)}>Edit</button>
@@ -44,6 +45,24 @@ function one(page, message) {
           <button class="small" @click=${() => page.withdraw(message)}>Withdraw</button>
         </span>`
       : nothing}
+  </li>`;
+}
+
+/**
+ * What is on its way, or was not accepted.
+ * @param {Page} page
+ * @param {Message} message
+ */
+function unsent(page, message) {
+  const { id, text, failed } = message;
+  const agent = page.agent;
+  if (!failed) return html`<li><span class="text">${clean(text)}</span> <span class="receipt">Sending …</span></li>`;
+  return html`<li>
+    <span class="text">${clean(text)}</span> <span class="receipt bad">Not sent. ${failed}</span>
+    <span class="acts">
+      <button class="small" @click=${() => page.sendMessage(agent, message)}>Send again</button>
+      <button class="small" @click=${() => page.forget(agent, id)}>Discard</button>
+    </span>
   </li>`;
 }
 

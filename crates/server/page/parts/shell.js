@@ -29,8 +29,7 @@ function watching(page) {
     <main class="agent">
       ${title(page)}
       <div id="shown" class="shown" role="tabpanel" aria-labelledby="tab-${page.tab}">${shown(page)}</div>
-      ${ask(page)}
-      ${page.isLive ? html`${queue(page)}${page.agent ? composer(page) : nothing}` : nothing}
+      ${page.isLive ? html`${ask(page)}${queue(page)}${page.agent ? composer(page) : nothing}` : nothing}
     </main>
   </div>`;
 }
@@ -57,6 +56,8 @@ function banner(page) {
   switch (watched.line) {
     case "connecting":
       return html`<p class="banner">Connecting …</p>`;
+    case "asking":
+      return html`<p class="banner">Many tabs are open: this one looks every 5 s, and shows a reply once it is whole.</p>`;
     case "offline":
       return html`<p class="banner bad">${watched.why}. Trying again ${inSeconds(watched.againAt)}; what you type is kept.</p>`;
     case "stored":

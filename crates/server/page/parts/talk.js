@@ -33,7 +33,7 @@ export function talk(page) {
     ${isNewest
       ? said(page)
       : html`<button class="plain wide" @click=${() => move(page, end + ROWS, all.length)}>Newer</button>`}
-    ${all.length === 0 && !isWorking(page.chosen) ? html`<p class="quiet empty">Nothing was said yet.</p>` : nothing}
+    ${all.length === 0 && !isWorking(page.chosen) ? html`<p class="quiet empty">${page.watched?.caughtUp ? "Nothing was said yet." : "Loading …"}</p>` : nothing}
   </div>`;
 }
 
@@ -75,7 +75,8 @@ function rows(page) {
   const { entries = [], dropped = 0 } = watched.fold.conversations[agent] ?? {};
   const notes = watched.notes.get(agent) ?? [];
   const all = [];
-  let next = 0;
+  // Notes on what is not kept any more are not shown either.
+  let next = dropped > 0 ? notes.filter(({ seq }) => seq < (entries[0]?.seq ?? 0)).length : 0;
   for (const [n, entry] of entries.entries()) {
     while (next < notes.length && notes[next].seq <= entry.seq) all.push(noteRow(notes[next++]));
     all.push(entryRow(page, entry, dropped + n));
@@ -97,12 +98,19 @@ function noteRow(note) {
 function entryRow(page, entry, number) {
   const { kind } = entry;
   const key = `e${number}`;
-  if (kind.type !== "call") return { key, changes: [entry.seq, entry.changed], draw: () => one(page, entry) };
+  if (kind.type === "end") {
+    const isLast = page.isLive && rests(page.chosen, entry.run);
+    return { key, changes: [entry.seq, isLast], draw: () => end(page, kind, isLast) };
+  }
+  if (kind.type !== "call") return { key, changes: [entry.seq, entry.changed], draw: () => one(kind) };
   const output = kind.state.type === "running" ? printed(page, kind.id) : "";
   const asks = page.view?.asks.some((/** @type {any} */ ask) => ask.agent === page.agent && ask.tool === kind.id) ?? false;
   const second = kind.state.type === "running" ? Math.floor(page.watched?.now ?? 0) : 0;
-  const draw = () => call(kind, { output, asks, now: page.watched?.now ?? 0 });
-  return { key, changes: [entry.seq, entry.changed, output, asks, second], draw };
+  const name = `${page.agent} ${entry.seq} ${kind.id}`;
+  const isOpen = page.opened.has(name);
+  const onToggle = (/** @type {boolean} */ open) => page.toggle(name, open);
+  const draw = () => call(kind, { output, asks, now: page.watched?.now ?? 0, isOpen, onToggle });
+  return { key, changes: [entry.seq, entry.changed, output, asks, second, isOpen], draw };
 }
 
 /**
@@ -115,10 +123,16 @@ function printed(page, id) {
 }
 
 /**
- * @param {Page} page
- * @param {any} entry
+ * Whether an agent rests since this run.
+ * @param {any} agent
+ * @param {number} run
  */
-function one(page, { kind, run }) {
+function rests(agent, run) {
+  return agent !== undefined && agent.run === run && agent.ended === run && !agent.is_closed;
+}
+
+/** @param {any} kind */
+function one(kind) {
   switch (kind.type) {
     case "prompt":
       return letter("task", kind.text, "");
@@ -131,14 +145,12 @@ function one(page, { kind, run }) {
     case "retry":
       return line("bad", `Try ${kind.attempt} failed: ${oneLine(kind.error)}. Again in ${kind.wait}`);
     case "stop":
-      // One's own stop is told by what it ended.
-      return kind.by === "user" && kind.reason === "stop" ? nothing : line("cut", `${STOPS.get(kind.reason) ?? kind.reason} by ${sender(kind.by)}`);
+      // One's own stop is told by what it ended, and by what was sent instead.
+      return kind.by === "user" && ["stop", "supersede"].includes(kind.reason) ? nothing : line("cut", `${STOPS.get(kind.reason) ?? kind.reason} by ${sender(kind.by)}`);
     case "limit":
       return line("quiet", `${sender(kind.by)} set ${limits(kind.limits)}`);
     case "compacted":
       return line("quiet", `The older part was summarised: ${figures.count(kind.tokens.before)} tokens are ${figures.count(kind.tokens.after)}`);
-    case "end":
-      return end(page, kind, run);
     case "closed":
       return line("quiet", "Closed");
     default:
@@ -217,30 +229,30 @@ function limits(limits) {
 }
 
 /**
+ * How a run ended, and what can be done about it, if it is the last one.
  * @param {Page} page
  * @param {any} end
- * @param {number} run
+ * @param {boolean} isLast
  */
-function end(page, { outcome, error, turns }, run) {
-  const after = turns === 1 ? "1 turn" : `${turns} turns`;
+function end(page, { outcome, error, turns }, isLast) {
+  const button = isLast ? again(page, outcome) : nothing;
   // No summary of a turn after an abort.
-  if (outcome === "stopped") return line("cut", "Stopped");
-  const words = `${outcome} after ${after}${error ? `: ${oneLine(error)}` : ""}`;
+  if (outcome === "stopped") return html`<p class="line cut">Stopped ${button}</p>`;
+  const words = `${outcome} after ${turns === 1 ? "1 turn" : `${turns} turns`}${error ? `: ${oneLine(error)}` : ""}`;
   if (outcome === "finished") return line("good", words);
-  return html`<p class="line bad">${words} ${again(page, outcome, run)}</p>`;
+  return html`<p class="line bad">${words} ${button}</p>`;
 }
 
 /**
- * What can be done about a run that failed or came to a limit, if it is the last one.
  * @param {Page} page
  * @param {string} outcome
- * @param {number} run
  */
-function again(page, outcome, run) {
+function again(page, outcome) {
   const agent = page.agent;
-  const isLast = () => page.chosen?.run === run;
-  const click = () => isLast() && (outcome === "limit" ? openDialog(page, { kind: "limit", agent }) : resume(page, agent));
-  return html`<button class="small" @click=${click}>${outcome === "limit" ? "Raise the limit" : "Try again"}</button>`;
+  if (outcome === "limit") {
+    return html`<button class="small" @click=${() => openDialog(page, { kind: "limit", agent })}>Raise the limit</button>`;
+  }
+  return html`<button class="small" @click=${() => resume(page, agent)}>${outcome === "stopped" ? "Resume" : "Try again"}</button>`;
 }
 
 /** What is being said. @param {Page} page */
@@ -250,7 +262,7 @@ function said(page) {
   const text = now.find(({ type }) => type === "text_delta")?.text ?? "";
   const thinks = now.find(({ type }) => type === "thinking_delta")?.text ?? "";
   const writes = now.filter(({ type }) => type === "call_delta");
-  return html`${thinks ? thinking(thinks) : nothing}
+  return html`${thinks ? thinking(thinks, text !== "" || writes.length > 0) : nothing}
     ${text ? html`<article class="reply streaming">${guard([text], () => live(text))}</article>` : nothing}
     ${writes.map(({ name, bytes: size }) => html`<p class="line quiet">writes a call of ${oneLine(name)} (${figures.bytes(size)})</p>`)}
     ${now.length === 0 ? html`<p class="line quiet">${idle(page)}</p>` : nothing}`;

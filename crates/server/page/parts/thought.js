@@ -6,10 +6,15 @@ import { badge } from "./talk.js";
 
 /** @import {Note} from "../watched.js" */
 
-/** @param {string} text */
-export function thinking(text) {
-  return html`<details class="thinking active" data-status="active">
-    <summary>Thinking …</summary>
+/**
+ * A block of a reply that is not whole yet. Once it speaks it has thought.
+ * @param {string} text
+ * @param {boolean} isOver
+ */
+export function thinking(text, isOver) {
+  const status = isOver ? "completed" : "active";
+  return html`<details class="thinking ${status}" data-status=${status}>
+    <summary>${isOver ? "Thought" : "Thinking …"}</summary>
     <div class="text">${clean(text)}</div>
   </details>`;
 }
@@ -17,7 +22,7 @@ export function thinking(text) {
 /** A block of thinking that has ended, and a reply that was cut before it said a word. @param {Note} note */
 export function thought(note) {
   const state = note.states.at(-1);
-  return html`${state ? block(note, state) : nothing}${note.blank && note.reason ? badge(note.reason) : nothing}`;
+  return html`${state ? block(note, state) : nothing}${note.blank && note.reason ? html`<div>${badge(note.reason)}</div>` : nothing}`;
 }
 
 /**

@@ -1,0 +1,162 @@
+// What the page reads, without a browser: event streams in any pieces, and markdown that wants more than it may.
+// `node --test tests/page/reads.mjs`
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { markdown } from "../../crates/server/page/markdown.js";
+import { Inbox, Parser, follow } from "../../crates/server/page/sse.js";
+
+const FRAMES = [
+  ["data: a\n\n", [{ event: "message", data: "a" }]],
+  ["\uFEFFdata:a\r\n\r\n", [{ event: "message", data: "a" }]],
+  ["id: 7\revent: x\rdata: {\rdata: }\r\r\n", [{ event: "x", data: "{\n}", id: "7" }]],
+  [": a comment\n\nid: 8\n\ndata: b\n\n", [{ event: "message", data: "b" }]],
+  ["id: 1\0\ndata\nnoise: x\n\n", [{ event: "message", data: "" }]],
+  ["data:  two spaces\n\ndata: never ended\n", [{ event: "message", data: " two spaces" }]],
+];
+
+test("an event is the same however its stream was cut", () => {
+  for (const [text, expected] of FRAMES) {
+    for (let at = 0; at <= text.length; at += 1) {
+      const parser = new Parser();
+      const frames = [...parser.push(text.slice(0, at)), ...parser.push(text.slice(at)), ...parser.push("")];
+      assert.deepEqual(frames, expected, JSON.stringify([text, at]));
+    }
+  }
+});
+
+test("an event without an end is refused, not kept", () => {
+  const parser = new Parser();
+  const more = () => parser.push("x".repeat(1 << 20));
+  assert.throws(() => Array.from({ length: 17 }, more), /too large/);
+});
+
+test("a reader waits while the inbox is full", async () => {
+  let frames = 0;
+  const inbox = new Inbox(() => (frames += 1), { frames: 2, size: 100 });
+  await inbox.put({ event: "x", data: "1" });
+  let isRoom = false;
+  const full = inbox.put({ event: "x", data: "2" }).then(() => (isRoom = true));
+  await Promise.resolve();
+  assert.equal(isRoom, false);
+  const taken = [];
+  assert.equal(inbox.drain((frame) => taken.push(frame.data), () => true), true);
+  await full;
+  assert.equal(inbox.drain((frame) => taken.push(frame.data), () => false), false);
+  assert.deepEqual([taken, frames], [["1", "2"], 2]);
+});
+
+const stream = (...pieces) => new Response(new Blob(pieces).stream());
+const event = (n) => `id: ${n}\ndata: {"seq":${n}}\n\n`;
+
+/** Follows what `answers` give one after the other; time passes at once. */
+async function followed(t, answers, more = {}) {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const [asked, seen, lost] = [[], [], []];
+  const ended = await follow({
+    open: async (after) => {
+      asked.push(after);
+      return answers.shift()();
+    },
+    after: () => seen.at(-1) ?? 0,
+    take: async ({ data }) => void seen.push(JSON.parse(data).seq),
+    joined: () => undefined,
+    lost: ({ inMs }) => {
+      lost.push(inMs);
+      queueMicrotask(() => t.mock.timers.tick(60_000));
+    },
+    isFinal: (error) => error?.message === "401",
+    isOver: async () => answers.length === 0,
+    signal: new AbortController().signal,
+    ...more,
+  });
+  return { ended, asked, seen, lost };
+}
+
+const fails = (words) => () => {
+  throw new Error(words);
+};
+
+test("a stream that is lost goes on behind the last event, without a gap", async (t) => {
+  const answers = [() => stream(event(1), event(2), "id: 3\nda"), fails("refused"), () => stream(event(3)), () => stream()];
+  const { ended, asked, seen, lost } = await followed(t, answers);
+  assert.deepEqual([ended, asked, seen, lost.length], ["over", [0, 2, 2, 3], [1, 2, 3], 3]);
+});
+
+test("tries come further apart, and never further than ten seconds", async (t) => {
+  const { lost } = await followed(t, [...Array(12).fill(fails("down")), () => stream()]);
+  assert.ok(lost[0] < 320 && lost[3] > lost[0] && lost.every((ms) => ms <= 12_500), `${lost}`);
+});
+
+test("a token that is no good is not tried again", async (t) => {
+  const { ended, asked } = await followed(t, [fails("401"), () => stream(event(1))]);
+  assert.deepEqual([ended.message, asked], ["401", [0]]);
+});
+
+test("who stops following gives the connection and the reader's lock up", async (t) => {
+  const stops = new AbortController();
+  let isCancelled = false;
+  const body = new ReadableStream({
+    pull: (to) => to.enqueue(new TextEncoder().encode(event(1))),
+    cancel: () => void (isCancelled = true),
+  });
+  const take = async () => {
+    stops.abort();
+    throw new Error("over");
+  };
+  const { ended } = await followed(t, [() => new Response(body)], { take, signal: stops.signal });
+  assert.deepEqual([ended, isCancelled, body.locked], ["stopped", true, false]);
+});
+
+const links = (nodes) => nodes.flatMap((node) => (typeof node === "string" ? [] : [node.href, ...links(node.inner)])).filter(Boolean);
+const said = (nodes) => nodes.map((node) => (typeof node === "string" ? node : said(node.inner))).join("");
+
+test("what is no plain markdown stays the text that it was", () => {
+  for (const text of [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "a <b>bold</b> word",
+    "![an image](http://x/y.png)",
+    "[x](javascript:alert(1))",
+    "[x](JaVaScRiPt:alert(1))",
+    "[x](data:text/html,x)",
+    "[x](/relative)",
+    "[x](//host)",
+    "[x](vbscript:x)",
+    "<javascript:alert(1)>",
+  ]) {
+    const nodes = markdown(text);
+    assert.deepEqual(links(nodes), [], text);
+    assert.equal(said(nodes).trim(), text);
+  }
+});
+
+test("a link says where it goes when its text does not", () => {
+  for (const [text, href, shown] of [
+    ["[here](https://evil.example/x)", "https://evil.example/x", "here (evil.example)"],
+    ["[https://good.example](https://evil.example)", "https://evil.example/", "https://good.example (evil.example)"],
+    ["<https://good.example/a>", "https://good.example/a", "https://good.example/a"],
+    ["[me](mailto:a@b.example)", "mailto:a@b.example", "me (a@b.example)"],
+  ]) {
+    const nodes = markdown(text);
+    assert.deepEqual([links(nodes), said(nodes)], [[href], shown], text);
+  }
+});
+
+test("entities are decoded once, and hide nothing", () => {
+  for (const [text, expected] of [
+    ["&lt;b&gt; &amp; &quot;x&quot; &hellip;", '<b> & "x" …'],
+    ["a&#x202e;b&#8203;c", "abc"],
+    ["&bogus; &", "&bogus; &"],
+    ["`&lt;`", "&lt;"],
+  ]) assert.equal(said(markdown(text)), expected, text);
+});
+
+test("what is nested too deep, or too long, stays plain", () => {
+  for (const text of [">".repeat(3000), "- ".repeat(60) + "x", "*".repeat(33 << 10), "**a ".repeat(12 << 10)]) {
+    const nodes = markdown(text);
+    assert.ok(nodes.length > 0 && said(nodes).length > 0, text.slice(0, 20));
+  }
+  assert.deepEqual(markdown(">".repeat(3000)), [{ tag: "plain", inner: [">".repeat(3000)] }]);
+});
