@@ -35,6 +35,16 @@ export function bytes(text) {
 }
 
 /**
+ * How many characters a text has.
+ * @param {string} text
+ */
+export function characters(text) {
+  let count = text.length;
+  for (let at = 0; at < text.length; at++) if (isHigh(text.charCodeAt(at))) count -= 1;
+  return count;
+}
+
+/**
  * Where the character begins that has this byte: in units of UTF-16. The text's length, if it has not so many bytes.
  * @param {string} text
  * @param {number} byte
