@@ -4,6 +4,9 @@
 /** How many streams all tabs of this address have open together. */
 const PLACES = 4;
 
+/** So long other tabs have to give one up. */
+const ANSWER_MS = 500;
+
 /** What a tab without a place says to the others. */
 const WANTED = "a place is wanted";
 
@@ -44,22 +47,30 @@ export class Place {
 }
 
 /**
- * A place for a stream of this session, if there is one.
+ * A place for a stream of this session, if there is one; other tabs are asked for theirs.
  * @param {string} session
  * @returns {Promise<Place | undefined>}
  */
 export async function takePlace(session) {
+  if (!navigator.locks) return new Place();
+  const place = await free(session);
+  if (place) return place;
+  const channel = new BroadcastChannel("midturn.places");
+  channel.postMessage(WANTED);
+  channel.close();
+  await new Promise((answered) => setTimeout(answered, ANSWER_MS));
+  return free(session);
+}
+
+/** @param {string} session */
+async function free(session) {
   const place = new Place();
-  if (!navigator.locks) return place;
   for (let n = 1; n <= PLACES; n += 1) {
     if (!(await place.hold(`midturn.place.${n}`, { ifAvailable: true }))) continue;
     await place.hold(follows(session), { mode: "shared" });
     lend(place, session);
     return place;
   }
-  const channel = new BroadcastChannel("midturn.places");
-  channel.postMessage(WANTED);
-  channel.close();
   return undefined;
 }
 

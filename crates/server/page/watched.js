@@ -85,7 +85,9 @@ export class Watched {
     while (!this.ends.signal.aborted) {
       const place = await takePlace(this.id);
       if (this.ends.signal.aborted) return place?.giveUp();
-      if (place ? await this.#follow(place) : await this.#ask()) return;
+      if (place && (await this.#follow(place))) return;
+      // Who has just given a place up doesn't take it back at once.
+      if (await this.#ask()) return;
     }
   }
 
@@ -123,6 +125,7 @@ export class Watched {
    * @returns {Promise<boolean>} nothing more will come
    */
   async #ask() {
+    if (this.ends.signal.aborted) return true;
     try {
       for (let more = true; more && !this.ends.signal.aborted; ) {
         const { events, next } = await this.api.get(`sessions/${this.id}/log?after=${this.seq}&limit=1000`);
