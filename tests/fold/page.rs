@@ -98,18 +98,19 @@ impl Page {
         said
     }
 
-    /// Fails where the page makes something else of what is told; `says`: in words, too, at every moment.
-    pub(crate) fn agrees(&mut self, name: &str, told: &[Told], says: bool) {
-        if self.difference(told, says).is_none() {
+    /// Fails where the page makes something else of what is told, or has other words for it at some moment.
+    pub(crate) fn agrees(&mut self, name: &str, told: &[Told]) {
+        if self.difference(told, true).is_none() {
             return;
         }
-        let shortest = (1..=told.len()).find_map(|n| Some((n, self.difference(&told[..n], says)?)));
+        let shortest = (1..=told.len()).find_map(|n| Some((n, self.difference(&told[..n], true)?)));
         let (length, difference) = shortest.unwrap();
         let shown: Vec<String> = told[..length].iter().map(|one| one.json().to_string()).collect();
         panic!("{name}: {difference}, after\n{}", shown.join("\n"));
     }
 
-    fn difference(&mut self, told: &[Told], says: bool) -> Option<String> {
+    /// What the page makes something else of, if it does; `says`: in words, too, at every moment.
+    pub(crate) fn difference(&mut self, told: &[Told], says: bool) -> Option<String> {
         let list: Vec<Value> = told.iter().map(Told::json).collect();
         let there = self.ask(&json!({ "told": list, "says": says }));
         difference("", &folded(told, says), &there)

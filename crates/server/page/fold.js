@@ -1,6 +1,6 @@
 /**
  * A session as people read it: the fold of its events and deltas, as `midturn_view::fold::Session` has it. Its state is
- * plain data, and its JSON is the same; `tests/page.rs` holds it to that.
+ * plain data, and its JSON is the same; `tests/fold` holds it to that.
  */
 
 import { Conversation } from "./fold/conversation.js";

@@ -1,6 +1,6 @@
 /**
  * What people read of agents and their mail: the words of `crates/view/src/agents.rs` and `crates/view/src/mail.rs`, so
- * that the same thing is called the same everywhere; `tests/page.rs` holds them to that.
+ * that the same thing is called the same everywhere; `tests/fold` holds them to that.
  */
 
 import { isWorking, stopOf } from "./fold/agent.js";

@@ -14,66 +14,47 @@ const UNITS = [
   ["us", 1, false],
 ];
 
-/**
- * How many bytes a character has, by its first unit of UTF-16: the two of a pair have two each.
- * @param {number} unit
- */
-function width(unit) {
-  if (unit < 0x80) return 1;
-  if (unit < 0x800) return 2;
-  return unit >= 0xd800 && unit <= 0xdfff ? 2 : 3;
-}
+const ENCODER = new TextEncoder();
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /**
  * How many bytes a text has.
  * @param {string} text
  */
 export function bytes(text) {
-  let count = 0;
-  for (let at = 0; at < text.length; at++) count += width(text.charCodeAt(at));
+  return ENCODER.encode(text).length;
+}
+
+/**
+ * How many characters a text has.
+ * @param {string} text
+ */
+export function characters(text) {
+  let count = text.length;
+  // Of a pair of units only one counts.
+  for (let at = 0; at < text.length; at++) if ((text.charCodeAt(at) & 0xfc00) === 0xd800) count -= 1;
   return count;
 }
 
 /**
- * Where the character begins that has this byte: in units of UTF-16. The text's length, if it has not so many bytes.
+ * Where a text is cut that is to have so many bytes at most: in units of UTF-16, between two characters.
  * @param {string} text
- * @param {number} byte
+ * @param {number} most
  */
-export function floor(text, byte) {
-  let count = 0;
-  for (let at = 0; at < text.length;) {
-    const unit = text.charCodeAt(at);
-    const pair = isHigh(unit);
-    count += pair ? 4 : width(unit);
-    if (count > byte) return at;
-    at += pair ? 2 : 1;
-  }
-  return text.length;
+export function floor(text, most) {
+  return ENCODER.encodeInto(text, new Uint8Array(most)).read;
 }
 
 /**
- * The end of a text that has at most so many bytes, cut between two characters.
+ * The end of a text that has so many bytes at most, cut between two characters.
  * @param {string} text
  * @param {number} most
  */
 export function newest(text, most) {
-  let count = 0;
-  let at = text.length;
-  while (at > 0) {
-    const pair = at > 1 && isHigh(text.charCodeAt(at - 2));
-    count += pair ? 4 : width(text.charCodeAt(at - 1));
-    if (count > most) break;
-    at -= pair ? 2 : 1;
-  }
-  return text.slice(at);
-}
-
-/**
- * Whether it is the first of a pair.
- * @param {number} unit
- */
-function isHigh(unit) {
-  return unit >= 0xd800 && unit <= 0xdbff;
+  const all = ENCODER.encode(text);
+  let from = Math.max(0, all.length - most);
+  while (((all[from] ?? 0) & 0xc0) === 0x80) from += 1;
+  return DECODER.decode(all.subarray(from));
 }
 
 /**

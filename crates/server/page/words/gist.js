@@ -1,6 +1,6 @@
 /** Texts and calls on one short line (crates/view/src/words.rs). */
 
-import { floor, isBlank } from "../fold/text.js";
+import { characters, floor, isBlank } from "../fold/text.js";
 import { clean, visible } from "./clean.js";
 
 /** How many characters of a text are shown. */
@@ -60,10 +60,12 @@ export function decided(input) {
  * @param {string} text
  */
 export function whole(text) {
-  const shown = [...visible(trim(text)).replaceAll("\n", "⏎")];
-  if (shown.length <= HEAD + TAIL) return shown.join("");
-  const left = shown.length - HEAD - TAIL;
-  const [first, last] = [shown.slice(0, HEAD).join(""), shown.slice(-TAIL).join("")];
+  const shown = visible(trim(text)).replaceAll("\n", "⏎");
+  const left = characters(shown) - HEAD - TAIL;
+  if (left <= 0) return shown;
+  // A character is two units of UTF-16 at most, and the text may be long.
+  const first = [...shown.slice(0, 2 * HEAD)].slice(0, HEAD).join("");
+  const last = [...shown.slice(-2 * TAIL)].slice(-TAIL).join("");
   return `${first} [… ${left} characters: \`midturn approvals\` shows them …] ${last}`;
 }
 
@@ -137,7 +139,8 @@ function json(value) {
  * @param {string} text
  */
 function trim(text) {
-  const chars = [...text];
-  const from = chars.findIndex((char) => !isBlank(char));
-  return from < 0 ? "" : chars.slice(from, chars.findLastIndex((char) => !isBlank(char)) + 1).join("");
+  let [from, to] = [0, text.length];
+  while (from < to && isBlank(text.charAt(from))) from += 1;
+  while (from < to && isBlank(text.charAt(to - 1))) to -= 1;
+  return text.slice(from, to);
 }
