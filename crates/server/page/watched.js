@@ -12,8 +12,9 @@ import { Refused } from "./api.js";
 /** So many of the newest events are asked for; of what was before them the list of agents tells. */
 const EVENTS_MAX = 20_000;
 
-/** So many notes of one agent are kept. */
-const NOTES_MAX = 500;
+/** So many notes of one agent are kept, and with what was thought so many, the newest. */
+const NOTES_MAX = 200;
+const THOUGHTS_MAX = 20;
 
 /** So much of one thinking block is kept, in characters; the newest. */
 const THOUGHT_MAX = 16 << 10;
@@ -272,6 +273,8 @@ export class Watched {
     const notes = this.notes.get(agent) ?? [];
     notes.push({ seq, run, text, states, reason, blank });
     if (notes.length > NOTES_MAX) notes.shift();
+    const old = notes.at(-1 - THOUGHTS_MAX);
+    if (old) old.text = "";
     this.notes.set(agent, notes);
   }
 }

@@ -32,7 +32,7 @@ function buttons(page, it) {
   };
   return html`<form class="bar" @submit=${deny}>
     <button type="button" class="yes" @click=${() => page.answer(it, "once")}>Once</button>
-    <button type="button" @click=${() => page.answer(it, "session")}>In this session: <code>${whole(it.always)}</code></button>
+    <button type="button" @click=${() => page.answer(it, "session")}>In this session<code>: ${whole(it.always)}</code></button>
     <input name="reason" aria-label="Why not" placeholder="Why not (the model reads it)" maxlength="16000" autocomplete="off">
     <button type="submit" class="no">No</button>
   </form>`;

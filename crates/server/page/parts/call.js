@@ -46,11 +46,13 @@ function standing({ state, word }, asks, now) {
   return ["cut", `${state.bytes > 0 ? partial : state.status}${took}`];
 }
 
+const WORDS = new Map([["once", "allowed once"], ["session", "allowed in this session"], ["not_answered", "not answered in time"]]);
+
 /** What a person said to it. @param {any} call */
 function said({ word }) {
   if (!word) return nothing;
   const [decision, by, reason] = word;
-  return html`<p class="line quiet">${decision} by ${oneLine(by)}${reason ? `: ${visible(reason)}` : ""}</p>`;
+  return html`<p class="line quiet">${WORDS.get(decision) ?? decision} by ${by === "user" ? "you" : oneLine(by)}${reason ? `: ${visible(reason)}` : ""}</p>`;
 }
 
 /** @param {string} text */
