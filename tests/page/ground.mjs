@@ -14,6 +14,15 @@ const CHROMIUM = process.env.MIDTURN_CHROMIUM ?? '/usr/bin/chromium';
 /** So long is waited for what has to come. */
 export const PATIENCE = 30_000;
 
+/** Waits until this holds. */
+export async function until(what, holds) {
+  const end = Date.now() + PATIENCE;
+  while (!(await holds())) {
+    assert.ok(Date.now() < end, `never: ${what}`);
+    await new Promise((next) => setTimeout(next, 50));
+  }
+}
+
 /** The lead of a scenario, with these replies of its model (YAML, a list). */
 export function lead(replies) {
   return `midturn: 1\nname: page\nagents:\n  - name: lead\n    role: lead\n    model:\n${replies}`;

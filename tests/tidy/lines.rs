@@ -30,26 +30,7 @@ const PAGE: Face = Face {
     name: "page",
     head: "# What seed 004 asks of the page\n\nEach item of the seed's lists, and the test that proves it. This page is made \
         from `tests/page/lines.txt` and from the comments above the tests:\n",
-    to_come: &[
-        "004: Memory",
-        "004: Network",
-        "004: Security",
-        "004: Metrics",
-        "004: handleStopGeneration",
-        "004: Thinking block",
-        "004: Abort signal propagates",
-        "004: Stale-stream guard",
-        "004: message-persister",
-        "004: ToolExecutionService",
-        "004: Late SSE chunks",
-        "004: No dangling",
-        "004: Ensure previous abort",
-        "004: Mark ",
-        "004: If a partial",
-        "004: Show ",
-        "004: Drop any chunk",
-        "004: onComplete",
-    ],
+    to_come: &["004: Memory"],
 };
 
 impl Face {
