@@ -71,7 +71,7 @@ export class Page {
     this.line = undefined;
   }
 
-  /** Says something to whoever can't see the page. @param {string} text */
+  /** @param {string} text for whoever can't see the page */
   say(text) {
     // The same words twice are said twice.
     this.said = text === this.said ? `${text}\u00a0` : text;
@@ -96,7 +96,9 @@ export class Page {
   /** @param {string} token */
   signedIn(token) {
     keep("token", token);
-    this.api = new Api(token, () => this.signOut("This sign-in is over: the process that gave it has ended"));
+    const over = "This sign-in is over: the process that gave it has ended";
+    // What was asked with an older token may be refused late.
+    this.api = new Api(token, () => this.api?.token === token && this.signOut(over));
     void this.openAny();
   }
 
@@ -122,7 +124,7 @@ export class Page {
       return;
     }
     this.why = "";
-    const session = this.sessions.find(({ session, live }) => (wanted ? session === wanted : live));
+    const session = this.sessions.find(({ session, live }) => (wanted && wanted !== "current" ? session === wanted : live));
     if (session) this.open(session);
     else if (wanted) this.why = `There is no session ${wanted} here`;
     this.draw();
@@ -407,6 +409,7 @@ export class Page {
    */
   answer(ask, decision, reason) {
     if (performance.now() - this.asked.at < REST_MS) return;
+    this.asked.at = performance.now();
     const path = `agents/${encodeURIComponent(ask.agent)}/approvals/${encodeURIComponent(ask.tool)}`;
     void this.act(async () => {
       await this.post(path, { decision, since: await this.#since(ask), ...(reason ? { reason } : {}) });
