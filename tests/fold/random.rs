@@ -17,7 +17,7 @@ use crate::dice::Dice;
 use crate::page::Told;
 
 /// What somebody or something says: blank in its ways, of long characters, with what acts or hides.
-const TEXTS: [&str; 16] = [
+const TEXTS: [&str; 18] = [
     "",
     " \n",
     "\u{85}",
@@ -34,10 +34,12 @@ const TEXTS: [&str; 16] = [
     "crate::mod",
     "\u{1b}]0;hidden\nrm -rf x",
     "\u{85}x\u{2028}",
+    "क\u{94d}\u{200d}ष",
+    "10 %\r\t20",
 ];
 
 /// Ids, of which there are so few that they come again.
-const IDS: [&str; 4] = ["a", "b", "c", "toolu_1"];
+const IDS: [&str; 4] = ["a", "a", "b", "toolu_1"];
 
 const TOOLS: [&str; 4] = ["bash", "wait_agents", "write", "a\u{202e}\n"];
 
@@ -115,7 +117,7 @@ impl Random {
 
     fn told(&mut self) -> Told {
         self.t += self.dice.below(3) * self.dice.below(90_000_001);
-        let who = self.dice.below(AGENTS.len() as u64) as usize;
+        let who = self.dice.pick(&[0, 0, 0, 0, 0, 1, 2, 3]);
         match self.dice.below(12) {
             0 => self.other(),
             1 => Told::Rejoined,

@@ -203,11 +203,17 @@ fn said() -> Vec<(Value, Value)> {
     }
     let numbers =
         (0..16).flat_map(|power| [-1, 0, 1].map(|step| 10_u64.pow(power).saturating_add_signed(step)));
-    for number in numbers.chain([1_290_000, 59_999_999, 3_723_000_000, 273_700_000_000]) {
+    for number in
+        numbers.chain([1_290_000, 59_999_999, 3_723_000_000, 86_399_999_999, 86_400_000_000, 273_700_000_000])
+    {
         all.push((json!(["count", number]), json!(figures::count(number))));
         all.push((json!(["bytes", number]), json!(figures::bytes(number))));
         all.push((json!(["clock", number]), json!(figures::clock(Span(number)))));
         all.push((json!(["took", number]), json!(figures::short(Span(number)))));
+    }
+    for (blank, text) in [(8_191, "xy"), (8_192, "x"), (8_191, "é"), (8_500, "x"), (0, "x")] {
+        let text = " ".repeat(blank) + text + &" ".repeat(9_000);
+        all.push((json!(["short", text]), json!(words::short(&text))));
     }
     let mut random = Random::new(1);
     for _ in 0..1_000 {

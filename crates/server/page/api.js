@@ -24,7 +24,7 @@ const PATIENCE_MS = 30_000;
 export class Api {
   /**
    * @param {string} token
-   * @param {() => void} onSignedOut the token is no good any more
+   * @param {() => unknown} onSignedOut the token is no good any more
    */
   constructor(token, onSignedOut) {
     this.token = token;

@@ -1,6 +1,7 @@
-// What a person does to agents and sessions beside writing to them and stopping them.
+// What a person does to mail that waits, to agents and to sessions.
 
-import { mergeWords, why } from "./ways.js";
+import { Refused } from "./api.js";
+import { SOONER, mergeWords, newId, why } from "./ways.js";
 
 /** @import {Page, Dialog} from "./page.js" */
 
@@ -95,4 +96,51 @@ export async function submit(page, path, body, done) {
     dialog.error = why(error);
     page.say(dialog.error);
   }
+}
+
+/**
+ * @param {Page} page
+ * @param {any} message
+ */
+export function withdraw(page, message) {
+  return page.act(async () => {
+    await page.post(`messages/${encodeURIComponent(message.id)}/withdraw`);
+    page.say("Taken back");
+  });
+}
+
+/**
+ * @param {Page} page
+ * @param {any} message
+ */
+export function sooner(page, message) {
+  const urgency = SOONER.get(message.urgency);
+  if (urgency) void replace(page, message, { text: message.text, urgency }, "Sent sooner");
+}
+
+/** Sends what was edited in the place of the message, if that is still unread. @param {Page} page */
+export function edited(page) {
+  const edit = page.editing;
+  const message = page.chosen?.queue.find((/** @type {any} */ known) => known.id === edit?.id);
+  if (!edit || edit.text.trim() === "") return;
+  page.editing = null;
+  // What was edited too late is not lost: it is a draft.
+  const back = (/** @type {unknown} */ error) => page.cameBack(edit.agent, { id: newId(), text: edit.text, mode: page.mode }, error);
+  if (!message) return back(new Refused(409, "too_late", ""));
+  void replace(page, message, { text: edit.text, urgency: message.urgency }, "Changed", back);
+}
+
+/**
+ * @param {Page} page
+ * @param {any} message
+ * @param {{text: string, urgency: string}} by
+ * @param {string} words
+ * @param {(error: unknown) => void} [back]
+ */
+function replace(page, message, by, words, back) {
+  const body = { ...by, id: newId(), supersedes: message.id, if_queued: true };
+  return page.act(async () => {
+    await page.post(`agents/${encodeURIComponent(page.agent)}/messages`, body);
+    page.say(words);
+  }, back);
 }

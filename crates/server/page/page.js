@@ -4,7 +4,7 @@ import { Api, Refused, signIn } from "./api.js";
 import { Drafts, keep, kept } from "./kept.js";
 import { Watched, isWorking } from "./watched.js";
 import { told } from "./told.js";
-import { SOONER, URGENCY, modeOf, newId, why } from "./ways.js";
+import { URGENCY, modeOf, newId, why } from "./ways.js";
 import { loadDiff } from "./deeds.js";
 
 /**
@@ -71,7 +71,7 @@ export class Page {
     this.line = undefined;
   }
 
-  /** Says something to whoever can't see the page. @param {string} text */
+  /** @param {string} text for whoever can't see the page */
   say(text) {
     // The same words twice are said twice.
     this.said = text === this.said ? `${text}\u00a0` : text;
@@ -96,7 +96,9 @@ export class Page {
   /** @param {string} token */
   signedIn(token) {
     keep("token", token);
-    this.api = new Api(token, () => this.signOut("This sign-in is over: the process that gave it has ended"));
+    const over = "This sign-in is over: the process that gave it has ended";
+    // What was asked with an older token may be refused late.
+    this.api = new Api(token, () => this.api?.token === token && this.signOut(over));
     void this.openAny();
   }
 
@@ -122,7 +124,7 @@ export class Page {
       return;
     }
     this.why = "";
-    const session = this.sessions.find(({ session, live }) => (wanted ? session === wanted : live));
+    const session = this.sessions.find(({ session, live }) => (wanted && wanted !== "current" ? session === wanted : live));
     if (session) this.open(session);
     else if (wanted) this.why = `There is no session ${wanted} here`;
     this.draw();
@@ -274,7 +276,7 @@ export class Page {
       error = thrown;
     }
     this.drafts.arrived(agent);
-    if (error !== undefined) this.#cameBack(agent, { id, text, mode }, error);
+    if (error !== undefined) this.cameBack(agent, { id, text, mode }, error);
     this.drafts.save();
   }
 
@@ -284,7 +286,7 @@ export class Page {
    * @param {Message} message
    * @param {unknown} error
    */
-  #cameBack(agent, { id, text, mode }, error) {
+  cameBack(agent, { id, text, mode }, error) {
     const words = why(error);
     this.forget(agent, id);
     // Whether it arrived is not known after a lost connection: sent again under its id it is the same message.
@@ -343,52 +345,6 @@ export class Page {
     else requestAnimationFrame(() => document.getElementById("draft")?.focus());
   }
 
-  // ── Mail that waits ──
-
-  /** @param {any} message */
-  withdraw(message) {
-    return this.act(async () => {
-      await this.post(`messages/${encodeURIComponent(message.id)}/withdraw`);
-      this.say("Taken back");
-    });
-  }
-
-  /** @param {any} message */
-  sooner(message) {
-    const urgency = SOONER.get(message.urgency);
-    if (urgency) void this.#replace(message, { text: message.text, urgency }, "Sent sooner");
-  }
-
-  /** Sends what was edited in the place of the message, if that is still unread. */
-  edited() {
-    const edit = this.editing;
-    const message = this.chosen?.queue.find((/** @type {any} */ known) => known.id === edit?.id);
-    if (!edit || edit.text.trim() === "") return;
-    if (!message) return this.#tooLate(edit);
-    this.editing = null;
-    void this.#replace(message, { text: edit.text, urgency: message.urgency }, "Changed", () => this.#tooLate(edit));
-  }
-
-  /** What was edited too late is not lost. @param {{agent: string, text: string}} edit */
-  #tooLate(edit) {
-    this.editing = null;
-    this.#cameBack(edit.agent, { id: "", text: edit.text, mode: this.mode }, new Refused(409, "too_late", ""));
-  }
-
-  /**
-   * @param {any} message
-   * @param {{text: string, urgency: string}} by
-   * @param {string} words
-   * @param {() => void} [late]
-   */
-  #replace(message, by, words, late) {
-    const body = { ...by, id: newId(), supersedes: message.id, if_queued: true };
-    return this.act(async () => {
-      await this.post(`agents/${encodeURIComponent(this.agent)}/messages`, body);
-      this.say(words);
-    }, late);
-  }
-
   // ── What agents ask ──
 
   /** The request that is drawn: the chosen agent's first one, else the oldest. */
@@ -407,6 +363,7 @@ export class Page {
    */
   answer(ask, decision, reason) {
     if (performance.now() - this.asked.at < REST_MS) return;
+    this.asked.at = performance.now();
     const path = `agents/${encodeURIComponent(ask.agent)}/approvals/${encodeURIComponent(ask.tool)}`;
     void this.act(async () => {
       await this.post(path, { decision, since: await this.#since(ask), ...(reason ? { reason } : {}) });
@@ -455,14 +412,14 @@ export class Page {
 
   /**
    * @param {() => Promise<void>} act
-   * @param {() => void} [refused]
+   * @param {(error: unknown) => void} [refused]
    */
   async act(act, refused) {
     try {
       await act();
     } catch (error) {
+      if (refused) return refused(error);
       const words = why(error);
-      if (refused) return refused();
       this.refused.set(this.agent, words);
       this.say(words);
     }

@@ -3,6 +3,7 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { clean, sign, waits } from "../words.js";
+import { edited, sooner, withdraw } from "../deeds.js";
 import { onPage } from "../ways.js";
 import { sender } from "./talk.js";
 
@@ -22,6 +23,7 @@ export function queue(page) {
     <ul>
       ${repeat(all.slice(0, SHOWN), (/** @type {any} */ message) => `${message.from} ${message.id}`, (message) => one(page, message))}
       ${repeat(sending, ({ id }) => id, (message) => unsent(page, message))}
+      ${page.editing && !told.has(page.editing.id) ? edit(page) : nothing}
     </ul>
     ${more > 0 ? html`<p class="quiet">and ${more} more</p>` : nothing}
   </section>`;
@@ -41,8 +43,8 @@ function one(page, message) {
     ${isOurs
       ? html`<span class="acts">
           <button class="small" @click=${() => begin(page, message)}>Edit</button>
-          ${canHurry ? html`<button class="small" @click=${() => page.sooner(message)}>Sooner</button>` : nothing}
-          <button class="small" @click=${() => page.withdraw(message)}>Withdraw</button>
+          ${canHurry ? html`<button class="small" @click=${() => sooner(page, message)}>Sooner</button>` : nothing}
+          <button class="small" @click=${() => withdraw(page, message)}>Withdraw</button>
         </span>`
       : nothing}
   </li>`;
@@ -83,14 +85,14 @@ function edit(page) {
   const key = (/** @type {KeyboardEvent} */ event) => {
     if (event.isComposing || event.keyCode === 229 || event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
-    page.edited();
+    edited(page);
     page.focusComposer();
   };
   return html`<li class="editing">
     <textarea id="edit" rows="2" aria-label="Edit the queued message" .value=${editing.text} @keydown=${key}
       @input=${(/** @type {any} */ event) => (editing.text = event.target.value)}></textarea>
     <span class="acts">
-      <button class="small" @click=${() => page.edited()}>Save</button>
+      <button class="small" @click=${() => edited(page)}>Save</button>
       <button class="small" @click=${() => leave(page)}>Leave as it is</button>
     </span>
   </li>`;
