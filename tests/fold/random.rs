@@ -35,7 +35,7 @@ const TEXTS: [&str; 18] = [
     "\u{1b}]0;hidden\nrm -rf x",
     "\u{85}x\u{2028}",
     "क\u{94d}\u{200d}ष",
-    "10 %\r\t20",
+    "10 %\r\t",
 ];
 
 /// Ids, of which there are so few that they come again.
@@ -308,7 +308,7 @@ impl Random {
 
     /// One of the texts, several of them, or a long one.
     pub(crate) fn text(&mut self) -> String {
-        let times = [1, 1, 1, 2, 30][self.dice.below(5) as usize];
+        let times = self.dice.pick(&[1, 1, 1, 2, 30, 90]);
         let one = self.dice.pick(&TEXTS);
         let other = self.dice.pick(&TEXTS);
         format!("{}{other}", one.repeat(times))
@@ -344,6 +344,10 @@ impl Random {
     }
 
     fn span(&mut self) -> Span {
+        // Whether that is a minute or more is told apart.
+        if self.dice.one_in(4) {
+            return Span::secs(60);
+        }
         let unit = self.dice.pick(&[1, 1_000, 500_000, 1_000_000, 60_000_000, 3_600_000_000]);
         Span(self.dice.below(100) * unit)
     }

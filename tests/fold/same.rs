@@ -149,6 +149,7 @@ fn too_much() -> Vec<(&'static str, Vec<Told>)> {
     };
     vec![
         ("entries", events(many)),
+        ("a byte", events([large(1_024), large(1_024), "x".into()].map(|text| replies(text, vec![])))),
         ("bytes", events([1, 1_000, 900, 300, 3_000, 1].map(|n| replies(large(n), vec![])))),
         (
             "a call's output",
