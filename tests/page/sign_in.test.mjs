@@ -55,6 +55,8 @@ test('a page outlives its daemon: it says so, keeps the draft, and goes on at th
       await ground.serve(DONE);
       // The same port, so the same drafts.
       await page.goto(ground.link(session));
+      await page.getByText('This session is only stored').waitFor();
+      await page.getByRole('button', { name: 'Resume it' }).click();
       await isIn(page);
       assert.equal(await composer.inputValue(), 'half a thought');
     });
