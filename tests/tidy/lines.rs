@@ -193,9 +193,11 @@ fn all_quotes() -> Vec<Quote> {
     // What is quoted in the texts of this file is no quote.
     let others = crate::all().iter().filter(|source| !source.path.ends_with("tidy/lines.rs"));
     let of_code = others.flat_map(quotes);
-    let modules = std::fs::read_dir(root().join("tests/page")).unwrap().map(|entry| entry.unwrap().path());
-    let modules = modules.filter(|path| path.extension().is_some_and(|kind| kind == "mjs"));
-    let mut modules: Vec<PathBuf> = modules.collect();
+    let folder = std::fs::read_dir(root().join("tests/page")).and_then(|entries| {
+        entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()
+    });
+    let mut modules = folder.unwrap_or_else(|error| panic!("tests/page: {error}"));
+    modules.retain(|path| path.extension().is_some_and(|kind| kind == "mjs"));
     modules.sort();
     let of_modules = modules.iter().flat_map(|path| {
         let name = format!("tests/page/{}", path.file_name().unwrap_or_default().display());
