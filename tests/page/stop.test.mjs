@@ -14,6 +14,15 @@ const STREAMING = lead(
     ['Heard.', 'Heard again.', 'Heard once more.'].map((text) => `      - {takes: 200ms, text: "${text}"}\n`).join(''),
 );
 
+/** The paths that the page posts to from now on. */
+function posted(page) {
+  const paths = [];
+  page.on('request', (request) => {
+    if (request.method() === 'POST') paths.push(new URL(request.url()).pathname.split('/').at(-1));
+  });
+  return paths;
+}
+
 /** Its command ends when the file is there. */
 const WORKING = lead(
   '      - text: A command.\n' +
@@ -129,6 +138,7 @@ test('Enter in the usual mode corrects the agent without ending its run', () =>
 test('an empty draft sends nothing, and Shift+Enter is a newline', () =>
   shown(STREAMING, async ({ page, ground, session }) => {
     await streams(page);
+    const paths = posted(page);
     await composer(page).fill('   ');
     await composer(page).press('Enter');
     await composer(page).fill('one');
@@ -136,17 +146,20 @@ test('an empty draft sends nothing, and Shift+Enter is a newline', () =>
     await composer(page).pressSequentially('two');
     assert.equal(await composer(page).inputValue(), 'one\ntwo');
     assert.deepEqual(await ground.events(session, 'message_queued'), []);
+    assert.deepEqual(paths, []);
   }));
 
 // > 004: Ensure only one abort signal is processed
 test('rapid clicks on stop are one stop', () =>
   shown(STREAMING, async ({ page, ground, session }) => {
     await streams(page);
+    const paths = posted(page);
     await stop(page).evaluate((button) => {
       for (let click = 0; click < 5; click += 1) button.click();
     });
     await log(page).getByText('Response interrupted').waitFor();
     assert.equal((await ground.events(session, 'stop_requested')).length, 1);
+    assert.deepEqual(paths, ['stop']);
   }));
 
 // > 004: Tab: Should still navigate normally during streaming
