@@ -123,9 +123,11 @@ export class Ground {
   }
 }
 
+const launchChromium = () => chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+
 /** A browser, as long as `look` looks. What the page throws or its policy refuses is an error. */
-export async function looking(look, settings = {}) {
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+export async function looking(look, settings = {}, launch = launchChromium) {
+  const browser = await launch();
   try {
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings });
     context.setDefaultTimeout(PATIENCE);
@@ -144,12 +146,12 @@ export async function looking(look, settings = {}) {
 }
 
 /** A ground with a daemon, a session and a page that shows it. */
-export async function shown(scenario, look, settings = {}) {
+export async function shown(scenario, look, settings = {}, looks = looking) {
   const ground = new Ground();
   try {
     await ground.serve(scenario);
     const session = await ground.begin();
-    await looking(async (page, context) => {
+    await looks(async (page, context) => {
       await page.goto(ground.link(session));
       await look({ ground, session, page, context });
     }, settings);
