@@ -27,6 +27,9 @@ test('Firefox: a link signs it in, its code is gone from the address, and a relo
     assert.deepEqual(await context.cookies(), []);
     await page.reload();
     await composer(page).waitFor();
+    // Beside the conversation nothing scrolls: a second bar would take the room of the first.
+    const room = () => [innerWidth - document.documentElement.clientWidth, document.documentElement.scrollHeight - innerHeight];
+    assert.deepEqual(await page.evaluate(room), [0, 0]);
   }));
 
 test('Firefox: words come while they are said, and a click on stop ends them', () =>
