@@ -44,3 +44,19 @@ export function furnish(ground) {
   ground.git('add', 'notes.txt');
   ground.git('-c', 'user.name=Page', '-c', 'user.email=page@example.org', 'commit', '--quiet', '-m', 'notes');
 }
+
+/** Whether so many events were told, and everybody speaks. */
+export async function says(ground, session, events) {
+  const [{ last_seq }, { agents }] = [await ground.ask('GET', `sessions/${session}`), await ground.ask('GET', `sessions/${session}/agents`)];
+  const speaks = ({ activity }) => activity.some(({ what }) => what === 'model');
+  return last_seq >= events && agents.length === WORKERS + 1 && agents.every(speaks);
+}
+
+/** What the page's scripts hold after a collection, in bytes. */
+export async function heap(context, page) {
+  const cdp = await context.newCDPSession(page);
+  await cdp.send('HeapProfiler.collectGarbage');
+  const { usedSize } = await cdp.send('Runtime.getHeapUsage');
+  await cdp.detach();
+  return usedSize;
+}
