@@ -15,8 +15,8 @@ const CHROMIUM = process.env.MIDTURN_CHROMIUM ?? '/usr/bin/chromium';
 export const PATIENCE = 30_000;
 
 /** Waits until this holds. */
-export async function until(what, holds) {
-  const end = Date.now() + PATIENCE;
+export async function until(what, holds, patience = PATIENCE) {
+  const end = Date.now() + patience;
   while (!(await holds())) {
     assert.ok(Date.now() < end, `never: ${what}`);
     await new Promise((next) => setTimeout(next, 50));
