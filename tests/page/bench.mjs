@@ -4,7 +4,7 @@ import { busy, furnish, heap, says } from './busy.mjs';
 import { Ground, lead, looking, until } from './ground.mjs';
 
 const MIB = 1 << 20;
-const KEYS = 200;
+const KEYS = Number(process.env.MIDTURN_BENCH_KEYS ?? 200);
 
 /** Tells from the start on when the page first showed what is said, and how long nothing else could be done. */
 function clock() {
@@ -52,12 +52,13 @@ async function session(scenario, look) {
 }
 
 /** One page that looks at a session, from its first paint on. */
-const page = (ground, id, look) =>
+const page = (ground, id, look, prepared = async () => {}) =>
   looking(async (page, context) => {
     await page.goto(ground.link(id));
     await page.getByRole('textbox', { name: 'Message to lead' }).waitFor();
     // With its token, as on any later day.
     await context.addInitScript(clock);
+    await prepared(page);
     await page.reload();
     await look(page, context);
   });
@@ -90,32 +91,66 @@ async function opening(events) {
 const reply = (text, takes = '2s') => lead(`      - {takes: 3s, text: "One."}\n`).replace('{takes: 3s, text: "One."}', JSON.stringify({ takes, text }));
 const call = (command) => reply('').replace('"text":""', `"text":"One.","tools":[${JSON.stringify({ id: 'b1', name: 'bash', input: { command } })}]`);
 
-/** What is too much, and a scenario that says it. */
+/** An agent that says so much, turn after turn. */
+const manyReplies = (text, turns) => {
+  const one = (_, n) => ({ text, tools: [{ id: `r${n}`, name: 'read', input: { path: 'notes.txt', limit: 1 } }] });
+  const model = [...Array.from({ length: turns }, one), { takes: '1s', text: 'Done.' }];
+  return JSON.stringify({ midturn: 1, name: 'many', agents: [{ name: 'lead', role: 'lead', model }] });
+};
+
+const MARKDOWN = 'A **word**, `code` and [a link](https://example.org).\n\n- one\n- two\n\n';
+
+const IDLE = lead('      - {takes: 900s, text: "One."}\n');
+
+/** The stream of a session in which a reply of this text ends: a scenario has 4 MiB at most. */
+async function says_at_once(page, text) {
+  let isFirst = true;
+  await page.route('**/events?*', async (route) => {
+    if (!isFirst) return;
+    isFirst = false;
+    const events = [
+      { type: 'agent_spawned', role: 'lead', prompt: 'Go.' },
+      { type: 'run_started', run: 1, trigger: 'prompt' },
+      { type: 'model_started', run: 1, turn: 1, call: 1, messages: 1 },
+      { type: 'model_finished', run: 1, turn: 1, stop_reason: 'end_turn', usage: {}, text, thinking: [], tools: [] },
+      { type: 'run_finished', run: 1, outcome: 'finished', turns: 1, usage: {} },
+    ];
+    const frame = (event, n) => `id: ${n + 1}\nevent: ${event.type}\ndata: ${JSON.stringify({ v: 1, seq: n + 1, t: 1, agent: 'lead', ...event })}\n\n`;
+    await route.fulfill({ contentType: 'text/event-stream', body: events.map(frame).join('') });
+  });
+}
+
+/** What is too much, and a scenario that says it, or the text of a reply in its stream. */
 const ATTACKS = [
   ['10 MiB of output, printed', call("yes 'a line of output, and another one' | head -c 10485760")],
   ['10 MiB of output in one line', call("head -c 10485760 /dev/zero | tr '\\\\0' x")],
-  ['10 MiB of markdown', reply('A **word**, `code` and [a link](https://example.org).\n\n- one\n- two\n\n'.repeat(150_000))],
+  ['3 MiB of markdown', reply(MARKDOWN.repeat((3 * MIB) / MARKDOWN.length))],
+  ['10 MiB of markdown', IDLE, MARKDOWN.repeat((10 * MIB) / MARKDOWN.length)],
   ['3,000 nested >', reply(`${'>'.repeat(3000)} deep`)],
   ['30,000 characters of nested >', reply(`${'> '.repeat(15_000)}deep`)],
   ['30,000 characters of **', reply('**a '.repeat(7_500))],
   ['30,000 characters of [', reply('['.repeat(30_000))],
   ['30,000 characters of a table', reply(`|a|b|\n|-|-|\n${'|c|d|\n'.repeat(5_000)}`)],
-  ['one line of 15 MiB', reply('x'.repeat(15 * MIB))],
-  ['one line of 17 MiB', reply('x'.repeat(17 * MIB))],
+  ['one line of 3 MiB', reply('x'.repeat(3 * MIB))],
+  ['one line of 15 MiB', IDLE, 'x'.repeat(15 * MIB)],
+  ['one line of 17 MiB', IDLE, 'x'.repeat(17 * MIB)],
+  ['60 replies of 30,000 characters of *', manyReplies('*a* '.repeat(7_500), 60)],
+  ['300 replies of 4,000 characters', manyReplies(MARKDOWN.repeat(4_000 / MARKDOWN.length), 300)],
   ['100,000 words in a second', reply('a '.repeat(100_000), '1s')],
 ];
 
-async function attack([what, scenario]) {
+async function attack([what, scenario, text]) {
   await session(scenario, (ground, id) =>
     page(ground, id, async (page, context) => {
       const keys = await types(page);
       const stood = await page.evaluate(() => globalThis.clocked.stood);
       const used = ((await heap(context, page)) / MIB).toFixed(1);
       const length = await page.evaluate(() => document.body.textContent.length);
-      const text = await page.evaluate(() => document.body.innerText.replaceAll(/\s+/g, ' ').slice(-160));
-      row(what, `stood still ${ms(stood)}, key p95 ${ms(at(keys, 0.95))}, most ${ms(at(keys, 1))}, heap ${used} MiB, ${length} characters`);
-      if (process.env.MIDTURN_BENCH_TEXT) console.log(text);
-    }),
+      const elements = await page.evaluate(() => document.querySelectorAll('*').length);
+      const shown = await page.evaluate(() => document.body.innerText.slice(-1000).replaceAll(/\s+/g, ' ').slice(-160));
+      row(what, `stood still ${ms(stood)}, key p95 ${ms(at(keys, 0.95))}, most ${ms(at(keys, 1))}, heap ${used} MiB, ${elements} elements, ${length} characters`);
+      if (process.env.MIDTURN_BENCH_TEXT) console.log(shown);
+    }, (page) => text && says_at_once(page, text)),
   );
 }
 
