@@ -15,9 +15,11 @@ const BACK_MS = { first: 250, most: 10_000 };
 
 /** Makes frames of pieces of text, which may end anywhere. */
 export class Parser {
-  #rest = "";
-  /** So much of it holds no line's end: a long line is looked through once, however many pieces it comes in. */
-  #seen = 0;
+  /** @type {string[]} what has come of a line: a long one is put together once, however many pieces it comes in */
+  #held = [];
+  #waits = 0;
+  /** A return is the last that came. */
+  #isReturn = false;
   #isFirst = true;
   /** @type {string[]} */
   #data = [];
@@ -31,24 +33,35 @@ export class Parser {
    * @returns {Frame[]} the frames that it completes
    */
   push(text) {
-    this.#rest += text;
-    if (this.#isFirst && this.#rest !== "") {
-      this.#rest = this.#rest.replace(/^\uFEFF/, "");
-      this.#isFirst = false;
-    }
+    const isPlain = !this.#isReturn && !/[\r\n]/.test(text);
+    this.#hold(text);
+    const frames = isPlain ? [] : this.#lines();
+    if (this.#waits + this.#size > LINE_MAX) throw new Error("An event is too large");
+    return frames;
+  }
+
+  /** @param {string} text */
+  #hold(text) {
+    if (text === "") return;
+    this.#held.push(this.#isFirst ? text.replace(/^\uFEFF/, "") : text);
+    this.#isFirst = false;
+    this.#waits += text.length;
+    this.#isReturn = text.endsWith("\r");
+  }
+
+  /** @returns {Frame[]} of the lines that are whole */
+  #lines() {
+    const text = this.#held.join("");
     /** @type {Frame[]} */
     const frames = [];
     let from = 0;
-    for (;;) {
-      const end = lineEnd(this.#rest, Math.max(from, this.#seen));
-      if (end === undefined) break;
-      const frame = this.#line(this.#rest.slice(from, end.at));
+    for (let end = lineEnd(text, 0); end; end = lineEnd(text, from)) {
+      const frame = this.#line(text.slice(from, end.at));
       if (frame) frames.push(frame);
       from = end.next;
     }
-    this.#rest = this.#rest.slice(from);
-    this.#seen = this.#rest.endsWith("\r") ? this.#rest.length - 1 : this.#rest.length;
-    if (this.#rest.length + this.#size > LINE_MAX) throw new Error("An event is too large");
+    this.#held = [text.slice(from)];
+    this.#waits = text.length - from;
     return frames;
   }
 
