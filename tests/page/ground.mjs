@@ -113,6 +113,13 @@ export class Ground {
     return this.says('open', '--print', ...(session ? [session] : [])).split('\n')[0];
   }
 
+  /** The daemon ends as in a crash. */
+  async kill() {
+    const gone = new Promise((done) => this.daemon?.once('exit', done));
+    this.daemon?.kill('SIGKILL');
+    await gone;
+  }
+
   async end() {
     if (this.daemon && this.daemon.exitCode === null) {
       const gone = new Promise((done) => this.daemon?.once('exit', done));

@@ -141,7 +141,7 @@ document.addEventListener("visibilitychange", () => {
   draw();
 });
 addEventListener("hashchange", begin);
-addEventListener("pagehide", () => page.drafts.save());
+addEventListener("pagehide", () => page.leave());
 onKept((name, value) => {
   if (name === "token" && value && value !== page.api?.token) page.signedIn(value);
   if (name === "theme") page.setTheme(value ?? "auto");

@@ -179,6 +179,12 @@ export class Page {
     if (line !== "connecting") this.line = line;
   }
 
+  /** The page is closed, or loaded anew. What that does to the session is the server's to know. */
+  leave() {
+    this.drafts.save();
+    if (this.isLive) this.api?.last(this.path("leave"));
+  }
+
   // ── Whom one looks at ──
 
   /** @param {string} name */
