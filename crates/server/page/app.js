@@ -140,6 +140,8 @@ document.addEventListener("visibilitychange", () => {
   isDue = false;
   draw();
 });
+// A keyboard that comes up must not hide what was said last.
+addEventListener("resize", draw);
 addEventListener("hashchange", begin);
 addEventListener("pagehide", () => page.leave());
 onKept((name, value) => {

@@ -4,7 +4,6 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { clean, sign, waits } from "../words.js";
 import { edited, sooner, withdraw } from "../deeds.js";
-import { onPage } from "../ways.js";
 import { sender } from "./talk.js";
 
 /** @import {Page, Message} from "../page.js" */
@@ -39,7 +38,7 @@ function one(page, message) {
   const canHurry = message.urgency !== "urgent";
   return html`<li>
     <span class="text"><b class="from">${sender(message.from)}</b> ${clean(message.text)}</span>
-    <span class="receipt">${page.chosen ? onPage(waits(message.urgency, page.chosen)) : sign(message.urgency)}</span>
+    <span class="receipt">${page.chosen ? waits(message.urgency, page.chosen) : sign(message.urgency)}</span>
     ${isOurs
       ? html`<span class="acts">
           <button class="small" @click=${() => begin(page, message)}>Edit</button>
