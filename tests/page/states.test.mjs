@@ -99,7 +99,7 @@ const TOLD =
   'I have looked at what the parser is held to. There are 41 tests; 38 of them pass, and the other three fail for the same reason: ' +
   'they call the old name through a helper in the fixtures, which nobody has renamed yet. I can rename the helper too, or leave ' +
   'the fixtures as they are and change the tests; the first is less to read, the second leaves the fixtures to whoever wrote them. ' +
-  'Until somebody says otherwise I take the first way, and then I run all of them once more, the slow ones too.';
+  'Until somebody says otherwise I take the first way, and then I run all of them once more, the slow ones too. ';
 
 /** A session as people have them: a lead that waits for two subagents; one of them asks, one streams. */
 const TEAM = `midturn: 1
@@ -132,8 +132,8 @@ agents:
   - name: tester
     start: spawned
     model:
-      - {takes: 30s, thinking: "Only the parser's tests matter here. The others take too long.", text: "${TOLD}"}
-      - {takes: 20s, text: "The fixtures it is. I begin with the nested ones, because those were the ones that failed last time. ${TOLD}"}
+      - {takes: 300s, thinking: "Only the parser's tests matter here. The others take too long.", text: "${TOLD.repeat(10)}"}
+      - {takes: 300s, text: "The fixtures it is. I begin with the nested ones, because those were the ones that failed last time. ${TOLD.repeat(10)}"}
 `;
 
 test('it is whole for everybody while agents work: they ask, stream, are corrected and stopped', async () => {
