@@ -15,8 +15,8 @@ const CHROMIUM = process.env.MIDTURN_CHROMIUM ?? '/usr/bin/chromium';
 export const PATIENCE = 30_000;
 
 /** Waits until this holds. */
-export async function until(what, holds) {
-  const end = Date.now() + PATIENCE;
+export async function until(what, holds, patience = PATIENCE) {
+  const end = Date.now() + patience;
   while (!(await holds())) {
     assert.ok(Date.now() < end, `never: ${what}`);
     await new Promise((next) => setTimeout(next, 50));
@@ -135,9 +135,11 @@ export class Ground {
   }
 }
 
+const launchChromium = () => chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+
 /** A browser, as long as `look` looks. What the page throws or its policy refuses is an error. */
-export async function looking(look, settings = {}) {
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+export async function looking(look, settings = {}, launch = launchChromium) {
+  const browser = await launch();
   try {
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings });
     context.setDefaultTimeout(PATIENCE);
@@ -156,12 +158,12 @@ export async function looking(look, settings = {}) {
 }
 
 /** A ground with a daemon, a session and a page that shows it. */
-export async function shown(scenario, look, settings = {}) {
+export async function shown(scenario, look, settings = {}, looks = looking) {
   const ground = new Ground();
   try {
     await ground.serve(scenario);
     const session = await ground.begin();
-    await looking(async (page, context) => {
+    await looks(async (page, context) => {
       await page.goto(ground.link(session));
       await look({ ground, session, page, context });
     }, settings);
