@@ -2,7 +2,8 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
-import { clean, sign, waits } from "../words.js";
+import { micros } from "../fold.js";
+import { clean, figures, sign, waits } from "../words.js";
 import { edited, sooner, withdraw } from "../deeds.js";
 import { onPage } from "../ways.js";
 import { sender } from "./talk.js";
@@ -39,7 +40,7 @@ function one(page, message) {
   const canHurry = message.urgency !== "urgent";
   return html`<li>
     <span class="text"><b class="from">${sender(message.from)}</b> ${clean(message.text)}</span>
-    <span class="receipt">${page.chosen ? onPage(waits(message.urgency, page.chosen)) : sign(message.urgency)}</span>
+    <span class="receipt">${page.chosen ? onPage(waits(message.urgency, page.chosen)) : sign(message.urgency)} · ${waited(page, message)}</span>
     ${isOurs
       ? html`<span class="acts">
           <button class="small" @click=${() => begin(page, message)}>Edit</button>
@@ -48,6 +49,15 @@ function one(page, message) {
         </span>`
       : nothing}
   </li>`;
+}
+
+/**
+ * How long it has waited.
+ * @param {Page} page
+ * @param {any} message
+ */
+function waited(page, { since }) {
+  return figures.clock(micros(Math.max(0, (page.watched?.now ?? since) - since)));
 }
 
 /**
