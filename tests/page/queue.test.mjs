@@ -127,7 +127,8 @@ test('after a stop what still waits is said and stays, until the next run reads 
     await send(page, 'Left behind.', 'Later');
     await row(page, 'Left behind.').waitFor();
     await page.keyboard.press('Escape');
-    await status(page, 'Stopped. 1 message still waits.');
+    await status(page, '1 message still waits');
+    await status(page, 'Generation stopped');
     await row(page, 'Left behind.').getByText('⏳ Will inject when it runs again', { exact: false }).waitFor();
     assert.equal(await read(ground, session, 'Left behind.'), 0);
     await page.reload();
