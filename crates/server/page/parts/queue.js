@@ -6,6 +6,7 @@ import { micros } from "../fold.js";
 import { clean, figures, sign, waits } from "../words.js";
 import { edited, sooner, withdraw } from "../deeds.js";
 import { onPage } from "../ways.js";
+import { fits } from "./composer.js";
 import { sender } from "./talk.js";
 
 /** @import {Page, Message} from "../page.js" */
@@ -100,6 +101,7 @@ function edit(page) {
   };
   return html`<li class="editing">
     <textarea id="edit" rows="2" aria-label="Edit the queued message" .value=${editing.text} @keydown=${key}
+      @beforeinput=${(/** @type {InputEvent} */ event) => fits(page, event)}
       @input=${(/** @type {any} */ event) => (editing.text = event.target.value)}></textarea>
     <span class="acts">
       <button class="small" @click=${() => edited(page)}>Save</button>
