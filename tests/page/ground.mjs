@@ -157,11 +157,11 @@ export async function looking(look, settings = {}, launch = launchChromium) {
   }
 }
 
-/** A ground with a daemon, a session and a page that shows it. */
-export async function shown(scenario, look, settings = {}, looks = looking) {
+/** A ground with a daemon, started with these words, a session and a page that shows it. */
+export async function shown(scenario, look, { words = [], ...settings } = {}, looks = looking) {
   const ground = new Ground();
   try {
-    await ground.serve(scenario);
+    await ground.serve(scenario, ...words);
     const session = await ground.begin();
     await looks(async (page, context) => {
       await page.goto(ground.link(session));

@@ -1,7 +1,8 @@
 // What a person's choices ask of the server, and its answers in words.
 
 import { Refused } from "./api.js";
-import { refusal } from "./words.js";
+import { bytes } from "./fold/text.js";
+import { figures, refusal } from "./words.js";
 
 /** @import {Mode} from "./page.js" */
 
@@ -19,6 +20,21 @@ export function modeOf(name) {
 /** An id for a message that has none yet. */
 export function newId() {
   return `page-${crypto.randomUUID()}`;
+}
+
+/** A message has at most so many bytes (semantics.md, section 4). */
+const TEXT_MAX = 256 << 10;
+
+/**
+ * Why a text is more than a message may have, and what to do.
+ * @param {string} text
+ */
+export function tooLong(text) {
+  // No character has more than three bytes for each of its units.
+  if (3 * text.length <= TEXT_MAX) return undefined;
+  const size = bytes(text);
+  if (size <= TEXT_MAX) return undefined;
+  return `Too long: that makes ${figures.bytes(size)}, and a message has at most ${figures.bytes(TEXT_MAX)}. Shorten it, or name a file that says it`;
 }
 
 /** One level sooner. */
