@@ -140,8 +140,10 @@ document.addEventListener("visibilitychange", () => {
   isDue = false;
   draw();
 });
+// A keyboard that comes up must not hide what was said last.
+addEventListener("resize", draw);
 addEventListener("hashchange", begin);
-addEventListener("pagehide", () => page.drafts.save());
+addEventListener("pagehide", () => page.leave());
 onKept((name, value) => {
   if (name === "token" && value && value !== page.api?.token) page.signedIn(value);
   if (name === "theme") page.setTheme(value ?? "auto");

@@ -20,6 +20,9 @@ import { loadDiff } from "./deeds.js";
 /** A request that has just changed is not answered: the finger was on its way to another. */
 const REST_MS = 400;
 
+/** What is said within so long is said together, up to so many characters: the last words would hide those before. */
+const TOGETHER = { ms: 1000, characters: 300 };
+
 export class Page {
   /** @param {() => void} draw asks for a frame */
   constructor(draw) {
@@ -67,14 +70,18 @@ export class Page {
     /** @type {Map<string, Promise<void>>} what is asked of an agent is asked in order */
     this.turns = new Map();
     this.said = "";
+    this.saidAt = 0;
     /** @type {Watched["line"] | undefined} how the stream stood when that was last said */
     this.line = undefined;
   }
 
   /** @param {string} text for whoever can't see the page */
   say(text) {
+    const now = performance.now();
+    const both = `${this.said}. ${text}`;
+    if (now - this.saidAt < TOGETHER.ms && this.said !== "" && both.length <= TOGETHER.characters) this.said = both;
     // The same words twice are said twice.
-    this.said = text === this.said ? `${text}\u00a0` : text;
+    else [this.said, this.saidAt] = [text === this.said ? `${text}\u00a0` : text, now];
     this.draw();
   }
 
@@ -177,6 +184,12 @@ export class Page {
     if (line === "offline") this.say("The connection is lost");
     if (this.line === "offline" && line === "live") this.say("Connected again");
     if (line !== "connecting") this.line = line;
+  }
+
+  /** The page is closed, or loaded anew. What that does to the session is the server's to know. */
+  leave() {
+    this.drafts.save();
+    if (this.isLive) this.api?.last(this.path("leave"));
   }
 
   // ── Whom one looks at ──
@@ -327,8 +340,8 @@ export class Page {
   async #stop(name, run) {
     try {
       const { still_queued: left = [] } = await this.post(`agents/${encodeURIComponent(name)}/stop`, { stream_run_id: run });
-      const waits = left.length === 1 ? " 1 message still waits." : left.length > 1 ? ` ${left.length} messages still wait.` : "";
-      this.say(`Stopped.${waits}`);
+      // That it is stopped its events say.
+      if (left.length > 0) this.say(left.length === 1 ? "1 message still waits" : `${left.length} messages still wait`);
     } catch (error) {
       this.stopping.delete(name);
       const late = error instanceof Refused && error.code === "stale_run";

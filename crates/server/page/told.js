@@ -21,7 +21,8 @@ export function told(event, chosen) {
     case "message_injected":
       return mail(event);
     case "message_returned":
-      return "A message came back unread";
+      // What one took back oneself was said by then.
+      return ["withdrawn", "superseded"].includes(event.reason) ? undefined : "A message came back unread";
     default:
       return undefined;
   }

@@ -1,7 +1,8 @@
 // What a person's choices ask of the server, and its answers in words.
 
 import { Refused } from "./api.js";
-import { refusal } from "./words.js";
+import { bytes } from "./fold/text.js";
+import { figures, refusal } from "./words.js";
 
 /** @import {Mode} from "./page.js" */
 
@@ -21,6 +22,21 @@ export function newId() {
   return `page-${crypto.randomUUID()}`;
 }
 
+/** A message has at most so many bytes (semantics.md, section 4). */
+const TEXT_MAX = 256 << 10;
+
+/**
+ * Why a text is more than a message may have, and what to do.
+ * @param {string} text
+ */
+export function tooLong(text) {
+  // No character has more than three bytes for each of its units.
+  if (3 * text.length <= TEXT_MAX) return undefined;
+  const size = bytes(text);
+  if (size <= TEXT_MAX) return undefined;
+  return `Too long: that makes ${figures.bytes(size)}, and a message has at most ${figures.bytes(TEXT_MAX)}. Shorten it, or name a file that says it`;
+}
+
 /** One level sooner. */
 export const SOONER = new Map([["follow_up", "after_tools"], ["after_tools", "next_boundary"], ["next_boundary", "urgent"]]);
 
@@ -30,18 +46,10 @@ export const SOONER = new Map([["follow_up", "after_tools"], ["after_tools", "ne
  */
 export function why(error) {
   if (!(error instanceof Refused)) return "The server did not answer: nothing is lost here, try again";
-  const words = onPage(refusal(error.code, error.detail));
+  const words = refusal(error.code, error.detail);
   if (error.retryAfter === undefined) return words;
   const until = new Date(Date.now() + error.retryAfter * 1000).toLocaleTimeString();
   return `${words} (after ${until})`;
-}
-
-/**
- * The terminal's words, without the commands that only it has.
- * @param {string} words
- */
-export function onPage(words) {
-  return words.replace(": raise it from here with /limit", ": raise it under Limits").replace(" (/resume)", "");
 }
 
 /** @param {{result: string, files?: string[], reason?: string}} merged */

@@ -3,12 +3,10 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { live } from "../vendor/lit-html/directives/live.js";
 import { promise } from "../words.js";
+import { tooLong } from "../ways.js";
 import { isWorking } from "../watched.js";
 
 /** @import {Page, Mode} from "../page.js" */
-
-/** A message has at most so many bytes (semantics.md, section 4); so many characters are taken into a draft. */
-const TEXT_MAX = 256 << 10;
 
 /** @type {[Mode, string, string][]} */
 export const MODES = [
@@ -29,8 +27,9 @@ export function composer(page) {
   return html`<form class="composer ${works ? "streaming" : ""}" @submit=${(/** @type {Event} */ event) => submit(page, event)}>
     ${refused ? html`<p class="line bad refused">${refused}</p>` : nothing}
     <div class="box" @mousedown=${stays}>
-      <textarea id="draft" rows="2" aria-label="Message to ${agent}" placeholder=${hint(page, works)} maxlength=${TEXT_MAX}
+      <textarea id="draft" rows="2" aria-label="Message to ${agent}" placeholder=${hint(page, works)}
         enterkeyhint="send" autocomplete="off" .value=${live(draft)}
+        @beforeinput=${(/** @type {InputEvent} */ event) => fits(page, event)}
         @input=${(/** @type {any} */ event) => page.typed(event.target.value)}
         @keydown=${(/** @type {KeyboardEvent} */ event) => key(page, event)}></textarea>
       ${buttons(page, works, draft.trim() !== "")}
@@ -74,6 +73,22 @@ function buttons(page, works, hasDraft) {
     ?disabled=${page.isStopping || !page.isLive} @click=${() => page.stop()}><span class="square"></span></button>`;
   if (!works) return send;
   return hasDraft ? html`${send}${stop}` : stop;
+}
+
+/**
+ * What doesn't fit into a message is not taken, and that is said: cut in silence it would not be missed, and browsers
+ * hang on long texts with many lines.
+ * @param {Page} page
+ * @param {InputEvent} event
+ */
+export function fits(page, event) {
+  const { value, selectionStart, selectionEnd } = /** @type {HTMLTextAreaElement} */ (event.target);
+  const added = event.data ?? event.dataTransfer?.getData("text/plain") ?? "";
+  const words = tooLong(value.slice(0, selectionStart) + added + value.slice(selectionEnd));
+  if (added === "" || !words) return;
+  event.preventDefault();
+  page.refused.set(page.agent, words);
+  page.say(words);
 }
 
 /**

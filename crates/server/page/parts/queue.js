@@ -2,9 +2,10 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
-import { clean, sign, waits } from "../words.js";
+import { micros } from "../fold.js";
+import { clean, figures, sign, waits } from "../words.js";
 import { edited, sooner, withdraw } from "../deeds.js";
-import { onPage } from "../ways.js";
+import { fits } from "./composer.js";
 import { sender } from "./talk.js";
 
 /** @import {Page, Message} from "../page.js" */
@@ -39,7 +40,7 @@ function one(page, message) {
   const canHurry = message.urgency !== "urgent";
   return html`<li>
     <span class="text"><b class="from">${sender(message.from)}</b> ${clean(message.text)}</span>
-    <span class="receipt">${page.chosen ? onPage(waits(message.urgency, page.chosen)) : sign(message.urgency)}</span>
+    <span class="receipt">${page.chosen ? waits(message.urgency, page.chosen) : sign(message.urgency)} · ${waited(page, message)}</span>
     ${isOurs
       ? html`<span class="acts">
           <button class="small" @click=${() => begin(page, message)}>Edit</button>
@@ -48,6 +49,15 @@ function one(page, message) {
         </span>`
       : nothing}
   </li>`;
+}
+
+/**
+ * How long it has waited.
+ * @param {Page} page
+ * @param {any} message
+ */
+function waited(page, { since }) {
+  return figures.clock(micros(Math.max(0, (page.watched?.now ?? since) - since)));
 }
 
 /**
@@ -90,6 +100,7 @@ function edit(page) {
   };
   return html`<li class="editing">
     <textarea id="edit" rows="2" aria-label="Edit the queued message" .value=${editing.text} @keydown=${key}
+      @beforeinput=${(/** @type {InputEvent} */ event) => fits(page, event)}
       @input=${(/** @type {any} */ event) => (editing.text = event.target.value)}></textarea>
     <span class="acts">
       <button class="small" @click=${() => edited(page)}>Save</button>
