@@ -2,13 +2,19 @@
 // anywhere but the web and mail stays the text that it was.
 
 import { lexer } from "./vendor/marked/marked.esm.js";
-import { clean } from "./words.js";
+import { clean, figures } from "./words.js";
 
 /** Longer texts stay plain: laying them out would hold up typing. */
 const TEXT_MAX = 32 << 10;
 
 /** What is nested deeper stays plain. */
 const DEPTH_MAX = 24;
+
+/** What would be more elements stays plain: a few of those, and typing is slow. */
+const ELEMENTS_MAX = 1_500;
+
+/** So much of what stays plain is shown, in characters. */
+const PLAIN_MAX = 64 << 10;
 
 /**
  * @typedef {"p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "ul" | "ol" | "li" | "blockquote" | "pre" | "code" | "hr" | "br"
@@ -24,14 +30,33 @@ const DEPTH_MAX = 24;
  * @returns {Node[]}
  */
 export function markdown(text) {
+  if (text.length > TEXT_MAX) return [element("plain", [plain(text)])];
   const shown = clean(text);
-  if (shown.length > TEXT_MAX) return [element("plain", [shown])];
   try {
-    return nodes(lexer(shown, { gfm: true }), 0);
+    const all = nodes(lexer(shown, { gfm: true }), 0);
+    if (count(all) <= ELEMENTS_MAX) return all;
   } catch {
     // Nested so deep that the lexer's stack, or our patience, was not enough.
-    return [element("plain", [shown])];
   }
+  return [element("plain", [shown])];
+}
+
+/**
+ * A text that is not laid out; of a long one the beginning.
+ * @param {string} text
+ */
+export function plain(text) {
+  const more = text.length - PLAIN_MAX;
+  return more <= 0 ? clean(text) : `${clean(text.slice(0, PLAIN_MAX))}\n… ${figures.bytes(more)} more`;
+}
+
+/**
+ * How many elements these are, with what is in them.
+ * @param {Node[]} all
+ * @returns {number}
+ */
+export function count(all) {
+  return all.reduce((sum, it) => sum + (typeof it === "string" ? 0 : 1 + count(it.inner)), 0);
 }
 
 /**

@@ -1,7 +1,7 @@
 // Markdown, drawn.
 
 import { html } from "../vendor/lit-html/lit-html.js";
-import { markdown } from "../markdown.js";
+import { count, markdown } from "../markdown.js";
 
 /** @import {Node, Element} from "../markdown.js" */
 
@@ -11,6 +11,19 @@ import { markdown } from "../markdown.js";
  */
 export function prose(text) {
   return html`<div class="prose">${markdown(text).map(node)}</div>`;
+}
+
+/** @type {WeakMap<object, number>} */
+const counted = new WeakMap();
+
+/**
+ * How many elements a reply has: it is counted once.
+ * @param {{text: string}} reply
+ */
+export function elements(reply) {
+  const known = counted.get(reply) ?? count(markdown(reply.text));
+  counted.set(reply, known);
+  return known;
 }
 
 /**

@@ -6,33 +6,35 @@ import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { clean, figures, injected, oneLine, returned } from "../words.js";
 import { isWorking, pieces } from "../watched.js";
 import { call } from "./call.js";
-import { prose } from "./prose.js";
+import { elements, prose } from "./prose.js";
 import { thought, thinking } from "./thought.js";
 import { openDialog, resume } from "../deeds.js";
+import { plain } from "../markdown.js";
+import { part } from "../shown.js";
 
 /** @import {Page} from "../page.js" */
-
-/** So many rows are in the page at a time: with thousands of them typing is slow. */
-export const ROWS = 300;
 
 /** Longer ones of what is being said are shown as plain text until they are whole. */
 const LIVE_MAX = 16 << 10;
 
-/** So much of a text that is not laid out is shown, in characters. */
+/** So much of it is shown then, in characters; the newest. */
 const PLAIN_MAX = 64 << 10;
+
+/** So many elements a row has beside what is laid out in it, about. */
+const ELEMENTS = 5;
 
 /** @param {Page} page */
 export function talk(page) {
   const all = rows(page);
   const end = Math.min(page.until.get(page.agent) ?? all.length, all.length);
-  const begin = Math.max(0, end - ROWS);
+  const { begin, older, newer } = part(all, end);
   const isNewest = end === all.length;
   return html`<div id="log" class="log" role="log" aria-live="off" aria-label="Conversation with ${page.agent}" tabindex="0">
-    ${older(page, begin, end)}
+    ${before(page, begin, () => move(page, older(), all.length))}
     ${repeat(all.slice(begin, end), ({ key }) => key, (row) => guard(row.changes, row.draw))}
     ${isNewest
       ? said(page)
-      : html`<button class="plain wide" @click=${() => move(page, end + ROWS, all.length)}>Newer</button>`}
+      : html`<button class="plain wide" @click=${() => move(page, newer(), all.length)}>Newer</button>`}
     ${all.length === 0 && !isWorking(page.chosen) ? html`<p class="quiet empty">${page.watched?.caughtUp ? "Nothing was said yet." : "Loading …"}</p>` : nothing}
   </div>`;
 }
@@ -40,13 +42,10 @@ export function talk(page) {
 /**
  * @param {Page} page
  * @param {number} begin
- * @param {number} end
+ * @param {() => void} older
  */
-function older(page, begin, end) {
-  if (begin > 0) {
-    const click = () => move(page, end - ROWS / 2, Infinity);
-    return html`<button class="plain wide" @click=${click}>Older (${begin})</button>`;
-  }
+function before(page, begin, older) {
+  if (begin > 0) return html`<button class="plain wide" @click=${older}>Older (${begin})</button>`;
   const dropped = page.watched?.fold.conversations[page.agent]?.dropped ?? 0;
   const earlier = dropped > 0 || (page.watched?.from ?? 0) > 0;
   return earlier ? html`<p class="quiet">Older than this: <code>midturn log ${page.watched?.id} --agent ${page.agent}</code></p>` : nothing;
@@ -60,14 +59,14 @@ function older(page, begin, end) {
 function move(page, until, all) {
   page.follows = until >= all;
   if (until >= all) page.until.delete(page.agent);
-  else page.until.set(page.agent, Math.max(ROWS, until));
+  else page.until.set(page.agent, until);
   page.draw();
 }
 
 /**
  * Entries and notes in the order of their events. `changes`: what the row is drawn of.
  * @param {Page} page
- * @returns {{key: string, changes: unknown[], draw: () => unknown}[]}
+ * @returns {{key: string, size: () => number, changes: unknown[], draw: () => unknown}[]}
  */
 function rows(page) {
   const { watched, agent } = page;
@@ -85,9 +84,15 @@ function rows(page) {
   return all;
 }
 
+/** How many elements it is drawn as, about. @param {any} kind */
+function sizeOf(kind) {
+  if (kind.type === "reply") return ELEMENTS + elements(kind);
+  return kind.type === "injected" ? ELEMENTS * kind.letters.length : ELEMENTS;
+}
+
 /** @param {import("../watched.js").Note} note */
 function noteRow(note) {
-  return { key: `n${note.seq}`, changes: [note], draw: () => thought(note) };
+  return { key: `n${note.seq}`, size: () => ELEMENTS, changes: [note], draw: () => thought(note) };
 }
 
 /**
@@ -97,12 +102,12 @@ function noteRow(note) {
  */
 function entryRow(page, entry, number) {
   const { kind } = entry;
-  const key = `e${number}`;
+  const row = { key: `e${number}`, size: () => sizeOf(kind) };
   if (kind.type === "end") {
     const isLast = page.isLive && rests(page.chosen, entry.run);
-    return { key, changes: [entry.seq, isLast], draw: () => end(page, kind, isLast) };
+    return { ...row, changes: [entry.seq, isLast], draw: () => end(page, kind, isLast) };
   }
-  if (kind.type !== "call") return { key, changes: [entry.seq, entry.changed], draw: () => one(kind) };
+  if (kind.type !== "call") return { ...row, changes: [entry.seq, entry.changed], draw: () => one(kind) };
   const output = kind.state.type === "running" ? printed(page, kind.id) : "";
   const asks = page.view?.asks.some((/** @type {any} */ ask) => ask.agent === page.agent && ask.tool === kind.id) ?? false;
   const second = kind.state.type === "running" ? Math.floor(page.watched?.now ?? 0) : 0;
@@ -110,7 +115,7 @@ function entryRow(page, entry, number) {
   const isOpen = page.opened.has(name);
   const onToggle = (/** @type {boolean} */ open) => page.toggle(name, open);
   const draw = () => call(kind, { output, asks, now: page.watched?.now ?? 0, isOpen, onToggle });
-  return { key, changes: [entry.seq, entry.changed, output, asks, second, isOpen], draw };
+  return { ...row, changes: [entry.seq, entry.changed, output, asks, second, isOpen], draw };
 }
 
 /**
@@ -201,13 +206,6 @@ function letter(from, text, receipt, kind = "") {
     <div class="text">${plain(text)}</div>
     ${receipt ? html`<p class="receipt">${receipt}</p>` : nothing}
   </article>`;
-}
-
-/** @param {string} text */
-function plain(text) {
-  const shown = clean(text);
-  if (shown.length <= PLAIN_MAX) return shown;
-  return `${shown.slice(0, PLAIN_MAX)}\n… ${figures.bytes(shown.length - PLAIN_MAX)} more`;
 }
 
 /** @param {string} from */

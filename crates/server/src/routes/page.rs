@@ -137,6 +137,7 @@ files! {
     "parts/thought.js",
     "places.js",
     "roster.js",
+    "shown.js",
     "sse.js",
     "told.js",
     "vendor/lit-html/directive-helpers.js",
