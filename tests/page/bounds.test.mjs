@@ -3,6 +3,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
+import { count, markdown } from '../../crates/server/page/markdown.js';
+import { part } from '../../crates/server/page/shown.js';
 import { WORKERS, busy, furnish, heap, says } from './busy.mjs';
 import { Ground, lead, looking, shown, until } from './ground.mjs';
 
@@ -106,4 +108,37 @@ test('a page on which a command says nothing draws once a second, and for what i
     // It asks every 3 s.
     assert.ok(asked >= 19 && asked <= 20 + 8, `${asked} frames in 20 s`);
   });
+});
+
+test('whatever the rows hold, one can look at all of them, step by step, back and on', () => {
+  const sizes = [(n) => 1 + (n % 7), () => 5_000, (n) => (n % 40 === 0 ? 9_000 : 3), (n) => n, () => 0];
+  for (const size of sizes) {
+    for (const length of [0, 1, 299, 300, 301, 2_000]) {
+      const rows = Array.from({ length }, (_, n) => ({ size: () => size(n) }));
+      let [end, seen] = [length, length];
+      while (part(rows, end).begin > 0) {
+        const { begin, older } = part(rows, end);
+        assert.ok(begin < end && end - begin <= ROWS_MAX && older() < end && older() >= begin, `${size} ${length}: ${end}`);
+        assert.ok(begin <= seen, 'nothing is left out');
+        [seen, end] = [begin, older()];
+      }
+      while (end < length) {
+        const next = part(rows, end).newer();
+        assert.ok(next > end && part(rows, next).begin <= end, `${size} ${length}: ${end}`);
+        end = next;
+      }
+    }
+  }
+});
+
+test('what would be too many elements, or too long, is plain, and of 10 MiB the beginning', () => {
+  for (const text of ['*a* '.repeat(7_500), `|a|b|\n|-|-|\n${'|c|d|\n'.repeat(5_000)}`, '>'.repeat(3_000), '- a\n'.repeat(2_000)]) {
+    assert.deepEqual(markdown(text).map(({ tag }) => tag), ['plain'], text.slice(0, 20));
+  }
+  assert.ok(count(markdown('- *a*\n'.repeat(400))) > 800);
+  for (const text of ['x'.repeat(10 << 20), 'A **word**.\n'.repeat(1 << 20)]) {
+    const [{ tag, inner }] = markdown(text);
+    assert.equal(tag, 'plain');
+    assert.ok(inner[0].length < 66_000 && / (9\.9|12\.5) MB more$|more$/.test(inner[0]), inner[0].slice(-40));
+  }
 });

@@ -17,11 +17,14 @@ import { part } from "../shown.js";
 /** Longer ones of what is being said are shown as plain text until they are whole. */
 const LIVE_MAX = 16 << 10;
 
-/** So much of it is shown then, in characters; the newest. */
+/** So much of a plain text is shown, in characters; of what is being said the newest. */
 const PLAIN_MAX = 64 << 10;
 
 /** So many elements a row has beside what is laid out in it, about. */
 const ELEMENTS = 5;
+
+/** So many characters cost what an element does, about. */
+const CHARACTERS = 128;
 
 /** @param {Page} page */
 export function talk(page) {
@@ -84,10 +87,11 @@ function rows(page) {
   return all;
 }
 
-/** How many elements it is drawn as, about. @param {any} kind */
+/** How much it is to draw, in elements, about. @param {any} kind */
 function sizeOf(kind) {
-  if (kind.type === "reply") return ELEMENTS + elements(kind);
-  return kind.type === "injected" ? ELEMENTS * kind.letters.length : ELEMENTS;
+  const texts = kind.letters ?? [kind.letter ?? kind];
+  const long = texts.reduce((/** @type {number} */ sum, /** @type {any} */ { text = "" }) => sum + Math.min(text.length, PLAIN_MAX), 0);
+  return ELEMENTS * texts.length + long / CHARACTERS + (kind.type === "reply" ? elements(kind) : 0);
 }
 
 /** @param {import("../watched.js").Note} note */
