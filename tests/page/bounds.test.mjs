@@ -33,7 +33,7 @@ test('10,000 events and 21 agents who speak at once: the page keeps its bounds, 
   const ground = new Ground();
   try {
     furnish(ground);
-    await ground.serve(busy({ events: 11_000, seconds: 300 }));
+    await ground.serve(busy({ events: 10_000, seconds: 200 }));
     const session = await ground.begin();
     await until('10,000 events, and all speak', () => says(ground, session, 10_000));
     await looking(async (page, context) => {
@@ -139,6 +139,6 @@ test('what would be too many elements, or too long, is plain, and of 10 MiB the 
   for (const text of ['x'.repeat(10 << 20), 'A **word**.\n'.repeat(1 << 20)]) {
     const [{ tag, inner }] = markdown(text);
     assert.equal(tag, 'plain');
-    assert.ok(inner[0].length < 66_000 && / (9\.9|12\.5) MB more$|more$/.test(inner[0]), inner[0].slice(-40));
+    assert.ok(inner[0].length < 66_000 && inner[0].endsWith(' MB more'), inner[0].slice(-40));
   }
 });

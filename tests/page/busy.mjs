@@ -4,7 +4,7 @@
 export const WORKERS = 20;
 
 /** How many events a turn with so many calls that read a file is told by. */
-const CALLS = 8;
+const CALLS = 16;
 const EVENTS = 2 + 2 * CALLS;
 
 /** Something that has to be laid out. */
@@ -13,15 +13,15 @@ const MARKDOWN = 'The **parser** reads `one` word\n- after the *other*\n- and [n
 /** So long, and so many words. */
 const said = (words) => MARKDOWN.repeat(Math.ceil(words / 22)).split(' ').slice(0, words).join(' ');
 
-/** A turn in which it says something and reads. */
-function turn(name, n) {
-  const call = (_, at) => ({ id: `${name}-${n}-${at}`, name: 'read', input: { path: 'notes.txt', limit: 20 } });
+/** A turn in which it says something and reads; in few words, for a scenario is bounded. */
+function turn(n) {
+  const call = (_, at) => ({ id: `${n}-${at}`, name: 'read', input: { path: 'n' } });
   return { text: `${MARKDOWN}Turn ${n}.`, tools: Array.from({ length: CALLS }, call) };
 }
 
 /** What it does: so many events, and then it speaks for so many seconds, 20 words in each. */
-function model(name, events, seconds) {
-  const turns = Array.from({ length: Math.max(1, Math.floor(events / EVENTS)) }, (_, n) => turn(name, n));
+function model(events, seconds) {
+  const turns = Array.from({ length: Math.ceil(events / EVENTS) }, (_, n) => turn(n));
   return [...turns, { takes: `${seconds}s`, text: said(seconds * 20) }, { takes: '1s', text: 'Heard.' }];
 }
 
@@ -32,16 +32,16 @@ function model(name, events, seconds) {
 export function busy({ events, seconds }) {
   const workers = Array.from({ length: WORKERS }, (_, n) => `worker-${n + 1}`);
   const spawn = (name) => ({ id: `s-${name}`, name: 'spawn_agent', input: { name, prompt: 'Read, and say what you read.' } });
-  const lead = [{ text: 'All of you.', tools: workers.map(spawn) }, ...model('lead', events / 2, seconds)];
-  const worker = (name) => ({ name, start: 'spawned', model: model(name, events / 2 / WORKERS, seconds) });
+  const lead = [{ text: 'All of you.', tools: workers.map(spawn) }, ...model(events / 2, seconds)];
+  const worker = (name) => ({ name, start: 'spawned', model: model(events / 2 / WORKERS, seconds) });
   // What is JSON is YAML.
   return JSON.stringify({ midturn: 1, name: 'busy', agents: [{ name: 'lead', role: 'lead', model: lead }, ...workers.map(worker)] });
 }
 
 /** A project with the file that they read, in every worktree. */
 export function furnish(ground) {
-  ground.write('notes.txt', `${'A line of notes that somebody reads.\n'.repeat(40)}`);
-  ground.git('add', 'notes.txt');
+  ground.write('n', 'A line of notes that somebody reads.\n'.repeat(20));
+  ground.git('add', 'n');
   ground.git('-c', 'user.name=Page', '-c', 'user.email=page@example.org', 'commit', '--quiet', '-m', 'notes');
 }
 
