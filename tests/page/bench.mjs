@@ -1,9 +1,8 @@
 // How long the page takes: `tests/page/run bench.mjs`, by hand. Words after it name what is measured.
 
-import { busy, furnish, heap, says } from './busy.mjs';
+import { IDLE, LIST, MIB, busy, furnish, heap, replies, says, saysAtOnce } from './busy.mjs';
 import { Ground, lead, looking, until } from './ground.mjs';
 
-const MIB = 1 << 20;
 const KEYS = Number(process.env.MIDTURN_BENCH_KEYS ?? 200);
 
 /** Tells from the start on when the page first showed what is said, and how long nothing else could be done. */
@@ -91,41 +90,12 @@ async function opening(events) {
 const reply = (text, takes = '2s') => lead(`      - {takes: 3s, text: "One."}\n`).replace('{takes: 3s, text: "One."}', JSON.stringify({ takes, text }));
 const call = (command) => reply('').replace('"text":""', `"text":"One.","tools":[${JSON.stringify({ id: 'b1', name: 'bash', input: { command } })}]`);
 
-/** An agent that says so much, turn after turn. */
-const manyReplies = (text, turns) => {
-  const one = (_, n) => ({ text, tools: [{ id: `r${n}`, name: 'read', input: { path: 'n', limit: 1 } }] });
-  const model = [...Array.from({ length: turns }, one), { takes: '1s', text: 'Done.' }];
-  return JSON.stringify({ midturn: 1, name: 'many', agents: [{ name: 'lead', role: 'lead', model }] });
-};
-
-const MARKDOWN = 'A **word**, `code` and [a link](https://example.org).\n\n- one\n- two\n\n';
-
-const IDLE = lead('      - {takes: 900s, text: "One."}\n');
-
-/** The stream of a session in which a reply of this text ends: a scenario has 4 MiB at most. */
-async function says_at_once(page, text) {
-  let isFirst = true;
-  await page.route('**/events?*', async (route) => {
-    if (!isFirst) return;
-    isFirst = false;
-    const events = [
-      { type: 'agent_spawned', role: 'lead', prompt: 'Go.' },
-      { type: 'run_started', run: 1, trigger: 'prompt' },
-      { type: 'model_started', run: 1, turn: 1, call: 1, messages: 1 },
-      { type: 'model_finished', run: 1, turn: 1, stop_reason: 'end_turn', usage: {}, text, thinking: [], tools: [] },
-      { type: 'run_finished', run: 1, outcome: 'finished', turns: 1, usage: {} },
-    ];
-    const frame = (event, n) => `id: ${n + 1}\nevent: ${event.type}\ndata: ${JSON.stringify({ v: 1, seq: n + 1, t: 1, agent: 'lead', ...event })}\n\n`;
-    await route.fulfill({ contentType: 'text/event-stream', body: events.map(frame).join('') });
-  });
-}
-
 /** What is too much, and a scenario that says it, or the text of a reply in its stream. */
 const ATTACKS = [
   ['10 MiB of output, printed', call("yes 'a line of output, and another one' | head -c 10485760")],
   ['10 MiB of output in one line', call("head -c 10485760 /dev/zero | tr '\\\\0' x")],
-  ['3 MiB of markdown', reply(MARKDOWN.repeat((3 * MIB) / MARKDOWN.length))],
-  ['10 MiB of markdown', IDLE, MARKDOWN.repeat((10 * MIB) / MARKDOWN.length)],
+  ['3 MiB of markdown', reply(LIST.repeat((3 * MIB) / LIST.length))],
+  ['10 MiB of markdown', IDLE, LIST.repeat((10 * MIB) / LIST.length)],
   ['3,000 nested >', reply(`${'>'.repeat(3000)} deep`)],
   ['30,000 characters of nested >', reply(`${'> '.repeat(15_000)}deep`)],
   ['30,000 characters of **', reply('**a '.repeat(7_500))],
@@ -134,8 +104,8 @@ const ATTACKS = [
   ['one line of 3 MiB', reply('x'.repeat(3 * MIB))],
   ['one line of 15 MiB', IDLE, 'x'.repeat(15 * MIB)],
   ['one line of 17 MiB', IDLE, 'x'.repeat(17 * MIB)],
-  ['60 replies of 30,000 characters of *', manyReplies('*a* '.repeat(7_500), 60)],
-  ['300 replies of 4,000 characters', manyReplies(MARKDOWN.repeat(4_000 / MARKDOWN.length), 300)],
+  ['60 replies of 30,000 characters of *', replies('*a* '.repeat(7_500), 60)],
+  ['300 replies of 4,000 characters', replies(LIST.repeat(4_000 / LIST.length), 300)],
   ['100,000 words in a second', reply('a '.repeat(100_000), '1s')],
 ];
 
@@ -150,7 +120,7 @@ async function attack([what, scenario, text]) {
       const shown = await page.evaluate(() => document.body.innerText.slice(-1000).replaceAll(/\s+/g, ' ').slice(-160));
       row(what, `stood still ${ms(stood)}, key p95 ${ms(at(keys, 0.95))}, most ${ms(at(keys, 1))}, heap ${used} MiB, ${elements} elements, ${length} characters`);
       if (process.env.MIDTURN_BENCH_TEXT) console.log(shown);
-    }, (page) => text && says_at_once(page, text)),
+    }, (page) => text && saysAtOnce(page, text)),
   );
 }
 

@@ -5,12 +5,13 @@ import test from 'node:test';
 
 import { count, markdown } from '../../crates/server/page/markdown.js';
 import { part } from '../../crates/server/page/shown.js';
-import { WORKERS, busy, furnish, heap, says } from './busy.mjs';
+import { IDLE, LIST, MIB, WORKERS, busy, furnish, heap, replies, says, saysAtOnce } from './busy.mjs';
 import { Ground, lead, looking, shown, until } from './ground.mjs';
 
 const ELEMENTS_MAX = 5_000;
 const ROWS_MAX = 300;
-const HEAP_MAX = 32 << 20;
+const HEAP_MAX = 32 * MIB;
+const CHARACTERS_MAX = 512 << 10;
 
 /** The most that a page has of elements and of rows in so many frames, and how often it changed in them. */
 function watch(frames) {
@@ -63,6 +64,40 @@ test('10,000 events and 21 agents who speak at once: the page keeps its bounds, 
     await ground.end();
   }
 });
+
+/** What is too much: the scenario that says it, or a reply that is in the stream. */
+const TOO_MUCH = [
+  ['300 replies of 4,000 characters', replies(LIST.repeat(4_000 / LIST.length), 300)],
+  ['60 replies that are nothing but marks', replies('*a* '.repeat(7_500), 60)],
+  ['a reply of 10 MiB of markdown', IDLE, LIST.repeat((10 * MIB) / LIST.length)],
+  ['a reply of one line of 15 MiB', IDLE, 'x'.repeat(15 * MIB)],
+];
+
+for (const [what, scenario, text] of TOO_MUCH) {
+  test(`${what}: the page keeps its bounds, and one types`, async (t) => {
+    const ground = new Ground();
+    try {
+      furnish(ground);
+      await ground.serve(scenario);
+      const session = await ground.begin();
+      await looking(async (page, context) => {
+        if (text) await saysAtOnce(page, text);
+        await page.goto(ground.link(session));
+        await page.getByText('finished after').waitFor();
+        const composer = page.getByRole('textbox', { name: 'Message to lead' });
+        await composer.pressSequentially('one types');
+        assert.equal(await composer.inputValue(), 'one types');
+        const { elements } = await page.evaluate(watch, 1);
+        const characters = await page.evaluate(() => document.body.textContent.length);
+        const used = await heap(context, page);
+        t.diagnostic(JSON.stringify({ elements, characters, used }));
+        assert.ok(elements <= ELEMENTS_MAX && characters <= CHARACTERS_MAX && used <= HEAP_MAX);
+      });
+    } finally {
+      await ground.end();
+    }
+  });
+}
 
 /** Counts the frames that the page asks for in so many seconds, in which nothing comes, and what changes on it. */
 async function quietSeconds(page, seconds) {

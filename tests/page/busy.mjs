@@ -1,5 +1,9 @@
 // A session that is too much for any page: a lead and 20 agents, thousands of events behind them, and all of them speak.
 
+import { lead } from './ground.mjs';
+
+export const MIB = 1 << 20;
+
 /** So many agents beside the lead. */
 export const WORKERS = 20;
 
@@ -32,10 +36,10 @@ function model(events, seconds) {
 export function busy({ events, seconds }) {
   const workers = Array.from({ length: WORKERS }, (_, n) => `worker-${n + 1}`);
   const spawn = (name) => ({ id: `s-${name}`, name: 'spawn_agent', input: { name, prompt: 'Read, and say what you read.' } });
-  const lead = [{ text: 'All of you.', tools: workers.map(spawn) }, ...model(events / 2, seconds)];
+  const first = [{ text: 'All of you.', tools: workers.map(spawn) }, ...model(events / 2, seconds)];
   const worker = (name) => ({ name, start: 'spawned', model: model(events / 2 / WORKERS, seconds) });
   // What is JSON is YAML.
-  return JSON.stringify({ midturn: 1, name: 'busy', agents: [{ name: 'lead', role: 'lead', model: lead }, ...workers.map(worker)] });
+  return JSON.stringify({ midturn: 1, name: 'busy', agents: [{ name: 'lead', role: 'lead', model: first }, ...workers.map(worker)] });
 }
 
 /** A project with the file that they read, in every worktree. */
@@ -59,4 +63,35 @@ export async function heap(context, page) {
   const { usedSize } = await cdp.send('Runtime.getHeapUsage');
   await cdp.detach();
   return usedSize;
+}
+
+/** An agent that says so much, turn after turn. */
+export const replies = (text, turns) => {
+  const one = (_, n) => ({ text, tools: [{ id: `r${n}`, name: 'read', input: { path: 'n', limit: 1 } }] });
+  const model = [...Array.from({ length: turns }, one), { takes: '1s', text: 'Done.' }];
+  return JSON.stringify({ midturn: 1, name: 'many', agents: [{ name: 'lead', role: 'lead', model }] });
+};
+
+/** A text as models write them. */
+export const LIST = 'A **word**, `code` and [a link](https://example.org).\n\n- one\n- two\n\n';
+
+/** An agent that says one word in a quarter of an hour. */
+export const IDLE = lead('      - {takes: 900s, text: "One."}\n');
+
+/** The stream of a session in which a reply of this text ends: a scenario has 4 MiB at most. */
+export async function saysAtOnce(page, text) {
+  let isFirst = true;
+  await page.route('**/events?*', async (route) => {
+    if (!isFirst) return;
+    isFirst = false;
+    const events = [
+      { type: 'agent_spawned', role: 'lead', prompt: 'Go.' },
+      { type: 'run_started', run: 1, trigger: 'prompt' },
+      { type: 'model_started', run: 1, turn: 1, call: 1, messages: 1 },
+      { type: 'model_finished', run: 1, turn: 1, stop_reason: 'end_turn', usage: {}, text, thinking: [], tools: [] },
+      { type: 'run_finished', run: 1, outcome: 'finished', turns: 1, usage: {} },
+    ];
+    const frame = (event, n) => `id: ${n + 1}\nevent: ${event.type}\ndata: ${JSON.stringify({ v: 1, seq: n + 1, t: 1, agent: 'lead', ...event })}\n\n`;
+    await route.fulfill({ contentType: 'text/event-stream', body: events.map(frame).join('') });
+  });
 }
