@@ -1,4 +1,5 @@
-// How long the page takes: `tests/page/run bench.mjs`, by hand. Words after it name what is measured.
+// How long the page takes, by hand: `MIDTURN_BIN=$PWD/target/debug/midturn node tests/page/bench.mjs`. Words after it, as
+// "attack 10 MiB", name what is measured.
 
 import { IDLE, LIST, MIB, busy, furnish, heap, replies, says, saysAtOnce } from './busy.mjs';
 import { Ground, lead, looking, until } from './ground.mjs';
