@@ -50,12 +50,12 @@ function chooseFirst() {
   page.agent = lead?.[0] ?? Object.keys(page.view.agents)[0] ?? [...(page.watched?.listed.keys() ?? [])][0] ?? "";
 }
 
-/** One types at once in a session that was just opened; on a phone that would bring the keyboard up. */
+/** One types at once in a session that was just opened. */
 function focusFirst() {
   if (focused === page.watched || !page.watched || !document.getElementById("draft")) return;
   focused = page.watched;
   const isFree = document.activeElement === document.body || document.activeElement === null;
-  if (isFree && matchMedia("(pointer: fine)").matches) page.focusComposer();
+  if (isFree) page.typeOn();
 }
 
 function show() {
@@ -83,9 +83,24 @@ function scrolled({ target }) {
   draw();
 }
 
-/** Escape closes what is open, and stops once nothing is. @param {KeyboardEvent} event */
+/** @param {KeyboardEvent} event */
 function pressed(event) {
-  if (event.key !== "Escape" || event.isComposing || event.keyCode === 229 || page.dialog) return;
+  if (event.isComposing || event.keyCode === 229 || page.dialog) return;
+  if (event.key === "Escape") escaped(event);
+  else if (isTyped(event)) document.getElementById("draft")?.focus();
+}
+
+/**
+ * Whether this is a character that nothing else takes: what one types goes to the composer, wherever the focus is.
+ * @param {KeyboardEvent} event
+ */
+function isTyped({ key, target, ctrlKey, altKey, metaKey }) {
+  const isTaken = key === " " || (target instanceof Element && target.matches("input, textarea, select"));
+  return [...key].length === 1 && !isTaken && !ctrlKey && !altKey && !metaKey;
+}
+
+/** Escape closes what is open, and stops once nothing is. @param {KeyboardEvent} event */
+function escaped(event) {
   const menu = document.querySelector("details.menu[open]");
   if (menu instanceof HTMLDetailsElement) menu.open = false;
   else if (document.activeElement?.closest(".ask")) page.focusComposer();
