@@ -22,6 +22,8 @@ const page = new Page(draw);
 let isDue = false;
 /** @type {unknown} the session whose composer had the focus first */
 let focused = null;
+/** How high the conversation was when it was last drawn, in pixels. */
+let height = 0;
 
 /** Asks for a frame. A browser gives none to a page that nobody sees. */
 function draw() {
@@ -67,6 +69,7 @@ function show() {
   focusFirst();
   const log = document.getElementById("log");
   if (log && page.follows) log.scrollTop = log.scrollHeight;
+  height = log?.clientHeight ?? 0;
 }
 
 function openDialog() {
@@ -77,6 +80,8 @@ function openDialog() {
 /** @param {Event} event */
 function scrolled({ target }) {
   if (!(target instanceof HTMLElement) || target.id !== "log") return;
+  // Where the window has just become smaller nobody has scrolled away from the end.
+  if (target.clientHeight !== height) return draw();
   const follows = target.scrollHeight - target.scrollTop - target.clientHeight < NEAR && !page.until.has(page.agent);
   if (follows === page.follows) return;
   page.follows = follows;
