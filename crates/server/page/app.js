@@ -145,7 +145,8 @@ function second() {
   const { watched } = page;
   if (!watched) return;
   const works = Object.values(watched.fold.view.agents).some(isWorking);
-  if (!document.hidden && (works || watched.line === "offline")) draw();
+  const waits = (page.chosen?.queue.length ?? 0) > 0;
+  if (!document.hidden && (works || waits || watched.line === "offline")) draw();
   const isOld = Date.now() - watched.askedAt > LIST_MS;
   if (!document.hidden && watched.line === "live" && works && isOld) void watched.list();
   page.drafts.save();
