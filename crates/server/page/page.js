@@ -351,6 +351,11 @@ export class Page {
     }
   }
 
+  /** Typing goes on in the composer, but where that would bring a keyboard up. */
+  typeOn() {
+    if (!matchMedia("(pointer: coarse)").matches) this.focusComposer();
+  }
+
   /** Typing goes on in the composer, from this moment on where it is there. */
   focusComposer() {
     const draft = document.getElementById("draft");
@@ -381,7 +386,7 @@ export class Page {
     void this.act(async () => {
       await this.post(path, { decision, since: await this.#since(ask), ...(reason ? { reason } : {}) });
       this.say(decision === "denied" ? "Said no" : "Approved");
-      this.focusComposer();
+      this.typeOn();
     });
   }
 

@@ -48,6 +48,7 @@ const KEYS = [
   ["Enter", "send as the mode says"],
   ["Shift+Enter", "new line"],
   ["Escape", "close what is open; else stop the agent"],
+  ["any letter", "type, wherever the focus is"],
   ["Tab", "go on to the next control, also while it streams"],
   ["← →", "change between conversation, plan and diff"],
 ];
