@@ -71,6 +71,7 @@ const TOO_MUCH = [
   ['60 replies that are nothing but marks', replies('*a* '.repeat(7_500), 60)],
   ['a reply of 10 MiB of markdown', IDLE, LIST.repeat((10 * MIB) / LIST.length)],
   ['a reply of one line of 15 MiB', IDLE, 'x'.repeat(15 * MIB)],
+  ['a reply of 17 MiB, which is not read', IDLE, 'x'.repeat(17 * MIB)],
 ];
 
 for (const [what, scenario, text] of TOO_MUCH) {
@@ -84,6 +85,7 @@ for (const [what, scenario, text] of TOO_MUCH) {
         if (text) await saysAtOnce(page, text);
         await page.goto(ground.link(session));
         await page.getByText('finished after').waitFor();
+        assert.equal(await page.getByText('too large for this page').count(), text?.length > 16 * MIB ? 1 : 0);
         const composer = page.getByRole('textbox', { name: 'Message to lead' });
         await composer.pressSequentially('one types');
         assert.equal(await composer.inputValue(), 'one types');

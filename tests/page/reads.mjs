@@ -27,10 +27,15 @@ test("an event is the same however its stream was cut", () => {
   }
 });
 
-test("an event without an end is refused, not kept", () => {
-  const parser = new Parser();
-  const more = () => parser.push("x".repeat(1 << 20));
-  assert.throws(() => Array.from({ length: 17 }, more), /too large/);
+test("of an event that is too large only that is told, and what follows it is read", () => {
+  const x = "x".repeat(1 << 20);
+  for (const begun of [["data: ", ...Array(17).fill(x)], Array(17).fill(`data: ${x}\n`), Array(17).fill(`data: ${x}\r`), ["data: ", ...Array(17).fill(x), "\r"], [`data: ${x.repeat(17)}`]]) {
+    for (const rest of ['data: "no event"\n\n', "\r\n\r\n", "\n\n"]) {
+      const parser = new Parser();
+      const frames = [...begun, rest, "\ndata: 1\n\n"].flatMap((text) => parser.push(text));
+      assert.deepEqual(frames, [{ event: "too_large", data: "" }, { event: "message", data: "1" }], JSON.stringify([begun[0].slice(0, 9), rest]));
+    }
+  }
 });
 
 test("a reader waits while the inbox is full", async () => {

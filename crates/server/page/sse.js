@@ -1,7 +1,10 @@
 // An event stream, read with `fetch`: an `EventSource` can't send a token in a header.
 
-/** So long may one line be; longer ones are no stream of ours. In UTF-16 units. */
-const LINE_MAX = 16 << 20;
+/** So long may one event be, in UTF-16 units; of a longer one only that is told. */
+const EVENT_MAX = 16 << 20;
+
+/** What is told then: an event of this type, without data. */
+export const TOO_LARGE = "too_large";
 
 /** So long a stream may be silent: the server says something every 15 s. */
 const SILENCE_MS = 40_000;
@@ -24,6 +27,7 @@ export class Parser {
   /** @type {string[]} */
   #data = [];
   #size = 0;
+  #isTooLarge = false;
   #event = "";
   /** @type {string | undefined} */
   #id;
@@ -36,8 +40,17 @@ export class Parser {
     const isPlain = !this.#isReturn && !/[\r\n]/.test(text);
     this.#hold(text);
     const frames = isPlain ? [] : this.#lines();
-    if (this.#waits + this.#size > LINE_MAX) throw new Error("An event is too large");
+    if (this.#waits + this.#size > EVENT_MAX) this.#drop();
     return frames;
+  }
+
+  /** Forgets what has come of an event. What is still to come of its line is read as a comment. */
+  #drop() {
+    if (this.#waits > 0) this.#held = [this.#isReturn ? ":\r" : ":"];
+    this.#waits = this.#held.join("").length;
+    this.#data = [];
+    this.#size = 0;
+    this.#isTooLarge = true;
   }
 
   /** @param {string} text */
@@ -85,10 +98,13 @@ export class Parser {
   /** @returns {Frame | undefined} */
   #ends() {
     const [data, event, id] = [this.#data, this.#event, this.#id];
+    const isTooLarge = this.#isTooLarge || this.#size > EVENT_MAX;
     this.#data = [];
     this.#size = 0;
+    this.#isTooLarge = false;
     this.#event = "";
     this.#id = undefined;
+    if (isTooLarge) return { event: TOO_LARGE, data: "" };
     if (data.length === 0) return undefined;
     const frame = { event: event || "message", data: data.join("\n") };
     return id === undefined ? frame : { ...frame, id };

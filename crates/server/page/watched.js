@@ -1,7 +1,7 @@
 // One session that is watched: its events folded as they come, and what the page keeps beside the fold.
 
 import { Session } from "./fold.js";
-import { Inbox, follow, pause } from "./sse.js";
+import { Inbox, TOO_LARGE, follow, pause } from "./sse.js";
 import { takePlace } from "./places.js";
 import { Refused } from "./api.js";
 
@@ -56,6 +56,8 @@ export class Watched {
     this.line = session.live ? "connecting" : "stored";
     this.why = "";
     this.againAt = 0;
+    /** Something that was told was too large to be read. */
+    this.misses = false;
     this.from = Math.max(0, session.last_seq - EVENTS_MAX);
     this.caughtUp = session.last_seq <= this.from;
     this.offset = Infinity;
@@ -211,6 +213,7 @@ export class Watched {
 
   /** @param {Frame} frame */
   #frame(frame) {
+    if (frame.event === TOO_LARGE) this.misses = true;
     /** @type {any} */
     let told;
     try {

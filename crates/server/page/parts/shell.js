@@ -54,9 +54,10 @@ function banner(page) {
   const { watched } = page;
   if (!watched) return nothing;
   const words = standing(page, watched);
-  if (words === nothing) return nothing;
+  if (words === nothing && !watched.misses) return nothing;
+  const missed = html`<p>Something was too large for this page: <code>midturn log ${watched.id}</code> has it.</p>`;
   const isBad = watched.line === "offline" || watched.line === "refused";
-  return html`<section class="banner ${isBad ? "bad" : ""}" aria-label="Connection">${words}</section>`;
+  return html`<section class="banner ${isBad ? "bad" : ""}" aria-label="Connection">${words}${watched.misses ? missed : nothing}</section>`;
 }
 
 /**
