@@ -7,7 +7,7 @@ import test from 'node:test';
 
 import { Ground, lead, looking, shown, until } from './ground.mjs';
 
-const LONG = 'The parser reads one word after the other and never looks back. '.repeat(6);
+const LONG = 'The parser reads one word after the other and never looks back. '.repeat(20);
 const heard = (...texts) => texts.map((text) => `      - {takes: 200ms, text: "${text}"}\n`).join('');
 const streams = `      - {takes: 60s, text: "${LONG}"}\n`;
 const bash = (id, command) => `          - {id: ${id}, name: bash, input: {command: "${command}"}}\n`;
@@ -18,7 +18,8 @@ const subagent = (name, replies) => `  - name: ${name}\n    start: spawned\n    
 
 const log = (page) => page.getByRole('log');
 const composer = (page, agent = 'lead') => page.getByRole('textbox', { name: `Message to ${agent}` });
-const board = (page, name) => page.getByRole('navigation', { name: 'Agents' }).getByRole('button', { name });
+/** The row of the board with this name: what others do may name it, too. */
+const board = (page, name) => page.getByRole('navigation').getByRole('button').filter({ has: page.locator('.name').getByText(name, { exact: true }) });
 const dialog = (page) => page.getByRole('dialog');
 const head = (page) => page.getByRole('banner');
 const says = (page, text) => log(page).getByText(text, { exact: true }).waitFor();
@@ -90,6 +91,8 @@ test('an agent that failed, and one whose reply was empty, is tried again', () =
     // Only of the last run there is something to try.
     assert.equal(await again.count(), 1);
     await again.click();
+    // An empty reply is one: another is asked for by a message, and the page says which.
+    await log(page).locator('.letter.yours').getByText('Try again.').waitFor();
     await says(page, 'There you are.');
     assert.equal(await again.count(), 0);
     const outcomes = (await ground.events(session, 'run_finished')).map(({ outcome }) => outcome);

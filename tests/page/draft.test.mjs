@@ -11,7 +11,7 @@ const log = (page) => page.getByRole('log');
 const composer = (page, agent = 'lead') => page.getByRole('textbox', { name: `Message to ${agent}` });
 const queue = (page) => page.getByRole('region', { name: 'Queued messages' });
 const refused = (page) => page.locator('.composer .refused');
-const board = (page, name) => page.getByRole('navigation', { name: 'Agents' }).getByRole('button', { name });
+const board = (page, name) => page.getByRole('navigation').getByRole('button').filter({ has: page.locator('.name').getByText(name, { exact: true }) });
 const says = (page, text) => log(page).getByText(text, { exact: true }).waitFor();
 const holds = (page, text, agent = 'lead') => until(`the draft ${text}`, async () => (await composer(page, agent).inputValue()) === text);
 
