@@ -32,8 +32,9 @@ async function send(page, text, mode, agent = 'lead') {
 
 /** Chooses what stands in the menu of an agent. */
 async function act(page, agent, what) {
-  await page.getByLabel(`What can be done with ${agent}`).click();
-  await page.getByRole('button', { name: what, exact: true }).click();
+  const menu = page.locator('.title .menu');
+  await menu.getByLabel(`What can be done with ${agent}`).click();
+  await menu.getByRole('button', { name: what, exact: true }).click();
 }
 
 test('a session is begun, an agent spawned, superseded and closed, and to a closed one nobody can write', () =>
@@ -97,6 +98,22 @@ test('an agent that failed, and one whose reply was empty, is tried again', () =
     assert.equal(await again.count(), 0);
     const outcomes = (await ground.events(session, 'run_finished')).map(({ outcome }) => outcome);
     assert.deepEqual(outcomes, ['failed', 'failed', 'finished']);
+  });
+});
+
+test('a stopped agent goes on where it was, and a resume that starts nothing says so', () => {
+  const scenario = lead(`      - text: A command.\n        tools:\n${waits('b1')}${heard('Done.')}`);
+  return shown(scenario, async ({ page, ground, session }) => {
+    await log(page).locator('pre.tail', { hasText: 'b1 begun' }).waitFor();
+    await page.getByRole('button', { name: 'Stop generating response' }).click();
+    const note = 'no run starts; anybody may wake it again';
+    await page.route('**/resume', (route) => route.fulfill({ json: { started: false, wakeable: true, note } }), { times: 1 });
+    await log(page).getByRole('button', { name: 'Resume' }).click();
+    await page.locator('.composer').getByText(note).waitFor();
+    await act(page, 'lead', 'Resume');
+    await says(page, 'Done.');
+    const outcomes = (await ground.events(session, 'run_finished')).map(({ outcome }) => outcome);
+    assert.deepEqual(outcomes, ['stopped', 'finished']);
   });
 });
 
