@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { chromium } from 'playwright-core';
 
@@ -15,8 +15,8 @@ const CHROMIUM = process.env.MIDTURN_CHROMIUM ?? '/usr/bin/chromium';
 export const PATIENCE = 30_000;
 
 /** Waits until this holds. */
-export async function until(what, holds) {
-  const end = Date.now() + PATIENCE;
+export async function until(what, holds, patience = PATIENCE) {
+  const end = Date.now() + patience;
   while (!(await holds())) {
     assert.ok(Date.now() < end, `never: ${what}`);
     await new Promise((next) => setTimeout(next, 50));
@@ -64,13 +64,15 @@ export class Ground {
 
   /** Writes a file into the project: what a command of an agent waits for. */
   write(/** @type {string} */ name, text = '') {
-    writeFileSync(join(this.path('project'), name), text);
+    const path = join(this.path('project'), name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
   }
 
   /** Starts a daemon whose sessions have this scenario's models, and waits until it answers. */
   async serve(/** @type {string} */ scenario, /** @type {string[]} */ ...more) {
     writeFileSync(this.path('scenario.yaml'), scenario);
-    const words = ['serve', '--no-sandbox', '--model', `scripted:${this.path('scenario.yaml')}`, ...more];
+    const words = ['serve', '--no-sandbox', '--model', 'scripted:../scenario.yaml', ...more];
     const daemon = spawn(BIN, words, { cwd: this.path('project'), env: this.environment() });
     this.daemon = daemon;
     await new Promise((ready, failed) => {
@@ -96,8 +98,8 @@ export class Ground {
   }
 
   /** Begins a session, and says its id. */
-  async begin(task = 'Go.') {
-    const { session } = await this.ask('POST', 'sessions', { task, answers: false });
+  async begin(task = 'Go.', { answers = false } = {}) {
+    const { session } = await this.ask('POST', 'sessions', { task, answers });
     assert.ok(session, 'no session was begun');
     return session;
   }
@@ -113,19 +115,31 @@ export class Ground {
     return this.says('open', '--print', ...(session ? [session] : [])).split('\n')[0];
   }
 
+  /** The daemon ends as in a crash. */
+  async kill() {
+    await this.ended('SIGKILL');
+  }
+
+  async ended(/** @type {NodeJS.Signals} */ signal) {
+    const { daemon } = this;
+    this.daemon = undefined;
+    if (!daemon || daemon.exitCode !== null) return;
+    const gone = new Promise((done) => daemon.once('exit', done));
+    daemon.kill(signal);
+    await gone;
+  }
+
   async end() {
-    if (this.daemon && this.daemon.exitCode === null) {
-      const gone = new Promise((done) => this.daemon?.once('exit', done));
-      this.daemon.kill('SIGTERM');
-      await gone;
-    }
+    await this.ended('SIGTERM');
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
 
+const launchChromium = () => chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+
 /** A browser, as long as `look` looks. What the page throws or its policy refuses is an error. */
-export async function looking(look, settings = {}) {
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+export async function looking(look, settings = {}, launch = launchChromium) {
+  const browser = await launch();
   try {
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings });
     context.setDefaultTimeout(PATIENCE);
@@ -144,12 +158,12 @@ export async function looking(look, settings = {}) {
 }
 
 /** A ground with a daemon, started with these words, a session and a page that shows it. */
-export async function shown(scenario, look, { words = [], ...settings } = {}) {
+export async function shown(scenario, look, { words = [], ...settings } = {}, looks = looking) {
   const ground = new Ground();
   try {
     await ground.serve(scenario, ...words);
     const session = await ground.begin();
-    await looking(async (page, context) => {
+    await looks(async (page, context) => {
       await page.goto(ground.link(session));
       await look({ ground, session, page, context });
     }, settings);

@@ -47,9 +47,7 @@ test('a page outlives its daemon: it says so, keeps the draft, and goes on at th
       await isIn(page);
       const composer = page.getByRole('textbox', { name: 'Message to lead' });
       await composer.fill('half a thought');
-      const gone = new Promise((done) => ground.daemon.once('exit', done));
-      ground.daemon.kill('SIGKILL');
-      await gone;
+      await ground.kill();
       await page.getByText(/lost|gone|no longer|not reach|offline/i).first().waitFor();
       assert.equal(await composer.inputValue(), 'half a thought');
       await ground.serve(DONE);

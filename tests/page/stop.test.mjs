@@ -162,6 +162,18 @@ test('rapid clicks on stop are one stop', () =>
     assert.deepEqual(paths, ['stop']);
   }));
 
+test('what one types goes to the composer, wherever the focus is', () =>
+  shown(STREAMING, async ({ page }) => {
+    await streams(page);
+    for (const place of [log(page), page.getByRole('tab', { name: 'Conversation' }), page.getByLabel('Menu', { exact: true })]) {
+      await composer(page).fill('');
+      await place.focus();
+      await page.keyboard.type('not that one');
+      await isFocused(page);
+      assert.equal(await composer(page).inputValue(), 'not that one');
+    }
+  }));
+
 // > 004: Tab: Should still navigate normally during streaming
 test('Tab goes on from the composer while it streams', () =>
   shown(STREAMING, async ({ page }) => {

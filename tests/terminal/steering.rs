@@ -306,7 +306,7 @@ async fn a_message_refused_at_a_limit_is_a_draft_and_the_limit_is_raised_from_he
     }
     terminal.sees("at its limit max_turns").await;
     sends(&terminal, "go on", "Enter").await;
-    let screen = terminal.sees("raise it from here with /limit").await;
+    let screen = terminal.sees("raise it with /limit").await;
     assert_eq!(draft(&screen), "go on");
     terminal.send(&["C-c"]);
     sends(&terminal, "/limit max_turns=60", "Enter").await;

@@ -30,7 +30,7 @@ const PAGE: Face = Face {
     name: "page",
     head: "# What seed 004 asks of the page\n\nEach item of the seed's lists, and the test that proves it. This page is made \
         from `tests/page/lines.txt` and from the comments above the tests:\n",
-    to_come: &["004: Memory"],
+    to_come: &[],
 };
 
 impl Face {

@@ -49,6 +49,15 @@ export class Api {
   }
 
   /**
+   * Asks for a change while the page is being closed: nobody is there for the answer.
+   * @param {string} path
+   */
+  last(path) {
+    const request = { method: "POST", headers: this.#headers(), body: "{}", keepalive: true };
+    void fetch(`v1/${path}`, request).catch(() => undefined);
+  }
+
+  /**
    * The answer's head to a request for an event stream.
    * @param {string} path
    * @param {AbortSignal} signal

@@ -23,6 +23,8 @@ const page = new Page(draw);
 let isDue = false;
 /** @type {unknown} the session whose composer had the focus first */
 let focused = null;
+/** How high the conversation was when it was last drawn, in pixels. */
+let height = 0;
 
 /** Asks for a frame. A browser gives none to a page that nobody sees. */
 function draw() {
@@ -51,12 +53,12 @@ function chooseFirst() {
   page.agent = lead?.[0] ?? Object.keys(page.view.agents)[0] ?? [...(page.watched?.listed.keys() ?? [])][0] ?? "";
 }
 
-/** One types at once in a session that was just opened; on a phone that would bring the keyboard up. */
+/** One types at once in a session that was just opened. */
 function focusFirst() {
   if (focused === page.watched || !page.watched || !document.getElementById("draft")) return;
   focused = page.watched;
   const isFree = document.activeElement === document.body || document.activeElement === null;
-  if (isFree && matchMedia("(pointer: fine)").matches) page.focusComposer();
+  if (isFree) page.typeOn();
 }
 
 function show() {
@@ -68,6 +70,7 @@ function show() {
   focusFirst();
   const log = document.getElementById("log");
   if (log && page.follows) log.scrollTop = log.scrollHeight;
+  height = log?.clientHeight ?? 0;
 }
 
 function openDialog() {
@@ -78,15 +81,32 @@ function openDialog() {
 /** @param {Event} event */
 function scrolled({ target }) {
   if (!(target instanceof HTMLElement) || target.id !== "log") return;
+  // Where the window has just become smaller nobody has scrolled away from the end.
+  if (target.clientHeight !== height) return draw();
   const follows = target.scrollHeight - target.scrollTop - target.clientHeight < NEAR && !page.until.has(page.agent);
   if (follows === page.follows) return;
   page.follows = follows;
   draw();
 }
 
-/** Escape closes what is open, and stops once nothing is. @param {KeyboardEvent} event */
+/** @param {KeyboardEvent} event */
 function pressed(event) {
-  if (event.key !== "Escape" || event.isComposing || event.keyCode === 229 || page.dialog) return;
+  if (event.isComposing || event.keyCode === 229 || page.dialog) return;
+  if (event.key === "Escape") escaped(event);
+  else if (isTyped(event)) document.getElementById("draft")?.focus();
+}
+
+/**
+ * Whether this is a character that nothing else takes: what one types goes to the composer, wherever the focus is.
+ * @param {KeyboardEvent} event
+ */
+function isTyped({ key, target, ctrlKey, altKey, metaKey }) {
+  const isTaken = key === " " || (target instanceof Element && target.matches("input, textarea, select"));
+  return [...key].length === 1 && !isTaken && !ctrlKey && !altKey && !metaKey;
+}
+
+/** Escape closes what is open, and stops once nothing is. @param {KeyboardEvent} event */
+function escaped(event) {
   const menu = document.querySelector("details.menu[open]");
   if (menu instanceof HTMLDetailsElement) menu.open = false;
   else if (document.activeElement?.closest(".ask")) page.focusComposer();
@@ -126,7 +146,8 @@ function second() {
   const { watched } = page;
   if (!watched) return;
   const works = Object.values(watched.fold.view.agents).some(isWorking);
-  if (!document.hidden && (works || watched.line === "offline")) draw();
+  const waits = (page.chosen?.queue.length ?? 0) > 0;
+  if (!document.hidden && (works || waits || watched.line === "offline")) draw();
   const isOld = Date.now() - watched.askedAt > LIST_MS;
   if (!document.hidden && watched.line === "live" && works && isOld) void watched.list();
   page.drafts.save();
@@ -141,8 +162,10 @@ document.addEventListener("visibilitychange", () => {
   isDue = false;
   draw();
 });
+// A keyboard that comes up must not hide what was said last.
+addEventListener("resize", draw);
 addEventListener("hashchange", begin);
-addEventListener("pagehide", () => page.drafts.save());
+addEventListener("pagehide", () => page.leave());
 onKept((name, value) => {
   if (name === "token" && value && value !== page.api?.token) page.signedIn(value);
   if (name === "theme") page.setTheme(value ?? "auto");

@@ -186,6 +186,12 @@ export class Page {
     if (line !== "connecting") this.line = line;
   }
 
+  /** The page is closed, or loaded anew. What that does to the session is the server's to know. */
+  leave() {
+    this.drafts.save();
+    if (this.isLive) this.api?.last(this.path("leave"));
+  }
+
   // ── Whom one looks at ──
 
   /** @param {string} name */
@@ -345,6 +351,11 @@ export class Page {
     }
   }
 
+  /** Typing goes on in the composer, but where that would bring a keyboard up. */
+  typeOn() {
+    if (!matchMedia("(pointer: coarse)").matches) this.focusComposer();
+  }
+
   /** Typing goes on in the composer, from this moment on where it is there. */
   focusComposer() {
     const draft = document.getElementById("draft");
@@ -375,7 +386,7 @@ export class Page {
     void this.act(async () => {
       await this.post(path, { decision, since: await this.#since(ask), ...(reason ? { reason } : {}) });
       this.say(decision === "denied" ? "Said no" : "Approved");
-      this.focusComposer();
+      this.typeOn();
     });
   }
 

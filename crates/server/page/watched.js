@@ -16,8 +16,8 @@ const EVENTS_MAX = 20_000;
 const NOTES_MAX = 200;
 const THOUGHTS_MAX = 20;
 
-/** So much of one thinking block is kept, in characters; the newest. */
-const THOUGHT_MAX = 16 << 10;
+/** So much of one thinking block is kept and shown, in characters; the newest. */
+export const THOUGHT_MAX = 16 << 10;
 
 /** So often a tab asks that has no place for a stream. */
 const ASK_MS = 5000;

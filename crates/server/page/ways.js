@@ -46,18 +46,10 @@ export const SOONER = new Map([["follow_up", "after_tools"], ["after_tools", "ne
  */
 export function why(error) {
   if (!(error instanceof Refused)) return "The server did not answer: nothing is lost here, try again";
-  const words = onPage(refusal(error.code, error.detail));
+  const words = refusal(error.code, error.detail);
   if (error.retryAfter === undefined) return words;
   const until = new Date(Date.now() + error.retryAfter * 1000).toLocaleTimeString();
   return `${words} (after ${until})`;
-}
-
-/**
- * The terminal's words, without the commands that only it has.
- * @param {string} words
- */
-export function onPage(words) {
-  return words.replace(": raise it from here with /limit", ": raise it under Limits").replace(" (/resume)", "");
 }
 
 /** @param {{result: string, files?: string[], reason?: string}} merged */

@@ -267,7 +267,7 @@ export function promise(urgency, receiver) {
  */
 export function waits(urgency, receiver) {
   const { is, rest } = standing(receiver);
-  if (is === "resting" && rest !== "closed") return "⏳ Will inject when it runs again (/resume)";
+  if (is === "resting" && rest !== "closed") return "⏳ Will inject when it runs again";
   return promise(urgency, receiver);
 }
 
@@ -353,7 +353,7 @@ const REFUSALS = new Map([
  */
 export function refusal(code, detail) {
   const said = short(detail);
-  if (code === "limit") return `${said}: raise it from here with /limit`;
+  if (code === "limit") return `${said}: raise it`;
   if (code === "too_large") return `${said}: shorten it, or name a file that says it`;
   return REFUSALS.get(code) ?? (said || `Refused (${oneLine(code)}): nothing was accepted`);
 }

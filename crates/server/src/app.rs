@@ -3,6 +3,7 @@
 //! whether or not the client is still there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use midturn_core::engine::AgentStatus;
 use midturn_core::engine::ports::archive::SessionSummary;
@@ -28,6 +29,8 @@ pub(crate) struct App {
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) waits: Arc<Semaphore>,
     pub(crate) pages: Pages,
+    /// After how long a session that its pages have left is stopped; `None`: it goes on.
+    pub(crate) stops_when_left: Option<Duration>,
 }
 
 /// A session that somebody named.

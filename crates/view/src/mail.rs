@@ -95,11 +95,14 @@ pub fn promise(urgency: Urgency, receiver: &Agent) -> &'static str {
     }
 }
 
+/// What becomes of mail that was kept: somebody has to let its agent go on.
+pub const WHEN_IT_RUNS: &str = "⏳ Will inject when it runs again";
+
 /// What will become of a message that waits for this agent, as it stands. One that rests was not woken by it: its
 /// run failed or came to a limit, and its mail was kept.
 pub fn waits(urgency: Urgency, receiver: &Agent) -> &'static str {
     match receiver.standing() {
-        Standing::Resting(Rest::Idle | Rest::Stopped) => "⏳ Will inject when it runs again (/resume)",
+        Standing::Resting(Rest::Idle | Rest::Stopped) => WHEN_IT_RUNS,
         _ => promise(urgency, receiver),
     }
 }
@@ -167,7 +170,7 @@ pub fn returned(reason: ReturnReason) -> &'static str {
 pub fn refusal(code: &str, detail: &str) -> String {
     let detail = short(detail);
     let what = match code {
-        "limit" => return format!("{detail}: raise it from here with /limit"),
+        "limit" => return format!("{detail}: raise it"),
         "too_large" => return format!("{detail}: shorten it, or name a file that says it"),
         "too_late" => "Too late: it was read already. Send what has changed as a new message",
         "mailbox_full" => {
@@ -250,10 +253,9 @@ mod tests {
 
     #[test]
     fn what_waits_for_one_that_rests_wakes_nobody() {
-        let kept = "⏳ Will inject when it runs again (/resume)";
         let failed = Agent { ended: 1, ..working() };
         for (agent, expected) in
-            [(failed, kept), (calling(), SOFT), (stopping(Halt::Stop), "→ Will start its next run")]
+            [(failed, WHEN_IT_RUNS), (calling(), SOFT), (stopping(Halt::Stop), "→ Will start its next run")]
         {
             assert_eq!(waits(Urgency::AfterTools, &agent), expected);
         }
@@ -304,11 +306,7 @@ mod tests {
             assert!(!text.is_empty() && !text.contains('\n'), "{code}");
         }
         for (code, detail, expected) in [
-            (
-                "limit",
-                "`w` has reached its limit max_turns",
-                "`w` has reached its limit max_turns: raise it from here with /limit",
-            ),
+            ("limit", "`w` has reached its limit max_turns", "`w` has reached its limit max_turns: raise it"),
             (
                 "too_late",
                 "too late: the message `m` has acted",

@@ -28,3 +28,12 @@ pub struct SignedIn {
     /// The page's own token. It ends with the process.
     pub token: String,
 }
+
+/// What becomes of a session whose page leaves.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Left {
+    /// After so many seconds all its agents are stopped, unless somebody follows it then who answers. Absent: they
+    /// go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stops_in: Option<u64>,
+}

@@ -42,6 +42,7 @@ const TIERS: &[&str] = &["none", "landlock", "", "bubblewrap"];
 const PRICE: &str = "only a person knows what they pay";
 const EFFORT: &str = "how much a model may think for you is yours to say";
 const TERMINAL: &str = "how your terminal behaves, and what your keys do, is yours to say";
+const PAGE: &str = "what closing your page does is yours to say";
 const THERE: &str = "your key would go there with every request, which is yours to decide";
 const LOGIN: &str = "which server gets which of your keys, and what goes with them, is yours to decide";
 
@@ -65,6 +66,7 @@ const TABLE: &[(&str, Direction)] = &[
     ("models.*.context_tokens", Free),
     ("models.*.input", Persons(PRICE)),
     ("models.*.output", Persons(PRICE)),
+    ("page.on_leave", Persons(PAGE)),
     ("providers.*.base_url", PersonsOrError(THERE)),
     ("providers.*.dialect", PersonsOrError(LOGIN)),
     ("providers.*.headers.*", PersonsOrError(LOGIN)),
@@ -280,6 +282,8 @@ mod tests {
             ("providers.openai.reasoning_effort", json!(null), json!("high"), kept),
             ("agents.tools", json!(null), json!(["read"]), taken),
             ("aliases.sonnet", json!("a/b"), json!("c/d"), taken),
+            ("page.on_leave", json!("go_on"), json!("stop"), kept),
+            ("page.on_leave", json!("stop"), json!("go_on"), kept),
             ("terminal.queue_mode", json!(false), json!(true), kept),
             ("terminal.keys.now", json!(["ctrl+x"]), json!(["ctrl+s"]), kept),
             ("a.key.of.tomorrow", json!(1), json!(2), kept),

@@ -14,6 +14,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::page::Page;
 use super::providers;
 use super::safety::{Approvals, FACTS, ModelFacts, Sandboxing};
 use super::terminal::{self, Terminal};
@@ -35,6 +36,8 @@ pub(crate) struct General {
     pub(crate) models: BTreeMap<String, ModelFacts>,
     /// What the commands of agents run in.
     pub(crate) sandbox: Sandboxing,
+    /// How a person's page behaves.
+    pub(crate) page: Page,
     /// The providers, by the word before the slash in their models' names.
     pub(crate) providers: BTreeMap<String, Endpoint>,
     /// What the sessions are kept in.
@@ -61,6 +64,7 @@ impl Default for General {
             approvals: Approvals::default(),
             models: BTreeMap::new(),
             sandbox: Sandboxing::default(),
+            page: Page::default(),
             providers: midturn_providers::Config::default().0,
             store: Storing::default(),
             terminal: Terminal::default(),

@@ -10,6 +10,7 @@ mod authority;
 mod file;
 mod keys;
 mod layers;
+mod page;
 mod providers;
 mod safety;
 mod show;
@@ -30,6 +31,7 @@ use serde_json::Value;
 
 use authority::Whose;
 pub(crate) use keys::{AgentDefaults, General, Names};
+pub(crate) use page::Page;
 pub(crate) use safety::{Approvals, ModelFacts, Rules, Sandboxing};
 pub(crate) use show::{keys_set, shown, shown_as_json};
 

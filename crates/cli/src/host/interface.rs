@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use midturn_client::Client;
 use midturn_server::{Interface, Listen, Token, Tokens, Use};
@@ -26,7 +27,8 @@ pub(crate) struct Answering {
 
 impl Answering {
     /// Binds the project's socket, and TCP on loopback if asked, and says in the project's
-    /// folder where to ask and with which token.
+    /// folder where to ask and with which token. A session that its page has left is stopped after
+    /// `stops_when_left`.
     ///
     /// # Errors
     /// [`Failure::Failed`]: an address can't be bound, or the file can't be written.
@@ -34,13 +36,15 @@ impl Answering {
         project: &Project,
         carrier: Arc<Carrier>,
         tcp: Option<SocketAddr>,
+        stops_when_left: Option<Duration>,
     ) -> Result<Self, Failure> {
         let socket = project.socket()?;
         let token = Token::random().map_err(failed)?;
         secrets::hide([("interface token", token.secret())])?;
         let mut listen = vec![Listen::Unix(socket.clone())];
         listen.extend(tcp.map(Listen::Tcp));
-        let interface = Interface::bind(listen).await.map_err(failed)?.page_port(project.page_port());
+        let interface = Interface::bind(listen).await.map_err(failed)?;
+        let interface = interface.page_port(project.page_port()).stops_when_left(stops_when_left);
         let used = interface.used();
         let published = midturn_client::Interface {
             pid: std::process::id(),

@@ -15,6 +15,7 @@ use super::sessions::end_leftovers;
 use super::{Answering, Audience, Carrier};
 use crate::args::{LayerArgs, ServeArgs};
 use crate::commands;
+use crate::config::Page;
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::project::{Project, StoreAt};
@@ -39,7 +40,7 @@ pub(crate) fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
             Opened::Ours(holding) => {
                 attended.tell_notes(&[prepare::notes(&config), safety.notes()].concat()).await;
                 let carrier = Carrier::new(holding, env, &layer).serving(safety, args.work.safety());
-                answer(args, &project, Arc::new(carrier), attended).await
+                answer(args, &config.general.page, &project, Arc::new(carrier), attended).await
             }
         }
     })
@@ -47,6 +48,7 @@ pub(crate) fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
 
 async fn answer(
     args: &ServeArgs,
+    page: &Page,
     project: &Project,
     carrier: Arc<Carrier>,
     attended: Attended,
@@ -54,7 +56,7 @@ async fn answer(
     let console = &attended.console;
     // Before anybody can ask for anything: no agent begins beside what is still running.
     end_what_was_left(&carrier, project, console).await?;
-    let answering = Answering::start(project, carrier.clone(), args.listen).await?;
+    let answering = Answering::start(project, carrier.clone(), args.listen, page.stops_when_left()).await?;
     console.tell(Tone::Plain, format!("serving sessions kept in {}", project.store())).await;
     let place = answering.place().display();
     console.tell(Tone::Plain, format!("the interface: {place}")).await;

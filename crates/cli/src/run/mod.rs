@@ -173,7 +173,8 @@ impl Attended {
     where
         F: AsyncFnOnce(&Carrier) -> Result<Option<Begun>, Failure>,
     {
-        let answering = Answering::start(project, Arc::new(carrier), None).await?;
+        // Whoever leaves a page of it leaves it to the terminal that began it.
+        let answering = Answering::start(project, Arc::new(carrier), None, None).await?;
         let end = match begins(answering.carrier()).await {
             Ok(Some(begun)) => Ok(self.steer(project, &answering, begun).await),
             Ok(None) => Ok(End::Finished),

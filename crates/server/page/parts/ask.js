@@ -12,8 +12,10 @@ export function ask(page) {
   const it = page.ask;
   if (!it) return nothing;
   const more = (page.view?.asks.length ?? 1) - 1;
-  const draw = html`<section class="ask" aria-label="${it.agent} asks">
-    <h2>${it.agent} asks: ${oneLine(it.name)}${more > 0 ? html` <span class="quiet">· ${more} more ask</span>` : nothing}</h2>
+  const others = it.agent !== page.agent;
+  const draw = html`<section class="ask ${others ? "others" : ""}" aria-label="${it.agent} asks">
+    <h2><span>${it.agent} asks: ${oneLine(it.name)}${more > 0 ? html` <span class="quiet">· ${more} more ${more === 1 ? "asks" : "ask"}</span>` : nothing}</span>
+      ${others ? html`<button class="small look" @click=${() => page.choose(it.agent)}>Look</button>` : nothing}</h2>
     <div class="scroll" tabindex="0" role="group" aria-label="What it asks for">${all(it.name, it.input)}
       <p class="argument"><b>“In this session” stands for</b> <span>${visible(it.always)}</span></p></div>
     ${buttons(page, it)}

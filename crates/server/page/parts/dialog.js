@@ -48,6 +48,7 @@ const KEYS = [
   ["Enter", "send as the mode says"],
   ["Shift+Enter", "new line"],
   ["Escape", "close what is open; else stop the agent"],
+  ["any letter", "type, wherever the focus is"],
   ["Tab", "go on to the next control, also while it streams"],
   ["← →", "change between conversation, plan and diff"],
 ];
@@ -107,7 +108,7 @@ function form(it, does, fields, submit) {
  */
 function begin(page, it) {
   const fields = html`
-    <label>Task <textarea name="task" rows="4" required></textarea></label>
+    <label>Task <textarea name="task" rows="4" required autofocus></textarea></label>
     <label>Folder <input name="folder" placeholder="where Midturn runs" autocomplete="off"></label>
     <label>Model <input name="model" placeholder="the configured one" autocomplete="off"></label>`;
   return form(it, "Begin", fields, (field) => {
@@ -122,7 +123,7 @@ function begin(page, it) {
  */
 function spawn(page, it) {
   const fields = html`
-    <label>Name <input name="name" required pattern="[a-z0-9][a-z0-9_\\-]{0,63}" title="a-z, 0-9, _ and -" autocomplete="off" autocapitalize="off"></label>
+    <label>Name <input name="name" required autofocus pattern="[a-z0-9][a-z0-9_\\-]{0,63}" title="a-z, 0-9, _ and -" autocomplete="off" autocapitalize="off"></label>
     <label>What it is to do <textarea name="prompt" rows="4"></textarea></label>
     <label>Definition <input name="agent" placeholder="none" autocomplete="off"></label>`;
   return form(it, "Spawn", fields, (field) => {
@@ -137,7 +138,7 @@ function spawn(page, it) {
  */
 function limit(page, it) {
   const fields = html`<p class="quiet">What is left empty stays as it is; 0 is no limit.</p>
-    <label>Dollars <input name="max_cost" inputmode="decimal" placeholder="2.50" autocomplete="off"></label>
+    <label>Dollars <input name="max_cost" autofocus inputmode="decimal" placeholder="2.50" autocomplete="off"></label>
     <label>Tokens <input name="max_tokens" inputmode="numeric" pattern="[0-9]*" autocomplete="off"></label>
     <label>Turns <input name="max_turns" inputmode="numeric" pattern="[0-9]*" autocomplete="off"></label>
     <label>Time <input name="max_time" placeholder="2h" autocomplete="off"></label>`;

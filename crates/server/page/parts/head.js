@@ -57,8 +57,8 @@ export function counts(page) {
   const all = rows(page);
   const of = (/** @type {string} */ kind) => all.filter((row) => row.kind === kind).length;
   const parts = [all.length === 1 ? "1 agent" : `${all.length} agents`];
-  for (const [kind, word] of [["works", "work"], ["asks", "asks"], ["failed", "failed"]]) {
-    if (of(kind) > 0) parts.push(`${of(kind)} ${word}`);
+  for (const [kind, one, many] of [["works", "works", "work"], ["asks", "asks", "ask"], ["failed", "failed", "failed"]]) {
+    if (of(kind) > 0) parts.push(`${of(kind)} ${of(kind) === 1 ? one : many}`);
   }
   const tokens = all.reduce((sum, row) => sum + row.tokens, 0);
   if (tokens > 0) parts.push(`${figures.count(tokens)} tokens`);

@@ -5,7 +5,6 @@ import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { micros } from "../fold.js";
 import { clean, figures, sign, waits } from "../words.js";
 import { edited, sooner, withdraw } from "../deeds.js";
-import { onPage } from "../ways.js";
 import { fits } from "./composer.js";
 import { sender } from "./talk.js";
 
@@ -41,7 +40,7 @@ function one(page, message) {
   const canHurry = message.urgency !== "urgent";
   return html`<li>
     <span class="text"><b class="from">${sender(message.from)}</b> ${clean(message.text)}</span>
-    <span class="receipt">${page.chosen ? onPage(waits(message.urgency, page.chosen)) : sign(message.urgency)} · ${waited(page, message)}</span>
+    <span class="receipt">${page.chosen ? waits(message.urgency, page.chosen) : sign(message.urgency)} · ${waited(page, message)}</span>
     ${isOurs
       ? html`<span class="acts">
           <button class="small" @click=${() => begin(page, message)}>Edit</button>

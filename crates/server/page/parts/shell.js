@@ -53,17 +53,28 @@ function follow(page) {
 function banner(page) {
   const { watched } = page;
   if (!watched) return nothing;
+  const words = standing(page, watched);
+  if (words === nothing) return nothing;
+  const isBad = watched.line === "offline" || watched.line === "refused";
+  return html`<section class="banner ${isBad ? "bad" : ""}" aria-label="Connection">${words}</section>`;
+}
+
+/**
+ * @param {Page} page
+ * @param {import("../watched.js").Watched} watched
+ */
+function standing(page, watched) {
   switch (watched.line) {
     case "connecting":
-      return html`<p class="banner">Connecting …</p>`;
+      return "Connecting …";
     case "asking":
-      return html`<p class="banner">Many tabs are open: this one looks every 5 s, and shows a reply once it is whole.</p>`;
+      return "Many tabs are open: this one looks every 5 s, and shows a reply once it is whole.";
     case "offline":
-      return html`<p class="banner bad">${watched.why}. Trying again ${inSeconds(watched.againAt)}; what you type is kept.</p>`;
+      return `${watched.why}. Trying again ${inSeconds(watched.againAt)}; what you type is kept.`;
     case "stored":
-      return html`<p class="banner">This session is only stored. <button class="small" @click=${() => takeUp(page)}>Resume it</button></p>`;
+      return html`This session is only stored. <button class="small" @click=${() => takeUp(page)}>Resume it</button>`;
     case "refused":
-      return html`<p class="banner bad">${watched.why}</p>`;
+      return watched.why;
     default:
       return nothing;
   }

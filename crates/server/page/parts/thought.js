@@ -2,6 +2,7 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { clean } from "../words.js";
+import { THOUGHT_MAX } from "../watched.js";
 import { badge } from "./talk.js";
 
 /** @import {Note} from "../watched.js" */
@@ -15,7 +16,7 @@ export function thinking(text, isOver) {
   const status = isOver ? "completed" : "active";
   return html`<details class="thinking ${status}" data-status=${status}>
     <summary>${isOver ? "Thought" : "Thinking …"}</summary>
-    <div class="text">${clean(text)}</div>
+    <div class="text">${clean(text.slice(-THOUGHT_MAX))}</div>
   </details>`;
 }
 

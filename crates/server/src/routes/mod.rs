@@ -193,6 +193,7 @@ part! {
         sessions::one,
         sessions::resume,
         sessions::shutdown,
+        page::leave,
         agents::list,
         agents::spawn,
         approvals::list,

@@ -1,6 +1,7 @@
 //! The page: how it is opened and signs in, and its files (docs/protocol.md, "The page").
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::Router;
@@ -8,9 +9,13 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use midturn_wire::page::{Page, SignIn, SignedIn};
+use midturn_core::engine::Coordinator;
+use midturn_core::rules::mail::Sender;
+use midturn_wire::page::{Left, Page, SignIn, SignedIn};
+use midturn_wire::work::Empty;
+use tokio_util::sync::CancellationToken;
 
-use super::Reply;
+use super::{Change, Reply, SessionPath};
 use crate::app::App;
 use crate::extract::Brought;
 use crate::pages::NoPage;
@@ -59,6 +64,27 @@ pub(super) async fn sign_in(
     })?;
     let token = app.tokens.of_page().map_err(|error| not_opened(error.into()))?;
     Ok(Json(SignedIn { token: token.secret().to_owned() }))
+}
+
+/// Says that a page of a session is about to be closed, or loaded anew: nobody can tell before it is back.
+#[utoipa::path(post, path = "/leave", request_body = Empty, responses((status = 200, body = Left)))]
+pub(super) async fn leave(State(app): State<Arc<App>>, change: Change<SessionPath, Empty>) -> Reply<Left> {
+    let Change { live, asker, .. } = change;
+    asker.must_be_a_person()?;
+    if let Some(after) = app.stops_when_left {
+        app.tasks.spawn(stop_unless_back(live.coordinator, after, app.shutdown.clone()));
+    }
+    Ok(Json(Left { stops_in: app.stops_when_left.map(|after| after.as_secs()) }))
+}
+
+/// Stops a session that nobody follows any more. The end of the process comes first: it stops all of them itself.
+async fn stop_unless_back(coordinator: Coordinator, after: Duration, shutdown: CancellationToken) {
+    if tokio::time::timeout(after, shutdown.cancelled()).await.is_ok() || coordinator.is_attended() {
+        return;
+    }
+    if let Err(error) = coordinator.stop_all(Sender::User).await {
+        tracing::warn!(%error, "a session that its page has left could not be stopped");
+    }
 }
 
 /// A file of the page.

@@ -72,6 +72,7 @@ pub struct Interface {
     listeners: Vec<Listener>,
     bounds: Bounds,
     page_port: u16,
+    stops_when_left: Option<Duration>,
     used: Arc<Use>,
 }
 
@@ -85,13 +86,20 @@ impl Interface {
         for place in places {
             listeners.push(Listener::bind(place).await?);
         }
-        Ok(Self { listeners, bounds: Bounds::default(), page_port: 0, used: Use::new() })
+        let bounds = Bounds::default();
+        Ok(Self { listeners, bounds, page_port: 0, stops_when_left: None, used: Use::new() })
     }
 
     /// The port of the page, if that is free when somebody first asks for the page, and no TCP address is there
     /// already; any without it.
     pub fn page_port(mut self, port: u16) -> Self {
         self.page_port = port;
+        self
+    }
+
+    /// A session whose page has left is stopped after so long, unless somebody follows it then who answers.
+    pub fn stops_when_left(mut self, after: Option<Duration>) -> Self {
+        self.stops_when_left = after;
         self
     }
 
@@ -139,6 +147,7 @@ impl Interface {
             streams: Arc::new(Semaphore::new(self.bounds.streams)),
             waits: Arc::new(Semaphore::new(self.bounds.waits)),
             pages,
+            stops_when_left: self.stops_when_left,
         });
         let acceptors = TaskTracker::new();
         let router = routes::router(app.clone());

@@ -1,5 +1,7 @@
 //! The page's door: who is let in, with what, and where (docs/protocol.md, "The page").
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::support::Rig;
@@ -143,5 +145,55 @@ async fn the_files_are_open_and_may_do_nothing_but_themselves() {
     assert_eq!(page.header("set-cookie"), None, "a cookie would go to every port");
     let framed = ask(&address, "GET", "/", &["Host: evil.example"], "").await;
     assert_eq!(framed.code(), "wrong_host");
+    rig.end().await;
+}
+
+/// How often a stop was asked for in a session.
+async fn stops(rig: &Rig, session: &str) -> usize {
+    let log = rig.get(&format!("/v1/sessions/{session}/log?after=0")).await.json();
+    let events = log["events"].as_array().unwrap().iter();
+    events.filter(|event| event["type"] == "stop_requested").count()
+}
+
+async fn work(rig: &Rig, session: &str) {
+    rig.post(&format!("/v1/sessions/{session}/agents/worker/messages"), r#"{"text": "go", "id": "m"}"#).await;
+    let waited =
+        rig.get(&format!("/v1/sessions/{session}/messages/m/wait?state=sent&timeout=1m")).await.json();
+    assert_eq!(waited["reached"], true);
+}
+
+#[tokio::test]
+async fn a_session_that_its_page_has_left_is_stopped_unless_somebody_follows_it_then() {
+    let rig = Rig::that_stops_when_left(Duration::from_millis(100)).await;
+    rig.host.start_session("s2").await;
+    work(&rig, "s1").await;
+    work(&rig, "s2").await;
+    // As another tab of `s1` does, and as a page does that was only loaded anew.
+    let mut follower = rig.events("/v1/sessions/s1/events?answers=true&after=0", "").await;
+    follower.told().await.unwrap();
+    let mut events = rig.events("/v1/sessions/s2/events?after=0", "").await;
+    for session in ["s1", "s2"] {
+        let left = rig.post(&format!("/v1/sessions/{session}/leave"), "{}").await;
+        assert_eq!((left.status, &left.json()["stops_in"]), (200, &json!(0)));
+    }
+    // `s1` was left before `s2`: once this one is stopped, that one is too, if it ever is.
+    let end = loop {
+        let told = events.told().await.unwrap();
+        if told.name == "run_finished" {
+            break told.json();
+        }
+    };
+    assert_eq!((&end["agent"], &end["outcome"]), (&json!("worker"), &json!("stopped")));
+    assert_eq!((stops(&rig, "s1").await, stops(&rig, "s2").await), (0, 1));
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn where_nothing_was_configured_a_page_leaves_and_its_session_goes_on() {
+    let rig = Rig::start().await;
+    work(&rig, "s1").await;
+    let left = rig.post("/v1/sessions/s1/leave", "{}").await;
+    assert_eq!((left.status, left.json()), (200, json!({})));
+    assert_eq!(rig.post("/v1/sessions/none/leave", "{}").await.status, 404);
     rig.end().await;
 }

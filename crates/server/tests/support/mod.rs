@@ -9,6 +9,7 @@ pub mod host;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use midturn_conformance::memory::Memory;
 use midturn_core::engine::scripted::{ScriptedCall, ScriptedReply, Scripts};
@@ -77,11 +78,29 @@ impl Rig {
         Self::serve(host, bounds, token, tokens).await
     }
 
+    /// `s1` is stopped so long after its page has left.
+    pub async fn that_stops_when_left(after: Duration) -> Self {
+        let token = Token::random().unwrap();
+        let tokens = Tokens::of_user(token.clone());
+        let host = Arc::new(TestHost::new(Arc::new(Memory::default()), scripts()));
+        host.start_session("s1").await;
+        Self::serve_as(host, token, tokens, |interface| interface.stops_when_left(Some(after))).await
+    }
+
     /// Serves this process.
     pub async fn serve(host: Arc<TestHost>, bounds: Bounds, token: Token, tokens: Tokens) -> Self {
+        Self::serve_as(host, token, tokens, |interface| interface.bounds(bounds)).await
+    }
+
+    async fn serve_as(
+        host: Arc<TestHost>,
+        token: Token,
+        tokens: Tokens,
+        configured: impl FnOnce(Interface) -> Interface,
+    ) -> Self {
         let folder = tempfile::Builder::new().permissions(private()).tempdir().unwrap();
         let socket = folder.path().join("socket");
-        let interface = Interface::bind([Listen::Unix(socket.clone())]).await.unwrap().bounds(bounds);
+        let interface = configured(Interface::bind([Listen::Unix(socket.clone())]).await.unwrap());
         let shutdown = CancellationToken::new();
         let dynamic: Arc<dyn Host> = host.clone();
         let serving =

@@ -169,7 +169,9 @@ fn receiver(state: &State) -> Option<(AgentName, &Agent)> {
 fn fate(state: &State, name: &AgentName, agent: &Agent) -> Option<(Tone, String)> {
     let last = state.last.get(name)?;
     if let Some(waiting) = agent.queue.iter().find(|message| message.id == *last) {
-        return Some((Tone::Mail, mail::waits(waiting.urgency, agent).to_owned()));
+        let words = mail::waits(waiting.urgency, agent);
+        let command = if words == mail::WHEN_IT_RUNS { " (/resume)" } else { "" };
+        return Some((Tone::Mail, format!("{words}{command}")));
     }
     let conversation = state.session.conversation(name)?;
     conversation.entries().rev().find_map(|(_, entry)| match &entry.kind {

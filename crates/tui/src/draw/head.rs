@@ -46,10 +46,10 @@ fn counts(state: &State) -> String {
     let (all, work, asks, failed) = counts;
     let mut parts = vec![if all == 1 { "1 agent".to_owned() } else { format!("{all} agents") }];
     parts.extend(
-        [(work, "work"), (asks, "asks"), (failed, "failed")]
+        [(work, ["works", "work"]), (asks, ["asks", "ask"]), (failed, ["failed"; 2])]
             .into_iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}")),
+            .map(|(count, [one, many])| format!("{count} {}", if count == 1 { one } else { many })),
     );
     let tokens = view.usage().total();
     if tokens > 0 && state.size.width >= 100 {

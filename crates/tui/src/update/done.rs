@@ -47,6 +47,7 @@ pub(super) fn done(state: &mut State, done: Done) -> Vec<Effect> {
 
 fn why(trouble: &Trouble) -> String {
     match trouble.code() {
+        Some(code @ "limit") => format!("{} with /limit", mail::refusal(code, &trouble.to_string())),
         Some(code) => mail::refusal(code, &trouble.to_string()),
         None => one_line(&trouble.to_string()),
     }

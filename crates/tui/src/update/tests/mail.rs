@@ -116,7 +116,7 @@ fn a_refused_message_is_a_draft_again_and_takes_nothing_from_what_was_typed_sinc
     let sent = tried.types("@w one").press("enter").sent();
     tried.types("two").done(Done::Sent(sent, Err(refusal("limit"))));
     assert_eq!((tried.draft().as_str(), tried.state.composer.stacked()), ("two", 0));
-    assert!(tried.says().ends_with("raise it from here with /limit"), "{}", tried.says());
+    assert!(tried.says().ends_with("raise it with /limit"), "{}", tried.says());
     assert_eq!(tried.press("tab").draft(), "one", "it is a draft for whom it was meant for");
 }
 
