@@ -122,7 +122,7 @@ test('an agent that met its limit says so, refuses mail with what to do, and goe
   return shown(scenario, async ({ page }) => {
     await log(page).getByText(/^limit after 1 turn/).waitFor();
     await send(page, 'More.');
-    await page.locator('.refused').getByText('raise it under Limits').waitFor();
+    await page.locator('.refused').getByText(/: raise it$/).waitFor();
     assert.equal(await composer(page).inputValue(), 'More.');
     await page.getByRole('button', { name: 'Raise the limit' }).click();
     await dialog(page).getByLabel('Turns').fill('9');

@@ -53,7 +53,7 @@ test('each agent has a draft, which events leave alone and a reload brings back'
 // Each refusal, and what the page says of it.
 const REFUSALS = [
   [429, 'too_many_requests', 'x', /Too many requests.* \(after \d{1,2}:\d\d/, { 'Retry-After': '30' }],
-  [409, 'limit', 'the agent has reached max_turns', /max_turns: raise it under Limits/],
+  [409, 'limit', 'the agent has reached max_turns', /max_turns: raise it$/],
   [422, 'too_large', 'the text has 300 kB', /300 kB: shorten it/],
   [503, 'shutting_down', 'x', /shutting down: send it again/, { 'Retry-After': '2' }],
 ];
