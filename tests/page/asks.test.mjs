@@ -117,9 +117,10 @@ test('an answer given elsewhere takes the request away, and a click meant for it
   }));
 
 test("of several that ask the chosen agent's request is shown, and how many more there are", () => {
-  const [one] = ['one'].map((name) => `  - name: ${name}\n    start: spawned\n    model:\n` +
-    `      - tools: [{id: o1, name: bash, input: {command: touch of-one}}]\n      - {text: One is done.}\n`);
-  return asked(asking('touch of-lead') + one, async (all) => {
+  const subagent =
+    '  - name: one\n    start: spawned\n    model:\n' +
+    '      - tools: [{id: o1, name: bash, input: {command: touch of-one}}]\n      - {text: One is done.}\n';
+  return asked(asking('touch of-lead') + subagent, async (all) => {
     const { page, ground, session } = all;
     await ground.ask('POST', `sessions/${session}/agents`, { name: 'one', prompt: 'Go.' });
     // Nobody else asks: the oldest is shown, whoever is looked at.
@@ -127,8 +128,8 @@ test("of several that ask the chosen agent's request is shown, and how many more
     assert.equal(await page.getByText('more ask').count(), 0);
     await tell(ground, session);
     await asks(page, 'lead').filter({ hasText: '1 more ask' }).waitFor();
-    const board = page.getByRole('navigation', { name: 'Agents' });
-    await board.getByRole('button', { name: 'one' }).click();
+    const one = page.getByRole('navigation').getByRole('button').filter({ has: page.locator('.name').getByText('one', { exact: true }) });
+    await one.click();
     await asks(page, 'one').filter({ hasText: '1 more ask' }).waitFor();
     assert.equal(await asks(page, 'lead').count(), 0);
     const { agent } = await click(all, 'Once');

@@ -11,7 +11,7 @@ const log = (page) => page.getByRole('log');
 const composer = (page, agent = 'lead') => page.getByRole('textbox', { name: `Message to ${agent}` });
 const queue = (page) => page.getByRole('region', { name: 'Queued messages' });
 const refused = (page) => page.locator('.composer .refused');
-const board = (page, name) => page.getByRole('navigation', { name: 'Agents' }).getByRole('button', { name });
+const board = (page, name) => page.getByRole('navigation').getByRole('button').filter({ has: page.locator('.name').getByText(name, { exact: true }) });
 const says = (page, text) => log(page).getByText(text, { exact: true }).waitFor();
 const holds = (page, text, agent = 'lead') => until(`the draft ${text}`, async () => (await composer(page, agent).inputValue()) === text);
 
@@ -26,7 +26,7 @@ async function sent(ground, session) {
   return (await ground.events(session, 'message_queued')).filter(({ from }) => from === 'user');
 }
 
-/** Answers the page's messages with this problem, `times` times. */
+/** Answers the page's next message with this problem. */
 async function refuse(page, status, code, detail, headers = {}) {
   const body = JSON.stringify({ type: 'about:blank', title: '', status, code, detail });
   await page.route('**/messages', (route) => route.fulfill({ status, contentType: 'application/problem+json', headers, body }), { times: 1 });
@@ -53,7 +53,7 @@ test('each agent has a draft, which events leave alone and a reload brings back'
 // Each refusal, and what the page says of it.
 const REFUSALS = [
   [429, 'too_many_requests', 'x', /Too many requests.* \(after \d{1,2}:\d\d/, { 'Retry-After': '30' }],
-  [409, 'limit', 'the agent has reached max_turns', /max_turns: raise it under Limits/],
+  [409, 'limit', 'the agent has reached max_turns', /max_turns: raise it$/],
   [422, 'too_large', 'the text has 300 kB', /300 kB: shorten it/],
   [503, 'shutting_down', 'x', /shutting down: send it again/, { 'Retry-After': '2' }],
 ];
@@ -74,6 +74,25 @@ test('a refusal says why, and until when, and the draft stays to be sent again',
     assert.equal(await composer(page).inputValue(), '');
     assert.deepEqual((await sent(ground, session)).map(({ text }) => text), ['Mind the gap.']);
   }));
+
+test('a stop that is refused says until when, and can be asked for again; the draft stays', () => {
+  const words = 'The parser reads one word after the other and never looks back. '.repeat(20);
+  return shown(lead(`      - {takes: 60s, text: "${words}"}\n`), async ({ page, ground, session }) => {
+    const stop = page.getByRole('button', { name: 'Stop generating response' });
+    await log(page).getByText('The parser').waitFor();
+    await composer(page).fill('half a thought');
+    const body = JSON.stringify({ status: 429, code: 'too_many_requests', detail: 'x' });
+    const headers = { 'Retry-After': '30' };
+    await page.route('**/stop', (route) => route.fulfill({ status: 429, contentType: 'application/problem+json', headers, body }), { times: 1 });
+    await page.keyboard.press('Escape');
+    await refused(page).getByText(/Too many requests.* \(after \d{1,2}:\d\d/).waitFor();
+    assert.ok(await stop.isEnabled());
+    assert.deepEqual(await ground.events(session, 'stop_requested'), []);
+    await page.keyboard.press('Escape');
+    await log(page).getByText('Response interrupted').waitFor();
+    assert.equal(await composer(page).inputValue(), 'half a thought');
+  });
+});
 
 test('what is typed while a message is under way stays, and what came back waits beside it', () =>
   ready(async ({ page, ground, session }) => {

@@ -4,6 +4,7 @@ import { render } from "./vendor/lit-html/lit-html.js";
 import { kept, onKept } from "./kept.js";
 import { Page } from "./page.js";
 import { isWorking } from "./watched.js";
+import { oneLine } from "./words.js";
 import { leave } from "./parts/queue.js";
 import { shell } from "./parts/shell.js";
 
@@ -62,7 +63,7 @@ function focusFirst() {
 
 function show() {
   document.documentElement.dataset.theme = page.theme;
-  const title = page.watched?.session.title;
+  const title = oneLine(page.watched?.session.title ?? "");
   document.title = `${page.view?.asks.length ? "? " : ""}${title ? `${title.slice(0, 80)} · ` : ""}Midturn`;
   render(shell(page), root);
   openDialog();

@@ -6,13 +6,18 @@ import { SOONER, mergeWords, newId, why } from "./ways.js";
 /** @import {Page, Dialog} from "./page.js" */
 
 /**
+ * Starts an agent again. A reply that was empty, or too long, is one all the same: what came before it is answered, so
+ * a run that failed with one is tried again by saying so.
  * @param {Page} page
  * @param {string} agent
  */
 export async function resume(page, agent) {
+  const hasFailed = page.view?.agents[agent]?.outcome === "failed";
   await page.act(async () => {
-    const { note } = await page.post(`agents/${encodeURIComponent(agent)}/resume`);
-    page.say(note ?? `${agent} goes on`);
+    const { started, note } = await page.post(`agents/${encodeURIComponent(agent)}/resume`);
+    if (!started && hasFailed) return page.sendMessage(agent, { id: newId(), text: "Try again.", mode: "soft" });
+    if (!started) page.refused.set(agent, note);
+    page.say(started ? `${agent} goes on` : note);
   });
 }
 

@@ -1,7 +1,7 @@
 // The rows of the board: every agent that events or the server's list tell of, by need. Rows move only when
 // what an agent needs does.
 
-import { classOf, doing, Order } from "./words.js";
+import { classOf, doing, oneLine, Order, short } from "./words.js";
 
 /** @import {Page} from "./page.js" */
 
@@ -74,7 +74,7 @@ function row(watched, name, kind, ask) {
  */
 function listed({ name, state, pending, tokens, last_end }) {
   const kind = state === "closed" ? "closed" : state === "stopped" ? "stopped" : "idle";
-  const doing = last_end ? `${last_end.outcome}: ${last_end.text.split("\n")[0]}` : state;
+  const doing = last_end ? oneLine(`${last_end.outcome}: ${short(last_end.text)}`) : oneLine(state);
   return { name, kind, word: WORDS[kind], doing, queued: pending, tokens, depth: 1 };
 }
 

@@ -1,7 +1,7 @@
 // The chosen agent's plan.
 
 import { html } from "../vendor/lit-html/lit-html.js";
-import { clean } from "../words.js";
+import { clean, oneLine } from "../words.js";
 
 /** @import {Page} from "../page.js" */
 
@@ -14,12 +14,17 @@ export function plan(page) {
   return html`<section class="pane" aria-label="Plan">
     ${steps.length === 0 ? html`<p class="quiet">It has no plan.</p>` : ""}
     <ol class="plan">
-      ${steps.map(({ text, status }) => html`<li class=${status}>
-        <span class="mark" role="img" aria-label=${WORDS.get(status) ?? status}>${SIGNS.get(status) ?? "?"}</span>
-        <span>${clean(text)}</span> <span class="quiet">${WORDS.get(status) ?? status}</span>
+      ${steps.map(({ text, status }) => html`<li class=${WORDS.has(status) ? status : "pending"}>
+        <span class="mark" role="img" aria-label=${word(status)}>${SIGNS.get(status) ?? "?"}</span>
+        <span>${clean(text)}</span> <span class="quiet">${word(status)}</span>
       </li>`)}
     </ol>
   </section>`;
+}
+
+/** @param {string} status */
+function word(status) {
+  return WORDS.get(status) ?? oneLine(status);
 }
 
 /**
