@@ -153,6 +153,10 @@ export async function looking(look, settings = {}, launch = launchChromium) {
     await look(page, context);
     assert.deepEqual(complaints, []);
   } finally {
+    // What is on its way through a test's own hands when the browser goes is no fault.
+    for (const context of browser.contexts()) {
+      for (const page of context.pages()) await page.unrouteAll({ behavior: 'ignoreErrors' });
+    }
     await browser.close();
   }
 }
