@@ -20,7 +20,13 @@ async function stranger(port = 0) {
     response.end('<!doctype html><title>Mine</title>');
   });
   await new Promise((ready, failed) => server.once('error', failed).listen(port, '127.0.0.1', () => ready(undefined)));
-  return { heads, address: `http://127.0.0.1:${server.address().port}/`, end: () => new Promise((done) => server.close(done)) };
+  const end = () => {
+    const ended = new Promise((done) => server.close(done));
+    // A browser keeps connections, also some that it never asked anything on.
+    server.closeAllConnections();
+    return ended;
+  };
+  return { heads, address: `http://127.0.0.1:${server.address().port}/`, end };
 }
 
 test('seven tabs of one browser all show what is said, and each can be written in', () =>
