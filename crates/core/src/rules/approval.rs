@@ -4,11 +4,14 @@
 //! can be tested with plain values. Rules are a courtesy to whoever has to answer, not a
 //! wall: a command can do more than its text says, and the sandbox is what holds it.
 
+mod command;
+mod like;
 mod pattern;
 
 use super::time::Span;
 use super::words::words;
 
+use self::pattern::Case;
 pub use self::pattern::{Rule, RuleError};
 
 words! {
@@ -84,10 +87,11 @@ impl Default for Policy {
 impl Policy {
     /// The whole policy. `granted` is what a person has allowed for this session.
     pub fn judge(&self, call: &Asked<'_>, granted: &[Rule]) -> Verdict {
-        if let Some(rule) = self.deny.iter().find(|rule| rule.denies(call)) {
+        let case = Case::of(call);
+        if let Some(rule) = self.deny.iter().find(|rule| rule.denies(&case)) {
             return Verdict::Denied(format!("the rule {rule} forbids it"));
         }
-        let allowed = || self.allow.iter().chain(granted).any(|rule| rule.allows(call));
+        let allowed = || case.is_allowed_by(self.allow.iter().chain(granted));
         match (self.mode, call.effect) {
             (_, Effect::Coordinates | Effect::Reads) | (Mode::Auto, _) => Verdict::Allowed,
             (Mode::AcceptEdits, Effect::Edits) => Verdict::Allowed,

@@ -1,20 +1,19 @@
 //! Rules as they are written: `bash(cargo test *)`, `edit(src/**)`, `read`.
 //!
-//! In a path `*` stays within a folder and `**` crosses folders; in a command `*` is anything.
+//! In a path `*` stays within a folder and `**` crosses folders; in a command `*` is anything, and a command is what
+//! the shell makes of its text ([`super::command`]).
 
 use std::fmt;
 use std::sync::Arc;
 
-use globset::{Glob, GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobMatcher};
 
+use super::command::{self, Script, Simple};
+use super::like::Like;
 use super::{Asked, Effect};
 
 /// How long a rule may be, in bytes.
 const RULE_MAX: usize = 4 << 10;
-
-/// What makes one command of several, or writes where it was not told to: a pattern says
-/// nothing of what follows it.
-const CONTROL: [char; 10] = [';', '&', '|', '<', '>', '`', '\n', '\r', '(', ')'];
 
 /// One rule: a tool, and what its calls are about.
 #[derive(Clone, Debug)]
@@ -29,9 +28,40 @@ pub struct Rule {
 #[derive(Clone, Debug)]
 enum Subject {
     Any,
+    /// This text, as it stands: a path, or a command that somebody has read.
     Exactly(Arc<str>),
-    Like(GlobMatcher),
+    Path(GlobMatcher),
+    /// Commands of this kind, or this text as it stands.
+    Command(Like, Arc<str>),
 }
+
+/// A call, with its command read: once for all rules.
+pub(super) struct Case<'a> {
+    call: &'a Asked<'a>,
+    script: Option<Script>,
+}
+
+impl<'a> Case<'a> {
+    pub(super) fn of(call: &'a Asked<'a>) -> Self {
+        let script = call.subject.filter(|_| call.name == COMMANDS).map(command::read);
+        Self { call, script }
+    }
+
+    /// Whether these rules allow it: one of them all of it, or each command in it one of them.
+    pub(super) fn is_allowed_by<'r>(&self, rules: impl Iterator<Item = &'r Rule> + Clone) -> bool {
+        let each = |commands: &[Simple]| {
+            !commands.is_empty() && commands.iter().all(|one| rules.clone().any(|rule| rule.allows_one(one)))
+        };
+        rules.clone().any(|rule| rule.allows_as_it_stands(self.call))
+            || matches!(&self.script, Some(Script::Commands(commands)) if each(commands))
+    }
+}
+
+/// The tool whose subject is a command.
+const COMMANDS: &str = "bash";
+
+/// What stands in a command that is more than one, or writes a file.
+const CONTROL: [char; 7] = [';', '&', '|', '<', '>', '`', '\n'];
 
 /// Why a text is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,7 +100,7 @@ impl Rule {
             // What a pattern is held against differs from tool to tool.
             (Some(_), None) => return Err(form()),
             (Some(pattern), Some(tool)) if !pattern.trim().is_empty() => subject(tool, pattern.trim())
-                .map_err(|error| RuleError::Pattern(trimmed.to_owned(), error.kind().to_string()))?,
+                .map_err(|error| RuleError::Pattern(trimmed.to_owned(), error))?,
             (Some(_), Some(_)) => return Err(form()),
         };
         Ok(Self { tool, subject, text: trimmed.into(), origin: None })
@@ -102,33 +132,35 @@ impl Rule {
         &self.text
     }
 
-    /// Whether it allows the call. A pattern allows one plain command, never what is strung
-    /// together with others or redirected.
+    /// Whether it alone allows the call.
     pub fn allows(&self, call: &Asked<'_>) -> bool {
+        Case::of(call).is_allowed_by([self].into_iter())
+    }
+
+    fn allows_as_it_stands(&self, call: &Asked<'_>) -> bool {
         self.is_for(call.name)
             && match (&self.subject, call.subject) {
                 (Subject::Any, _) => true,
-                (Subject::Exactly(exactly), Some(subject)) => **exactly == *subject,
-                (Subject::Like(like), Some(subject)) => {
-                    let plain = call.effect != Effect::Runs || !subject.contains(CONTROL);
-                    plain && like.is_match(subject)
-                }
-                (Subject::Exactly(_) | Subject::Like(_), None) => false,
+                (Subject::Exactly(text) | Subject::Command(_, text), Some(subject)) => **text == *subject,
+                (Subject::Path(like), Some(subject)) => like.is_match(subject),
+                (Subject::Exactly(_) | Subject::Path(_) | Subject::Command(..), None) => false,
             }
     }
 
-    /// Whether it denies the call: by the whole of it, or by any one command in it.
-    pub fn denies(&self, call: &Asked<'_>) -> bool {
-        let Some(subject) = call.subject else {
-            return self.is_for(call.name) && matches!(self.subject, Subject::Any);
-        };
-        let is_denied = |part: &str| match &self.subject {
-            Subject::Any => true,
-            Subject::Exactly(exactly) => **exactly == *part,
-            Subject::Like(like) => like.is_match(part),
-        };
-        let in_part = || call.effect == Effect::Runs && subject.split(CONTROL).map(str::trim).any(is_denied);
-        self.is_for(call.name) && (is_denied(subject) || in_part())
+    fn allows_one(&self, command: &Simple) -> bool {
+        self.is_for(COMMANDS) && matches!(&self.subject, Subject::Command(like, _) if like.allows(command))
+    }
+
+    /// Whether it denies the call: by all of it, or by any command in it. What can't be read it denies, too.
+    pub(super) fn denies(&self, case: &Case<'_>) -> bool {
+        self.is_for(case.call.name)
+            && match (&self.subject, &case.script) {
+                (Subject::Command(like, _), Some(Script::Commands(commands))) => {
+                    commands.iter().any(|one| command::spellings(one).iter().any(|words| like.may_be(words)))
+                }
+                (Subject::Command(..), Some(Script::Unreadable)) => true,
+                _ => self.allows_as_it_stands(case.call),
+            }
     }
 
     fn is_for(&self, name: &str) -> bool {
@@ -147,8 +179,9 @@ impl Rule {
             && match (&self.subject, &other.subject) {
                 (Subject::Any, _) => true,
                 (Subject::Exactly(a), Subject::Exactly(b)) => a == b,
-                (Subject::Like(a), Subject::Like(b)) => a.glob() == b.glob(),
-                (Subject::Exactly(_) | Subject::Like(_), _) => false,
+                (Subject::Path(a), Subject::Path(b)) => a.glob() == b.glob(),
+                (Subject::Command(a, _), Subject::Command(b, _)) => a == b,
+                (Subject::Exactly(_) | Subject::Path(_) | Subject::Command(..), _) => false,
             }
     }
 }
@@ -165,14 +198,19 @@ fn tool(name: &str) -> Option<Option<Arc<str>>> {
     }
 }
 
-fn subject(tool: &str, pattern: &str) -> Result<Subject, globset::Error> {
-    let is_command = tool == "bash";
-    let pattern = if is_command { pattern.to_owned() } else { pattern.trim_start_matches("./").to_owned() };
+fn subject(tool: &str, pattern: &str) -> Result<Subject, String> {
+    if tool == COMMANDS {
+        if pattern.contains(CONTROL) && pattern.contains(['*', '?']) {
+            return Err("a pattern holds for one command: leave out what strings it together with others".to_owned());
+        }
+        return Ok(Subject::Command(Like::parse(pattern)?, pattern.into()));
+    }
+    let pattern = pattern.trim_start_matches("./");
     if !pattern.contains(['*', '?', '[', '{', '\\']) {
         return Ok(Subject::Exactly(pattern.into()));
     }
-    let glob: Glob = GlobBuilder::new(&pattern).literal_separator(!is_command).build()?;
-    Ok(Subject::Like(glob.compile_matcher()))
+    let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+    glob.map(|glob| Subject::Path(glob.compile_matcher())).map_err(|error| error.kind().to_string())
 }
 
 impl fmt::Display for Rule {
@@ -199,7 +237,9 @@ mod tests {
             ("bash", "bash", "anything; at all", true),
             ("*", "bash", "x", true),
             ("Bash(cargo *)", "bash", "cargo test -- a/b", true),
-            ("bash(cargo *)", "bash", "cargo", false),
+            ("bash(cargo *)", "bash", "cargo", true),
+            ("bash(cargo *)", "bash", "cargo fmt && cargo test | cargo x", true),
+            ("bash(cargo *)", "bash", "cargo fmt && ls", false),
             ("bash(cargo *)", "bash", "cargo test > /etc/x", false),
             ("bash(cargo *)", "bash", "cargo test $(rm x)", false),
             ("bash(cargo *)", "bash", "cargo test\nrm x", false),
