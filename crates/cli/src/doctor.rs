@@ -2,6 +2,7 @@
 //! tries, and changes nothing: no folder is made, no store is opened for writing.
 
 mod checks;
+mod rules;
 mod sandbox;
 
 use std::fmt;
@@ -81,6 +82,11 @@ impl fmt::Display for Finding {
 pub(crate) fn doctor(args: &DoctorArgs, env: &Env) -> Result<End, Failure> {
     let layer = args.work.whole_layer();
     let folder = commands::work_folder(&layer)?;
+    if let Some(command) = &args.rules {
+        let policy = commands::load(&layer, &folder, env)?.policy();
+        commands::print(&rules::explained(&policy, command, args.json))?;
+        return Ok(End::Finished);
+    }
     let findings = commands::block_on(checks::all(&layer, &args.work.store, &folder, env))?;
     let is_well = findings.iter().all(|finding| finding.state < Verdict::Missing);
     commands::print(&if args.json { json(&findings, is_well) } else { text(&findings, is_well) })?;

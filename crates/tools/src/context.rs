@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use midturn_core::rules::approval::Unread;
 use midturn_core::rules::conversation::ToolUse;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -48,6 +49,8 @@ pub(crate) struct ToolContext {
     /// What commands are confined to. `None`: there is no sandbox.
     pub(crate) confined: Option<Confined>,
     pub(crate) edited: Mutex<BTreeSet<String>>,
+    /// The files that searches leave out.
+    pub(crate) unread: Unread,
 }
 
 impl ToolContext {

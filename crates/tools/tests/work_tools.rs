@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 
 use midturn_core::engine::ports::{Output, Workplace as _};
-use midturn_core::rules::approval::Effect;
+use midturn_core::rules::approval::{Effect, Policy, Rule};
 use midturn_tools::Limits;
 use serde_json::{Value, json};
 use support::{Tools, name};
@@ -379,6 +379,25 @@ async fn searches_find_what_is_there_and_not_what_is_excluded() {
         ("glob", json!({"pattern": "*.py"}), "[no file matches *.py]"),
     ];
     for (tool, input, text) in rows {
+        assert_eq!(tools.call(tool, input.clone()).await, Output::ok(text), "{tool} {input}");
+    }
+}
+
+/// C13: a rule about reading holds for searches, too.
+#[tokio::test]
+async fn no_search_shows_what_a_rule_denies_to_read() {
+    let deny = ["read(secrets/**)", "read(.env)", "bash(x)"].map(|text| Rule::parse(text).unwrap());
+    let policy = Policy { deny: deny.into(), ..Policy::default() };
+    let tools = Tools::of(Limits::default(), policy.unread()).await;
+    for file in ["secrets/a", "secrets/b/c", ".env", "src/a", "src/.env"] {
+        tools.write(file, "open\n");
+    }
+    for (tool, input, text) in [
+        ("grep", json!({"pattern": "open"}), "src/.env:1:open\nsrc/a:1:open\n"),
+        ("grep", json!({"pattern": "open", "path": "secrets/b"}), "[nothing matches open]"),
+        ("grep", json!({"pattern": "open", "path": "secrets/a"}), "[nothing matches open]"),
+        ("glob", json!({"pattern": "**/*"}), "src/.env\nsrc/a\n"),
+    ] {
         assert_eq!(tools.call(tool, input.clone()).await, Output::ok(text), "{tool} {input}");
     }
 }

@@ -55,6 +55,7 @@ Exit status: 0 agents can work here, 1 something is missing, 2 usage.
 Examples:
   midturn doctor
   midturn doctor --mode ask --no-sandbox      (would it work with these?)
+  midturn doctor --rules 'git push origin main'   (which rule decides, and why?)
   midturn doctor --json";
 
 /// `midturn run`.
@@ -129,6 +130,9 @@ pub(crate) struct ScreenArgs {
 /// `midturn doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
+    /// Say which rules decide about this command, and look at nothing else
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) rules: Option<String>,
     /// Write one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::keys::{Names, Texts};
+use crate::run::names;
 
 /// What is done unasked, and what never.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,8 +51,18 @@ impl<'de> Deserialize<'de> for Rules {
         let expected = "a list of rules, such as [\"bash(cargo test *)\", \"edit(src/**)\"]";
         let texts = Texts { expected, one: |text| vec![text.to_owned()] };
         let texts = deserializer.deserialize_any(texts)?;
-        texts.iter().map(|text| Rule::parse(text).map_err(Error::custom)).collect::<Result<_, _>>().map(Self)
+        texts.iter().map(|text| rule(text).map_err(Error::custom)).collect::<Result<_, _>>().map(Self)
     }
+}
+
+/// A rule about a tool that there is: another would never hold.
+fn rule(text: &str) -> Result<Rule, String> {
+    let rule = Rule::parse(text).map_err(|error| error.to_string())?;
+    let tools = names::tools();
+    if rule.names_one_of(&tools) {
+        return Ok(rule);
+    }
+    Err(format!("the rule {rule} never holds: there is no such tool; there are: {}", tools.join(", ")))
 }
 
 /// What the commands of agents run in.

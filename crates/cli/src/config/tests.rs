@@ -152,7 +152,7 @@ fn rules_know_where_they_are_written_and_deny_adds_up() {
             USERS,
             "[approvals]\nmode = 'ask'\nallow = [\n  'bash(ls *)',\n  'edit(src/**)',\n]\ndeny = ['bash(rm *)']",
         ),
-        ("midturn.toml", "[approvals]\ndeny = [\n  'read(secrets/**)', 'web',\n]"),
+        ("midturn.toml", "[approvals]\ndeny = [\n  'read(secrets/**)', 'grep',\n]"),
     ];
     let config =
         load(&files, &[("MIDTURN_APPROVALS_DENY", "bash(curl *)")], &["approvals.deny=[\"edit\"]"]).unwrap();
@@ -169,13 +169,16 @@ fn rules_know_where_they_are_written_and_deny_adds_up() {
     ]) {
         assert!(shown.ends_with(expected), "{shown} / {expected}");
     }
-    let complaints = policy.complaints(&crate::run::names::tools());
+    let complaints = policy.complaints();
     let told = complaints.join("\n");
-    assert_eq!(complaints.len(), 2, "{told}");
-    assert!(
-        told.contains("midturn.toml:3) never matches") && told.contains("midturn.toml:5) never allows"),
-        "{told}"
-    );
+    assert_eq!(complaints.len(), 1, "{told}");
+    assert!(told.contains("midturn.toml:5) never allows"), "{told}");
+    for rule in ["web", "read(~/.ssh/**)", "bash(curl * | sh)", "bash([)"] {
+        let error =
+            load(&[("midturn.toml", &format!("[approvals]\ndeny = [\n  'read',\n  '{rule}',\n]"))], &[], &[]);
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("midturn.toml:4") && error.contains(rule), "{error}");
+    }
 }
 
 #[test]

@@ -156,7 +156,7 @@ pub(crate) fn workplace(
     hidden: &[PathBuf],
     id: &SessionId,
 ) -> GitWorkplace {
-    let Prepared { folder, state, config, team, .. } = prepared;
+    let Prepared { folder, state, config, team, policy, .. } = prepared;
     let team = team.clone();
     let timeouts = &config.general.timeouts;
     let (timeout, timeout_max) = (timeouts.command.duration(), timeouts.command_max.duration());
@@ -169,6 +169,7 @@ pub(crate) fn workplace(
     GitWorkplace::new(folder, state, id, move |agent| team.place_of(agent))
         .limits(Limits { timeout, timeout_max })
         .reach(reach)
+        .unread(policy.unread())
         .supervisor(supervisor)
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result
 /// What a person has to know of the configuration: what a project's files may not say, and
 /// rules that don't do what they seem to.
 pub(crate) fn notes(config: &Config) -> Vec<String> {
-    [config.notes.clone(), config.policy().complaints(&names::tools())].concat()
+    [config.notes.clone(), config.policy().complaints()].concat()
 }
 
 /// The model by a name that means the same to a process in another folder.

@@ -32,7 +32,7 @@ pub(crate) fn tool(context: Arc<ToolContext>) -> Arc<dyn Tool> {
 fn list(context: &ToolContext, arguments: &Arguments, cancel: &CancellationToken) -> Result<Output, String> {
     let pattern = Pattern::new(&context.root, "pattern", &arguments.pattern, &arguments.path)?;
     let mut lines = Lines::new(arguments.limit);
-    for path in files(&context.root, &arguments.path)?.take_while(|_| !cancel.is_cancelled()) {
+    for path in files(context, &arguments.path)?.take_while(|_| !cancel.is_cancelled()) {
         if pattern.means(&path) && !lines.push(&path.to_string_lossy()) {
             break;
         }

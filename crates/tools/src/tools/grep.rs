@@ -63,7 +63,7 @@ fn grep(context: &ToolContext, arguments: &Arguments, cancel: &CancellationToken
         passed_over: Vec::new(),
     };
     let mut searcher = searcher(arguments.context);
-    for path in files(&context.root, &arguments.path)? {
+    for path in files(context, &arguments.path)? {
         if cancel.is_cancelled() || found.lines.is_full() {
             break;
         }

@@ -5,15 +5,19 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
 
-use crate::context::OUTPUT_BYTES;
+use crate::context::{OUTPUT_BYTES, ToolContext};
 use crate::root::Root;
 
 /// How many matches or files one search gives when it isn't told.
 const RESULTS: usize = 500;
 
 /// The files beneath a folder, or the file itself, by name and relative to the root: what `.gitignore` and the like
-/// exclude is left out, so is `.git`, and links are not followed.
-pub(super) fn files(root: &Root, path: &str) -> Result<impl Iterator<Item = PathBuf> + use<>, String> {
+/// exclude is left out, so is `.git`, and links are not followed. Nor is there what rules deny to read.
+pub(super) fn files(
+    context: &ToolContext,
+    path: &str,
+) -> Result<impl Iterator<Item = PathBuf> + use<>, String> {
+    let ToolContext { root, unread, .. } = context;
     let start = match root.file(path) {
         Ok(_) => root.path().join(root.relative(path)?),
         Err(_) => root.folder(path)?,
@@ -27,7 +31,9 @@ pub(super) fn files(root: &Root, path: &str) -> Result<impl Iterator<Item = Path
         .build();
     // What can't be looked at isn't there for a search.
     let files = walk.flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-    Ok(files.filter_map(move |entry| Some(entry.path().strip_prefix(&top).ok()?.to_owned())))
+    let files = files.filter_map(move |entry| Some(entry.path().strip_prefix(&top).ok()?.to_owned()));
+    let unread = unread.clone();
+    Ok(files.filter(move |path| !unread.hides(&path.to_string_lossy())))
 }
 
 /// The folder that is searched by default.

@@ -23,6 +23,7 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use midturn_core::engine::ToolSet;
 use midturn_core::engine::ports::{Changes, Diff, Merge, ToolError, Toolbox, Workplace};
+use midturn_core::rules::approval::Unread;
 use midturn_core::rules::id::{AgentName, RunId, SessionId};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
@@ -56,6 +57,7 @@ pub struct GitWorkplace {
     limits: Limits,
     supervisor: Supervisor,
     reach: Reach,
+    unread: Unread,
     /// Looked up before any agent works; why not, if it is in no repository.
     layout: OnceCell<Result<Arc<RepositoryLayout>, String>>,
     folders: OnceLock<SessionFolders>,
@@ -97,6 +99,7 @@ impl GitWorkplace {
             limits: Limits::default(),
             supervisor: Supervisor::ourselves().of_session(session),
             reach: Reach::default(),
+            unread: Unread::default(),
             layout: OnceCell::new(),
             folders: OnceLock::new(),
             mark: Mark::new(session.as_str(), Purpose::Git).ok(),
@@ -136,6 +139,13 @@ impl GitWorkplace {
     #[must_use]
     pub fn reach(mut self, reach: Reach) -> Self {
         self.reach = reach;
+        self
+    }
+
+    /// With files that rules deny to read: no search shows them.
+    #[must_use]
+    pub fn unread(mut self, unread: Unread) -> Self {
+        self.unread = unread;
         self
     }
 
@@ -196,6 +206,7 @@ impl GitWorkplace {
             environment: environment.into(),
             confined,
             edited: Mutex::default(),
+            unread: self.unread.clone(),
         })
     }
 

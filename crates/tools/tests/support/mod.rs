@@ -18,6 +18,7 @@ use std::time::Duration;
 use midturn_core::engine::ports::{
     CallTraits, Output, OutputSink, Returned, ToolCall, Toolbox, Workplace as _,
 };
+use midturn_core::rules::approval::Unread;
 use midturn_core::rules::conversation::ToolUse;
 use midturn_core::rules::id::{AgentName, CallId, SessionId};
 use midturn_tools::Limits;
@@ -221,10 +222,15 @@ pub(crate) struct Tools {
 
 impl Tools {
     pub(crate) async fn new(limits: Limits) -> Self {
+        Self::of(limits, Unread::default()).await
+    }
+
+    pub(crate) async fn of(limits: Limits, unread: Unread) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = |_: &AgentName| AgentPlace::new(Isolation::None);
         let workplace = GitWorkplace::new(folder.path(), folder.path(), &SessionId::new("s"), place)
             .supervisor(supervisor())
+            .unread(unread)
             .limits(limits);
         let toolbox = workplace.open(&name("lead")).await.unwrap();
         Self { folder, workplace, toolbox }

@@ -9,7 +9,7 @@ use brush_parser::ast::{
     CompoundList, ExtendedTestExpr, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, Program,
     RedirectList, SimpleCommand, UnexpandedArithmeticExpr,
 };
-use brush_parser::{ParserOptions, parse_tokens, uncached_tokenize_str};
+use brush_parser::{ParserOptions, SourceSpan, arithmetic, parse_tokens, uncached_tokenize_str};
 
 pub(super) use self::inner::spellings;
 pub(super) use self::words::{Part, Word};
@@ -53,8 +53,13 @@ pub(super) struct Simple {
     pub(super) is_plain: bool,
 }
 
-/// The text can't be read.
-struct Unreadable;
+/// Why a text can't be read.
+enum Unreadable {
+    /// It is no script.
+    NoScript,
+    /// What it runs is not in it, or there is too much of it.
+    Content,
+}
 
 /// Reads a text as bash does.
 pub(super) fn read(text: &str) -> Script {
@@ -66,7 +71,7 @@ pub(super) fn read(text: &str) -> Script {
         let mut reader = Reader::default();
         match reader.script(text) {
             Ok(()) if reader.found.len() <= COMMANDS_MAX => Script::Commands(reader.found),
-            Ok(()) | Err(Unreadable) => Script::Unreadable,
+            Ok(()) | Err(Unreadable::NoScript | Unreadable::Content) => Script::Unreadable,
         }
     };
     if openers <= OPENERS_FEW { read() } else { on_a_large_stack(read) }
@@ -97,6 +102,8 @@ fn options() -> ParserOptions {
 struct Reader {
     found: Vec<Simple>,
     deep: usize,
+    /// The text that is being read, by characters, as the library counts.
+    text: Vec<char>,
 }
 
 type Read = Result<(), Unreadable>;
@@ -105,15 +112,18 @@ impl Reader {
     /// A text of its own, in which others may stand.
     fn script(&mut self, text: &str) -> Read {
         if self.deep == DEEP_MAX {
-            return Err(Unreadable);
+            return Err(Unreadable::Content);
         }
-        let tokens = uncached_tokenize_str(text, &options().tokenizer_options()).map_err(|_| Unreadable)?;
+        let tokens =
+            uncached_tokenize_str(text, &options().tokenizer_options()).map_err(|_| Unreadable::NoScript)?;
         if tokens.iter().filter(|token| matches!(token.to_str(), "(" | "case")).count() > DOUBLING_MAX {
-            return Err(Unreadable);
+            return Err(Unreadable::Content);
         }
-        let program = parse_tokens(&tokens, &options()).map_err(|_| Unreadable)?;
+        let program = parse_tokens(&tokens, &options()).map_err(|_| Unreadable::NoScript)?;
         self.deep += 1;
+        let around = std::mem::replace(&mut self.text, text.chars().collect());
         let read = self.program(&program);
+        self.text = around;
         self.deep -= 1;
         read
     }
@@ -146,7 +156,7 @@ impl Reader {
             }
             Command::Function(function) => {
                 // From here on its name is another command.
-                self.found.push(Simple { words: vec![Word::unknown()], is_plain: false });
+                self.changes();
                 self.compound(&function.body.0)?;
                 self.redirects(function.body.1.as_ref())
             }
@@ -159,7 +169,11 @@ impl Reader {
 
     fn compound(&mut self, compound: &CompoundCommand) -> Read {
         match compound {
-            CompoundCommand::Arithmetic(command) => self.arithmetic(&command.expr),
+            // The library takes `( ( git push ) )` for it, too, which bash runs.
+            CompoundCommand::Arithmetic(command) => match self.between(&command.loc) {
+                ['(', '(', .., ')', ')'] => self.arithmetic(&command.expr),
+                _ => Err(Unreadable::Content),
+            },
             CompoundCommand::ArithmeticForClause(clause) => {
                 let parts = [&clause.initializer, &clause.condition, &clause.updater];
                 parts.into_iter().flatten().try_for_each(|part| self.arithmetic(part))?;
@@ -210,14 +224,18 @@ impl Reader {
         }
         if words.is_empty() {
             // Variables are set for all that follows.
-            self.found.push(Simple { words: vec![Word::unknown()], is_plain: false });
+            self.changes();
             return Ok(());
         }
         self.runs(words, is_plain)
     }
 
     /// What stands beside a command's name: whether it leaves the command plain.
-    fn beside(&mut self, item: &CommandPrefixOrSuffixItem, words: &mut Vec<Word>) -> Result<bool, Unreadable> {
+    fn beside(
+        &mut self,
+        item: &CommandPrefixOrSuffixItem,
+        words: &mut Vec<Word>,
+    ) -> Result<bool, Unreadable> {
         match item {
             CommandPrefixOrSuffixItem::Word(word) => words.push(self.word(&word.value)?),
             CommandPrefixOrSuffixItem::IoRedirect(redirect) => return self.redirect(redirect),
@@ -246,13 +264,18 @@ impl Reader {
         Ok(true)
     }
 
+    /// What is no command, and changes what others do: a variable, a function, a file. No rule allows it.
+    fn changes(&mut self) {
+        self.found.push(Simple { words: Vec::new(), is_plain: false });
+    }
+
     fn redirects(&mut self, list: Option<&RedirectList>) -> Read {
         let mut writes = false;
         for redirect in list.iter().flat_map(|list| &list.0) {
             writes |= !self.redirect(redirect)?;
         }
         if writes {
-            self.found.push(Simple { words: vec![Word::unknown()], is_plain: false });
+            self.changes();
         }
         Ok(())
     }
@@ -310,15 +333,21 @@ impl Reader {
         }
     }
 
-    /// The library takes `( ( git push ) )` for arithmetic, and bash runs it: what reads as a script is one, too.
+    fn between(&self, place: &SourceSpan) -> &[char] {
+        self.text.get(place.start.index..place.end.index).unwrap_or_default()
+    }
+
+    /// What bash can't calculate it may run: what reads as a script is one, too.
     fn arithmetic(&mut self, expression: &UnexpandedArithmeticExpr) -> Read {
         self.text(&expression.value)?;
         let known = self.found.len();
-        if self.script(&expression.value).is_err() {
-            self.found.truncate(known);
-            // A shell would have refused it, too.
+        match self.script(&expression.value) {
+            Err(Unreadable::NoScript) if arithmetic::parse(&expression.value).is_ok() => {
+                self.found.truncate(known);
+                Ok(())
+            }
+            read => read,
         }
-        Ok(())
     }
 }
 

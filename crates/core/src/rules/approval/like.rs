@@ -54,7 +54,11 @@ impl Like {
 
     /// Whether the command is of this kind, whatever turns out to stand where nobody knows.
     pub(super) fn allows(&self, command: &Simple) -> bool {
-        let is_one_program = command.words.first().and_then(Word::known).is_some_and(|name| !name.contains(char::is_whitespace));
+        let is_one_program = command
+            .words
+            .first()
+            .and_then(Word::known)
+            .is_some_and(|name| !name.contains(char::is_whitespace));
         command.is_plain && is_one_program && self.holds(&seen(&command.words), Doubt::NeedsAnything)
     }
 
@@ -122,7 +126,9 @@ impl Sign {
     fn is(&self, c: char) -> bool {
         match self {
             Self::Is(sign) => *sign == c,
-            Self::OneOf { is_not, ranges } => *is_not != ranges.iter().any(|(from, to)| (*from..=*to).contains(&c)),
+            Self::OneOf { is_not, ranges } => {
+                *is_not != ranges.iter().any(|(from, to)| (*from..=*to).contains(&c))
+            }
             Self::Any | Self::Anything => true,
         }
     }

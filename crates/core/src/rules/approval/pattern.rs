@@ -3,6 +3,7 @@
 //! In a path `*` stays within a folder and `**` crosses folders; in a command `*` is anything, and a command is what
 //! the shell makes of its text ([`super::command`]).
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -35,16 +36,21 @@ enum Subject {
     Command(Like, Arc<str>),
 }
 
-/// A call, with its command read: once for all rules.
+/// A call, with its command read: once for all rules, and only if one asks.
 pub(super) struct Case<'a> {
     call: &'a Asked<'a>,
-    script: Option<Script>,
+    script: OnceCell<Option<Script>>,
 }
 
 impl<'a> Case<'a> {
     pub(super) fn of(call: &'a Asked<'a>) -> Self {
-        let script = call.subject.filter(|_| call.name == COMMANDS).map(command::read);
-        Self { call, script }
+        Self { call, script: OnceCell::new() }
+    }
+
+    /// What its command is to a shell. `None`: it is none.
+    pub(super) fn script(&self) -> Option<&Script> {
+        let read = || self.call.subject.filter(|_| self.call.name == COMMANDS).map(command::read);
+        self.script.get_or_init(read).as_ref()
     }
 
     /// Whether these rules allow it: one of them all of it, or each command in it one of them.
@@ -53,7 +59,7 @@ impl<'a> Case<'a> {
             !commands.is_empty() && commands.iter().all(|one| rules.clone().any(|rule| rule.allows_one(one)))
         };
         rules.clone().any(|rule| rule.allows_as_it_stands(self.call))
-            || matches!(&self.script, Some(Script::Commands(commands)) if each(commands))
+            || matches!(self.script(), Some(Script::Commands(commands)) if each(commands))
     }
 }
 
@@ -147,28 +153,50 @@ impl Rule {
             }
     }
 
-    fn allows_one(&self, command: &Simple) -> bool {
+    pub(super) fn allows_one(&self, command: &Simple) -> bool {
         self.is_for(COMMANDS) && matches!(&self.subject, Subject::Command(like, _) if like.allows(command))
     }
 
     /// Whether it denies the call: by all of it, or by any command in it. What can't be read it denies, too.
     pub(super) fn denies(&self, case: &Case<'_>) -> bool {
         self.is_for(case.call.name)
-            && match (&self.subject, &case.script) {
-                (Subject::Command(like, _), Some(Script::Commands(commands))) => {
-                    commands.iter().any(|one| command::spellings(one).iter().any(|words| like.may_be(words)))
-                }
-                (Subject::Command(..), Some(Script::Unreadable)) => true,
+            && match &self.subject {
+                Subject::Command(..) => match case.script() {
+                    Some(Script::Commands(commands)) => commands.iter().any(|one| self.denies_one(one)),
+                    Some(Script::Unreadable) => true,
+                    None => false,
+                },
                 _ => self.allows_as_it_stands(case.call),
             }
     }
 
-    fn is_for(&self, name: &str) -> bool {
-        self.tool.as_deref().is_none_or(|tool| tool == name)
+    pub(super) fn denies_one(&self, command: &Simple) -> bool {
+        let Subject::Command(like, _) = &self.subject else { return matches!(self.subject, Subject::Any) };
+        command::spellings(command).iter().any(|words| like.may_be(words))
+    }
+
+    /// Whether it is a rule about reading that holds for this file.
+    pub(super) fn is_about_reading(&self, path: &str) -> bool {
+        match &self.subject {
+            _ if !self.is_for("read") || self.tool.is_none() => false,
+            Subject::Path(like) => like.is_match(path),
+            Subject::Exactly(exactly) => **exactly == *path,
+            Subject::Any | Subject::Command(..) => false,
+        }
+    }
+
+    /// A rule for `read` holds for all that read files, one for `edit` for all that change them.
+    pub(super) fn is_for(&self, name: &str) -> bool {
+        match self.tool.as_deref() {
+            None => true,
+            Some("read") => matches!(name, "read" | "grep" | "glob"),
+            Some("edit") => matches!(name, "edit" | "write"),
+            Some(tool) => tool == name,
+        }
     }
 
     /// Whether it is about a tool that there is.
-    pub(super) fn names_one_of(&self, tools: &[&str]) -> bool {
+    pub fn names_one_of(&self, tools: &[&str]) -> bool {
         self.tool.as_deref().is_none_or(|tool| tools.contains(&tool))
     }
 
@@ -201,11 +229,19 @@ fn tool(name: &str) -> Option<Option<Arc<str>>> {
 fn subject(tool: &str, pattern: &str) -> Result<Subject, String> {
     if tool == COMMANDS {
         if pattern.contains(CONTROL) && pattern.contains(['*', '?']) {
-            return Err("a pattern holds for one command: leave out what strings it together with others".to_owned());
+            return Err(
+                "a pattern holds for one command: leave out what strings it together with others".to_owned()
+            );
         }
         return Ok(Subject::Command(Like::parse(pattern)?, pattern.into()));
     }
-    let pattern = pattern.trim_start_matches("./");
+    if pattern.starts_with("//") || pattern.starts_with('~') || pattern.split('/').any(|part| part == "..") {
+        return Err(
+            "it leads out of the agent's folder, which no file tool leaves: it would never match".to_owned()
+        );
+    }
+    // `/src` is the folder's `src`, as others write it.
+    let pattern = pattern.trim_start_matches("./").trim_start_matches('/');
     if !pattern.contains(['*', '?', '[', '{', '\\']) {
         return Ok(Subject::Exactly(pattern.into()));
     }
@@ -248,7 +284,9 @@ mod tests {
             ("edit(src/*)", "edit", "src/a/b.rs", false),
             ("edit(src/**)", "edit", "src/a/b.rs", true),
             ("edit(./src/**)", "edit", "src/a/b.rs", true),
-            ("edit(src/**)", "write", "src/a.rs", false),
+            ("edit(/src/**)", "edit", "src/a/b.rs", true),
+            ("edit(src/**)", "write", "src/a.rs", true),
+            ("write(src/**)", "edit", "src/a.rs", false),
         ] {
             assert_eq!(allows(rule, name, subject), expected, "{rule} {subject}");
         }
@@ -259,7 +297,19 @@ mod tests {
         for text in ["", "bash(", "bash(x", "ba sh", "bash()", "*(x)", "(x)", "bash(x) y"] {
             assert!(matches!(Rule::parse(text), Err(RuleError::Form(_))), "{text:?}");
         }
-        assert!(matches!(Rule::parse("edit([)"), Err(RuleError::Pattern(..))));
+        for text in [
+            "edit([)",
+            "bash([)",
+            "bash({a)",
+            "bash(a\\)",
+            "bash(curl * | sh)",
+            "bash(a > *)",
+            "read(~/.ssh/**)",
+            "read(//etc/passwd)",
+            "edit(../x)",
+        ] {
+            assert!(matches!(Rule::parse(text), Err(RuleError::Pattern(..))), "{text}");
+        }
         assert!(Rule::parse(&"x".repeat(RULE_MAX + 1)).is_err());
     }
 

@@ -28,10 +28,37 @@ const RUNNERS: &[Runner] = &[
     runner("nohup", &[], 0),
     runner("setsid", &[], 0),
     runner("stdbuf", &["-i", "-o", "-e", "--input", "--output", "--error"], 0),
-    runner("sudo", &["-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T", "-U", "-r", "-t", "--user", "--group", "--host", "--chdir"], 0),
+    runner(
+        "sudo",
+        &[
+            "-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T", "-U", "-r", "-t", "--user", "--group", "--host",
+            "--chdir",
+        ],
+        0,
+    ),
     runner("time", &["-f", "-o", "--format", "--output"], 0),
     runner("timeout", &["-s", "-k", "--signal", "--kill-after"], 1),
-    runner("xargs", &["-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s", "--arg-file", "--delimiter", "--replace", "--max-lines", "--max-args", "--max-procs", "--max-chars"], 0),
+    runner(
+        "xargs",
+        &[
+            "-a",
+            "-d",
+            "-E",
+            "-I",
+            "-L",
+            "-n",
+            "-P",
+            "-s",
+            "--arg-file",
+            "--delimiter",
+            "--replace",
+            "--max-lines",
+            "--max-args",
+            "--max-procs",
+            "--max-chars",
+        ],
+        0,
+    ),
 ];
 
 /// Shells: what they are given is a script.
@@ -48,7 +75,7 @@ impl Reader {
     pub(super) fn runs(&mut self, words: Vec<Word>, is_plain: bool) -> Read {
         // Each may run another.
         if self.deep >= super::DEEP_MAX {
-            return Err(Unreadable);
+            return Err(Unreadable::Content);
         }
         self.deep += 1;
         let read = self.given(&words);
@@ -64,30 +91,35 @@ impl Reader {
             "eval" => self.literal(rest),
             "alias" => rest.iter().try_for_each(|word| match word.known() {
                 Some(text) => text.split_once('=').map_or(Ok(()), |(_, script)| self.script(script)),
-                None => Err(Unreadable),
+                None => Err(Unreadable::Content),
             }),
             "trap" => self.trap(rest),
             "find" => self.found_files(rest),
             "." | "source" => match rest.first().map(Word::known) {
                 Some(Some(file)) if !is_input(file) => Ok(()),
-                _ => Err(Unreadable),
+                _ => Err(Unreadable::Content),
             },
             _ if SHELLS.contains(&name) => self.shell(rest),
-            _ => RUNNERS.iter().find(|runner| runner.name == name).map_or(Ok(()), |runner| self.runner(runner, rest)),
+            _ => RUNNERS
+                .iter()
+                .find(|runner| runner.name == name)
+                .map_or(Ok(()), |runner| self.runner(runner, rest)),
         }
     }
 
     /// Words that are put together and read.
     fn literal(&mut self, words: &[Word]) -> Read {
         let known: Option<Vec<&str>> = words.iter().map(Word::known).collect();
-        self.script(&known.ok_or(Unreadable)?.join(" "))
+        self.script(&known.ok_or(Unreadable::Content)?.join(" "))
     }
 
     fn trap(&mut self, words: &[Word]) -> Read {
-        let mut words = words.iter().skip_while(|word| word.known().is_some_and(|text| text.starts_with('-') && text.len() > 1));
+        let mut words = words
+            .iter()
+            .skip_while(|word| word.known().is_some_and(|text| text.starts_with('-') && text.len() > 1));
         match words.next().map(Word::known) {
             Some(Some(script)) if script != "-" => self.script(script),
-            Some(None) => Err(Unreadable),
+            Some(None) => Err(Unreadable::Content),
             Some(Some(_)) | None => Ok(()),
         }
     }
@@ -95,9 +127,10 @@ impl Reader {
     /// `-exec git {} ;`
     fn found_files(&mut self, words: &[Word]) -> Read {
         let mut rest = words;
-        while let Some(at) = rest.iter().position(|word| is_exec(word)) {
+        while let Some(at) = rest.iter().position(is_exec) {
             rest = rest.get(at + 1..).unwrap_or_default();
-            let end = rest.iter().position(|word| matches!(word.known(), Some(";" | "+"))).unwrap_or(rest.len());
+            let end =
+                rest.iter().position(|word| matches!(word.known(), Some(";" | "+"))).unwrap_or(rest.len());
             let (command, after) = rest.split_at(end);
             self.runs(command.iter().map(|word| filled(word, "{}")).collect(), true)?;
             rest = after;
@@ -109,7 +142,7 @@ impl Reader {
         let mut at = 0;
         let mut reads_command = false;
         while let Some(word) = words.get(at) {
-            let Some(text) = word.known() else { return Err(Unreadable) };
+            let Some(text) = word.known() else { return Err(Unreadable::Content) };
             let is_option = text.len() > 1 && text.starts_with(['-', '+']);
             if text == "--" || !is_option {
                 at += usize::from(text == "--");
@@ -117,7 +150,7 @@ impl Reader {
             }
             reads_command |= text.starts_with('-') && !text.starts_with("--") && text.contains('c');
             if text.starts_with('-') && !text.starts_with("--") && text.contains('s') && !reads_command {
-                return Err(Unreadable);
+                return Err(Unreadable::Content);
             }
             at += if SHELL_VALUES.contains(&text) { 2 } else { 1 };
         }
@@ -126,7 +159,7 @@ impl Reader {
             // The script is a file: what stands in it nobody sees here.
             Some(Some(file)) if !is_input(file) => Ok(()),
             // It reads what it is sent.
-            _ => Err(Unreadable),
+            _ => Err(Unreadable::Content),
         }
     }
 
@@ -136,15 +169,16 @@ impl Reader {
         }
         if runner.name == "sudo" && words.iter().all(|word| word.begin().starts_with('-')) {
             // A shell, or an editor.
-            return if words.is_empty() { Ok(()) } else { Err(Unreadable) };
+            return if words.is_empty() { Ok(()) } else { Err(Unreadable::Content) };
         }
         let filling = if runner.name == "xargs" { Some(replaced(words)) } else { None };
         let places = operands(words, runner.values);
         if places.len() > PLACES_MAX {
-            return Err(Unreadable);
+            return Err(Unreadable::Content);
         }
         for at in places {
-            let at = words.iter().skip(at).take_while(|word| is_assignment(word)).count() + at + runner.operands;
+            let at =
+                words.iter().skip(at).take_while(|word| is_assignment(word)).count() + at + runner.operands;
             let Some(command) = words.get(at..).filter(|command| !command.is_empty()) else { continue };
             let mut command = command.to_vec();
             if let Some(sign) = &filling {
@@ -161,7 +195,9 @@ impl Reader {
         for (at, word) in words.iter().enumerate() {
             let Some(text) = word.known() else { continue };
             let script = match text {
-                "-S" | "--split-string" => words.get(at + 1).map(|next| next.known().ok_or(Unreadable)).transpose()?,
+                "-S" | "--split-string" => {
+                    words.get(at + 1).map(|next| next.known().ok_or(Unreadable::Content)).transpose()?
+                }
                 _ => text.strip_prefix("--split-string=").or_else(|| text.strip_prefix("-S")),
             };
             script.map_or(Ok(()), |script| self.script(script))?;
@@ -175,7 +211,19 @@ const SUBCOMMANDS: &[(&str, &[&str])] = &[
     ("cargo", &["--color", "--config", "-Z", "-C"]),
     ("docker", &["-H", "--host", "-c", "--context", "-l", "--log-level", "--config"]),
     ("gh", &["-R", "--repo"]),
-    ("git", &["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source", "--super-prefix"]),
+    (
+        "git",
+        &[
+            "-C",
+            "-c",
+            "--git-dir",
+            "--work-tree",
+            "--namespace",
+            "--config-env",
+            "--attr-source",
+            "--super-prefix",
+        ],
+    ),
     ("kubectl", &["-n", "--namespace", "--context", "--kubeconfig", "--cluster", "--user", "-s", "--server"]),
     ("npm", &["--prefix", "-C", "--workspace", "-w"]),
     ("pip", &["--python", "--log", "--proxy"]),
@@ -193,7 +241,8 @@ pub(in super::super) fn spellings(command: &Simple) -> Vec<Vec<Word>> {
     all.push(named(rest));
     if let Some((_, values)) = SUBCOMMANDS.iter().find(|(program, _)| *program == name) {
         // `cargo +nightly`
-        let rest = if rest.first().is_some_and(|word| word.begin().starts_with('+')) { &rest[1..] } else { rest };
+        let rest =
+            if rest.first().is_some_and(|word| word.begin().starts_with('+')) { &rest[1..] } else { rest };
         all.extend(operands(rest, values).into_iter().take(PLACES_MAX).map(|at| named(&rest[at..])));
     }
     all

@@ -58,11 +58,12 @@ impl Reader {
     /// A word, and what is run to make it.
     pub(super) fn word(&mut self, text: &str) -> Result<Word, Unreadable> {
         let mut made = Word(Vec::new());
-        let pieces = word::parse(text, &options()).map_err(|_| Unreadable)?;
+        let pieces = word::parse(text, &options()).map_err(|_| Unreadable::Content)?;
         for piece in &pieces {
             self.piece(text, piece, &mut made)?;
         }
-        let is_pattern = |piece: &WordPieceWithSource| matches!(&piece.piece, WordPiece::Text(text) if expands(text));
+        let is_pattern =
+            |piece: &WordPieceWithSource| matches!(&piece.piece, WordPiece::Text(text) if expands(text));
         // Of one of its parts all of it becomes something else: `gi[t]`, `{git,push}`.
         Ok(if pieces.iter().any(is_pattern) { Word::unknown() } else { made })
     }
@@ -75,7 +76,7 @@ impl Reader {
     /// A here-document has no words, only what is run to make it.
     pub(super) fn here_document(&mut self, text: &str) -> Read {
         let mut made = Word(Vec::new());
-        for piece in word::parse_heredoc(text, &options()).map_err(|_| Unreadable)? {
+        for piece in word::parse_heredoc(text, &options()).map_err(|_| Unreadable::Content)? {
             self.piece(text, &piece, &mut made)?;
         }
         Ok(())
@@ -91,7 +92,9 @@ impl Reader {
                 inner.iter().try_for_each(|piece| self.piece(source, piece, made))?;
             }
             WordPiece::TildeExpansion(_) => {
-                made.push(Part::Text(source.get(piece.start_index..piece.end_index).ok_or(Unreadable)?.to_owned()));
+                made.push(Part::Text(
+                    source.get(piece.start_index..piece.end_index).ok_or(Unreadable::Content)?.to_owned(),
+                ));
             }
             WordPiece::EscapeSequence(text) => {
                 // Behind a backslash a line goes on.
@@ -100,7 +103,7 @@ impl Reader {
             }
             WordPiece::ParameterExpansion(_) => {
                 made.push(Part::Unknown);
-                self.parameter(source.get(piece.start_index..piece.end_index).ok_or(Unreadable)?)?;
+                self.parameter(source.get(piece.start_index..piece.end_index).ok_or(Unreadable::Content)?)?;
             }
             WordPiece::CommandSubstitution(script) | WordPiece::BackquotedCommandSubstitution(script) => {
                 made.push(Part::Unknown);
@@ -117,15 +120,18 @@ impl Reader {
     /// `${a:-$(b)}`: what stands in it is made, too. Which quotes count there depends on those around it, so that
     /// nothing with both is read.
     fn parameter(&mut self, expansion: &str) -> Read {
-        let runs = expansion.contains("$(") || expansion.contains('`') || expansion.contains("<(") || expansion.contains(">(");
+        let runs = expansion.contains("$(")
+            || expansion.contains('`')
+            || expansion.contains("<(")
+            || expansion.contains(">(");
         let Some(inner) = expansion.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else {
-            return if runs { Err(Unreadable) } else { Ok(()) };
+            return if runs { Err(Unreadable::Content) } else { Ok(()) };
         };
         if !runs {
             return Ok(());
         }
         if self.deep >= super::DEEP_MAX || inner.contains(['\'', '"', '\\']) {
-            return Err(Unreadable);
+            return Err(Unreadable::Content);
         }
         self.deep += 1;
         let read = self.text(inner);
