@@ -58,6 +58,11 @@ impl<'de> Deserialize<'de> for Rules {
 /// A rule about a tool that there is: another would never hold.
 fn rule(text: &str) -> Result<Rule, String> {
     let rule = Rule::parse(text).map_err(|error| error.to_string())?;
+    if rule.is_no_pattern() {
+        return Err(format!(
+            "the rule {rule} would hold for this very text alone: a pattern is one command's, so leave out what strings it together with others"
+        ));
+    }
     let tools = names::tools();
     if rule.names_one_of(&tools) {
         return Ok(rule);

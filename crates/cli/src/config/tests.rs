@@ -226,7 +226,7 @@ fn a_value_of_the_environment_has_the_type_of_its_key() {
         ("MIDTURN_ABORT_GRACE", "0", "abort_grace", "0"),
         ("MIDTURN_DEFAULT_URGENCY_TO_LEAD", "urgent", "default_urgency.to_lead", "\"urgent\""),
         ("MIDTURN_AGENTS_TOOLS", "read, grep", "agents.tools", "\"read, grep\""),
-        ("MIDTURN_APPROVALS_ALLOW", "[\"a\", \"b(x)\"]", "approvals.allow", "[\"a\",\"b(x)\"]"),
+        ("MIDTURN_APPROVALS_ALLOW", "[\"read\", \"bash(x)\"]", "approvals.allow", "[\"read\",\"bash(x)\"]"),
         ("MIDTURN_APPROVALS_DENY", "bash({a,b})", "approvals.deny", "[\"bash({a,b})\"]"),
         ("MIDTURN_SANDBOX_WRITABLE", "~/a,/b", "sandbox.writable", "\"~/a,/b\""),
         ("MIDTURN_SANDBOX_ENVIRONMENT", "A,B", "sandbox.environment", "\"A,B\""),

@@ -195,6 +195,11 @@ impl Rule {
         }
     }
 
+    /// Whether it looks like a pattern of several commands, and holds only for this text as it stands.
+    pub fn is_no_pattern(&self) -> bool {
+        matches!(&self.subject, Subject::Exactly(text) if self.is_for(COMMANDS) && text.contains(CONTROL) && text.contains(['*', '?']))
+    }
+
     /// Whether it is about a tool that there is.
     pub fn names_one_of(&self, tools: &[&str]) -> bool {
         self.tool.as_deref().is_none_or(|tool| tools.contains(&tool))
@@ -228,10 +233,8 @@ fn tool(name: &str) -> Option<Option<Arc<str>>> {
 
 fn subject(tool: &str, pattern: &str) -> Result<Subject, String> {
     if tool == COMMANDS {
-        if pattern.contains(CONTROL) && pattern.contains(['*', '?']) {
-            return Err(
-                "a pattern holds for one command: leave out what strings it together with others".to_owned()
-            );
+        if pattern.contains(CONTROL) {
+            return Ok(Subject::Exactly(pattern.into()));
         }
         return Ok(Subject::Command(Like::parse(pattern)?, pattern.into()));
     }
@@ -302,13 +305,16 @@ mod tests {
             "bash([)",
             "bash({a)",
             "bash(a\\)",
-            "bash(curl * | sh)",
-            "bash(a > *)",
             "read(~/.ssh/**)",
             "read(//etc/passwd)",
             "edit(../x)",
         ] {
             assert!(matches!(Rule::parse(text), Err(RuleError::Pattern(..))), "{text}");
+        }
+        for (text, is_none) in
+            [("bash(curl * | sh)", true), ("bash(a > *)", true), ("bash(a; b)", false), ("bash(a *)", false)]
+        {
+            assert_eq!(Rule::parse(text).unwrap().is_no_pattern(), is_none, "{text}");
         }
         assert!(Rule::parse(&"x".repeat(RULE_MAX + 1)).is_err());
     }
