@@ -55,7 +55,7 @@ fn the_start_says_what_holds() {
             "approvals.allow = [\n'bash']",
             "midturn.toml:1: `approvals.allow` is not taken from a project's file",
         ),
-        (&[], "approvals.deny = [\n'wob']", "midturn.toml:2) never matches: there is no such tool"),
+        (&[], "approvals.deny = ['read',\n'read(x)']", "midturn.toml:2) adds nothing"),
     ] {
         let place = Place::new();
         place.write("scenario.yaml", &scenario("true"));
@@ -153,7 +153,8 @@ fn the_doctor_finds_what_is_well_and_what_is_not() {
 fn the_doctor_tells_how_to_mend_it() {
     for (config, words, expected) in [
         ("max_turns = x", &[][..], "missing configuration: "),
-        ("approvals.deny = ['wob']", &[], "midturn.toml:1) never matches"),
+        ("approvals.deny = ['read', 'read(x)']", &[], "midturn.toml:1) adds nothing"),
+        ("approvals.deny = ['wob']", &[], "the rule `wob` never holds: there is no such tool"),
         ("sandbox.network = true", &[], "midturn.toml:1: `sandbox.network` is not taken"),
         ("", &["--set", "sandbox.network=true"], "weak    network: open to commands"),
         ("", &["--no-sandbox"], "weak    sandbox: none, as it is configured"),
