@@ -66,6 +66,7 @@ fn files() -> Vec<Case> {
         python("devices", "devices.py"),
         python("namespaces", "namespaces.py"),
         python("privileges", "privileges.py"),
+        python("programs-of-its-owner", "as_owner.py"),
     ]
 }
 
@@ -190,8 +191,13 @@ fn settings() -> Vec<Case> {
     ]
     .iter()
     .fold(planted, |case, path| case.then("write", written(path)));
+    // More than are found in one look (C7).
+    let many = "mkdir many; for n in $(seq 400); do mkdir -p many/$n/.vscode; echo {} >many/$n/.vscode/tasks.json; done; echo done";
+    let many = bash("planted-many", many).lead().says("done").expect(Expect::OthersRefused);
+    let is_left = json!({"command": "find many -name .vscode | grep -q .; left=$?; rm -rf many; exit $left"});
     vec![
         python("planted", "planted.py").lead(),
+        many.then("bash", is_left),
         planted.then(
             "edit",
             json!({"path": ".git/config", "old": "[core]", "new": "[core]\n\tfsmonitor = ./evil"}),

@@ -4,10 +4,11 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
+use midturn_tools::{programs, under_way};
 
-use crate::args::{Cli, ConfigArgs, LayerArgs};
+use crate::args::{Cli, ConfigArgs, LayerArgs, WorkArgs};
 use crate::config::{self, Config};
-use crate::env::Env;
+use crate::env::{self, Env};
 use crate::failure::{End, Failure};
 use crate::secrets;
 
@@ -41,11 +42,31 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<End, Failure> {
 /// # Errors
 /// [`Failure::Usage`]: see [`Config::load`].
 pub(crate) fn load(layer: &LayerArgs, folder: &Path, env: &Env) -> Result<Config, Failure> {
+    // Before anything of ours is run: an agent of an earlier session may have left programs here.
+    let state = env.state_folder();
+    let whole = env::repository(folder);
+    programs::keep_out_of([folder].into_iter().chain(whole).chain(state.as_deref()));
     let config = Config::load(folder, env, layer)?;
+    programs::keep_out_of(config.general.sandbox.writable().iter().map(PathBuf::as_path));
     let texts = config.entries.iter().filter_map(|(key, entry)| Some((key.as_str(), entry.value.as_str()?)));
     secrets::hide_passwords(texts)?;
     secrets::hide(secrets::of_variables(env, config.key_variables()))?;
     Ok(config)
+}
+
+/// Puts right what a killed process left in the project, and says so: before the configuration is read,
+/// and before anything else there is obeyed.
+///
+/// # Errors
+/// As [`work_folder`].
+pub(crate) fn recover(work: &WorkArgs, env: &Env) -> Result<(), Failure> {
+    let folder = work_folder(&work.whole_layer())?;
+    let root = env::repository(&folder).unwrap_or(&folder);
+    let notes = env.state_folder().map(|state| under_way::recover(&state, root));
+    for note in notes.into_iter().flatten() {
+        eprintln!("note: {}", secrets::clean(&note));
+    }
+    Ok(())
 }
 
 /// The folder that a command works in, as an absolute path.

@@ -41,7 +41,12 @@ pub(crate) fn read(path: &Path, most: usize) -> Result<Option<String>, Failure> 
         Err(error) => return Err(unreadable(error)),
     };
     let mut bytes = Vec::new();
-    file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    match file.take(most as u64 + 1).read_to_end(&mut bytes) {
+        Ok(_) => {}
+        // While an agent's command runs one stands where it is to make no file.
+        Err(error) if error.kind() == ErrorKind::IsADirectory && is_empty(path) => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    }
     if bytes.len() > most {
         return Err(complain(format!(": has more than {} KiB", most >> 10)));
     }
@@ -50,6 +55,10 @@ pub(crate) fn read(path: &Path, most: usize) -> Result<Option<String>, Failure> 
         let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
         complain(format!(":{line}: is not UTF-8"))
     })
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut inside| inside.next().is_none())
 }
 
 /// Whether there is no such file or folder.

@@ -68,6 +68,7 @@ fn bad_usage_is_status_2_and_says_so_on_standard_error() {
         (&["replay", "--view", "."], "is a folder"),
         (&["replay", "--view", "a", "--json"], "cannot be used with"),
         (&["run", " ", "--model", "haiku"], "the task is empty"),
+        (&["run", "\u{200b}", "--model", "haiku"], "the task is empty"),
         (&["run", "x"], "no model is configured"),
         (&["run", "x", "--cwd", "nowhere"], "the working folder nowhere"),
         (&["replay"], "<PATH>"),

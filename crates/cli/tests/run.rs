@@ -5,7 +5,9 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use common::{Ended, Place, Running};
@@ -237,6 +239,45 @@ fn subagents_work_in_worktrees_of_their_own_and_the_run_waits_for_them() {
     assert!(told.contains(branch.trim()) && !branch.trim().is_empty(), "{branch}: {told}");
     assert_eq!(place.git(&["show", &format!("{}:b.txt", branch.trim())]), "two");
     assert!(!place.path("repo/b.txt").exists() && !place.path("repo/c.txt").exists());
+}
+
+/// What is in a folder, by path.
+fn all_in(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() && !path.is_symlink() {
+            true => all_in(&path, found),
+            false => _ = found.insert(path.clone(), std::fs::read(&path).unwrap()),
+        }
+    }
+}
+
+/// C12: a subagent was given a branch and a worktree in which it could do nothing.
+#[test]
+fn in_plan_mode_not_a_byte_of_the_project_changes() {
+    let place = Place::new();
+    place.write("repo/a.txt", "one\n");
+    place.git(&["add", "."]);
+    place.git(&["commit", "--quiet", "--message", "begin"]);
+    place.write("repo/new.txt", "not committed\n");
+    let all = || {
+        let mut found = BTreeMap::new();
+        all_in(&place.path("repo"), &mut found);
+        found
+    };
+    let before = all();
+    let calls = "          - {id: r, name: read, input: {path: new.txt}}\n          - {id: w, name: write, input: {path: a.txt, content: two}}\n";
+    let scenario = format!(
+        "{}  - name: worker\n    parent: lead\n    start: spawned\n    model:\n      - tools:\n{calls}{}      - text: I looked.\n",
+        lead(
+            "      - tools:\n          - {id: s, name: spawn_agent, input: {name: worker, prompt: go}}\n      - text: Waiting.\n      - text: Planned.\n"
+        ),
+        bash("x", "touch c.txt"),
+    );
+    let (status, answer, told) = run_to_the_end(&place, &scenario, &["--mode", "plan"]);
+    assert_eq!((status, answer.as_str()), (Some(0), "Planned.\n"), "{told}");
+    assert!(told.contains("the mode is `plan`") && !told.contains("read failed"), "{told}");
+    assert!(all() == before, "{:?}", all().keys().collect::<Vec<_>>());
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod common;
 
 use std::os::unix::fs::PermissionsExt;
 
-use common::Place;
+use common::{Place, Running};
 use serde_json::Value;
 
 /// A lead that runs one command and ends.
@@ -23,17 +23,44 @@ fn said(place: &Place, words: &[&str], env: &[(&str, &str)]) -> (Option<i32>, St
     (said.status.code(), text(said.stdout), text(said.stderr))
 }
 
-/// A folder for `PATH` in which these programs are, and nothing else.
-fn path_with(place: &Place, programs: &[&str]) -> String {
-    let folder = place.path("programs");
-    std::fs::create_dir_all(&folder).unwrap();
+/// A folder for `PATH` in which these programs are, and nothing else; in no folder where everybody
+/// can write, since no program of ours is taken from there.
+fn path_with(programs: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = std::env::var("PATH").unwrap();
     for program in programs {
         let found =
             std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.exists());
-        std::os::unix::fs::symlink(found.unwrap(), folder.join(program)).unwrap();
+        std::os::unix::fs::symlink(found.unwrap(), folder.path().join(program)).unwrap();
     }
-    folder.display().to_string()
+    folder
+}
+
+/// C5: an agent can write in the project, whose `.venv/bin` is first in the person's `PATH`.
+#[test]
+fn programs_that_an_agent_could_have_planted_are_not_run_and_that_is_said() {
+    let place = Place::new();
+    place.write("scenario.yaml", &scenario("true"));
+    let planted = |name: &str| {
+        let path = place.path("repo/.venv/bin").join(name);
+        place.write(
+            &format!("repo/.venv/bin/{name}"),
+            &format!("#!/bin/sh\necho {name} >> {}\nexit 1\n", place.path("ran").display()),
+        );
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        path
+    };
+    let planted = ["bwrap", "git", "sh"].map(planted);
+    let path = format!("{}:{}", place.path("repo/.venv/bin").display(), std::env::var("PATH").unwrap());
+    for words in [&["run", "x"][..], &["doctor"]] {
+        let (status, text, told) = said(&place, &[words, &MODEL].concat(), &[("PATH", &path)]);
+        assert_eq!(status, Some(0), "{text}{told}");
+        assert!(!place.path("ran").exists(), "{:?} ran", std::fs::read_to_string(place.path("ran")));
+        for planted in &planted {
+            let expected = format!("`{}` is not used", planted.display());
+            assert!(format!("{text}{told}").contains(&expected), "{expected}: {text}{told}");
+        }
+    }
 }
 
 const MODEL: [&str; 2] = ["--model", "scripted:../scenario.yaml"];
@@ -70,10 +97,11 @@ fn the_start_says_what_holds() {
 fn without_a_sandbox_nothing_runs_unasked_unless_a_person_says_so() {
     let place = Place::new();
     place.write("scenario.yaml", &scenario("echo hi > out.txt"));
-    let path = path_with(&place, &["git", "bash", "sh"]);
+    let programs = path_with(&["git", "bash", "sh"]);
+    let path = programs.path().to_str().unwrap();
     let run = |flags: &[&str]| {
         let words = [&["run", "x"], &MODEL[..], flags].concat();
-        said(&place, &words, &[("PATH", &path)])
+        said(&place, &words, &[("PATH", path)])
     };
     let bubblewrap = ["--set", "sandbox.tier=bubblewrap"];
     let (status, _, told) = run(&bubblewrap);
@@ -180,4 +208,46 @@ fn the_doctor_sees_who_may_look_at_the_token() {
     let (_, text, _) = said(&place, &["doctor"], &[]);
     assert!(text.contains("weak    state: others can look into") && text.contains("-> chmod 700"), "{text}");
     assert!(text.contains("sessions kept: 1"), "{text}");
+}
+
+/// C8: a daemon is killed while a command runs that has planted settings; one of them would stop the
+/// next start.
+#[test]
+fn what_a_killed_process_left_is_gone_after_the_next_start() {
+    let place = Place::new();
+    place.write("repo/known/.vscode/tasks.json", "{}");
+    let command = "mkdir -p sub/.vscode known/.idea; echo junk > sub/midturn.toml; touch sub/.vscode/x known/.idea/x; \
+                   git init -q inner; git -C inner config core.pager x; echo ready; sleep 600";
+    let mut run = Running::start(&place, &scenario(command), &[]);
+    run.until("tool_output", &[("tool", "b")]);
+    run.signal("KILL");
+    run.end();
+    // As if it had been writing a file.
+    place.write("repo/sub/.midturn-tmp-write-1", "half");
+    let is_there = |path: &str| place.path("repo").join(path).exists();
+    assert_eq!(["sub/midturn.toml", "sub/.vscode", "known/.idea"].map(is_there), [true; 3]);
+    // Nothing stands in for anything in a sandbox without mounts.
+    let stood = ["midturn.toml", ".mcp.json", ".claude"].map(is_there);
+    assert!(stood == [true; 3] || stood == [false; 3], "{stood:?}");
+    if stood[0] {
+        // A person comes before the next start, and puts something there.
+        place.write("repo/.claude/settings.json", "{}");
+    }
+    place.write("scenario.yaml", &scenario("true"));
+    let words = ["run", "x", "--cwd", "sub", "--model", "scripted:../scenario.yaml"];
+    for told_again in [false, true] {
+        let (status, _, told) = said(&place, &words, &[]);
+        assert_eq!(status, Some(0), "{told}");
+        let [file, folder, known] = ["sub/midturn.toml", "sub/.vscode", "known/.idea"];
+        let expected = [file, folder, known].map(|path| format!("`{path}` was put aside"));
+        assert_eq!(expected.map(|expected| told.contains(&expected)), [!told_again; 3], "{told}");
+        assert_eq!(told.contains("`inner/.git/config` has settings"), !told_again, "{told}");
+        let gone = ["midturn.toml", ".mcp.json", file, folder, known, "sub/.midturn-tmp-write-1"];
+        assert_eq!(gone.map(is_there), [false; 6]);
+        assert!(is_there("known/.vscode/tasks.json") && is_there(".claude/settings.json") == stood[0]);
+    }
+    let records = std::fs::read_dir(place.path("state/midturn/under-way")).unwrap().count();
+    let temporary = std::fs::read_dir(place.path("state/midturn/tmp")).unwrap();
+    let temporary = temporary.flatten().filter(|session| session.path().join("lead").exists()).count();
+    assert_eq!((records, temporary), (0, 0));
 }

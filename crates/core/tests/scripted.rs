@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use midturn_core::engine::ports::{Clock, Observer, Phase, RealClock};
 use midturn_core::engine::scripted::{
-    Anchor, Anchors, EndsAfter, ScriptedModels, ScriptedReply, SimulatedTools,
+    Anchor, Anchors, EndsAfter, ScriptedCall, ScriptedModels, ScriptedReply, SimulatedTools,
 };
 use midturn_core::engine::{AgentSpec, Coordinator, Message, VirtualClock};
+use midturn_core::rules::conversation::StopReason;
 use midturn_core::rules::event::{Event, EventKind, LiveEvent, LiveKind};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Sender;
 use midturn_core::rules::time::{Micros, Span};
 use parking_lot::Mutex;
+use serde_json::{Value, json};
 
 /// What was said, with the millisecond.
 #[derive(Default)]
@@ -28,6 +30,7 @@ impl Observer for Heard {
                 format!("cut {text:?} {partial_tokens}")
             }
             EventKind::ModelFinished { text, .. } => format!("whole {text:?}"),
+            EventKind::ToolFinished { tool, output, .. } => format!("{tool} gave {output}"),
             _ => return,
         };
         self.0.lock().push(format!("{} {told}", event.t.0 / 1_000));
@@ -119,4 +122,58 @@ async fn where_time_jumps_a_reply_is_heard_at_its_end() {
     clock.drive().await.unwrap();
     let heard = heard.0.lock();
     assert!(heard.iter().all(|heard| heard.starts_with("400 ")), "{heard:?}");
+}
+
+/// C18: what nobody sees is no prompt and no part of an id, in a model's words either.
+#[tokio::test(start_paused = true)]
+async fn what_a_model_says_with_characters_that_cannot_be_seen_is_refused() {
+    let calls = [
+        ("spawn_agent", json!({"name": "x", "prompt": "\u{200b}"}), "Not spawned: the prompt is empty"),
+        (
+            "send_message",
+            json!({"to": "worker", "text": "a", "id": "a\u{202e}b"}),
+            "Not sent: an id has 1 to 128",
+        ),
+        ("send_message", json!({"to": "worker", "text": "a", "id": "a\nb"}), "Not sent: an id has 1 to 128"),
+    ];
+    let call = |(n, (name, input, _)): (usize, &(&str, Value, &str))| {
+        Arc::new(ScriptedCall::new(&format!("c{n}"), name, input.clone()))
+    };
+    let turn =
+        ScriptedReply { tools: calls.iter().enumerate().map(call).collect(), ..ScriptedReply::default() };
+    let (coordinator, heard) =
+        begun(Arc::new(RealClock::start()), vec![turn, ScriptedReply::says("Done.")]).await;
+    coordinator.quiet().await;
+    let heard = heard.0.lock().join("\n");
+    for (n, (_, _, says)) in calls.iter().enumerate() {
+        let line = heard.lines().find(|line| line.contains(&format!("c{n} gave"))).unwrap();
+        assert!(line.contains(says), "{says}: {heard}");
+    }
+}
+
+/// C17: a reply that is cut in the arguments of its only call costs a turn and not the run.
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_arguments_are_cut_is_an_error_result_and_the_run_goes_on() {
+    let call = |id: &str, text: &str| Arc::new(ScriptedCall::new(id, "send_message", json!(text)));
+    let turn = ScriptedReply {
+        tools: vec![
+            call("cut", r#"{"to": "worker", "text": "on and o"#),
+            call("wrong", "{text: 1}"),
+            call("begun", ""),
+        ],
+        stop_reason: Some(StopReason::MaxTokens),
+        ..ScriptedReply::default()
+    };
+    let (coordinator, heard) =
+        begun(Arc::new(RealClock::start()), vec![turn, ScriptedReply::says("Done.")]).await;
+    coordinator.quiet().await;
+    let heard = heard.0.lock().join("\n");
+    for says in [
+        "cut gave [The arguments of send_message are no JSON object: they end in the middle, after 34 bytes. It did not run",
+        "wrong gave [The arguments of send_message are no JSON object: key must be a string at line 1",
+        "begun gave [The arguments of send_message are no JSON object: they end in the middle, after 0 bytes.",
+        r#"whole "Done.""#,
+    ] {
+        assert!(heard.contains(says), "{says}: {heard}");
+    }
 }

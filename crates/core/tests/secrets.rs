@@ -3,12 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use midturn_core::engine::ports::store::MemoryStore;
 use midturn_core::engine::ports::*;
-use midturn_core::engine::{AgentSpec, Coordinator, ToolSet};
+use midturn_core::engine::scripted::{ScriptedCall, ScriptedModels, ScriptedReply};
+use midturn_core::engine::{AgentSpec, Coordinator, ToolSet, VirtualClock};
+use midturn_core::rules::approval::Effect;
 use midturn_core::rules::conversation::{Block, Reply, StopReason, ToolUse};
 use midturn_core::rules::event::{Event, LiveEvent, LiveKind};
 use midturn_core::rules::id::{AgentName, CallId, RunId};
@@ -149,6 +152,59 @@ async fn play(outside: &Arc<Outside>) {
     coordinator.quiet().await;
     let status = format!("{:?}", coordinator.agents());
     assert!(status.contains(MARK) && !status.contains("canary"), "{status}");
+}
+
+/// Writes files, and remembers which.
+#[derive(Default)]
+struct Editor(Mutex<Vec<String>>);
+
+#[async_trait]
+impl Tool for Editor {
+    fn spec(&self) -> Arc<ToolSpec> {
+        Arc::new(ToolSpec { name: "write".into(), description: "".into(), input_schema: json!({}) })
+    }
+
+    fn traits(&self, _: &ToolUse) -> CallTraits {
+        CallTraits { effect: Effect::Edits, ..CallTraits::SERIAL }
+    }
+
+    async fn call(&self, call: ToolCall) -> Returned {
+        self.0.lock().push(call.call.id.to_string());
+        Output::ok("written").into()
+    }
+}
+
+/// C19: a model that writes back what it read would destroy the secret.
+#[tokio::test]
+async fn no_edit_writes_what_stands_in_a_secrets_place() {
+    let (outside, editor) = (Arc::new(Outside::default()), Arc::new(Editor::default()));
+    let texts = [
+        ("kept", format!("KEY={MARK}\n")),
+        ("said", format!("KEY={KEY}\n")),
+        ("manual", "[redacted: NAME]".to_owned()),
+        ("plain", "KEY=1".to_owned()),
+    ];
+    let call = |(id, text): &(&str, String)| {
+        Arc::new(ScriptedCall::new(id, "write", json!({"path": "f", "content": text})))
+    };
+    let turn = ScriptedReply { tools: texts.iter().map(call).collect(), ..ScriptedReply::default() };
+    let worker = AgentName::new("worker").unwrap();
+    let script: Arc<[ScriptedReply]> = [turn, ScriptedReply::says("Done.")].into();
+    let clock = Arc::new(VirtualClock::default());
+    let models = Arc::new(ScriptedModels::new(clock.clone(), HashMap::from([(worker.clone(), script)])));
+    let coordinator = Coordinator::builder(models, Arc::new(ToolSet::new(vec![editor.clone()])))
+        .clock(clock.clone())
+        .secrets(Secrets::new([("API_KEY", KEY)]).unwrap())
+        .observer(outside.clone())
+        .start()
+        .await
+        .unwrap();
+    let spec = AgentSpec { prompt: Some("Go.".into()), ..AgentSpec::new(worker, "scripted") };
+    coordinator.spawn_agent(spec).await.unwrap();
+    clock.drive().await.unwrap();
+    assert_eq!(*editor.0.lock(), ["manual", "plain"]);
+    let events = outside.events.lock().join("\n");
+    assert_eq!(events.matches("its arguments hold `[redacted: API_KEY]`").count(), 2, "{events}");
 }
 
 #[tokio::test]

@@ -65,17 +65,21 @@ pub(crate) fn ended_early() -> ModelFailure {
     ModelFailure::new(ErrorKind::Connection, "the stream ended before the reply was whole")
 }
 
-/// A call from what the model wrote. JSON that never closed is no call; JSON that is wrong is
-/// one with a text for arguments, which fits no tool's schema, so that the model is told.
-pub(crate) fn tool_use(id: String, name: String, json: &str) -> Option<Block> {
+/// A call from what the model wrote. One whose JSON is cut or wrong has a text for arguments: it
+/// never runs, and its result tells the model.
+pub(crate) fn tool_use(id: String, name: String, json: &str) -> Block {
     let input = match serde_json::from_str(json) {
         Ok(Value::Null) => empty_object(),
         Ok(input) => input,
         Err(_) if json.trim().is_empty() => empty_object(),
-        Err(error) if error.is_eof() => return None,
         Err(_) => Value::String(json.to_owned()),
     };
-    Some(Block::ToolUse(ToolUse { id: CallId::new(id), name: name.into(), input }))
+    Block::ToolUse(ToolUse { id: CallId::new(id), name: name.into(), input })
+}
+
+/// A call that was cut before its arguments: nobody can say whether they would have been empty.
+pub(crate) fn cut_call(id: String, name: String) -> Block {
+    Block::ToolUse(ToolUse { id: CallId::new(id), name: name.into(), input: Value::String(String::new()) })
 }
 
 fn empty_object() -> Value {
@@ -124,25 +128,24 @@ impl Figures {
 mod tests {
     use super::*;
 
+    /// C17.
     #[test]
-    fn arguments_that_never_closed_are_no_call() {
+    fn arguments_that_are_cut_or_wrong_are_a_text() {
         for (json, input) in [
-            (r#"{"a":1}"#, Some(serde_json::json!({"a": 1}))),
-            ("", Some(serde_json::json!({}))),
-            (" ", Some(serde_json::json!({}))),
-            ("null", Some(serde_json::json!({}))),
-            ("[1]", Some(serde_json::json!([1]))),
-            (r#"{"a": celsius}"#, Some(serde_json::json!(r#"{"a": celsius}"#))),
-            (r#"{"a":1"#, None),
-            (r#"{"a":"b"#, None),
-            ("{", None),
+            (r#"{"a":1}"#, serde_json::json!({"a": 1})),
+            ("", serde_json::json!({})),
+            (" ", serde_json::json!({})),
+            ("null", serde_json::json!({})),
+            ("[1]", serde_json::json!([1])),
+            (r#"{"a": celsius}"#, serde_json::json!(r#"{"a": celsius}"#)),
+            (r#"{"a":1"#, serde_json::json!(r#"{"a":1"#)),
+            (r#"{"a":"b"#, serde_json::json!(r#"{"a":"b"#)),
+            ("{", serde_json::json!("{")),
         ] {
-            let block = tool_use("c".to_owned(), "t".to_owned(), json);
-            let got = block.map(|block| match block {
-                Block::ToolUse(call) => call.input,
-                other => panic!("{other:?}"),
-            });
-            assert_eq!(got, input, "{json}");
+            let Block::ToolUse(call) = tool_use("c".to_owned(), "t".to_owned(), json) else {
+                panic!("{json}")
+            };
+            assert_eq!(call.input, input, "{json}");
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use midturn_core::engine::ports::{Output, ToolSpec};
+use midturn_core::rules::characters::quoted;
 use midturn_core::rules::conversation::ToolUse;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -64,7 +65,7 @@ pub(crate) fn with_note(mut text: String, note: &str) -> String {
 
 /// Some names, for a sentence. `None`: there are none.
 pub(crate) fn listed(names: &[impl AsRef<str>]) -> Option<String> {
-    let shown: Vec<_> = names.iter().take(NAMES_MAX).map(AsRef::as_ref).collect();
+    let shown: Vec<_> = names.iter().take(NAMES_MAX).map(|name| quoted(name.as_ref())).collect();
     match names.len().saturating_sub(NAMES_MAX) {
         0 if shown.is_empty() => None,
         0 => Some(shown.join(", ")),
@@ -80,6 +81,7 @@ mod tests {
     fn a_sentence_lists_some_names_and_counts_the_others() {
         assert_eq!(listed(&["1", "2", "3", "4", "5", "6", "7"]).unwrap(), "1, 2, 3, 4, 5 and 2 more");
         assert_eq!(listed(&["1"]).unwrap(), "1");
+        assert_eq!(listed(&["a\n[all is well]"]).unwrap(), r#""a\n[all is well]""#);
         assert_eq!(listed(&[""; 0]), None);
     }
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use crate::protect::guard::{Before, Guard};
 use crate::sandbox::Confinement;
+use crate::sandbox::stand_in::stands_at;
+use crate::under_way::UnderWay;
 
 /// What an agent's commands are confined to.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(crate) struct Confined {
     pub(crate) stand_ins: Vec<PathBuf>,
     /// Looks before and after each.
     pub(crate) guard: Guard,
+    /// Tells of each while it runs, where anybody looks after them.
+    pub(crate) under_way: Option<UnderWay>,
 }
 
 impl Confined {
@@ -27,7 +31,16 @@ impl Confined {
     /// What has to be kept from the command can't be known: it must not run.
     pub(crate) fn before(&self) -> io::Result<(Arc<Confinement>, Arc<Before>)> {
         private_folder(&self.confinement.temporary)?;
+        self.run_begins()?;
+        if let Some(under_way) = &self.under_way {
+            under_way.recover(&self.guard)?;
+        }
         let before = self.guard.before()?;
+        if let Some(under_way) = &self.under_way {
+            let missing =
+                self.stand_ins.iter().filter(|path| path.symlink_metadata().is_err() || stands_at(path));
+            under_way.begins(&before, missing.cloned(), &self.confinement.temporary)?;
+        }
         let mut confinement = self.confinement.clone();
         confinement.read_only.retain(|path| is_there(path));
         confinement.read_only.extend(self.stand_ins.iter().filter(|path| !path.is_symlink()).cloned());
@@ -35,6 +48,35 @@ impl Confined {
         // A folder that is told to be writable is one whose parts are told apart.
         confinement.read_only.retain(|path| !confinement.writable.contains(path));
         Ok((Arc::new(confinement), before))
+    }
+
+    /// Before anything is changed: what has to be known at the run's end.
+    ///
+    /// # Errors
+    /// It can't be known.
+    pub(crate) fn run_begins(&self) -> io::Result<()> {
+        let Some(under_way) = &self.under_way else { return Ok(()) };
+        private_folder(under_way.folder())?;
+        under_way.run_begins(&self.guard)
+    }
+
+    /// At a run's end: what a person has to know of it.
+    pub(crate) fn run_ended(&self) -> Vec<String> {
+        let left_for_git = self.under_way.as_ref().map(|under_way| {
+            // A call that was given up was not looked after.
+            let _told_before_the_next = under_way.recover(&self.guard);
+            under_way.run_is_over()
+        });
+        let notes = self.guard.missing().into_iter().chain(self.guard.stopped_in_run());
+        notes.chain(left_for_git.unwrap_or_default()).collect()
+    }
+
+    /// After a command, when nothing of it is alive: what there is to say of what it planted, and of
+    /// where the look for that stopped.
+    pub(crate) fn after(&self, before: &Before) -> (Vec<String>, Vec<String>) {
+        let notes = self.guard.after(before);
+        let earlier = self.under_way.as_ref().map(UnderWay::is_over).unwrap_or_default();
+        (notes, earlier.into_iter().chain(self.guard.stopped()).collect())
     }
 }
 

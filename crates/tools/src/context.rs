@@ -54,6 +54,14 @@ pub(crate) struct ToolContext {
 }
 
 impl ToolContext {
+    /// Before anything is changed.
+    pub(crate) fn run_begins(&self) -> Result<(), String> {
+        let begins = self.confined.as_ref().map_or(Ok(()), Confined::run_begins);
+        begins.map_err(|error| {
+            format!("nothing was changed: what has to be looked at before can't be: {error}")
+        })
+    }
+
     /// Remembers that a file was edited.
     pub(crate) fn edited(&self, text: &str) {
         let mut edited = self.edited.lock();

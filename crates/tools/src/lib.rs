@@ -13,11 +13,13 @@ pub mod leftovers;
 mod mark;
 mod planted;
 pub mod process;
+pub mod programs;
 mod protect;
 mod root;
 pub mod sandbox;
 mod toolbox;
 mod tools;
+pub mod under_way;
 pub mod workplace;
 
 pub use context::Limits;

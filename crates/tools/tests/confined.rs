@@ -185,6 +185,67 @@ async fn nothing_outside_is_written_and_nothing_with_authority_is_planted() {
     }
 }
 
+/// C8: with mounts these can't be made even while the command runs; and git sees nothing of what stands
+/// in for them.
+#[tokio::test]
+async fn what_stands_in_at_the_top_can_neither_be_made_nor_committed() {
+    for sandbox in sandboxed::sandboxes_with_a_view().await {
+        let place = Place::new();
+        let workplace = place.workplace(&sandbox);
+        let command = "for name in midturn.toml .mcp.json .claude .midturn .vscode .idea; do \
+                       ! echo x > $name; ! touch $name/x; ! mv a.txt $name; ! rm -rf $name; done 2>&-; ls -A; \
+                       git status --porcelain";
+        for agent in ["lead", "w"] {
+            let output = bash(&workplace, agent, command).await;
+            assert!(!output.is_error, "{}: {agent}: {}", sandbox.in_force(), output.text);
+            let listed: Vec<_> = output.text.lines().collect();
+            let all =
+                [".claude", ".git", ".idea", ".mcp.json", ".midturn", ".vscode", "a.txt", "midturn.toml"];
+            assert_eq!(listed, all, "{}: {agent}", sandbox.in_force());
+        }
+        let left = std::fs::read_dir(place.path("")).unwrap().count();
+        assert_eq!(left, 2, "{}", sandbox.in_force());
+    }
+}
+
+/// C4: what git would obey where a person works is gone at the run's end, and the repository isn't.
+#[tokio::test]
+async fn what_agents_leave_for_git_in_the_project_folder_is_put_aside_and_said() {
+    for sandbox in sandboxes().await {
+        let place = Place::new();
+        let workplace = place.workplace(&sandbox);
+        let program = place.program();
+        let command = format!(
+            "set -e; git init -q inner; cd inner; git config core.fsmonitor {0}; git config user.name w; \
+             git init -q --bare data; cp {0} data/hooks/post-checkout; git init -q plain",
+            program.display()
+        );
+        let output = bash(&workplace, "lead", &command).await;
+        assert!(!output.is_error, "{}: {}", sandbox.in_force(), output.text);
+        let notes = workplace.run_ended(&name("lead"), 1).await.unwrap().notes;
+        let expected = ["`inner/.git/config` has settings", "`inner/data/hooks/post-checkout` is run by git"];
+        assert_eq!(notes.len(), expected.len(), "{}: {notes:?}", sandbox.in_force());
+        for expected in expected {
+            assert!(notes.iter().any(|note| note.starts_with(expected)), "{expected}: {notes:?}");
+        }
+        git(&place.path("inner"), &["status"]);
+        assert!(!place.witness().exists(), "{}", sandbox.in_force());
+        assert_eq!(git(&place.path("inner"), &["config", "user.name"]), "w");
+        assert_eq!(workplace.run_ended(&name("lead"), 2).await.unwrap().notes, Vec::<String>::new());
+        // What a person does between two runs is a person's; and tools can make a repository, too.
+        git(&place.path("inner"), &["config", "alias.st", "!true"]);
+        let toolbox = workplace.open(&name("lead")).await.unwrap();
+        let settings = "[core]\n\tfsmonitor = x\n";
+        for (path, content) in [("b/HEAD", ""), ("b/objects/x", ""), ("b/refs/x", ""), ("b/config", settings)]
+        {
+            call(&toolbox, "write", json!({"path": path, "content": content})).await;
+        }
+        let notes = workplace.run_ended(&name("lead"), 3).await.unwrap().notes;
+        assert!(notes.len() == 1 && notes[0].starts_with("`b/config` has settings"), "{notes:?}");
+        assert_eq!(git(&place.path("inner"), &["config", "alias.st"]), "!true");
+    }
+}
+
 /// What an agent does to its worktree before its run ends; none of it may make our git run a
 /// program, or lead it out.
 const PLANTED: [&str; 13] = [

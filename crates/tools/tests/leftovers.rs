@@ -7,7 +7,6 @@ mod support;
 use std::io::{BufRead as _, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -290,10 +289,11 @@ async fn a_command_sees_one_mark_and_it_is_its_own_sessions() {
 /// A project, and a git before the real one that waits before it makes a worktree until somebody
 /// writes to the pipe `go`, once it has said so through the pipe `there`. Nothing of the
 /// project itself could make our git wait: it obeys nothing of a repository's.
-fn slow_project() -> (Project, PathBuf) {
+fn slow_project() -> (Project, tempfile::TempDir) {
     let project = Project::new();
-    let slow = project.state.path().join("slow");
-    std::fs::create_dir(&slow).unwrap();
+    // Where no agent can write: no program of ours is taken from elsewhere.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let slow = folder.path();
     for pipe in ["there", "go"] {
         assert!(std::process::Command::new("mkfifo").arg(slow.join(pipe)).status().unwrap().success());
     }
@@ -306,12 +306,13 @@ fn slow_project() -> (Project, PathBuf) {
     );
     std::fs::write(slow.join("git"), script).unwrap();
     std::fs::set_permissions(slow.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    (project, slow)
+    (project, folder)
 }
 
 #[tokio::test]
 async fn a_git_command_of_a_dead_daemon_is_let_finish_and_its_worktree_is_found() {
-    let (project, pipes) = slow_project();
+    let (project, slow) = slow_project();
+    let pipes = slow.path().to_owned();
     let folders = format!("{}:{}", project.folder.path().display(), project.state.path().display());
     let mark = Mark::new();
     let session = SessionId::new(mark.text());

@@ -292,6 +292,17 @@ async fn nothing_is_inherited_but_three_streams_and_no_privilege_comes_back() {
     }
 }
 
+/// C18: such a program would be another user's way to the person's rights.
+#[tokio::test]
+async fn no_program_is_made_that_runs_as_its_owner() {
+    let text = "touch f; for m in 4755 2755 u+s,g+s; do chmod $m f 2>&1 | grep -c permitted; done; \
+        install -m 6711 f g 2>/dev/null; chmod 751 f; mkdir -m 1777 d; stat -c '%a %n' f d; find . -perm /6000";
+    for sandbox in sandboxes(false, TreeLimits::default()).await {
+        let said = says(&sandbox, &Fixture::new(), text).await;
+        assert_eq!(said, "1\n1\n1\n751 f\n1777 d\n", "{}", sandbox.in_force());
+    }
+}
+
 #[tokio::test]
 async fn a_view_shows_its_own_processes_and_tmp_only() {
     for sandbox in &sandboxes_with_a_view().await {

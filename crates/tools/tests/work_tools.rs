@@ -180,6 +180,8 @@ async fn files_that_are_no_text_or_too_large_are_named_as_that() {
         ("missing", "`missing` does not exist"),
         ("binary/x", "`binary/x` is not a folder"),
         ("", "the path is empty"),
+        // C18.
+        ("a\0b", "the path holds a NUL character"),
     ];
     for (path, says) in rows {
         for (tool, input) in
@@ -203,6 +205,10 @@ async fn an_edit_keeps_the_mode_and_the_line_endings() {
     let output = tools.call("write", json!({"path": "run.sh", "content": "a\nb\n"})).await;
     assert_eq!(output.text, "Replaced run.sh (6 bytes, with its CRLF line endings).");
     assert_eq!(tools.content("run.sh"), "a\r\nb\r\n");
+    assert_eq!(tools.path("run.sh").metadata().unwrap().permissions().mode() & 0o7777, 0o751);
+    // C18: what an agent writes never runs with its owner's rights.
+    std::fs::set_permissions(tools.path("run.sh"), PermissionsExt::from_mode(0o6751)).unwrap();
+    tools.call("edit", json!({"path": "run.sh", "old": "a", "new": "b"})).await;
     assert_eq!(tools.path("run.sh").metadata().unwrap().permissions().mode() & 0o7777, 0o751);
 }
 
@@ -380,6 +386,63 @@ async fn searches_find_what_is_there_and_not_what_is_excluded() {
     ];
     for (tool, input, text) in rows {
         assert_eq!(tools.call(tool, input.clone()).await, Output::ok(text), "{tool} {input}");
+    }
+}
+
+/// C18: a folder called `~` would be taken for somebody's home by the next who sees it.
+#[tokio::test]
+async fn a_tilde_is_no_folder_unless_it_is_said_to_be_one() {
+    let tools = tools().await;
+    for path in ["~/.profile", "~", "~/"] {
+        for (tool, input) in [
+            ("write", json!({"path": path, "content": "x"})),
+            ("edit", json!({"path": path, "old": "a", "new": "x"})),
+            ("read", json!({"path": path})),
+            ("grep", json!({"path": path, "pattern": "x"})),
+            ("glob", json!({"path": path, "pattern": "*"})),
+        ] {
+            let output = tools.call(tool, input).await;
+            assert!(output.is_error && output.text.contains("`~` isn't expanded"), "{tool}: {}", output.text);
+        }
+    }
+    assert!(!tools.path("~").exists());
+    let made = tools.call("write", json!({"path": "./~/x", "content": "x"})).await;
+    assert_eq!(made, Output::ok("Created ./~/x (1 bytes)."));
+    let made = tools.call("write", json!({"path": "~x", "content": "x"})).await;
+    assert_eq!((made.is_error, tools.content("~/x"), tools.content("~x")), (false, "x".into(), "x".into()));
+}
+
+/// C18: a name can't look like another match, and a model that writes back what it reads finds the file.
+#[tokio::test]
+async fn no_name_forges_a_line_of_a_search() {
+    let tools = tools().await;
+    let forged = "a\nsrc/main.rs:1:open";
+    for name in [forged, "b\u{202e}sr", "~/c", "plain"] {
+        tools.write(name, "open\n");
+    }
+    std::fs::write(tools.path("d\u{200b}"), [&b"x".repeat(17 << 20)[..], b"\nopen"].concat()).unwrap();
+    let named = ["\"a\\nsrc/main.rs:1:open\"", "\"b\\u202esr\"", "plain", "./~/c"];
+    let lines: Vec<_> = named.iter().map(|name| format!("{name}:1:open\n")).collect();
+    let note = "[not searched, because a line is too long or the file can't be read: \"d\\u200b\"]";
+    let found = tools.call("grep", json!({"pattern": "open"})).await;
+    assert_eq!(found.text, format!("{}{note}", lines.concat()));
+    let found = tools.call("grep", json!({"pattern": "open", "files_only": true, "glob": "[!d]*"})).await;
+    assert_eq!(found.text, named.join("\n") + "\n");
+    let found = tools.call("glob", json!({"pattern": "[!d]*"})).await;
+    assert_eq!(found.text, named.join("\n") + "\n");
+    for name in named {
+        let path = serde_json::from_str::<String>(name).unwrap_or(name.to_owned());
+        let read = tools.call("read", json!({"path": path})).await;
+        assert_eq!(read, Output::ok("     1\topen\n"), "{name}");
+    }
+    for name in ["grep", "glob"] {
+        assert!(
+            tools
+                .toolbox
+                .specs()
+                .iter()
+                .any(|spec| &*spec.name == name && spec.description.contains("JSON string"))
+        );
     }
 }
 

@@ -19,7 +19,8 @@ pub(crate) fn edit(text: &str) -> Result<String, String> {
     let mut file = file.map_err(|error| complain(error.to_string()))?;
     file.write_all(text.as_bytes()).map_err(|error| complain(error.to_string()))?;
     // An editor is often named with its options.
-    let status = Command::new("sh").args(["-c", "exec $0 \"$1\""]).arg(&editor).arg(file.path()).status();
+    let status =
+        Command::new("/bin/sh").args(["-c", "exec $0 \"$1\""]).arg(&editor).arg(file.path()).status();
     match status {
         Ok(status) if status.success() => {}
         Ok(status) => return Err(complain(format!("ended with {status}; the draft is as it was"))),

@@ -4,10 +4,9 @@
 //! What they say as they work is read for what it says, so what acts goes, whole sequences of it. What a
 //! person decides on is read for what it is, so what hides in it is shown.
 
+pub use midturn_core::rules::characters::hides;
+use midturn_core::rules::characters::{JOINER, is_unseen};
 use vte::{Parser, Perform};
-
-/// A zero-width joiner makes one picture of several.
-const JOINER: char = '\u{200d}';
 
 /// Given before each line's end: a sequence that was never ended hides nothing beyond its line.
 const CANCEL: &[u8] = b"\x18";
@@ -67,7 +66,7 @@ impl Perform for Page<'_> {
             self.line.joins = true;
             return;
         }
-        if is_hidden(c) || c.is_control() || self.is_left_out(c) {
+        if is_unseen(c) || c.is_control() || self.is_left_out(c) {
             return;
         }
         if std::mem::take(&mut self.line.returned) {
@@ -117,21 +116,6 @@ pub fn visible_in(text: &str, [open, close]: [&str; 2]) -> String {
         }
     }
     shown
-}
-
-/// Whether a character acts on a terminal, or hides.
-pub fn hides(c: char) -> bool {
-    c.is_control() || is_hidden(c) || c == JOINER
-}
-
-/// Whether a character is not seen, and changes what is: its order, its width, or what it is taken for.
-fn is_hidden(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}'
-        | '\u{200b}'..='\u{200c}' | '\u{200e}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
 /// Whether a joiner before it makes a picture of it. Letters that are joined stay letters.
@@ -207,7 +191,7 @@ mod tests {
             cleaner.add(&text[..at], &mut shown);
             cleaner.add(&text[at..], &mut shown);
             prop_assert_eq!(&shown, &clean(&text));
-            prop_assert!(shown.chars().all(|c| matches!(c, '\n' | '\t') || !(c.is_control() || is_hidden(c))));
+            prop_assert!(shown.chars().all(|c| matches!(c, '\n' | '\t') || !(c.is_control() || is_unseen(c))));
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The keys that say what agents may do and what that may cost: approvals, the sandbox, and
 //! what is known of models. It reads and checks; it judges no call and starts no sandbox.
 
+use std::path::PathBuf;
+
 use midturn_core::engine::tools as coordinators;
 use midturn_core::rules::approval::{Mode, Rule};
 use midturn_core::rules::limits::{Money, Prices};
@@ -92,6 +94,20 @@ pub(crate) struct Sandboxing {
     /// Files and folders that all agents' commands may write in besides their own: whole paths,
     /// or below the home folder by `~/`.
     pub(crate) writable: Names,
+}
+
+impl Sandboxing {
+    /// Where all agents' commands may write, `~/` followed.
+    pub(crate) fn writable(&self) -> Vec<PathBuf> {
+        self.writable.0.iter().map(|path| below_home(path)).collect()
+    }
+}
+
+fn below_home(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
+        (Some(_), None) | (None, _) => path.into(),
+    }
 }
 
 /// What is known of a model.

@@ -347,7 +347,10 @@ fn unreadable_files_are_errors_and_absent_ones_are_not() {
     std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
     assert!(said().unwrap_err().to_string().contains("midturn.toml: has more than 1024 KiB"));
     std::fs::remove_file(&path).unwrap();
+    // C8: what stands there while an agent's command runs, so that it makes no file.
     std::fs::create_dir(&path).unwrap();
+    assert!(!said().unwrap().looked[0].found);
+    std::fs::write(path.join("file"), "").unwrap();
     assert!(said().unwrap_err().to_string().contains("can't be read"));
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use midturn_core::rules::id::AgentName;
+use midturn_tools::programs::{self, Program};
 
 use super::{Finding, sandbox};
 use crate::args::{LayerArgs, StoreArgs};
@@ -29,6 +30,7 @@ pub(super) async fn all(layer: &LayerArgs, store: &StoreArgs, folder: &Path, env
         Err(failure) => findings.push(Finding::missing("configuration", failure.to_string())),
     }
     findings.push(git());
+    findings.extend(programs::skipped().into_iter().map(skipped));
     match Project::of(folder, store, env) {
         Ok(project) => {
             findings.push(self::store(&project).await);
@@ -83,8 +85,11 @@ fn definitions(folder: &Path, env: &Env) -> Vec<Finding> {
 }
 
 fn git() -> Finding {
-    let said = Command::new("git").arg("--version").stdin(Stdio::null()).output();
-    match said {
+    let program = match programs::find(Program::Git) {
+        Ok(program) => program,
+        Err(none) => return Finding::missing("git", none.to_string()).mended_by("apt install git"),
+    };
+    match Command::new(program).arg("--version").stdin(Stdio::null()).output() {
         Ok(said) if said.status.success() => {
             let version = String::from_utf8_lossy(&said.stdout);
             Finding::ok("git", version.trim().trim_start_matches("git version ").to_owned())
@@ -94,6 +99,11 @@ fn git() -> Finding {
             Finding::missing("git", format!("can't be started: {error}")).mended_by("apt install git")
         }
     }
+}
+
+/// What comes first in `PATH` and could be an agent's.
+fn skipped(what: String) -> Finding {
+    Finding::weak("programs", what).mended_by("look what it is: agents could have put it there")
 }
 
 async fn store(project: &Project) -> Finding {

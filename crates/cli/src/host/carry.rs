@@ -160,7 +160,7 @@ pub(crate) fn workplace(
     let team = team.clone();
     let timeouts = &config.general.timeouts;
     let (timeout, timeout_max) = (timeouts.command.duration(), timeouts.command_max.duration());
-    let writable = config.general.sandbox.writable.0.iter().map(|path| below_home(path)).collect();
+    let writable = config.general.sandbox.writable();
     let environment = config.general.sandbox.environment.0.clone();
     let reach = Reach { writable, hidden: hidden.to_vec(), environment };
     let supervisor = Supervisor::ourselves()
@@ -171,14 +171,6 @@ pub(crate) fn workplace(
         .reach(reach)
         .unread(policy.unread())
         .supervisor(supervisor)
-}
-
-/// A path as it is written, `~/` followed.
-fn below_home(path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
-        (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
-        (Some(_), None) | (None, _) => path.into(),
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use midturn_core::rules::approval::Mode;
+use midturn_tools::programs;
 use midturn_tools::sandbox::{Sandbox, Tier, Wanted};
 
 use crate::config::{Config, Sandboxing};
@@ -78,6 +79,7 @@ impl Safety {
             (None, false) => notes.push(NONE.to_owned()),
             (None, true) => notes.push(format!("sandbox: {}", self.sandbox.in_force())),
         }
+        notes.extend(programs::skipped());
         notes
     }
 }

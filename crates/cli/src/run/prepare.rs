@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use midturn_core::engine::ports::{Clock, RealClock};
-use midturn_core::rules::approval::Policy;
+use midturn_core::rules::approval::{Mode, Policy};
+use midturn_core::rules::characters::is_blank;
 
 use super::facts::{Facts, Priced};
 use super::models::{self, Earlier, Models};
@@ -38,7 +39,7 @@ pub(crate) struct Prepared {
 /// # Errors
 /// [`Failure::Usage`]: it is blank.
 pub(crate) fn task(text: &str) -> Result<&str, Failure> {
-    if text.trim().is_empty() {
+    if is_blank(text) {
         return Err(Failure::usage(
             "the task is empty: say what is to be done, as in: midturn run \"Fix the failing test\"",
         ));
@@ -71,6 +72,7 @@ pub(crate) fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result
         instructions: instructions.prompt(),
         folder: folder.display().to_string(),
         in_repository: env::repository(&folder).is_some(),
+        looks_only: policy.mode == Mode::Plan,
         settings: config.settings.clone(),
         scripted: models.scenario.as_ref().map(|_| models.name.clone()),
         facts: facts.clone(),

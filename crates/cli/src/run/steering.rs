@@ -3,6 +3,7 @@
 
 mod word;
 
+use midturn_core::rules::characters::is_blank;
 use midturn_core::rules::id::AgentName;
 
 pub(crate) use word::{Word, choose};
@@ -81,7 +82,7 @@ pub(crate) enum LineError {
 /// [`LineError`]: a command that is none, or a message that can't be sent.
 pub(crate) fn parse(line: &str, is_agent: impl Fn(&str) -> bool) -> Result<Line, LineError> {
     let line = line.trim_end_matches(['\n', '\r']);
-    if line.trim().is_empty() {
+    if is_blank(line) {
         return Ok(Line::Blank);
     }
     if line.starts_with('/') {
@@ -96,7 +97,7 @@ pub(crate) fn parse(line: &str, is_agent: impl Fn(&str) -> bool) -> Result<Line,
         return Ok(Line::ToLead { text: line.trim().to_owned(), unknown });
     }
     match text.trim() {
-        "" => Err(LineError::Empty(name)),
+        blank if is_blank(blank) => Err(LineError::Empty(name)),
         text => Ok(Line::ToAgent { to: name, text: text.to_owned(), urgent }),
     }
 }
@@ -180,6 +181,7 @@ mod tests {
         for (line, expected) in [
             ("", Line::Blank),
             (" \t\n", Line::Blank),
+            ("\u{200b}\n", Line::Blank),
             ("/ps", Line::Ps),
             ("/quit \n", Line::Quit),
             ("/stop  worker", Line::Stop(AgentName::new("worker").unwrap())),
@@ -210,6 +212,7 @@ mod tests {
             ("/nope", "there is no command `/nope`"),
             ("worker:", "the message to `worker` is empty"),
             ("worker!   ", "the message to `worker` is empty"),
+            ("worker: \u{200b}", "the message to `worker` is empty"),
         ] {
             let error = read(line).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");

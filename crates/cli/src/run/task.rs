@@ -4,6 +4,8 @@ use std::io::Read;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
+use midturn_core::rules::characters::is_blank;
+
 use super::{Manner, prepare};
 use crate::args::RunArgs;
 use crate::commands;
@@ -45,7 +47,7 @@ fn limit(args: &RunArgs, env: &Env) -> Result<u64, Failure> {
 
 /// The words and what is piped, as one.
 fn whole(task: Option<&str>, data: &str, limit: u64) -> Result<String, Failure> {
-    let whole = match (task, data.trim().is_empty()) {
+    let whole = match (task, is_blank(data)) {
         (Some(task), true) => task.to_owned(),
         (Some(task), false) => with_data(task, data),
         (None, _) => prepare::task(data.trim_end()).map(str::to_owned)?,

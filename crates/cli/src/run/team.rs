@@ -36,6 +36,8 @@ pub(crate) struct Common {
     pub(crate) folder: String,
     /// Whether that is in a git repository.
     pub(crate) in_repository: bool,
+    /// Whether nothing is changed: the mode is `plan`.
+    pub(crate) looks_only: bool,
     /// Everybody's settings.
     pub(crate) settings: Settings,
     /// The one model of everybody: a scenario file's script. What definitions name is not used then.
@@ -51,6 +53,10 @@ struct Member {
     model: String,
     tools: Option<Vec<String>>,
     isolation: Isolation,
+    /// Whether nothing was to be changed when it was asked for. A session that goes on in another mode makes it
+    /// the place that it would have had.
+    #[serde(default)]
+    looks_only: bool,
 }
 
 /// Makes agents of definitions, and remembers what it made.
@@ -89,8 +95,9 @@ impl Team {
         let system =
             prompts::system(Parts { name, parent: None, place: &place, definition: None, instructions });
         // The lead works where the person stands: what it does is what they asked for.
+        let isolation = Isolation::None;
         let memo =
-            self.ask(name, Member { model: model.to_owned(), tools: None, isolation: Isolation::None });
+            self.ask(name, Member { model: model.to_owned(), tools: None, isolation, looks_only: false });
         AgentSpec {
             role: Role::Lead,
             memo,
@@ -106,10 +113,12 @@ impl Team {
         let known = self.members.lock().get(agent).cloned();
         // Somebody may have written to it before its spawning was told.
         let known = known.or_else(|| self.asked.lock().get(agent).cloned());
-        let Some(Member { tools, isolation, .. }) = known else {
+        let Some(Member { tools, isolation, looks_only, .. }) = known else {
             return AgentPlace { isolation: Isolation::Worktree, tools: Some(Vec::new()) };
         };
-        AgentPlace { isolation, tools }
+        // Who changes nothing needs no branch, and a worktree would be a change.
+        let looks_only = looks_only && self.common.looks_only;
+        AgentPlace { isolation: if looks_only { Isolation::None } else { isolation }, tools }
     }
 
     /// What a person is told of the definitions.
@@ -197,7 +206,8 @@ impl Templates for Team {
         let model = self.model_of(definition, parent)?;
         let isolation =
             definition.and_then(|definition| definition.isolation).unwrap_or(self.common.defaults.isolation);
-        let apart = self.common.in_repository && isolation == Isolation::Worktree;
+        let looks_only = self.common.looks_only;
+        let apart = self.common.in_repository && isolation == Isolation::Worktree && !looks_only;
         let place = prompts::subagents_place(apart, &self.common.folder);
         let system = prompts::system(Parts {
             name,
@@ -207,7 +217,7 @@ impl Templates for Team {
             instructions: &self.common.instructions,
         });
         let tools = self.tools_of(definition, parent);
-        let memo = self.ask(name, Member { model: model.clone(), tools, isolation });
+        let memo = self.ask(name, Member { model: model.clone(), tools, isolation, looks_only });
         Ok(AgentSpec {
             system,
             memo,
@@ -256,6 +266,7 @@ mod tests {
             instructions: "\n\nTabs.".to_owned(),
             folder: "/w".to_owned(),
             in_repository: true,
+            looks_only: false,
             settings: Settings { max_turns: 7, ..Settings::default() },
             scripted: scripted.map(str::to_owned),
             facts: Facts::default(),
@@ -290,6 +301,27 @@ mod tests {
         }
         assert_eq!(team.names()[1], ("reviewer".to_owned(), "Reads.".to_owned()));
         assert_eq!(team.notes(), ["a.md: tools that are not there: WebFetch"]);
+    }
+
+    /// C12.
+    #[test]
+    fn where_nothing_is_changed_a_subagent_looks_at_the_project_itself() {
+        let place_of = |looks_only, memo: &Value| {
+            let team = Team::new(Common { looks_only, ..common(&[], None) }, |_| Ok(())).unwrap();
+            team.restore(&name("w"), memo).unwrap();
+            team.place_of(&name("w")).isolation
+        };
+        for (asked, isolation) in [(true, Isolation::None), (false, Isolation::Worktree)] {
+            let team = Team::new(Common { looks_only: asked, ..common(&[], None) }, |_| Ok(())).unwrap();
+            team.lead(&name("lead"), "anthropic/l", "x");
+            spawned(&team, "lead");
+            let spec = team.resolve(&name("w"), None, &name("lead")).unwrap();
+            assert_eq!(spec.system.contains("a git worktree of your own"), !asked);
+            assert_eq!(team.place_of(&name("w")).isolation, isolation);
+            // The session goes on in a mode.
+            assert_eq!(place_of(true, &spec.memo), isolation);
+            assert_eq!(place_of(false, &spec.memo), Isolation::Worktree);
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::ports::store::Accepted;
 use super::receipts::{Asked, Claim, Receipt};
 use super::session::{AgentCell, Session};
 use super::stop::{self, StopError};
+use crate::rules::characters::is_blank;
 use crate::rules::conversation::MessageKey;
 use crate::rules::event::{EventKind, Halt, Place, Scope};
 use crate::rules::id::{AgentName, MessageId, RunId};
@@ -392,7 +393,7 @@ impl<'a> Sending<'a> {
 fn well_formed(text: &str, to: &AgentCell) -> Result<(), Refusal> {
     let limit = usize::try_from(to.settings.message_bytes).unwrap_or(usize::MAX);
     match text.len() {
-        _ if text.trim().is_empty() => Err(Refusal::Empty),
+        _ if is_blank(text) => Err(Refusal::Empty),
         bytes if bytes > limit => Err(Refusal::TooLarge { bytes, limit }),
         _ => Ok(()),
     }

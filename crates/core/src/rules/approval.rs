@@ -196,6 +196,14 @@ pub fn refused(by: &str, reason: Option<&str>) -> String {
     }
 }
 
+/// Why an edit is denied whose arguments hold what stands in a secret's place.
+pub fn would_lose(mark: &str) -> String {
+    format!(
+        "its arguments hold `{mark}`, which stands for a secret that agents are not shown, and the file would lose \
+         the secret to it: leave that line as it is, and change the others with edit"
+    )
+}
+
 /// Why a call is denied that nobody is there to approve.
 pub fn nobody(mode: Mode) -> String {
     format!("the mode is `{}` and nobody is attached who could approve it", mode.as_str())

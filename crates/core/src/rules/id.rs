@@ -6,11 +6,24 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::characters::hides;
+
 /// Names no agent may have, because they are addresses (semantics.md, sections 4 and 9).
 pub const RESERVED: [&str; 3] = ["user", "parent", "all"];
 
 /// The longest name, in bytes.
 pub const NAME_MAX: usize = 64;
+
+/// The longest id of a message or a session, in bytes.
+pub const ID_MAX: usize = 128;
+
+/// What an id is, for whoever gave something else.
+pub const ID_FORM: &str = "an id has 1 to 128 bytes, and no control characters or others that can't be seen";
+
+/// Whether a text can be an id. People tell ids apart by looking at them, so nothing in one hides.
+pub fn is_id(text: &str) -> bool {
+    (1..=ID_MAX).contains(&text.len()) && !text.chars().any(hides)
+}
 
 /// An agent's name: `[a-z0-9][a-z0-9_-]{0,63}`, not reserved.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -127,6 +140,20 @@ pub type TurnId = u32;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// C18.
+    #[test]
+    fn nothing_in_an_id_hides() {
+        for good in ["a", "fix-1 ä", "漢", &"x".repeat(128)] {
+            assert!(is_id(good), "{good}");
+        }
+        for bad in
+            ["", "a\nb", "a\u{202e}b", "\u{200b}", "a\u{feff}", "\u{85}", "a\u{2066}b", &"x".repeat(129)]
+        {
+            assert!(!is_id(bad), "{bad:?}");
+        }
+        assert!(ID_FORM.contains(&format!("1 to {ID_MAX} bytes")));
+    }
 
     #[test]
     fn names_are_of_the_form_and_not_reserved() {

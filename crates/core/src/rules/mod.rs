@@ -8,6 +8,7 @@ pub mod audit;
 pub mod batch;
 pub mod boundary;
 pub mod capture;
+pub mod characters;
 pub mod compaction;
 pub mod conversation;
 mod decimal;

@@ -1,5 +1,7 @@
 //! The exact words that the model reads (semantics.md, section 4).
 
+use serde::de::IgnoredAny;
+
 use super::mail::{End, Mail, MailKind, Point, Sender, Urgency};
 use super::time::Span;
 
@@ -67,6 +69,19 @@ pub fn withdrawn(cause: &Cause) -> String {
 /// The result of a call that nobody approved in time.
 pub fn unanswered(patience: Span) -> String {
     format!("[Not answered: nobody approved this within {} s. It did not run.]", patience.tenths())
+}
+
+/// The result of a call whose arguments are a text, for JSON that is whole is an object.
+pub fn unreadable(tool: &str, arguments: &str) -> String {
+    let why = match serde_json::from_str::<IgnoredAny>(arguments) {
+        Err(error) if error.is_eof() => format!("they end in the middle, after {} bytes", arguments.len()),
+        Err(error) => error.to_string(),
+        Ok(IgnoredAny) => "they are a text".to_owned(),
+    };
+    format!(
+        "[The arguments of {tool} are no JSON object: {why}. It did not run; call it again, and give what is long in \
+         several calls.]"
+    )
 }
 
 /// The result of a call that was cut short after `ran`, with what it had said.
@@ -180,6 +195,10 @@ mod tests {
         for (text, expected) in [
             (skipped(&Cause::Mail(lead.clone())), "[Skipped: message received from lead before this ran]"),
             (skipped(&Cause::Stop(Sender::User)), "[Skipped: stopped by the user]"),
+            (
+                unreadable("write", r#"{"text": "ab"#),
+                "[The arguments of write are no JSON object: they end in the middle, after 12 bytes. It did not run; call it again, and give what is long in several calls.]",
+            ),
             (
                 cut(&Cause::Mail(lead.clone()), Span::millis(1_290), "a\nb"),
                 "[Interrupted after 1.2 s: message received from lead. It may have taken effect in part.]\nOutput so far:\na\nb",

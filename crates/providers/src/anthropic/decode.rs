@@ -221,7 +221,7 @@ fn finished(block: Building) -> Option<Block> {
         Building::Redacted(raw) => Some(Block::Thinking(Thinking { text: String::new(), replay: Some(raw) })),
         Building::Call { id, name, json, at_start } => {
             let json = if json.is_empty() { at_start } else { json.finish() };
-            tool_use(id, name, &json)
+            Some(tool_use(id, name, &json))
         }
         Building::Provider { raw, mut over, json } => {
             if let Ok(input) = RawValue::from_string(json.finish()) {

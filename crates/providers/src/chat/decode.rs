@@ -174,7 +174,7 @@ impl Assembler for Reading {
         }
         for (n, call) in self.calls.into_iter().enumerate() {
             let id = call.id(model_call, n).into_owned();
-            blocks.extend(tool_use(id, call.name, &call.arguments.finish()));
+            blocks.push(tool_use(id, call.name, &call.arguments.finish()));
         }
         blocks
     }

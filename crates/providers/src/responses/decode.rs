@@ -10,7 +10,7 @@ use midturn_core::rules::conversation::{Block, Opaque, StopReason, Thinking};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dialect::{Account, Assembler, Figures, event, tool_use, unreadable};
+use crate::dialect::{Account, Assembler, Figures, cut_call, event, tool_use, unreadable};
 use crate::failure::stream_error;
 use crate::responses::items::{Building, ItemKeys, Items};
 use crate::text::Piece;
@@ -256,13 +256,9 @@ fn block(item: Item<'_>, raw: &RawValue, building: &Building, account: &Account<
         }
         "function_call" => {
             let arguments = item.arguments.unwrap_or_default().to_text();
-            // Cut before its arguments: nobody can say whether they would have been empty.
+            let (id, name) = (building.call(account.call), item.name.unwrap_or_default());
             let cut = arguments.is_empty() && item.status.as_deref() == Some("incomplete");
-            if cut {
-                None
-            } else {
-                tool_use(building.call(account.call), item.name.unwrap_or_default(), &arguments)
-            }
+            Some(if cut { cut_call(id, name) } else { tool_use(id, name, &arguments) })
         }
         _ => Some(Block::Provider(Opaque(raw.get().into()))),
     }

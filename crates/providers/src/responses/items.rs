@@ -6,7 +6,7 @@
 
 use midturn_core::rules::conversation::{Block, Thinking};
 
-use crate::dialect::{Account, tool_use};
+use crate::dialect::{Account, cut_call, tool_use};
 use crate::text::Text;
 
 /// What an event says of the item it means.
@@ -104,11 +104,10 @@ impl Building {
             (Some(block), _) => block,
             (None, "message") => Some(told.finish()).filter(|text| !text.is_empty()).map(Block::Text),
             (None, "reasoning") => Some(Block::Thinking(Thinking { text: told.finish(), replay: None })),
-            // Without arguments nobody can say whether they would have been empty, and without
-            // a name nobody can say what was called.
-            (None, "function_call") if !told.is_empty() && !name.is_empty() => {
-                tool_use(id, name, &told.finish())
-            }
+            // Without a name nobody can say what was called.
+            (None, "function_call") if name.is_empty() => None,
+            (None, "function_call") if told.is_empty() => Some(cut_call(id, name)),
+            (None, "function_call") => Some(tool_use(id, name, &told.finish())),
             (None, _) => None,
         }
     }

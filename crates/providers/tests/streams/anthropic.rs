@@ -60,8 +60,9 @@ fn anthropic_calls_in_parallel_are_put_together_from_deltas() {
     );
 }
 
+/// C17: its result is an error that the model reads, and the run goes on.
 #[test]
-fn a_call_whose_json_never_closed_is_no_call() {
+fn a_call_whose_json_never_closed_has_a_text_for_arguments() {
     let stream = named(&[
         A_START,
         A_TEXT,
@@ -71,7 +72,11 @@ fn a_call_whose_json_never_closed_is_no_call() {
         r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"text\": \"abc"}}"#,
         r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":9}}"#,
     ]);
-    expect(Dialect::Anthropic, &stream, "text:Hé 😀 | max_tokens 115/9/100");
+    expect(
+        Dialect::Anthropic,
+        &stream,
+        r#"text:Hé 😀 | call:t1 write "{\"text\": \"abc" | max_tokens 115/9/100"#,
+    );
 }
 
 #[test]

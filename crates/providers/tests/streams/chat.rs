@@ -58,7 +58,7 @@ fn chat_calls_of_all_the_sorts_that_servers_send() {
                 r#"{"index":0,"id":"a","function":{"name":"x","arguments":"{\"q\":"}}"#,
                 r#"{"index":1,"id":"b","function":{"name":"y","arguments":"{q}"}}"#,
             ],
-            r#"call:b y "{q}" | tool_use 0/0/0"#,
+            r#"call:a x "{\"q\":" | call:b y "{q}" | tool_use 0/0/0"#,
         ),
     ];
     for (deltas, expected) in rows {

@@ -52,8 +52,8 @@ fn responses_that_end_early_say_why() {
     let call = r#"{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"c","name":"n","arguments":""}}"#;
     let arguments = r#"{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{\"a\":"}"#;
     for (reason, expected) in [
-        ("max_output_tokens", "text:Hal | max_tokens 0/0/0"),
-        ("content_filter", "text:Hal | content_filter 0/0/0"),
+        ("max_output_tokens", r#"text:Hal | call:c n "{\"a\":" | max_tokens 0/0/0"#),
+        ("content_filter", r#"text:Hal | call:c n "{\"a\":" | content_filter 0/0/0"#),
     ] {
         let end = incomplete(reason);
         expect(Dialect::Responses, &named(&[added, delta, call, arguments, &end]), expected);
@@ -171,13 +171,15 @@ fn responses_items_are_told_apart_by_what_there_is() {
     }
 }
 
+/// C17.
 #[test]
-fn responses_calls_cut_before_their_arguments_are_no_calls() {
+fn responses_calls_that_are_cut_have_a_text_for_arguments() {
     let added = r#"{"type":"response.output_item.added","item":{"type":"function_call","call_id":"c","name":"n","arguments":""}}"#;
     for arguments in ["", r#"{\"a\":"#] {
+        let expected = format!(r#"call:c n "{arguments}" | max_tokens 0/0/0"#);
         let end = format!(
             r#"{{"type":"response.incomplete","response":{{"status":"incomplete","output":[{{"type":"function_call","status":"incomplete","call_id":"c","name":"n","arguments":"{arguments}"}}]}}}}"#
         );
-        expect(Dialect::Responses, &named(&[added, &end]), "max_tokens 0/0/0");
+        expect(Dialect::Responses, &named(&[added, &end]), &expected);
     }
 }

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::ports::SessionJournal;
 use midturn_core::engine::ports::archive::Rows;
+use midturn_core::rules::characters::is_blank;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::mail::ReceiptState;
 use midturn_wire::agent::{Agent, Agents, Conversation, ConversationQuery, NewAgent, Plan};
@@ -40,6 +41,10 @@ pub(super) async fn list(State(app): State<Arc<App>>, Path(path): Path<SessionPa
 #[utoipa::path(post, path = "/agents", request_body = NewAgent, responses((status = 201, body = Agent)))]
 pub(super) async fn spawn(State(app): State<Arc<App>>, change: Change<SessionPath, NewAgent>) -> Made<Agent> {
     let Change { live, body: agent, .. } = change;
+    if agent.prompt.as_ref().is_some_and(|prompt| is_blank(&prompt.0)) {
+        let detail = "the prompt is empty; say what to do, or leave it out and write to the agent later";
+        return Err(Refused::unprocessable("empty", detail));
+    }
     let agent = host::NewAgent {
         name: new_name("name", &agent.name)?,
         prompt: agent.prompt.map(|prompt| prompt.0),

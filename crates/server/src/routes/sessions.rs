@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use midturn_core::engine::Attached;
+use midturn_core::rules::characters::is_blank;
 use midturn_core::rules::mail::{Sender, Standing};
 use midturn_core::rules::time::Micros;
 use midturn_wire::session::{NewSession, Resume, Resumed, Session, Sessions};
@@ -47,7 +48,7 @@ pub(super) async fn begin(
     asker: Asker,
     Brought(session): Brought<NewSession>,
 ) -> Made<Session> {
-    if session.task.0.trim().is_empty() {
+    if is_blank(&session.task.0) {
         return Err(Refused::unprocessable("empty", "the task is empty; say what to do"));
     }
     let is_relative = |folder: &Text| !folder.0.starts_with('/');

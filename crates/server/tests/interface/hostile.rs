@@ -278,10 +278,13 @@ impl Table {
         }
         let long_id = format!(r#"{{"text": "a", "id": "{}"}}"#, "i".repeat(129));
         self.post(MESSAGES, &long_id, 422, "bad_request");
+        for id in ["a\u{202e}b", "\u{200b}", "a\\nb"] {
+            self.post(MESSAGES, &format!(r#"{{"text": "a", "id": "{id}"}}"#), 422, "bad_request");
+        }
     }
 
     fn refusals(&mut self) {
-        for text in ["", " ", "\\n\\t ", "\u{a0}\u{2003}"] {
+        for text in ["", " ", "\\n\\t ", "\u{a0}\u{2003}", "\u{200b}", "\u{202e} \u{feff}"] {
             self.post(MESSAGES, &format!(r#"{{"text": "{text}"}}"#), 422, "empty");
         }
         let large = format!(r#"{{"text": "{}"}}"#, "a".repeat(256 * 1024 + 1));

@@ -88,6 +88,7 @@ async fn agents_are_spawned_once_each_by_their_name() {
         (r#"{"name": "helper"}"#, 409, "not_spawned"),
         (r#"{"name": "user"}"#, 422, "invalid_name"),
         (r#"{"name": "Not A Name"}"#, 422, "invalid_name"),
+        (r#"{"name": "h2", "prompt": "\u200b"}"#, 422, "empty"),
         (r#"{"name": "h2", "parent": "../.."}"#, 422, "invalid_name"),
         (r#"{"name": "h2", "parent": "nobody"}"#, 422, "bad_request"),
         (r#"{"name": "h2", "agent": "no-such"}"#, 422, "bad_request"),
@@ -115,6 +116,7 @@ async fn a_session_is_begun_and_shut_down() {
     assert_eq!((begun.status, &begun.json()["session"]), (201, &json!("s2")));
     for (body, status, code) in [
         (r#"{"task": "  "}"#, 422, "empty"),
+        (r#"{"task": "\u200b"}"#, 422, "empty"),
         (r#"{"task": "a", "folder": "relative"}"#, 422, "bad_request"),
         (r#"{"task": "a", "model": "gpt"}"#, 422, "bad_request"),
     ] {

@@ -6,11 +6,12 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags};
+use rustix::fs::{AtFlags, CWD, Mode, RenameFlags};
 use rustix::io::Errno;
 
 use super::TEMPORARY;
-use super::beneath::{new_file, parent_of};
+use super::beneath::{HANDLE, new_file, parent_of};
+use super::walk::temporaries;
 
 /// How many things are kept of one agent; the place of an older one is taken then.
 const KEPT_MAX: usize = 64;
@@ -72,6 +73,26 @@ pub(crate) fn name_of_ours(what: &str) -> String {
     format!("{TEMPORARY}{what}-{:016x}", RandomState::new().build_hasher().finish())
 }
 
+/// What our names for new files say of them; the other names hold what is somebody's.
+const HALF_WRITTEN: [&str; 2] = ["write-", "restore-"];
+
+/// Whether a name is one of those that a file has until it is written.
+pub(super) fn is_half_written(name: &[u8]) -> bool {
+    let what = name.strip_prefix(TEMPORARY.as_bytes());
+    what.is_some_and(|what| HALF_WRITTEN.iter().any(|half| what.starts_with(half.as_bytes())))
+}
+
+/// Removes files in a folder and below that a killed process was writing; as many as are found.
+pub(crate) fn remove_half_written(folder: &Path) -> io::Result<()> {
+    let top = rustix::fs::openat(CWD, folder, HANDLE, Mode::empty())?;
+    for path in temporaries(top.as_fd())?.found {
+        if let Some((parent, name)) = parent_of(&top, &path)? {
+            rustix::fs::unlinkat(parent, name, AtFlags::empty())?;
+        }
+    }
+    Ok(())
+}
+
 /// Removes a file, or a folder with all that is in it, where nobody can write but we: so this is
 /// what was looked at.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
@@ -89,9 +110,25 @@ pub(crate) fn restore(top: impl AsFd, path: &Path, content: &[u8]) -> io::Result
 
 #[cfg(test)]
 mod tests {
-    use rustix::fs::{Mode, OFlags};
+    use rustix::fs::OFlags;
 
     use super::*;
+
+    /// C8: a process was killed while it wrote a file.
+    #[test]
+    fn of_our_names_only_half_written_files_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("a/b")).unwrap();
+        let names = ["write", "restore", "aside", "original"].map(name_of_ours);
+        for name in &names {
+            std::fs::write(folder.path().join("a/b").join(name), "").unwrap();
+        }
+        std::fs::create_dir(folder.path().join(name_of_ours("write"))).unwrap();
+        remove_half_written(folder.path()).unwrap();
+        let left = names.map(|name| folder.path().join("a/b").join(name).exists());
+        assert_eq!(left, [false, false, true, true]);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
 
     #[test]
     fn what_is_put_aside_is_gone_and_what_a_link_points_to_stays() {

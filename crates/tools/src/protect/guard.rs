@@ -17,11 +17,17 @@ use super::aside::{Aside, restore};
 use super::beneath::{entries, head_in, kind, name, open_folder, parent_of};
 use super::memory::Memory;
 use super::original::{Original, Others, usable};
-use super::walk::{authorities, links};
+use super::walk::{Bound, Stopped, Walked, authorities, links};
 use super::what;
 
 /// How many sentences one command gets; who plants more is told of the others' number.
 const NOTES_MAX: usize = 5;
+
+/// What is looked for, in words.
+const SOUGHT: &str = "settings that commands may not make";
+
+/// How often a folder is looked through for more after what was found was put aside.
+const LOOKS_MAX: usize = 16;
 
 /// In git's common folder, where its own folders for worktrees are; and how many are looked at.
 const WORKTREES: &str = "worktrees";
@@ -65,11 +71,27 @@ struct FixedFile {
 /// What was there before a command.
 #[derive(Debug, Default)]
 pub(crate) struct Before {
-    there: BTreeSet<PathBuf>,
+    /// What had authority, by its whole path.
+    pub(crate) there: BTreeSet<PathBuf>,
     /// What is to be mounted so that the command can't write it.
     pub(crate) to_mount: Vec<PathBuf>,
     /// What it held where nothing prevents a change, and by whom it is watched.
     memories: Vec<(usize, Memory)>,
+    /// The looks that came upon too much, and by whom: what they missed can't be told from what is
+    /// planted.
+    stopped: Vec<(usize, Stopped)>,
+}
+
+impl Before {
+    /// What somebody remembers.
+    pub(crate) fn of(there: BTreeSet<PathBuf>) -> Self {
+        Self { there, ..Self::default() }
+    }
+
+    /// Whether nothing was missed.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.stopped.is_empty()
+    }
 }
 
 /// What was there before the first of the commands that are under way in one folder: what one of
@@ -94,6 +116,14 @@ pub(crate) struct Guard {
     within: Vec<PathBuf>,
     watched: Vec<Watched>,
     kept: Vec<FixedFile>,
+    stops: Mutex<Stops>,
+}
+
+/// Where looks stopped, in words: once in a run.
+#[derive(Debug, Default)]
+struct Stops {
+    said: bool,
+    note: Option<String>,
 }
 
 impl Guard {
@@ -159,7 +189,12 @@ impl Guard {
             let at = &watched.at;
             usable(at.folder.as_fd())?;
             let memory = |path: &Path| Memory::of(at.folder.as_fd(), path);
-            for path in watched.found()? {
+            let Walked { found, stopped } = watched.found(0)?;
+            if let Some(stopped) = stopped {
+                self.stops.lock().note.get_or_insert_with(|| stopped.told(&at.path, SOUGHT));
+                before.stopped.push((by, stopped));
+            }
+            for path in found {
                 let kind = at.kind(&path);
                 // Of a whole repository what matters is watched by name.
                 let is_repository = kind == Some(FileType::Directory) && path.ends_with(".git");
@@ -185,9 +220,9 @@ impl Guard {
         // Before anything that they could have been moved into is put aside itself.
         let (mut notes, lost) = self.put_back();
         notes.extend(self.keep());
-        for watched in &self.watched {
+        for (by, watched) in self.watched.iter().enumerate() {
             let path = watched.at.path.display();
-            notes.extend(self.put_aside(watched, before).unwrap_or_else(|error| {
+            notes.extend(self.put_aside(by, watched, before).unwrap_or_else(|error| {
                 vec![format!("{path} can't be looked through for what was planted: {error}")]
             }));
         }
@@ -234,12 +269,45 @@ impl Guard {
         (notes, lost)
     }
 
+    /// Where a look for what is planted stopped, so that more may be there: to be told to an agent
+    /// once in a run.
+    pub(crate) fn stopped(&self) -> Option<String> {
+        let mut stops = self.stops.lock();
+        let note = stops.note.clone().filter(|_| !stops.said);
+        stops.said |= note.is_some();
+        note
+    }
+
+    /// The same at the run's end, for a person.
+    pub(crate) fn stopped_in_run(&self) -> Option<String> {
+        std::mem::take(&mut *self.stops.lock()).note
+    }
+
     /// What came to be is put aside; what there is to say of it.
-    fn put_aside(&self, watched: &Watched, before: &Before) -> io::Result<Vec<String>> {
+    fn put_aside(&self, by: usize, watched: &Watched, before: &Before) -> io::Result<Vec<String>> {
         let at = &watched.at;
         usable(at.folder.as_fd())?;
-        let mut found = watched.found()?;
-        found.retain(|path| !before.there.contains(&at.path.join(path)) && !at.is_empty_folder(path));
+        let missed = before.stopped.iter().find(|(of, _)| *of == by).map(|(_, stopped)| stopped);
+        let is_new = |path: &PathBuf| {
+            let is_known = before.there.contains(&at.path.join(path)) || at.is_a_stand_in(path);
+            !is_known && missed.is_none_or(|missed| !missed.may_have_missed(path))
+        };
+        let mut notes = Vec::new();
+        for _ in 0..LOOKS_MAX {
+            let Walked { mut found, stopped } = watched.found(before.there.len())?;
+            found.retain(is_new);
+            notes.extend(self.put_all_aside(watched, &found));
+            let Some(stopped) = stopped else { break };
+            if found.is_empty() || matches!(stopped.why, Bound::Names(_)) {
+                self.stops.lock().note.get_or_insert_with(|| stopped.told(&at.path, SOUGHT));
+                break;
+            }
+        }
+        Ok(notes)
+    }
+
+    fn put_all_aside(&self, watched: &Watched, found: &[PathBuf]) -> Vec<String> {
+        let at = &watched.at;
         let put = |path: &PathBuf| {
             let shown = path.display();
             match self.aside.put(&at.folder, path) {
@@ -254,7 +322,7 @@ impl Guard {
                 )),
             }
         };
-        Ok(found.iter().filter_map(put).collect())
+        found.iter().filter_map(put).collect()
     }
 
     /// What was changed although it was there is made as it was; what there is to say of it.
@@ -291,20 +359,22 @@ impl Watched {
         Ok(all.iter().flat_map(|own| names.iter().map(|name| own.join(name))).collect())
     }
 
-    fn found(&self) -> io::Result<Vec<PathBuf>> {
+    /// What is there; of so many it is `known`.
+    fn found(&self, known: usize) -> io::Result<Walked> {
         let at = &self.at;
-        match self.sought {
-            Sought::Authorities => authorities(at.folder.as_fd()),
-            Sought::Links => links(at.folder.as_fd()),
+        let found = match self.sought {
+            Sought::Authorities => return authorities(at.folder.as_fd(), known),
+            Sought::Links => return links(at.folder.as_fd(), known),
             Sought::Worktrees(_) => {
                 let is_no_folder = |path: &PathBuf| at.kind(path) != Some(FileType::Directory);
-                Ok(at.worktrees()?.into_iter().filter(is_no_folder).collect())
+                at.worktrees()?.into_iter().filter(is_no_folder).collect()
             }
             Sought::Names(names) => {
                 let is_there = |name: &&&str| at.kind(Path::new(name)).is_some();
-                Ok(names.iter().filter(is_there).map(PathBuf::from).collect())
+                names.iter().filter(is_there).map(PathBuf::from).collect()
             }
-        }
+        };
+        Ok(Walked { found, stopped: None })
     }
 
     fn reason(&self, path: &Path) -> &'static str {
@@ -336,9 +406,13 @@ impl OpenFolder {
         Ok(all.map(|entry| Path::new(WORKTREES).join(name(&entry))).collect())
     }
 
-    /// Such a folder gives nobody anything; it may be one that stands in where another
-    /// command is not to make one.
-    fn is_empty_folder(&self, path: &Path) -> bool {
+    /// Whether it may be one that stands in where another command is not to make one: an empty
+    /// folder at the top, which gives nobody anything. Further down hundreds of them would end the
+    /// look before it came to what is planted.
+    fn is_a_stand_in(&self, path: &Path) -> bool {
+        if path.components().count() > 1 {
+            return false;
+        }
         let inside = open_folder(&self.folder, path).and_then(entries);
         inside.is_ok_and(|mut entries| entries.next().is_none())
     }
@@ -441,5 +515,45 @@ mod tests {
         let third = guard.before().unwrap();
         assert_eq!(guard.after(&third), Vec::<String>::new());
         assert!(path("git/hooks/of-a-person").exists());
+    }
+
+    /// C7: what more than 256 names with authority hid.
+    #[test]
+    fn however_many_are_planted_all_are_put_aside() {
+        let (folder, guard) = guarded(true);
+        let path = |path: String| folder.path().join(path);
+        let before = guard.before().unwrap();
+        for n in 0..600 {
+            std::fs::create_dir_all(path(format!("top/{n}/.vscode"))).unwrap();
+        }
+        let notes = guard.after(&before);
+        assert!(notes.last().unwrap().contains("595 more"), "{notes:?}");
+        assert!((0..600).all(|n| !path(format!("top/{n}/.vscode")).exists()));
+        assert_eq!(guard.stopped(), None);
+    }
+
+    /// C7: what a look doesn't reach before a command may be a person's.
+    #[test]
+    fn a_search_that_stops_says_so_once_in_a_run_and_takes_nothing_that_it_may_have_missed() {
+        let (folder, guard) = guarded(true);
+        let path = |path: String| folder.path().join(path);
+        for n in 0..300 {
+            std::fs::create_dir_all(path(format!("top/{n}/.vscode"))).unwrap();
+        }
+        for run in 0..2 {
+            let before = guard.before().unwrap();
+            // The order in which names are told changes with these.
+            for n in 300..400 {
+                std::fs::create_dir_all(path(format!("top/{run}-{n}"))).unwrap();
+            }
+            std::fs::create_dir_all(path("top/.idea/x".into())).unwrap();
+            let notes = guard.after(&before);
+            assert!(notes.len() == 1 && notes[0].contains("`.idea`"), "{notes:?}");
+            assert!((0..300).all(|n| path(format!("top/{n}/.vscode")).exists()));
+            let note = guard.stopped().unwrap();
+            assert!(note.contains("stopped after 256 of them, at "), "{note}");
+            assert_eq!(guard.stopped(), None);
+            assert_eq!(guard.stopped_in_run(), Some(note));
+        }
     }
 }

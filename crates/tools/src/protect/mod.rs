@@ -6,13 +6,15 @@
 //! build runs (`Makefile`, `package.json`, `build.rs`) is the project itself: agents may write
 //! both, and whoever reads or builds them has to look. [`beneath`] works in a folder that is held, [`walk`] finds what has such a name,
 //! [`aside`] takes away what was not there before, [`original`] brings back what was moved, [`guard`]
-//! does all of it after each command.
+//! does all of it after each command; [`repositories`] finds what agents leave for git, at a run's end.
 
 pub(crate) mod aside;
 pub(crate) mod beneath;
+mod git_settings;
 pub(crate) mod guard;
 mod memory;
 pub(crate) mod original;
+pub(crate) mod repositories;
 mod walk;
 
 use std::io;

@@ -27,9 +27,17 @@ const TRIES: usize = 16;
 /// Why a path was refused or could not be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PathError {
-    /// There is nothing to open, or a NUL in it.
+    /// There is nothing to open.
     #[error("the path is empty: name a file, relative to {0}")]
     Empty(PathBuf),
+    /// The system ends a path there.
+    #[error("the path holds a NUL character, which no file's name can: leave it out")]
+    Nul,
+    /// Only a shell knows what it means.
+    #[error(
+        "`{0}` is refused: `~` isn't expanded here; name what you mean relative to {1}, and a folder that is really called `~` as `./~`"
+    )]
+    Home(String, PathBuf),
     /// It leads out.
     #[error("`{0}` is refused: it leads out of {1}, and only what is beneath that can be reached")]
     Outside(String, PathBuf),
@@ -126,8 +134,11 @@ impl Root {
     /// The path as it is used beneath the root.
     pub(crate) fn relative<'a>(&self, text: &'a str) -> Result<&'a Path, PathError> {
         let path = Path::new(text);
-        if text.is_empty() || text.contains('\0') {
-            return Err(PathError::Empty(self.real.clone()));
+        match text {
+            "" => return Err(PathError::Empty(self.real.clone())),
+            nul if nul.contains('\0') => return Err(PathError::Nul),
+            home if path.starts_with("~") => return Err(PathError::Home(home.to_owned(), self.real.clone())),
+            _ => {}
         }
         if !path.is_absolute() {
             return Ok(path);

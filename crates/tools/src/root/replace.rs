@@ -83,7 +83,8 @@ impl Place<'_> {
                 Err(errno) => return Err(self.system(errno)),
             }
         }
-        let mode = Mode::from_raw_mode(as_it_was.st_mode & 0o7777);
+        // Not whose rights it runs with: a write of anybody's takes that off, too.
+        let mode = Mode::from_raw_mode(as_it_was.st_mode & 0o1777);
         rustix::fs::fchmod(file, mode).map_err(|e| self.system(e))
     }
 }

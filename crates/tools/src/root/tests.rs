@@ -166,11 +166,11 @@ fn a_hundred_thousand_flips_lead_nowhere() {
     const FLIPS: usize = 100_000;
     let fixture = fixture();
     let done = AtomicBool::new(false);
+    // Before anybody writes, who would make it.
+    std::fs::create_dir(fixture.inside.join("flip")).unwrap();
+    symlink(&fixture.outside, fixture.inside.join("flop")).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let at = |name: &str| fixture.inside.join(name);
-            std::fs::create_dir(at("flip")).unwrap();
-            symlink(&fixture.outside, at("flop")).unwrap();
             let folder = rustix::fs::open(&fixture.inside, OFlags::PATH, Mode::empty()).unwrap();
             for _ in 0..FLIPS {
                 let flags = rustix::fs::RenameFlags::EXCHANGE;

@@ -1,17 +1,9 @@
 //! Bubblewrap's command line.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::mount_plan::Step;
-
-/// Where bubblewrap is.
-pub(crate) fn find() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let mut found =
-        std::env::split_paths(&path).filter(|f| f.is_absolute()).map(|folder| folder.join("bwrap"));
-    found.find(|file| file.is_file())
-}
 
 /// What comes before the program that is to run in it.
 pub(crate) fn arguments(steps: &[Step], folder: &Path, network: bool) -> Vec<OsString> {

@@ -118,7 +118,7 @@ pub struct Sandbox {
 /// Who builds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Engine {
-    Bubblewrap(PathBuf),
+    Bubblewrap,
     Landlock(Supervision),
     Nobody,
 }
@@ -139,7 +139,7 @@ impl Sandbox {
     /// The supervision that belongs to it. `None`: any.
     pub(crate) fn supervision(&self) -> Option<Supervision> {
         match self.engine {
-            Engine::Bubblewrap(_) => Some(Supervision::Inside),
+            Engine::Bubblewrap => Some(Supervision::Inside),
             Engine::Landlock(supervision) => Some(supervision),
             Engine::Nobody => None,
         }

@@ -15,6 +15,7 @@ use super::stand_in::StandIns;
 use super::{Confinement, Engine, Sandbox, bubblewrap};
 use crate::process::Supervision;
 use crate::process::table::{Process, processes};
+use crate::programs::{self, Program};
 
 /// What it takes to start one command.
 #[derive(Debug, Default)]
@@ -39,9 +40,13 @@ impl Sandbox {
         let confinement = confinement.ok_or_else(|| {
             io::Error::other("nobody said what the command may touch, which is a bug in midturn")
         })?;
-        let mut plan = MountPlan::new(confinement, &sockets())?;
+        // Without namespaces commands can make no Unix socket, or, where Landlock governs those, connect
+        // to none outside what they can write: nothing has to be hidden then, least of all in folders of
+        // other users.
+        let sockets = if self.engine.has_no_namespaces() { Vec::new() } else { sockets() };
+        let mut plan = MountPlan::new(confinement, &sockets)?;
         // Bubblewrap has taken them away already.
-        orders.no_privileges = !matches!(self.engine, Engine::Bubblewrap(_));
+        orders.no_privileges = self.engine != Engine::Bubblewrap;
         let mut wrapper = None;
         match &self.engine {
             Engine::Landlock(Supervision::Subreaper) => {
@@ -56,8 +61,10 @@ impl Sandbox {
                 let network_off = !self.wanted.network;
                 orders.view = Some(View { steps: plan.steps, folder: folder.to_owned(), network_off });
             }
-            Engine::Bubblewrap(program) => {
+            Engine::Bubblewrap => {
                 orders.rights = self.abilities.scopes.then(Rights::default);
+                // Asked each time: another session may work by now in the folder that it is in.
+                let program = programs::find(Program::Bubblewrap).map_err(io::Error::other)?;
                 let mut bubblewrap = Command::new(program);
                 bubblewrap.args(bubblewrap::arguments(&plan.steps, folder, self.wanted.network));
                 wrapper = Some(bubblewrap);
@@ -90,7 +97,7 @@ impl Sandbox {
         let limit = u64::from(self.wanted.limits.processes);
         match self.engine {
             Engine::Landlock(Supervision::Subreaper) => Some(limit.saturating_add(threads_of_ours())),
-            Engine::Bubblewrap(_) | Engine::Landlock(_) => Some(limit),
+            Engine::Bubblewrap | Engine::Landlock(_) => Some(limit),
             Engine::Nobody => None,
         }
     }

@@ -9,10 +9,9 @@ use tokio_util::sync::CancellationToken;
 use super::cgroup::Groups;
 use super::rights::Abilities;
 use super::seccomp::{Around, Filter, Sockets, filter};
-use super::{
-    Confinement, Engine, InForce, LimitsBy, NetworkState, NoSandbox, Sandbox, Tier, Wanted, bubblewrap,
-};
+use super::{Confinement, Engine, InForce, LimitsBy, NetworkState, NoSandbox, Sandbox, Tier, Wanted};
 use crate::process::{Command, ExitStatus, Supervision, Supervisor};
+use crate::programs::{self, Program};
 
 /// A sandbox in which `true` takes longer is none.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -83,7 +82,7 @@ impl Sandbox {
         let around = if alone { Around::Machine } else { Around::Own };
         let filter = match filter(sockets, around) {
             Ok(filter) => Some(filter),
-            Err(_) if matches!(engine, Engine::Bubblewrap(_)) => None,
+            Err(_) if engine == Engine::Bubblewrap => None,
             Err(error) => return Err(error),
         };
         Ok(Self::new(wanted, engine, abilities, filter))
@@ -98,11 +97,11 @@ impl Sandbox {
         let temporary =
             tempfile::tempdir().map_err(|error| format!("no temporary folder can be made: {error}"))?;
         let confinement = Confinement { temporary: temporary.path().to_owned(), ..Confinement::default() };
-        let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+        let shell = programs::find(Program::Shell).map_err(|none| none.to_string())?;
         let command = Command {
-            words: vec!["true".into()],
+            words: vec![shell.into(), "-c".into(), "true".into()],
             folder: PathBuf::from("/"),
-            environment: Arc::new([("PATH".into(), path)]),
+            environment: Arc::new([]),
             timeout: PATIENCE,
             confinement: Some(Arc::new(confinement)),
         };
@@ -128,9 +127,9 @@ impl Sandbox {
 fn engines(tier: Option<Tier>, best: Supervision, refused: &mut Vec<String>) -> Vec<Engine> {
     let mut engines = Vec::new();
     if matches!(tier, None | Some(Tier::Bubblewrap)) {
-        match bubblewrap::find() {
-            Some(program) => engines.push(Engine::Bubblewrap(program)),
-            None => refused.push("bubblewrap: there is no `bwrap` in PATH".to_owned()),
+        match programs::find(Program::Bubblewrap) {
+            Ok(_) => engines.push(Engine::Bubblewrap),
+            Err(none) => refused.push(format!("bubblewrap: {none}")),
         }
     }
     if matches!(tier, None | Some(Tier::Landlock)) {
@@ -150,7 +149,7 @@ fn engines(tier: Option<Tier>, best: Supervision, refused: &mut Vec<String>) -> 
 impl Engine {
     fn name(&self) -> &'static str {
         match self {
-            Self::Bubblewrap(_) => "bubblewrap",
+            Self::Bubblewrap => "bubblewrap",
             Self::Landlock(Supervision::Subreaper) => "Landlock without namespaces",
             Self::Landlock(_) => "Landlock with namespaces",
             Self::Nobody => "none",
@@ -166,7 +165,7 @@ impl Sandbox {
         let own = !nobody && !engine.has_no_namespaces();
         InForce {
             tier: match engine {
-                Engine::Bubblewrap(_) => Tier::Bubblewrap,
+                Engine::Bubblewrap => Tier::Bubblewrap,
                 Engine::Landlock(_) => Tier::Landlock,
                 Engine::Nobody => Tier::None,
             },

@@ -4,7 +4,7 @@
 //! kept from a command is kept by granting its neighbours one by one. What Landlock doesn't
 //! govern on any system so far: modes, owners and times of files that can be reached by DAC.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,13 @@ impl Rights {
 
     /// Each entry for itself; nothing can be made in the folder then, and it can't be listed.
     fn grant_below(&mut self, places: &BTreeMap<PathBuf, Kind>, path: &Path, kind: Kind) -> io::Result<()> {
-        for (count, entry) in fs::read_dir(path)?.enumerate() {
+        let entries = match fs::read_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return self.grant_known(places, path, kind);
+            }
+            entries => entries?,
+        };
+        for (count, entry) in entries.enumerate() {
             let entry = entry?;
             if count == ENTRIES_MAX {
                 return Err(io::Error::other(format!(
@@ -116,6 +122,17 @@ impl Rights {
                 let path = entry.path();
                 self.grant(places, &path, places.get(&path).copied().unwrap_or(kind))?;
             }
+        }
+        Ok(())
+    }
+
+    /// A folder that we can't list, where homes are on some machines: what isn't known to lead to one
+    /// of the places is not granted.
+    fn grant_known(&mut self, places: &BTreeMap<PathBuf, Kind>, path: &Path, kind: Kind) -> io::Result<()> {
+        let below = places.keys().filter_map(|place| place.strip_prefix(path).ok()?.iter().next());
+        for name in below.collect::<BTreeSet<_>>() {
+            let path = path.join(name);
+            self.grant(places, &path, places.get(&path).copied().unwrap_or(kind))?;
         }
         Ok(())
     }
@@ -136,5 +153,50 @@ impl Rights {
             .add_rules(path_beneath_rules(&self.read, AccessFs::from_read(NEWEST)))?
             .add_rules(path_beneath_rules(&self.write, AccessFs::from_all(NEWEST)))?;
         Ok(ruleset.restrict_self()?.landlock)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use rustix::process::{Uid, geteuid};
+    use rustix::thread::set_thread_res_uid;
+
+    use super::*;
+
+    /// C11: a folder of mode 0711 that is another user's.
+    #[test]
+    fn of_a_folder_that_cannot_be_listed_only_what_is_known_is_granted() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let at = |path: &str| folder.path().join(path);
+        for path in ["homes/me/work", "homes/me/keys", "homes/me/tools", "homes/other"] {
+            fs::create_dir_all(at(path)).unwrap();
+        }
+        let mode =
+            |path: &str, mode| fs::set_permissions(at(path), fs::Permissions::from_mode(mode)).unwrap();
+        mode("", 0o755);
+        mode("homes", 0o311);
+        let places = [
+            (at("homes/me/work"), Kind::Writable),
+            (at("homes/me/keys"), Kind::Hidden),
+            (at("homes/other/socket"), Kind::Hidden),
+        ];
+        let top = folder.path();
+        let granted = std::thread::scope(|scope| {
+            let granting = scope.spawn(|| {
+                // Root can list all; and this is of this thread only.
+                if geteuid().is_root() {
+                    let nobody = Uid::from_raw(65_534);
+                    set_thread_res_uid(nobody, nobody, nobody).unwrap();
+                }
+                let mut rights = Rights::default();
+                rights.grant(&places.into(), top, Kind::ReadOnly).map(|()| rights)
+            });
+            granting.join().unwrap()
+        });
+        mode("homes", 0o755);
+        let rights = granted.unwrap();
+        assert_eq!((rights.read, rights.write), (vec![at("homes/me/tools")], vec![at("homes/me/work")]));
     }
 }

@@ -1,5 +1,6 @@
 //! Which system calls an agent's commands are refused: those that reach other processes, make
-//! namespaces or mounts, speak to the kernel's innards, or put words into a terminal.
+//! namespaces or mounts, speak to the kernel's innards, put words into a terminal, or make a
+//! program that runs with its owner's rights whoever starts it.
 //!
 //! Refused calls fail as they would on a system without them, so that programs go on; calls of
 //! another architecture (32 bit) end the process. What is not listed is allowed: this is the
@@ -97,9 +98,46 @@ const REFUSED: &[i64] = &[
 ];
 
 /// "There is no such call": programs fall back to others, which can be looked into. The flags
-/// of `clone3` are behind a pointer; what `io_uring` does passes by every filter.
-const ABSENT: &[i64] =
-    &[libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
+/// of `clone3` are behind a pointer, so is the mode of `openat2`; what `io_uring` does passes by
+/// every filter.
+const ABSENT: &[i64] = &[
+    libc::SYS_clone3,
+    libc::SYS_openat2,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+];
+
+/// Not in the libraries' lists of all processors yet.
+const FCHMODAT2: i64 = 452;
+
+/// Calls that give a file its mode, with the argument that it is.
+const MODES: &[(i64, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+];
+
+/// Calls that do so only if they make the file: with the arguments that say so and that are the
+/// mode. In other calls there may be anything in its place.
+const MODES_OF_NEW: &[(i64, u8, u8)] = &[
+    (libc::SYS_openat, 2, 3),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1, 2),
+];
+
+/// The bits of a mode by which a program runs as its owner, or its group, whoever starts it.
+const AS_OWNER: [u64; 2] = [0o4000, 0o2000];
+
+/// The flags with which a file is made; of the second, what doesn't only say that it is in a folder.
+const MAKES: [i32; 2] = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
 
 /// What outlives whoever made it, and belongs to all processes of a user: shared memory, queues,
 /// semaphores. As on a system that was built without them; `/dev/shm` and `memfd` are others.
@@ -182,6 +220,7 @@ pub(crate) fn apply(filter: &Filter) -> Result<(), seccompiler::Error> {
 fn chains(sockets: Sockets, around: Around) -> Made<Vec<(Rules, i32)>> {
     let mut all = vec![
         (refused()?, libc::EPERM),
+        (as_owner()?, libc::EPERM),
         (whole(ABSENT), libc::ENOSYS),
         (no_socket_but(sockets)?, libc::EAFNOSUPPORT),
     ];
@@ -246,7 +285,7 @@ fn refused() -> Made<Rules> {
     let mut rules = whole(REFUSED);
     let flags = |flags: &[i32]| -> Made<Vec<SeccompRule>> {
         let flags = flags.iter().map(|flag| u64::from(flag.cast_unsigned()));
-        flags.map(|flag| rule([condition(0, Is::MaskedEq(flag), flag)?])).collect()
+        flags.map(|flag| rule([has(0, flag)?])).collect()
     };
     rules.insert(libc::SYS_clone, flags(NAMESPACES)?);
     rules.insert(libc::SYS_unshare, flags(&[NAMESPACES, &[NEW_TIME]].concat())?);
@@ -256,6 +295,25 @@ fn refused() -> Made<Rules> {
     let others = [condition(0, Is::Ne, 0)?, SeccompCondition::new(2, Width::Qword, Is::Ne, 0)?];
     rules.insert(libc::SYS_prlimit64, vec![rule(others)?]);
     Ok(rules)
+}
+
+/// Where such a program lies below a folder that others may enter, it is theirs.
+fn as_owner() -> Made<Rules> {
+    let mut rules = Rules::new();
+    for &(call, mode) in MODES {
+        rules.insert(call, AS_OWNER.into_iter().map(|bit| rule([has(mode, bit)?])).collect::<Made<_>>()?);
+    }
+    for &(call, flags, mode) in MODES_OF_NEW {
+        let both = MAKES.into_iter().flat_map(|flag| AS_OWNER.map(|bit| (flag, bit)));
+        let refused =
+            both.map(|(flag, bit)| rule([has(flags, u64::from(flag.cast_unsigned()))?, has(mode, bit)?]));
+        rules.insert(call, refused.collect::<Made<_>>()?);
+    }
+    Ok(rules)
+}
+
+fn has(argument: u8, bit: u64) -> Made<SeccompCondition> {
+    condition(argument, Is::MaskedEq(bit), bit)
 }
 
 /// Processes of the same user are others' too; a command's own children are not told apart.
@@ -322,7 +380,7 @@ mod tests {
             // The kernel takes no longer program.
             assert!(program.len() <= 4096);
             let answer =
-                |call: i64, arguments: [u64; 3]| run(&program, u32::try_from(call).unwrap(), arguments);
+                |call: i64, arguments: [u64; 3]| run(&program, u32::try_from(call).unwrap(), &arguments);
             let errno = |errno: i32| 0x0005_0000 | errno.unsigned_abs();
             for call in REFUSED {
                 assert_eq!(answer(*call, [0; 3]), errno(libc::EPERM), "{call}");
@@ -369,14 +427,56 @@ mod tests {
             for call in (0..600).filter(|call| !ours(*call) && *call != libc::SYS_socket) {
                 assert_eq!(answer(call, [0; 3]), ALLOW, "{call}");
             }
-            assert_eq!(run(&program, X32, [0; 3]), libc::SECCOMP_RET_KILL_PROCESS);
+            assert_eq!(run(&program, X32, &[0; 3]), libc::SECCOMP_RET_KILL_PROCESS);
         }
+    }
+
+    /// C18.
+    #[test]
+    fn no_call_makes_a_program_that_runs_as_its_owner() {
+        let program = unpack(&filter(Sockets { network: true, unix: true }, Around::Own).unwrap());
+        for (call, arguments, refused) in modes() {
+            let expected = if refused { 0x0005_0000 | libc::EPERM.unsigned_abs() } else { ALLOW };
+            assert_eq!(
+                run(&program, u32::try_from(call).unwrap(), &arguments),
+                expected,
+                "{call} {arguments:?}"
+            );
+        }
+    }
+
+    /// Calls that give such a mode, and others that look like it.
+    fn modes() -> Vec<(i64, [u64; 4], bool)> {
+        let (creates, temporary, none) = (0o102, 0o20_200_002, 0o2_000_002);
+        let mut rows = Vec::new();
+        for (mode, refused) in
+            [(0o755, false), (0o101_644, false), (0o4755, true), (0o2711, true), (0o106_000, true)]
+        {
+            rows.extend([
+                (libc::SYS_fchmod, [0o4000, mode, 0o4000, 0], refused),
+                (libc::SYS_fchmodat, [0o4000, 0o4000, mode, 0o4000], refused),
+                (FCHMODAT2, [0o4000, 0o4000, mode, 0o4000], refused),
+                (libc::SYS_mknodat, [0o4000, 0o4000, mode, 0], refused),
+                (libc::SYS_openat, [0o4000, 0o4000, creates, mode], refused),
+                (libc::SYS_openat, [0o4000, 0o4000, temporary, mode], refused),
+                (libc::SYS_openat, [0o4000, 0o4000, none, mode], false),
+            ]);
+            #[cfg(target_arch = "x86_64")]
+            rows.extend([
+                (libc::SYS_chmod, [0o4000, mode, 0o4000, 0], refused),
+                (libc::SYS_mknod, [0o4000, mode, 0o4000, 0], refused),
+                (libc::SYS_creat, [0o4000, mode, 0o4000, 0], refused),
+                (libc::SYS_open, [0o4000, creates, mode, 0], refused),
+                (libc::SYS_open, [0o4000, none, mode, 0], false),
+            ]);
+        }
+        rows
     }
 
     const ALLOW: u32 = 0x7fff_0000;
 
     /// As the kernel would: only what a filter is made of.
-    fn run(program: &[sock_filter], call: u32, arguments: [u64; 3]) -> u32 {
+    fn run(program: &[sock_filter], call: u32, arguments: &[u64]) -> u32 {
         let arch = match std::env::consts::ARCH {
             "x86_64" => 0xc000_003e,
             "aarch64" => 0xc000_00b7,
@@ -384,8 +484,9 @@ mod tests {
         };
         let mut data = vec![call, arch, 0, 0];
         for argument in arguments {
-            data.extend([argument as u32, (argument >> 32) as u32]);
+            data.extend([*argument as u32, (argument >> 32) as u32]);
         }
+        data.resize(16, 0);
         let (mut at, mut value) = (0, 0);
         loop {
             let i = &program[at];

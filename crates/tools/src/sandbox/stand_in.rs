@@ -2,8 +2,8 @@
 //! mount needs something to be mounted on, and on what is mounted nobody can put a file.
 //!
 //! They are folders even where a file is meant: git shows no empty folder to anybody. They are
-//! removed when the last command that needs them has ended; a coordinator that is killed leaves
-//! them, empty.
+//! removed when the last command that needs them has ended; what a coordinator that is killed leaves,
+//! empty, the next one removes (`under_way`).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -67,7 +67,8 @@ fn make(path: &Path) -> io::Result<()> {
     Ok(mkdirat(folder, name, Mode::from_raw_mode(0o755))?)
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+/// Removes one that stands for nobody any more; what isn't empty stays.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
     let (folder, name) = above(path)?;
     match unlinkat(folder, name, AtFlags::REMOVEDIR) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),

@@ -72,13 +72,15 @@ impl Bash {
         Ok(Some(before))
     }
 
-    /// What a command planted is taken away; what there is to say of it.
-    async fn look_after(&self, before: Option<Arc<Before>>) -> Vec<String> {
-        let Some(before) = before else { return Vec::new() };
+    /// What a command planted is taken away; what there is to say of it, and what else there is to say.
+    async fn look_after(&self, before: Option<Arc<Before>>) -> (Vec<String>, Vec<String>) {
+        let Some(before) = before else { return Default::default() };
         let context = self.context.clone();
-        let after = move || context.confined.as_ref().map(|confined| confined.guard.after(&before));
+        let after = move || context.confined.as_ref().map(|confined| confined.after(&before));
         let notes = off_the_runtime(after).await.map(Option::unwrap_or_default);
-        notes.unwrap_or_else(|error| vec![format!("what it planted was not looked for: {error}")])
+        notes.unwrap_or_else(|error| {
+            (vec![format!("what it planted was not looked for: {error}")], Vec::new())
+        })
     }
 
     fn timeout(&self, asked: Option<f64>) -> Result<Duration, Output> {
@@ -129,7 +131,7 @@ impl Tool for Bash {
         if !rest.is_empty() {
             call.output.tell(&rest);
         }
-        let notes = self.look_after(before).await;
+        let (planted, notes) = self.look_after(before).await;
         let output = match ended {
             // What is said of a call that was cut is the engine's to say.
             Ok(Ended { cause: Cause::Cancelled, .. }) => Output::error(capture.text()),
@@ -137,8 +139,9 @@ impl Tool for Bash {
             Err(error) => Output::error(with_note(capture.text(), &error.to_string())),
         };
         // The command did what no command may do.
-        let planted = |output: Output, note: String| Output::error(with_note(output.text, &note));
-        notes.into_iter().fold(output, planted).into()
+        let told = |output: Output, note: String| Output::error(with_note(output.text, &note));
+        let output = planted.into_iter().fold(output, told);
+        notes.into_iter().fold(output, |output, note| noted(output, Some(note))).into()
     }
 }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use midturn_core::engine::ports::{Output, Tool};
+use midturn_core::rules::characters::quoted;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::on_files::{Does, FileTool};
-use super::search::{Lines, Pattern, files, here};
+use super::search::{Lines, NAMES, Pattern, files, here, name_of};
 use crate::context::ToolContext;
 
 #[derive(Deserialize, JsonSchema)]
@@ -26,14 +27,14 @@ struct Arguments {
 pub(crate) fn tool(context: Arc<ToolContext>) -> Arc<dyn Tool> {
     let text = "Lists the files of your working folder whose path matches a glob pattern, sorted by path; what \
                 .gitignore excludes is left out.";
-    FileTool::make(("glob", text), context, Does::Search, list)
+    FileTool::make(("glob", &format!("{text} {NAMES}")), context, Does::Search, list)
 }
 
 fn list(context: &ToolContext, arguments: &Arguments, cancel: &CancellationToken) -> Result<Output, String> {
     let pattern = Pattern::new(&context.root, "pattern", &arguments.pattern, &arguments.path)?;
     let mut lines = Lines::new(arguments.limit);
     for path in files(context, &arguments.path)?.take_while(|_| !cancel.is_cancelled()) {
-        if pattern.means(&path) && !lines.push(&path.to_string_lossy()) {
+        if pattern.means(&path) && !lines.push(&quoted(&name_of(&path))) {
             break;
         }
     }

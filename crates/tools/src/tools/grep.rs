@@ -6,13 +6,14 @@ use std::sync::Arc;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use midturn_core::engine::ports::{Output, Tool};
+use midturn_core::rules::characters::quoted;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::on_files::{Does, FileTool};
 use super::read::shortened;
-use super::search::{Lines, Pattern, files, here};
+use super::search::{Lines, NAMES, Pattern, files, here, name_of};
 use crate::arguments::{listed, with_note};
 use crate::context::ToolContext;
 
@@ -49,7 +50,7 @@ pub(crate) fn tool(context: Arc<ToolContext>) -> Arc<dyn Tool> {
     let text = "Searches the files of your working folder for a regular expression. Each match is shown as \
                 `path:line:text`, lines around it as `path-line-text`; what .gitignore excludes and binary files \
                 are left out.";
-    FileTool::make(("grep", text), context, Does::Search, grep)
+    FileTool::make(("grep", &format!("{text} {NAMES}")), context, Does::Search, grep)
 }
 
 fn grep(context: &ToolContext, arguments: &Arguments, cancel: &CancellationToken) -> Result<Output, String> {
@@ -70,9 +71,10 @@ fn grep(context: &ToolContext, arguments: &Arguments, cancel: &CancellationToken
         if only.as_ref().is_some_and(|only| !only.means(&path)) {
             continue;
         }
-        found.path = path.to_string_lossy().into_owned();
+        let name = name_of(&path);
         // Beneath the root by handle, whatever the walk's path has become meanwhile.
-        let Ok((file, _)) = context.root.file(&found.path) else { continue };
+        let Ok((file, _)) = context.root.file(&name) else { continue };
+        found.path = name;
         let searched = searcher.search_reader(&matcher, Cancellable { file, cancel }, &mut found);
         if searched.is_err() && !cancel.is_cancelled() {
             found.passed_over.push(std::mem::take(&mut found.path));
@@ -111,7 +113,8 @@ impl Matches {
     fn show(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes);
         let text = shortened(text.trim_end_matches(['\n', '\r']), LINE_SHOWN);
-        self.lines.push(&format!("{}{mark}{}{mark}{text}", self.path, number.unwrap_or(0)))
+        let path = quoted(&self.path);
+        self.lines.push(&format!("{path}{mark}{}{mark}{text}", number.unwrap_or(0)))
     }
 
     fn finish(self, pattern: &str) -> String {
@@ -132,7 +135,7 @@ impl Sink for Matches {
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         if self.files_only {
             let path = std::mem::take(&mut self.path);
-            self.lines.push(&path);
+            self.lines.push(&quoted(&path));
             return Ok(false);
         }
         Ok(self.show(':', found.line_number(), found.bytes()))

@@ -52,7 +52,11 @@ impl<A: JsonSchema + DeserializeOwned + Send + 'static> FileTool<A> {
             Err(output) => return output,
         };
         let (context, cancel, work) = (self.context.clone(), call.cancel.clone(), self.work);
-        let work = move || work(&context, &arguments, &cancel).unwrap_or_else(Output::error);
+        let changes = self.does == Does::Edit;
+        let work = move || {
+            let ready = if changes { context.run_begins() } else { Ok(()) };
+            ready.and_then(|()| work(&context, &arguments, &cancel)).unwrap_or_else(Output::error)
+        };
         let done = off_the_runtime(work).await;
         let bug =
             |error| Output::error(format!("The tool itself failed, which is a bug in midturn: {error}"));

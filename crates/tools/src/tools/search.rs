@@ -8,6 +8,9 @@ use ignore::WalkBuilder;
 use crate::context::{OUTPUT_BYTES, ToolContext};
 use crate::root::Root;
 
+/// How a line of a search shows a name, for whoever uses the tool.
+pub(super) const NAMES: &str = "A path in double quotes is a JSON string: something in it can't be seen.";
+
 /// How many matches or files one search gives when it isn't told.
 const RESULTS: usize = 500;
 
@@ -34,6 +37,12 @@ pub(super) fn files(
     let files = files.filter_map(move |entry| Some(entry.path().strip_prefix(&top).ok()?.to_owned()));
     let unread = unread.clone();
     Ok(files.filter(move |path| !unread.hides(&path.to_string_lossy())))
+}
+
+/// What a file is called, for the other tools: a folder that is really called `~` is said to be one.
+pub(super) fn name_of(path: &Path) -> String {
+    let here = if path.starts_with("~") { "./" } else { "" };
+    format!("{here}{}", path.to_string_lossy())
 }
 
 /// The folder that is searched by default.

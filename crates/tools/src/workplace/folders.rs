@@ -16,14 +16,16 @@ use crate::confined::{Confined, is_there, private_folder};
 use crate::process::Supervisor;
 use crate::protect::guard::{Guard, Sought, Together};
 use crate::protect::original::{Original, Others};
+use crate::protect::repositories::LeftForGit;
 use crate::protect::{make_file, make_folders};
 use crate::sandbox::Confinement;
+use crate::under_way::UnderWay;
 
 /// Our own scratch folder, among those of agents, whose names have no dot.
 const OURS: &str = ".ours";
 
-/// Folders with authority that are often missing: with mounts they can't even be made.
-const STAND_INS: [&str; 4] = [".claude", ".midturn", ".vscode", ".idea"];
+/// What has authority and is often missing: with mounts it can't even be made.
+const STAND_INS: [&str; 6] = [".claude", ".midturn", ".vscode", ".idea", "midturn.toml", ".mcp.json"];
 
 /// Variables that say where other programs listen, or keep what only a person should have.
 const PLACES: [&str; 3] = ["XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "KUBECONFIG"];
@@ -37,6 +39,8 @@ pub(super) struct SessionFolders {
     pub(super) worktrees: PathBuf,
     temporary: PathBuf,
     aside: PathBuf,
+    /// The session, as its folders are called.
+    name: String,
     /// Whether the sandbox gives commands a view of the file system of their own.
     mounts: bool,
     reach: Reach,
@@ -56,7 +60,8 @@ impl SessionFolders {
         let worktrees = worktrees(&state, session);
         let [temporary, aside] = ["tmp", "aside"].map(|name| state.join(name).join(session));
         let (originals, others, together) = (OnceLock::new(), Others::default(), Together::default());
-        Ok(Self { state, worktrees, temporary, aside, mounts, reach, originals, others, together })
+        let name = session.to_owned();
+        Ok(Self { state, worktrees, temporary, aside, name, mounts, reach, originals, others, together })
     }
 
     /// An agent's folder for temporary files; made before each of its commands.
@@ -118,7 +123,7 @@ impl SessionFolders {
     /// files, and nobody looks after them.
     pub(super) fn unconfined(&self, agent: &str, folder: &Path) -> Confined {
         let guard = Guard::new(self.aside.join(agent), false);
-        self.confined(agent, Confinement::default(), folder, guard)
+        Confined { under_way: None, ..self.confined(agent, Confinement::default(), folder, guard) }
     }
 
     /// What an agent in the project folder is confined to.
@@ -147,7 +152,12 @@ impl SessionFolders {
                 guard = guard.watch(&layout.own, Sought::Names(&OF_OWN))?;
             }
         }
-        Ok(self.confined(agent, confinement, folder, guard))
+        let mut confined = self.confined(agent, confinement, folder, guard);
+        if let Some(under_way) = &mut confined.under_way {
+            let own = layout.map_or(Vec::new(), |layout| vec![layout.common.clone(), layout.own.clone()]);
+            under_way.left_for_git = Some(LeftForGit::new(folder, &own, &self.aside.join(agent)));
+        }
+        Ok(confined)
     }
 
     /// Held from when the first agent in the project folder has not yet run a command, for all.
@@ -172,7 +182,8 @@ impl SessionFolders {
         confinement.writable.extend(self.reach.writable.iter().cloned());
         confinement.hidden = self.hidden(folder);
         confinement.temporary = self.temporary(agent);
-        Confined { confinement, stand_ins, guard }
+        let under_way = UnderWay::of(&self.state, &self.name, agent, folder, &self.aside.join(agent));
+        Confined { confinement, stand_ins, guard, under_way: Some(under_way) }
     }
 
     fn hidden(&self, folder: &Path) -> Vec<PathBuf> {

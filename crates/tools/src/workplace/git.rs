@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use super::layout::Setting;
 use super::worktree::Repository;
 use crate::mark::Mark;
 use crate::process::ExitStatus;
+use crate::programs::{self, NoProgram, Program};
 
 /// How much of git's answer is taken, in bytes.
 const ANSWER_MAX: u64 = 64 << 20;
@@ -26,7 +27,7 @@ pub(super) const COMPLAINT_MAX: u64 = 16 << 10;
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What git may know of the caller's environment: where things are.
-const KEPT: [&str; 3] = ["PATH", "HOME", "XDG_CONFIG_HOME"];
+const KEPT: [&str; 2] = ["HOME", "XDG_CONFIG_HOME"];
 
 /// What each of our commands is told, after all that a repository says: nobody asked for the
 /// programs that its settings name, and none of them is run with what an agent wrote.
@@ -145,7 +146,8 @@ impl<'a> Git<'a> {
         let kept = KEPT.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
         let fixed = ["LC_ALL", "GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS"].into_iter().zip(["C", "0", "0"]);
         let fixed = fixed.map(|(name, value)| (name.into(), value.into()));
-        let environment = mark.map(Mark::entry).into_iter().chain(kept).chain(fixed).collect();
+        let path = ("PATH".into(), programs::path());
+        let environment = mark.map(Mark::entry).into_iter().chain([path]).chain(kept).chain(fixed).collect();
         let settings = vec![("core.fsmonitor".to_owned(), "false".to_owned())];
         Self { folder, environment, settings, keeper: None }
     }
@@ -250,7 +252,7 @@ impl<'a> Git<'a> {
     }
 
     async fn run_here(&self, words: &[&str], max: u64) -> Result<Ended, GitError> {
-        let mut child = Command::new("git")
+        let mut child = Command::new(program(Program::Git)?)
             .args(words.iter().map(OsStr::new))
             .current_dir(self.folder)
             .env_clear()
@@ -272,6 +274,11 @@ impl<'a> Git<'a> {
         let ended = tokio::time::timeout(PATIENCE, all).await;
         Ok(ended.map_err(|_| GitError::TimedOut(words[0].to_owned()))??)
     }
+}
+
+/// Where a program of ours is.
+pub(super) fn program(program: Program) -> Result<PathBuf, GitError> {
+    programs::find(program).map_err(|none: NoProgram| std::io::Error::other(none).into())
 }
 
 /// One byte more than the bound shows that there was more. The pipe is closed then.

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio_util::sync::CancellationToken;
 
-use super::git::{COMPLAINT_MAX, Ended, GitError, PATIENCE};
+use super::git::{COMPLAINT_MAX, Ended, GitError, PATIENCE, program};
 use crate::context::off_the_runtime;
 use crate::process::{Cause, Command, RunError, Supervisor};
+use crate::programs::Program;
 use crate::protect::head_of;
 use crate::sandbox::Confinement;
 
@@ -36,10 +37,11 @@ impl Keeper {
         answer_max: u64,
     ) -> Result<Ended, GitError> {
         let complaints = self.complaints();
-        let script = ["sh", "-c", SCRIPT].into_iter().map(OsString::from);
-        let git = ["git"].iter().chain(words).map(OsString::from);
+        let (shell, git) = (program(Program::Shell)?, program(Program::Git)?);
+        let script = [shell.into_os_string(), "-c".into(), SCRIPT.into(), complaints.clone().into()];
+        let git = std::iter::once(git.into()).chain(words.iter().map(OsString::from));
         let command = Command {
-            words: script.chain([complaints.clone().into_os_string()]).chain(git).collect(),
+            words: script.into_iter().chain(git).collect(),
             folder: folder.to_owned(),
             environment: environment.into(),
             timeout: PATIENCE,

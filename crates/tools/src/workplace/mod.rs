@@ -36,10 +36,11 @@ use self::merge::Merging;
 use self::record::{Record, Records};
 use self::worktree::{Again, NoWorktree, Repository, Worktree};
 use crate::confined::Confined;
-use crate::context::{Limits, ToolContext};
+use crate::context::{Limits, ToolContext, off_the_runtime};
 use crate::environment::command_environment;
 use crate::mark::{Mark, Purpose};
 use crate::process::Supervisor;
+use crate::programs;
 use crate::root::Root;
 use crate::sandbox::Tier;
 use crate::toolbox::work_tools;
@@ -90,9 +91,11 @@ impl GitWorkplace {
         session: &SessionId,
         place_of: impl Fn(&AgentName) -> AgentPlace + Send + Sync + 'static,
     ) -> Self {
+        let (project, state) = (project.into(), state.into());
+        programs::keep_out_of([&*project, &state]);
         Self {
-            project: project.into(),
-            state: state.into(),
+            project,
+            state,
             session: session.clone(),
             resumed: false,
             place_of: Box::new(place_of),
@@ -138,6 +141,7 @@ impl GitWorkplace {
     /// With more, or less, that commands may touch.
     #[must_use]
     pub fn reach(mut self, reach: Reach) -> Self {
+        programs::keep_out_of(reach.writable.iter().map(PathBuf::as_path));
         self.reach = reach;
         self
     }
@@ -416,13 +420,16 @@ impl Workplace for GitWorkplace {
         let opened =
             self.opened(agent).ok_or_else(|| ToolError(format!("no workplace was opened for {agent}")))?;
         let edited = opened.context.take_edited();
+        let context = opened.context.clone();
+        let at_the_end = move || context.confined.as_ref().map(Confined::run_ended).unwrap_or_default();
+        let at_the_end = off_the_runtime(at_the_end).await;
+        let at_the_end = at_the_end.map_err(|error| ToolError(format!("the run's end: {error}")))?;
         let mut changes = match &opened.worktree {
             Some(worktree) => commit::commit(worktree, agent.as_str(), run).await,
             None => Changes { files: edited, ..Changes::default() },
         };
-        let missing = opened.context.confined.as_ref().and_then(|confined| confined.guard.missing());
         let before = std::mem::take(&mut *opened.notes.lock());
-        changes.notes.splice(0..0, before.into_iter().chain(missing));
+        changes.notes.splice(0..0, before.into_iter().chain(at_the_end));
         Ok(changes)
     }
 

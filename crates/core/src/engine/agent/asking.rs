@@ -3,18 +3,20 @@
 //! Whether a call is asked about is decided in `rules::approval`; what a message does to one
 //! that waits for its answer is decided in `rules::turn`.
 
+use serde_json::Value;
+
 use super::Driver;
 use crate::engine::approvals::Approval;
 use crate::engine::journal::Draft;
 use crate::engine::ports::{CallTraits, Clock, Phase};
 use crate::engine::session::{Activity, ActivityKind, AgentCell};
-use crate::rules::approval::{self, Answer, Asked, Decision, Rule, Verdict};
+use crate::rules::approval::{self, Answer, Asked, Decision, Effect, Rule, Verdict};
 use crate::rules::conversation::ToolUse;
 use crate::rules::event::EventKind;
 use crate::rules::id::CallId;
 use crate::rules::mail::Sender;
 use crate::rules::time::Micros;
-use crate::rules::wording::COORDINATOR;
+use crate::rules::wording::{self, COORDINATOR};
 
 /// The requests of a turn that wait for their answers.
 #[derive(Default)]
@@ -76,21 +78,34 @@ impl Driver {
         if self.run.tools().is_some_and(|turn| turn.is_approved(index)) {
             return true;
         }
+        // What a model meant by arguments that are cut can't be judged, and no tool takes them.
+        if let Value::String(text) = &call.input {
+            return self.denies(index, wording::unreadable(&call.name, text));
+        }
         // A tool that doesn't exist does nothing but say so.
         let traits = self.tool(call).map_or(CallTraits::COORDINATES, |tool| tool.traits(call));
         let asked = Asked { name: &call.name, subject: traits.subject.as_deref(), effect: traits.effect };
         let approvals = &self.session.approvals;
-        let why = match approvals.judge(&asked) {
-            Verdict::Allowed => return true,
-            Verdict::Ask if approvals.is_attended() => {
+        let lost =
+            (asked.effect == Effect::Edits).then(|| self.session.secrets.mark_in(&call.input)).flatten();
+        let why = match (approvals.judge(&asked), lost) {
+            (Verdict::Denied(why), _) => why,
+            // Before a person is asked: it would do what nobody can have meant.
+            (_, Some(mark)) => approval::would_lose(mark),
+            (Verdict::Allowed, None) => return true,
+            (Verdict::Ask, None) if approvals.is_attended() => {
                 self.ask(draft, index, call, &asked);
                 return false;
             }
-            Verdict::Ask => approval::nobody(approvals.policy().mode),
-            Verdict::Denied(why) => why,
+            (Verdict::Ask, None) => approval::nobody(approvals.policy().mode),
         };
+        self.denies(index, approval::denied(&why))
+    }
+
+    /// The call ends with this result and doesn't run.
+    fn denies(&mut self, index: usize, text: String) -> bool {
         if let Some(turn) = self.run.tools() {
-            turn.denied(index, approval::denied(&why));
+            turn.denied(index, text);
         }
         self.bench.news = true;
         false

@@ -10,6 +10,7 @@ use crate::engine::ports::{Changes, Phase};
 use crate::engine::report::Report;
 use crate::engine::{deliver, limits, stop};
 use crate::fail;
+use crate::rules::characters::quoted;
 use crate::rules::conversation::{Entry, ToolResult, ToolStatus};
 use crate::rules::event::{EventKind, Halt, Outcome, PlanStatus};
 use crate::rules::id::AgentName;
@@ -127,7 +128,8 @@ impl Driver {
             text.push_str(&format!("\nBranch: {branch}"));
         }
         if !changes.files.is_empty() {
-            text.push_str(&format!("\nFiles changed: {}", changes.files.join(", ")));
+            let files: Vec<_> = changes.files.iter().map(|file| quoted(file)).collect();
+            text.push_str(&format!("\nFiles changed: {}", files.join(", ")));
         }
         for note in &changes.notes {
             text.push_str(&format!("\nNote: {note}"));

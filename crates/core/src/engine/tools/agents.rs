@@ -13,6 +13,7 @@ use crate::engine::report::Report;
 use crate::engine::session::{AgentCell, Claimed, Session};
 use crate::engine::spawn as spawning;
 use crate::engine::stop as stopping;
+use crate::rules::characters::is_blank;
 use crate::rules::event::Scope;
 use crate::rules::id::AgentName;
 use crate::rules::mail::{Rest, Sender, Standing};
@@ -55,7 +56,7 @@ pub(super) async fn spawn(
     if cell.is_closed() {
         return Err(wrong("you are closed".to_owned()));
     }
-    if input.prompt.trim().is_empty() {
+    if is_blank(&input.prompt) {
         return Err(wrong("the prompt is empty".to_owned()));
     }
     let resolved = session.templates.resolve(&name, input.agent.as_deref(), &cell.name);

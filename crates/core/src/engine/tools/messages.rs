@@ -9,7 +9,7 @@ use crate::engine::ports::Output;
 use crate::engine::receipts::Receipt;
 use crate::engine::send::{self, Delivery, Message};
 use crate::engine::session::{AgentCell, Session};
-use crate::rules::id::MessageId;
+use crate::rules::id::{ID_FORM, MessageId, is_id};
 use crate::rules::mail::{ReceiptState, Sender, Urgency};
 use crate::rules::time::Span;
 
@@ -45,6 +45,9 @@ pub(super) async fn send(
 ) -> Result<Output, Output> {
     if input.urgent && input.urgency.is_some_and(|urgency| urgency != Urgency::Urgent) {
         return Err(Output::error("Give either `urgent` or `urgency`, not both."));
+    }
+    if input.id.as_ref().is_some_and(|id| !is_id(id.as_str())) {
+        return Err(Output::error(format!("Not sent: {ID_FORM}.")));
     }
     let plain = Message::new(Sender::Agent(cell.name.clone()), input.to, input.text).urgent(input.urgent);
     let message = Message {

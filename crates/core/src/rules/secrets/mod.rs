@@ -130,6 +130,16 @@ impl Secrets {
         }
     }
 
+    /// The first mark of a secret that is known here, in any text of a value. A mark of another name is only a text.
+    pub fn mark_in(&self, value: &Value) -> Option<&str> {
+        match value {
+            Value::String(text) => self.0.as_ref()?.mark_in(text),
+            Value::Array(items) => items.iter().find_map(|item| self.mark_in(item)),
+            Value::Object(fields) => fields.values().find_map(|field| self.mark_in(field)),
+            Value::Number(_) | Value::Bool(_) | Value::Null => None,
+        }
+    }
+
     /// Replaces every secret in all texts, names of fields and numbers of a value.
     pub fn redact_value(&self, value: &mut Value) {
         if self.0.is_none() {
@@ -163,11 +173,14 @@ impl fmt::Debug for Secrets {
     }
 }
 
+/// How a mark begins.
+const MARK: &str = "[redacted: ";
+
 /// What stands in a secret's place.
 fn mark(name: &str) -> Arc<str> {
     let fits = |c: char| if c.is_ascii_alphanumeric() || "_-.: ".contains(c) { c } else { '_' };
     let name: String = name.chars().map(fits).take(NAME_MAX).collect();
-    format!("[redacted: {name}]").into()
+    format!("{MARK}{name}]").into()
 }
 
 impl Known {
@@ -207,6 +220,11 @@ impl Known {
         let mut begins = [false; 256];
         forms.iter().filter_map(|(form, _)| form.bytes().next()).for_each(|b| begins[usize::from(b)] = true);
         Ok(Self { values, left_out, finder, forms, longest, begins })
+    }
+
+    fn mark_in(&self, text: &str) -> Option<&str> {
+        let is_there = text.contains(MARK);
+        self.forms.iter().map(|(_, mark)| &**mark).find(|mark| is_there && text.contains(mark))
     }
 
     fn redact(&self, text: &str) -> String {

@@ -70,6 +70,23 @@ fn more_secrets_are_laid_over_those_that_are_known() {
     assert_eq!(format!("{more:?}"), r#"["API_KEY", "OTHER_TOKEN", "LONGER_TOKEN", "TOKEN"]"#);
 }
 
+/// C19.
+#[test]
+fn a_mark_of_what_is_known_is_found_and_one_in_a_manual_is_not() {
+    let secrets = Secrets::new([("API_KEY", KEY), ("PORT_KEY", "8080")]).unwrap();
+    for (value, mark) in [
+        (json!({"path": "f", "content": "a\nKEY=[redacted: API_KEY]\n"}), Some("[redacted: API_KEY]")),
+        (json!([1, {"old": ["[redacted: API_KEY]"]}]), Some("[redacted: API_KEY]")),
+        (json!("`[redacted: NAME]` stands in its place"), None),
+        (json!("[redacted: API_KEY"), None),
+        (json!("[redacted: PORT_KEY], which everybody has, is never put anywhere"), None),
+        (json!({"[redacted: API_KEY]": 1, "n": null}), None),
+    ] {
+        assert_eq!(secrets.mark_in(&value), mark, "{value}");
+    }
+    assert_eq!(Secrets::NONE.mark_in(&json!("[redacted: API_KEY]")), None);
+}
+
 #[test]
 fn a_value_is_redacted_in_texts_names_and_numbers() {
     let secrets = secrets().with([("PIN_TOKEN", "123456789012")]).unwrap();

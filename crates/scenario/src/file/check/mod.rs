@@ -12,6 +12,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use midturn_core::rules::characters::{hides, is_blank};
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Sender;
 use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
@@ -228,7 +229,7 @@ fn place<T>(value: &Option<At<T>>) -> Option<Place> {
 /// An id that can be written and found again.
 fn id<'a>(source: &Source, id: &'a At<String>) -> Result<&'a str, Error> {
     let text = id.value.as_str();
-    if text.trim().is_empty() || text == "any" || text.len() > 256 || text.chars().any(char::is_control) {
+    if is_blank(text) || text == "any" || text.len() > 256 || text.chars().any(hides) {
         let expected = "an id of 1 to 256 printable bytes that is not `any`";
         return Err(source.fault(id.place, source.describe(id.place), expected));
     }
