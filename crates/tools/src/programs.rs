@@ -99,6 +99,11 @@ pub fn skipped() -> Vec<String> {
     Program::ALL.into_iter().flat_map(|program| known.look_up(program).skipped).collect()
 }
 
+/// Whether a program that our git may start is where nobody else can have put it.
+pub(crate) fn is_in_path(name: &str) -> bool {
+    KNOWN.lock().search.find(name).at.is_some()
+}
+
 /// What our git gets as `PATH`: of ours, the folders that nobody else can write in.
 pub(crate) fn path() -> OsString {
     KNOWN.lock().search.folders()

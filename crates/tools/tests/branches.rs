@@ -89,7 +89,7 @@ async fn a_diff_is_there_whatever_state_the_worktree_is_in() {
         ),
         ("an index of another kind", "git update-index --split-index; echo x > x.txt", "+x\n"),
         ("a lock left", "echo x > x.txt; touch \"$(git rev-parse --git-path index.lock)\"", "+x\n"),
-        ("no worktree any more", "rm .git; echo x > x.txt", "is no longer a worktree"),
+        ("no worktree any more", "rm -r .git; echo x > x.txt", "is no longer a worktree"),
     ];
     for (claim, command, part) in rows {
         let project = Project::new();
@@ -239,7 +239,7 @@ fn touched(project: &Project, before: &Files) -> Vec<PathBuf> {
 }
 
 /// What is in the way, how it gets there, and what is said of it.
-const IN_THE_WAY: [(&str, &str, &str); 15] = [
+const IN_THE_WAY: [(&str, &str, &str); 17] = [
     ("a dirty file", "echo mine > a.txt", "uncommitted changes in the project folder are in the way (a.txt)"),
     (
         "a staged file",
@@ -277,8 +277,18 @@ const IN_THE_WAY: [(&str, &str, &str); 15] = [
     ),
     ("a lock", "touch .git/index.lock", "another git command"),
     ("uncommitted work", "cd ../w; echo more > more.txt", "w has work that is not committed (more.txt)"),
-    ("a broken worktree", "rm ../w/.git", "is no longer a worktree"),
-    ("no branch", "git -C ../w switch -q --detach; git branch -q -D midturn/s1/w", "is gone"),
+    ("a broken worktree", "rm -r ../w/.git", "is no longer w's worktree"),
+    (
+        "no branch",
+        "git -C ../w switch -q --detach; git -C ../w branch -q -D midturn/s1/w; git branch -q -D midturn/s1/w",
+        "is gone",
+    ),
+    ("somebody on the branch", "git switch -q midturn/s1/w; $MORE", "is checked out in"),
+    (
+        "somebody else's commit on the branch",
+        "git switch -q midturn/s1/w; git $ME commit -q --allow-empty -m theirs; git switch -q main; $MORE",
+        "somebody else moved midturn/s1/w",
+    ),
 ];
 
 #[tokio::test]
@@ -290,7 +300,8 @@ async fn whatever_is_in_the_way_of_a_merge_is_said_and_stays() {
             work(&workplace, "echo two > a.txt; echo new > n.txt").await;
             let worktree = workplace.folder(&name("w")).unwrap();
             let setup = "git switch -q -c side; echo 1 > s.txt; git add s.txt; git $ME commit -qm side; git switch -q main";
-            let command = command.replace("../w", worktree.to_str().unwrap());
+            let more = "git -C ../w $ME commit -q --allow-empty -m more";
+            let command = command.replace("$MORE", more).replace("../w", worktree.to_str().unwrap());
             shell(project.folder.path(), setup);
             if diverged {
                 shell(project.folder.path(), "echo d > d.txt; git add d.txt; git $ME commit -qm d");
@@ -387,7 +398,7 @@ const LEFT: [(&str, &str, &str, bool, &str); 16] = [
         true,
         "made again from its branch",
     ),
-    ("without its link", "rm .git", "midturn/s1/w", true, ""),
+    ("its files", "rm -r .git", "midturn/s1/w.2", false, "is no longer a worktree"),
     (
         "nothing",
         "cd ..; rm -r w; git -C $P worktree prune; git -C $P branch -q -D midturn/s1/w",
@@ -415,7 +426,7 @@ const LEFT: [(&str, &str, &str, bool, &str); 16] = [
         "rm -r ../w; git -C $P worktree prune; git -C $P switch -q midturn/s1/w",
         "midturn/s1/w.2",
         true,
-        "can't be checked out",
+        "is checked out in",
     ),
     ("half made", "$HALF", "midturn/s1/w", true, ""),
     ("half made, the branch only", "$HALF; rm -r ../w", "midturn/s1/w", true, ""),
@@ -436,13 +447,13 @@ const LEFT: [(&str, &str, &str, bool, &str); 16] = [
     ),
     (
         "the locks of a commit",
-        "touch $(git rev-parse --git-path index.lock) $(git rev-parse --git-path HEAD.lock) \
-         $(git rev-parse --git-path refs/heads/midturn/s1/w.lock)",
+        "mkdir -p .git/refs/heads/midturn/s1; \
+         touch .git/index.lock .git/HEAD.lock .git/refs/heads/midturn/s1/w.lock $P/.git/refs/heads/midturn/s1/w.lock",
         "midturn/s1/w",
         true,
         "",
     ),
-    ("half made, locked", "$HALF; git worktree lock .; rm a.txt", "midturn/s1/w", true, ""),
+    ("half made, without a file", "$HALF; rm a.txt", "midturn/s1/w", true, ""),
     ("no record", "rm ../w.json", "midturn/s1/w.2", false, "left over from before"),
 ];
 
@@ -472,7 +483,7 @@ async fn a_worktree_inside_the_project_that_lost_its_link_is_not_taken_for_the_p
     let project = Project::new();
     project.write("mine.txt", "mine\n");
     let workplace = project.workplace_at(&project.folder.path().join("state"));
-    run(&workplace, "w", "echo x > x.txt; rm .git").await;
+    run(&workplace, "w", "echo x > x.txt; rm -r .git").await;
     let changes = workplace.run_ended(&name("w"), 1).await.unwrap();
     assert!(changes.notes.join("; ").contains("not everything could be committed"), "{:?}", changes.notes);
     assert_eq!(project.git(&["rev-parse", "midturn/s1/w"]), project.git(&["rev-parse", "main"]));

@@ -113,7 +113,7 @@ async fn a_folder_of_the_repository_is_the_same_folder_of_the_worktree() {
     assert_eq!(changes.files, ["../a.txt", "deep/b.txt"]);
 }
 
-/// What is left when the machine stops while git makes one.
+/// What is left when the machine stops while git makes one for a person.
 #[tokio::test]
 async fn a_worktree_that_git_left_half_made_keeps_nobody_from_another() {
     let project = Project::new();
@@ -124,8 +124,11 @@ async fn a_worktree_that_git_left_half_made_keeps_nobody_from_another() {
             project.write(&format!(".git/worktrees/{empty}-is-empty/{file}"), content);
         }
     }
-    run(&project.workplace(), "w", "git status; git commit -q --allow-empty -m more").await;
-    project.git(&["worktree", "list"]);
+    let workplace = project.workplace();
+    run(&workplace, "w", "git status; git commit -q --allow-empty -m more").await;
+    let changes = workplace.run_ended(&name("w"), 1).await.unwrap();
+    assert_eq!(changes.notes, Vec::<String>::new());
+    assert_eq!(project.git(&["log", "-1", "--format=%s", "midturn/s1/w"]), "more");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -235,7 +238,7 @@ async fn work_is_on_the_branch_whatever_state_the_worktree_was_left_in() {
 async fn what_cannot_be_committed_is_said_and_stays() {
     let project = Project::new();
     let workplace = project.workplace();
-    let folder = run(&workplace, "w", "echo x > x.txt; rm .git").await;
+    let folder = run(&workplace, "w", "echo x > x.txt; rm -r .git").await;
     let changes = workplace.run_ended(&name("w"), 1).await.unwrap();
     assert!(changes.notes[0].contains("not everything could be committed"), "{:?}", changes.notes);
     assert!(folder.join("x.txt").exists());

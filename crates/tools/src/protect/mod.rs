@@ -20,7 +20,7 @@ mod walk;
 use std::io;
 use std::path::{Component, Path};
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 /// Temporary files begin so. They are ours: left over after a crash, they are in no commit.
@@ -76,6 +76,20 @@ pub(crate) fn make_file(top: &Path, path: &Path) -> io::Result<()> {
 /// The beginning of a file, up to `max` bytes, if it is one and no link.
 pub(crate) fn head_of(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     beneath::head_in(CWD, path, max)
+}
+
+/// Opens a file below a folder to read, through no link, `top` itself included.
+pub(crate) fn file_below(top: &Path, path: &Path) -> io::Result<std::fs::File> {
+    let top = rustix::fs::openat(CWD, top, beneath::HANDLE, Mode::empty())?;
+    let (folder, name) = beneath::parent_of(top, path)?.ok_or(Errno::NOENT)?;
+    beneath::file_in(folder, Path::new(name))
+}
+
+/// Removes a file below a folder, through no link.
+pub(crate) fn remove_below(top: &Path, path: &Path) -> io::Result<()> {
+    let top = rustix::fs::openat(CWD, top, beneath::HANDLE, Mode::empty())?;
+    let (folder, name) = beneath::parent_of(top, path)?.ok_or(Errno::NOENT)?;
+    Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
 }
 
 /// Opens a file to read, if it is one and no link; it waits for nobody.

@@ -4,6 +4,7 @@
 use midturn_core::engine::ports::Changes;
 use midturn_core::rules::id::RunId;
 
+use super::back::bring_branch;
 use super::git::{Git, GitError, parts};
 use super::snapshot::Scratch;
 use super::worktree::{FolderState, Worktree};
@@ -12,20 +13,29 @@ use super::{relative, stage};
 /// Commits what changed and says which files are different from the worktree's start.
 pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId) -> Changes {
     let mut changes = Changes { branch: Some(worktree.branch.clone()), ..Changes::default() };
-    let end = RunEnd { worktree, git: worktree.git().by(agent), message: format!("{agent}: run {run}") };
-    let why_not = match worktree.folder_state() {
-        FolderState::Usable => end.save(&mut changes.notes).await.err().map(|error| error.to_string()),
-        FolderState::Broken | FolderState::Gone => Some("its folder is no longer a worktree".to_owned()),
-    };
-    if let Some(why_not) = why_not {
-        let top = worktree.top.display();
+    let top = worktree.top.display();
+    let usable = worktree.folder_state() == FolderState::Usable;
+    if !usable {
+        changes.notes.push(format!(
+            "not everything could be committed (its folder is no longer a worktree); the work is in {top}"
+        ));
+    } else if let Err(why_not) = save(worktree, agent, run, &mut changes.notes).await {
         changes.notes.push(format!("not everything could be committed ({why_not}); the work is in {top}"));
     }
-    match end.files(&mut changes.notes).await {
+    if usable && let Err(why_not) = bring_branch(worktree, &format!("{agent}, run {run}")).await {
+        let branch = &worktree.branch;
+        changes.notes.push(format!("{branch} stays where it was ({why_not}); the work is in {top}"));
+    }
+    match files(worktree, &mut changes.notes).await {
         Ok(files) => changes.files = files,
         Err(error) => changes.notes.push(format!("the files changed can't be listed: {error}")),
     }
     changes
+}
+
+async fn save(worktree: &Worktree, agent: &str, run: RunId, notes: &mut Vec<String>) -> Result<(), GitError> {
+    let git = worktree.git().await?.by(agent);
+    RunEnd { worktree, git, message: format!("{agent}: run {run}") }.save(notes).await
 }
 
 /// One run's end.
@@ -124,35 +134,28 @@ impl RunEnd<'_> {
     }
 
     async fn tree_of_all(&self) -> Result<String, GitError> {
-        let scratch = Scratch::new(&self.worktree.repository).await?;
+        let scratch = Scratch::of_worktree(self.worktree).await?;
         let git = self.git.clone().with("GIT_INDEX_FILE", scratch.index());
         git.bytes(&["read-tree", "HEAD"]).await?;
         stage::all(&git, &[]).await?;
         git.text(&["write-tree"]).await
     }
+}
 
-    /// The files that differ between the worktree's start and the branch, relative to the root.
-    async fn files(&self, notes: &mut Vec<String>) -> Result<Vec<String>, GitError> {
-        let words = [
-            "diff-tree",
-            "-r",
-            "--raw",
-            "-z",
-            "--no-renames",
-            &self.worktree.start,
-            &self.worktree.reference(),
-        ];
-        let answer = self.git.bytes(&words).await?;
-        let mut files = Vec::new();
-        let mut answer = parts(&answer);
-        // `:OLDMODE NEWMODE OLD NEW STATUS`, then the path.
-        while let (Some(change), Some(path)) = (answer.next(), answer.next()) {
-            let path = relative(&self.worktree.repository.layout.prefix, &String::from_utf8_lossy(path));
-            if change.split(|&b| b == b' ').nth(1) == Some(b"160000") {
-                notes.push(format!("{path} is a git repository of its own: its files are not on the branch but in the worktree"));
-            }
-            files.push(path);
+/// The files that differ between the worktree's start and the branch, relative to the root.
+async fn files(worktree: &Worktree, notes: &mut Vec<String>) -> Result<Vec<String>, GitError> {
+    let words =
+        ["diff-tree", "-r", "--raw", "-z", "--no-renames", &worktree.start, &worktree.reference()];
+    let answer = worktree.repository.git().bytes(&words).await?;
+    let mut files = Vec::new();
+    let mut answer = parts(&answer);
+    // `:OLDMODE NEWMODE OLD NEW STATUS`, then the path.
+    while let (Some(change), Some(path)) = (answer.next(), answer.next()) {
+        let path = relative(&worktree.repository.layout.prefix, &String::from_utf8_lossy(path));
+        if change.split(|&b| b == b' ').nth(1) == Some(b"160000") {
+            notes.push(format!("{path} is a git repository of its own: its files are not on the branch but in the worktree"));
         }
-        Ok(files)
+        files.push(path);
     }
+    Ok(files)
 }

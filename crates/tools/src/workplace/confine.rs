@@ -1,23 +1,11 @@
 //! What an agent's commands may write and read: decided here, as lists of paths, from what is
 //! known of its folder and of the repository. It looks only at what is there.
-//!
-//! A commit in a worktree writes objects, the branch (with a lock file beside it, so the folder),
-//! the branch's log, and of git's own folder for the worktree the index, HEAD and what a rebase
-//! or a merge under way has to remember. It doesn't write settings, hooks or info, nor other
-//! branches; and not the two files there that say where the repository and the worktree are.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::layout::RepositoryLayout;
-use super::worktree::Worktree;
 use crate::sandbox::Confinement;
-
-/// What an agent in a worktree sees of git's common folder, besides what it may write there. Git
-/// takes a lock directly in that folder for each ref that it removes, a cherry-pick's own
-/// for one; it can have it where nobody else sees it.
-const SEEN: [&str; 9] =
-    ["HEAD", "config", "config.worktree", "hooks", "info", "packed-refs", "refs", "logs", "shallow"];
 
 /// In git's common folder, what no command may make or change: settings, programs, and what
 /// leads git to other folders, objects or commits.
@@ -55,9 +43,6 @@ pub(super) const SETTINGS: [&str; 11] = [
     "objects/info/alternates",
     "objects/info/http-alternates",
 ];
-
-/// Where objects are taken from: any command that can commit could write it with Landlock alone.
-pub(super) const ALTERNATES: [&str; 2] = ["objects/info/alternates", "objects/info/http-alternates"];
 
 /// The same in git's own folder for one worktree.
 pub(super) const OF_OWN: [&str; 4] = ["config.worktree", "commondir", "gitdir", "locked"];
@@ -129,23 +114,16 @@ const OF_SYSTEM: [&str; 12] = [
     "/run/secrets",
 ];
 
-/// For an agent with a worktree of its own.
-pub(super) fn of_worktree(worktree: &Worktree) -> Confinement {
-    let RepositoryLayout { common, .. } = &*worktree.repository.layout;
-    let reference = worktree.reference();
-    let branches = Path::new(&reference).parent().unwrap_or(Path::new("refs/heads/midturn"));
-    let writable = vec![
-        worktree.top.clone(),
-        worktree.own.clone(),
-        common.join("objects"),
-        common.join(branches),
-        common.join("logs").join(&reference),
-    ];
-    let of_own = OF_OWN.iter().map(|name| worktree.own.join(name));
-    let of_objects = ["objects/info", "objects/pack"].into_iter().map(|name| common.join(name));
-    let seen = SEEN.iter().map(|name| common.join(name)).chain([worktree.top.join(".git")]);
-    let read_only = of_own.chain(of_objects).chain(seen).collect();
-    Confinement { writable, read_only, private: vec![common.clone()], ..Confinement::default() }
+/// For an agent with a repository of its own: of the project's it sees what it borrows.
+pub(super) fn of_worktree(layout: &RepositoryLayout, top: &Path) -> Confinement {
+    let common = &layout.common;
+    let borrowed = ["objects", "lfs/objects"].map(|name| common.join(name));
+    Confinement {
+        writable: vec![top.to_owned()],
+        read_only: borrowed.into(),
+        private: vec![common.clone()],
+        ..Confinement::default()
+    }
 }
 
 /// For an agent that works in the project folder.

@@ -3,7 +3,7 @@
 use midturn_core::engine::ports::Diff;
 
 use super::git::{Git, GitError};
-use super::snapshot::{Scratch, Snapshot};
+use super::snapshot::snapshot;
 use super::worktree::{FolderState, Worktree};
 
 /// How much of a patch is given, in bytes.
@@ -17,7 +17,7 @@ pub(super) async fn diff(worktree: &Worktree) -> Result<Diff, GitError> {
         state => {
             let top = worktree.top.display();
             let note = format!("{top} is no longer a worktree, so only what is on the branch is shown");
-            let note = (state == FolderState::Broken).then_some(&*note);
+            let note = (state != FolderState::Gone).then_some(&*note);
             patch(worktree, &worktree.repository.git(), &worktree.reference(), note).await
         }
     }
@@ -25,10 +25,9 @@ pub(super) async fn diff(worktree: &Worktree) -> Result<Diff, GitError> {
 
 /// The difference between the start and the files that are there.
 pub(super) async fn of_files(worktree: &Worktree) -> Result<Diff, GitError> {
-    let scratch = Scratch::new(&worktree.repository).await?;
-    let Snapshot { tree, left_out } = scratch.snapshot(worktree).await?;
-    let note = left_out.map(|complaint| format!("not all files could be read: {complaint}"));
-    patch(worktree, &scratch.git(&worktree.git()), &tree, note.as_deref()).await
+    let seen = snapshot(worktree).await?;
+    let note = seen.left_out.as_ref().map(|complaint| format!("not all files could be read: {complaint}"));
+    patch(worktree, &seen.git, &seen.object, note.as_deref()).await
 }
 
 /// A note goes before the patch, where tools that apply patches read over it.

@@ -5,19 +5,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::confine::{
-    ALTERNATES, OF_OTHERS, OF_OWN, SETTINGS, hidden, of_ourselves, of_project, of_worktree,
-};
+use super::confine::{OF_OTHERS, OF_OWN, SETTINGS, hidden, of_ourselves, of_project, of_worktree};
 use super::keeper::Keeper;
 use super::layout::RepositoryLayout;
 use super::place::Reach;
-use super::worktree::{COMMON, Worktree};
+use super::worktree::{Inside, Worktree};
 use crate::confined::{Confined, is_there, private_folder};
 use crate::process::Supervisor;
 use crate::protect::guard::{Guard, Sought, Together};
 use crate::protect::original::{Original, Others};
 use crate::protect::repositories::LeftForGit;
-use crate::protect::{make_file, make_folders};
+use crate::protect::make_folders;
 use crate::sandbox::Confinement;
 use crate::under_way::UnderWay;
 
@@ -93,30 +91,30 @@ impl SessionFolders {
 
     /// What an agent in a worktree of its own is confined to.
     pub(super) fn in_worktree(&self, agent: &str, worktree: &Worktree) -> io::Result<Confined> {
-        let common = &worktree.repository.layout.common;
-        // What is to be writable, or the other way round, has to be there.
-        let reference = worktree.reference();
-        let branches = Path::new(&reference).parent().unwrap_or(Path::new("refs/heads"));
-        make_folders(common, branches)?;
-        make_file(common, &Path::new("logs").join(&reference))?;
-        make_file(&worktree.own, Path::new("config.worktree"))?;
-        let mut guard = Guard::new(self.aside.join(agent), self.mounts);
-        if !self.mounts
-            && let Some(own) = Original::open(common, &worktree.own)?.map(Arc::new)
-        {
-            // No command of this agent's can move it, but one in the project folder can.
-            guard = guard.originals(std::slice::from_ref(&own), &[]);
-            self.others.add(own);
-        }
-        let guard = guard
-            .watch(&worktree.top, Sought::Authorities)?
-            .watch(&worktree.own, Sought::Links)?
-            .watch(common, Sought::Names(&ALTERNATES))?
-            .keeps(&worktree.own, "commondir", COMMON)?
-            .keeps(&worktree.own, "gitdir", &worktree.link_back())?
-            .keeps(&worktree.own, "config.worktree", b"")?
-            .keeps(&worktree.top, ".git", &worktree.link())?;
-        Ok(self.confined(agent, of_worktree(worktree), &worktree.top, guard))
+        let guard = Guard::new(self.aside.join(agent), self.mounts).watch(&worktree.top, Sought::Authorities)?;
+        let confinement = of_worktree(&worktree.repository.layout, &worktree.top);
+        Ok(self.confined(agent, confinement, &worktree.top, guard))
+    }
+
+    /// What our git commands for an agent's repository run in: that agent's sandbox, with other temporary
+    /// files than its commands have.
+    pub(super) fn inside(
+        &self,
+        layout: &RepositoryLayout,
+        name: &str,
+        top: &Path,
+        supervisor: Option<&Supervisor>,
+    ) -> io::Result<Inside> {
+        // No agent's name has a dot.
+        let temporary = self.temporary(&format!("{name}.git"));
+        private_folder(&temporary)?;
+        let mut confinement = of_worktree(layout, top);
+        confinement.read_only.retain(|path| self.mounts && is_there(path));
+        confinement.hidden = self.hidden(top);
+        confinement.temporary.clone_from(&temporary);
+        let keeper =
+            supervisor.map(|supervisor| Keeper { supervisor: supervisor.clone(), confinement: confinement.into() });
+        Ok(Inside { temporary, keeper })
     }
 
     /// For commands that can do all that we can, as a person chose: they have a folder for temporary

@@ -2,6 +2,8 @@
 //! never a folder that git found by itself (issue 4, item 2).
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -91,6 +93,9 @@ pub(super) enum GitError {
     /// It doesn't end.
     #[error("git {0} did not end within {seconds} s", seconds = PATIENCE.as_secs())]
     TimedOut(String),
+    /// What an agent made is not taken.
+    #[error("{0}")]
+    Refused(String),
 }
 
 /// Runs git in one folder.
@@ -99,14 +104,25 @@ pub(super) struct Git<'a> {
     folder: &'a Path,
     environment: Vec<(OsString, OsString)>,
     settings: Vec<Setting>,
+    /// What it reads, if anything.
+    input: Option<PathBuf>,
     keeper: Option<Keeper>,
 }
 
-/// How a git command ended, and what it said.
-pub(super) struct Ended {
+/// Takes the next bytes of an answer; false: that is enough, nobody reads on.
+pub(super) type Sink<'a> = dyn FnMut(&[u8]) -> bool + Send + 'a;
+
+/// How a git command ended, and what it complained of.
+pub(super) struct Left {
     pub(super) status: ExitStatus,
-    pub(super) answer: Vec<u8>,
     pub(super) complaint: Vec<u8>,
+}
+
+/// The same, and what it answered.
+struct Ended {
+    status: ExitStatus,
+    answer: Vec<u8>,
+    complaint: Vec<u8>,
 }
 
 impl Ended {
@@ -122,22 +138,41 @@ impl Ended {
 }
 
 impl<'a> Git<'a> {
-    /// In a work tree of which we know where its git folder is: nothing is looked for, so
+    /// In the project, of which we know where its git folder is: nothing is looked for, so
     /// nothing that an agent put there is found. With the mark of a session, where there is one; in a
     /// sandbox of its own, where there is one: what it writes through a link that an agent made stays
     /// in there too.
     pub(super) fn new(repository: &Repository, top: &'a Path, own: &Path) -> Self {
-        let Repository { layout, mark, keeper, .. } = repository;
+        let Repository { layout, keeper, .. } = repository;
+        let git = Self::ours(repository, top, own, layout.settings.iter().cloned());
+        Self { keeper: keeper.clone(), ..git.with("GIT_COMMON_DIR", &layout.common) }
+    }
+
+    /// In an agent's own repository, and in that agent's sandbox: whatever it says there, what that makes
+    /// git do it could have done itself.
+    pub(super) fn inside(
+        repository: &Repository,
+        top: &'a Path,
+        own: &Path,
+        settings: impl Iterator<Item = Setting>,
+        keeper: Option<Keeper>,
+    ) -> Self {
+        Self { keeper, ..Self::ours(repository, top, own, settings) }
+    }
+
+    fn ours(
+        repository: &Repository,
+        top: &'a Path,
+        own: &Path,
+        settings: impl Iterator<Item = Setting>,
+    ) -> Self {
         let fixed = ENVIRONMENT.into_iter().map(|(name, value)| (name.into(), value.into()));
-        let mut git = Self::of_a_person(top, mark.as_ref())
+        let mut git = Self::of_a_person(top, repository.mark.as_ref())
             .with("GIT_DIR", own)
-            .with("GIT_COMMON_DIR", &layout.common)
             .with("GIT_WORK_TREE", top);
         git.environment.extend(fixed);
-        let own = layout.settings.iter().cloned();
         let ours = SETTINGS.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
-        git.settings = own.chain(ours).collect();
-        git.keeper = keeper.clone();
+        git.settings = settings.chain(ours).collect();
         git
     }
 
@@ -149,7 +184,7 @@ impl<'a> Git<'a> {
         let path = ("PATH".into(), programs::path());
         let environment = mark.map(Mark::entry).into_iter().chain([path]).chain(kept).chain(fixed).collect();
         let settings = vec![("core.fsmonitor".to_owned(), "false".to_owned())];
-        Self { folder, environment, settings, keeper: None }
+        Self { folder, environment, settings, input: None, keeper: None }
     }
 
     /// With another setting.
@@ -161,6 +196,12 @@ impl<'a> Git<'a> {
     /// With another variable.
     pub(super) fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// That reads a file, which has to be where it can see it.
+    pub(super) fn fed(mut self, file: PathBuf) -> Self {
+        self.input = Some(file);
         self
     }
 
@@ -243,36 +284,86 @@ impl<'a> Git<'a> {
         all
     }
 
-    /// Takes one byte more than `max` of the answer, at most.
-    async fn run_upto(&self, words: &[&str], max: u64) -> Result<Ended, GitError> {
-        match &self.keeper {
-            Some(keeper) => keeper.run(self.folder, self.environment(), words, max).await,
-            None => self.run_here(words, max).await,
+    /// Writes what it answers into a file.
+    ///
+    /// # Errors
+    /// It is more than `max` bytes, too.
+    pub(super) async fn into_file(&self, words: &[&str], mut file: File, max: u64) -> Result<(), GitError> {
+        let (mut written, mut failed) = (0, None);
+        let mut take = |bytes: &[u8]| {
+            written += bytes.len() as u64;
+            failed = file.write_all(bytes).err();
+            failed.is_none() && written <= max
+        };
+        let Left { status, complaint } = self.run_into(words, &mut take).await?;
+        match (failed, status) {
+            (Some(error), _) => Err(error.into()),
+            (None, _) if written > max => Err(GitError::Refused(format!("it has more than {} MiB", max >> 20))),
+            (None, ExitStatus::Exited(0)) => Ok(()),
+            (None, _) => Err(Ended { status, complaint, answer: Vec::new() }.failed(words)),
         }
     }
 
-    async fn run_here(&self, words: &[&str], max: u64) -> Result<Ended, GitError> {
+    /// Takes one byte more than `max` of the answer, at most.
+    async fn run_upto(&self, words: &[&str], max: u64) -> Result<Ended, GitError> {
+        let room = usize::try_from(max + 1).unwrap_or(usize::MAX);
+        let mut answer = Vec::new();
+        let mut take = |bytes: &[u8]| {
+            answer.extend_from_slice(&bytes[..bytes.len().min(room - answer.len())]);
+            answer.len() < room
+        };
+        let Left { status, complaint } = self.run_into(words, &mut take).await?;
+        Ok(Ended { status, answer, complaint })
+    }
+
+    async fn run_into(&self, words: &[&str], take: &mut Sink<'_>) -> Result<Left, GitError> {
+        match &self.keeper {
+            Some(keeper) => {
+                let input = self.input.as_deref();
+                keeper.run(self.folder, self.environment(), words, input, take).await
+            }
+            None => self.run_here(words, take).await,
+        }
+    }
+
+    async fn run_here(&self, words: &[&str], take: &mut Sink<'_>) -> Result<Left, GitError> {
+        let input = match &self.input {
+            Some(file) => Stdio::from(File::open(file)?),
+            None => Stdio::null(),
+        };
         let mut child = Command::new(program(Program::Git)?)
             .args(words.iter().map(OsStr::new))
             .current_dir(self.folder)
             .env_clear()
             .envs(self.environment())
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
         let (answer, complaint) = (child.stdout.take(), child.stderr.take());
         let all = async {
-            let (answer, complaint) = tokio::try_join!(upto(answer, max), upto(complaint, COMPLAINT_MAX))?;
+            let ((), complaint) = tokio::try_join!(hand_on(answer, take), upto(complaint, COMPLAINT_MAX))?;
             // Nobody reads on: what it still wants to say ends it.
             let status = child.wait().await?;
             let code = status.code().map(ExitStatus::Exited);
             let status = code.unwrap_or_else(|| ExitStatus::Signalled(status.signal().unwrap_or_default()));
-            Ok::<_, std::io::Error>(Ended { status, answer, complaint })
+            Ok::<_, std::io::Error>(Left { status, complaint })
         };
         let ended = tokio::time::timeout(PATIENCE, all).await;
         Ok(ended.map_err(|_| GitError::TimedOut(words[0].to_owned()))??)
+    }
+}
+
+/// All of it, as long as it is taken. The pipe is closed then.
+async fn hand_on(source: Option<impl AsyncRead + Unpin>, take: &mut Sink<'_>) -> std::io::Result<()> {
+    let Some(mut source) = source else { return Ok(()) };
+    let mut bytes = vec![0; 64 << 10];
+    loop {
+        let read = source.read(&mut bytes).await?;
+        if read == 0 || !take(&bytes[..read]) {
+            return Ok(());
+        }
     }
 }
 

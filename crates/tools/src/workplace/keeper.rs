@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio_util::sync::CancellationToken;
 
-use super::git::{COMPLAINT_MAX, Ended, GitError, PATIENCE, program};
+use super::git::{COMPLAINT_MAX, GitError, Left, PATIENCE, Sink, program};
 use crate::context::off_the_runtime;
 use crate::process::{Cause, Command, RunError, Supervisor};
 use crate::programs::Program;
@@ -18,7 +18,7 @@ use crate::protect::head_of;
 use crate::sandbox::Confinement;
 
 /// A supervisor hands on both outputs as one: what git complains of goes to a file.
-const SCRIPT: &str = "exec 2>\"$0\" \"$@\"";
+const SCRIPT: &str = "exec 2>\"$0\" <\"$1\"; shift; exec \"$@\"";
 
 /// Runs git in a sandbox.
 #[derive(Clone, Debug)]
@@ -28,39 +28,38 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Runs git. One byte more than the bound is taken of the answer.
+    /// Runs git, as long as its answer is taken.
     pub(super) async fn run(
         &self,
         folder: &Path,
         environment: Vec<(OsString, OsString)>,
         words: &[&str],
-        answer_max: u64,
-    ) -> Result<Ended, GitError> {
+        input: Option<&Path>,
+        take: &mut Sink<'_>,
+    ) -> Result<Left, GitError> {
         let complaints = self.complaints();
         let (shell, git) = (program(Program::Shell)?, program(Program::Git)?);
-        let script = [shell.into_os_string(), "-c".into(), SCRIPT.into(), complaints.clone().into()];
+        let input = input.unwrap_or(Path::new("/dev/null"));
+        let script = [shell.as_os_str(), "-c".as_ref(), SCRIPT.as_ref(), complaints.as_ref(), input.as_ref()];
         let git = std::iter::once(git.into()).chain(words.iter().map(OsString::from));
         let command = Command {
-            words: script.into_iter().chain(git).collect(),
+            words: script.into_iter().map(OsString::from).chain(git).collect(),
             folder: folder.to_owned(),
             environment: environment.into(),
             timeout: PATIENCE,
             confinement: Some(self.confinement.clone()),
         };
         let enough = CancellationToken::new();
-        let room = usize::try_from(answer_max + 1).unwrap_or(usize::MAX);
-        let mut answer = Vec::new();
-        let mut take = |bytes: &[u8]| {
-            answer.extend_from_slice(&bytes[..bytes.len().min(room - answer.len())]);
-            if answer.len() == room {
+        let mut hear = |bytes: &[u8]| {
+            if !enough.is_cancelled() && !take(bytes) {
                 enough.cancel();
             }
         };
-        let ended = self.supervisor.run(&command, &enough, &mut take).await;
+        let ended = self.supervisor.run(&command, &enough, &mut hear).await;
         let complaint = off_the_runtime(move || taken(&complaints)).await.flatten();
         match ended {
             Ok(ended) if ended.cause == Cause::TimedOut => Err(GitError::TimedOut(words[0].to_owned())),
-            Ok(ended) => Ok(Ended { status: ended.status, answer, complaint: complaint? }),
+            Ok(ended) => Ok(Left { status: ended.status, complaint: complaint? }),
             Err(RunError::NotExecuted(error)) => Err(error.into()),
             Err(error) => Err(io::Error::other(error).into()),
         }

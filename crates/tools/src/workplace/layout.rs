@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::git::{Git, GitError};
+use super::handed_on::{self, is_handed_on};
 use super::worktree::NoWorktree;
 use crate::mark::Mark;
+use crate::programs;
 
 /// A person's own settings that our commands keep: who they are, and how their files are written.
 const KEPT: [&str; 10] = [
@@ -34,6 +36,16 @@ const PROGRAMS: [(&str, &str, &str); 4] = [
     ("merge.", ".driver", "false"),
 ];
 
+/// What names a large file's content in place of it, in nearly all repositories that do: an agent's
+/// repository has it where the project, or the person, has.
+const LFS: &str = "filter.lfs.";
+const OF_LFS: [(&str, &str); 4] = [
+    ("filter.lfs.clean", "git-lfs clean -- %f"),
+    ("filter.lfs.smudge", "git-lfs smudge -- %f"),
+    ("filter.lfs.process", "git-lfs filter-process"),
+    ("filter.lfs.required", "true"),
+];
+
 /// A setting and its value.
 pub(super) type Setting = (String, String);
 
@@ -50,6 +62,12 @@ pub(super) struct RepositoryLayout {
     pub(super) common: PathBuf,
     /// What our commands are told.
     pub(super) settings: Arc<[Setting]>,
+    /// What an agent's repository is told.
+    pub(super) of_agents: Arc<[Setting]>,
+    /// How objects are named: `sha1`, `sha256`.
+    pub(super) objects: String,
+    /// How refs are kept: `files`, `reftable`.
+    pub(super) refs: String,
     /// Files and folders that git takes settings and programs from, wherever they are.
     pub(super) sources: Vec<PathBuf>,
 }
@@ -72,15 +90,43 @@ impl RepositoryLayout {
         let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
         let common = folder(git.bytes(&common).await?);
         let said = git.bytes(&["config", "--list", "--show-scope", "--show-origin", "-z"]).await?;
-        let Said { settings, sources } = Said::read(&said, &top);
-        Ok(Self { top, prefix, own, common, settings: settings.into(), sources })
+        let Said { settings, of_agents, sources } = Said::read(&said, &top);
+        let objects = git.text(&["rev-parse", "--show-object-format"]).await?;
+        // Git before 2.45 knows neither the question nor another answer.
+        let refs = git.text(&["rev-parse", "--show-ref-format"]).await;
+        let refs = refs.ok().filter(|refs| refs == "reftable").unwrap_or_else(|| "files".to_owned());
+        let (settings, of_agents) = (settings.into(), of_agents.into());
+        Ok(Self { top, prefix, own, common, settings, of_agents, objects, refs, sources })
     }
+
+    /// What our own git is told in an agent's repository: who the person is and how files are written,
+    /// whatever is said there; and what names large files by.
+    pub(super) fn settings_inside(&self) -> impl Iterator<Item = Setting> {
+        let of_person = self.settings.iter().filter(|(key, _)| KEPT.contains(&&**key));
+        of_person.chain(self.of_agents.iter().filter(|(key, _)| key.starts_with(LFS))).cloned()
+    }
+}
+
+/// Settings by which an agent's repository, of these, would run nothing; large files apart.
+pub(super) fn without_programs<'a>(keys: impl Iterator<Item = &'a str>) -> impl Iterator<Item = Setting> {
+    keys.filter(|key| !key.starts_with(LFS)).flat_map(disarmed)
+}
+
+/// What is said in place of a setting that names a program.
+fn disarmed(key: &str) -> impl Iterator<Item = Setting> {
+    let is_program = |(begin, end, _): &&(&str, &str, &str)| key.starts_with(begin) && key.ends_with(end);
+    let ours = PROGRAMS.iter().find(is_program).map(|(_, _, ours)| (key.to_owned(), (*ours).to_owned()));
+    // A filter of which only one program is configured, and which can't do without.
+    let filter = key.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.'));
+    let not_required = filter.map(|(name, _)| (format!("filter.{name}.required"), "false".to_owned()));
+    ours.into_iter().chain(not_required)
 }
 
 /// What git says of its settings.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Said {
     settings: Vec<Setting>,
+    of_agents: Vec<Setting>,
     sources: Vec<PathBuf>,
 }
 
@@ -92,6 +138,7 @@ impl Said {
         while let (Some(scope), Some(origin), Some(entry)) = (parts.next(), parts.next(), parts.next()) {
             let entry = String::from_utf8_lossy(entry);
             let (key, value) = entry.split_once('\n').unwrap_or((&entry, "true"));
+            said.names_large_files(key);
             match scope {
                 b"system" | b"global" if KEPT.contains(&key) => {
                     said.settings.push((key.to_owned(), value.to_owned()));
@@ -111,16 +158,19 @@ impl Said {
             // The nearer one holds, and git reads it itself.
             self.settings.retain(|(known, _)| known != key);
         }
+        if is_handed_on(key, value) {
+            self.of_agents.push((key.to_owned(), handed_on::without_password(key, value)));
+        }
         if key == "core.hookspath" && !value.is_empty() {
             self.source(top.join(value));
         }
-        let is_program = |(begin, end, _): &&(&str, &str, &str)| key.starts_with(begin) && key.ends_with(end);
-        if let Some((_, _, ours)) = PROGRAMS.iter().find(is_program) {
-            self.settings.push((key.to_owned(), (*ours).to_owned()));
-        }
-        // A filter of which only one program is configured, and which can't do without.
-        if let Some(name) = key.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.')) {
-            self.settings.push((format!("filter.{}.required", name.0), "false".to_owned()));
+        self.settings.extend(disarmed(key));
+    }
+
+    fn names_large_files(&mut self, key: &str) {
+        let is_known = self.of_agents.iter().any(|(known, _)| known.starts_with(LFS));
+        if key.starts_with(LFS) && !is_known && programs::is_in_path("git-lfs") {
+            self.of_agents.extend(OF_LFS.map(|(key, value)| (key.to_owned(), value.to_owned())));
         }
     }
 

@@ -9,9 +9,10 @@ use std::path::Path;
 
 use midturn_core::engine::ports::Merge;
 
+use super::back::bring_branch;
 use super::git::{Git, GitError, parts};
 use super::relative;
-use super::snapshot::Scratch;
+use super::snapshot::{Scratch, snapshot};
 use super::worktree::{FolderState, Worktree};
 use crate::arguments::listed;
 use crate::protect::authority;
@@ -58,6 +59,7 @@ impl Merging<'_> {
     pub(super) async fn merge(&self) -> Result<Merge, GitError> {
         match self.try_merge().await {
             Ok(merge) | Err(Stop::Known(merge)) => Ok(merge),
+            Err(Stop::Git(GitError::Refused(why))) => Ok(Merge::Refused(why)),
             Err(Stop::Git(error)) => Err(error),
         }
     }
@@ -65,6 +67,10 @@ impl Merging<'_> {
     async fn try_merge(&self) -> Result<Merge, Stop> {
         let git = self.worktree.repository.git().by(MIDTURN);
         self.nothing_in_the_way(&git).await?;
+        // What it committed since its last run's end.
+        if self.worktree.folder_state() == FolderState::Usable {
+            bring_branch(self.worktree, "merge").await?;
+        }
         let Some(tip) = git.commit_at(&self.worktree.reference()).await? else {
             return refused(format!("the branch {} is gone", self.worktree.branch));
         };
@@ -120,17 +126,17 @@ impl Merging<'_> {
         let top = self.worktree.top.display();
         match self.worktree.folder_state() {
             FolderState::Gone => return Ok(()),
-            FolderState::Broken => {
+            FolderState::Linked | FolderState::Broken => {
                 return refused(format!(
-                    "{top} is no longer a worktree, so what is not committed there can't be seen: \
-                     `git worktree repair {top}` may help; without the folder the branch can be merged"
+                    "{top} is no longer {}'s worktree, so what is not committed there can't be seen: without the \
+                     folder the branch can be merged",
+                    self.agent
                 ));
             }
             FolderState::Usable => {}
         }
-        let scratch = Scratch::new(&self.worktree.repository).await?;
-        let tree = scratch.snapshot(self.worktree).await?.tree;
-        let changed = changed(&scratch.git(&self.worktree.git()), tip, &tree).await?;
+        let seen = snapshot(self.worktree).await?;
+        let changed = changed(&seen.git, tip, &seen.object).await?;
         match listed(&self.names(parts(&changed))) {
             None => Ok(()),
             Some(files) => refused(format!(
@@ -161,7 +167,7 @@ impl Merging<'_> {
     /// Refuses with the files that conflict. It is tried in a scratch folder, so with conflicts not
     /// even the repository's objects have changed.
     async fn no_conflicts(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<(), Stop> {
-        let scratch = Scratch::new(&self.worktree.repository).await?;
+        let scratch = Scratch::of_project(&self.worktree.repository).await?;
         let words = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", head, tip];
         let (clean, answer) = scratch.git(git).yes_or_no(&words).await?;
         if clean {

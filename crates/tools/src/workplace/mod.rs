@@ -1,14 +1,19 @@
-//! Where agents work: each subagent in a git worktree of its own, the lead in the project
-//! folder itself (issue 2, item 5). What an agent changed is committed to its branch at each
-//! run's end. No worktree and no branch is ever removed here: they hold somebody's work.
+//! Where agents work: each subagent in a worktree with a repository of its own, the lead in the project
+//! folder itself (issue 2, item 5; issue 13, item 1). What an agent changed is committed to its branch at
+//! each run's end, and comes back into the project. No worktree and no branch is ever removed here: they
+//! hold somebody's work.
 
+mod back;
 mod commit;
 mod confine;
 mod diff;
 mod folders;
 mod git;
+mod handed_on;
 mod keeper;
 mod layout;
+mod linked;
+mod make;
 mod merge;
 mod place;
 mod record;
@@ -34,7 +39,7 @@ use self::folders::SessionFolders;
 use self::layout::RepositoryLayout;
 use self::merge::Merging;
 use self::record::{Record, Records};
-use self::worktree::{Again, NoWorktree, Repository, Worktree};
+use self::worktree::{Again, FolderState, NoWorktree, Repository, Worktree};
 use crate::confined::Confined;
 use crate::context::{Limits, ToolContext, off_the_runtime};
 use crate::environment::command_environment;
@@ -44,9 +49,6 @@ use crate::programs;
 use crate::root::Root;
 use crate::sandbox::Tier;
 use crate::toolbox::work_tools;
-
-/// How often a worktree is tried to be made while commands change what git keeps for theirs.
-const TRIES: u32 = 3;
 
 /// The places of one session's agents in one project.
 pub struct GitWorkplace {
@@ -61,10 +63,10 @@ pub struct GitWorkplace {
     unread: Unread,
     /// Looked up before any agent works; why not, if it is in no repository.
     layout: OnceCell<Result<Arc<RepositoryLayout>, String>>,
-    folders: OnceLock<SessionFolders>,
+    folders: OnceLock<Arc<SessionFolders>>,
     /// What our git commands carry, so that they are found when we are dead.
     mark: Option<Mark>,
-    /// One worktree is made at a time: git takes no two at once.
+    /// One name for a worktree is taken at a time.
     making: tokio::sync::Mutex<()>,
     /// One branch is merged at a time.
     merging: tokio::sync::Mutex<()>,
@@ -230,7 +232,7 @@ impl GitWorkplace {
     }
 
     /// The session's own folders. What is left of temporary ones of a killed process is removed.
-    fn folders(&self) -> std::io::Result<&SessionFolders> {
+    fn folders(&self) -> std::io::Result<&Arc<SessionFolders>> {
         if let Some(folders) = self.folders.get() {
             return Ok(folders);
         }
@@ -239,7 +241,7 @@ impl GitWorkplace {
         let folders = SessionFolders::new(&self.state, &session, mounts, self.reach.clone())?;
         Ok(self.folders.get_or_init(|| {
             folders.clean();
-            folders
+            Arc::new(folders)
         }))
     }
 
@@ -276,36 +278,15 @@ impl GitWorkplace {
                 scratch: folders.scratch()?,
                 mark: self.mark.clone(),
                 keeper: self.is_kept().then(keeper).transpose()?,
+                folders: folders.clone(),
+                supervisor: self.is_kept().then(|| self.supervisor.clone()),
             })
         };
         open().map_err(|error| self.no_state(&error))
     }
 
     async fn worktree(&self, agent: &AgentName) -> Result<(Worktree, Vec<String>), NoWorktree> {
-        let _one_at_a_time = self.making.lock().await;
-        let mut tries = 1..TRIES;
-        loop {
-            self.mend();
-            match self.found_or_made(agent).await {
-                Err(NoWorktree::Failed(_)) if self.is_kept() && tries.next().is_some() => {}
-                worktree => return worktree,
-            }
-        }
-    }
-
-    /// Git makes no worktree while what it keeps for another one is wrong, which with Landlock alone a
-    /// command that is under way can have brought about.
-    fn mend(&self) {
-        let opened: Vec<_> = self.opened.lock().values().cloned().collect();
-        for opened in opened {
-            let mended = opened.context.confined.iter().flat_map(|confined| confined.guard.keep());
-            opened.notes.lock().extend(mended);
-        }
-    }
-
-    async fn found_or_made(&self, agent: &AgentName) -> Result<(Worktree, Vec<String>), NoWorktree> {
         let repository = self.repository().await?;
-        repository.finish_half_made();
         let mut notes = Vec::new();
         if let Some(record) = self.record(agent).map_err(|e| self.no_state(&e))? {
             match repository.again(record).await? {
@@ -317,7 +298,12 @@ impl GitWorkplace {
         }
         let head = repository.head().await?;
         notes.extend(repository.dirty(&head).await?);
-        let worktree = repository.add(agent, &head).await?;
+        let (worktree, record) = {
+            let _one_at_a_time = self.making.lock().await;
+            repository.begin(agent, &head).await?
+        };
+        worktree.make(&head).await?;
+        repository.made(record)?;
         if !worktree.branch.ends_with(&format!("/{agent}")) {
             let branch = &worktree.branch;
             notes.push(format!(
@@ -358,7 +344,11 @@ impl GitWorkplace {
         let record = self.record(agent).map_err(|e| failed(&self.no_state(&e)))?.filter(|record| record.made);
         let record = record.ok_or_else(|| no_branch(agent))?;
         let repository = self.repository().await.map_err(|e| failed(&e))?;
-        Ok(repository.worktree(&record))
+        let worktree = repository.worktree(&record).map_err(|e| failed(&self.no_state(&e)))?;
+        if worktree.folder_state() == FolderState::Linked {
+            worktree.take_over_linked().await.map_err(|e| failed(&e))?;
+        }
+        Ok(worktree)
     }
 
     /// What is not committed in the project folder, where an agent works that has no worktree.

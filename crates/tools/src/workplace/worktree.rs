@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use midturn_core::rules::id::{AgentName, SessionId};
-use rustix::fs::{Mode, OFlags};
 
+use super::folders::SessionFolders;
 use super::git::{Git, GitError, parts};
 use super::keeper::Keeper;
-use super::layout::RepositoryLayout;
+use super::layout::{self, RepositoryLayout};
 use super::record::{Record, Records};
 use crate::arguments::listed;
 use crate::mark::Mark;
-use crate::protect::aside::restore;
-use crate::protect::head_of;
+use crate::process::Supervisor;
+use crate::protect::aside::remove;
+use crate::protect::remove_below;
 
 /// How many names are tried when those wanted are taken.
 const NAMES_TRIED: usize = 1_000;
@@ -22,14 +23,8 @@ const NAMES_TRIED: usize = 1_000;
 /// How often it is looked again which names are free, when somebody else takes one meanwhile.
 const LOOKS: usize = 5;
 
-/// How many of git's own folders are looked through.
-const WORKTREES_MAX: usize = 10_000;
-
-/// What the file `commondir` in each of them has to say.
-pub(super) const COMMON: &[u8] = b"../..\n";
-
-/// How much is read of a file that holds a path, in bytes.
-const PATH_MAX: u64 = 16 << 10;
+/// In an agent's repository, what says that we made it.
+pub(super) const OURS: &str = "midturn";
 
 /// What there is to say of a worktree of which only the branch was left.
 const REBUILT: &str =
@@ -49,19 +44,42 @@ pub(super) struct Repository {
     pub(super) mark: Option<Mark>,
     /// What our git commands run in.
     pub(super) keeper: Option<Keeper>,
+    /// What those run in that work in an agent's repository.
+    pub(super) folders: Arc<SessionFolders>,
+    pub(super) supervisor: Option<Supervisor>,
 }
 
-/// An agent's worktree.
+/// A work tree: an agent's, with a repository of its own; or the project's.
 #[derive(Clone, Debug)]
 pub(super) struct Worktree {
     pub(super) repository: Repository,
     /// The folder at its top.
     pub(super) top: PathBuf,
-    /// Git's own folder for it, in the repository's `worktrees`.
+    /// Git's own folder for it.
     pub(super) own: PathBuf,
+    /// Where git runs for it: an agent's in that agent's sandbox. `None`: it is the project's.
+    pub(super) inside: Option<Inside>,
     pub(super) branch: String,
     /// The commit it started from.
     pub(super) start: String,
+}
+
+/// What our git commands for an agent's repository run in.
+#[derive(Clone, Debug)]
+pub(super) struct Inside {
+    /// For temporary files of theirs, which the agent's commands don't see.
+    pub(super) temporary: PathBuf,
+    /// `None`: there is no sandbox.
+    pub(super) keeper: Option<Keeper>,
+}
+
+impl Inside {
+    /// A file for a command to read, as long as it is held.
+    pub(super) fn file(&self, name: &str, content: &str) -> std::io::Result<tempfile::NamedTempFile> {
+        let file = tempfile::Builder::new().prefix(name).tempfile_in(&self.temporary)?;
+        std::fs::write(file.path(), content)?;
+        Ok(file)
+    }
 }
 
 /// What is left of a worktree's folder.
@@ -69,7 +87,9 @@ pub(super) struct Worktree {
 pub(super) enum FolderState {
     /// It is the worktree.
     Usable,
-    /// There is something, but no worktree of this repository.
+    /// It is one of git's linked worktrees, as agents had them before.
+    Linked,
+    /// There is something else.
     Broken,
     /// It isn't there.
     Gone,
@@ -105,70 +125,43 @@ impl Worktree {
         reference(&self.branch)
     }
 
-    /// Git in the worktree. Its folders are those that we know, whatever the agent wrote into
-    /// the worktree's `.git`.
-    pub(super) fn git(&self) -> Git<'_> {
-        Git::new(&self.repository, &self.top, &self.own)
-    }
-
-    /// What the file `.git` in the worktree has to say.
-    pub(super) fn link(&self) -> Vec<u8> {
-        [b"gitdir: ", self.own.as_os_str().as_encoded_bytes(), b"\n"].concat()
+    /// Git in it. Of an agent's repository what its settings name is run in the agent's sandbox, large
+    /// files' names for one; where there is no sandbox, nothing is.
+    pub(super) async fn git(&self) -> Result<Git<'_>, GitError> {
+        let Some(inside) = &self.inside else {
+            return Ok(Git::new(&self.repository, &self.top, &self.own));
+        };
+        let settings = self.repository.layout.settings_inside();
+        let git = Git::inside(&self.repository, &self.top, &self.own, settings, inside.keeper.clone());
+        if inside.keeper.is_some() {
+            return Ok(git);
+        }
+        let said = git.maybe(&["config", "--list", "--name-only"]).await?.unwrap_or_default();
+        Ok(layout::without_programs(said.lines()).fold(git, |git, (key, value)| git.setting(&key, &value)))
     }
 
     pub(super) fn folder_state(&self) -> FolderState {
-        match self.top.symlink_metadata() {
-            Err(_) => FolderState::Gone,
-            Ok(about) if !about.is_dir() => FolderState::Broken,
-            Ok(_) => {
-                let is_ours = self.own.join("HEAD").symlink_metadata().is_ok()
-                    && says(&self.top.join(".git"), &self.link())
-                    && says(&self.own.join("gitdir"), &self.link_back());
+        let kind = |path: &Path| path.symlink_metadata().map(|about| about.file_type()).ok();
+        match (kind(&self.top), kind(&self.own)) {
+            (None, _) => FolderState::Gone,
+            (Some(top), Some(own)) if top.is_dir() && own.is_dir() => {
+                let is_ours = kind(&self.own.join(OURS)).is_some_and(|kind| kind.is_file());
                 if is_ours { FolderState::Usable } else { FolderState::Broken }
             }
+            (Some(top), Some(own)) if top.is_dir() && own.is_file() => FolderState::Linked,
+            _ => FolderState::Broken,
         }
-    }
-
-    /// What the file `gitdir` in git's own folder has to say.
-    pub(super) fn link_back(&self) -> Vec<u8> {
-        link_back(&self.top)
     }
 
     /// Removes what git commands that were killed leave behind; none may be alive. Whether there was
-    /// anything. In folders that no agent can swap for others; and a link goes as itself.
+    /// anything. Through no link, and a link goes as itself.
     pub(super) fn remove_locks(&self) -> bool {
-        let reference = self.repository.layout.common.join(format!("{}.lock", self.reference()));
-        let locks = [self.own.join("index.lock"), self.own.join("HEAD.lock"), reference];
-        // Each of them, not only the first that is there.
-        locks.iter().filter(|lock| std::fs::remove_file(lock).is_ok()).count() > 0
+        let branch = format!("{}.lock", self.reference());
+        let own = ["index.lock", "HEAD.lock", &branch].map(|lock| Path::new(".git").join(lock));
+        let own = own.iter().filter(|lock| remove_below(&self.top, lock).is_ok()).count();
+        let ours = remove_below(&self.repository.layout.common, Path::new(&branch)).is_ok();
+        own > 0 || ours
     }
-
-    /// Gives the worktree its link back, where git still has a folder for it: somebody removed it,
-    /// or moved the repository. A folder in its place is another repository, and stays.
-    fn repair(&self) {
-        let link = self.top.join(".git");
-        let is_folder = link.symlink_metadata().is_ok_and(|about| about.is_dir());
-        if !is_folder && self.own.join("HEAD").symlink_metadata().is_ok() {
-            give(&self.top, ".git", &self.link());
-        }
-    }
-}
-
-/// Gives a file in a folder its content. Whether that helped is seen by what comes next.
-fn give(folder: &Path, name: &str, content: &[u8]) {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    if let Ok(folder) = rustix::fs::open(folder, flags, Mode::empty()) {
-        let _ = restore(&folder, Path::new(name), content);
-    }
-}
-
-fn link_back(top: &Path) -> Vec<u8> {
-    [top.as_os_str().as_encoded_bytes(), b"/.git\n"].concat()
-}
-
-/// Whether a file holds this link.
-fn says(path: &Path, link: &[u8]) -> bool {
-    head_of(path, PATH_MAX).is_ok_and(|said| said.trim_ascii_end() == link.trim_ascii_end())
 }
 
 fn reference(branch: &str) -> String {
@@ -194,9 +187,28 @@ impl Repository {
             repository: self.clone(),
             top: self.layout.top.clone(),
             own: self.layout.own.clone(),
+            inside: None,
             branch: branch.unwrap_or_else(|| "HEAD".to_owned()),
             start: self.head().await?,
         })
+    }
+
+    /// Where somebody has a branch checked out.
+    pub(super) async fn checked_out(&self, branch: &str) -> Result<Option<String>, GitError> {
+        let (reference, mut place) = (reference(branch), None);
+        let Ok(listed) = self.git().bytes(&["worktree", "list", "--porcelain", "-z"]).await else {
+            // One of a person's that git left half made keeps it from listing any.
+            let here = self.git().maybe(&["symbolic-ref", "--quiet", "HEAD"]).await?;
+            return Ok((here == Some(reference)).then(|| self.layout.top.display().to_string()));
+        };
+        for part in parts(&listed) {
+            match part.strip_prefix(b"worktree ") {
+                Some(path) => place = Some(String::from_utf8_lossy(path).into_owned()),
+                None if part.strip_prefix(b"branch ") == Some(reference.as_bytes()) => return Ok(place),
+                None => {}
+            }
+        }
+        Ok(None)
     }
 
     /// What a worktree that starts from HEAD will not have, in words. `None`: nothing.
@@ -218,107 +230,70 @@ impl Repository {
         }))
     }
 
-    /// Makes a worktree named after the agent, on the branch `midturn/SESSION/NAME`. If either is
+    /// Takes a name for a worktree, the agent's own, and the branch `midturn/SESSION/NAME`. If either is
     /// left over from before, a number is added to both: what is in them is somebody's work.
-    pub(super) async fn add(&self, agent: &AgentName, start: &str) -> Result<Worktree, NoWorktree> {
+    pub(super) async fn begin(&self, agent: &AgentName, start: &str) -> Result<(Worktree, Record), NoWorktree> {
         let mut error = None;
         for _ in 0..LOOKS {
             let (name, branch) = self.free_name(agent.as_str()).await?;
             let record = self.records.begin(agent, &name, &branch, start);
             // First, so that what is half made when we are killed is known as ours.
             self.records.save(&record).map_err(not_remembered)?;
-            let worktree = self.worktree(&record);
-            match self.try_add(&worktree.top, &["--no-track", "-b", &branch], start).await {
-                Ok(()) => return self.made(worktree, record).map(|(worktree, _)| worktree),
+            match self.pin(&reference(&branch), start).await {
+                Ok(()) => return Ok((self.worktree(&record).map_err(not_made)?, record)),
                 Err(failed) => error = Some(failed),
             }
         }
         Err(error.map_or_else(|| NoWorktree::Failed("no name is free".to_owned()), Into::into))
     }
 
-    /// Git that was killed while it made a worktree can have left this file empty, whoever's it was: then it makes
-    /// none any more, for nobody.
-    pub(super) fn finish_half_made(&self) {
-        let all = std::fs::read_dir(self.layout.common.join("worktrees"));
-        for own in all.into_iter().flatten().take(WORKTREES_MAX).flatten().map(|entry| entry.path()) {
-            let about = own.join("commondir").symlink_metadata();
-            if about.is_ok_and(|about| about.is_file() && about.len() == 0) {
-                give(&own, "commondir", COMMON);
-            }
-        }
-    }
-
     /// The worktree that a record speaks of, whatever is left of it.
-    pub(super) fn worktree(&self, record: &Record) -> Worktree {
+    pub(super) fn worktree(&self, record: &Record) -> std::io::Result<Worktree> {
         let top = self.records.folder.join(&record.name);
-        Worktree {
-            own: self.own_folder(&top, &record.name),
+        Ok(Worktree {
+            own: top.join(".git"),
+            inside: Some(self.folders.inside(&self.layout, &record.name, &top, self.supervisor.as_ref())?),
             repository: self.clone(),
             top,
             branch: record.branch.clone(),
             start: record.start.clone(),
-        }
-    }
-
-    /// Git's own folder for the worktree at `top`: the one that says so. No agent can write
-    /// what another one's says. If none does yet, the name that git tries first.
-    fn own_folder(&self, top: &Path, name: &str) -> PathBuf {
-        let all = self.layout.common.join("worktrees");
-        let first = all.join(name);
-        let is_of_top = |own: &PathBuf| says(&own.join("gitdir"), &link_back(top));
-        if is_of_top(&first) {
-            return first;
-        }
-        let others = std::fs::read_dir(&all).into_iter().flatten().take(WORKTREES_MAX).flatten();
-        others.map(|entry| entry.path()).find(is_of_top).unwrap_or(first)
+        })
     }
 
     /// Looks for the worktree of a record, and makes it again where only its branch is left.
     pub(super) async fn again(&self, record: Record) -> Result<Again, NoWorktree> {
-        let worktree = self.worktree(&record);
+        let worktree = self.worktree(&record).map_err(not_made)?;
         worktree.remove_locks();
-        let top = worktree.top.to_string_lossy().into_owned();
-        if record.made {
-            if worktree.folder_state() == FolderState::Broken {
-                worktree.repair();
+        let state = if record.made { worktree.folder_state() } else { FolderState::Gone };
+        let top = worktree.top.display();
+        match state {
+            FolderState::Usable => return Ok(Again::Found(worktree.into(), None)),
+            FolderState::Linked => {
+                worktree.take_over_linked().await?;
+                return Ok(Again::Found(worktree.into(), None));
             }
-            match worktree.folder_state() {
-                FolderState::Usable => return Ok(Again::Found(self.made(worktree, record)?.0.into(), None)),
-                FolderState::Broken => {
-                    return Ok(left_as_it_is(format!("the folder {top} is no longer a worktree")));
-                }
-                FolderState::Gone => {}
-            }
+            FolderState::Broken => return Ok(left_as_it_is(format!("the folder {top} is no longer a worktree"))),
+            FolderState::Gone => {}
         }
-        if self.git().commit_at(&worktree.reference()).await?.is_none() {
+        let Some(tip) = self.git().commit_at(&worktree.reference()).await? else {
             return Ok(Again::Lost(record.made.then(|| "its worktree and its branch are gone".to_owned())));
+        };
+        let branch = &worktree.branch;
+        if let Some(place) = self.checked_out(branch).await? {
+            return Ok(left_as_it_is(format!("the branch {branch} is checked out in {place}")));
         }
-        // What git remembers of a folder that is gone; or a folder that was only half made, in
-        // which nobody has worked. Where there is neither it fails.
-        let _ = self.git().bytes(&["worktree", "remove", "--force", "--force", &top]).await;
-        let Worktree { top, branch, .. } = &worktree;
-        if let Err(error) = self.try_add(top, &[], branch).await {
-            return Ok(left_as_it_is(format!("the branch {branch} can't be checked out: {error}")));
-        }
-        let (worktree, was_made) = self.made(worktree, record)?;
+        // One that was only half made, in which nobody has worked.
+        remove_if_there(&worktree.top).map_err(not_made)?;
+        worktree.make(&tip).await?;
+        let was_made = record.made;
+        self.made(record)?;
         Ok(Again::Found(worktree.into(), was_made.then_some(REBUILT)))
     }
 
-    /// Remembers that it is made to the end; and whether that was known.
-    fn made(&self, mut worktree: Worktree, mut record: Record) -> Result<(Worktree, bool), NoWorktree> {
-        worktree.own = self.own_folder(&worktree.top, &record.name);
-        let was = std::mem::replace(&mut record.made, true);
-        if !was {
-            self.records.save(&record).map_err(not_remembered)?;
-        }
-        Ok((worktree, was))
-    }
-
-    async fn try_add(&self, top: &Path, options: &[&str], from: &str) -> Result<(), GitError> {
-        let top = top.to_string_lossy();
-        let words = [&["worktree", "add", "--quiet"], options, &[&*top, from]].concat();
-        // Newer versions can be set to write paths that we wouldn't recognise.
-        self.git().setting("worktree.useRelativePaths", "false").bytes(&words).await.map(drop)
+    /// Remembers that it is made to the end.
+    pub(super) fn made(&self, mut record: Record) -> Result<(), NoWorktree> {
+        record.made = true;
+        self.records.save(&record).map_err(not_remembered)
     }
 
     async fn free_name(&self, agent: &str) -> Result<(String, String), NoWorktree> {
@@ -327,16 +302,12 @@ impl Repository {
         let all = format!("{}/", reference(&branches));
         let taken = git.bytes(&["for-each-ref", "--format=%(refname)%00", &all]).await?;
         let taken: HashSet<_> = parts(&taken).map(|part| part.trim_ascii().to_vec()).collect();
-        let registered = git.bytes(&["worktree", "list", "--porcelain", "-z"]).await?;
-        let registered: HashSet<_> =
-            parts(&registered).filter_map(|part| part.strip_prefix(b"worktree ")).collect();
         for n in 1..=NAMES_TRIED {
             // No agent's name has a dot, so no other agent wants this one.
             let name = if n == 1 { agent.to_owned() } else { format!("{agent}.{n}") };
             let branch = format!("{branches}/{name}");
             let path = self.records.folder.join(&name);
-            let known = registered.contains(path.as_os_str().as_encoded_bytes());
-            if !known && !taken.contains(reference(&branch).as_bytes()) && path.symlink_metadata().is_err() {
+            if !taken.contains(reference(&branch).as_bytes()) && path.symlink_metadata().is_err() {
                 return Ok((name, branch));
             }
         }
@@ -346,6 +317,17 @@ impl Repository {
 
 fn left_as_it_is(why: String) -> Again {
     Again::Lost(Some(format!("{why}; it was left as it is")))
+}
+
+fn not_made(error: std::io::Error) -> NoWorktree {
+    NoWorktree::Failed(error.to_string())
+}
+
+fn remove_if_there(folder: &Path) -> std::io::Result<()> {
+    match remove(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 fn not_remembered(error: std::io::Error) -> NoWorktree {

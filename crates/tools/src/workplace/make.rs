@@ -1,0 +1,309 @@
+//! A repository of an agent's own: its settings, refs, hooks and whatever git writes are the agent's
+//! alone; the project's objects are borrowed, and only read. It is made by hand, for `git clone` would
+//! link to the project's files, or give its branches other names. No agent has been in it while it is made.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::back::BY_US;
+use super::git::{Git, GitError};
+use super::handed_on::written;
+use super::record::SCRATCH;
+use super::worktree::{OURS, Repository, Worktree, part_of_branch};
+use crate::context::off_the_runtime;
+use crate::protect::aside::remove;
+use crate::protect::head_of;
+
+/// What is in a folder of git's besides, of the project's own work tree, and how much of it is copied, in
+/// bytes.
+const COPIED: [&str; 2] = ["info/exclude", "info/attributes"];
+const OF_OWN: [&str; 1] = ["info/sparse-checkout"];
+const COPIED_MAX: u64 = 16 << 20;
+
+/// How many hooks are copied, and how large one is, in bytes.
+const HOOKS_MAX: usize = 64;
+const HOOK_MAX: u64 = 1 << 20;
+
+/// A ref of the project's.
+#[derive(Debug, PartialEq, Eq)]
+struct Ref {
+    name: String,
+    object: String,
+    /// Of an annotated tag: the commit that it names.
+    tagged: Option<String>,
+}
+
+impl Ref {
+    /// A line of `for-each-ref`. `None`: it names no commit, or is only another name of one that does.
+    fn read(line: &str) -> Option<Self> {
+        let parts: Vec<_> = line.split('\0').collect();
+        let [name, kind, object, tagged_kind, tagged, symbolic, ..] = parts[..] else { return None };
+        let tagged = match (kind, tagged_kind) {
+            ("commit", _) => None,
+            ("tag", "commit") => Some(tagged.to_owned()),
+            _ => return None,
+        };
+        symbolic.is_empty().then(|| Self { name: name.to_owned(), object: object.to_owned(), tagged })
+    }
+
+    fn commit(&self) -> &str {
+        self.tagged.as_deref().unwrap_or(&self.object)
+    }
+}
+
+impl Repository {
+    /// Sees to it that the project keeps what its agents borrow, whatever is amended, deleted or cleaned up
+    /// there: a branch for the agent, and a ref of the session's that holds all others as they are now.
+    ///
+    /// # Errors
+    /// Somebody else took the name meanwhile.
+    pub(super) async fn pin(&self, branch: &str, start: &str) -> Result<(), GitError> {
+        let git = self.git();
+        let commits: BTreeSet<_> = self.refs().await?.iter().map(|known| known.commit().to_owned()).collect();
+        let all = format!("refs/midturn/{}", part_of_branch(&self.records.session));
+        let known = git.commit_at(&all).await?;
+        let mut moves = format!("create {branch} {start}\n");
+        let parents = match &known {
+            Some(known) => git.text(&["rev-parse", &format!("{known}^@")]).await?,
+            None => String::new(),
+        };
+        if !commits.iter().all(|commit| parents.lines().any(|parent| parent == commit)) || known.is_none() {
+            let pin = self.hold(&git, known.iter().chain(&commits)).await?;
+            // The old value is not asked for: a pin more is no harm, and one that failed would be.
+            let _ = writeln!(moves, "update {all} {pin}");
+        }
+        let moves = self.file("moves", moves.as_bytes())?;
+        let message = format!("{BY_US}an agent begins");
+        let words = ["update-ref", "--create-reflog", "-m", &message, "--stdin"];
+        git.fed(moves.path().to_owned()).bytes(&words).await.map(drop)
+    }
+
+    /// A commit whose parents are these.
+    async fn hold(&self, git: &Git<'_>, commits: impl Iterator<Item = &String>) -> Result<String, GitError> {
+        let tree = git.text(&["hash-object", "-w", "-t", "tree", "--stdin"]).await?;
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut text = format!("tree {tree}\n");
+        for commit in commits {
+            let _ = writeln!(text, "parent {commit}");
+        }
+        for who in ["author", "committer"] {
+            let _ = writeln!(text, "{who} midturn <midturn@midturn.invalid> {seconds} +0000");
+        }
+        text.push_str("\nWhat the agents of this session borrow from the project\n");
+        let text = self.file("pin", text.as_bytes())?;
+        git.clone().fed(text.path().to_owned()).text(&["hash-object", "-w", "-t", "commit", "--stdin"]).await
+    }
+
+    /// The project's branches, tags and what it knows of other repositories.
+    async fn refs(&self) -> Result<Vec<Ref>, GitError> {
+        let format = "--format=%(refname)%00%(objecttype)%00%(objectname)%00%(*objecttype)%00%(*objectname)%00%(symref)%00";
+        let words = ["for-each-ref", format, "refs/heads", "refs/remotes", "refs/tags"];
+        let listed = self.git().bytes(&words).await?;
+        Ok(String::from_utf8_lossy(&listed).lines().filter_map(Ref::read).collect())
+    }
+
+    /// A file for our git in the project to read, as long as it is held.
+    fn file(&self, name: &str, content: &[u8]) -> io::Result<tempfile::NamedTempFile> {
+        let file = tempfile::Builder::new().prefix(name).tempfile_in(&self.scratch)?;
+        fs::write(file.path(), content)?;
+        Ok(file)
+    }
+}
+
+impl Worktree {
+    /// Makes the folder, the repository in it, and its files.
+    pub(super) async fn make(&self, tip: &str) -> Result<(), GitError> {
+        fs::create_dir(&self.top)?;
+        let new = self.new_repository(tip, &format!("ref: {}", self.reference())).await?;
+        fs::rename(new.folder(), &self.own)?;
+        let git = self.git().await?.setting("checkout.workers", "0");
+        git.bytes(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).await.map(drop)
+    }
+
+    /// A repository that is in its place only when it is whole.
+    pub(super) async fn new_repository(&self, tip: &str, head: &str) -> Result<NewRepository, GitError> {
+        let ours = &self.repository;
+        let refs = ours.refs().await?;
+        let beside = ours.records.folder.clone();
+        let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(beside)?.keep();
+        let new = NewRepository { folder };
+        if ours.layout.refs == "reftable" {
+            new.init_by_git(self).await?;
+        }
+        let reference = self.reference();
+        let refs_and_own = refs_with(&refs, &reference, tip);
+        let packed = (ours.layout.refs != "reftable").then(|| packed_refs(&refs_and_own));
+        let (worktree, folder) = (self.clone(), new.folder.clone());
+        let of_files = packed.map(|packed| [("HEAD", format!("{head}\n")), ("packed-refs", packed)]);
+        off_the_runtime(move || write_files(&worktree, &folder, of_files)).await.flatten()?;
+        if ours.layout.refs == "reftable" {
+            new.take_refs(self, &refs_and_own, head).await?;
+        }
+        new.take_tags(self, &refs).await?;
+        Ok(new)
+    }
+}
+
+/// A repository that is being made; what is half made goes.
+pub(super) struct NewRepository {
+    folder: PathBuf,
+}
+
+impl NewRepository {
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Git in it, which no agent has touched.
+    fn git<'a>(&self, worktree: &'a Worktree) -> Git<'a> {
+        let keeper = worktree.repository.keeper.clone();
+        Git::inside(&worktree.repository, &worktree.top, &self.folder, std::iter::empty(), keeper)
+    }
+
+    /// Refs that aren't files only git can write.
+    async fn init_by_git(&self, worktree: &Worktree) -> Result<(), GitError> {
+        let layout = &worktree.repository.layout;
+        let forms = [format!("--ref-format={}", layout.refs), format!("--object-format={}", layout.objects)];
+        let words = ["init", "--quiet", "--template=", &forms[0], &forms[1]];
+        self.git(worktree).bytes(&words).await.map(drop)
+    }
+
+    async fn take_refs(&self, worktree: &Worktree, refs: &Refs<'_>, head: &str) -> Result<(), GitError> {
+        let moves: String = refs.iter().map(|(name, object)| format!("create {name} {object}\n")).collect();
+        let moves = worktree.repository.file("moves", moves.as_bytes())?;
+        let git = self.git(worktree);
+        git.clone().fed(moves.path().to_owned()).bytes(&["update-ref", "--stdin"]).await?;
+        match head.strip_prefix("ref: ") {
+            Some(branch) => git.bytes(&["symbolic-ref", "HEAD", branch]).await.map(drop),
+            None => git.bytes(&["update-ref", "--no-deref", "HEAD", head]).await.map(drop),
+        }
+    }
+
+    /// Tags with a text are objects of their own, and nothing in the project holds them once they are
+    /// deleted there.
+    async fn take_tags(&self, worktree: &Worktree, refs: &[Ref]) -> Result<(), GitError> {
+        let tags: String =
+            refs.iter().filter(|tag| tag.tagged.is_some()).map(|tag| format!("{}\n", tag.object)).collect();
+        if tags.is_empty() {
+            return Ok(());
+        }
+        let tags = worktree.repository.file("tags", tags.as_bytes())?;
+        let pack = self.folder.join("objects/pack/pack");
+        let git = worktree.repository.git().fed(tags.path().to_owned());
+        git.bytes(&["pack-objects", "--quiet", &pack.to_string_lossy()]).await.map(drop)
+    }
+}
+
+impl Drop for NewRepository {
+    fn drop(&mut self) {
+        // It has been moved to where it belongs, or is rubbish that the next start removes.
+        let _ = remove(&self.folder);
+    }
+}
+
+/// Refs by their names.
+type Refs<'a> = BTreeSet<(&'a str, &'a str)>;
+
+/// All refs, the agent's own branch among them.
+fn refs_with<'a>(refs: &'a [Ref], own: &'a str, tip: &'a str) -> Refs<'a> {
+    let others = refs.iter().filter(|known| known.name != own);
+    others.map(|known| (&*known.name, &*known.object)).chain([(own, tip)]).collect()
+}
+
+/// The same in git's own form.
+fn packed_refs(refs: &Refs<'_>) -> String {
+    let mut text = "# pack-refs with: sorted \n".to_owned();
+    for (name, object) in refs {
+        // Writing to a string can't fail.
+        let _ = writeln!(text, "{object} {name}");
+    }
+    text
+}
+
+fn write_files(worktree: &Worktree, folder: &Path, of_files: Option<[(&str, String); 2]>) -> io::Result<()> {
+    let layout = &worktree.repository.layout;
+    for inner in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "hooks", "info"] {
+        fs::create_dir_all(folder.join(inner))?;
+    }
+    let write = |name: &str, content: &[u8]| fs::write(folder.join(name), content);
+    let objects = layout.common.join("objects");
+    if objects.as_os_str().as_bytes().contains(&b'\n') {
+        return Err(io::Error::other("the path of its objects holds a line break, which git can't take"));
+    }
+    write("objects/info/alternates", &[objects.as_os_str().as_bytes(), b"\n"].concat())?;
+    write("config", settings(worktree).as_bytes())?;
+    write(OURS, format!("{} {}\n", worktree.repository.records.session, worktree.branch).as_bytes())?;
+    for (name, content) in of_files.into_iter().flatten() {
+        write(name, content.as_bytes())?;
+    }
+    let shallow = (&layout.common, "shallow");
+    let files = COPIED.map(|name| (&layout.common, name)).into_iter().chain([shallow]);
+    for (from, name) in files.chain(OF_OWN.map(|name| (&layout.own, name))) {
+        // What isn't there isn't there in the agent's either.
+        if let Ok(content) = head_of(&from.join(name), COPIED_MAX) {
+            write(name, &content)?;
+        }
+    }
+    copy_hooks(&layout.common.join("hooks"), &folder.join("hooks"))
+}
+
+/// The project's hooks are the agent's, in its sandbox.
+fn copy_hooks(from: &Path, to: &Path) -> io::Result<()> {
+    let hooks = fs::read_dir(from).into_iter().flatten().flatten().map(|entry| entry.path());
+    for hook in hooks.filter(|path| path.extension().is_none()).take(HOOKS_MAX) {
+        let is_run = hook.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0);
+        let (true, Some(name), Ok(content)) = (is_run, hook.file_name(), head_of(&hook, HOOK_MAX)) else { continue };
+        fs::write(to.join(name), content)?;
+        fs::set_permissions(to.join(name), fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
+}
+
+fn settings(worktree: &Worktree) -> String {
+    let layout = &worktree.repository.layout;
+    let mut ours = vec![("core.bare", "false"), ("core.logallrefupdates", "true")];
+    let mut extended = layout.of_agents.iter().any(|(key, _)| key.starts_with("extensions."));
+    if layout.objects != "sha1" {
+        ours.push(("extensions.objectformat", &layout.objects));
+        extended = true;
+    }
+    if layout.refs != "files" {
+        ours.push(("extensions.refstorage", &layout.refs));
+        extended = true;
+    }
+    ours.insert(0, ("core.repositoryformatversion", if extended { "1" } else { "0" }));
+    let ours = ours.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
+    written(&ours.chain(layout.of_agents.iter().cloned()).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refs_that_name_commits_are_taken_over_and_others_are_not() {
+        let rows = [
+            ("refs/heads/main\0commit\0a1\0\0\0\0", Some(("refs/heads/main", "a1", "a1"))),
+            ("refs/tags/v1\0tag\0b1\0commit\0a1\0\0", Some(("refs/tags/v1", "b1", "a1"))),
+            ("refs/tags/blob\0blob\0c1\0\0\0\0", None),
+            ("refs/tags/of-tag\0tag\0d1\0tag\0b1\0\0", None),
+            ("refs/remotes/origin/HEAD\0commit\0a1\0\0\0refs/remotes/origin/main\0", None),
+            ("", None),
+        ];
+        for (line, expected) in rows {
+            let read = Ref::read(line);
+            let told = read.as_ref().map(|known| (&*known.name, &*known.object, known.commit()));
+            assert_eq!(told, expected, "{line}");
+        }
+        let refs: Vec<_> = rows.iter().filter_map(|(line, _)| Ref::read(line)).collect();
+        let packed = packed_refs(&refs_with(&refs, "refs/heads/midturn/s/w", "e1"));
+        let lines: Vec<_> = packed.lines().skip(1).collect();
+        assert_eq!(lines, ["a1 refs/heads/main", "e1 refs/heads/midturn/s/w", "b1 refs/tags/v1"]);
+    }
+}
