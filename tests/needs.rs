@@ -36,12 +36,16 @@ pub(crate) enum Need {
     Tmux,
     /// What runs the page's code where there is no browser.
     Node,
+    /// What keeps large files beside git.
+    Lfs,
 }
 
-use Need::{Bubblewrap, Landlock, Mount, Node, Postgresql, Python3, Root, Setpriv, Sqlite3, Strace, Tmux};
+use Need::{
+    Bubblewrap, Landlock, Lfs, Mount, Node, Postgresql, Python3, Root, Setpriv, Sqlite3, Strace, Tmux,
+};
 
 /// Each with its word in the variable and with what is said where it is missing.
-const ALL: [(Need, &str, &str); 11] = [
+const ALL: [(Need, &str, &str); 12] = [
     (Postgresql, "postgresql", "PostgreSQL's initdb is not here (Debian: postgresql)"),
     (Setpriv, "setpriv", "setpriv is not here (Debian: util-linux)"),
     (Python3, "python3", "python3 is not here (Debian: python3)"),
@@ -53,6 +57,7 @@ const ALL: [(Need, &str, &str); 11] = [
     (Strace, "strace", "strace is not here (Debian: strace)"),
     (Tmux, "tmux", "tmux is not here (Debian: tmux)"),
     (Node, "node", "node is not here (Debian: nodejs)"),
+    (Lfs, "lfs", "git-lfs is not here (Debian: git-lfs)"),
 ];
 
 /// How much of a test goes without it.

@@ -81,17 +81,8 @@ async fn in_a_worktree_an_agent_can_do_what_commits_need() {
     for sandbox in sandboxes().await {
         let place = Place::new();
         let workplace = place.workplace(&sandbox);
-        // Git takes a lock in its common folder to remove a ref of its own. Where there is no
-        // view for that, what remembers a cherry-pick has to be removed by hand.
-        let by_hand = match sandbox.in_force().mount_namespace {
-            true => "true",
-            false => "rm -f \"$(git rev-parse --git-path CHERRY_PICK_HEAD)\"",
-        };
         for command in rows {
-            if command.contains("--abort") && !sandbox.in_force().mount_namespace {
-                continue;
-            }
-            let output = bash(&workplace, "w", &format!("set -e; {command}; {by_hand}")).await;
+            let output = bash(&workplace, "w", &format!("set -e; {command}")).await;
             assert!(!output.is_error, "{}: {command}: {}", sandbox.in_force(), output.text);
         }
         bash(&workplace, "w", "echo left > left.txt").await;
@@ -248,22 +239,58 @@ async fn what_agents_leave_for_git_in_the_project_folder_is_put_aside_and_said()
 
 /// What an agent does to its worktree before its run ends; none of it may make our git run a
 /// program, or lead it out.
-const PLANTED: [&str; 13] = [
-    "rm -f .git; mkdir -p .git/hooks; echo 'ref: refs/heads/x' > .git/HEAD; mkdir .git/objects .git/refs; printf '[core]\\nfsmonitor = $X\\n' > .git/config",
-    "echo \"gitdir: $PWD/fake\" > .git; git init -q --bare fake; git -C fake config core.fsmonitor $X",
-    "git init -q --bare fake; git -C fake config core.fsmonitor $X; echo $PWD/fake > $OWN/commondir",
-    "git init -q --bare fake; rm $OWN/commondir; ln -s $PWD/fake/HEAD $OWN/commondir",
-    "printf '[core]\\nfsmonitor = $X\\n[filter \"e\"]\\nclean = $X\\n' > $OWN/config.worktree; echo '* filter=e' > .gitattributes",
+const PLANTED: [&str; 5] = [
+    "printf '[core]\\nfsmonitor = $X\\n[filter \"e\"]\\nclean = $X\\n' >> $OWN/config; echo '* filter=e' > .gitattributes",
     "echo '* filter=known diff=known merge=known' > .gitattributes; echo x > y.txt",
     "git init -q inner; cd inner; echo x > x; git add x; git -c user.name=w -c user.email=w@w commit -q -m i; cd ..; git add inner; git commit -q -m i; cd inner; \
      git config filter.e.clean $X; git config core.fsmonitor $X; echo '* filter=e' > .gitattributes; touch -d 2020-01-01 x",
-    "rm -f $OWN/index; ln -s $OUT/index $OWN/index",
-    "rm -f $OWN/logs/HEAD; ln -s $OUT/log $OWN/logs/HEAD",
-    "mv $OWN/logs $OWN/l; ln -s $OUT $OWN/logs",
-    "ln -s $OUT/message $OWN/COMMIT_EDITMSG; ln -s $OUT/head $OWN/ORIG_HEAD",
     "ln -s $OUT/index .midturn-index; git switch -q --detach",
     "mkfifo $OWN/MERGE_MSG $OWN/pipe; ln -s $OUT/lock $OWN/index.lock",
 ];
+
+/// The same, after which it is no repository any more, or another one, or one in which nothing can be
+/// written without leaving the sandbox.
+const REPLACED: [&str; 9] = [
+    "rm -rf .git; mkdir -p .git/hooks; echo 'ref: refs/heads/x' > .git/HEAD; mkdir .git/objects .git/refs; printf '[core]\\nfsmonitor = $X\\n' > .git/config",
+    "rm -rf .git; echo \"gitdir: $PWD/fake\" > .git; git init -q --bare fake; git -C fake config core.fsmonitor $X",
+    "git init -q --bare fake; git -C fake config core.fsmonitor $X; echo $PWD/fake > $OWN/commondir",
+    "rm -f .git/index; ln -s $OUT/index .git/index",
+    "rm -f .git/logs/HEAD; ln -s $OUT/log .git/logs/HEAD",
+    "mv .git/logs .git/l; ln -s $OUT .git/logs",
+    "ln -s $OUT/message .git/COMMIT_EDITMSG; ln -s $OUT/head .git/ORIG_HEAD",
+    "mv .git fake; ln -s fake .git; git config core.fsmonitor $X",
+    "echo $OUT > $OWN/objects/info/alternates; git config core.worktree $OUT; git config core.fsmonitor $X",
+];
+
+/// C1 to C4: whatever an agent makes of its repository, the project's has only what is whole.
+#[tokio::test]
+async fn an_agents_repository_that_is_none_any_more_leads_nowhere() {
+    for sandbox in sandboxes().await {
+        for command in REPLACED {
+            let place = Place::new();
+            let program = place.program();
+            let workplace = place.workplace(&sandbox);
+            let folder = run(&workplace, "w", "true").await;
+            let tip = place.project.git(&["rev-parse", "midturn/s1/w"]);
+            let words = command
+                .replace("$OWN", ".git")
+                .replace("$OUT", place.outside.path().to_str().unwrap())
+                .replace("$X", program.to_str().unwrap());
+            let output = bash(&workplace, "w", &format!("echo new > new.txt; {words}")).await;
+            let claim = format!("{}: {command}: {}", sandbox.in_force(), output.text);
+            let changes = workplace.run_ended(&name("w"), 1).await.unwrap();
+            let _ = workplace.diff(&name("w")).await;
+            let merge = workplace.merge(&name("w")).await;
+            assert!(matches!(merge, Ok(Merge::Refused(_)) | Err(_)), "{claim}: {merge:?}");
+            assert!(changes.notes.iter().any(|note| note.contains("the work is in")), "{claim}: {changes:?}");
+            assert!(folder.join("new.txt").exists(), "{claim}");
+            assert_eq!(place.project.git(&["rev-parse", "midturn/s1/w"]), tip, "{claim}");
+            assert!(!place.witness().exists(), "{claim}");
+            assert_eq!(std::fs::read_dir(place.outside.path()).unwrap().count(), 1, "{claim}");
+            place.project.git(&["fsck", "--strict"]);
+        }
+    }
+}
 
 #[tokio::test]
 async fn our_own_git_runs_nothing_that_was_planted_and_is_led_nowhere() {

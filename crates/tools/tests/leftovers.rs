@@ -301,7 +301,7 @@ fn slow_project() -> (Project, tempfile::TempDir) {
     project.commit();
     let real = std::env::var("PATH").unwrap();
     let script = format!(
-        "#!/bin/sh\nPATH={real}\ncase \"$*\" in *'worktree add'*) echo there > {0}/there; cat {0}/go;; esac\nexec git \"$@\"\n",
+        "#!/bin/sh\nPATH={real}\ncase \"$*\" in *'reset --hard'*) echo there > {0}/there; cat {0}/go;; esac\nexec git \"$@\"\n",
         slow.display()
     );
     std::fs::write(slow.join("git"), script).unwrap();

@@ -13,11 +13,11 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
-use super::aside::{Aside, restore};
-use super::beneath::{entries, head_in, kind, name, open_folder, parent_of};
+use super::aside::Aside;
+use super::beneath::{entries, kind, name, open_folder, parent_of};
 use super::memory::Memory;
-use super::original::{Original, Others, usable};
-use super::walk::{Bound, Stopped, Walked, authorities, links};
+use super::original::{Original, usable};
+use super::walk::{Bound, Stopped, Walked, authorities};
 use super::what;
 
 /// How many sentences one command gets; who plants more is told of the others' number.
@@ -45,12 +45,12 @@ struct OpenFolder {
 pub(crate) enum Sought {
     /// Names with authority, at any depth.
     Authorities,
+    /// The same, but for a repository at the top, which is the agent's own.
+    AuthoritiesBesideItsRepository,
     /// These names, in a folder of git's.
     Names(&'static [&'static str]),
     /// These files in git's own folders for worktrees that were there before, in this one of git's.
     Worktrees(&'static [&'static str]),
-    /// Links, at any depth, where git makes none and would follow them.
-    Links,
 }
 
 /// A folder, and what is looked for in it.
@@ -58,14 +58,6 @@ pub(crate) enum Sought {
 struct Watched {
     at: OpenFolder,
     sought: Sought,
-}
-
-/// A file that keeps its content.
-#[derive(Debug)]
-struct FixedFile {
-    at: OpenFolder,
-    name: PathBuf,
-    content: Vec<u8>,
 }
 
 /// What was there before a command.
@@ -107,15 +99,11 @@ pub(crate) struct Guard {
     mounts: bool,
     /// What has to be where it was for a command to run.
     originals: Vec<Arc<Original>>,
-    /// What comes back if it can be found, those included that are held later: others may have
-    /// removed it.
-    pub(crate) others: Others,
     /// The other guards of the same folders, made as this one is, with which it looks as one.
     pub(crate) together: Option<Together>,
     /// Where a command could have moved either.
     within: Vec<PathBuf>,
     watched: Vec<Watched>,
-    kept: Vec<FixedFile>,
     stops: Mutex<Stops>,
 }
 
@@ -157,13 +145,6 @@ impl Guard {
         self.originals.iter().find(|original| !original.is_in_place()).map(|original| original.missing())
     }
 
-    /// Sees to it that a file has this content.
-    pub(crate) fn keeps(mut self, folder: &Path, name: &str, content: &[u8]) -> io::Result<Self> {
-        let at = OpenFolder::open(folder)?;
-        self.kept.push(FixedFile { at, name: name.into(), content: content.into() });
-        Ok(self)
-    }
-
     /// Looks before a command.
     ///
     /// # Errors
@@ -195,6 +176,10 @@ impl Guard {
                 before.stopped.push((by, stopped));
             }
             for path in found {
+                if watched.is_its_own(&path) {
+                    before.there.insert(at.path.join(path));
+                    continue;
+                }
                 let kind = at.kind(&path);
                 // Of a whole repository what matters is watched by name.
                 let is_repository = kind == Some(FileType::Directory) && path.ends_with(".git");
@@ -209,9 +194,6 @@ impl Guard {
                 before.memories.push((by, memory(&path)?));
             }
         }
-        if self.mounts {
-            before.to_mount.extend(self.kept.iter().map(|kept| kept.at.path.join(&kept.name)));
-        }
         Ok(before)
     }
 
@@ -219,7 +201,6 @@ impl Guard {
     pub(crate) fn after(&self, before: &Before) -> Vec<String> {
         // Before anything that they could have been moved into is put aside itself.
         let (mut notes, lost) = self.put_back();
-        notes.extend(self.keep());
         for (by, watched) in self.watched.iter().enumerate() {
             let path = watched.at.path.display();
             notes.extend(self.put_aside(by, watched, before).unwrap_or_else(|error| {
@@ -241,11 +222,6 @@ impl Guard {
         notes
     }
 
-    /// Gives the files their content that have to have it; what there is to say of it.
-    pub(crate) fn keep(&self) -> Vec<String> {
-        self.kept.iter().filter_map(|kept| kept.restored(&self.aside)).collect()
-    }
-
     /// What there is to say, and what could not be put back.
     fn put_back(&self) -> (Vec<String>, Vec<&Path>) {
         let (mut notes, mut lost): (Vec<_>, Vec<&Path>) = (Vec::new(), Vec::new());
@@ -260,11 +236,6 @@ impl Guard {
                     lost.push(&original.path);
                 }
             }
-        }
-        if lost.is_empty() {
-            let others = self.others.all().into_iter();
-            let put_back = others.map(|other| other.put_back(&self.aside, &self.within));
-            notes.extend(put_back.filter_map(|told| told.unwrap_or_else(Some)));
         }
         (notes, lost)
     }
@@ -290,6 +261,7 @@ impl Guard {
         let missed = before.stopped.iter().find(|(of, _)| *of == by).map(|(_, stopped)| stopped);
         let is_new = |path: &PathBuf| {
             let is_known = before.there.contains(&at.path.join(path)) || at.is_a_stand_in(path);
+            let is_known = is_known || watched.is_its_own(path);
             !is_known && missed.is_none_or(|missed| !missed.may_have_missed(path))
         };
         let mut notes = Vec::new();
@@ -346,6 +318,11 @@ impl Guard {
 }
 
 impl Watched {
+    /// Whether it is the agent's repository, in which it may do as it likes.
+    fn is_its_own(&self, path: &Path) -> bool {
+        matches!(self.sought, Sought::AuthoritiesBesideItsRepository) && path == Path::new(".git")
+    }
+
     /// Whether what is remembered belongs there yet: a worktree is removed by others too.
     fn still_has(&self, path: &Path) -> bool {
         let Sought::Worktrees(_) = self.sought else { return true };
@@ -363,8 +340,9 @@ impl Watched {
     fn found(&self, known: usize) -> io::Result<Walked> {
         let at = &self.at;
         let found = match self.sought {
-            Sought::Authorities => return authorities(at.folder.as_fd(), known),
-            Sought::Links => return links(at.folder.as_fd(), known),
+            Sought::Authorities | Sought::AuthoritiesBesideItsRepository => {
+                return authorities(at.folder.as_fd(), known);
+            }
             Sought::Worktrees(_) => {
                 let is_no_folder = |path: &PathBuf| at.kind(path) != Some(FileType::Directory);
                 at.worktrees()?.into_iter().filter(is_no_folder).collect()
@@ -380,9 +358,10 @@ impl Watched {
     fn reason(&self, path: &Path) -> &'static str {
         let name = path.file_name().unwrap_or_default();
         match self.sought {
-            Sought::Authorities => what(name.as_encoded_bytes()).unwrap_or("it gives authority"),
+            Sought::Authorities | Sought::AuthoritiesBesideItsRepository => {
+                what(name.as_encoded_bytes()).unwrap_or("it gives authority")
+            }
             Sought::Names(_) | Sought::Worktrees(_) => "git's own settings",
-            Sought::Links => "a link in git's own folder",
         }
     }
 }
@@ -418,25 +397,6 @@ impl OpenFolder {
     }
 }
 
-impl FixedFile {
-    /// What there is to say, if it had to be restored.
-    fn restored(&self, aside: &Aside) -> Option<String> {
-        // It could be a named pipe by now.
-        let held = head_in(&self.at.folder, &self.name, self.content.len() as u64 + 1);
-        if held.is_ok_and(|held| held == self.content) {
-            return None;
-        }
-        let path = self.at.path.join(&self.name);
-        let restored = aside
-            .put(&self.at.folder, &self.name)
-            .and_then(|_| restore(&self.at.folder, &self.name, &self.content));
-        Some(match restored {
-            Ok(()) => format!("`{}` was made as it has to be: commands may not change it", path.display()),
-            Err(error) => format!("`{}` was changed and could not be restored: {error}", path.display()),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -447,12 +407,10 @@ mod tests {
         let path = |path: &str| folder.path().join(path);
         std::fs::create_dir_all(path("top/sub/.vscode")).unwrap();
         std::fs::create_dir_all(path("git/hooks")).unwrap();
-        std::fs::write(path("git/commondir"), "../..\n").unwrap();
+        std::fs::create_dir(path("top/.git")).unwrap();
         let guard = Guard::new(path("aside"), mounts)
-            .watch(&path("top"), Sought::Authorities)
+            .watch(&path("top"), Sought::AuthoritiesBesideItsRepository)
             .and_then(|guard| guard.watch(&path("git"), Sought::Names(&["hooks", "config.worktree"])))
-            .and_then(|guard| guard.watch(&path("git"), Sought::Links))
-            .and_then(|guard| guard.keeps(&path("git"), "commondir", b"../..\n"))
             .unwrap();
         (folder, guard)
     }
@@ -463,23 +421,20 @@ mod tests {
             let (folder, guard) = guarded(mounts);
             let path = |path: &str| folder.path().join(path);
             let before = guard.before().unwrap();
-            let expected = ["top/sub/.vscode", "git/hooks", "git/commondir"].map(path);
+            let expected = ["top/sub/.vscode", "git/hooks"].map(path);
             assert_eq!(before.to_mount, if mounts { expected.to_vec() } else { Vec::new() });
             assert_eq!(guard.after(&before), Vec::<String>::new());
 
             std::fs::write(path("top/sub/midturn.toml"), "").unwrap();
             std::fs::write(path("git/config.worktree"), "").unwrap();
-            std::os::unix::fs::symlink("/etc/passwd", path("git/index")).unwrap();
-            std::fs::remove_file(path("git/commondir")).unwrap();
-            std::os::unix::fs::symlink("/tmp", path("git/commondir")).unwrap();
+            std::fs::write(path("top/.git/config"), "its own").unwrap();
             std::fs::create_dir(path("top/.idea")).unwrap();
             let notes = guard.after(&before);
-            assert_eq!(notes.len(), 4, "{notes:?}");
-            for gone in ["top/sub/midturn.toml", "git/config.worktree", "git/index"] {
+            assert_eq!(notes.len(), 2, "{notes:?}");
+            for gone in ["top/sub/midturn.toml", "git/config.worktree"] {
                 assert!(path(gone).symlink_metadata().is_err(), "{gone}");
             }
-            assert_eq!(std::fs::read_to_string(path("git/commondir")).unwrap(), "../..\n");
-            assert!(!path("git/commondir").is_symlink() && path("top/sub/.vscode").exists());
+            assert!(path("top/.git/config").exists() && path("top/sub/.vscode").exists());
             assert_eq!(guard.after(&before), Vec::<String>::new());
         }
     }

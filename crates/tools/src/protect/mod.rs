@@ -65,14 +65,6 @@ pub(crate) fn make_folders(top: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes an empty file below `top` if there is none, through no link but those above `top`.
-pub(crate) fn make_file(top: &Path, path: &Path) -> io::Result<()> {
-    make_folders(top, path.parent().unwrap_or(Path::new("")))?;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    rustix::fs::openat(CWD, top.join(path), flags, Mode::from_raw_mode(0o666))?;
-    Ok(())
-}
-
 /// The beginning of a file, up to `max` bytes, if it is one and no link.
 pub(crate) fn head_of(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     beneath::head_in(CWD, path, max)

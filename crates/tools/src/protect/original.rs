@@ -5,12 +5,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use parking_lot::Mutex;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
@@ -31,26 +28,6 @@ pub(crate) struct Original {
     /// The folder that a command can't move, and the way from there.
     top: OwnedFd,
     below: PathBuf,
-}
-
-/// Such folders of a session, which come to be one by one: of each worktree its own.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Others(Arc<Mutex<Vec<Arc<Original>>>>);
-
-impl Others {
-    /// One more; in place of what was held at this path.
-    pub(crate) fn add(&self, original: Arc<Original>) {
-        let mut all = self.0.lock();
-        all.retain(|other| other.path != original.path);
-        all.push(original);
-    }
-
-    /// Those there are, without what is nowhere any more.
-    pub(super) fn all(&self) -> Vec<Arc<Original>> {
-        let mut all = self.0.lock();
-        all.retain(|original| !original.is_removed());
-        all.clone()
-    }
 }
 
 impl Original {
@@ -108,15 +85,6 @@ impl Original {
             Err(error) => error.to_string(),
         };
         Err(format!("`{path}` was moved or removed and can't be put back: {why}{instead}"))
-    }
-
-    /// Whether it is nowhere any more.
-    fn is_removed(&self) -> bool {
-        // The kernel adds this to the path; a command can give a folder such a name.
-        let path = std::fs::read_link(own_path(self.folder.as_fd()));
-        path.is_ok_and(|path| {
-            path.as_os_str().as_bytes().ends_with(b" (deleted)") && path.symlink_metadata().is_err()
-        })
     }
 
     /// What there is to say as long as it isn't where it belongs.

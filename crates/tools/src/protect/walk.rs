@@ -103,14 +103,6 @@ pub(super) fn authorities(top: BorrowedFd<'_>, known: usize) -> io::Result<Walke
     })
 }
 
-/// The links in a folder and in those below it.
-pub(super) fn links(top: BorrowedFd<'_>, known: usize) -> io::Result<Walked> {
-    walk(top, Bounds::beside(known), |_, _, kind| match kind {
-        FileType::Symlink => Verdict::Found,
-        _ => Verdict::Into,
-    })
-}
-
 /// What could be a folder of git's below the top, or lead to one: `.git`, and the `HEAD` that each
 /// has.
 pub(super) fn git_folders(top: BorrowedFd<'_>) -> io::Result<Walked> {
@@ -241,9 +233,6 @@ mod tests {
         found.sort();
         let expected = [".git", "a/.claude", "a/b/.vscode", "a/b/midturn.toml", "src/.mcp.json"];
         assert_eq!(found, expected.map(PathBuf::from));
-        let mut found = links(top.as_fd(), 0).unwrap().found;
-        found.sort();
-        assert_eq!(found, ["src/.mcp.json", "src/link"].map(PathBuf::from));
     }
 
     /// C7: it stopped without a word.

@@ -78,7 +78,8 @@ pub(super) async fn bring(
     let words = ["index-pack", "--stdin", "--fix-thin", "--strict", &max];
     git.clone().fed(pack).bytes(&words).await.map_err(|why| refused(&why))?;
     // All that it needs is there, and is not only said to be.
-    let words = [&["rev-list", "--objects", "--quiet", "--exclude-promisor-objects", tip], &KNOWN[..]].concat();
+    let words =
+        [&["rev-list", "--objects", "--quiet", "--exclude-promisor-objects", tip], &KNOWN[..]].concat();
     git.bytes(&words).await.map_err(|why| refused(&why))?;
     Ok(Brought { scratch, tip: tip.to_owned() })
 }
@@ -98,17 +99,17 @@ async fn hand_over(
     git.into_file(&words, File::create_new(pack)?, PACK_MAX).await
 }
 
-/// Moves the agent's branch in the project on to where the agent has it.
+/// Moves the agent's branch in the project on to where the agent has it. What there is to say of it.
 ///
 /// # Errors
 /// The branch stays where it was.
-pub(super) async fn bring_branch(worktree: &Worktree, what: &str) -> Result<(), GitError> {
+pub(super) async fn bring_branch(worktree: &Worktree, what: &str) -> Result<Option<String>, GitError> {
     let (ours, reference) = (worktree.repository.git(), worktree.reference());
     let inside = worktree.git().await?;
-    let Some(tip) = inside.commit_at(&reference).await? else { return Ok(()) };
+    let Some(tip) = inside.commit_at(&reference).await? else { return Ok(None) };
     let known = ours.commit_at(&reference).await?;
     if known.as_ref() == Some(&tip) {
-        return Ok(());
+        return Ok(None);
     }
     may_be_moved(worktree).await?;
     let brought = bring(worktree, &inside, &tip, HandedOver::Own).await?;
@@ -117,9 +118,11 @@ pub(super) async fn bring_branch(worktree: &Worktree, what: &str) -> Result<(), 
         brought.is_no_loss(worktree, &ours, known).await?;
     }
     brought.keep(&worktree.repository.layout.common).await?;
+    let note = worktree.bring_large_files().await?;
     let (message, none) = (format!("{BY_US}{what}"), String::new());
-    let words = ["update-ref", "--create-reflog", "-m", &message, &reference, &tip, known.as_ref().unwrap_or(&none)];
-    ours.bytes(&words).await.map(drop)
+    let words =
+        ["update-ref", "--create-reflog", "-m", &message, &reference, &tip, known.as_ref().unwrap_or(&none)];
+    ours.bytes(&words).await.map(|_| note)
 }
 
 /// Refuses where somebody works on the branch: the ground would move under them.
@@ -158,7 +161,8 @@ impl Brought {
         let commits = git.bytes(&[&["rev-list", &self.tip], &KNOWN[..]].concat()).await?;
         let file = self.scratch.file("commits");
         std::fs::write(&file, commits)?;
-        let words = ["diff-tree", "--stdin", "-r", "-m", "--root", "--raw", "-z", "--no-renames", "--no-abbrev"];
+        let words =
+            ["diff-tree", "--stdin", "-r", "-m", "--root", "--raw", "-z", "--no-renames", "--no-abbrev"];
         let changes = git.fed(file).bytes(&words).await?;
         let mut commit = String::new();
         let mut changes = parts(&changes);
@@ -170,7 +174,9 @@ impl Brought {
             let path = changes.next().unwrap_or_default();
             if let Some(why) = objection(change.split(|&b| b == b' ').nth(1).unwrap_or_default(), path) {
                 let path = String::from_utf8_lossy(path);
-                return Err(GitError::Refused(format!("commit {commit:.12} is not taken over: `{path}` {why}")));
+                return Err(GitError::Refused(format!(
+                    "commit {commit:.12} is not taken over: `{path}` {why}"
+                )));
             }
         }
         Ok(())

@@ -22,9 +22,12 @@ pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId) -> Chan
     } else if let Err(why_not) = save(worktree, agent, run, &mut changes.notes).await {
         changes.notes.push(format!("not everything could be committed ({why_not}); the work is in {top}"));
     }
-    if usable && let Err(why_not) = bring_branch(worktree, &format!("{agent}, run {run}")).await {
+    if usable {
         let branch = &worktree.branch;
-        changes.notes.push(format!("{branch} stays where it was ({why_not}); the work is in {top}"));
+        let stays = |why| Some(format!("{branch} stays where it was ({why}); the work is in {top}"));
+        changes
+            .notes
+            .extend(bring_branch(worktree, &format!("{agent}, run {run}")).await.unwrap_or_else(stays));
     }
     match files(worktree, &mut changes.notes).await {
         Ok(files) => changes.files = files,
@@ -144,8 +147,7 @@ impl RunEnd<'_> {
 
 /// The files that differ between the worktree's start and the branch, relative to the root.
 async fn files(worktree: &Worktree, notes: &mut Vec<String>) -> Result<Vec<String>, GitError> {
-    let words =
-        ["diff-tree", "-r", "--raw", "-z", "--no-renames", &worktree.start, &worktree.reference()];
+    let words = ["diff-tree", "-r", "--raw", "-z", "--no-renames", &worktree.start, &worktree.reference()];
     let answer = worktree.repository.git().bytes(&words).await?;
     let mut files = Vec::new();
     let mut answer = parts(&answer);
@@ -153,7 +155,9 @@ async fn files(worktree: &Worktree, notes: &mut Vec<String>) -> Result<Vec<Strin
     while let (Some(change), Some(path)) = (answer.next(), answer.next()) {
         let path = relative(&worktree.repository.layout.prefix, &String::from_utf8_lossy(path));
         if change.split(|&b| b == b' ').nth(1) == Some(b"160000") {
-            notes.push(format!("{path} is a git repository of its own: its files are not on the branch but in the worktree"));
+            notes.push(format!(
+                "{path} is a git repository of its own: its files are not on the branch but in the worktree"
+            ));
         }
         files.push(path);
     }

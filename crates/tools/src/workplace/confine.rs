@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::layout::RepositoryLayout;
+use super::submodules;
 use crate::sandbox::Confinement;
 
 /// In git's common folder, what no command may make or change: settings, programs, and what
@@ -120,7 +121,7 @@ pub(super) fn of_worktree(layout: &RepositoryLayout, top: &Path) -> Confinement 
     let borrowed = ["objects", "lfs/objects"].map(|name| common.join(name));
     Confinement {
         writable: vec![top.to_owned()],
-        read_only: borrowed.into(),
+        read_only: borrowed.into_iter().chain(submodules::objects(common)).collect(),
         private: vec![common.clone()],
         ..Confinement::default()
     }
@@ -176,6 +177,9 @@ mod tests {
             own: own.into(),
             common: "/p/.git".into(),
             settings: [].into(),
+            of_agents: [].into(),
+            objects: "sha1".to_owned(),
+            refs: "files".to_owned(),
             sources: vec!["/p/.husky".into()],
         }
     }

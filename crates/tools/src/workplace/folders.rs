@@ -13,9 +13,9 @@ use super::worktree::{Inside, Worktree};
 use crate::confined::{Confined, is_there, private_folder};
 use crate::process::Supervisor;
 use crate::protect::guard::{Guard, Sought, Together};
-use crate::protect::original::{Original, Others};
-use crate::protect::repositories::LeftForGit;
 use crate::protect::make_folders;
+use crate::protect::original::Original;
+use crate::protect::repositories::LeftForGit;
 use crate::sandbox::Confinement;
 use crate::under_way::UnderWay;
 
@@ -44,8 +44,6 @@ pub(super) struct SessionFolders {
     reach: Reach,
     /// Git's own folders that a command in the project folder could move.
     originals: OnceLock<Vec<Arc<Original>>>,
-    /// Of them those for worktrees of agents.
-    others: Others,
     /// Of all agents in the project folder.
     together: Together,
 }
@@ -57,9 +55,9 @@ impl SessionFolders {
         let state = state.canonicalize()?;
         let worktrees = worktrees(&state, session);
         let [temporary, aside] = ["tmp", "aside"].map(|name| state.join(name).join(session));
-        let (originals, others, together) = (OnceLock::new(), Others::default(), Together::default());
+        let (originals, together) = (OnceLock::new(), Together::default());
         let name = session.to_owned();
-        Ok(Self { state, worktrees, temporary, aside, name, mounts, reach, originals, others, together })
+        Ok(Self { state, worktrees, temporary, aside, name, mounts, reach, originals, together })
     }
 
     /// An agent's folder for temporary files; made before each of its commands.
@@ -91,7 +89,8 @@ impl SessionFolders {
 
     /// What an agent in a worktree of its own is confined to.
     pub(super) fn in_worktree(&self, agent: &str, worktree: &Worktree) -> io::Result<Confined> {
-        let guard = Guard::new(self.aside.join(agent), self.mounts).watch(&worktree.top, Sought::Authorities)?;
+        let guard = Guard::new(self.aside.join(agent), self.mounts);
+        let guard = guard.watch(&worktree.top, Sought::AuthoritiesBesideItsRepository)?;
         let confinement = of_worktree(&worktree.repository.layout, &worktree.top);
         Ok(self.confined(agent, confinement, &worktree.top, guard))
     }
@@ -112,8 +111,8 @@ impl SessionFolders {
         confinement.read_only.retain(|path| self.mounts && is_there(path));
         confinement.hidden = self.hidden(top);
         confinement.temporary.clone_from(&temporary);
-        let keeper =
-            supervisor.map(|supervisor| Keeper { supervisor: supervisor.clone(), confinement: confinement.into() });
+        let keeper = supervisor
+            .map(|supervisor| Keeper { supervisor: supervisor.clone(), confinement: confinement.into() });
         Ok(Inside { temporary, keeper })
     }
 
@@ -142,7 +141,6 @@ impl SessionFolders {
                 let more = self.reach.writable.iter().cloned().chain([self.temporary(agent)]);
                 let within: Vec<_> = confinement.writable.iter().cloned().chain(more).collect();
                 guard = guard.originals(self.originals(folder, layout)?, &within);
-                guard.others = self.others.clone();
                 guard = guard.watch(&layout.common, Sought::Worktrees(&OF_OTHERS))?;
             }
             guard = guard.watch(&layout.common, Sought::Names(&SETTINGS))?;

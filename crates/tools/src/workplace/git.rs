@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -18,6 +19,7 @@ use super::worktree::Repository;
 use crate::mark::Mark;
 use crate::process::ExitStatus;
 use crate::programs::{self, NoProgram, Program};
+use crate::sandbox::Confinement;
 
 /// How much of git's answer is taken, in bytes.
 const ANSWER_MAX: u64 = 64 << 20;
@@ -167,9 +169,8 @@ impl<'a> Git<'a> {
         settings: impl Iterator<Item = Setting>,
     ) -> Self {
         let fixed = ENVIRONMENT.into_iter().map(|(name, value)| (name.into(), value.into()));
-        let mut git = Self::of_a_person(top, repository.mark.as_ref())
-            .with("GIT_DIR", own)
-            .with("GIT_WORK_TREE", top);
+        let mut git =
+            Self::of_a_person(top, repository.mark.as_ref()).with("GIT_DIR", own).with("GIT_WORK_TREE", top);
         git.environment.extend(fixed);
         let ours = SETTINGS.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
         git.settings = settings.chain(ours).collect();
@@ -202,6 +203,14 @@ impl<'a> Git<'a> {
     /// That reads a file, which has to be where it can see it.
     pub(super) fn fed(mut self, file: PathBuf) -> Self {
         self.input = Some(file);
+        self
+    }
+
+    /// In a sandbox that is another one in this.
+    pub(super) fn seeing(mut self, other: impl FnOnce(&Arc<Confinement>) -> Arc<Confinement>) -> Self {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.confinement = other(&keeper.confinement);
+        }
         self
     }
 
@@ -298,7 +307,9 @@ impl<'a> Git<'a> {
         let Left { status, complaint } = self.run_into(words, &mut take).await?;
         match (failed, status) {
             (Some(error), _) => Err(error.into()),
-            (None, _) if written > max => Err(GitError::Refused(format!("it has more than {} MiB", max >> 20))),
+            (None, _) if written > max => {
+                Err(GitError::Refused(format!("it has more than {} MiB", max >> 20)))
+            }
             (None, ExitStatus::Exited(0)) => Ok(()),
             (None, _) => Err(Ended { status, complaint, answer: Vec::new() }.failed(words)),
         }

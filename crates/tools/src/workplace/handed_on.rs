@@ -67,7 +67,9 @@ pub(super) fn without_password(key: &str, value: &str) -> String {
     let host = rest.split('/').next().unwrap_or(rest);
     match host.rfind('@') {
         // A name alone is none, and SSH needs it.
-        Some(at) if host[..at].contains(':') || scheme.starts_with("http") => format!("{scheme}://{}", &rest[at + 1..]),
+        Some(at) if host[..at].contains(':') || scheme.starts_with("http") => {
+            format!("{scheme}://{}", &rest[at + 1..])
+        }
         _ => value.to_owned(),
     }
 }

@@ -99,6 +99,11 @@ impl RepositoryLayout {
         Ok(Self { top, prefix, own, common, settings, of_agents, objects, refs, sources })
     }
 
+    /// Whether what is in large files lies beside git.
+    pub(super) fn has_large_files(&self) -> bool {
+        self.of_agents.iter().any(|(key, _)| key.starts_with(LFS))
+    }
+
     /// What our own git is told in an agent's repository: who the person is and how files are written,
     /// whatever is said there; and what names large files by.
     pub(super) fn settings_inside(&self) -> impl Iterator<Item = Setting> {

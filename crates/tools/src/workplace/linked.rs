@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::git::GitError;
 use super::worktree::Worktree;
-use crate::protect::{head_of, remove_below};
 use crate::protect::aside::remove;
+use crate::protect::{head_of, remove_below};
 
 /// How many of git's own folders are looked through.
 const WORKTREES_MAX: usize = 10_000;

@@ -30,6 +30,9 @@ const COPIED_MAX: u64 = 16 << 20;
 const HOOKS_MAX: usize = 64;
 const HOOK_MAX: u64 = 1 << 20;
 
+/// How much all tags with a text may be, in bytes.
+const TAGS_MAX: u64 = 256 << 20;
+
 /// A ref of the project's.
 #[derive(Debug, PartialEq, Eq)]
 struct Ref {
@@ -193,10 +196,12 @@ impl NewRepository {
         if tags.is_empty() {
             return Ok(());
         }
-        let tags = worktree.repository.file("tags", tags.as_bytes())?;
-        let pack = self.folder.join("objects/pack/pack");
-        let git = worktree.repository.git().fed(tags.path().to_owned());
-        git.bytes(&["pack-objects", "--quiet", &pack.to_string_lossy()]).await.map(drop)
+        let repository = &worktree.repository;
+        let (tags, pack) = (repository.file("tags", tags.as_bytes())?, repository.file("pack", b"")?);
+        let git = repository.git().fed(tags.path().to_owned());
+        git.into_file(&["pack-objects", "--quiet", "--stdout"], pack.reopen()?, TAGS_MAX).await?;
+        let git = self.git(worktree).fed(pack.path().to_owned());
+        git.bytes(&["index-pack", "--stdin"]).await.map(drop)
     }
 }
 
@@ -228,7 +233,8 @@ fn packed_refs(refs: &Refs<'_>) -> String {
 
 fn write_files(worktree: &Worktree, folder: &Path, of_files: Option<[(&str, String); 2]>) -> io::Result<()> {
     let layout = &worktree.repository.layout;
-    for inner in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "hooks", "info"] {
+    let of_refs = of_files.iter().flat_map(|_| ["refs/heads", "refs/tags"]);
+    for inner in ["objects/info", "objects/pack", "hooks", "info"].into_iter().chain(of_refs) {
         fs::create_dir_all(folder.join(inner))?;
     }
     let write = |name: &str, content: &[u8]| fs::write(folder.join(name), content);
@@ -257,8 +263,11 @@ fn write_files(worktree: &Worktree, folder: &Path, of_files: Option<[(&str, Stri
 fn copy_hooks(from: &Path, to: &Path) -> io::Result<()> {
     let hooks = fs::read_dir(from).into_iter().flatten().flatten().map(|entry| entry.path());
     for hook in hooks.filter(|path| path.extension().is_none()).take(HOOKS_MAX) {
-        let is_run = hook.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0);
-        let (true, Some(name), Ok(content)) = (is_run, hook.file_name(), head_of(&hook, HOOK_MAX)) else { continue };
+        let is_run =
+            hook.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0);
+        let (true, Some(name), Ok(content)) = (is_run, hook.file_name(), head_of(&hook, HOOK_MAX)) else {
+            continue;
+        };
         fs::write(to.join(name), content)?;
         fs::set_permissions(to.join(name), fs::Permissions::from_mode(0o755))?;
     }
@@ -268,6 +277,8 @@ fn copy_hooks(from: &Path, to: &Path) -> io::Result<()> {
 fn settings(worktree: &Worktree) -> String {
     let layout = &worktree.repository.layout;
     let mut ours = vec![("core.bare", "false"), ("core.logallrefupdates", "true")];
+    // What goes on behind a command's back ends with the command.
+    ours.extend([("gc.autodetach", "false"), ("maintenance.autodetach", "false")]);
     let mut extended = layout.of_agents.iter().any(|(key, _)| key.starts_with("extensions."));
     if layout.objects != "sha1" {
         ours.push(("extensions.objectformat", &layout.objects));

@@ -11,6 +11,7 @@ mod folders;
 mod git;
 mod handed_on;
 mod keeper;
+mod large_files;
 mod layout;
 mod linked;
 mod make;
@@ -19,6 +20,7 @@ mod place;
 mod record;
 mod snapshot;
 mod stage;
+mod submodules;
 mod worktree;
 
 use std::collections::HashMap;
@@ -304,6 +306,7 @@ impl GitWorkplace {
         };
         worktree.make(&head).await?;
         repository.made(record)?;
+        notes.extend(worktree.fill_submodules().await?);
         if !worktree.branch.ends_with(&format!("/{agent}")) {
             let branch = &worktree.branch;
             notes.push(format!(

@@ -232,7 +232,11 @@ impl Repository {
 
     /// Takes a name for a worktree, the agent's own, and the branch `midturn/SESSION/NAME`. If either is
     /// left over from before, a number is added to both: what is in them is somebody's work.
-    pub(super) async fn begin(&self, agent: &AgentName, start: &str) -> Result<(Worktree, Record), NoWorktree> {
+    pub(super) async fn begin(
+        &self,
+        agent: &AgentName,
+        start: &str,
+    ) -> Result<(Worktree, Record), NoWorktree> {
         let mut error = None;
         for _ in 0..LOOKS {
             let (name, branch) = self.free_name(agent.as_str()).await?;
@@ -272,7 +276,9 @@ impl Repository {
                 worktree.take_over_linked().await?;
                 return Ok(Again::Found(worktree.into(), None));
             }
-            FolderState::Broken => return Ok(left_as_it_is(format!("the folder {top} is no longer a worktree"))),
+            FolderState::Broken => {
+                return Ok(left_as_it_is(format!("the folder {top} is no longer a worktree")));
+            }
             FolderState::Gone => {}
         }
         let Some(tip) = self.git().commit_at(&worktree.reference()).await? else {
