@@ -67,8 +67,9 @@ pub(crate) fn leads_place(folder: &str) -> String {
 /// Where a subagent works.
 pub(crate) fn subagents_place(in_repository: bool, folder: &str) -> String {
     if in_repository {
-        "You work in a git worktree of your own, on a branch of your own; others don't see your changes until they are \
-         merged, and what you leave changed is committed to the branch when your run ends. Paths are relative to its root."
+        "You work in a git worktree of your own, on a branch and with a repository of your own; others don't see your changes \
+         until they are merged, and what you leave changed is committed to the branch when your run ends. Paths are \
+         relative to its root."
             .to_owned()
     } else {
         format!("You work in {folder}, and others may work there too. Paths are relative to it.")

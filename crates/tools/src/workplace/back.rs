@@ -34,8 +34,11 @@ const MODES: [&[u8]; 4] = [b"100644", b"100755", b"120000", b"160000"];
 /// In which order the files of a pack come to be: by the last one git finds it.
 const OF_PACK: [&str; 3] = ["pack", "rev", "idx"];
 
-/// All that the project has. Not `--all`: that looks into a person's worktrees, and dies of a half made one.
-const KNOWN: [&str; 3] = ["--not", "--glob=refs/*", "--"];
+/// All that an agent can have borrowed, or brought before. Not `--all`: that dies of what is damaged
+/// anywhere in the project.
+fn known(start: &str) -> [&str; 5] {
+    ["--not", start, "--glob=refs/midturn/*", "--glob=refs/heads/midturn/*", "--"]
+}
 
 /// Which objects an agent hands over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +81,9 @@ pub(super) async fn bring(
     let words = ["index-pack", "--stdin", "--fix-thin", "--strict", &max];
     git.clone().fed(pack).bytes(&words).await.map_err(|why| refused(&why))?;
     // All that it needs is there, and is not only said to be.
+    let known = known(&worktree.start);
     let words =
-        [&["rev-list", "--objects", "--quiet", "--exclude-promisor-objects", tip], &KNOWN[..]].concat();
+        [&["rev-list", "--objects", "--quiet", "--exclude-promisor-objects", tip], &known[..]].concat();
     git.bytes(&words).await.map_err(|why| refused(&why))?;
     Ok(Brought { scratch, tip: tip.to_owned() })
 }
@@ -96,7 +100,7 @@ async fn hand_over(
     let mut words = vec!["pack-objects", "--revs", "--thin", "--stdout", "--quiet", "--delta-base-offset"];
     words.extend((objects == HandedOver::Own).then_some("--local"));
     let git = wanted.iter().fold(inside.clone(), |git, wanted| git.fed(wanted.path().to_owned()));
-    git.into_file(&words, File::create_new(pack)?, PACK_MAX).await
+    git.to_file(&words, File::create_new(pack)?, PACK_MAX).await
 }
 
 /// Moves the agent's branch in the project on to where the agent has it. What there is to say of it.
@@ -113,7 +117,7 @@ pub(super) async fn bring_branch(worktree: &Worktree, what: &str) -> Result<Opti
     }
     may_be_moved(worktree).await?;
     let brought = bring(worktree, &inside, &tip, HandedOver::Own).await?;
-    brought.look(&ours).await?;
+    brought.look(&ours, &worktree.start).await?;
     if let Some(known) = &known {
         brought.is_no_loss(worktree, &ours, known).await?;
     }
@@ -156,9 +160,9 @@ impl Brought {
     }
 
     /// Refuses what nobody makes by `git add`: in every commit that is new, not only in the last.
-    async fn look(&self, ours: &Git<'_>) -> Result<(), GitError> {
+    async fn look(&self, ours: &Git<'_>, start: &str) -> Result<(), GitError> {
         let git = self.git(ours);
-        let commits = git.bytes(&[&["rev-list", &self.tip], &KNOWN[..]].concat()).await?;
+        let commits = git.bytes(&[&["rev-list", &self.tip], &known(start)[..]].concat()).await?;
         let file = self.scratch.file("commits");
         std::fs::write(&file, commits)?;
         let words =

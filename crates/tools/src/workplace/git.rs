@@ -297,7 +297,7 @@ impl<'a> Git<'a> {
     ///
     /// # Errors
     /// It is more than `max` bytes, too.
-    pub(super) async fn into_file(&self, words: &[&str], mut file: File, max: u64) -> Result<(), GitError> {
+    pub(super) async fn to_file(&self, words: &[&str], mut file: File, max: u64) -> Result<(), GitError> {
         let (mut written, mut failed) = (0, None);
         let mut take = |bytes: &[u8]| {
             written += bytes.len() as u64;

@@ -43,16 +43,16 @@ struct Ref {
 }
 
 impl Ref {
-    /// A line of `for-each-ref`. `None`: it names no commit, or is only another name of one that does.
-    fn read(line: &str) -> Option<Self> {
-        let parts: Vec<_> = line.split('\0').collect();
-        let [name, kind, object, tagged_kind, tagged, symbolic, ..] = parts[..] else { return None };
-        let tagged = match (kind, tagged_kind) {
-            ("commit", _) => None,
-            ("tag", "commit") => Some(tagged.to_owned()),
-            _ => return None,
-        };
-        symbolic.is_empty().then(|| Self { name: name.to_owned(), object: object.to_owned(), tagged })
+    /// A line of `for-each-ref`, and the commit that it leads to. `None`: it leads to none, or is only another
+    /// name of one that does.
+    fn read(line: &str, commit: &str) -> Option<Self> {
+        let (name, rest) = line.split_once('\0')?;
+        let (object, symbolic) = rest.split_once('\0')?;
+        // In place of a commit it says what is missing.
+        let is_commit =
+            symbolic.is_empty() && !commit.is_empty() && commit.bytes().all(|b| b.is_ascii_hexdigit());
+        let tagged = (commit != object).then(|| commit.to_owned());
+        is_commit.then(|| Self { name: name.to_owned(), object: object.to_owned(), tagged })
     }
 
     fn commit(&self) -> &str {
@@ -103,12 +103,18 @@ impl Repository {
         git.clone().fed(text.path().to_owned()).text(&["hash-object", "-w", "-t", "commit", "--stdin"]).await
     }
 
-    /// The project's branches, tags and what it knows of other repositories.
+    /// The project's branches, tags and what it knows of other repositories, as far as there are commits to
+    /// them: one that is damaged keeps no agent from the others.
     async fn refs(&self) -> Result<Vec<Ref>, GitError> {
-        let format = "--format=%(refname)%00%(objecttype)%00%(objectname)%00%(*objecttype)%00%(*objectname)%00%(symref)%00";
-        let words = ["for-each-ref", format, "refs/heads", "refs/remotes", "refs/tags"];
-        let listed = self.git().bytes(&words).await?;
-        Ok(String::from_utf8_lossy(&listed).lines().filter_map(Ref::read).collect())
+        let format = "--format=%(refname)%00%(objectname)%00%(symref)";
+        let listed =
+            self.git().text(&["for-each-ref", format, "refs/heads", "refs/remotes", "refs/tags"]).await?;
+        let named = listed.lines().filter_map(|line| line.split('\0').nth(1));
+        let named: String = named.map(|object| format!("{object}^{{commit}}\n")).collect();
+        let named = self.file("refs", named.as_bytes())?;
+        let git = self.git().fed(named.path().to_owned());
+        let commits = git.text(&["cat-file", "--batch-check=%(objectname)"]).await?;
+        Ok(listed.lines().zip(commits.lines()).filter_map(|(line, commit)| Ref::read(line, commit)).collect())
     }
 
     /// A file for our git in the project to read, as long as it is held.
@@ -120,8 +126,18 @@ impl Repository {
 }
 
 impl Worktree {
-    /// Makes the folder, the repository in it, and its files.
+    /// Makes the folder, the repository in it, and its files: all of it or, where that can't be (a full disk,
+    /// say), nothing.
     pub(super) async fn make(&self, tip: &str) -> Result<(), GitError> {
+        let made = self.try_to_make(tip).await;
+        if made.is_err() {
+            // The error that there was says more than one that comes of it.
+            let _ = remove(&self.top);
+        }
+        made
+    }
+
+    async fn try_to_make(&self, tip: &str) -> Result<(), GitError> {
         fs::create_dir(&self.top)?;
         let new = self.new_repository(tip, &format!("ref: {}", self.reference())).await?;
         fs::rename(new.folder(), &self.own)?;
@@ -199,7 +215,7 @@ impl NewRepository {
         let repository = &worktree.repository;
         let (tags, pack) = (repository.file("tags", tags.as_bytes())?, repository.file("pack", b"")?);
         let git = repository.git().fed(tags.path().to_owned());
-        git.into_file(&["pack-objects", "--quiet", "--stdout"], pack.reopen()?, TAGS_MAX).await?;
+        git.to_file(&["pack-objects", "--quiet", "--stdout"], pack.reopen()?, TAGS_MAX).await?;
         let git = self.git(worktree).fed(pack.path().to_owned());
         git.bytes(&["index-pack", "--stdin"]).await.map(drop)
     }
@@ -300,19 +316,19 @@ mod tests {
     #[test]
     fn refs_that_name_commits_are_taken_over_and_others_are_not() {
         let rows = [
-            ("refs/heads/main\0commit\0a1\0\0\0\0", Some(("refs/heads/main", "a1", "a1"))),
-            ("refs/tags/v1\0tag\0b1\0commit\0a1\0\0", Some(("refs/tags/v1", "b1", "a1"))),
-            ("refs/tags/blob\0blob\0c1\0\0\0\0", None),
-            ("refs/tags/of-tag\0tag\0d1\0tag\0b1\0\0", None),
-            ("refs/remotes/origin/HEAD\0commit\0a1\0\0\0refs/remotes/origin/main\0", None),
-            ("", None),
+            ("refs/heads/main\0a1\0", "a1", Some(("refs/heads/main", "a1", "a1"))),
+            ("refs/tags/v1\0b1\0", "a1", Some(("refs/tags/v1", "b1", "a1"))),
+            ("refs/tags/blob\0c1\0", "c1^{commit} missing", None),
+            ("refs/heads/bad\0d1\0", "", None),
+            ("refs/remotes/origin/HEAD\0a1\0refs/remotes/origin/main", "a1", None),
+            ("", "a1", None),
         ];
-        for (line, expected) in rows {
-            let read = Ref::read(line);
+        for (line, commit, expected) in rows {
+            let read = Ref::read(line, commit);
             let told = read.as_ref().map(|known| (&*known.name, &*known.object, known.commit()));
             assert_eq!(told, expected, "{line}");
         }
-        let refs: Vec<_> = rows.iter().filter_map(|(line, _)| Ref::read(line)).collect();
+        let refs: Vec<_> = rows.iter().filter_map(|(line, commit, _)| Ref::read(line, commit)).collect();
         let packed = packed_refs(&refs_with(&refs, "refs/heads/midturn/s/w", "e1"));
         let lines: Vec<_> = packed.lines().skip(1).collect();
         assert_eq!(lines, ["a1 refs/heads/main", "e1 refs/heads/midturn/s/w", "b1 refs/tags/v1"]);
