@@ -106,7 +106,7 @@ async fn add_all(git: &Git<'_>) -> Result<Option<String>, GitError> {
 /// Copies an index, its time too: by that git knows which files it has to look into, because
 /// they may have changed in the very instant when it was written. False: there is none, or
 /// what an agent put in its place is none.
-fn copy(from: &Path, to: &Path) -> io::Result<bool> {
+pub(super) fn copy(from: &Path, to: &Path) -> io::Result<bool> {
     let source = match file(from) {
         Ok(source) => source,
         Err(_) if !is_file(from) => return Ok(false),
