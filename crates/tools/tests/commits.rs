@@ -445,6 +445,29 @@ async fn hooks_run_in_the_agents_sandbox_and_may_change_what_is_committed() {
     }
 }
 
+/// Where hooks can write git's own folder, what they commit there is whole, and nobody's commit is lost.
+#[tokio::test]
+async fn a_commit_that_came_in_between_stays_and_ours_is_refused() {
+    for sandbox in sandboxes().await {
+        let project = Project::new();
+        hook(
+            &project,
+            "pre-commit",
+            "unset GIT_INDEX_FILE; exec git -c user.name=h -c user.email=h@example.invalid commit -q --no-verify \
+             --allow-empty -m between",
+        );
+        let folder = project.folder.path().to_owned();
+        let place = Place::in_folder(project, &folder, &sandbox, GitAccess::Write).await;
+        place.bash("echo two > a.txt").await;
+        let output = place.commit(json!({"message": "Ours"})).await;
+        let claim = format!("{}: {}", sandbox.in_force(), output.text);
+        assert!(output.is_error && output.text.contains("somebody else committed meanwhile"), "{claim}");
+        assert_eq!(place.project.git(&["log", "--format=%s"]), "between\nc", "{claim}");
+        place.project.git(&["fsck", "--strict"]);
+        assert_eq!(place.status(), ["M a.txt"], "{claim}");
+    }
+}
+
 /// What hooks store themselves, anybody could have written: it is read from the work tree again.
 #[tokio::test]
 async fn what_a_hook_stages_has_to_be_in_the_work_tree() {

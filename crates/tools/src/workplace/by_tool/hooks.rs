@@ -108,13 +108,16 @@ impl Hooks<'_> {
         passed: &mut Passed,
     ) -> Result<(), NoCommit> {
         let layout = &self.by.repository.layout;
-        let variables: [(&str, OsString); 5] = [
+        let mut variables: Vec<(&str, OsString)> = vec![
             ("GIT_INDEX_FILE", place.path().join("index").into()),
-            ("GIT_OBJECT_DIRECTORY", place.path().join("objects").into()),
-            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", layout.common.join("objects").into()),
             ("GIT_EDITOR", ":".into()),
             ("GIT_PREFIX", "".into()),
         ];
+        if !self.context.read_only_git.is_empty() {
+            // Where a hook can move a ref, it must not be to what is gone with this folder.
+            variables.push(("GIT_OBJECT_DIRECTORY", place.path().join("objects").into()));
+            variables.push(("GIT_ALTERNATE_OBJECT_DIRECTORIES", layout.common.join("objects").into()));
+        }
         let more = variables.into_iter().map(|(name, value)| (name.into(), value));
         let command = Command {
             words,
