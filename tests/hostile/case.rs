@@ -52,6 +52,8 @@ pub(crate) struct Case {
     pub(crate) alone: bool,
     /// Its worker's branch is compared and merged when all is over.
     pub(crate) merged: bool,
+    /// A person uses git in the project when its run is over.
+    pub(crate) visited: bool,
     pub(crate) expect: Vec<Expect>,
     command: String,
     timeout: f64,
@@ -81,6 +83,7 @@ impl Case {
             bare: Bare::NotRun,
             alone: false,
             merged: false,
+            visited: false,
             expect: Vec::new(),
             command,
             timeout: 20.0,
@@ -105,6 +108,11 @@ impl Case {
 
     pub(crate) fn merged(mut self) -> Self {
         self.merged = true;
+        self
+    }
+
+    pub(crate) fn visited(mut self) -> Self {
+        self.visited = true;
         self
     }
 

@@ -195,7 +195,17 @@ fn settings() -> Vec<Case> {
     let many = "mkdir many; for n in $(seq 400); do mkdir -p many/$n/.vscode; echo {} >many/$n/.vscode/tasks.json; done; echo done";
     let many = bash("planted-many", many).lead().says("done").expect(Expect::OthersRefused);
     let is_left = json!({"command": "find many -name .vscode | grep -q .; left=$?; rm -rf many; exit $left"});
+    let visited = |name: &'static str, words: &'static str| shell(name, words).lead().visited();
+    let committed = json!({"message": "All"});
     vec![
+        // C4: what a person's next git would obey.
+        visited("for-a-person-replace", "git_as_lead.sh replace {evidence}-for-a-person-replace"),
+        visited("for-a-person-include", "git_as_lead.sh include {evidence}-for-a-person-include"),
+        visited("for-a-person-hooks", "git_as_lead.sh hooks {evidence}-for-a-person-hooks"),
+        visited("for-a-person-gitlink", "git_as_lead.sh gitlink {evidence}-for-a-person-gitlink"),
+        visited("for-a-person-bare", "git_as_lead.sh bare {evidence}-for-a-person-bare"),
+        visited("for-a-person-committed", "git_as_lead.sh gitlink {evidence}-for-a-person-committed")
+            .then("commit", committed),
         python("planted", "planted.py").lead(),
         many.then("bash", is_left),
         planted.then(

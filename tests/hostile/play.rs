@@ -241,8 +241,14 @@ impl Round {
         if let Err(error) = begun {
             return vec![format!("it can't be begun: {error:#}")];
         }
+        let git = case.visited.then(|| self.world.gits_own());
         match self.watch.calls_made(agent, after, PATIENCE).await {
-            Ok(outcome) if outcome == "finished" => self.judge(case, &self.watch.calls(agent)[before..]),
+            Ok(outcome) if outcome == "finished" => {
+                let mut found = self.judge(case, &self.watch.calls(agent)[before..]);
+                let visited = git.map(|git| self.world.visit(case.name, git));
+                found.extend(visited.into_iter().flatten());
+                found
+            }
             Ok(outcome) => vec![format!("its agent's run ended as {outcome}")],
             Err(error) => vec![format!("{error:#}")],
         }

@@ -129,6 +129,61 @@ impl World {
         Ok(())
     }
 
+    /// What a command may do to the project's git where nothing can be mounted over it: its index and
+    /// where its branch is, for [`World::visit`].
+    pub(crate) fn gits_own(&self) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+        let files = ["index", "refs/heads/main", "logs/HEAD", "logs/refs/heads/main"];
+        let files = files.map(|file| self.path("main/.git").join(file));
+        files.map(|file| (file.clone(), fs::read(file).ok())).into()
+    }
+
+    /// Uses git as a person does who comes back, and cleans up after the program; what was executed.
+    pub(crate) fn visit(&self, name: &str, was: Vec<(PathBuf, Option<Vec<u8>>)>) -> Vec<String> {
+        let mut found = Vec::new();
+        let below = ["", "later-nested", "later-bare"].map(|folder| self.path("main").join(folder));
+        for folder in below.iter().filter(|folder| folder.is_dir()) {
+            for words in [&["status"][..], &["diff"], &["log", "--max-count=1"]] {
+                // It is a person's who may be somebody else than we; and nothing is written here.
+                let mut git = Command::new("git");
+                self.surround(&mut git);
+                let git = git
+                    .args(["-c", "safe.directory=*", "-c", "diff.autoRefreshIndex=false"])
+                    .args(words)
+                    .current_dir(folder);
+                let ran =
+                    git.env("GIT_OPTIONAL_LOCKS", "0").stdout(Stdio::null()).stderr(Stdio::null()).status();
+                found.extend(ran.err().map(|error| format!("git {words:?} can't be run: {error}")));
+            }
+        }
+        let evidence = PathBuf::from(format!("{}-{name}", evidence(self).display()));
+        if let Ok(text) = fs::read_to_string(&evidence) {
+            found.push(format!("a person's git executed: {text}"));
+        }
+        found.extend(self.clean_up(&evidence, was).err().map(|error| format!("{error:#}")));
+        found
+    }
+
+    fn clean_up(&self, evidence: &Path, was: Vec<(PathBuf, Option<Vec<u8>>)>) -> Result<()> {
+        for (file, bytes) in was {
+            match bytes {
+                Some(bytes) if fs::read(&file).ok().as_ref() != Some(&bytes) => fs::write(&file, bytes)?,
+                None if file.exists() => fs::remove_file(&file)?,
+                Some(_) | None => {}
+            }
+        }
+        let replaced = fs::read_dir(self.path("main/.git/refs/replace")).into_iter().flatten().flatten();
+        let left = fs::read_dir(self.path("main"))?.flatten().map(|entry| entry.path());
+        let is_of_program = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("later-"))
+        };
+        let left = left.filter(is_of_program).chain(replaced.map(|entry| entry.path()));
+        for path in left.chain([evidence.to_owned()]).filter(|path| path.symlink_metadata().is_ok()) {
+            if path.is_dir() { fs::remove_dir_all(&path)? } else { fs::remove_file(&path)? }
+        }
+        let _only_where_it_was_made = fs::remove_dir(self.path("main/.git/refs/replace"));
+        Ok(())
+    }
+
     /// All is the daemon's user's but a program with the setuid bit, where we can make one.
     fn give_away(&self) -> Result<()> {
         let Some(user) = self.user else { return Ok(()) };

@@ -71,6 +71,17 @@ impl Confined {
         notes.chain(left_for_git.unwrap_or_default()).collect()
     }
 
+    /// In the middle of a run, before git works in the folder: what the run has left for git so far is
+    /// put aside. What there is to say of it.
+    ///
+    /// # Errors
+    /// The folder can't be looked through.
+    pub(crate) fn before_git_works(&self) -> io::Result<Vec<String>> {
+        self.run_begins()?;
+        let notes = self.under_way.as_ref().map(UnderWay::run_is_over).unwrap_or_default();
+        self.run_begins().map(|()| notes)
+    }
+
     /// After a command, when nothing of it is alive: what there is to say of what it planted, and of
     /// where the look for that stopped.
     pub(crate) fn after(&self, before: &Before) -> (Vec<String>, Vec<String>) {

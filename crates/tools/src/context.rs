@@ -3,10 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fmt::Debug;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use midturn_core::engine::ports::ToolCall;
 use midturn_core::rules::approval::Unread;
 use midturn_core::rules::conversation::ToolUse;
 use parking_lot::Mutex;
@@ -51,6 +55,36 @@ pub(crate) struct ToolContext {
     pub(crate) edited: Mutex<BTreeSet<String>>,
     /// The files that searches leave out.
     pub(crate) unread: Unread,
+    /// Makes commits, for an agent that works in a repository's project folder.
+    pub(crate) commits: Option<Arc<dyn Commits>>,
+    /// Git's own folders where commands can only read them, and the agent can commit.
+    pub(crate) read_only_git: Vec<PathBuf>,
+}
+
+/// What a commit is to hold and to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CommitOrder {
+    pub(crate) message: String,
+    /// Files and folders as seen from the agent's root, one name each; `None`: all that is there.
+    pub(crate) paths: Option<Vec<String>>,
+}
+
+/// Makes commits in the place of an agent's commands.
+#[async_trait]
+pub(crate) trait Commits: Debug + Send + Sync {
+    /// Commits; what there is to say of it.
+    ///
+    /// # Errors
+    /// Nothing was committed; why, and what to do.
+    async fn commit(
+        &self,
+        order: &CommitOrder,
+        context: &Arc<ToolContext>,
+        call: &ToolCall,
+    ) -> Result<String, String>;
+
+    /// Whether that runs programs that nothing holds: hooks, without a sandbox.
+    fn runs_programs_that_nothing_holds(&self) -> bool;
 }
 
 impl ToolContext {

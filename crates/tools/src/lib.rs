@@ -6,6 +6,7 @@
 //! a user's files; it knows nothing of models, mail or turns.
 
 mod arguments;
+mod commands;
 mod confined;
 mod context;
 mod environment;

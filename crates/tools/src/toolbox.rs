@@ -6,31 +6,49 @@ use midturn_core::engine::ToolSet;
 use midturn_core::engine::ports::Tool;
 
 use crate::context::ToolContext;
-use crate::tools::{bash, edit, glob, grep, read, write};
+use crate::tools::{bash, commit, edit, glob, grep, read, write};
 
 /// What makes a tool in its context.
 type Make = fn(Arc<ToolContext>) -> Arc<dyn Tool>;
 
+/// Where a tool is there.
+#[derive(Clone, Copy)]
+enum Offered {
+    Everywhere,
+    /// To an agent whose commits are made for it.
+    ToCommit,
+}
+
 /// The names of all work tools.
 pub fn work_tool_names() -> impl Iterator<Item = &'static str> {
-    WORK_TOOLS.iter().map(|(name, _)| *name)
+    WORK_TOOLS.iter().map(|(name, ..)| *name)
 }
 
 /// All work tools by name. There is no other way to make one, so no name gives another's tool.
-const WORK_TOOLS: [(&str, Make); 6] = [
-    ("bash", bash::tool),
-    ("edit", edit::tool),
-    ("glob", glob::tool),
-    ("grep", grep::tool),
-    ("read", read::tool),
-    ("write", write::tool),
+const WORK_TOOLS: [(&str, Offered, Make); 7] = [
+    ("bash", Offered::Everywhere, bash::tool),
+    ("commit", Offered::ToCommit, commit::tool),
+    ("edit", Offered::Everywhere, edit::tool),
+    ("glob", Offered::Everywhere, glob::tool),
+    ("grep", Offered::Everywhere, grep::tool),
+    ("read", Offered::Everywhere, read::tool),
+    ("write", Offered::Everywhere, write::tool),
 ];
 
 /// All work tools of one agent, or of them those that `only` names, in any case.
 pub(crate) fn work_tools(context: &Arc<ToolContext>, only: Option<&[String]>) -> ToolSet {
-    let is_wanted = |(name, _): &(&str, Make)| {
-        only.is_none_or(|only| only.iter().any(|word| word.eq_ignore_ascii_case(name)))
+    let is_wanted = |(name, offered, _): &(&str, Offered, Make)| {
+        let is_there = match offered {
+            Offered::Everywhere => true,
+            Offered::ToCommit => context.commits.is_some(),
+        };
+        is_there && names(only, name)
     };
-    let tools = WORK_TOOLS.into_iter().filter(is_wanted).map(|(_, make)| make(context.clone()));
+    let tools = WORK_TOOLS.into_iter().filter(is_wanted).map(|(.., make)| make(context.clone()));
     ToolSet::new(tools.collect())
+}
+
+/// Whether such a list names a tool.
+pub(crate) fn names(only: Option<&[String]>, tool: &str) -> bool {
+    only.is_none_or(|only| only.iter().any(|word| word.eq_ignore_ascii_case(tool)))
 }

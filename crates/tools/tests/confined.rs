@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use midturn_core::engine::ports::{Merge, Output, Toolbox, Workplace as _};
 use midturn_tools::sandbox::{Sandbox, TreeLimits};
-use midturn_tools::workplace::GitWorkplace;
+use midturn_tools::workplace::{GitAccess, GitWorkplace, Reach};
 use serde_json::json;
 use support::project::{Project, content, differences, git, run};
 use support::{call, has_python_for_a_part, name, sandboxed, supervisor};
@@ -18,6 +18,13 @@ use support::{call, has_python_for_a_part, name, sandboxed, supervisor};
 /// The sandboxes that can be had on this machine, each of which has to do.
 async fn sandboxes() -> Vec<Sandbox> {
     sandboxed::sandboxes(false, TreeLimits::default()).await
+}
+
+/// With git's own folder open to the lead's commands, and, where that is another thing, not.
+async fn in_both_ways() -> Vec<(Sandbox, GitAccess)> {
+    let open = sandboxes().await.into_iter().map(|sandbox| (sandbox, GitAccess::Write));
+    let read_only = sandboxed::sandboxes_with_a_view().await.into_iter();
+    open.chain(read_only.map(|sandbox| (sandbox, GitAccess::Read))).collect()
 }
 
 /// A project whose state is not below `/tmp`, which is the agents' own.
@@ -35,7 +42,12 @@ impl Place {
     }
 
     fn workplace(&self, sandbox: &Sandbox) -> GitWorkplace {
-        self.project.workplace().supervisor(supervisor().sandbox(sandbox.clone()))
+        self.workplace_with(sandbox, GitAccess::Read)
+    }
+
+    fn workplace_with(&self, sandbox: &Sandbox, git: GitAccess) -> GitWorkplace {
+        let workplace = self.project.workplace().supervisor(supervisor().sandbox(sandbox.clone()));
+        workplace.reach(Reach { git, ..Reach::default() })
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -97,10 +109,10 @@ async fn in_a_worktree_an_agent_can_do_what_commits_need() {
 }
 
 #[tokio::test]
-async fn in_the_project_folder_an_agent_can_commit() {
+async fn in_the_project_folder_commands_can_commit_where_a_person_says_so() {
     for sandbox in sandboxes().await {
         let place = Place::new();
-        let workplace = place.workplace(&sandbox);
+        let workplace = place.workplace_with(&sandbox, GitAccess::Write);
         let command = "set -e; echo 1 > one.txt; git add one.txt; git commit -q -m one; git switch -q -c side; \
                        echo 2 > two.txt; git add .; git commit -q -m two; git switch -q main; git merge -q side; \
                        echo 3 >> one.txt; git stash -q; git stash pop -q; git tag t; git branch -D side";
@@ -150,11 +162,11 @@ const OUTSIDE: [(&str, &str, &str); 24] = [
 
 #[tokio::test]
 async fn nothing_outside_is_written_and_nothing_with_authority_is_planted() {
-    for sandbox in sandboxes().await {
+    for (sandbox, access) in in_both_ways().await {
         let place = Place::new();
         place.project.write("known/midturn.toml", "known\n");
         place.project.commit();
-        let workplace = place.workplace(&sandbox);
+        let workplace = place.workplace_with(&sandbox, access);
         run(&workplace, "w", "true").await;
         run(&workplace, "lead", "true").await;
         let before = std::fs::read_dir(place.outside.path()).unwrap().count();
@@ -425,10 +437,10 @@ const PLANT: &str = "for d in .git g sub/g .claude/g .git/original \"$TMPDIR/g\"
 
 #[tokio::test]
 async fn gits_own_folder_comes_back_as_it_was_wherever_it_is_moved() {
-    for sandbox in sandboxes().await {
+    for (sandbox, access) in in_both_ways().await {
         let place = Place::new();
         place.project.git(&["config", "gc.auto", "0"]);
-        let workplace = place.workplace(&sandbox);
+        let workplace = place.workplace_with(&sandbox, access);
         run(&workplace, "w", "true").await;
         run(&workplace, "lead", "true").await;
         let before = content(&place.path(".git"));
@@ -452,7 +464,8 @@ async fn gits_own_folder_comes_back_as_it_was_wherever_it_is_moved() {
         }
         for agent in ["lead", "w"] {
             let output = bash(&workplace, agent, "git commit -q --allow-empty -m after").await;
-            assert!(!output.is_error, "{}: {agent}: {}", sandbox.in_force(), output.text);
+            let reads = agent == "lead" && access == GitAccess::Read && sandbox.in_force().mount_namespace;
+            assert_eq!(output.is_error, reads, "{}: {agent}: {}", sandbox.in_force(), output.text);
         }
         place.project.git(&["fsck", "--strict"]);
     }
@@ -485,10 +498,10 @@ async fn what_a_running_command_did_to_its_own_worktree_keeps_nobody_from_anothe
 #[tokio::test]
 async fn without_gits_own_folder_no_command_goes_on_with_another() {
     let rows = ["mv .git g; cp -r g .git; rm -rf g", "rm -rf .git; git init -q", "rm -rf .git; ln -s . .git"];
-    for sandbox in sandboxes().await {
+    for (sandbox, access) in in_both_ways().await {
         for command in rows {
             let place = Place::new();
-            let workplace = place.workplace(&sandbox);
+            let workplace = place.workplace_with(&sandbox, access);
             run(&workplace, "lead", "true").await;
             let output = bash(&workplace, "lead", &format!("{command}; true")).await;
             let claim = format!("{}: {command}: {}", sandbox.in_force(), output.text);

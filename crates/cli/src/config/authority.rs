@@ -39,6 +39,9 @@ const MODES: &[&str] = &["auto", "accept-edits", "ask", "plan"];
 /// As [`MODES`]. Without a word the best kind there is has to work, whichever that is.
 const TIERS: &[&str] = &["none", "landlock", "", "bubblewrap"];
 
+/// As [`MODES`].
+const GIT: &[&str] = &["write", "read"];
+
 const PRICE: &str = "only a person knows what they pay";
 const EFFORT: &str = "how much a model may think for you is yours to say";
 const TERMINAL: &str = "how your terminal behaves, and what your keys do, is yours to say";
@@ -77,6 +80,7 @@ const TABLE: &[(&str, Direction)] = &[
     ("providers.*.reasoning_effort", Persons(EFFORT)),
     ("providers.*.thinking_budget", DownFrom(0)),
     ("sandbox.environment", Fewer),
+    ("sandbox.git", Words(GIT)),
     ("sandbox.file_size", Down(Number)),
     ("sandbox.memory", Down(Number)),
     ("sandbox.network", Off),
@@ -227,6 +231,8 @@ mod tests {
             ("sandbox.tier", json!(null), json!("bubblewrap"), taken),
             ("sandbox.tier", json!("none"), json!("landlock"), taken),
             ("sandbox.tier", json!("bubblewrap"), json!("none"), kept),
+            ("sandbox.git", json!("read"), json!("write"), kept),
+            ("sandbox.git", json!("write"), json!("read"), taken),
             ("sandbox.network", json!(false), json!(true), kept),
             ("sandbox.network", json!(true), json!(false), taken),
             ("sandbox.environment", json!([]), json!(["AWS_PROFILE"]), kept),

@@ -9,6 +9,7 @@ use midturn_core::rules::limits::{Money, Prices};
 use midturn_core::rules::time::Span;
 use midturn_tools::sandbox::{Tier, TreeLimits};
 use midturn_tools::work_tool_names;
+use midturn_tools::workplace::GitAccess;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -63,6 +64,9 @@ pub(crate) fn tools() -> Vec<&'static str> {
     work_tool_names().chain(coordinators::names()).collect()
 }
 
+/// Tools whose calls are about no one path or command.
+const WHOLE: [&str; 1] = ["commit"];
+
 /// A rule about a tool that there is: another would never hold.
 fn rule(text: &str) -> Result<Rule, String> {
     let rule = Rule::parse(text).map_err(|error| error.to_string())?;
@@ -71,11 +75,23 @@ fn rule(text: &str) -> Result<Rule, String> {
             "the rule {rule} would hold for this very text alone: a pattern is one command's, so leave out what strings it together with others"
         ));
     }
+    if has_no_subject(&rule) {
+        return Err(format!(
+            "the rule {rule} never holds: a call of this tool has nothing to hold a pattern against, so name the tool alone"
+        ));
+    }
     let tools = tools();
     if rule.names_one_of(&tools) {
         return Ok(rule);
     }
     Err(format!("the rule {rule} never holds: there is no such tool; there are: {}", tools.join(", ")))
+}
+
+/// Whether it has a pattern for a tool whose calls have nothing to hold one against.
+fn has_no_subject(rule: &Rule) -> bool {
+    let text = rule.text().to_ascii_lowercase();
+    let pattern = |tool: &&str| text.strip_prefix(tool).is_some_and(|rest| rest.starts_with('('));
+    WHOLE.iter().any(pattern) && !text.ends_with("(*)") && !text.ends_with("(**)")
 }
 
 /// What the commands of agents run in.
@@ -86,6 +102,8 @@ pub(crate) struct Sandboxing {
     pub(crate) tier: Option<Tier>,
     /// Whether commands may use the network.
     pub(crate) network: bool,
+    /// What commands in the project folder may do with git's own folder.
+    pub(crate) git: GitAccess,
     /// What one command may use.
     #[serde(flatten)]
     pub(crate) limits: TreeLimits,

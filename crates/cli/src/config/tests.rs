@@ -74,6 +74,8 @@ const LOOSENED: &[(&str, &str, &str, &str, &str)] = &[
     ),
     ("", "sandbox.network = true", "sandbox.network", "false", "`false` holds"),
     ("sandbox.network = true", "sandbox.network = false", "sandbox.network", "false", ""),
+    ("", "sandbox.git = 'write'", "sandbox.git", "\"read\"", "`read` holds"),
+    ("sandbox.git = 'write'", "sandbox.git = 'read'", "sandbox.git", "\"read\"", ""),
     ("", "sandbox.tier = 'none'", "sandbox.tier", "null", "`the best there is` holds"),
     (
         "",
@@ -284,6 +286,8 @@ const BAD_FILES: &[(&str, &str)] = &[
     ),
     ("approvals.patience = 5", "`5` is not a duration"),
     ("sandbox.tier = 'docker'", "unknown variant `docker`, expected one of `bubblewrap`, `landlock`, `none`"),
+    ("sandbox.git = 'none'", "unknown variant `none`, expected `read` or `write`"),
+    ("approvals.deny = 'commit(src/**)'", "has nothing to hold a pattern against"),
     ("sandbox.processes = 0", "expected 1 or more"),
     ("models.'a/b'.input = -1", "midturn.toml:1:22: `models.a/b.input`: `-1` is not a price"),
     ("models.'a/b'.inptu = 1", "a model (here `a/b`) has context_tokens, input, output and cached"),

@@ -162,7 +162,8 @@ pub(crate) fn workplace(
     let (timeout, timeout_max) = (timeouts.command.duration(), timeouts.command_max.duration());
     let writable = config.general.sandbox.writable();
     let environment = config.general.sandbox.environment.0.clone();
-    let reach = Reach { writable, hidden: hidden.to_vec(), environment };
+    let git = config.general.sandbox.git;
+    let reach = Reach { git, writable, hidden: hidden.to_vec(), environment };
     let supervisor = Supervisor::ourselves()
         .grace(config.settings.abort_grace.duration())
         .sandbox(safety.sandbox().clone());

@@ -1,22 +1,31 @@
 //! `bash`: a command, under a supervisor, to its end and no process further.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use midturn_core::engine::ports::{CallTraits, Output, Returned, Tool, ToolCall, ToolSpec};
-use midturn_core::rules::capture::{Capture, Decoder};
 use midturn_core::rules::conversation::ToolUse;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::arguments::{noted, parse, spec, with_note};
-use crate::confined::Confined;
-use crate::context::{OUTPUT_BYTES, ToolContext, off_the_runtime};
+use crate::commands;
+use crate::context::ToolContext;
 use crate::process::{Cause, Command, Ended, ExitStatus};
-use crate::protect::guard::Before;
 use crate::sandbox::Exceeded;
+
+/// What the system says where something is read-only: by a mount, or by Landlock.
+const REFUSALS: [&str; 2] = ["Read-only file system", "Permission denied"];
+
+/// What git says instead of that, where it can't write its index for a stash.
+const NO_INDEX: &str = "error: could not write index";
+
+/// What a model is told that met it.
+const USE_COMMIT: &str = "git's own folder is read-only to commands here: use the tool `commit` to commit; what else git writes there \
+     (branches, stashes, fetches) is for a person to do";
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
@@ -58,31 +67,6 @@ impl Bash {
         })
     }
 
-    /// Confines the command, where there is a sandbox; what is to be compared afterwards.
-    async fn confine(&self, command: &mut Command) -> Result<Option<Arc<Before>>, Output> {
-        let context = self.context.clone();
-        let look = move || context.confined.as_ref().map(Confined::before).transpose();
-        let looked = off_the_runtime(look).await.flatten().map_err(|error| {
-            Output::error(format!(
-                "[The command was not started: what has to be kept from it can't be looked up: {error}]"
-            ))
-        });
-        let Some((confinement, before)) = looked? else { return Ok(None) };
-        command.confinement = Some(confinement);
-        Ok(Some(before))
-    }
-
-    /// What a command planted is taken away; what there is to say of it, and what else there is to say.
-    async fn look_after(&self, before: Option<Arc<Before>>) -> (Vec<String>, Vec<String>) {
-        let Some(before) = before else { return Default::default() };
-        let context = self.context.clone();
-        let after = move || context.confined.as_ref().map(|confined| confined.after(&before));
-        let notes = off_the_runtime(after).await.map(Option::unwrap_or_default);
-        notes.unwrap_or_else(|error| {
-            (vec![format!("what it planted was not looked for: {error}")], Vec::new())
-        })
-    }
-
     fn timeout(&self, asked: Option<f64>) -> Result<Duration, Output> {
         let max = self.context.limits.timeout_max;
         let Some(seconds) = asked else { return Ok(self.context.limits.timeout.min(max)) };
@@ -112,37 +96,43 @@ impl Tool for Bash {
     async fn call(&self, call: ToolCall) -> Returned {
         let parsed = parse(&call.call);
         let parsed = parsed.and_then(|(arguments, ignored)| Ok((self.command(arguments)?, ignored)));
-        let (mut command, ignored) = match parsed {
+        let (command, ignored) = match parsed {
             Ok(parsed) => parsed,
             Err(output) => return output.into(),
         };
-        let before = match self.confine(&mut command).await {
-            Ok(before) => before,
-            Err(output) => return output.into(),
+        let timeout = command.timeout;
+        let done = match commands::run(&self.context, command, &call.cancel, &*call.output).await {
+            Ok(done) => done,
+            Err(error) => {
+                let why = "The command was not started: what has to be kept from it can't be looked up";
+                return Output::error(format!("[{why}: {error}]")).into();
+            }
         };
-        let mut capture = Capture::new(OUTPUT_BYTES);
-        let mut decoder = Decoder::default();
-        let mut told = |bytes: &[u8]| {
-            capture.write(bytes);
-            call.output.tell(&decoder.decode(bytes));
-        };
-        let ended = self.context.supervisor.run(&command, &call.cancel, &mut told).await;
-        let rest = decoder.finish();
-        if !rest.is_empty() {
-            call.output.tell(&rest);
-        }
-        let (planted, notes) = self.look_after(before).await;
-        let output = match ended {
+        let text = done.said.text();
+        let refused = git_refused(&text, &self.context.read_only_git).then(|| USE_COMMIT.to_owned());
+        let output = match done.ended {
             // What is said of a call that was cut is the engine's to say.
-            Ok(Ended { cause: Cause::Cancelled, .. }) => Output::error(capture.text()),
-            Ok(ended) => noted(report(capture.text(), ended, command.timeout), ignored),
-            Err(error) => Output::error(with_note(capture.text(), &error.to_string())),
+            Ok(Ended { cause: Cause::Cancelled, .. }) => Output::error(text),
+            Ok(ended) => noted(noted(report(text, ended, timeout), refused), ignored),
+            Err(error) => Output::error(with_note(text, &error.to_string())),
         };
         // The command did what no command may do.
         let told = |output: Output, note: String| Output::error(with_note(output.text, &note));
-        let output = planted.into_iter().fold(output, told);
-        notes.into_iter().fold(output, |output, note| noted(output, Some(note))).into()
+        let output = done.planted.into_iter().fold(output, told);
+        done.notes.into_iter().fold(output, |output, note| noted(output, Some(note))).into()
     }
+}
+
+/// Whether the command failed because git's own folders are read-only to it, by what it said: the
+/// system's words, in a line that names a path in one of them, as git writes it.
+fn git_refused(output: &str, folders: &[PathBuf]) -> bool {
+    let names = |line: &str| {
+        let whole = |folder: &PathBuf| folder.to_str().is_some_and(|folder| line.contains(folder));
+        line.contains(".git/") || folders.iter().any(whole)
+    };
+    let refused =
+        |line: &str| line == NO_INDEX || REFUSALS.iter().any(|words| line.contains(words)) && names(line);
+    !folders.is_empty() && output.lines().any(refused)
 }
 
 /// The output, and below it in brackets what it doesn't say itself.
@@ -190,6 +180,25 @@ fn signal_name(signal: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn git_was_refused_where_its_own_folder_is_named_beside_the_systems_words() {
+        let lock = "fatal: Unable to create '/p/.git/index.lock': Read-only file system\n";
+        let rows = [
+            (lock, &["/p/.git"][..], true),
+            ("a\nerror: cannot open '.git/FETCH_HEAD': Read-only file system", &["/p/.git"], true),
+            ("fatal: Unable to create '/q/m/index.lock': Read-only file system", &["/p/.git", "/q/m"], true),
+            ("fatal: Unable to create '/q/.git/index.lock': Permission denied", &["/q/.git"], true),
+            ("touch: cannot touch '/usr/x': Read-only file system\nsee /p/.git", &["/p/.git"], false),
+            ("fatal: Unable to create '/p/.git/index.lock': File exists.", &["/p/.git"], false),
+            ("error: could not write index\n", &["/p/.git"], true),
+            (lock, &[], false),
+        ];
+        for (output, folders, refused) in rows {
+            let folders: Vec<_> = folders.iter().map(PathBuf::from).collect();
+            assert_eq!(git_refused(output, &folders), refused, "{output}");
+        }
+    }
 
     #[test]
     fn a_result_says_what_the_output_does_not() {

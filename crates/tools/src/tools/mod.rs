@@ -1,6 +1,7 @@
 //! The tools themselves, one file each: what the model is told, the arguments, the work.
 
 pub(crate) mod bash;
+pub(crate) mod commit;
 pub(crate) mod edit;
 pub(crate) mod glob;
 pub(crate) mod grep;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::layout::RepositoryLayout;
+use super::place::GitAccess;
 use super::submodules;
 use crate::sandbox::Confinement;
 
@@ -128,9 +129,12 @@ pub(super) fn of_worktree(layout: &RepositoryLayout, top: &Path) -> Confinement 
 }
 
 /// For an agent that works in the project folder.
-pub(super) fn of_project(folder: &Path, layout: Option<&RepositoryLayout>) -> Confinement {
+pub(super) fn of_project(folder: &Path, layout: Option<&RepositoryLayout>, git: GitAccess) -> Confinement {
     let (mut writable, mut read_only) = (vec![folder.to_owned()], Vec::new());
-    if let Some(RepositoryLayout { common, own, top, sources, .. }) = layout {
+    if let (Some(layout), GitAccess::Read) = (layout, git) {
+        read_only.extend(of_git(layout));
+        read_only.extend(layout.sources.iter().cloned());
+    } else if let Some(RepositoryLayout { common, own, top, sources, .. }) = layout {
         // Each by itself, so that with mounts none can be renamed and another put in its place.
         writable.extend(["", "objects", "refs", "logs"].map(|name| common.join(name)));
         read_only.extend(OF_COMMON.iter().map(|name| common.join(name)));
@@ -144,6 +148,11 @@ pub(super) fn of_project(folder: &Path, layout: Option<&RepositoryLayout>) -> Co
         }
     }
     Confinement { writable, read_only, ..Confinement::default() }
+}
+
+/// Git's own folders, and what leads there from the top of the work tree, where it isn't one of them.
+pub(super) fn of_git(layout: &RepositoryLayout) -> BTreeSet<PathBuf> {
+    [layout.common.clone(), layout.own.clone(), layout.top.join(".git")].into()
 }
 
 /// For our own git commands, in the project, in the worktrees, and in our scratch folder.
@@ -181,21 +190,35 @@ mod tests {
             objects: "sha1".to_owned(),
             refs: "files".to_owned(),
             sources: vec!["/p/.husky".into()],
+            hooks: "/p/.husky".into(),
+            filters: Vec::new(),
+        }
+    }
+
+    /// C4: wherever it is.
+    #[test]
+    fn in_the_project_folder_gits_own_folders_are_read_only_whole() {
+        let linked = ["/p/.git", "/p/.git/worktrees/x", "/p/.husky"];
+        for (own, read_only) in [("/p/.git", &["/p/.git", "/p/.husky"][..]), ("/p/.git/worktrees/x", &linked)]
+        {
+            let paths = of_project(Path::new("/p/sub"), Some(&layout(own)), GitAccess::Read);
+            assert_eq!(paths.writable, [PathBuf::from("/p/sub")]);
+            assert_eq!(paths.read_only, read_only.iter().map(PathBuf::from).collect::<Vec<_>>());
         }
     }
 
     #[test]
-    fn in_the_project_folder_commits_can_be_made_and_settings_cannot() {
-        let paths = of_project(Path::new("/p/sub"), Some(&layout("/p/.git")));
+    fn where_a_person_says_so_commits_can_be_made_in_the_project_folder_and_settings_cannot() {
+        let paths = of_project(Path::new("/p/sub"), Some(&layout("/p/.git")), GitAccess::Write);
         let writable = ["/p/sub", "/p/.git", "/p/.git/objects", "/p/.git/refs", "/p/.git/logs"];
         assert_eq!(paths.writable, writable.map(PathBuf::from));
         for path in ["/p/.git/hooks", "/p/.git/config", "/p/.git/info", "/p/.git/worktrees", "/p/.husky"] {
             assert!(paths.read_only.contains(&path.into()), "{path}");
         }
-        let linked = of_project(Path::new("/p"), Some(&layout("/p/.git/worktrees/x")));
+        let linked = of_project(Path::new("/p"), Some(&layout("/p/.git/worktrees/x")), GitAccess::Write);
         assert!(linked.read_only.contains(&"/p/.git/worktrees/x/commondir".into()));
         assert!(linked.read_only.contains(&"/p/.git".into()));
-        let alone = of_project(Path::new("/p"), None);
+        let alone = of_project(Path::new("/p"), None, GitAccess::Write);
         assert_eq!((alone.writable, alone.read_only), (vec!["/p".into()], vec![]));
     }
 

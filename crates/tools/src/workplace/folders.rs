@@ -130,7 +130,7 @@ impl SessionFolders {
         folder: &Path,
         layout: Option<&RepositoryLayout>,
     ) -> io::Result<Confined> {
-        let confinement = of_project(folder, layout);
+        let confinement = of_project(folder, layout, self.reach.git);
         let mut guard = Guard::new(self.aside.join(agent), self.mounts).watch(folder, Sought::Authorities)?;
         guard.together = (!self.mounts).then(|| self.together.clone());
         if let Some(layout) = layout {

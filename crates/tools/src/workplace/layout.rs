@@ -70,6 +70,10 @@ pub(super) struct RepositoryLayout {
     pub(super) refs: String,
     /// Files and folders that git takes settings and programs from, wherever they are.
     pub(super) sources: Vec<PathBuf>,
+    /// Where a person's git finds hooks.
+    pub(super) hooks: PathBuf,
+    /// The names of the filters that a person's git would run.
+    pub(super) filters: Vec<String>,
 }
 
 impl RepositoryLayout {
@@ -90,13 +94,14 @@ impl RepositoryLayout {
         let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
         let common = folder(git.bytes(&common).await?);
         let said = git.bytes(&["config", "--list", "--show-scope", "--show-origin", "-z"]).await?;
-        let Said { settings, of_agents, sources } = Said::read(&said, &top);
+        let Said { settings, of_agents, sources, hooks, filters } = Said::read(&said, &top);
         let objects = git.text(&["rev-parse", "--show-object-format"]).await?;
         // Git before 2.45 knows neither the question nor another answer.
         let refs = git.text(&["rev-parse", "--show-ref-format"]).await;
         let refs = refs.ok().filter(|refs| refs == "reftable").unwrap_or_else(|| "files".to_owned());
         let (settings, of_agents) = (settings.into(), of_agents.into());
-        Ok(Self { top, prefix, own, common, settings, of_agents, objects, refs, sources })
+        let hooks = hooks.unwrap_or_else(|| common.join("hooks"));
+        Ok(Self { top, prefix, own, common, settings, of_agents, objects, refs, sources, hooks, filters })
     }
 
     /// Whether what is in large files lies beside git.
@@ -133,6 +138,8 @@ struct Said {
     settings: Vec<Setting>,
     of_agents: Vec<Setting>,
     sources: Vec<PathBuf>,
+    hooks: Option<PathBuf>,
+    filters: Vec<String>,
 }
 
 impl Said {
@@ -144,6 +151,7 @@ impl Said {
             let entry = String::from_utf8_lossy(entry);
             let (key, value) = entry.split_once('\n').unwrap_or((&entry, "true"));
             said.names_large_files(key);
+            said.of_anybody(key, value, top);
             match scope {
                 b"system" | b"global" if KEPT.contains(&key) => {
                     said.settings.push((key.to_owned(), value.to_owned()));
@@ -153,6 +161,23 @@ impl Said {
             }
         }
         said
+    }
+
+    /// What a person's git runs, whoever said so; the last one holds.
+    fn of_anybody(&mut self, key: &str, value: &str, top: &Path) {
+        if key == "core.hookspath" {
+            let below_home = value.strip_prefix("~/").zip(std::env::var_os("HOME"));
+            let path = below_home.map_or_else(|| value.into(), |(rest, home)| PathBuf::from(home).join(rest));
+            self.hooks = Some(path).filter(|path| !path.as_os_str().is_empty()).map(|path| top.join(path));
+        }
+        let program = |key: &str| {
+            key.strip_suffix(".clean").or_else(|| key.strip_suffix(".process")).map(str::to_owned)
+        };
+        if let Some(name) =
+            key.strip_prefix("filter.").and_then(program).filter(|name| !self.filters.contains(name))
+        {
+            self.filters.push(name);
+        }
     }
 
     fn of_repository(&mut self, origin: &[u8], key: &str, value: &str, top: &Path) {
@@ -200,6 +225,7 @@ mod tests {
             ("local", "file:.git/config", "user.email\nb@example.invalid"),
             ("local", "file:.git/config", "core.hookspath\n.husky"),
             ("local", "file:../shared", "filter.a=b.smudge\nx"),
+            ("local", "file:.git/config", "filter.c.process\nx"),
             ("local", "file:.git/config", "merge.own.driver\ny"),
             ("local", "file:.git/config", "diff.own.textconv\nz"),
         ];
@@ -212,9 +238,13 @@ mod tests {
             ("user.name", "A Person"),
             ("filter.a=b.smudge", ""),
             ("filter.a=b.required", "false"),
+            ("filter.c.process", ""),
+            ("filter.c.required", "false"),
             ("merge.own.driver", "false"),
         ];
         assert_eq!(settings, expected);
         assert_eq!(said.sources, ["/p/.git/config", "/p/.husky", "/p/../shared"].map(PathBuf::from));
+        assert_eq!(said.hooks, Some("/p/.husky".into()));
+        assert_eq!(said.filters, ["lfs", "c"]);
     }
 }

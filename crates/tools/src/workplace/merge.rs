@@ -24,7 +24,7 @@ const LOOKS: usize = 3;
 const MIDTURN: &str = "midturn";
 
 /// What git is in the middle of when there is such a file.
-const UNDER_WAY: [(&str, &str); 5] = [
+pub(super) const UNDER_WAY: [(&str, &str); 5] = [
     ("MERGE_HEAD", "a merge"),
     ("CHERRY_PICK_HEAD", "a cherry-pick"),
     ("REVERT_HEAD", "a revert"),
@@ -239,7 +239,7 @@ async fn changed(git: &Git<'_>, from: &str, to: &str) -> Result<Vec<u8>, GitErro
 }
 
 /// The person's name and address, if git was told; it isn't to make up any.
-async fn author(git: &Git<'_>) -> Option<(String, String)> {
+pub(super) async fn author(git: &Git<'_>) -> Option<(String, String)> {
     // Failures mean the same: nobody is known.
     let name = git.maybe(&["config", "--get", "user.name"]).await.ok().flatten()?;
     let email = git.maybe(&["config", "--get", "user.email"]).await.ok().flatten()?;

@@ -4,6 +4,7 @@
 //! hold somebody's work.
 
 mod back;
+mod by_tool;
 mod commit;
 mod confine;
 mod diff;
@@ -35,8 +36,9 @@ use midturn_core::rules::id::{AgentName, RunId, SessionId};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-pub use self::place::{AgentPlace, Isolation, PlaceOf, Reach};
+pub use self::place::{AgentPlace, GitAccess, Isolation, PlaceOf, Reach};
 
+use self::by_tool::ByTool;
 use self::folders::SessionFolders;
 use self::layout::RepositoryLayout;
 use self::merge::Merging;
@@ -50,7 +52,8 @@ use crate::process::Supervisor;
 use crate::programs;
 use crate::root::Root;
 use crate::sandbox::Tier;
-use crate::toolbox::work_tools;
+use crate::toolbox::{names, work_tools};
+use crate::tools::commit::COMMIT;
 
 /// The places of one session's agents in one project.
 pub struct GitWorkplace {
@@ -179,8 +182,22 @@ impl GitWorkplace {
                 Err(failed) => return Err(no_place(agent, &failed)),
             },
         };
-        let context = self.context(agent, worktree.as_ref(), layout.ok().as_deref());
-        let context = Arc::new(context.map_err(|error| no_place(agent, &error))?);
+        let layout = layout.ok();
+        let context = self.context(agent, worktree.as_ref(), layout.as_deref());
+        let mut context = context.map_err(|error| no_place(agent, &error))?;
+        // Who has a worktree commits with git.
+        if let (None, Some(layout)) = (&worktree, &layout)
+            && names(place.tools.as_deref(), COMMIT)
+        {
+            let repository = self.repository().await.map_err(|error| no_place(agent, &error))?;
+            context.commits =
+                Some(Arc::new(ByTool { repository, agent: agent.to_string(), is_kept: self.is_kept() }));
+            if self.is_kept() && self.reach.git == GitAccess::Read {
+                let mounts = self.supervisor.in_force().is_some_and(|sandbox| sandbox.mount_namespace);
+                context.read_only_git = by_tool::read_only_git(layout, &self.project, mounts);
+            }
+        }
+        let context = Arc::new(context);
         let tools = Arc::new(work_tools(&context, place.tools.as_deref()));
         Ok(Opened { context, tools, worktree, notes: Mutex::new(notes) })
     }
@@ -215,6 +232,8 @@ impl GitWorkplace {
             confined,
             edited: Mutex::default(),
             unread: self.unread.clone(),
+            commits: None,
+            read_only_git: Vec::new(),
         })
     }
 

@@ -35,9 +35,22 @@ impl AgentPlace {
 /// Says what an agent is given; asked once, when its first run starts.
 pub type PlaceOf = dyn Fn(&AgentName) -> AgentPlace + Send + Sync;
 
+/// What commands of agents in the project folder may do with git's own folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GitAccess {
+    /// Look at it: their agents commit by a tool (docs/decisions/0036).
+    #[default]
+    Read,
+    /// Commit and branch by git itself; settings and hooks stay as they are.
+    Write,
+}
+
 /// What commands may touch besides what their agents need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
+    /// How far the project's own git folder is open to them.
+    pub git: GitAccess,
     /// Folders that all agents may write in, as a cache that builds share.
     pub writable: Vec<PathBuf>,
     /// Files and folders that are kept from all agents: a token, a socket, a database. The state

@@ -115,7 +115,7 @@ async fn tree(
     let (index, theirs) = (scratch.index(), IndexOf::of(worktree));
     // With it comes what git knows of unchanged files, which are not read again then.
     let target = index.clone();
-    let copied = off_the_runtime(move || copy(&theirs, &target)).await.flatten()?;
+    let copied = off_the_runtime(move || copy_of(&theirs, &target)).await.flatten()?;
     let git = git.clone().with("GIT_INDEX_FILE", index).setting("core.splitIndex", "false");
     if !copied {
         git.bytes(&["read-tree", "HEAD"]).await?;
@@ -183,9 +183,14 @@ impl IndexOf {
     }
 }
 
+/// Copies the project's index, as [`copy_of`] does.
+pub(super) fn copy(from: &Path, to: &Path) -> io::Result<bool> {
+    copy_of(&IndexOf::Project(from.to_owned()), to)
+}
+
 /// Copies an index, its time too: by that git knows which files it has to look into, because
 /// they may have changed in the very instant when it was written. False: there is none.
-fn copy(from: &IndexOf, to: &Path) -> io::Result<bool> {
+fn copy_of(from: &IndexOf, to: &Path) -> io::Result<bool> {
     let Some(source) = from.open()? else { return Ok(false) };
     let about = source.metadata()?;
     if about.len() > INDEX_MAX {

@@ -25,7 +25,7 @@ pub(super) async fn all(git: &Git<'_>, options: &[&str]) -> Result<(), GitError>
 }
 
 /// The repositories inside, as the index knows them.
-async fn inner(git: &Git<'_>) -> Result<Vec<String>, GitError> {
+pub(super) async fn inner(git: &Git<'_>) -> Result<Vec<String>, GitError> {
     let listed = git.bytes(&["ls-files", "--stage", "-z"]).await?;
     let links = parts(&listed).filter_map(|entry| entry.strip_prefix(b"160000 "));
     // The object, the stage, a tab, the path.
