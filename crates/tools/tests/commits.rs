@@ -5,88 +5,22 @@
 mod support;
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use midturn_core::engine::ports::{Output, Toolbox, Workplace as _};
+use midturn_core::engine::ports::{Toolbox, Workplace as _};
 use midturn_core::rules::approval::Effect;
 use midturn_core::rules::conversation::ToolUse;
 use midturn_core::rules::id::CallId;
 use midturn_tools::sandbox::{Sandbox, TreeLimits};
-use midturn_tools::workplace::{GitAccess, GitWorkplace, Reach};
+use midturn_tools::workplace::GitAccess;
 use serde_json::{Value, json};
+use support::lead::Place;
 use support::project::{Project, content, differences, git};
-use support::{call, name, sandboxed, supervisor};
+use support::{name, sandboxed};
 
 async fn sandboxes() -> Vec<Sandbox> {
     sandboxed::sandboxes(false, TreeLimits::default()).await
-}
-
-/// A project of a person's, and its lead.
-struct Place {
-    project: Project,
-    workplace: GitWorkplace,
-    lead: Arc<dyn Toolbox>,
-}
-
-impl Place {
-    async fn new(sandbox: &Sandbox) -> Self {
-        Self::of(Project::new(), sandbox, |_| {}).await
-    }
-
-    /// With what a person prepared.
-    async fn of(project: Project, sandbox: &Sandbox, prepare: impl FnOnce(&Project)) -> Self {
-        for (key, value) in
-            [("user.name", "p"), ("user.email", "p@example.invalid"), ("core.checkStat", "minimal")]
-        {
-            project.git(&["config", key, value]);
-        }
-        prepare(&project);
-        let folder = project.folder.path().to_owned();
-        Self::in_folder(project, &folder, sandbox, GitAccess::Read).await
-    }
-
-    async fn in_folder(project: Project, folder: &Path, sandbox: &Sandbox, git: GitAccess) -> Self {
-        let workplace = project.workplace_in(folder).supervisor(supervisor().sandbox(sandbox.clone()));
-        let workplace = workplace.reach(Reach { git, ..Reach::default() });
-        let lead = workplace.open(&name("lead")).await.unwrap();
-        Self { project, workplace, lead }
-    }
-
-    async fn bash(&self, command: &str) -> Output {
-        call(&self.lead, "bash", json!({"command": command})).await
-    }
-
-    async fn commit(&self, input: Value) -> Output {
-        call(&self.lead, "commit", input).await
-    }
-
-    async fn committed(&self, input: Value) -> String {
-        let output = self.commit(input).await;
-        assert!(!output.is_error, "{}", output.text);
-        output.text
-    }
-
-    async fn refused(&self, input: Value) -> String {
-        let head = self.log();
-        let output = self.commit(input).await;
-        assert!(output.is_error, "{}", output.text);
-        assert_eq!(self.log(), head, "{}", output.text);
-        output.text
-    }
-
-    fn log(&self) -> String {
-        self.project.git(&["log", "--format=%s|%an <%ae>|%cn", "--name-status"])
-    }
-
-    fn status(&self) -> Vec<String> {
-        let status = self.project.git(&["status", "--porcelain"]);
-        status.lines().map(|line| line.trim().to_owned()).collect()
-    }
-
-    fn path(&self, path: &str) -> PathBuf {
-        self.project.folder.path().join(path)
-    }
 }
 
 fn find(lead: &Arc<dyn Toolbox>, tool: &str) -> bool {

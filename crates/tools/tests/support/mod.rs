@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part of it")]
 #![allow(clippy::unwrap_used, reason = "this is all test code")]
 
+pub(crate) mod lead;
 #[path = "../../../../tests/needs.rs"]
 pub(crate) mod needs;
 pub(crate) mod project;
