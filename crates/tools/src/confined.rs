@@ -2,10 +2,10 @@
 //! what has authority is looked for each time; and the look afterwards at what they planted.
 
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::own_folder;
 use crate::protect::guard::{Before, Guard};
 use crate::sandbox::Confinement;
 use crate::sandbox::stand_in::stands_at;
@@ -80,9 +80,14 @@ impl Confined {
     }
 }
 
-/// Makes a folder for this user only, if it isn't there.
+/// Makes a folder for this user only, if it isn't there; one that isn't this user's is refused.
 pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    let (base, name) = match (folder.parent(), folder.file_name()) {
+        (Some(parent), Some(name)) if !folder.is_symlink() => (parent, Path::new(name)),
+        // A person's state folder may be a link of theirs, to another disk say.
+        _ => (folder, Path::new("")),
+    };
+    Ok(own_folder::make(base, name)?)
 }
 
 /// Whether there is something that can be mounted on itself. A link can't: the guard sees to it.
