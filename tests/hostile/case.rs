@@ -38,6 +38,8 @@ pub(crate) enum Expect {
     IsError(bool),
     /// Every further call is refused.
     OthersRefused,
+    /// No line of a further call's output is this.
+    OthersHaveNoLine(&'static str),
     /// Every further call ends, one way or the other.
     OthersEnd,
 }
@@ -52,6 +54,8 @@ pub(crate) struct Case {
     pub(crate) alone: bool,
     /// Its worker's branch is compared and merged when all is over.
     pub(crate) merged: bool,
+    /// What a person replaces in the project's folder when the program waits for it.
+    pub(crate) replaced: Option<&'static str>,
     pub(crate) expect: Vec<Expect>,
     command: String,
     timeout: f64,
@@ -81,6 +85,7 @@ impl Case {
             bare: Bare::NotRun,
             alone: false,
             merged: false,
+            replaced: None,
             expect: Vec::new(),
             command,
             timeout: 20.0,
@@ -105,6 +110,11 @@ impl Case {
 
     pub(crate) fn merged(mut self) -> Self {
         self.merged = true;
+        self
+    }
+
+    pub(crate) fn replaced(mut self, file: &'static str) -> Self {
+        self.replaced = Some(file);
         self
     }
 

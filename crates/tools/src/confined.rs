@@ -68,15 +68,17 @@ impl Confined {
             under_way.run_is_over()
         });
         let notes = self.guard.missing().into_iter().chain(self.guard.stopped_in_run());
-        notes.chain(left_for_git.unwrap_or_default()).collect()
+        notes.chain(self.guard.replaced_in_run()).chain(left_for_git.unwrap_or_default()).collect()
     }
 
     /// After a command, when nothing of it is alive: what there is to say of what it planted, and of
     /// where the look for that stopped.
     pub(crate) fn after(&self, before: &Before) -> (Vec<String>, Vec<String>) {
         let notes = self.guard.after(before);
+        // Nothing that the command did wrong.
+        let replaced = self.guard.replaced(before);
         let earlier = self.under_way.as_ref().map(UnderWay::is_over).unwrap_or_default();
-        (notes, earlier.into_iter().chain(self.guard.stopped()).collect())
+        (notes, earlier.into_iter().chain(replaced).chain(self.guard.stopped()).collect())
     }
 }
 
