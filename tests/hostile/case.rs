@@ -38,6 +38,8 @@ pub(crate) enum Expect {
     IsError(bool),
     /// Every further call is refused.
     OthersRefused,
+    /// No line of a further call's output is this.
+    OthersHaveNoLine(&'static str),
     /// Every further call ends, one way or the other.
     OthersEnd,
 }
@@ -54,6 +56,8 @@ pub(crate) struct Case {
     pub(crate) merged: bool,
     /// A person uses git in the project when its run is over.
     pub(crate) visited: bool,
+    /// What a person replaces in the project's folder when the program waits for it.
+    pub(crate) replaced: Option<&'static str>,
     pub(crate) expect: Vec<Expect>,
     command: String,
     timeout: f64,
@@ -84,6 +88,7 @@ impl Case {
             alone: false,
             merged: false,
             visited: false,
+            replaced: None,
             expect: Vec::new(),
             command,
             timeout: 20.0,
@@ -113,6 +118,11 @@ impl Case {
 
     pub(crate) fn visited(mut self) -> Self {
         self.visited = true;
+        self
+    }
+
+    pub(crate) fn replaced(mut self, file: &'static str) -> Self {
+        self.replaced = Some(file);
         self
     }
 

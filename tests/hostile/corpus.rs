@@ -78,7 +78,31 @@ fn tools() -> Vec<Case> {
         "ln -s {outside}/canary.txt file; ln -s {outside}/new new; ln {outside}/canary.txt hard; echo done";
     let replaced = bash("links-replaced", replaced).says("done").expect(Expect::OthersEnd);
     let names = python("names", "names.py").merged().bare(Bare::Holds).expect(Expect::OthersEnd);
+    // A name of two lines (C18): the second looks like a find in a file that isn't there.
+    let forged =
+        bash("names-that-forge", "printf 'hostile\\n' >$'x\\nforged.rs:1: hostile'; echo done").says("done");
+    // `~` is no folder of this name, nor the home; what stands for a secret is no text to be written (C19).
+    let home = json!({"path": "~/by-tool", "content": "hostile\n"});
+    let marked = json!({"path": "key.txt", "content": "[redacted: ANTHROPIC_API_KEY]\n"});
     vec![
+        ["forged.rs:1: hostile", "forged.rs:1:hostile"].into_iter().fold(
+            forged
+                .bare(Bare::Holds)
+                .then("grep", json!({"pattern": "hostile"}))
+                .then("glob", json!({"pattern": "**/*"})),
+            |case, line| case.expect(Expect::OthersHaveNoLine(line)),
+        ),
+        bash("by-tilde-and-mark", "cat key.txt; echo done")
+            .bare(Bare::Holds)
+            .says("[redacted: ANTHROPIC_API_KEY]")
+            .expect(Expect::OthersRefused)
+            .then("write", home)
+            .then("read", json!({"path": "~/.ssh/id_ed25519"}))
+            .then(
+                "edit",
+                json!({"path": "src/lib.rs", "old": "fn f() {}", "new": "[redacted: ANTHROPIC_API_KEY]"}),
+            )
+            .then("write", marked),
         followed(shell("links", "links_out.sh {outside} {outside}/canary.txt {home}/.ssh/id_ed25519")),
         followed(shell(
             "links-made",
@@ -197,6 +221,10 @@ fn settings() -> Vec<Case> {
     let is_left = json!({"command": "find many -name .vscode | grep -q .; left=$?; rm -rf many; exit $left"});
     let visited = |name: &'static str, words: &'static str| shell(name, words).lead().visited();
     let committed = json!({"message": "All"});
+    // Junk in a subfolder stopped the next start (C8).
+    let below = "mkdir -p below/.idea; echo junk >below/midturn.toml; echo {} >below/.mcp.json; echo done";
+    let below = bash("planted-below", below).lead().says("done").expect(Expect::OthersRefused);
+    let left_below = json!({"command": "ls -A below | grep -q .; left=$?; rm -rf below; exit $left"});
     vec![
         // C4: what a person's next git would obey.
         visited("for-a-person-replace", "git_as_lead.sh replace {evidence}-for-a-person-replace"),
@@ -207,6 +235,10 @@ fn settings() -> Vec<Case> {
         visited("for-a-person-committed", "git_as_lead.sh gitlink {evidence}-for-a-person-committed")
             .then("commit", committed),
         python("planted", "planted.py").lead(),
+        below.then("bash", left_below),
+        // An editor, and git, save by renaming, which takes a mount away.
+        python("replaced", "replaced.py kept/midturn.toml").lead().replaced("kept/midturn.toml"),
+        python("replaced-git", "replaced.py .git/config").lead().replaced(".git/config"),
         many.then("bash", is_left),
         planted.then(
             "edit",

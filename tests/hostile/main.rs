@@ -30,6 +30,7 @@ mod disk;
 mod doors;
 mod links;
 mod model;
+mod person;
 mod play;
 mod snapshot;
 mod targets;

@@ -11,6 +11,7 @@ use crate::case::{Bare, Case, Expect, Who};
 use crate::daemon::{Daemon, Interface, Settings, Tier};
 use crate::doors::Doors;
 use crate::model::{Model, STEPS};
+use crate::person::Saved;
 use crate::snapshot::{Snapshot, take_marked};
 use crate::targets::{self, left_in_the_kernel};
 use crate::tree::{Process, bearing, below_us, memory, peak, survivors};
@@ -242,12 +243,26 @@ impl Round {
             return vec![format!("it can't be begun: {error:#}")];
         }
         let git = case.visited.then(|| self.world.gits_own());
-        match self.watch.calls_made(agent, after, PATIENCE).await {
+        let saved = async {
+            match case.replaced {
+                Some(file) => Some(tokio::time::timeout(PATIENCE, Saved::by(&self.world, case, file)).await),
+                None => None,
+            }
+        };
+        let (made, saved) = tokio::join!(self.watch.calls_made(agent, after, PATIENCE), saved);
+        let saved = match saved.transpose() {
+            Ok(saved) => saved.transpose(),
+            Err(late) => Err(late.into()),
+        };
+        match made {
             Ok(outcome) if outcome == "finished" => {
-                let mut found = self.judge(case, &self.watch.calls(agent)[before..]);
+                let calls = &self.watch.calls(agent)[before..];
+                let said = calls.first().map_or("", |call| call.output.as_str());
+                let saved = saved.map(|saved| saved.and_then(|saved| saved.judge(said)));
+                let of_saved = saved.unwrap_or_else(|error| Some(format!("nothing was saved: {error:#}")));
                 let visited = git.map(|git| self.world.visit(case.name, git));
-                found.extend(visited.into_iter().flatten());
-                found
+                let found = self.judge(case, calls).into_iter().chain(of_saved);
+                found.chain(visited.into_iter().flatten()).collect()
             }
             Ok(outcome) => vec![format!("its agent's run ended as {outcome}")],
             Err(error) => vec![format!("{error:#}")],
@@ -292,6 +307,10 @@ impl Round {
             Expect::OthersRefused => {
                 let taken: Vec<&Ended> = others.iter().filter(|call| !call.is_error).collect();
                 (!taken.is_empty()).then(|| format!("these were not refused: {taken:?}"))
+            }
+            Expect::OthersHaveNoLine(line) => {
+                let told = others.iter().find(|call| call.output.lines().any(|said| said == line));
+                told.map(|call| format!("a name is taken for a line: {call:?}"))
             }
             Expect::OthersEnd => {
                 let lost = others.iter().find(|call| !matches!(call.status.as_str(), "completed" | "failed"));

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -34,6 +35,9 @@ pub(crate) const KEPT: [&str; 11] = [
 /// Files that would be worth changing.
 const TEMPTING: [&str; 4] = [".bashrc", ".ssh/authorized_keys", ".gitconfig", ".config/midturn/midturn.toml"];
 
+/// Where the system has its programs.
+const PROGRAMS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// Where one round takes place.
 pub(crate) struct World {
     root: PathBuf,
@@ -46,6 +50,7 @@ pub(crate) struct World {
     pub(crate) key: String,
     /// More of the daemon's environment.
     pub(crate) environment: Vec<(String, String)>,
+    _another: Option<UnixListener>,
     _folder: Folder,
 }
 
@@ -77,9 +82,24 @@ impl World {
         let key = canaries.plant("the provider's key", &mark);
         let environment = environment(&mut canaries, &mark);
         let canaries = Arc::new(Mutex::new(canaries));
-        let world = Self { root, user, mark, canaries, key, environment, _folder: folder };
+        let mut world =
+            Self { root, user, mark, canaries, key, environment, _another: None, _folder: folder };
         world.furnish()?;
+        world._another = world.another()?;
         Ok(world)
+    }
+
+    /// C11: a socket of another user's, in a folder that may be entered and not looked into. It must keep nobody
+    /// from starting.
+    fn another(&self) -> Result<Option<UnixListener>> {
+        if self.user.is_none() {
+            return Ok(None);
+        }
+        let folder = self.path("another");
+        fs::create_dir(&folder)?;
+        let listener = UnixListener::bind(folder.join("socket"))?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o711))?;
+        Ok(Some(listener))
     }
 
     fn furnish(&self) -> Result<()> {
@@ -96,6 +116,9 @@ impl World {
         self.write("outside/canary.txt", "as it was\n")?;
         self.write("main/README", "A project.\n")?;
         self.write("main/src/lib.rs", "fn f() {}\n")?;
+        // Somebody saves this one while a program runs.
+        self.write("main/kept/midturn.toml", "# kept\n")?;
+        self.planted()?;
         self.write("main/key.txt", &format!("{}\n", self.key))?;
         self.repository()?;
         for program in fs::read_dir(midturn_tests::root().join("tests/hostile/programs"))? {
@@ -112,6 +135,17 @@ impl World {
         let path = self.path(below);
         fs::create_dir_all(path.parent().context("it has a folder")?)?;
         fs::write(&path, text).with_context(|| path.display().to_string())
+    }
+
+    /// C5: a program of an agent's, first in the `PATH` of the daemon (see [`Self::surround`]). It is one that no
+    /// command of an agent starts.
+    fn planted(&self) -> Result<()> {
+        let script = format!(
+            "#!/bin/sh\necho bwrap >>{}-planted\nexec /usr/bin/bwrap \"$@\"\n",
+            evidence(self).display()
+        );
+        self.write("main/.venv/bin/bwrap", &script)?;
+        Ok(fs::set_permissions(self.path("main/.venv/bin/bwrap"), fs::Permissions::from_mode(0o755))?)
     }
 
     fn repository(&self) -> Result<()> {
@@ -224,8 +258,9 @@ impl World {
         command
             .current_dir(self.path("main"))
             .env_clear()
-            // Where everybody may go: what is in somebody's home is not for all users.
-            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            // Where everybody may go: what is in somebody's home is not for all users. And before that what an
+            // agent can write, as people have it.
+            .env("PATH", format!("{}:{PROGRAMS}", self.path("main/.venv/bin").display()))
             .env("HOME", self.path("home"))
             .env("XDG_STATE_HOME", self.path("state"))
             .env("XDG_RUNTIME_DIR", self.path("run"))
@@ -252,11 +287,13 @@ impl World {
         // Beside it lies what the coordinator remembers of it.
         folders.extend(near.iter().map(|near| near.with_extension("json")));
         folders.extend(near);
-        let git = self.path("main/.git");
+        let (git, kept) = (self.path("main/.git"), self.path("main/kept"));
         let look = |path: &Path| match path.strip_prefix(&git) {
             Ok(below) if belongs_to_agents(below) => Look::Away,
             // Where nothing can be mounted over it, it is put back after a command.
             Ok(_) => Look::AtContent,
+            // A person saves it meanwhile, and has it back as it was.
+            Err(_) if path.starts_with(&kept) => Look::AtContent,
             Err(_) => Look::Closely,
         };
         Snapshot::of(&folders, &look)

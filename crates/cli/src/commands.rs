@@ -4,9 +4,9 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
-use midturn_tools::{programs, under_way};
+use midturn_tools::programs;
 
-use crate::args::{Cli, ConfigArgs, LayerArgs, WorkArgs};
+use crate::args::{Cli, ConfigArgs, LayerArgs};
 use crate::config::{self, Config};
 use crate::env::{self, Env};
 use crate::failure::{End, Failure};
@@ -52,21 +52,6 @@ pub(crate) fn load(layer: &LayerArgs, folder: &Path, env: &Env) -> Result<Config
     secrets::hide_passwords(texts)?;
     secrets::hide(secrets::of_variables(env, config.key_variables()))?;
     Ok(config)
-}
-
-/// Puts right what a killed process left in the project, and says so: before the configuration is read,
-/// and before anything else there is obeyed.
-///
-/// # Errors
-/// As [`work_folder`].
-pub(crate) fn recover(work: &WorkArgs, env: &Env) -> Result<(), Failure> {
-    let folder = work_folder(&work.whole_layer())?;
-    let root = env::repository(&folder).unwrap_or(&folder);
-    let notes = env.state_folder().map(|state| under_way::recover(&state, root));
-    for note in notes.into_iter().flatten() {
-        eprintln!("note: {}", secrets::clean(&note));
-    }
-    Ok(())
 }
 
 /// The folder that a command works in, as an absolute path.

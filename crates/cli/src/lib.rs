@@ -60,9 +60,9 @@ pub fn main() -> ExitCode {
 
 fn dispatch(command: Command, env: &Env) -> Result<End, Failure> {
     match command {
-        Command::Run(args) => commands::recover(&args.work, env).and_then(|()| run::run(&args, env)),
-        Command::Serve(args) => commands::recover(&args.work, env).and_then(|()| host::serve(&args, env)),
-        Command::Resume(args) => commands::recover(&args.work, env).and_then(|()| host::resume(&args, env)),
+        Command::Run(args) => project::recover(&args.work, env).and_then(|()| run::run(&args, env)),
+        Command::Serve(args) => project::recover(&args.work, env).and_then(|()| host::serve(&args, env)),
+        Command::Resume(args) => project::recover(&args.work, env).and_then(|()| host::resume(&args, env)),
         Command::Export(args) => export::export(&args, env),
         Command::Sessions(args) => history::sessions(&args, env),
         Command::Log(args) => history::log(&args, env),

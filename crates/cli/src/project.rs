@@ -6,13 +6,15 @@
 //! token): it is never printed, and a file that others could have written is not believed.
 
 use std::fmt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use midturn_client::Interface;
+use midturn_tools::own_folder::{self, NotOurs};
+use midturn_tools::under_way;
 use rustix::process::geteuid;
 
-use crate::args::{LayerArgs, PlaceArgs, StoreArgs};
+use crate::args::{LayerArgs, PlaceArgs, StoreArgs, WorkArgs};
 use crate::commands;
 use crate::env::{self, Env};
 use crate::failure::Failure;
@@ -93,6 +95,8 @@ fn without_password(url: &str) -> String {
 pub(crate) struct Project {
     root: PathBuf,
     key: String,
+    /// What the environment names for folders of state, of all programs.
+    state_base: PathBuf,
     state: PathBuf,
     store: StoreAt,
     runtime: Option<PathBuf>,
@@ -104,7 +108,18 @@ impl Project {
     ///
     /// # Errors
     /// [`Failure::Usage`]: no state folder is named by the environment, or what `--store` names is not a store.
+    /// Nor is anything of it read that another user could have put there: [`Failure::Failed`].
     pub(crate) fn of(folder: &Path, store: &StoreArgs, env: &Env) -> Result<Self, Failure> {
+        let project = Self::named_by(folder, store, env)?;
+        project.look()?;
+        Ok(project)
+    }
+
+    /// The same, and nobody has looked whose its folder of state is.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`], as [`Project::of`].
+    pub(crate) fn named_by(folder: &Path, store: &StoreArgs, env: &Env) -> Result<Self, Failure> {
         let state = env.state_folder().ok_or_else(|| {
             Failure::usage("neither XDG_STATE_HOME nor HOME names a folder for the project's state")
         })?;
@@ -120,6 +135,7 @@ impl Project {
             Ok(env.text(name)?.map(PathBuf::from).filter(|path| path.is_absolute()))
         };
         Ok(Self {
+            state_base: state.parent().unwrap_or(&state).to_owned(),
             state: state.join("projects").join(&key),
             store: given.unwrap_or_else(|| own(&key)),
             runtime: folder("XDG_RUNTIME_DIR")?,
@@ -164,7 +180,28 @@ impl Project {
     /// # Errors
     /// [`Failure::Failed`]: it can't be made, or is somebody else's.
     pub(crate) fn prepare(&self) -> Result<(), Failure> {
-        private_folder(&self.state)
+        self.state_place().make()
+    }
+
+    /// Whether its folder of state is ours, as far as it is there.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`]: it isn't.
+    pub(crate) fn look(&self) -> Result<(), Failure> {
+        self.state_place().look()
+    }
+
+    /// Whether the folder of its socket is, too.
+    ///
+    /// # Errors
+    /// As [`Project::look`].
+    pub(crate) fn look_at_socket(&self) -> Result<(), Failure> {
+        self.socket_place()?.look()
+    }
+
+    fn state_place(&self) -> Place {
+        let below = Path::new("midturn/projects").join(&self.key);
+        Place { base: self.state_base.clone(), below, variable: STATE }
     }
 
     /// Who holds the project, if `interface.json` says. That process may have died since.
@@ -211,17 +248,96 @@ impl Project {
     /// # Errors
     /// [`Failure::Failed`]: no such folder can be made.
     pub(crate) fn socket(&self) -> Result<PathBuf, Failure> {
-        let runtime = self.runtime.iter().filter(|folder| is_ours(folder));
-        let usual = runtime.map(|folder| folder.join("midturn").join(&self.key));
-        let folders = usual.chain([self.state.clone()]);
-        let short = format!("midturn-{}-{:016x}", geteuid().as_raw(), hash(&self.state.to_string_lossy()));
-        let folder = folders
-            .chain([self.temporary.join(&short), Path::new("/tmp").join(&short)])
-            .find(|folder| socket_in(folder).as_os_str().len() <= SOCKET_MAX)
-            .ok_or_else(|| Failure::failed("no folder has a path short enough for a socket: set TMPDIR"))?;
-        private_folder(&folder)?;
-        Ok(socket_in(&folder))
+        let place = self.socket_place()?;
+        place.make()?;
+        Ok(socket_in(&place.path()))
     }
+
+    fn socket_place(&self) -> Result<Place, Failure> {
+        // Somebody else's that `su` has left in the environment is passed over.
+        let runtime = self.runtime.iter().filter(|folder| is_ours(folder));
+        let runtime = runtime.map(|folder| Place {
+            base: folder.clone(),
+            below: Path::new("midturn").join(&self.key),
+            variable: "XDG_RUNTIME_DIR",
+        });
+        let short = format!("midturn-{}-{:016x}", geteuid().as_raw(), hash(&self.state.to_string_lossy()));
+        let temporary = [self.temporary.clone(), PathBuf::from("/tmp")].map(|base| Place {
+            base,
+            below: PathBuf::from(&short),
+            variable: "TMPDIR",
+        });
+        let mut places = runtime.chain([self.state_place()]).chain(temporary);
+        places
+            .find(|place| socket_in(&place.path()).as_os_str().len() <= SOCKET_MAX)
+            .ok_or_else(|| Failure::failed("no folder has a path short enough for a socket: set TMPDIR"))
+    }
+}
+
+/// The variable that names the place of folders of state.
+const STATE: &str = "XDG_STATE_HOME";
+
+/// A folder of ours: what the environment names, what of it we make, and which variable names another place.
+struct Place {
+    base: PathBuf,
+    below: PathBuf,
+    variable: &'static str,
+}
+
+impl Place {
+    fn path(&self) -> PathBuf {
+        self.base.join(&self.below)
+    }
+
+    fn make(&self) -> Result<(), Failure> {
+        own_folder::make(&self.base, &self.below).map_err(|error| self.complaint(&error))
+    }
+
+    fn look(&self) -> Result<(), Failure> {
+        own_folder::look(&self.base, &self.below).map_err(|error| self.complaint(&error))
+    }
+
+    /// What is wrong with it, and what to do.
+    fn complaint(&self, error: &NotOurs) -> Failure {
+        let instead = format!("set {} to a folder that only you can write", self.variable);
+        Failure::failed(match error {
+            NotOurs::Open { path, .. } => format!(
+                "{error}: look whether all that is in it is yours, then `chmod go-w {}`, or {instead}",
+                path.display()
+            ),
+            NotOurs::Anothers { .. } | NotOurs::NoFolder { .. } => {
+                format!("{error}: have it removed, or {instead}")
+            }
+            NotOurs::System { .. } => format!("{error}: {instead}"),
+        })
+    }
+}
+
+/// Puts right what a killed process left in the project, and says so: before the configuration is read,
+/// and before anything else there is obeyed.
+///
+/// # Errors
+/// As [`commands::work_folder`], and as [`Project::look`].
+pub(crate) fn recover(work: &WorkArgs, env: &Env) -> Result<(), Failure> {
+    let folder = commands::work_folder(&work.whole_layer())?;
+    let root = env::repository(&folder).unwrap_or(&folder);
+    let Some(state) = env.state_folder() else { return Ok(()) };
+    // What another user could have put there would be obeyed.
+    look_at_state(&state)?;
+    for note in under_way::recover(&state, root) {
+        eprintln!("note: {}", secrets::clean(&note));
+    }
+    Ok(())
+}
+
+/// Whether the person's folder of state, in which those of all projects are, is ours as far as it is there: before
+/// anything is read there.
+///
+/// # Errors
+/// [`Failure::Failed`]: it isn't.
+fn look_at_state(state: &Path) -> Result<(), Failure> {
+    let base = state.parent().unwrap_or(state).to_owned();
+    Place { base, below: state.file_name().unwrap_or_default().into(), variable: STATE }.look()
 }
 
 /// The first of the ports that pages are given, and how many there are: none that a system gives away by itself.
@@ -256,21 +372,6 @@ fn hash(text: &str) -> u64 {
 fn is_ours(folder: &Path) -> bool {
     let found = folder.symlink_metadata();
     found.is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw())
-}
-
-/// Makes a folder that nobody else can look into. One that is there has to be this user's.
-fn private_folder(folder: &Path) -> Result<(), Failure> {
-    let complain = |what: &str| Failure::failed(format!("the folder {} {what}", folder.display()));
-    let failed = |error: std::io::Error| complain(&format!("can't be made for this user only: {error}"));
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-    if !is_ours(folder) {
-        return Err(complain("belongs to another user: remove it, or set XDG_STATE_HOME or TMPDIR"));
-    }
-    let mode = folder.symlink_metadata().map_err(failed)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

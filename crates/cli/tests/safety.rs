@@ -251,3 +251,31 @@ fn what_a_killed_process_left_is_gone_after_the_next_start() {
     let temporary = temporary.flatten().filter(|session| session.path().join("lead").exists()).count();
     assert_eq!((records, temporary), (0, 0));
 }
+
+/// C15: nothing of it is read, and nothing is begun.
+#[test]
+fn a_state_folder_that_another_user_could_have_filled_stops_every_command_with_what_to_do() {
+    let place = Place::new();
+    let folder = place.path("state/midturn");
+    std::fs::create_dir_all(folder.join("projects")).unwrap();
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let shown = folder.display();
+    let says = format!(
+        "other users can write into {shown} (mode 777): look whether all that is in it is yours, then `chmod go-w \
+         {shown}`, or set XDG_STATE_HOME to a folder that only you can write"
+    );
+    for words in [
+        &["run", "x", "--model", "scripted:x.yaml"][..],
+        &["serve"],
+        &["resume"],
+        &["ps"],
+        &["sessions"],
+        &["log", "s1"],
+        &["doctor"],
+    ] {
+        let (status, text, errors) = said(&place, words, &[]);
+        assert_eq!(status, Some(1), "{words:?}: {errors}");
+        assert!([text, errors].concat().contains(&says), "{words:?}");
+    }
+    assert_eq!(std::fs::read_dir(folder.join("projects")).unwrap().count(), 0, "nothing was made");
+}

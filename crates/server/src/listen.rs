@@ -73,6 +73,14 @@ impl Listener {
         }
     }
 
+    /// Whose socket it is, if it is one.
+    pub(crate) fn owner(&self) -> Option<u32> {
+        match self {
+            Self::Unix(_, file) => Some(file.owner),
+            Self::Tcp(..) => None,
+        }
+    }
+
     /// What a request's `Host` has to be.
     pub(crate) fn names(&self) -> Vec<String> {
         match self {
@@ -144,6 +152,7 @@ async fn clear(path: &Path) -> Result<(), BindError> {
 /// The socket's file; removed at the end, if it is still the same.
 pub(crate) struct SocketFile {
     pub(crate) path: PathBuf,
+    owner: u32,
     device: u64,
     inode: u64,
 }
@@ -151,7 +160,7 @@ pub(crate) struct SocketFile {
 impl SocketFile {
     fn of(path: PathBuf) -> io::Result<Self> {
         let there = path.symlink_metadata()?;
-        Ok(Self { device: there.dev(), inode: there.ino(), path })
+        Ok(Self { owner: there.uid(), device: there.dev(), inode: there.ino(), path })
     }
 }
 

@@ -2,10 +2,10 @@
 //! what has authority is looked for each time; and the look afterwards at what they planted.
 
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::own_folder;
 use crate::protect::guard::{Before, Guard};
 use crate::sandbox::Confinement;
 use crate::sandbox::stand_in::stands_at;
@@ -68,7 +68,7 @@ impl Confined {
             under_way.run_is_over()
         });
         let notes = self.guard.missing().into_iter().chain(self.guard.stopped_in_run());
-        notes.chain(left_for_git.unwrap_or_default()).collect()
+        notes.chain(self.guard.replaced_in_run()).chain(left_for_git.unwrap_or_default()).collect()
     }
 
     /// In the middle of a run, before git works in the folder: what the run has left for git so far is
@@ -86,14 +86,21 @@ impl Confined {
     /// where the look for that stopped.
     pub(crate) fn after(&self, before: &Before) -> (Vec<String>, Vec<String>) {
         let notes = self.guard.after(before);
+        // Nothing that the command did wrong.
+        let replaced = self.guard.replaced(before);
         let earlier = self.under_way.as_ref().map(UnderWay::is_over).unwrap_or_default();
-        (notes, earlier.into_iter().chain(self.guard.stopped()).collect())
+        (notes, earlier.into_iter().chain(replaced).chain(self.guard.stopped()).collect())
     }
 }
 
-/// Makes a folder for this user only, if it isn't there.
+/// Makes a folder for this user only, if it isn't there; one that isn't this user's is refused.
 pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    let (base, name) = match (folder.parent(), folder.file_name()) {
+        (Some(parent), Some(name)) if !folder.is_symlink() => (parent, Path::new(name)),
+        // A person's state folder may be a link of theirs, to another disk say.
+        _ => (folder, Path::new("")),
+    };
+    Ok(own_folder::make(base, name)?)
 }
 
 /// Whether there is something that can be mounted on itself. A link can't: the guard sees to it.

@@ -1,7 +1,7 @@
 //! What is looked at besides the sandbox: configuration, keys, git, the store, the project's
 //! state, and who holds it. Values of keys are never looked at.
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -31,12 +31,22 @@ pub(super) async fn all(layer: &LayerArgs, store: &StoreArgs, folder: &Path, env
     }
     findings.push(git());
     findings.extend(programs::skipped().into_iter().map(skipped));
-    match Project::of(folder, store, env) {
-        Ok(project) => {
-            findings.push(self::store(&project).await);
-            findings.push(state(&project));
-            findings.push(holder(&project));
-        }
+    match Project::named_by(folder, store, env) {
+        Ok(project) => match project.look() {
+            Ok(()) => {
+                findings.push(self::store(&project).await);
+                findings.push(state(&project));
+                findings.extend(
+                    project
+                        .look_at_socket()
+                        .err()
+                        .map(|failure| Finding::missing("socket", failure.to_string())),
+                );
+                findings.push(holder(&project));
+            }
+            // Nothing there is looked at any further: another user could have put it there.
+            Err(failure) => findings.push(Finding::missing("state", failure.to_string())),
+        },
         Err(failure) => findings.push(Finding::missing("store", failure.to_string())),
     }
     findings
@@ -127,10 +137,6 @@ fn state(project: &Project) -> Finding {
             Finding::ok("state", format!("{shown}, made by the first session"))
         }
         Err(error) => Finding::missing("state", format!("{shown}: {error}")),
-        Ok(found) if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() => {
-            Finding::missing("state", format!("{shown} is not a folder of yours"))
-                .mended_by("remove it, or set XDG_STATE_HOME")
-        }
         Ok(found) if found.permissions().mode() & 0o077 != 0 => {
             Finding::weak("state", format!("others can look into {shown}"))
                 .mended_by(format!("chmod 700 {shown}"))

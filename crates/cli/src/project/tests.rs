@@ -1,6 +1,6 @@
 //! What is believed, what is refused, and where things are.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 
@@ -128,5 +128,39 @@ fn a_folder_that_others_could_look_into_is_closed_and_a_link_is_refused() {
     assert_eq!(mode(project.state()), 0o700);
     std::fs::remove_dir(project.state()).unwrap();
     symlink(place.path("My Repo!"), project.state()).unwrap();
-    assert!(project.prepare().unwrap_err().to_string().contains("belongs to another user"));
+    assert!(project.prepare().unwrap_err().to_string().contains("is a link, not a folder"));
+}
+
+/// C15: nothing is even read there.
+#[test]
+fn a_folder_that_others_can_write_is_refused_before_anything_is_read_with_what_to_do() {
+    let place = Place::new();
+    let runtime = place.path("run").display().to_string();
+    let opened = |folder: &Path| {
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    };
+    std::fs::create_dir(&runtime).unwrap();
+    let project = place.project(".", None, &runtime).unwrap();
+    opened(&place.path("run/midturn"));
+    let said = project.socket().unwrap_err().to_string();
+    let folder = place.path("run/midturn").display().to_string();
+    assert_eq!(
+        said,
+        format!(
+            "other users can write into {folder} (mode 777): look whether all that is in it is yours, then `chmod \
+             go-w {folder}`, or set XDG_RUNTIME_DIR to a folder that only you can write"
+        )
+    );
+    assert_eq!(project.look_at_socket().unwrap_err().to_string(), said);
+
+    opened(&place.path("state/midturn"));
+    for said in [
+        place.project(".", None, &runtime).unwrap_err(),
+        project.prepare().unwrap_err(),
+        look_at_state(&place.path("state/midturn")).unwrap_err(),
+    ] {
+        let said = said.to_string();
+        assert!(said.contains("state/midturn (mode 777)") && said.contains("set XDG_STATE_HOME"), "{said}");
+    }
 }

@@ -1,5 +1,6 @@
 //! The interface at work: accepts connections, within bounds, and ends them when told.
 
+mod places;
 mod stall;
 mod used;
 
@@ -27,6 +28,7 @@ use crate::metrics::Metrics;
 use crate::pages::Pages;
 use crate::routes;
 use crate::security::Tokens;
+use places::Places;
 use stall::{Socket, Stall};
 pub use used::Use;
 
@@ -36,10 +38,14 @@ const BUFFER: usize = 32 * 1024;
 /// How long changes whose clients are gone may take once the interface has ended.
 const LAST_TASKS: Duration = Duration::from_millis(50);
 
+/// How long it may take to tell a connection that there is no place.
+const TELLING: Duration = Duration::from_millis(100);
+
 /// What an interface does at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// How many connections, event streams not counted.
+    /// How many connections, event streams not counted: to each listener, and to the socket of its owner and
+    /// of all others each.
     pub connections: usize,
     /// How many event streams.
     pub streams: usize,
@@ -151,13 +157,12 @@ impl Interface {
         });
         let acceptors = TaskTracker::new();
         let router = routes::router(app.clone());
-        let places = Arc::new(Semaphore::new(self.bounds.connections));
         let accept = |listener: Listener| {
             let acceptor = Acceptor {
                 names: listener.names().into(),
                 router: router.clone(),
                 bounds: self.bounds,
-                places: places.clone(),
+                places: Places::new(&listener, self.bounds.connections),
                 used: self.used.clone(),
                 shutdown: shutdown.clone(),
                 connections: TaskTracker::new(),
@@ -196,7 +201,7 @@ struct Acceptor {
     names: Arc<[String]>,
     router: Router,
     bounds: Bounds,
-    places: Arc<Semaphore>,
+    places: Places,
     used: Arc<Use>,
     shutdown: CancellationToken,
     connections: TaskTracker,
@@ -234,19 +239,25 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Gives the connection a place. When there is none, even after a moment, it is told so.
-    async fn admit(&self, mut socket: Socket) {
-        let place = self.places.clone().acquire_owned();
-        match tokio::time::timeout(Duration::from_secs(1), place).await {
-            Ok(Ok(place)) => {
+    /// Gives the connection a place. When there is none it is told so.
+    async fn admit(&self, socket: Socket) {
+        match self.places.find(&socket).await {
+            Some(place) => {
                 let peer = Peer { names: self.names.clone(), place: Arc::new(Mutex::new(Some(place))) };
                 self.connections.spawn(self.connection(socket, peer));
             }
-            Ok(Err(_)) | Err(_) => {
-                let told = tokio::time::timeout(Duration::from_millis(100), refuse(&mut socket)).await;
-                tracing::warn!(told = matches!(told, Ok(Ok(()))), "too many connections: one was refused");
-            }
+            None => self.turn_away(socket),
         }
+    }
+
+    /// Tells it beside the next ones' being accepted, unless very many are told that: then it is just closed.
+    fn turn_away(&self, mut socket: Socket) {
+        let Some(place) = self.places.to_be_told() else { return };
+        self.connections.spawn(async move {
+            let _place = place;
+            let told = tokio::time::timeout(TELLING, refuse(&mut socket)).await;
+            tracing::warn!(told = matches!(told, Ok(Ok(()))), "too many connections: one was refused");
+        });
     }
 
     /// One connection to its end.

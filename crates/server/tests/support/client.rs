@@ -73,6 +73,12 @@ impl Client {
         Self::of(Either::Left(UnixStream::connect(path).await.unwrap()))
     }
 
+    /// A connection that somebody else has made.
+    pub fn of_unix(stream: std::os::unix::net::UnixStream) -> Self {
+        stream.set_nonblocking(true).unwrap();
+        Self::of(Either::Left(UnixStream::from_std(stream).unwrap()))
+    }
+
     pub async fn tcp(address: &str) -> Self {
         Self::of(Either::Right(TcpStream::connect(address).await.unwrap()))
     }

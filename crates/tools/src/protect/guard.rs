@@ -17,6 +17,7 @@ use super::aside::Aside;
 use super::beneath::{entries, kind, name, open_folder, parent_of};
 use super::memory::Memory;
 use super::original::{Original, usable};
+use super::replaced::{Mounted, Replaced};
 use super::walk::{Bound, Stopped, Walked, authorities};
 use super::what;
 
@@ -67,6 +68,8 @@ pub(crate) struct Before {
     pub(crate) there: BTreeSet<PathBuf>,
     /// What is to be mounted so that the command can't write it.
     pub(crate) to_mount: Vec<PathBuf>,
+    /// The same, to be known again.
+    mounted: Vec<Mounted>,
     /// What it held where nothing prevents a change, and by whom it is watched.
     memories: Vec<(usize, Memory)>,
     /// The looks that came upon too much, and by whom: what they missed can't be told from what is
@@ -105,6 +108,7 @@ pub(crate) struct Guard {
     within: Vec<PathBuf>,
     watched: Vec<Watched>,
     stops: Mutex<Stops>,
+    replaced: Replaced,
 }
 
 /// Where looks stopped, in words: once in a run.
@@ -184,6 +188,8 @@ impl Guard {
                 // Of a whole repository what matters is watched by name.
                 let is_repository = kind == Some(FileType::Directory) && path.ends_with(".git");
                 if self.mounts && kind != Some(FileType::Symlink) {
+                    let of_git = matches!(watched.sought, Sought::Names(_));
+                    before.mounted.push(Mounted::new(by, at.folder.as_fd(), &path, of_git));
                     before.to_mount.push(at.path.join(&path));
                 } else if self.mounts || !is_repository {
                     before.memories.push((by, memory(&path)?));
@@ -252,6 +258,22 @@ impl Guard {
     /// The same at the run's end, for a person.
     pub(crate) fn stopped_in_run(&self) -> Option<String> {
         std::mem::take(&mut *self.stops.lock()).note
+    }
+
+    /// What somebody else put in the place of what was mounted; what there is to say of it.
+    pub(crate) fn replaced(&self, before: &Before) -> Vec<String> {
+        let told = |mounted: &Mounted| {
+            let at = &self.watched[mounted.by].at;
+            mounted.told(at.folder.as_fd(), &at.path, &self.aside)
+        };
+        let told: Vec<String> = before.mounted.iter().filter_map(told).collect();
+        told.iter().for_each(|told| self.replaced.keep(told));
+        told
+    }
+
+    /// The same at the run's end, for a person.
+    pub(crate) fn replaced_in_run(&self) -> BTreeSet<String> {
+        self.replaced.take()
     }
 
     /// What came to be is put aside; what there is to say of it.

@@ -5,8 +5,8 @@
 //! anybody asking. Instructions (`AGENTS.md`, `CLAUDE.md`) are text for a model, and what a
 //! build runs (`Makefile`, `package.json`, `build.rs`) is the project itself: agents may write
 //! both, and whoever reads or builds them has to look. [`beneath`] works in a folder that is held, [`walk`] finds what has such a name,
-//! [`aside`] takes away what was not there before, [`original`] brings back what was moved, [`guard`]
-//! does all of it after each command; [`repositories`] finds what agents leave for git, at a run's end.
+//! [`aside`] takes away what was not there before, [`original`] brings back what was moved, [`replaced`] says what a mount
+//! was lost over, [`guard`] does all of it after each command; [`repositories`] finds what agents leave for git, at a run's end.
 
 pub(crate) mod aside;
 pub(crate) mod beneath;
@@ -14,6 +14,7 @@ mod git_settings;
 pub(crate) mod guard;
 mod memory;
 pub(crate) mod original;
+mod replaced;
 pub(crate) mod repositories;
 mod walk;
 

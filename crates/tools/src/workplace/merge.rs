@@ -91,12 +91,12 @@ impl Merging<'_> {
         if git.is(&["merge-base", "--is-ancestor", tip, &head]).await? {
             return Ok(Some(Merge::UpToDate));
         }
-        self.no_authority(git, &head, tip).await?;
         let new = if git.is(&["merge-base", "--is-ancestor", &head, tip]).await? {
+            self.no_authority(git, &head, tip).await?;
             tip.to_owned()
         } else {
-            self.no_conflicts(git, &head, tip).await?;
-            self.commit(git, &head, tip).await?
+            let tree = self.result(git, &head, tip).await?;
+            self.commit(git, &head, tip, &tree).await?
         };
         Ok(self.forward(git, &head, &new).await?.then_some(Merge::Merged(new)))
     }
@@ -147,15 +147,13 @@ impl Merging<'_> {
         }
     }
 
-    /// Refuses where the branch changes files that give authority in the project folder. An agent
-    /// can commit them without ever having such a file.
-    async fn no_authority(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<(), Stop> {
-        let base = git.maybe(&["merge-base", head, tip]).await?;
-        let base = base.as_deref().and_then(|bases| bases.lines().next()).unwrap_or(head);
-        let changed = changed(git, base, tip).await?;
-        let gives = |path: &&[u8]| authority(Path::new(OsStr::from_bytes(path))).is_some();
+    /// Refuses where files that give authority in the project folder would not be what they are now. An agent can
+    /// commit them without ever having such a file, and git carries a change to where a person has moved the file.
+    async fn no_authority(&self, git: &Git<'_>, head: &str, result: &str) -> Result<(), Stop> {
+        let words = ["diff-tree", "-r", "--raw", "--no-renames", "-z", head, result];
+        let changes = git.bytes(&words).await?;
         let branch = &self.worktree.branch;
-        match listed(&self.names(parts(&changed).filter(gives))) {
+        match listed(&self.names(obeyed(&changes))) {
             None => Ok(()),
             Some(files) => refused(format!(
                 "{branch} changes what Midturn or other tools obey ({files}): look at it with \
@@ -164,17 +162,20 @@ impl Merging<'_> {
         }
     }
 
-    /// Refuses with the files that conflict. It is tried in a scratch folder, so with conflicts not
-    /// even the repository's objects have changed.
-    async fn no_conflicts(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<(), Stop> {
+    /// The tree of the merge. Refuses what may not change, or with the files that conflict. It is tried in a scratch
+    /// folder, so then not even the repository's objects have changed.
+    async fn result(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<String, Stop> {
         let scratch = Scratch::of_project(&self.worktree.repository).await?;
         let words = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", head, tip];
         let (clean, answer) = scratch.git(git).yes_or_no(&words).await?;
+        // The tree comes first; with conflicts it holds what would lie there to be resolved.
+        let mut answer = parts(&answer);
+        let tree = String::from_utf8_lossy(answer.next().unwrap_or_default()).into_owned();
+        self.no_authority(&scratch.git(git), head, &tree).await?;
         if clean {
-            return Ok(());
+            return Ok(tree);
         }
-        // The tree comes first.
-        let files = self.names(parts(&answer).skip(1));
+        let files = self.names(answer);
         if files.is_empty() {
             let complaint = "it reports conflicts and names none".to_owned();
             return Err(GitError::Failed { command: "merge-tree".to_owned(), complaint }.into());
@@ -182,9 +183,10 @@ impl Merging<'_> {
         Err(Stop::Known(Merge::Conflicts(files)))
     }
 
-    async fn commit(&self, git: &Git<'_>, head: &str, tip: &str) -> Result<String, GitError> {
-        let tree = git.bytes(&["merge-tree", "--write-tree", "--no-messages", "-z", head, tip]).await?;
-        let tree = String::from_utf8_lossy(parts(&tree).next().unwrap_or_default()).into_owned();
+    /// Makes the commit, of the tree that was looked at and of no other.
+    async fn commit(&self, git: &Git<'_>, head: &str, tip: &str, tree: &str) -> Result<String, GitError> {
+        // Its objects were in the scratch folder until now.
+        git.bytes(&["merge-tree", "--write-tree", "--no-messages", "-z", head, tip]).await?;
         let message = format!(
             "Merge branch '{}'\n\nThe work of {}, merged by midturn.",
             self.worktree.branch, self.agent
@@ -193,7 +195,7 @@ impl Merging<'_> {
             Some((name, email)) => git.clone().with("GIT_AUTHOR_NAME", name).with("GIT_AUTHOR_EMAIL", email),
             None => git.clone(),
         };
-        git.text(&["commit-tree", &tree, "-p", head, "-p", tip, "-m", &message]).await
+        git.text(&["commit-tree", tree, "-p", head, "-p", tip, "-m", &message]).await
     }
 
     /// Moves the project folder on to a commit that is ahead of its HEAD. False: HEAD is not where it
@@ -236,6 +238,22 @@ impl Merging<'_> {
 /// The paths of the files that are different in two trees, or in those of two commits.
 async fn changed(git: &Git<'_>, from: &str, to: &str) -> Result<Vec<u8>, GitError> {
     git.bytes(&["diff-tree", "-r", "--name-only", "--no-renames", "-z", from, to]).await
+}
+
+/// The paths among the changes of `diff-tree --raw -z` that somebody obeys, and those where a repository is new:
+/// if there is one in the project folder already, git would go into it from then on and do what its settings say.
+fn obeyed(changes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    const REPOSITORY: &[u8] = b"160000";
+    let mut fields = parts(changes);
+    // `:OLDMODE NEWMODE OLD NEW STATUS`, then the path.
+    let changes = std::iter::from_fn(move || Some((fields.next()?, fields.next()?)));
+    let obeyed = changes.filter(|(change, path)| {
+        let mut modes = change.strip_prefix(b":").unwrap_or(change).split(|&byte| byte == b' ');
+        let (old, new) = (modes.next(), modes.next());
+        let is_new = new == Some(REPOSITORY) && old != Some(REPOSITORY);
+        is_new || authority(Path::new(OsStr::from_bytes(path))).is_some()
+    });
+    obeyed.map(|(_, path)| path)
 }
 
 /// The person's name and address, if git was told; it isn't to make up any.
