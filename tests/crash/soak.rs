@@ -20,7 +20,7 @@ use crate::world::World;
 const AGENTS: u64 = 20;
 /// How many folders an agent holds open, and how many sessions live at once.
 const HELD: u64 = 2;
-const LIVE: u64 = 64;
+const LIVE: u64 = 16;
 /// How often each session's agents are written to.
 const ROUNDS: u64 = 50;
 const MESSAGES: u64 = 2_000;

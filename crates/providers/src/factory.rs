@@ -32,6 +32,11 @@ impl Providers {
         Self { config, limiters, links: Mutex::default() }
     }
 
+    /// How the providers are reached.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Whether a name could be a model: its form and its provider.
     ///
     /// # Errors
@@ -118,7 +123,7 @@ struct HttpModel<S> {
 
 impl<S: Script + 'static> HttpModel<S> {
     fn boxed(link: Arc<Link>, name: &str) -> Box<dyn Model> {
-        Box::new(Self { kept: Kept::new(name, link.endpoint.clone()), link })
+        Box::new(Self { kept: Kept::new(name, link.endpoint.clone(), link.heads.clone()), link })
     }
 }
 

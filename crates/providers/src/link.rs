@@ -10,6 +10,7 @@ use reqwest::{Client, Url};
 
 use crate::config::{Dialect, Endpoint};
 use crate::limiter::Limiter;
+use crate::transcript::Heads;
 
 const USER_AGENT: &str = concat!("midturn/", env!("CARGO_PKG_VERSION"));
 
@@ -25,6 +26,8 @@ pub(crate) struct Link {
     pub(crate) headers: HeaderMap,
     pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) limiter: Arc<Limiter>,
+    /// What the provider's agents begin their requests with.
+    pub(crate) heads: Arc<Heads>,
 }
 
 impl Link {
@@ -44,6 +47,7 @@ impl Link {
             url,
             endpoint: Arc::new(endpoint.clone()),
             limiter,
+            heads: Arc::default(),
         })
     }
 

@@ -4,6 +4,7 @@
 //! plus what is new, and after a compaction all is new. Which JSON a provider wants is the business of its [`Script`].
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::fmt::Display;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use midturn_core::engine::ports::model::Request;
 use midturn_core::engine::ports::tool::ToolSpec;
 use midturn_core::rules::conversation::{Block, Entry, Reply, ToolResult};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::body::Segments;
@@ -135,12 +137,14 @@ pub(crate) struct Kept<S> {
     model: String,
     pub(crate) endpoint: Arc<Endpoint>,
     head: Head,
+    heads: Arc<Heads>,
     pub(crate) transcript: Transcript<S>,
 }
 
 impl<S: Script> Kept<S> {
-    pub(crate) fn new(model: &str, endpoint: Arc<Endpoint>) -> Self {
-        Self { model: model.to_owned(), endpoint, head: Head::default(), transcript: Transcript::default() }
+    pub(crate) fn new(model: &str, endpoint: Arc<Endpoint>, heads: Arc<Heads>) -> Self {
+        let (head, transcript) = Default::default();
+        Self { model: model.to_owned(), endpoint, head, heads, transcript }
     }
 
     /// The most tokens that a reply has unless a request says less.
@@ -150,13 +154,13 @@ impl<S: Script> Kept<S> {
 
     /// The request body, in parts. What was encoded for earlier requests is used again.
     pub(crate) fn body(&mut self, request: &Request<'_>) -> Vec<Bytes> {
-        let Self { model, endpoint, head, transcript } = self;
+        let Self { model, endpoint, head, heads, transcript } = self;
         // What was configured, and no more than the request leaves.
         let left = request.max_output.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
         let most = S::max_tokens(endpoint).into_iter().chain(left).min();
         let write = || S::head(model, endpoint, most, request);
         if request.purpose.is_turn() {
-            let head = head.get(request, write);
+            let head = head.get(request, || heads.kept(write()));
             transcript.update(request.entries);
             return transcript.body(head);
         }
@@ -230,13 +234,38 @@ struct Head {
 impl Head {
     /// The bytes for this request's system prompt, tools and length of reply; `write` makes them
     /// when they differ from the last ones.
-    fn get(&mut self, request: &Request<'_>, write: impl FnOnce() -> String) -> Bytes {
+    fn get(&mut self, request: &Request<'_>, write: impl FnOnce() -> Bytes) -> Bytes {
         let made_of = Some((fingerprint(request.system), request.max_output, request.tools.to_vec()));
         if self.made_of != made_of {
-            self.bytes = write().into();
+            self.bytes = write();
             self.made_of = made_of;
         }
         self.bytes.clone()
+    }
+}
+
+/// How many heads are kept for whoever writes the same.
+const HEADS_MAX: usize = 8;
+
+/// The heads that were written last. Agents of one kind are told the same, in one session and in the
+/// next: some 12 KB, mostly tools.
+#[derive(Default)]
+pub(crate) struct Heads(Mutex<VecDeque<Bytes>>);
+
+impl Heads {
+    /// What was written, in one piece with whoever wrote the same.
+    fn kept(&self, written: String) -> Bytes {
+        let mut heads = self.0.lock();
+        if let Some(same) = heads.iter().find(|head| ***head == *written.as_bytes()) {
+            return same.clone();
+        }
+        // Without the room that writing left over.
+        let head = Bytes::from(written.into_boxed_str().into_boxed_bytes());
+        heads.push_back(head.clone());
+        if heads.len() > HEADS_MAX {
+            heads.pop_front();
+        }
+        head
     }
 }
 
@@ -311,6 +340,16 @@ mod tests {
 
     fn text(transcript: &Transcript<Plain>) -> String {
         String::from_utf8(transcript.body(Bytes::new()).concat()).unwrap()
+    }
+
+    #[test]
+    fn agents_who_begin_their_requests_alike_keep_one_beginning() {
+        let heads = Heads::default();
+        let first = heads.kept("a".repeat(100));
+        assert_eq!(heads.kept("a".repeat(100)).as_ptr(), first.as_ptr());
+        (0..HEADS_MAX).for_each(|n| assert_eq!(heads.kept(n.to_string()), n.to_string()));
+        assert_ne!(heads.kept("a".repeat(100)).as_ptr(), first.as_ptr(), "it was forgotten for the others");
+        assert_eq!(heads.0.lock().len(), HEADS_MAX);
     }
 
     #[test]

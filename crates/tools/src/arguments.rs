@@ -1,19 +1,34 @@
 //! Schemas out, arguments in: one struct per tool is both. And the notes on what comes back, with
 //! the names that they list.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use midturn_core::engine::ports::{Output, ToolSpec};
 use midturn_core::rules::characters::quoted;
 use midturn_core::rules::conversation::ToolUse;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 /// How many names a sentence lists.
 const NAMES_MAX: usize = 5;
 
-/// What the model is told of a tool whose arguments are an `A`.
+/// What the model is told of a tool whose arguments are an `A`. Agents who are told the same share it:
+/// the schemas of one agent's tools have 27 KB. A tool's name says which arguments it has.
 pub(crate) fn spec<A: JsonSchema>(name: &str, description: &str) -> Arc<ToolSpec> {
+    static TOLD: Mutex<Vec<Weak<ToolSpec>>> = Mutex::new(Vec::new());
+    let mut told = TOLD.lock();
+    let same = |spec: &Arc<ToolSpec>| *spec.name == *name && *spec.description == *description;
+    if let Some(known) = told.iter().filter_map(Weak::upgrade).find(same) {
+        return known;
+    }
+    let made = Arc::new(make_spec::<A>(name, description));
+    told.retain(|other| other.strong_count() > 0);
+    told.push(Arc::downgrade(&made));
+    made
+}
+
+fn make_spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     let mut schema = schemars::generate::SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
         .into_generator()
@@ -22,7 +37,7 @@ pub(crate) fn spec<A: JsonSchema>(name: &str, description: &str) -> Arc<ToolSpec
     schema.remove("$schema");
     schema.remove("title");
     schema.remove("description");
-    Arc::new(ToolSpec { name: name.into(), description: description.into(), input_schema: schema.to_value() })
+    ToolSpec { name: name.into(), description: description.into(), input_schema: schema.to_value() }
 }
 
 /// The arguments of a call, or a result that says what was wrong and where.
@@ -76,6 +91,19 @@ pub(crate) fn listed(names: &[impl AsRef<str>]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(JsonSchema)]
+    struct OneText {
+        #[allow(dead_code, reason = "only its schema is wanted")]
+        text: String,
+    }
+
+    #[test]
+    fn agents_who_are_told_the_same_of_a_tool_share_it() {
+        let [first, same, other] = ["a", "a", "b"].map(|text| spec::<OneText>("some", text));
+        assert!(Arc::ptr_eq(&first, &same));
+        assert_eq!((&*other.description, &other.input_schema), ("b", &first.input_schema));
+    }
 
     #[test]
     fn a_sentence_lists_some_names_and_counts_the_others() {

@@ -8,9 +8,13 @@ use tokio::task::JoinSet;
 
 use super::Begun;
 
-/// How many sessions live at once. When one more comes, of those that rest and that nobody
-/// watches the one that came first is let go: it is stored, and `resume` brings it back.
+/// How many sessions live at once.
 const MOST: usize = 64;
+
+/// How many of them rest without anybody who watches them. When one more comes, those that came first
+/// are let go: they are stored, and `resume` brings them back. One of
+/// twenty agents holds 8 MB while it rests.
+const RESTING: usize = 16;
 
 /// The sessions that live here.
 #[derive(Default)]
@@ -98,28 +102,40 @@ impl Living {
         }
     }
 
-    /// Lets a session go, if there are too many for another.
+    /// Lets sessions go, if too many rest for another, or live.
     ///
     /// # Errors
     /// [`HostError::Conflict`]: all of them are needed.
     pub(super) async fn make_room(&self) -> Result<(), HostError> {
-        let let_go = {
+        let let_go: Vec<Begun> = {
             let mut sessions = self.0.lock();
-            if sessions.all.len() < MOST {
-                return Ok(());
-            }
-            let idle = sessions.all.iter().position(|entry| entry.visible && !is_needed(&entry.begun));
-            let at = idle.ok_or_else(|| HostError::Conflict {
+            let rest = |entry: &Entry| entry.visible && !is_needed(&entry.begun);
+            let resting = sessions.all.iter().filter(|entry| rest(entry)).count();
+            let surplus = surplus(sessions.all.len(), resting).ok_or_else(|| HostError::Conflict {
                 code: "max_sessions",
                 text: format!(
                     "{MOST} sessions are at work or watched here already: wait for one to end, or stop one"
                 ),
             })?;
-            sessions.all.remove(at).begun
+            let mut left = surplus;
+            let gone = sessions.all.extract_if(.., |entry| {
+                let goes = left > 0 && rest(entry);
+                left -= usize::from(goes);
+                goes
+            });
+            gone.map(|entry| entry.begun).collect()
         };
-        end(&let_go).await;
+        for begun in let_go {
+            end(&begun).await;
+        }
         Ok(())
     }
+}
+
+/// How many of those that rest have to go before one more lives. `None`: there is no room.
+fn surplus(living: usize, resting: usize) -> Option<usize> {
+    let surplus = (resting + 1).saturating_sub(RESTING).max((living + 1).saturating_sub(MOST));
+    (surplus <= resting).then_some(surplus)
 }
 
 fn shutting_down() -> HostError {
@@ -141,4 +157,26 @@ async fn end(begun: &Begun) {
     }
     begun.live.coordinator.shutdown().await;
     begun.live.feed.end();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_rest_make_room_and_those_that_are_needed_never_do() {
+        for (living, resting, gone) in [
+            (0, 0, Some(0)),
+            (15, 15, Some(0)),
+            (16, 16, Some(1)),
+            (63, 0, Some(0)),
+            (63, 15, Some(0)),
+            (64, 1, Some(1)),
+            (64, 15, Some(1)),
+            (64, 64, Some(49)),
+            (64, 0, None),
+        ] {
+            assert_eq!(surplus(living, resting), gone, "{living} live, {resting} rest");
+        }
+    }
 }

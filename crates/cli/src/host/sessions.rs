@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::env::Env;
 use crate::failure::Failure;
 use crate::run::console::Console;
-use crate::run::models::Earlier;
+use crate::run::models::{Earlier, Reached};
 use crate::run::prepare::{self, Prepared};
 use crate::run::session_id;
 use crate::run::team::Team;
@@ -75,6 +75,7 @@ pub(crate) struct Carrier {
     again: Vec<String>,
     /// The sandbox that was tried last.
     tried: Mutex<Option<Sandbox>>,
+    reached: Reached,
     sessions: Living,
     /// Sessions begin and are taken up one at a time, so that none is taken up twice.
     turn: tokio::sync::Mutex<()>,
@@ -95,6 +96,7 @@ impl Carrier {
             safety: None,
             again: Vec::new(),
             tried: Mutex::default(),
+            reached: Reached::default(),
             sessions: Living::default(),
             turn: tokio::sync::Mutex::default(),
         }
@@ -105,6 +107,14 @@ impl Carrier {
     pub(crate) fn serving(self, safety: Safety, again: Vec<String>) -> Self {
         *self.tried.lock() = Some(safety.sandbox().clone());
         Self { safety: Some(safety), again, ..self }
+    }
+
+    /// Prepares a session that is to live here; `earlier` is what it has had.
+    ///
+    /// # Errors
+    /// As [`prepare::prepare`].
+    fn prepare(&self, layer: &LayerArgs, earlier: &Earlier) -> Result<Prepared, Failure> {
+        prepare::prepare(layer, &self.env, earlier, &self.reached)
     }
 
     /// What holds agents back that work by this configuration.
@@ -194,7 +204,7 @@ impl Carrier {
         };
         // What can be wrong is found before anybody else's writes are fenced off.
         let layer = carry::layer(&looked.record, &[&self.again, set].concat())?;
-        let prepared = prepare::prepare(&layer, &self.env, &carry::earlier(&looked))?;
+        let prepared = self.prepare(&layer, &carry::earlier(&looked))?;
         let safety = self.safety_of(&prepared.config).await?;
         if let Some(broken) = lives {
             // It records nothing any more: what is left of it ends before it is taken up again.
@@ -351,7 +361,7 @@ impl Host for Carrier {
         let audience = Audience { answers: session.answers, ..Audience::default() };
         let task = prepare::task(&session.task.0)?.to_owned();
         let layer = over(&self.layer, session);
-        let prepared = prepare::prepare(&layer, &self.env, &Earlier::default())?;
+        let prepared = self.prepare(&layer, &Earlier::default())?;
         let begins = async move { self.begin_with(&task, prepared, audience).await };
         Ok(entered(whole(begins).await?, Vec::new()))
     }
@@ -393,7 +403,7 @@ impl Host for Carrier {
         let journal = self.holding.archive.journal(session).await.map_err(Failure::failed)?;
         let journal = journal.ok_or_else(nobody)?;
         let layer = carry::layer(&journal.record, &self.again)?;
-        let prepared = prepare::prepare(&layer, &self.env, &carry::earlier(&journal))?;
+        let prepared = self.prepare(&layer, &carry::earlier(&journal))?;
         let safety = self.safety_of(&prepared.config).await?;
         carry::restore(&prepared.team, &journal)?;
         let workplace = carry::workplace(&prepared, &safety, &self.holding.hidden, session).resumed(true);

@@ -37,7 +37,7 @@ use crate::host::{Answering, Begun, Carrier};
 use crate::project::Project;
 use crate::screen;
 use console::Console;
-use models::Earlier;
+use models::{Earlier, Reached};
 
 /// Said where another process carries the session.
 const GUEST: &str =
@@ -50,7 +50,7 @@ const GUEST: &str =
 /// nothing was begun. [`Failure::Failed`]: the run could not be begun.
 pub(crate) fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
     let task = &task::task(args, env)?;
-    let prepared = prepare::prepare(&args.work.whole_layer(), env, &Earlier::default())?;
+    let prepared = prepare::prepare(&args.work.whole_layer(), env, &Earlier::default(), &Reached::default())?;
     let project = Project::of(&prepared.folder, &args.work.store, env)?;
     let patience = prepared.config.general.store.patience;
     let manner = Manner::of(&args.attend, &prepared.config, env);

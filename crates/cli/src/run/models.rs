@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use midturn_core::engine::ports::{Clock, ModelFactory, ModelFailure, RealClock};
 use midturn_core::engine::scripted::{Anchors, ScriptedModels, Scripts};
@@ -10,6 +10,7 @@ use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Role;
 use midturn_core::rules::time::Micros;
 use midturn_providers::{BUILT_IN, Endpoint, Providers};
+use parking_lot::Mutex;
 
 use crate::config::{Config, General, Origin};
 use crate::env::Env;
@@ -35,6 +36,25 @@ pub(crate) struct Earlier {
     pub(crate) began: Micros,
     /// How many model calls each agent has made.
     pub(crate) calls: BTreeMap<AgentName, u64>,
+}
+
+/// The providers of the sessions that live in this process. Those that are reached in the same way are
+/// the same: their sessions share connections, and what one of them is told of a key's limits.
+#[derive(Default)]
+pub(crate) struct Reached(Mutex<Vec<Weak<Providers>>>);
+
+impl Reached {
+    /// Those that are reached so; they last as long as a session has them.
+    fn by(&self, config: midturn_providers::Config) -> Arc<Providers> {
+        let mut all = self.0.lock();
+        if let Some(known) = all.iter().filter_map(Weak::upgrade).find(|known| *known.config() == config) {
+            return known;
+        }
+        let providers = Arc::new(Providers::new(config));
+        all.retain(|other| other.strong_count() > 0);
+        all.push(Arc::downgrade(&providers));
+        providers
+    }
 }
 
 /// The models of a run.
@@ -64,16 +84,17 @@ impl Models {
         env: &Env,
         clock: &Arc<dyn Clock>,
         earlier: &Earlier,
+        reached: &Reached,
     ) -> Result<Self, Failure> {
         match name.strip_prefix(SCRIPTED) {
             Some(path) => scripted(name, Path::new(path), clock, earlier),
-            None => real(name, config, env),
+            None => real(name, config, env, reached),
         }
     }
 }
 
-fn real(name: &str, config: &Config, env: &Env) -> Result<Models, Failure> {
-    let providers = Arc::new(Providers::new(reached(config, env)?));
+fn real(name: &str, config: &Config, env: &Env, reached: &Reached) -> Result<Models, Failure> {
+    let providers = reached.by(reach(config, env)?);
     let unusable = |failure: ModelFailure| Failure::usage(failure.message);
     if let Some(missing) = providers.missing(name).map_err(unusable)? {
         return Err(Failure::usage(match config.origin(&missing.key()) {
@@ -120,7 +141,7 @@ fn scripted(name: &str, path: &Path, clock: &Arc<dyn Clock>, earlier: &Earlier) 
 }
 
 /// How the providers are reached: the configuration, and what their variables hold.
-fn reached(config: &Config, env: &Env) -> Result<midturn_providers::Config, Failure> {
+fn reach(config: &Config, env: &Env) -> Result<midturn_providers::Config, Failure> {
     let General { providers, timeouts, max_event_bytes, .. } = &config.general;
     let endpoint = |provider: &Endpoint| Endpoint {
         connect_timeout: timeouts.connect,
@@ -153,7 +174,7 @@ pub(crate) fn check(providers: Option<&Providers>, name: &str) -> Result<(), Str
 /// What is wrong with the name, the scenario file or the key.
 pub(crate) fn can_be_had(name: &str, config: &Config, env: &Env) -> Result<String, String> {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
-    let opened = Models::open(name, config, env, &clock, &Earlier::default());
+    let opened = Models::open(name, config, env, &clock, &Earlier::default(), &Reached::default());
     opened.map(|models| models.name).map_err(|failure| failure.to_string())
 }
 
@@ -165,4 +186,25 @@ pub(crate) fn notes(config: &Config) -> Vec<String> {
         (*origin != Origin::Default).then(|| format!("requests for {}/… go to {url} ({origin})", one.name))
     });
     elsewhere.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_that_reach_their_providers_in_the_same_way_share_them_as_long_as_one_lives() {
+        let reached = Reached::default();
+        let keyed = |key: &str| {
+            let mut config = midturn_providers::Config::default();
+            config.read_environment(|_| Ok::<_, ()>(Some(key.to_owned()))).unwrap();
+            config
+        };
+        let first = reached.by(keyed("one"));
+        assert!(Arc::ptr_eq(&first, &reached.by(keyed("one"))));
+        assert!(!Arc::ptr_eq(&first, &reached.by(keyed("another"))), "they have another key");
+        drop(first);
+        drop(reached.by(keyed("a third")));
+        assert_eq!(reached.0.lock().len(), 1, "those that nobody has are forgotten");
+    }
 }

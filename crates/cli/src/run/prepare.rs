@@ -9,7 +9,7 @@ use midturn_core::rules::approval::{Mode, Policy};
 use midturn_core::rules::characters::is_blank;
 
 use super::facts::{Facts, Priced};
-use super::models::{self, Earlier, Models};
+use super::models::{self, Earlier, Models, Reached};
 use super::names;
 use super::team::{Common, Team};
 use crate::agents::{self, Instructions};
@@ -47,11 +47,17 @@ pub(crate) fn task(text: &str) -> Result<&str, Failure> {
     Ok(text)
 }
 
-/// Prepares a session; `earlier` is what one that goes on has had.
+/// Prepares a session; `earlier` is what one that goes on has had, `reached` the providers of those
+/// that live beside it.
 ///
 /// # Errors
 /// [`Failure::Usage`]: arguments, configuration, files or environment are not sound.
-pub(crate) fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result<Prepared, Failure> {
+pub(crate) fn prepare(
+    layer: &LayerArgs,
+    env: &Env,
+    earlier: &Earlier,
+    reached: &Reached,
+) -> Result<Prepared, Failure> {
     let folder = commands::work_folder(layer)?;
     let config = commands::load(layer, &folder, env)?;
     let state = env
@@ -60,7 +66,7 @@ pub(crate) fn prepare(layer: &LayerArgs, env: &Env, earlier: &Earlier) -> Result
     let definitions = agents::definitions(&folder, env)?;
     let instructions = Instructions::read(&folder)?;
     let clock: Arc<dyn Clock> = Arc::new(RealClock::since(earlier.began));
-    let mut models = Models::open(&chosen_model(&config)?, &config, env, &clock, earlier)?;
+    let mut models = Models::open(&chosen_model(&config)?, &config, env, &clock, earlier, reached)?;
     let facts = Facts::of(&config)?;
     facts.check(&models.name, &config).map_err(Failure::usage)?;
     models.factory = Arc::new(Priced { models: models.factory, facts: facts.clone() });

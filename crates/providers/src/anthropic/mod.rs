@@ -52,7 +52,11 @@ mod tests {
 
     #[test]
     fn a_request_begins_with_the_bytes_of_the_one_before_and_encodes_only_what_is_new() {
-        let mut model = Kept::<Messages>::new("m", Arc::new(Endpoint::new(Dialect::Anthropic, "http://h")));
+        let mut model = Kept::<Messages>::new(
+            "m",
+            Arc::new(Endpoint::new(Dialect::Anthropic, "http://h")),
+            Arc::default(),
+        );
         let mut entries = Vec::new();
         let mut before = String::new();
         for n in 0..150 {
@@ -68,7 +72,11 @@ mod tests {
 
     #[test]
     fn what_was_closed_is_lent_from_where_it_lies_however_often_it_is_sent() {
-        let mut model = Kept::<Messages>::new("m", Arc::new(Endpoint::new(Dialect::Anthropic, "http://h")));
+        let mut model = Kept::<Messages>::new(
+            "m",
+            Arc::new(Endpoint::new(Dialect::Anthropic, "http://h")),
+            Arc::default(),
+        );
         let mut entries: Vec<_> = (0..400).flat_map(turn).collect();
         let places = |parts: Vec<Bytes>| parts.iter().map(|part| part.as_ptr()).collect::<Vec<_>>();
         let first = places(body(&mut model, &entries));

@@ -17,7 +17,8 @@ pub(crate) fn stored(seq: u64, name: &str, json: &str) -> Bytes {
 
 /// A frame of what is only told while it happens: it has no `id`.
 pub(crate) fn live(name: &str, json: &str) -> Bytes {
-    Bytes::from(format!("event: {name}\n{DATA}{json}\n\n"))
+    // In as much room as it takes: it is kept.
+    Bytes::from(["event: ", name, "\n", DATA, json, "\n\n"].concat())
 }
 
 /// Moves a client's `Last-Event-ID` on and tells it nothing.

@@ -36,6 +36,10 @@ const BUSY_WRITER: Duration = Duration::from_secs(2);
 /// table is a few hundred bytes at its end.
 const PAGE: u32 = 2_048;
 
+/// What a connection keeps of the file, in KiB (the sign says that it isn't pages): the ends of tables and
+/// their indexes, which is where commits write. The system keeps the rest.
+const CACHE: &str = "-512";
+
 /// So many pages in the log are moved into the file in one go: 4 MB of it.
 const CHECKPOINT: &str = "2000";
 
@@ -127,6 +131,7 @@ impl SqliteWay {
         SqliteConnectOptions::new()
             .filename(path)
             .busy_timeout(BUSY)
+            .pragma("cache_size", CACHE)
             .statement_cache_capacity(STATEMENTS)
             .foreign_keys(true)
             .disable_statement_logging()

@@ -7,6 +7,7 @@
 //! second wall, behind namespaces or Landlock, not the first.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use nix::libc;
 use seccompiler::{
@@ -33,8 +34,9 @@ pub(crate) enum Around {
     Machine,
 }
 
-/// A compiled filter, instruction by instruction. It travels to the supervisor.
-pub(crate) type Filter = Vec<(u16, u8, u8, u32)>;
+/// A compiled filter, instruction by instruction. It travels to the supervisor. All sessions share it:
+/// it has some 5 KB.
+pub(crate) type Filter = Arc<[(u16, u8, u8, u32)]>;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Made<T> = Result<T, seccompiler::BackendError>;

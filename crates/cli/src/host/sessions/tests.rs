@@ -102,7 +102,8 @@ impl Place {
 
     /// Begins a session in a task of its own.
     fn begins(&self) -> JoinHandle<Result<Begun, HostError>> {
-        let prepared = prepare::prepare(&self.layer, &self.env, &Earlier::default()).unwrap();
+        let prepared =
+            prepare::prepare(&self.layer, &self.env, &Earlier::default(), &Reached::default()).unwrap();
         let carrier = self.carrier.clone();
         tokio::spawn(async move { carrier.begin_with("the task", prepared, Audience::default()).await })
     }

@@ -41,7 +41,8 @@ pub struct View {
     seq: u64,
     /// What time it is.
     t: Micros,
-    agents: BTreeMap<AgentName, Agent>,
+    /// Boxed: a node of the map has room for eleven, and most sessions have few.
+    agents: BTreeMap<AgentName, Box<Agent>>,
     /// In the order in which they were told.
     asks: Vec<Ask>,
     /// How many messages wait in all mailboxes.
@@ -75,7 +76,8 @@ impl Ask {
 impl View {
     /// A session as it was when the event of this number was its last.
     pub fn snapshot(seq: u64, t: Micros, agents: impl IntoIterator<Item = (AgentName, Agent)>) -> Self {
-        let agents: BTreeMap<_, _> = agents.into_iter().take(AGENTS_MAX).collect();
+        let agents = agents.into_iter().map(|(name, agent)| (name, Box::new(agent)));
+        let agents: BTreeMap<_, _> = agents.take(AGENTS_MAX).collect();
         let waiting = agents.values().map(|agent| agent.queue.len()).sum();
         Self { seq, t, agents, asks: Vec::new(), waiting }
     }
@@ -101,7 +103,7 @@ impl View {
         let Some(name) = &event.at.agent else {
             if let EventKind::SessionResumed { .. } = &event.kind {
                 // The process that asked and called is gone, and its requests with it.
-                self.agents.values_mut().for_each(Agent::rests);
+                self.agents.values_mut().for_each(|agent| agent.rests());
                 self.asks.clear();
             }
             return true;
@@ -183,12 +185,12 @@ impl View {
 
     /// An agent.
     pub fn agent(&self, name: &AgentName) -> Option<&Agent> {
-        self.agents.get(name)
+        self.agents.get(name).map(Box::as_ref)
     }
 
     /// All agents, by name.
     pub fn agents(&self) -> impl Iterator<Item = (&AgentName, &Agent)> {
-        self.agents.iter()
+        self.agents.iter().map(|(name, agent)| (name, agent.as_ref()))
     }
 
     /// What a person is asked, in the order in which it was told.
@@ -219,7 +221,7 @@ impl View {
         match self.agents.entry(name.clone()) {
             Entry::Occupied(known) => Some(known.into_mut()),
             Entry::Vacant(_) if is_full => None,
-            Entry::Vacant(new) => Some(new.insert(Agent::default())),
+            Entry::Vacant(new) => Some(new.insert(Box::default())),
         }
     }
 }

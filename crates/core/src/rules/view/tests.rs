@@ -399,7 +399,7 @@ fn disturbed(clean: &[Event], disturbances: &[(usize, usize, bool)]) -> Vec<Even
 }
 
 /// What is seen of the agents, wherever the list ends.
-fn fold(told: &[Event]) -> (BTreeMap<AgentName, Agent>, Vec<Ask>, usize) {
+fn fold(told: &[Event]) -> (BTreeMap<AgentName, Box<Agent>>, Vec<Ask>, usize) {
     let mut view = View::default();
     told.iter().for_each(|event| {
         view.event(event);

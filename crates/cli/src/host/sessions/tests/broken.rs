@@ -51,7 +51,7 @@ async fn carrier(folder: &Path, fails: &Arc<AtomicBool>) -> (Carrier, Prepared) 
         set: vec!["sandbox.tier=none".into()],
         cwd: Some(folder.into()),
     };
-    let prepared = prepare::prepare(&layer, &env, &Earlier::default()).unwrap();
+    let prepared = prepare::prepare(&layer, &env, &Earlier::default(), &Reached::default()).unwrap();
     let store = midturn_store::open_sqlite(folder.join("store.db"), OpenMode::Write).await.unwrap();
     let holding = Holding::of(Arc::new(Around::new(Arc::new(store), Fails(fails.clone()))));
     (Carrier::new(holding, &env, &layer), prepared)
