@@ -183,6 +183,8 @@ fn git() -> Vec<Case> {
         elsewhere("git-neighbour", "git_elsewhere.sh neighbour {evidence}-git-neighbour"),
         elsewhere("git-work-tree", "git_elsewhere.sh work-tree {evidence}-git-work-tree {outside}"),
         bare(python("git-settings", "git_settings.py")),
+        // C1 to C3: what the project and other agents have.
+        shell("git-objects", "git_objects.sh {main}/.git").merged(),
         python("git-link-index", "git_links.py index"),
         python("git-link-index-lock", "git_links.py index.lock"),
         python("git-link-head", "git_links.py head"),

@@ -1,6 +1,7 @@
 //! The folders of one round: a project, a home with secrets, places that nobody may write to;
 //! and what is to be the same after every program.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
@@ -50,6 +51,8 @@ pub(crate) struct World {
     pub(crate) key: String,
     /// More of the daemon's environment.
     pub(crate) environment: Vec<(String, String)>,
+    /// The objects that the project had before any agent worked, below `.git`.
+    objects: BTreeSet<PathBuf>,
     _another: Option<UnixListener>,
     _folder: Folder,
 }
@@ -82,9 +85,19 @@ impl World {
         let key = canaries.plant("the provider's key", &mark);
         let environment = environment(&mut canaries, &mark);
         let canaries = Arc::new(Mutex::new(canaries));
-        let mut world =
-            Self { root, user, mark, canaries, key, environment, _another: None, _folder: folder };
+        let mut world = Self {
+            root,
+            user,
+            mark,
+            canaries,
+            key,
+            environment,
+            objects: BTreeSet::new(),
+            _another: None,
+            _folder: folder,
+        };
         world.furnish()?;
+        world.objects = files_below(&world.path("main/.git"), Path::new("objects"))?;
         world._another = world.another()?;
         Ok(world)
     }
@@ -289,6 +302,8 @@ impl World {
         folders.extend(near);
         let (git, kept) = (self.path("main/.git"), self.path("main/kept"));
         let look = |path: &Path| match path.strip_prefix(&git) {
+            // C1, C2: what there was is there, and as it was.
+            Ok(below) if self.objects.contains(below) => Look::AtContent,
             Ok(below) if belongs_to_agents(below) => Look::Away,
             // Where nothing can be mounted over it, it is put back after a command.
             Ok(_) => Look::AtContent,
@@ -318,16 +333,28 @@ fn environment(canaries: &mut Canaries, mark: &str) -> Vec<(String, String)> {
     names.iter().map(|name| plant(name)).collect()
 }
 
-/// What below `.git` the commits of agents change.
+/// What below `.git` comes to be when the commits of agents come back, and when one is merged.
 fn belongs_to_agents(below: &Path) -> bool {
     let parts: Vec<&str> = below.iter().filter_map(|part| part.to_str()).collect();
     match parts.as_slice() {
         ["objects", "info", ..] => false,
         ["objects", ..] => true,
         ["refs" | "logs", rest @ ..] => rest.contains(&"midturn"),
-        ["worktrees", _, "commondir" | "gitdir" | "config.worktree" | "locked" | "hooks", ..] => false,
-        ["worktrees", _, _, ..] => true,
-        ["worktrees", _] => true,
         _ => false,
     }
+}
+
+/// All files in a folder and below, relative to `top`.
+fn files_below(top: &Path, folder: &Path) -> Result<BTreeSet<PathBuf>> {
+    let mut files = BTreeSet::new();
+    for entry in fs::read_dir(top.join(folder))? {
+        let entry = entry?;
+        let path = folder.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            files.extend(files_below(top, &path)?);
+        } else {
+            files.insert(path);
+        }
+    }
+    Ok(files)
 }

@@ -1,100 +1,17 @@
-//! An agent's own repository (issue 13, item 1; C1 to C4): what it borrows, what comes back, in projects of
-//! every kind, and through whatever their owner does meanwhile.
+//! An agent's own repository (issue 13, item 1): what it borrows, and what comes back, in projects of every
+//! kind and through whatever their owner does meanwhile.
 #![allow(clippy::unwrap_used, reason = "this is all test code")]
 
 mod support;
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use midturn_core::engine::ports::{Changes, Merge, Output, Toolbox, Workplace as _};
-use midturn_core::rules::id::SessionId;
-use midturn_tools::sandbox::{Sandbox, TreeLimits};
-use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation};
+use midturn_core::engine::ports::{Merge, Workplace as _};
 use serde_json::json;
+use support::name;
 use support::needs::{Need, has};
-use support::project::{content, differences, git};
-use support::{call, name, sandboxed, supervisor};
-
-/// A project in a folder of its own, whose state is not below `/tmp`, which is the agents' own.
-struct Place {
-    folder: tempfile::TempDir,
-}
-
-impl Place {
-    /// With an empty folder `project`.
-    fn new() -> Self {
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-        std::fs::create_dir(folder.path().join("project")).unwrap();
-        Self { folder }
-    }
-
-    /// With a commit of two files.
-    fn with_a_commit() -> Self {
-        let place = Self::new();
-        place.sh("git init -q -b main; echo one > a.txt; echo b > b.txt; git add .; git commit -qm c");
-        place
-    }
-
-    fn at(&self, path: &str) -> PathBuf {
-        self.folder.path().canonicalize().unwrap().join(path)
-    }
-
-    /// What its owner does in the project.
-    fn sh(&self, command: &str) -> String {
-        sh(&self.at("project"), command)
-    }
-
-    fn git(&self, words: &[&str]) -> String {
-        git(&self.at("project"), words)
-    }
-
-    fn workplace(&self, sandbox: &Sandbox) -> GitWorkplace {
-        self.workplace_in(&self.at("project"), sandbox)
-    }
-
-    fn workplace_in(&self, folder: &Path, sandbox: &Sandbox) -> GitWorkplace {
-        let place = |_: &_| AgentPlace::new(Isolation::Worktree);
-        let session = if folder.ends_with("linked") { "s2" } else { "s1" };
-        let workplace = GitWorkplace::new(folder, self.at("state"), &SessionId::new(session), place);
-        workplace.supervisor(supervisor().sandbox(sandbox.clone()))
-    }
-}
-
-/// A person's shell, with an identity and without anything else of whose machine this is.
-fn sh(folder: &Path, command: &str) -> String {
-    let output = std::process::Command::new("bash")
-        .args(["-ec", command])
-        .current_dir(folder)
-        .envs([("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_AUTHOR_NAME", "p"), ("GIT_COMMITTER_NAME", "p")])
-        .envs([("GIT_AUTHOR_EMAIL", "p@example.invalid"), ("GIT_COMMITTER_EMAIL", "p@example.invalid")])
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{command}: {said}{}", String::from_utf8_lossy(&output.stderr));
-    said
-}
-
-/// The sandboxes that can be had on this machine, each of which has to do.
-async fn sandboxes() -> Vec<Sandbox> {
-    sandboxed::sandboxes(false, TreeLimits::default()).await
-}
-
-/// The best of them: for what doesn't depend on the kind.
-async fn sandbox() -> Sandbox {
-    sandboxes().await.swap_remove(0)
-}
-
-async fn bash(workplace: &GitWorkplace, agent: &str, command: &str) -> Output {
-    let toolbox: Arc<dyn Toolbox> = workplace.open(&name(agent)).await.unwrap();
-    call(&toolbox, "bash", json!({"command": command})).await
-}
-
-async fn ended(workplace: &GitWorkplace, agent: &str) -> Changes {
-    workplace.run_ended(&name(agent), 1).await.unwrap()
-}
-
-const ME: &str = "git -c user.name=w -c user.email=w@w";
+use support::own::{ME, Place, bash, ended, sandbox, sandboxes, sh};
+use support::project::{content, differences};
 
 /// What kinds of projects there are; what makes one; what an agent does there, and the files that it has
 /// changed then.
@@ -256,133 +173,6 @@ async fn whatever_the_owner_does_meanwhile_an_agent_has_what_it_borrowed() {
         assert_eq!(changes.notes, Vec::<String>::new(), "{claim}");
         assert_eq!(place.git(&["log", "--format=%s", "-3", "midturn/s1/w"]), "three\ntwo\none", "{claim}");
         place.git(&["fsck", "--strict"]);
-    }
-}
-
-/// What an agent tries on the project and on the others (C1 to C3); `$P` is the project's git folder.
-const ATTACKS: [&str; 12] = [
-    "rm -rf $P/objects/??; rm -rf $P/objects/pack",
-    "rm -rf \"$(git rev-parse --git-common-dir)\"/objects/??",
-    "f=$P/objects/$(git rev-parse HEAD:a.txt | sed 's|^..|&/|'); chmod u+w $f; cp /bin/true $f; rm -f $f; cp /bin/true $f",
-    "for f in $(find $P/objects -type f); do : > $f; mv $f $f.x; ln -f $f here; done",
-    "git update-ref refs/heads/main HEAD~0; git branch -f midturn/s1/other HEAD; git push -q $P HEAD:refs/heads/main",
-    "echo 0000 > $P/refs/heads/midturn/s1/other; rm -rf $P/refs $P/packed-refs",
-    "git --git-dir=$P update-ref -d refs/heads/midturn/s1/other; git --git-dir=$P config core.fsmonitor x",
-    "git --git-dir=$P worktree add /tmp/wt; git clone -q $P cloned; git -C $P gc --prune=now",
-    "ln -s $P/objects .git/objects/x; mv .git/objects .git/o; ln -s $P/objects .git/objects; git commit -q --allow-empty -m m; echo y | git hash-object -w --stdin; git gc -q --prune=now; git repack -adfq; git prune",
-    "rm .git/objects/info/alternates; git fsck; git prune; git gc -q --prune=now",
-    "cp -r $P/objects mine; git replace HEAD $(git commit-tree -m r HEAD^{tree}); git filter-branch -f --msg-filter 'cat; echo x' HEAD",
-    "echo x > $P/objects/info/alternates; echo x > $P/config; echo x > $P/index; touch $P/objects/pack/x.keep",
-];
-
-#[tokio::test]
-async fn no_agent_changes_what_is_the_projects_or_anothers() {
-    for sandbox in sandboxes().await {
-        let place = Place::with_a_commit();
-        let workplace = place.workplace(&sandbox);
-        bash(&workplace, "other", &format!("echo o > o.txt; git add .; {ME} commit -qm o")).await;
-        ended(&workplace, "other").await;
-        bash(&workplace, "w", "true").await;
-        let own = place.at("project/.git");
-        let before = content(&own);
-        for attack in ATTACKS {
-            let attack = attack.replace("$P", own.to_str().unwrap());
-            bash(&workplace, "w", &format!("exec 2>/dev/null; {attack}")).await;
-            let changed = differences(&before, &content(&own));
-            assert!(changed.is_empty(), "{}: {attack}: {changed:?}", sandbox.in_force());
-        }
-        place.git(&["fsck", "--strict"]);
-    }
-}
-
-/// C2: an object that shadows one of the project's is seen by the agent alone, and hides nothing.
-#[tokio::test]
-async fn a_forged_object_deceives_neither_diff_nor_merge() {
-    for sandbox in sandboxes().await {
-        let place = Place::with_a_commit();
-        let workplace = place.workplace(&sandbox);
-        // The evil text under the name of the one that everybody knows.
-        let forge = "good=$(git rev-parse HEAD:a.txt); evil=$(echo evil | git hash-object -w --stdin); \
-                     of() { echo .git/objects/$(echo $1 | sed 's|^..|&/|'); }; mkdir -p $(dirname $(of $good)); \
-                     mv $(of $evil) $(of $good); git cat-file blob $good; echo x > x.txt";
-        let output = bash(&workplace, "w", forge).await;
-        let claim = format!("{}: {}", sandbox.in_force(), output.text);
-        let changes = ended(&workplace, "w").await;
-        let diff = workplace.diff(&name("w")).await;
-        if let Ok(diff) = &diff {
-            assert!(!diff.patch.contains("evil"), "{claim}: {diff:?}");
-        }
-        let merged = workplace.merge(&name("w")).await;
-        assert_eq!(
-            std::fs::read_to_string(place.at("project/a.txt")).unwrap(),
-            "one\n",
-            "{claim}: {merged:?} {changes:?}"
-        );
-        assert_eq!(place.git(&["show", "midturn/s1/w:a.txt"]), "one", "{claim}");
-        place.git(&["fsck", "--strict"]);
-    }
-}
-
-/// What an agent writes into trees by hand; what is said of it. The branch stays where it was.
-const BY_HAND: [(&str, &str, &str); 6] = [
-    (
-        "a folder of git's",
-        "printf '100644 blob %s\\tconfig\\n' $blob | git mktree | xargs printf '040000 tree %s\\t.git\\n' | git mktree",
-        "hasDotgit",
-    ),
-    (
-        "the same in another case",
-        "printf '100644 blob %s\\tconfig\\n' $blob | git mktree | xargs printf '040000 tree %s\\t.GIT\\n' | git mktree",
-        "hasDotgit",
-    ),
-    (
-        "a folder above",
-        "printf '100644 blob %s\\tx\\n' $blob | git mktree | xargs printf '040000 tree %s\\t..\\n' | git mktree",
-        "hasDotdot",
-    ),
-    (
-        "orders behind a link",
-        "printf '120000 blob %s\\t.gitattributes\\n' $blob | git mktree",
-        "takes orders from it",
-    ),
-    (
-        "settings of submodules behind a link",
-        "printf '120000 blob %s\\t.gitmodules\\n' $blob | git mktree",
-        "gitmodulesSymlink",
-    ),
-    (
-        "an option in place of an address",
-        "printf '[submodule \"x\"]\\n\\tpath = x\\n\\turl = -u./evil\\n' | git hash-object -w --stdin | xargs printf '100644 blob %s\\t.gitmodules\\n' | git mktree",
-        "gitmodulesUrl",
-    ),
-];
-
-#[tokio::test]
-async fn what_nobody_makes_by_git_add_does_not_come_back() {
-    let sandbox = sandbox().await;
-    for (claim, tree, says) in BY_HAND {
-        let place = Place::with_a_commit();
-        let workplace = place.workplace(&sandbox);
-        // In a commit that the next one hides.
-        let command = format!(
-            "blob=$(echo evil | git hash-object -w --stdin); tree=$({tree}); \
-             evil=$({ME} commit-tree $tree -p HEAD -m evil); \
-             git update-ref refs/heads/midturn/s1/w $({ME} commit-tree HEAD^{{tree}} -p $evil -m good)"
-        );
-        let output = bash(&workplace, "w", &command).await;
-        assert!(!output.is_error, "{claim}: {}", output.text);
-        let (tip, before) = (place.git(&["rev-parse", "midturn/s1/w"]), content(&place.at("project/.git")));
-        let changes = ended(&workplace, "w").await;
-        let notes = changes.notes.join("; ");
-        assert!(
-            notes.contains(says) && notes.contains("midturn/s1/w stays where it was (commit "),
-            "{claim}: {notes}"
-        );
-        let Merge::Refused(why) = workplace.merge(&name("w")).await.unwrap() else { panic!("{claim}") };
-        assert!(why.contains(says), "{claim}: {why}");
-        assert_eq!(place.git(&["rev-parse", "midturn/s1/w"]), tip, "{claim}");
-        let changed = differences(&before, &content(&place.at("project/.git")));
-        assert!(changed.is_empty(), "{claim}: {changed:?}");
     }
 }
 

@@ -2,9 +2,11 @@
 #![allow(dead_code, reason = "each test file uses its part of it")]
 #![allow(clippy::unwrap_used, reason = "this is all test code")]
 
+pub(crate) mod guarded;
 pub(crate) mod lead;
 #[path = "../../../../tests/needs.rs"]
 pub(crate) mod needs;
+pub(crate) mod own;
 pub(crate) mod project;
 pub(crate) mod sandboxed;
 
