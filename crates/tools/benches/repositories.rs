@@ -1,5 +1,7 @@
 //! What a repository for each agent costs: its start in a project of many files beside `git worktree add`,
 //! and the way back of few and many files. In rounds, so that all see the same machine.
+//!
+//! `MIDTURN_BENCH_FOLDER` names another folder than `/var/tmp`: one in memory, say, where no disk has a part in it.
 
 #![allow(clippy::unwrap_used, reason = "this is all test code")]
 
@@ -26,13 +28,14 @@ fn main() {
 }
 
 async fn measure() {
-    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let beside = std::env::var_os("MIDTURN_BENCH_FOLDER").unwrap_or_else(|| "/var/tmp".into());
+    let folder = tempfile::tempdir_in(beside).unwrap();
     let project = folder.path().join("project");
     write_files(&project, "src", FILES, "");
     git(&project, &["init", "-q", "-b", "main"]);
     git(&project, &["add", "."]);
     git(&project, &["-c", "user.name=p", "-c", "user.email=p@example.invalid", "commit", "-q", "-m", "c"]);
-    git(&project, &["gc", "-q"]);
+    git(&project, &["repack", "-adq"]);
     let program = env!("CARGO_BIN_EXE_midturn-supervise");
     let sandbox = Sandbox::probe(&Wanted::default(), Path::new(program)).await.unwrap();
     println!("{FILES} files, {}", sandbox.in_force());

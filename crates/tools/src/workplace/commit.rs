@@ -51,6 +51,9 @@ struct RunEnd<'a> {
 impl RunEnd<'_> {
     /// Saves what is uncommitted, and what was committed elsewhere than on the branch.
     async fn save(&self, notes: &mut Vec<String>) -> Result<(), GitError> {
+        // Right after a checkout git trusts the times of no file: it looks into all of them here, once, in place of in each
+        // command that follows. Where this fails, those say why.
+        let _ = self.git.bytes(&["update-index", "-q", "--refresh"]).await;
         let status = self
             .git
             .bytes(&["status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=dirty"])

@@ -318,12 +318,12 @@ impl GitWorkplace {
             }
         }
         let head = repository.head().await?;
-        notes.extend(repository.dirty(&head).await?);
         let (worktree, record) = {
             let _one_at_a_time = self.making.lock().await;
             repository.begin(agent, &head).await?
         };
-        worktree.make(&head).await?;
+        let (dirty, ()) = tokio::try_join!(repository.dirty(&head), worktree.make(&head))?;
+        notes.extend(dirty);
         repository.made(record)?;
         notes.extend(worktree.fill_submodules().await?);
         if !worktree.branch.ends_with(&format!("/{agent}")) {
