@@ -251,6 +251,18 @@ async fn what_cannot_be_committed_is_said_and_stays() {
 }
 
 #[tokio::test]
+async fn links_that_lead_out_are_named() {
+    let project = Project::new();
+    let workplace = project.workplace();
+    run(&workplace, "w", "mkdir d; ln -s ../a.txt d/in; ln -s ../../x d/out; ln -s /etc/passwd p").await;
+    let changes = workplace.run_ended(&name("w"), 1).await.unwrap();
+    assert_eq!(
+        changes.notes,
+        ["links on the branch lead out of the project: d/out to ../../x, p to /etc/passwd"]
+    );
+}
+
+#[tokio::test]
 async fn names_with_blanks_quotes_and_line_breaks_are_reported_as_they_are() {
     let project = Project::new();
     let workplace = project.workplace();

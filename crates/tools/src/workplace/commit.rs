@@ -9,6 +9,10 @@ use super::git::{Git, GitError, parts};
 use super::snapshot::Scratch;
 use super::worktree::{FolderState, Worktree};
 use super::{relative, stage};
+use crate::arguments::listed;
+
+/// How many links are looked at.
+const LINKS_MAX: usize = 100;
 
 /// Commits what changed and says which files are different from the worktree's start.
 pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId) -> Changes {
@@ -150,19 +154,69 @@ impl RunEnd<'_> {
 
 /// The files that differ between the worktree's start and the branch, relative to the root.
 async fn files(worktree: &Worktree, notes: &mut Vec<String>) -> Result<Vec<String>, GitError> {
+    let git = worktree.repository.git();
     let words = ["diff-tree", "-r", "--raw", "-z", "--no-renames", &worktree.start, &worktree.reference()];
-    let answer = worktree.repository.git().bytes(&words).await?;
-    let mut files = Vec::new();
+    let answer = git.bytes(&words).await?;
+    let (mut files, mut links) = (Vec::new(), Vec::new());
     let mut answer = parts(&answer);
     // `:OLDMODE NEWMODE OLD NEW STATUS`, then the path.
     while let (Some(change), Some(path)) = (answer.next(), answer.next()) {
-        let path = relative(&worktree.repository.layout.prefix, &String::from_utf8_lossy(path));
-        if change.split(|&b| b == b' ').nth(1) == Some(b"160000") {
-            notes.push(format!(
-                "{path} is a git repository of its own: its files are not on the branch but in the worktree"
-            ));
+        let (path, change) = (String::from_utf8_lossy(path), String::from_utf8_lossy(change));
+        let shown = relative(&worktree.repository.layout.prefix, &path);
+        match change.split(' ').collect::<Vec<_>>()[..] {
+            [_, "160000", ..] => notes.push(format!(
+                "{shown} is a git repository of its own: its files are not on the branch but in the worktree"
+            )),
+            [_, "120000", _, object, _] => links.push((path.into_owned(), object.to_owned())),
+            _ => {}
         }
-        files.push(path);
+        files.push(shown);
     }
+    let mut out = Vec::new();
+    for (path, object) in links.into_iter().take(LINKS_MAX) {
+        let target = git.bytes(&["cat-file", "blob", &object]).await?;
+        let target = String::from_utf8_lossy(&target).into_owned();
+        out.extend(leads_out(&path, &target).then(|| format!("{path} to {target}")));
+    }
+    notes.extend(listed(&out).map(|links| format!("links on the branch lead out of the project: {links}")));
     Ok(files)
+}
+
+/// Whether a link at a path of a work tree leads out of it. Names are all that is looked at.
+fn leads_out(path: &str, target: &str) -> bool {
+    let mut depth = path.split('/').count() - 1;
+    target.starts_with('/')
+        || target.split('/').any(|part| match part {
+            ".." => {
+                let is_out = depth == 0;
+                depth = depth.saturating_sub(1);
+                is_out
+            }
+            "" | "." => false,
+            _ => {
+                depth += 1;
+                false
+            }
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_leads_out_is_told_by_its_names() {
+        for (path, target, out) in [
+            ("a", "b", false),
+            ("a", "/etc/passwd", true),
+            ("a", "../b", true),
+            ("a/b", "../c", false),
+            ("a/b", "../../c", true),
+            ("a/b", "c/../../d", false),
+            ("a/b", "c/../../../d", true),
+            ("a/b/c", ".././/../x", false),
+        ] {
+            assert_eq!(leads_out(path, target), out, "{path} -> {target}");
+        }
+    }
 }
