@@ -115,6 +115,10 @@ pub(super) async fn bring_branch(worktree: &Worktree, what: &str) -> Result<Opti
     if known.as_ref() == Some(&tip) {
         return Ok(None);
     }
+    // It goes into command lines from here on.
+    if !tip.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(GitError::Refused("its branch names no commit".to_owned()));
+    }
     may_be_moved(worktree).await?;
     let brought = bring(worktree, &inside, &tip, HandedOver::Own).await?;
     brought.look(&ours, &worktree.start).await?;

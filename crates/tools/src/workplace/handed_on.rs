@@ -76,15 +76,21 @@ pub(super) fn without_password(key: &str, value: &str) -> String {
 
 /// A file of settings that holds these.
 pub(super) fn written(settings: &[Setting]) -> String {
-    let mut text = String::new();
+    let (mut text, mut section) = (String::new(), String::new());
     for (key, value) in settings {
-        let (Some((section, rest)), Some((_, name))) = (key.split_once('.'), key.rsplit_once('.')) else {
+        let (Some((first, rest)), Some((_, name))) = (key.split_once('.'), key.rsplit_once('.')) else {
             continue;
         };
         let middle = rest.strip_suffix(name).and_then(|middle| middle.strip_suffix('.'));
         let middle = middle.map(|middle| format!(" \"{}\"", escaped(middle))).unwrap_or_default();
+        let header = format!("[{first}{middle}]\n");
+        if header != section {
+            text.push_str(&header);
+            section = header;
+        }
+        let value = escaped(value).replace('\n', "\\n");
         // Writing to a string can't fail.
-        let _ = writeln!(text, "[{section}{middle}]\n\t{name} = \"{}\"", escaped(value).replace('\n', "\\n"));
+        let _ = writeln!(text, "\t{name} = \"{value}\"");
     }
     text
 }

@@ -37,7 +37,11 @@ fn bring(top: &Path, common: &Path) -> io::Result<Option<String>> {
         if to.symlink_metadata().is_ok() {
             continue;
         }
-        let from = file_below(top, &Path::new(".git").join(&path))?;
+        // Behind a link it may be anybody's.
+        let Ok(from) = file_below(top, &Path::new(".git").join(&path)) else {
+            left += 1;
+            continue;
+        };
         bytes += from.metadata()?.len();
         let is_taken = bytes <= BYTES_MAX && take(from, common, &path)?;
         left += usize::from(!is_taken);
@@ -84,4 +88,40 @@ fn take(from: File, common: &Path, path: &Path) -> io::Result<bool> {
     new.as_file().sync_all()?;
     new.persist(common.join(path)).map_err(|error| error.error)?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// C2: content under another's name, and what isn't the agent's.
+    #[test]
+    fn only_what_its_name_says_is_taken_and_through_no_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (top, common) = (folder.path().join("top"), folder.path().join("common"));
+        let name = |text: &str| -> String {
+            Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+        };
+        let path = |name: &str| Path::new(OBJECTS).join(&name[..2]).join(&name[2..4]).join(name);
+        let put = |name: &str, text: &str| {
+            let file = top.join(".git").join(path(name));
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        };
+        fs::create_dir(&common).unwrap();
+        fs::write(folder.path().join("secret"), "secret").unwrap();
+        put(&name("good"), "good");
+        put(&name("forged"), "evil");
+        put(&name("secret"), "");
+        let linked = top.join(".git").join(path(&name("secret")));
+        fs::remove_file(&linked).unwrap();
+        symlink(folder.path().join("secret"), linked).unwrap();
+        assert!(bring(&top, &common).unwrap().unwrap().starts_with("2 large files were not taken over"));
+        assert_eq!(fs::read_to_string(common.join(path(&name("good")))).unwrap(), "good");
+        for other in ["forged", "secret"] {
+            assert!(!common.join(path(&name(other))).exists(), "{other}");
+        }
+    }
 }

@@ -293,8 +293,6 @@ fn copy_hooks(from: &Path, to: &Path) -> io::Result<()> {
 fn settings(worktree: &Worktree) -> String {
     let layout = &worktree.repository.layout;
     let mut ours = vec![("core.bare", "false"), ("core.logallrefupdates", "true")];
-    // What goes on behind a command's back ends with the command.
-    ours.extend([("gc.autodetach", "false"), ("maintenance.autodetach", "false")]);
     let mut extended = layout.of_agents.iter().any(|(key, _)| key.starts_with("extensions."));
     if layout.objects != "sha1" {
         ours.push(("extensions.objectformat", &layout.objects));
@@ -305,8 +303,11 @@ fn settings(worktree: &Worktree) -> String {
         extended = true;
     }
     ours.insert(0, ("core.repositoryformatversion", if extended { "1" } else { "0" }));
-    let ours = ours.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
-    written(&ours.chain(layout.of_agents.iter().cloned()).collect::<Vec<_>>())
+    // What goes on behind a command's back ends with the command.
+    let last = [("gc.autodetach", "false"), ("maintenance.autodetach", "false")];
+    let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+    let all = ours.into_iter().map(owned).chain(layout.of_agents.iter().cloned()).chain(last.map(owned));
+    written(&all.collect::<Vec<_>>())
 }
 
 #[cfg(test)]
