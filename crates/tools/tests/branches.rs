@@ -4,27 +4,15 @@
 mod support;
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use midturn_core::engine::ports::{Merge, Workplace as _};
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation};
 use support::name;
-use support::project::{Files, Project, content, differences, git, run};
+use support::project::{Files, ME, Project, content, differences, git, merge, run, shell, work};
 
 const NONE: Vec<PathBuf> = Vec::new();
-
-const ME: &str = "-c user.name=w -c user.email=w@w";
-
-/// Agent `w` works and its run ends.
-async fn work(workplace: &GitWorkplace, command: &str) {
-    run(workplace, "w", command).await;
-    workplace.run_ended(&name("w"), 1).await.unwrap();
-}
-
-async fn merge(workplace: &GitWorkplace) -> Merge {
-    workplace.merge(&name("w")).await.unwrap()
-}
 
 #[tokio::test]
 async fn a_diff_has_what_is_committed_and_what_is_not_and_leaves_no_trace() {
@@ -315,13 +303,6 @@ async fn whatever_is_in_the_way_of_a_merge_is_said_and_stays() {
             assert_eq!(project.git(&["ls-files", "--stage"]), index, "{claim}");
         }
     }
-}
-
-fn shell(folder: &Path, command: &str) {
-    let command = command.replace("$ME", ME);
-    let status =
-        std::process::Command::new("bash").args(["-ec", &command]).current_dir(folder).status().unwrap();
-    assert!(status.success(), "{command}");
 }
 
 /// Who works in the project folder has what is not committed there to show, and nothing to merge.

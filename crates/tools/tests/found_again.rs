@@ -3,24 +3,9 @@
 
 mod support;
 
-use std::path::Path;
-
 use midturn_core::engine::ports::{Merge, Workplace as _};
-use midturn_tools::workplace::GitWorkplace;
 use support::name;
-use support::project::{Project, run};
-
-const ME: &str = "-c user.name=w -c user.email=w@w";
-
-/// Agent `w` works and its run ends.
-async fn work(workplace: &GitWorkplace, command: &str) {
-    run(workplace, "w", command).await;
-    workplace.run_ended(&name("w"), 1).await.unwrap();
-}
-
-async fn merge(workplace: &GitWorkplace) -> Merge {
-    workplace.merge(&name("w")).await.unwrap()
-}
+use support::project::{Project, merge, run, shell, work};
 
 #[tokio::test]
 async fn a_session_that_goes_on_finds_worktree_branch_and_start() {
@@ -144,11 +129,4 @@ async fn what_is_left_of_a_worktree_is_made_use_of_and_the_rest_is_said() {
         assert!(notes.join("; ").contains(says) && notes.is_empty() == says.is_empty(), "{claim}: {notes:?}");
         assert_eq!(project.resumed().branch(&name("w")).as_deref(), Some(branch), "{claim}: and once more");
     }
-}
-
-fn shell(folder: &Path, command: &str) {
-    let command = command.replace("$ME", ME);
-    let status =
-        std::process::Command::new("bash").args(["-ec", &command]).current_dir(folder).status().unwrap();
-    assert!(status.success(), "{command}");
 }

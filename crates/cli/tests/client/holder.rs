@@ -98,7 +98,8 @@ fn a_session_that_is_watched_is_not_let_go() {
     let mut sessions = vec![holder.session(&place)];
     let mut watching = holder.watch(&sessions[0], 0);
     assert!(watching.any(|line| line == "event: run_finished"));
-    for _ in 1..65 {
+    // 16 rest at most without being watched.
+    for _ in 1..18 {
         sessions.push(holder.session(&place));
     }
     assert!(holder.is_live(&sessions[0]), "it is watched");

@@ -56,8 +56,12 @@ struct Started(String);
 
 impl Started {
     fn of(place: &Place) -> Self {
-        Self(Holder::find(place).unwrap().get("health").1["pid"].to_string())
+        Self(pid(place))
     }
+}
+
+fn pid(place: &Place) -> String {
+    Holder::find(place).unwrap().get("health").1["pid"].to_string()
 }
 
 impl Drop for Started {
@@ -77,7 +81,7 @@ fn a_page_is_opened_where_nobody_runs_and_each_link_lets_one_in() {
     assert_eq!(sign_in(&address, &code).1["code"], "wrong_code");
     // The next one asks the same process.
     let (again, other, _) = link(&place, &[]);
-    assert_eq!(Started::of(&place).0, started.0);
+    assert_eq!(pid(&place), started.0);
     assert_eq!(again, address);
     assert_eq!(sign_in(&again, &other).0, 200);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use midturn_core::engine::ports::Workplace as _;
+use midturn_core::engine::ports::{Merge, Workplace as _};
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation};
 use serde_json::json;
@@ -85,6 +85,27 @@ pub(crate) async fn run(workplace: &GitWorkplace, agent: &str, command: &str) ->
     let output = call(&toolbox, "bash", json!({"command": command})).await;
     assert!(!output.is_error, "{command}: {}", output.text);
     workplace.folder(&name(agent)).unwrap()
+}
+
+/// Who commits in a test.
+pub(crate) const ME: &str = "-c user.name=w -c user.email=w@w";
+
+/// Agent `w` works and its run ends.
+pub(crate) async fn work(workplace: &GitWorkplace, command: &str) {
+    run(workplace, "w", command).await;
+    workplace.run_ended(&name("w"), 1).await.unwrap();
+}
+
+pub(crate) async fn merge(workplace: &GitWorkplace) -> Merge {
+    workplace.merge(&name("w")).await.unwrap()
+}
+
+/// What a person does in a folder; `git $ME` is one with an identity.
+pub(crate) fn shell(folder: &Path, command: &str) {
+    let command = command.replace("$ME", ME);
+    let status =
+        std::process::Command::new("bash").args(["-ec", &command]).current_dir(folder).status().unwrap();
+    assert!(status.success(), "{command}");
 }
 
 /// Files with what is in them.
