@@ -324,3 +324,45 @@ async fn large_files_are_there_and_stay_as_they_are() {
         );
     }
 }
+
+/// A folder in memory, of so many bytes.
+struct Disk(std::path::PathBuf);
+
+impl Disk {
+    /// `None`: nobody may make one here.
+    fn mount(at: &std::path::Path, size: &str) -> Option<Self> {
+        std::fs::create_dir_all(at).unwrap();
+        let options = format!("size={size},mode=700");
+        let mount = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
+            .arg(at)
+            .status();
+        has(Need::Mount, mount.is_ok_and(|mounted| mounted.success())).then(|| Self(at.to_owned()))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        std::process::Command::new("umount").arg("--lazy").arg(&self.0).status().unwrap();
+    }
+}
+
+/// On a full disk an agent has no place, and leaves none half made: with room, it has the one that it would have had.
+#[tokio::test]
+async fn a_full_disk_is_said_and_leaves_nothing_behind() {
+    let place = Place::with_a_commit();
+    place.sh("head -c 8M /dev/urandom > large; git add .; git commit -qm large");
+    let Some(disk) = Disk::mount(&place.at("state"), "4m") else { return };
+    let workplace = place.workplace(&sandbox().await);
+    let Err(error) = workplace.open(&name("w")).await.map(drop) else { panic!("8 MB are not in 4") };
+    assert!(error.0.contains("(free on the disk of"), "{error:?}");
+    assert_eq!(place.git(&["for-each-ref", "refs/heads/midturn"]), "");
+    let left =
+        std::fs::read_dir(place.at("state/worktrees/s1")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["w.json"], "what is remembered of it, and nothing else");
+    sh(&disk.0, "mount -o remount,size=64m .");
+    assert!(!bash(&workplace, "w", "echo x > x.txt").await.is_error);
+    let changes = ended(&workplace, "w").await;
+    assert_eq!((changes.branch.as_deref(), changes.files), (Some("midturn/s1/w"), vec!["x.txt".to_owned()]));
+    assert_eq!(changes.notes, Vec::<String>::new());
+}

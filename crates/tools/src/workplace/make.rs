@@ -130,6 +130,13 @@ impl Worktree {
     /// say), nothing.
     pub(super) async fn make(&self, tip: &str) -> Result<(), GitError> {
         let made = self.try_to_make(tip).await;
+        // What git complains of goes to the same disk: where that is full, the reason is lost.
+        let made = made.map_err(|error| match free(&self.top) {
+            Some(free) => {
+                GitError::Refused(format!("{error} (free on the disk of {}: {free} MiB)", self.top.display()))
+            }
+            None => error,
+        });
         if made.is_err() {
             // The error that there was says more than one that comes of it.
             let _ = remove(&self.top);
@@ -230,6 +237,12 @@ impl Drop for NewRepository {
 
 /// Refs by their names.
 type Refs<'a> = BTreeSet<(&'a str, &'a str)>;
+
+/// How many MiB are free where a folder is.
+fn free(folder: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize) >> 20)
+}
 
 /// All refs, the agent's own branch among them.
 fn refs_with<'a>(refs: &'a [Ref], own: &'a str, tip: &'a str) -> Refs<'a> {

@@ -322,8 +322,13 @@ impl GitWorkplace {
             let _one_at_a_time = self.making.lock().await;
             repository.begin(agent, &head).await?
         };
-        let (dirty, ()) = tokio::try_join!(repository.dirty(&head), worktree.make(&head))?;
-        notes.extend(dirty);
+        match tokio::try_join!(repository.dirty(&head), worktree.make(&head)) {
+            Ok((dirty, ())) => notes.extend(dirty),
+            Err(error) => {
+                repository.forget(&worktree).await;
+                return Err(error.into());
+            }
+        }
         repository.made(record)?;
         notes.extend(worktree.fill_submodules().await?);
         if !worktree.branch.ends_with(&format!("/{agent}")) {

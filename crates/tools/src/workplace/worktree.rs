@@ -296,6 +296,12 @@ impl Repository {
         Ok(Again::Found(worktree.into(), was_made.then_some(REBUILT)))
     }
 
+    /// Takes the name of a worktree back that could not be made: nobody has worked on its branch.
+    pub(super) async fn forget(&self, worktree: &Worktree) {
+        // If it can't be, the next one has a number behind its name.
+        let _ = self.git().bytes(&["update-ref", "-d", &worktree.reference(), &worktree.start]).await;
+    }
+
     /// Remembers that it is made to the end.
     pub(super) fn made(&self, mut record: Record) -> Result<(), NoWorktree> {
         record.made = true;
