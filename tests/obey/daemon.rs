@@ -104,11 +104,11 @@ impl Ground {
         found
     }
 
-    /// What a commit in a worktree changes.
+    /// What comes to be when the commits of agents come back, and what holds what they borrow.
     fn belongs_to_agents(&self, path: &Path) -> bool {
         let git = self.path("main/.git");
         let below = path.strip_prefix(&git).ok().and_then(|below| below.to_str()).unwrap_or_default();
-        ["objects", "logs", "refs/heads/midturn", "worktrees", "index"]
+        ["objects", "logs", "refs/heads/midturn", "refs/midturn", "index"]
             .iter()
             .any(|part| below.starts_with(part))
     }
