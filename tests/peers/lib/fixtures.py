@@ -60,10 +60,10 @@ def _grow(block, delta):
 
 
 def _whole(block, closed):
-    """A finished block in our words; None for what is empty or not closed."""
+    """A finished block in our words; None for what is empty."""
     kind = block["type"]
     if kind == "tool_use":
-        return _call(block) if closed else None
+        return _call(block) if closed else _cut(block)
     if kind not in OURS:
         return {"type": "provider", "raw": _raw(block)}
     if not block.get(kind):
@@ -85,6 +85,11 @@ def _call(block):
     except ValueError:
         value = None
     return {"type": "tool_use", "id": block["id"], "name": block["name"], "input": value}
+
+
+def _cut(block):
+    """A tool call that never closed: it carries the text as it came, and is told to the model (decision 0038)."""
+    return {"type": "tool_use", "id": block["id"], "name": block["name"], "input": block["partial_json"]}
 
 
 def _difference(reply, wanted):
