@@ -8,21 +8,26 @@ use std::path::Path;
 
 use midturn_core::engine::ports::Workplace as _;
 use midturn_tools::sandbox::{Sandbox, TreeLimits};
-use midturn_tools::workplace::GitWorkplace;
+use midturn_tools::workplace::{GitAccess, GitWorkplace, Reach};
 use serde_json::json;
 use support::project::Project;
 use support::{call, name, sandboxed, supervisor};
 
-/// What is saved, and what the command does once it sees that.
-const ROWS: [(&str, &str); 4] = [
-    ("midturn.toml", "echo evil >> midturn.toml"),
-    ("midturn.toml", "rm -f midturn.toml; echo evil > midturn.toml"),
-    (".git/config", "echo '[core] fsmonitor = ./evil' >> .git/config"),
-    (".git/config", "true"),
+/// How far git's folder is open, what is saved, and what the command does once it sees that.
+const ROWS: [(GitAccess, &str, &str); 6] = [
+    (GitAccess::Read, "midturn.toml", "echo evil >> midturn.toml"),
+    (GitAccess::Read, "midturn.toml", "rm -f midturn.toml; echo evil > midturn.toml"),
+    (GitAccess::Write, ".git/config", PLANT),
+    (GitAccess::Write, ".git/config", "true"),
+    // The new one is in a folder that is read-only whole.
+    (GitAccess::Read, ".git/config", PLANT),
+    (GitAccess::Read, ".git/config", "true"),
 ];
+const PLANT: &str = "echo '[core] fsmonitor = ./evil' >> .git/config";
 
-fn workplace(project: &Project, sandbox: &Sandbox) -> GitWorkplace {
-    project.workplace().supervisor(supervisor().sandbox(sandbox.clone()))
+fn workplace(project: &Project, sandbox: &Sandbox, git: GitAccess) -> GitWorkplace {
+    let reach = Reach { git, ..Reach::default() };
+    project.workplace().reach(reach).supervisor(supervisor().sandbox(sandbox.clone()))
 }
 
 /// Saves it as editors do, and git.
@@ -35,12 +40,12 @@ fn save(path: &Path, text: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_person_replaces_while_a_command_runs_is_as_they_saved_it_or_they_are_told() {
     for sandbox in sandboxed::sandboxes(false, TreeLimits::default()).await {
-        for (file, does) in ROWS {
+        for (git, file, does) in ROWS {
             let project = Project::new();
             project.write("midturn.toml", "# old\n");
             project.commit();
             let path = project.folder.path().join(file);
-            let workplace = workplace(&project, &sandbox);
+            let workplace = workplace(&project, &sandbox, git);
             let toolbox = workplace.open(&name("lead")).await.unwrap();
             let command = format!(
                 "touch ready; until grep -q saved {file}; do read -rt 0.01 <> <(:); done; {does}; echo tried"
@@ -61,8 +66,11 @@ async fn what_a_person_replaces_while_a_command_runs_is_as_they_saved_it_or_they
             if in_force.mount_namespace {
                 let is_git = file == ".git/config";
                 assert!(!is_git || !now.contains("evil"), "{file} {does}: {now}");
-                assert_eq!(now == saved, does == "true", "{file} {does}: a mount goes with what it is over");
-                assert!(output.contains(&says) && notes.contains(&says), "{file} {does}: {output}; {notes}");
+                let is_held = is_git && git == GitAccess::Read;
+                let is_kept = is_held || does == "true";
+                assert_eq!(now == saved, is_kept, "{git:?} {file} {does}: a mount goes with what it is over");
+                let told = [&output, &notes].map(|told| told.contains(&says));
+                assert_eq!(told, [!is_held; 2], "{git:?} {file} {does}: {output}; {notes}");
             } else {
                 assert!(!now.contains("saved") && !now.contains("evil"), "{file} {does}: {now}");
                 assert!(output.contains("was made as it was before"), "{file} {does}: {output}");

@@ -260,11 +260,14 @@ impl Guard {
         std::mem::take(&mut *self.stops.lock()).note
     }
 
-    /// What somebody else put in the place of what was mounted; what there is to say of it.
-    pub(crate) fn replaced(&self, before: &Before) -> Vec<String> {
+    /// What somebody else put in the place of what was mounted; what there is to say of it. In folders that
+    /// were `read_only` as a whole the new one couldn't be written either.
+    pub(crate) fn replaced(&self, before: &Before, read_only: &[PathBuf]) -> Vec<String> {
         let told = |mounted: &Mounted| {
             let at = &self.watched[mounted.by].at;
-            mounted.told(at.folder.as_fd(), &at.path, &self.aside)
+            let folder = at.path.join(mounted.path.parent()?);
+            let is_held = read_only.iter().any(|path| folder.starts_with(path));
+            if is_held { None } else { mounted.told(at.folder.as_fd(), &at.path, &self.aside) }
         };
         let told: Vec<String> = before.mounted.iter().filter_map(told).collect();
         told.iter().for_each(|told| self.replaced.keep(told));

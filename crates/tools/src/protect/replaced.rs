@@ -29,7 +29,7 @@ const SETTINGS_MAX: u64 = 256 << 10;
 pub(super) struct Mounted {
     /// By whom it is watched.
     pub(super) by: usize,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     was: Option<Identity>,
     settings: Option<Vec<u8>>,
 }
