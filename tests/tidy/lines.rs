@@ -1,5 +1,5 @@
-//! What the seeds promise a person at the terminal (tests/terminal/lines.txt) and at the page (tests/page/lines.txt),
-//! and which test proves it: a test quotes its lines in the comment above it, as `/// > 000, 001: No delay`, or as
+//! What the seeds promise a person at the terminal (tests/terminal/lines.txt) and at the page (tests/page/lines.txt), what a
+//! day's work asks for (tests/day/lines.txt), and which test proves it: a test quotes its lines in the comment above it, as `/// > 000, 001: No delay`, or as
 //! `// > 004: …` above a test of the browser.
 
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use midturn_tests::root;
 
 /// Where the seeds' lines are seen.
 struct Face {
-    /// `terminal`: the folder of its tests, and a part of the names of its pages.
+    /// `terminal`: the folder of its lines, and a part of the names of its pages.
     name: &'static str,
     /// What the page begins with.
     head: &'static str,
@@ -32,6 +32,18 @@ const PAGE: Face = Face {
         from `tests/page/lines.txt` and from the comments above the tests:\n",
     to_come: &[],
 };
+
+const DAY: Face = Face {
+    name: "day",
+    head: "# A day's work at the command line\n\nWhat people asked for who used Midturn for days, and the test that types \
+        what they typed. This page is made from\n`tests/day/lines.txt` and from the comments above the tests:\n",
+    to_come: &[
+        "D1: ", "D2: ", "D3: ", "D4: ", "D5: ", "D6: ", "D7: ", "D8: ", "D9: ", "D10: ", "D11: ", "D12: ",
+        "D13: ", "D14: ", "D15: ", "D16: ", "D17: ", "D18: ", "D19: ", "D20: ", "D21: ",
+    ],
+};
+
+const FACES: [Face; 3] = [TERMINAL, PAGE, DAY];
 
 impl Face {
     fn lines(&self) -> Vec<Line> {
@@ -96,7 +108,8 @@ fn lines(file: &str) -> Vec<Line> {
 /// The line that a comment quotes.
 fn quoted(line: &str) -> Option<&str> {
     let quote = line.trim_start().strip_prefix("/// > ")?;
-    quote.starts_with(|c: char| c.is_ascii_digit()).then_some(quote)
+    let number = quote.strip_prefix('D').unwrap_or(quote);
+    number.starts_with(|c: char| c.is_ascii_digit()).then_some(quote)
 }
 
 /// All quotes of a file. One that stands above no function is wrong, too.
@@ -174,7 +187,8 @@ fn table(head: &str, lines: &[Line], quotes: &[Quote]) -> String {
         format!("{head}`MIDTURN_TIDY_WRITE=1 cargo test -p midturn-tests --test tidy` writes it.\n");
     let mut heading = String::new();
     for line in lines {
-        let now = format!("Seed {}: {}", line.seeds.replace(", ", " and "), line.heading);
+        let of = if line.seeds.starts_with('D') { "" } else { "Seed " };
+        let now = format!("{of}{}: {}", line.seeds.replace(", ", " and "), line.heading);
         if now != heading {
             let _ = write!(page, "\n## {now}\n\n| line | test |\n| --- | --- |\n");
             heading = now;
@@ -206,9 +220,9 @@ fn all_quotes() -> Vec<Quote> {
     of_code.chain(of_modules).collect()
 }
 
-/// All of both faces: a quote is of one of them.
+/// All of all faces: a quote is of one of them.
 fn all_lines() -> Vec<Line> {
-    [TERMINAL.lines(), PAGE.lines()].into_iter().flatten().collect()
+    FACES.iter().flat_map(Face::lines).collect()
 }
 
 #[test]
@@ -260,7 +274,7 @@ fn quotes_above_tests_of_the_browser_are_read() {
 
 #[test]
 fn each_line_of_the_seeds_at_the_faces_has_its_test() {
-    let to_come = [TERMINAL.to_come, PAGE.to_come].concat();
+    let to_come = FACES.map(|face| face.to_come).concat();
     crate::none("lines of the seeds", faults(&all_lines(), &all_quotes(), &to_come));
 }
 
@@ -278,7 +292,7 @@ fn what_decides_against_a_line_stands_where_it_is_said_to() {
 
 #[test]
 fn the_pages_of_the_lines_are_as_they_are_made() {
-    for face in [TERMINAL, PAGE] {
+    for face in FACES {
         let (path, made) = (face.page(), table(face.head, &face.lines(), &all_quotes()));
         if std::env::var_os("MIDTURN_TIDY_WRITE").is_some() {
             std::fs::write(&path, made).unwrap();
