@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use midturn_core::engine::ToolSet;
 use midturn_core::engine::ports::Tool;
 
 use crate::context::ToolContext;
@@ -36,7 +35,7 @@ const WORK_TOOLS: [(&str, Offered, Make); 7] = [
 ];
 
 /// All work tools of one agent, or of them those that `only` names, in any case.
-pub(crate) fn work_tools(context: &Arc<ToolContext>, only: Option<&[String]>) -> ToolSet {
+pub(crate) fn work_tools(context: &Arc<ToolContext>, only: Option<&[String]>) -> Vec<Arc<dyn Tool>> {
     let is_wanted = |(name, offered, _): &(&str, Offered, Make)| {
         let is_there = match offered {
             Offered::Everywhere => true,
@@ -44,8 +43,7 @@ pub(crate) fn work_tools(context: &Arc<ToolContext>, only: Option<&[String]>) ->
         };
         is_there && names(only, name)
     };
-    let tools = WORK_TOOLS.into_iter().filter(is_wanted).map(|(.., make)| make(context.clone()));
-    ToolSet::new(tools.collect())
+    WORK_TOOLS.into_iter().filter(is_wanted).map(|(.., make)| make(context.clone())).collect()
 }
 
 /// Whether such a list names a tool.

@@ -168,9 +168,24 @@ impl<'a> Git<'a> {
         own: &Path,
         settings: impl Iterator<Item = Setting>,
     ) -> Self {
+        Self::with_settings(top, top, own, repository.mark.as_ref(), settings)
+    }
+
+    /// In a work tree, but with a git folder of ours that lies elsewhere: nothing that is in the work tree, or in
+    /// the repository that it is of, is obeyed.
+    pub(super) fn beside(folder: &'a Path, top: &Path, own: &Path, mark: Option<&Mark>) -> Self {
+        Self::with_settings(folder, top, own, mark, std::iter::empty())
+    }
+
+    fn with_settings(
+        folder: &'a Path,
+        top: &Path,
+        own: &Path,
+        mark: Option<&Mark>,
+        settings: impl Iterator<Item = Setting>,
+    ) -> Self {
         let fixed = ENVIRONMENT.into_iter().map(|(name, value)| (name.into(), value.into()));
-        let mut git =
-            Self::of_a_person(top, repository.mark.as_ref()).with("GIT_DIR", own).with("GIT_WORK_TREE", top);
+        let mut git = Self::of_a_person(folder, mark).with("GIT_DIR", own).with("GIT_WORK_TREE", top);
         git.environment.extend(fixed);
         let ours = SETTINGS.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
         git.settings = settings.chain(ours).collect();

@@ -22,6 +22,7 @@ mod record;
 mod snapshot;
 mod stage;
 mod submodules;
+pub mod undo;
 mod worktree;
 
 use std::collections::HashMap;
@@ -30,9 +31,9 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use midturn_core::engine::ToolSet;
-use midturn_core::engine::ports::{Changes, Diff, Merge, ToolError, Toolbox, Workplace};
+use midturn_core::engine::ports::{Changes, Diff, Merge, Tool, ToolError, Toolbox, Workplace};
 use midturn_core::rules::approval::Unread;
-use midturn_core::rules::id::{AgentName, RunId, SessionId};
+use midturn_core::rules::id::{AgentName, RunId, SessionId, TurnId};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
@@ -43,6 +44,7 @@ use self::folders::SessionFolders;
 use self::layout::RepositoryLayout;
 use self::merge::Merging;
 use self::record::{Record, Records};
+use self::undo::{Recorded, Recorder};
 use self::worktree::{Again, FolderState, NoWorktree, Repository, Worktree};
 use crate::confined::Confined;
 use crate::context::{Limits, ToolContext, off_the_runtime};
@@ -55,6 +57,9 @@ use crate::sandbox::Tier;
 use crate::toolbox::{names, work_tools};
 use crate::tools::commit::COMMIT;
 
+/// How many turns in the project folder can be undone where nobody says otherwise.
+pub const TURNS_KEPT: usize = 100;
+
 /// The places of one session's agents in one project.
 pub struct GitWorkplace {
     project: PathBuf,
@@ -66,6 +71,9 @@ pub struct GitWorkplace {
     supervisor: Supervisor,
     reach: Reach,
     unread: Unread,
+    turns_kept: usize,
+    /// Of the agents that work in the project folder itself.
+    recorder: OnceLock<Arc<Recorder>>,
     /// Looked up before any agent works; why not, if it is in no repository.
     layout: OnceCell<Result<Arc<RepositoryLayout>, String>>,
     folders: OnceLock<Arc<SessionFolders>>,
@@ -110,6 +118,8 @@ impl GitWorkplace {
             supervisor: Supervisor::ourselves().of_session(session),
             reach: Reach::default(),
             unread: Unread::default(),
+            turns_kept: TURNS_KEPT,
+            recorder: OnceLock::new(),
             layout: OnceCell::new(),
             folders: OnceLock::new(),
             mark: Mark::new(session.as_str(), Purpose::Git).ok(),
@@ -160,6 +170,13 @@ impl GitWorkplace {
         self
     }
 
+    /// With so many turns in the project folder that can be undone; 0: none is kept.
+    #[must_use]
+    pub fn turns_kept(mut self, turns: usize) -> Self {
+        self.turns_kept = turns;
+        self
+    }
+
     /// The folder an agent works in, once its place is open.
     pub fn folder(&self, agent: &AgentName) -> Option<PathBuf> {
         self.opened.lock().get(agent).map(|opened| opened.context.root.path().to_owned())
@@ -198,8 +215,25 @@ impl GitWorkplace {
             }
         }
         let context = Arc::new(context);
-        let tools = Arc::new(work_tools(&context, place.tools.as_deref()));
-        Ok(Opened { context, tools, worktree, notes: Mutex::new(notes) })
+        let mut tools = work_tools(&context, place.tools.as_deref());
+        if let (None, Some(layout)) = (&worktree, layout)
+            && let Some(recorder) = self.recorder(layout).map_err(|error| no_place(agent, &error))?
+        {
+            let recorded = |tool| Arc::new(Recorded { tool, recorder: recorder.clone() }) as Arc<dyn Tool>;
+            tools = tools.into_iter().map(recorded).collect();
+        }
+        Ok(Opened { context, tools: Arc::new(ToolSet::new(tools)), worktree, notes: Mutex::new(notes) })
+    }
+
+    /// Who keeps what is changed in the project folder. `None`: nobody wants to undo it.
+    fn recorder(&self, layout: Arc<RepositoryLayout>) -> std::io::Result<Option<Arc<Recorder>>> {
+        if self.turns_kept == 0 {
+            return Ok(None);
+        }
+        let places = (self.project.canonicalize()?, self.folders()?.state.clone());
+        let session = worktree::part_of_branch(&self.session);
+        let made = || Arc::new(Recorder::new(layout, places, &session, self.mark.clone(), self.turns_kept));
+        Ok(Some(self.recorder.get_or_init(made).clone()))
     }
 
     fn context(
@@ -433,6 +467,12 @@ impl Workplace for GitWorkplace {
         Ok(opened.tools.clone())
     }
 
+    fn turn_ended(&self, agent: &AgentName, run: RunId, turn: TurnId) {
+        if let Some(recorder) = self.recorder.get() {
+            recorder.ended(agent, run, turn);
+        }
+    }
+
     async fn run_ended(&self, agent: &AgentName, run: RunId) -> Result<Changes, ToolError> {
         let opened =
             self.opened(agent).ok_or_else(|| ToolError(format!("no workplace was opened for {agent}")))?;
@@ -445,8 +485,12 @@ impl Workplace for GitWorkplace {
             Some(worktree) => commit::commit(worktree, agent.as_str(), run).await,
             None => Changes { files: edited, ..Changes::default() },
         };
+        let not_kept = match self.recorder.get() {
+            Some(recorder) => recorder.settle().await,
+            None => None,
+        };
         let before = std::mem::take(&mut *opened.notes.lock());
-        changes.notes.splice(0..0, before.into_iter().chain(at_the_end));
+        changes.notes.splice(0..0, before.into_iter().chain(at_the_end).chain(not_kept));
         Ok(changes)
     }
 

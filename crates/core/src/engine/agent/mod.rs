@@ -147,8 +147,12 @@ impl Driver {
             self.equip().await;
         }
         loop {
+            let turn = self.run.turn();
             let step = self.next_step();
             self.tell_results().await;
+            if !matches!(step, Step::RunTools(_)) {
+                self.session.workplace.turn_ended(&self.cell.name, self.run.id(), turn);
+            }
             match step {
                 Step::CallModel(injection) => {
                     if self.inject(injection).await {

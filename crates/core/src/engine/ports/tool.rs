@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::rules::approval::Effect;
 use crate::rules::conversation::ToolUse;
-use crate::rules::id::{AgentName, RunId};
+use crate::rules::id::{AgentName, RunId, TurnId};
 use crate::rules::secrets::Secrets;
 
 /// What the model is told of a tool.
@@ -178,6 +178,9 @@ impl Changes {
 pub trait Workplace: Send + Sync {
     /// Opens the agent's place; called when its first run starts.
     async fn open(&self, agent: &AgentName) -> Result<Arc<dyn Toolbox>, ToolError>;
+
+    /// A turn is over: all its calls have their results. Quick, and asked after turns without calls too.
+    fn turn_ended(&self, _agent: &AgentName, _run: RunId, _turn: TurnId) {}
 
     /// A run has ended and none of its calls is alive: commits what it changed.
     async fn run_ended(&self, agent: &AgentName, run: RunId) -> Result<Changes, ToolError>;
