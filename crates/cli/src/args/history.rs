@@ -25,6 +25,38 @@ Examples:
   midturn export last -o bug.yaml && midturn replay bug.yaml
   midturn export 0mhzk3q1-77ab > bug.yaml";
 
+pub(super) const UNDO_HELP: &str = "\
+A file that is as a turn left it becomes what it was before that turn. What somebody changed since stays, and
+is named. Commits stay, and so do files that git ignores. The agents are told with the result of their next call.
+
+Exit status: 0 done, or listed; 1 there is nothing to undo, or an agent is in the middle of a turn.
+
+Examples:
+  midturn undo --dry-run
+  midturn undo
+  midturn undo 3            (the last three turns that changed files)
+  midturn undo --list";
+
+/// `midturn undo`.
+#[derive(Debug, Args)]
+pub(crate) struct UndoArgs {
+    /// How many turns, the last one first; only turns that changed files in the project folder count
+    #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) turns: u32,
+    /// Show which turns can be undone, the last one first
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Show what would be done, and change nothing
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) dry_run: bool,
+    /// The session: its id, the beginning of it, or `last`
+    #[arg(long, value_name = "ID", default_value = "last")]
+    pub(crate) session: String,
+    /// Which project
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+}
+
 /// `midturn sessions`.
 #[derive(Debug, Args)]
 pub(crate) struct SessionsArgs {

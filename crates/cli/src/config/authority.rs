@@ -46,6 +46,7 @@ const PRICE: &str = "only a person knows what they pay";
 const EFFORT: &str = "how much a model may think for you is yours to say";
 const TERMINAL: &str = "how your terminal behaves, and what your keys do, is yours to say";
 const PAGE: &str = "what closing your page does is yours to say";
+const UNDO: &str = "what you can take back is yours to say";
 const THERE: &str = "your key would go there with every request, which is yours to decide";
 const LOGIN: &str = "which server gets which of your keys, and what goes with them, is yours to decide";
 
@@ -97,6 +98,7 @@ const TABLE: &[(&str, Direction)] = &[
     ("timeouts.command_max", Down(Time)),
     ("timeouts.connect", Down(Time)),
     ("timeouts.idle", Down(Time)),
+    ("undo.turns", Persons(UNDO)),
 ];
 
 /// The key as the table has it.
@@ -291,6 +293,7 @@ mod tests {
             ("page.on_leave", json!("go_on"), json!("stop"), kept),
             ("page.on_leave", json!("stop"), json!("go_on"), kept),
             ("terminal.queue_mode", json!(false), json!(true), kept),
+            ("undo.turns", json!(100), json!(0), kept),
             ("terminal.keys.now", json!(["ctrl+x"]), json!(["ctrl+s"]), kept),
             ("a.key.of.tomorrow", json!(1), json!(2), kept),
         ]);

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use midturn_core::rules::settings::{Patched, Settings, SettingsPatch};
 use midturn_core::rules::time::Span;
 use midturn_providers::{BUILT_IN, Endpoint};
-use midturn_tools::workplace::Isolation;
+use midturn_tools::workplace::{Isolation, TURNS_KEPT};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -44,6 +44,8 @@ pub(crate) struct General {
     pub(crate) store: Storing,
     /// How a person's terminal behaves.
     pub(crate) terminal: Terminal,
+    /// What can be undone.
+    pub(crate) undo: Undoing,
     /// How long providers and commands are waited for.
     pub(crate) timeouts: Timeouts,
     /// The largest event of a reply's stream, in bytes.
@@ -68,9 +70,24 @@ impl Default for General {
             providers: midturn_providers::Config::default().0,
             store: Storing::default(),
             terminal: Terminal::default(),
+            undo: Undoing::default(),
             timeouts: Timeouts::default(),
             max_event_bytes: 128 << 20,
         }
+    }
+}
+
+/// What can be undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Undoing {
+    /// How many turns in the project folder are kept; 0: none.
+    pub(crate) turns: u32,
+}
+
+impl Default for Undoing {
+    fn default() -> Self {
+        Self { turns: u32::try_from(TURNS_KEPT).unwrap_or(u32::MAX) }
     }
 }
 

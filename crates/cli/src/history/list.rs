@@ -32,7 +32,7 @@ impl Now {
     }
 
     /// Day and minute.
-    fn day(&self, micros: u64) -> String {
+    pub(super) fn day(&self, micros: u64) -> String {
         let instant = i64::try_from(micros).ok().and_then(|micros| Timestamp::from_microsecond(micros).ok());
         let Some(instant) = instant else { return "?".to_owned() };
         instant.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()

@@ -3,6 +3,7 @@
 
 mod list;
 mod show;
+mod undo;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use midturn_core::rules::id::SessionId;
 use midturn_store::{OpenError, OpenMode};
 use midturn_wire::session::Sessions;
 use serde::Serialize;
+
+pub(crate) use undo::undo;
 
 use crate::args::{LogArgs, SessionsArgs};
 use crate::client;

@@ -171,6 +171,7 @@ pub(crate) fn workplace(
         .limits(Limits { timeout, timeout_max })
         .reach(reach)
         .unread(policy.unread())
+        .turns_kept(usize::try_from(config.general.undo.turns).unwrap_or(usize::MAX))
         .supervisor(supervisor)
 }
 

@@ -14,4 +14,5 @@ mod open;
 mod pauses;
 mod remote;
 mod terminal;
+mod undo;
 mod words;
