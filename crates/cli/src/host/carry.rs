@@ -171,6 +171,7 @@ pub(crate) fn workplace(
         .limits(Limits { timeout, timeout_max })
         .reach(reach)
         .unread(policy.unread())
+        .wishes(config.wishes())
         .supervisor(supervisor)
 }
 
