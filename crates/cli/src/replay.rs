@@ -68,7 +68,7 @@ impl RealWorkplaces for RealTools {
     fn open(&self, repository: &Path, state: &Path) -> Result<Box<dyn RealWorkplace>, String> {
         let places = |_: &AgentName| AgentPlace::new(Isolation::Worktree);
         // Sessions of replays are counters: each has its own repository.
-        let workplace = GitWorkplace::new(repository, state, &SessionId::new("s1"), places);
+        let workplace = GitWorkplace::new(repository, state, &SessionId::new("s1"), places).turns_kept(0);
         Ok(Box::new(Places(Arc::new(workplace))))
     }
 }

@@ -12,6 +12,7 @@ use crate::confined::Confined;
 use crate::context::{OUTPUT_BYTES, ToolContext, off_the_runtime};
 use crate::process::{Command, Ended, RunError};
 use crate::protect::guard::Before;
+use crate::seen::Running;
 
 /// A command that is over.
 pub(crate) struct Done {
@@ -36,6 +37,7 @@ pub(crate) async fn run(
     output: &dyn OutputSink,
 ) -> io::Result<Done> {
     let before = confine(context, &mut command).await?;
+    let running = begins(context).await?;
     let mut said = Capture::new(OUTPUT_BYTES);
     let mut decoder = Decoder::default();
     let mut told = |bytes: &[u8]| {
@@ -47,7 +49,11 @@ pub(crate) async fn run(
     if !rest.is_empty() {
         output.tell(&rest);
     }
-    let (planted, notes) = look_after(context, before).await;
+    let (planted, mut notes) = look_after(context, before).await;
+    if let Some(running) = running {
+        let looked = ended_beside_others(context, running).await;
+        notes.extend(looked.err().map(|error| format!("what it changed is not known: {error}")));
+    }
     Ok(Done { ended, said, planted, notes })
 }
 
@@ -58,6 +64,23 @@ async fn confine(context: &Arc<ToolContext>, command: &mut Command) -> io::Resul
     let Some((confinement, before)) = off_the_runtime(look).await.flatten()? else { return Ok(None) };
     command.confinement = Some(confinement);
     Ok(Some(before))
+}
+
+/// Where others work in the same folder: what the agent knows of its files, before its command.
+async fn begins(context: &Arc<ToolContext>) -> io::Result<Option<Running>> {
+    let context = context.clone();
+    off_the_runtime(move || context.seen.as_ref().map(|seen| seen.command_begins(context.root.path()))).await
+}
+
+/// And after it.
+async fn ended_beside_others(context: &Arc<ToolContext>, running: Running) -> io::Result<()> {
+    let context = context.clone();
+    let look = move || {
+        if let Some(seen) = &context.seen {
+            seen.command_ended(context.root.path(), &running);
+        }
+    };
+    off_the_runtime(look).await
 }
 
 /// What a command planted is taken away; what there is to say of it, and what else there is to say.

@@ -20,6 +20,7 @@ use tokio::task::spawn_blocking;
 use crate::confined::Confined;
 use crate::process::Supervisor;
 use crate::root::Root;
+use crate::seen::Seen;
 
 /// How much of a command's output, of a file or of a list of matches one result holds, in bytes;
 /// more is cut in the middle (commands) or at the end.
@@ -53,6 +54,8 @@ pub(crate) struct ToolContext {
     /// What commands are confined to. `None`: there is no sandbox.
     pub(crate) confined: Option<Confined>,
     pub(crate) edited: Mutex<BTreeSet<String>>,
+    /// What is known of the files, where others work in the same folder.
+    pub(crate) seen: Option<Seen>,
     /// The files that searches leave out.
     pub(crate) unread: Unread,
     /// Makes commits, for an agent that works in a repository's project folder.
@@ -94,6 +97,11 @@ impl ToolContext {
         begins.map_err(|error| {
             format!("nothing was changed: what has to be looked at before can't be: {error}")
         })
+    }
+
+    /// What is known of the files where others work, too, and the name that a file has there.
+    pub(crate) fn seen(&self, path: &str) -> Option<(&Seen, String)> {
+        Some((self.seen.as_ref()?, self.root.meant(path)?))
     }
 
     /// Remembers that a file was edited.

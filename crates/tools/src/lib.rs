@@ -19,6 +19,7 @@ pub mod programs;
 mod protect;
 mod root;
 pub mod sandbox;
+mod seen;
 mod toolbox;
 mod tools;
 pub mod under_way;

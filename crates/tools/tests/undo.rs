@@ -103,6 +103,7 @@ async fn the_last_turns_are_taken_back_and_what_a_person_changed_since_stays() {
     assert!(said.contains("Left as they are, since they were changed later: late"), "{said}");
     end(&workplace).await;
     assert!(!turn(&workplace, 5, &["true"]).await.contains("undone"), "it is told once");
+    end(&workplace).await;
     assert_eq!(undone(&project, 1).await[0].restored, paths(&["a.txt"]));
 }
 

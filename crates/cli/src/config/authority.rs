@@ -47,6 +47,8 @@ const EFFORT: &str = "how much a model may think for you is yours to say";
 const TERMINAL: &str = "how your terminal behaves, and what your keys do, is yours to say";
 const PAGE: &str = "what closing your page does is yours to say";
 const UNDO: &str = "what you can take back is yours to say";
+const BASE: &str = "where folders are made on your disks is yours to say";
+const TRAILER: &str = "what commits in your name say is yours to decide";
 const THERE: &str = "your key would go there with every request, which is yours to decide";
 const LOGIN: &str = "which server gets which of your keys, and what goes with them, is yours to decide";
 
@@ -64,6 +66,13 @@ const TABLE: &[(&str, Direction)] = &[
     ("approvals.deny", More),
     ("approvals.mode", Words(MODES)),
     ("approvals.patience", Down(Time)),
+    ("folder.base", Persons(BASE)),
+    ("folder.copy", Fewer),
+    ("folder.copy_max", Down(Number)),
+    // As a command of an agent's: the mode, the rules and the sandbox hold it.
+    ("folder.setup", Free),
+    ("folder.setup_time", Down(Time)),
+    ("folder.trailer", Persons(TRAILER)),
     ("max_event_bytes", Down(Number)),
     ("model", Free),
     ("models.*.cached", Persons(PRICE)),

@@ -14,6 +14,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::folder::Folder;
 use super::page::Page;
 use super::providers;
 use super::safety::{Approvals, FACTS, ModelFacts, Sandboxing};
@@ -32,6 +33,8 @@ pub(crate) struct General {
     pub(crate) agents: AgentDefaults,
     /// What is done unasked, and what never.
     pub(crate) approvals: Approvals,
+    /// How the folders of agents are made.
+    pub(crate) folder: Folder,
     /// What is known of models, by `PROVIDER/NAME` or an alias.
     pub(crate) models: BTreeMap<String, ModelFacts>,
     /// What the commands of agents run in.
@@ -64,6 +67,7 @@ impl Default for General {
             aliases: aliases.map(|(name, model)| (name.to_owned(), model.to_owned())).into(),
             agents: AgentDefaults::default(),
             approvals: Approvals::default(),
+            folder: Folder::default(),
             models: BTreeMap::new(),
             sandbox: Sandboxing::default(),
             page: Page::default(),
@@ -275,7 +279,13 @@ pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
     }
     let at_least_one = matches!(
         key.rsplit('.').next().unwrap_or(key),
-        "max_concurrent" | "max_event_bytes" | "max_output_tokens" | "memory" | "open_files" | "processes"
+        "copy_max"
+            | "max_concurrent"
+            | "max_event_bytes"
+            | "max_output_tokens"
+            | "memory"
+            | "open_files"
+            | "processes"
     );
     if at_least_one && value.as_u64() == Some(0) {
         return Err("invalid value: 0, expected 1 or more".to_owned());
@@ -283,7 +293,7 @@ pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
     if let Some([_, _, "base_url"]) = free(key).as_deref() {
         check_url(value.as_str().unwrap_or_default())?;
     }
-    if key == "sandbox.writable" {
+    if key == "sandbox.writable" || key == "folder.base" {
         check_paths(value)?;
     }
     terminal::check(key, value)?;

@@ -8,6 +8,7 @@
 
 mod authority;
 mod file;
+mod folder;
 mod keys;
 mod layers;
 mod page;
@@ -146,6 +147,8 @@ pub(crate) struct Config {
     keymap: Keymap,
     /// What a project's files say and may not, each with its place.
     pub(crate) notes: Vec<String>,
+    /// The person's own file, if the environment names a place for it.
+    persons: Option<PathBuf>,
 }
 
 impl Config {
@@ -170,7 +173,13 @@ impl Config {
         let (general, settings) = layers.assemble()?;
         let layers::Layers { entries, notes, .. } = layers;
         let keymap = general.terminal.keymap(&entries)?;
-        Ok(Self { entries, looked, general, settings, keymap, notes })
+        let persons = env.config_folder().map(|folder| folder.join(FILE_NAME));
+        Ok(Self { entries, looked, general, settings, keymap, notes, persons })
+    }
+
+    /// Whether a file is the person's own.
+    fn is_persons(&self, path: &Path) -> bool {
+        self.persons.as_deref() == Some(path)
     }
 
     /// How the terminal behaves; `ascii` is what its flag says.

@@ -121,7 +121,7 @@ impl Sandboxing {
     }
 }
 
-fn below_home(path: &str) -> PathBuf {
+pub(super) fn below_home(path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
         (Some(_), None) | (None, _) => path.into(),

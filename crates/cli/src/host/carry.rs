@@ -172,6 +172,7 @@ pub(crate) fn workplace(
         .reach(reach)
         .unread(policy.unread())
         .turns_kept(usize::try_from(config.general.undo.turns).unwrap_or(usize::MAX))
+        .wishes(config.wishes())
         .supervisor(supervisor)
 }
 

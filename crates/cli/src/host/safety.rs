@@ -24,6 +24,8 @@ pub(crate) struct Safety {
     sandbox: Sandbox,
     /// Why there is no sandbox, where nobody said that there shall be none.
     missing: Option<String>,
+    /// What there is to say of who works beside whom.
+    sharing: Option<String>,
 }
 
 impl Safety {
@@ -37,7 +39,7 @@ impl Safety {
         let mode = config.general.approvals.mode;
         let wanted = wanted(&config.general.sandbox);
         if wanted.tier == Some(Tier::None) {
-            return Ok(Self { mode, sandbox: Sandbox::off(&wanted), missing: None });
+            return Ok(Self { mode, sandbox: Sandbox::off(&wanted), missing: None, sharing: None });
         }
         let works = tried.filter(|tried| *tried.wanted() == wanted && tried.in_force().tier != Tier::None);
         let probed = match works {
@@ -45,14 +47,19 @@ impl Safety {
             None => probe(&wanted).await,
         };
         match probed {
-            Ok(sandbox) => Ok(Self { mode, sandbox, missing: None }),
+            Ok(sandbox) => Ok(Self { mode, sandbox, missing: None, sharing: None }),
             Err(why) if mode != Mode::Auto && wanted.tier.is_none() => {
-                Ok(Self { mode, sandbox: Sandbox::off(&wanted), missing: Some(why) })
+                Ok(Self { mode, sandbox: Sandbox::off(&wanted), missing: Some(why), sharing: None })
             }
             Err(why) => {
                 Err(Failure::usage(format!("{why}. Or let agents ask before each command: --mode ask")))
             }
         }
+    }
+
+    /// With what a person is told where agents share a folder.
+    pub(crate) fn sharing(self, sharing: Option<String>) -> Self {
+        Self { sharing, ..self }
     }
 
     /// The sandbox.
@@ -80,6 +87,7 @@ impl Safety {
             (None, true) => notes.push(format!("sandbox: {}", self.sandbox.in_force())),
         }
         notes.extend(programs::skipped());
+        notes.extend(self.sharing.clone());
         notes
     }
 }

@@ -14,6 +14,7 @@ use midturn_server::feed::Follower;
 use midturn_server::{Entered, Feed, Host, HostError, Live, Metrics, NewAgent};
 use midturn_tools::leftovers;
 use midturn_tools::sandbox::Sandbox;
+use midturn_tools::workplace::{Listener, Wishes};
 use midturn_wire::session::NewSession;
 use parking_lot::Mutex;
 
@@ -146,7 +147,7 @@ impl Carrier {
     ) -> Result<Begun, HostError> {
         let _turn = self.turn.lock().await;
         self.sessions.must_go_on()?;
-        let safety = self.safety_of(&prepared.config).await?;
+        let safety = self.safety_of(&prepared.config).await?.sharing(prepared.sharing().await);
         self.sessions.make_room().await?;
         let record = carry::record(session_id::new(), task, &prepared, self.safety.is_some());
         let store = self.holding.archive.begin(record.clone()).await.map_err(Failure::failed)?;
@@ -205,7 +206,7 @@ impl Carrier {
         // What can be wrong is found before anybody else's writes are fenced off.
         let layer = carry::layer(&looked.record, &[&self.again, set].concat())?;
         let prepared = self.prepare(&layer, &carry::earlier(&looked))?;
-        let safety = self.safety_of(&prepared.config).await?;
+        let safety = self.safety_of(&prepared.config).await?.sharing(prepared.sharing().await);
         if let Some(broken) = lives {
             // It records nothing any more: what is left of it ends before it is taken up again.
             self.sessions.give_up(&broken).await;
@@ -243,11 +244,13 @@ impl Carrier {
         let spans = self.telemetry.as_ref().map(|telemetry| telemetry.observer(&record.id, known()));
         let own: [Arc<dyn Observer>; 2] = [feed.clone(), figures];
         let observers = own.into_iter().chain(spans).collect();
-        if let Some(console) = audience.console {
+        if let Some(console) = &audience.console {
             console.follow(Follower::new(feed.clone(), self.holding.archive.clone(), record.id.clone()));
         }
         // Agents see nothing of this process, whatever the configuration says.
+        let listener = audience.console.map(|console| console as Arc<dyn Listener>);
         let workplace = carry::workplace(prepared, &safety, &self.holding.hidden, &record.id);
+        let workplace = workplace.wishes(Wishes { listener, ..prepared.config.wishes() });
         let coordinator = carry::coordinator(prepared, workplace, &record.id, store, observers, journal);
         let coordinator = coordinator.await.inspect_err(|_| feed.end())?;
         let live = Live { record, epoch, lead: Some(lead.clone()), coordinator, feed };

@@ -13,11 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use midturn_client::events::{Told, read};
 use midturn_core::rules::event::{Event, LiveEvent};
+use midturn_core::rules::id::AgentName;
 use midturn_core::rules::view::{Ask, View};
 use midturn_server::feed::{Follower, News};
-use midturn_view::clean::clean;
+use midturn_tools::workplace::Listener;
+use midturn_view::clean::{clean, one_line};
 use midturn_view::words::{Shown, Tone};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
@@ -52,6 +55,15 @@ pub(crate) struct Console {
     given_up: CancellationToken,
     /// The screen lies over it: lines wait until that is gone.
     is_covered: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Listener for Console {
+    async fn tell(&self, agent: &AgentName, text: &str) {
+        for line in text.lines() {
+            self.tell(Tone::Quiet, format!("{agent}: {}", one_line(line))).await;
+        }
+    }
 }
 
 impl Console {

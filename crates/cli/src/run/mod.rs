@@ -57,14 +57,17 @@ pub(crate) fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
     attended(manner, env, async |attended| {
         match holding::open(&project, patience).await? {
             Opened::Theirs(_) => {
-                attended.tell_notes(&[prepared.notes.clone(), vec![GUEST.to_owned()]].concat()).await;
+                let sharing = prepared.sharing().await.into_iter().collect();
+                attended
+                    .tell_notes(&[prepared.notes.clone(), sharing, vec![GUEST.to_owned()]].concat())
+                    .await;
                 client::remote_run(task, &prepared.layer, &project, attended).await
             }
             Opened::Ours(holding) => {
                 // What was said of this run's safety is not said of its guests'.
                 let layer = LayerArgs { set: args.work.layer.set.clone(), ..prepared.layer.clone() };
                 let carrier = Carrier::new(holding, env, &layer);
-                let safety = carrier.safety_of(&prepared.config).await?;
+                let safety = carrier.safety_of(&prepared.config).await?.sharing(prepared.sharing().await);
                 attended.tell_notes(&[safety.notes(), prepared.notes.clone()].concat()).await;
                 let audience = (&attended.console).into();
                 let begins = attended.carry(&project, carrier, async |carrier| {

@@ -1,12 +1,16 @@
 //! What a session needs before it begins: everything that can be wrong with arguments,
 //! configuration, files and environment is found here, and nothing is begun.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use midturn_core::engine::ports::{Clock, RealClock};
 use midturn_core::rules::approval::{Mode, Policy};
 use midturn_core::rules::characters::is_blank;
+use midturn_core::rules::id::{AgentName, SessionId};
+use midturn_tools::own_folder;
+use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation};
+use tokio::sync::OnceCell;
 
 use super::facts::{Facts, Priced};
 use super::models::{self, Earlier, Models, Reached};
@@ -32,6 +36,7 @@ pub(crate) struct Prepared {
     pub(crate) notes: Vec<String>,
     /// What it was made of, to make it again when the session goes on.
     pub(crate) layer: LayerArgs,
+    sharing: OnceCell<Option<String>>,
 }
 
 /// A task that there is something to do about.
@@ -76,8 +81,6 @@ pub(crate) fn prepare(
         defaults: config.general.agents.clone(),
         aliases: config.general.aliases.clone(),
         instructions: instructions.prompt(),
-        folder: folder.display().to_string(),
-        in_repository: env::repository(&folder).is_some(),
         looks_only: policy.mode == Mode::Plan,
         settings: config.settings.clone(),
         scripted: models.scenario.as_ref().map(|_| models.name.clone()),
@@ -89,11 +92,58 @@ pub(crate) fn prepare(
     check_default_model(&config, &models, check)?;
     let team = Arc::new(Team::new(common, check)?);
     let mut notes = [notes(&config), team.notes()].concat();
+    notes.extend(config.setup().err());
+    check_base(&config, &folder)?;
     if models.providers.is_some() {
         notes.extend(models::notes(&config));
     }
     let layer = LayerArgs { cwd: Some(folder.clone()), model: again(layer, &models), set: layer.set.clone() };
-    Ok(Prepared { folder, state, config, clock, models, team, policy, notes, layer })
+    let sharing = OnceCell::new();
+    Ok(Prepared { folder, state, config, clock, models, team, policy, notes, layer, sharing })
+}
+
+impl Prepared {
+    /// What a person is told where all agents work in one folder.
+    pub(crate) async fn sharing(&self) -> Option<String> {
+        // Who changes nothing is in nobody's way.
+        if self.policy.mode == Mode::Plan {
+            return None;
+        }
+        let look = || async {
+            let nobody = |_: &AgentName| AgentPlace::new(Isolation::None);
+            let place = GitWorkplace::new(&self.folder, &self.state, &SessionId::new(""), nobody);
+            let why = place.wishes(self.config.wishes()).shared().await?;
+            let folder = self.folder.display();
+            Some(format!(
+                "all agents work in this one folder, {folder}: {why}. What one changes another sees at once; an edit of \
+                 a file that somebody else changed since it was read is refused"
+            ))
+        };
+        self.sharing.get_or_init(look).await.clone()
+    }
+}
+
+/// Agents' folders in the project would be in each other's way, and in the project's.
+fn check_base(config: &Config, folder: &Path) -> Result<(), Failure> {
+    let Some(base) = config.general.folder.base() else { return Ok(()) };
+    let refused =
+        |why: String| Failure::usage(format!("`folder.base` ({}): {why}", config.origin("folder.base")));
+    let project = env::repository(folder).unwrap_or(folder);
+    let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
+    let known = base.ancestors().find_map(|path| Some((path, path.canonicalize().ok()?)));
+    let real = match known {
+        Some((path, real)) => base.strip_prefix(path).map_or(real.clone(), |rest| real.join(rest)),
+        None => base.clone(),
+    };
+    if real.starts_with(&project) || project.starts_with(&real) {
+        return Err(refused(format!(
+            "{} is in the project, or holds it: name a folder beside it, which has nothing else in it",
+            base.display()
+        )));
+    }
+    let (above, name) = (base.parent().unwrap_or(&base), base.file_name().unwrap_or_default());
+    own_folder::look(above, Path::new(name))
+        .map_err(|error| refused(format!("{error}: name a folder that only you can write in")))
 }
 
 /// What a person has to know of the configuration: what a project's files may not say, and

@@ -32,17 +32,15 @@ pub(crate) struct Parts<'a> {
     pub(crate) name: &'a AgentName,
     /// Who spawned it; none for the lead.
     pub(crate) parent: Option<&'a AgentName>,
-    /// Where it works, in words.
-    pub(crate) place: &'a str,
     /// The body of its definition file.
     pub(crate) definition: Option<&'a str>,
     /// The block of instructions from `AGENTS.md`, with its leading blank line, or nothing.
     pub(crate) instructions: &'a str,
 }
 
-/// The whole system prompt.
+/// The system prompt, up to where the agent works: that is told when its place is made.
 pub(crate) fn system(parts: Parts<'_>) -> String {
-    let Parts { name, parent, place, definition, instructions } = parts;
+    let Parts { name, parent, definition, instructions } = parts;
     let who = match parent {
         None => format!(
             "You are `{name}`, the lead of a group of coding agents. A person gave you a task and reads your last words as the answer."
@@ -56,24 +54,7 @@ pub(crate) fn system(parts: Parts<'_>) -> String {
         .filter(|text| !text.is_empty())
         .map(|text| format!("\n\n# Your part\n\n{text}"))
         .unwrap_or_default();
-    format!("{who}\n\n{place}\n\n{COMMON}\n\n{COORDINATING}{own}{instructions}")
-}
-
-/// Where the lead works.
-pub(crate) fn leads_place(folder: &str) -> String {
-    format!("You work in {folder}. Paths are relative to it.")
-}
-
-/// Where a subagent works.
-pub(crate) fn subagents_place(in_repository: bool, folder: &str) -> String {
-    if in_repository {
-        "You work in a git worktree of your own, on a branch and with a repository of your own; others don't see your changes \
-         until they are merged, and what you leave changed is committed to the branch when your run ends. Paths are \
-         relative to its root."
-            .to_owned()
-    } else {
-        format!("You work in {folder}, and others may work there too. Paths are relative to it.")
-    }
+    format!("{who}\n\n{COMMON}\n\n{COORDINATING}{own}{instructions}")
 }
 
 #[cfg(test)]
@@ -83,11 +64,9 @@ mod tests {
     #[test]
     fn a_prompt_says_who_where_what_and_the_projects_own_words_last() {
         let (lead, worker) = (AgentName::new("lead").unwrap(), AgentName::new("worker").unwrap());
-        let place = leads_place("/w");
         let parts = Parts {
             name: &worker,
             parent: Some(&lead),
-            place: &place,
             definition: Some("Review."),
             instructions: "\n\nTabs.",
         };
@@ -95,7 +74,6 @@ mod tests {
         for needed in [
             "`worker`",
             "`lead` spawned",
-            "/w",
             "[User feedback:",
             "[Skipped",
             "spawn_agent",

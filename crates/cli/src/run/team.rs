@@ -32,10 +32,6 @@ pub(crate) struct Common {
     pub(crate) aliases: BTreeMap<String, String>,
     /// The block of instructions for prompts.
     pub(crate) instructions: String,
-    /// The working folder, in words.
-    pub(crate) folder: String,
-    /// Whether that is in a git repository.
-    pub(crate) in_repository: bool,
     /// Whether nothing is changed: the mode is `plan`.
     pub(crate) looks_only: bool,
     /// Everybody's settings.
@@ -90,10 +86,8 @@ impl Team {
 
     /// The lead.
     pub(crate) fn lead(&self, name: &AgentName, model: &str, task: &str) -> AgentSpec {
-        let place = prompts::leads_place(&self.common.folder);
         let instructions = &self.common.instructions;
-        let system =
-            prompts::system(Parts { name, parent: None, place: &place, definition: None, instructions });
+        let system = prompts::system(Parts { name, parent: None, definition: None, instructions });
         // The lead works where the person stands: what it does is what they asked for.
         let isolation = Isolation::None;
         let memo =
@@ -135,6 +129,15 @@ impl Team {
             missing(definition.path.display().to_string(), definition.tools.as_ref());
         }
         notes.extend(self.common.definitions.values().filter_map(Definition::note));
+        let here = |definition: &&Definition| definition.isolation == Some(Isolation::None);
+        let here = self.common.definitions.values().filter(here).map(|definition| definition.name.as_str());
+        let here: Vec<&str> = here.collect();
+        if !here.is_empty() && self.common.defaults.isolation != Isolation::None {
+            notes.push(format!(
+                "these agents work in the project folder itself, beside the lead: {} (`isolation: none`)",
+                here.join(", ")
+            ));
+        }
         notes
     }
 
@@ -207,12 +210,9 @@ impl Templates for Team {
         let isolation =
             definition.and_then(|definition| definition.isolation).unwrap_or(self.common.defaults.isolation);
         let looks_only = self.common.looks_only;
-        let apart = self.common.in_repository && isolation == Isolation::Worktree && !looks_only;
-        let place = prompts::subagents_place(apart, &self.common.folder);
         let system = prompts::system(Parts {
             name,
             parent: Some(parent),
-            place: &place,
             definition: definition.map(|definition| definition.system.as_str()),
             instructions: &self.common.instructions,
         });
@@ -264,8 +264,6 @@ mod tests {
             defaults: AgentDefaults::default(),
             aliases: [("fast".to_owned(), "openai/f".to_owned())].into(),
             instructions: "\n\nTabs.".to_owned(),
-            folder: "/w".to_owned(),
-            in_repository: true,
             looks_only: false,
             settings: Settings { max_turns: 7, ..Settings::default() },
             scripted: scripted.map(str::to_owned),
@@ -316,7 +314,6 @@ mod tests {
             team.lead(&name("lead"), "anthropic/l", "x");
             spawned(&team, "lead");
             let spec = team.resolve(&name("w"), None, &name("lead")).unwrap();
-            assert_eq!(spec.system.contains("a git worktree of your own"), !asked);
             assert_eq!(team.place_of(&name("w")).isolation, isolation);
             // The session goes on in a mode.
             assert_eq!(place_of(true, &spec.memo), isolation);

@@ -35,6 +35,8 @@ pub(super) type Inbound = (Arc<Mail>, Injection);
 pub(super) struct Equipment {
     pub(super) model: Box<dyn Model>,
     pub(super) toolbox: Arc<dyn Toolbox>,
+    /// The agent's own system prompt, and what its workplace tells it.
+    pub(super) system: String,
     pub(super) specs: Vec<Arc<ToolSpec>>,
     /// How many bytes the specs have in a request, about.
     pub(super) spec_bytes: u64,

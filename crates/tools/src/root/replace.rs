@@ -41,9 +41,9 @@ impl Place<'_> {
         Ok((File::from(fd), stat))
     }
 
-    /// Gives the file this content. `was` is what it is to be instead of; anything else that is
-    /// there by now is left alone and is an error.
-    pub(crate) fn replace(&self, content: &[u8], was: Option<&Stat>) -> Result<(), PathError> {
+    /// Gives the file this content; what it is like then. `was` is what it is to be instead of; anything else
+    /// that is there by now is left alone and is an error.
+    pub(crate) fn replace(&self, content: &[u8], was: Option<&Stat>) -> Result<Stat, PathError> {
         let name = name_of_ours("write");
         let file = new_file(&self.dir, &name, 0o666).map_err(|e| self.system(e))?;
         let replaced = self.replace_by(file, &name, content, was);
@@ -60,7 +60,7 @@ impl Place<'_> {
         name: &str,
         content: &[u8],
         was: Option<&Stat>,
-    ) -> Result<(), PathError> {
+    ) -> Result<Stat, PathError> {
         file.write_all(content).map_err(|e| self.system(e))?;
         if let Some(was) = was {
             self.dress(&file, was)?;
@@ -69,7 +69,9 @@ impl Place<'_> {
         if self.stat()?.as_ref().map(identity) != was.map(identity) {
             return Err(PathError::Changed(self.shown.to_owned()));
         }
-        rustix::fs::renameat(&self.dir, name, &self.dir, self.name).map_err(|e| self.system(e))
+        rustix::fs::renameat(&self.dir, name, &self.dir, self.name).map_err(|e| self.system(e))?;
+        // The new name is a change of its own.
+        rustix::fs::fstat(&file).map_err(|e| self.system(e))
     }
 
     /// The owner first: changing it takes bits off the mode. Only root can give a file away,

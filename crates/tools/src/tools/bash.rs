@@ -136,7 +136,7 @@ fn git_refused(output: &str, folders: &[PathBuf]) -> bool {
 }
 
 /// The output, and below it in brackets what it doesn't say itself.
-fn report(output: String, ended: Ended, timeout: Duration) -> Output {
+pub(crate) fn report(output: String, ended: Ended, timeout: Duration) -> Output {
     let mut notes = match (ended.cause, ended.status) {
         (Cause::Cancelled, _) => return Output::error(output),
         (Cause::TimedOut, _) => {

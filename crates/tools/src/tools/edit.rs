@@ -38,10 +38,18 @@ pub(crate) fn tool(context: Arc<ToolContext>) -> Arc<dyn Tool> {
 
 fn edit(context: &ToolContext, arguments: &Arguments, _: &CancellationToken) -> Result<Output, String> {
     let path = &arguments.path;
+    let seen = context.seen(path);
     let count = context.root.place(path, false, |place| {
         let (file, was) = place.read()?;
-        let (text, count) = replaced(&text_of((file, was), path)?, arguments)?;
-        place.replace(text.as_bytes(), Some(&was))?;
+        let old = text_of((file, was), path)?;
+        if let Some((seen, name)) = &seen {
+            seen.may_change(name, Some(((&was).into(), old.as_bytes())), false)?;
+        }
+        let (text, count) = replaced(&old, arguments)?;
+        let new = place.replace(text.as_bytes(), Some(&was))?;
+        if let Some((seen, name)) = &seen {
+            seen.has_written(name, (&new).into(), text.as_bytes());
+        }
         Ok::<_, String>(count)
     })?;
     context.edited(path);

@@ -45,7 +45,11 @@ pub(crate) fn tool(context: Arc<ToolContext>) -> Arc<dyn Tool> {
 }
 
 fn read(context: &ToolContext, arguments: &Arguments, _: &CancellationToken) -> Result<Output, String> {
-    let text = text_of(context.root.file(&arguments.path)?, &arguments.path)?;
+    let (file, stat) = context.root.file(&arguments.path)?;
+    let text = text_of((file, stat), &arguments.path)?;
+    if let Some((seen, name)) = context.seen(&arguments.path) {
+        seen.has_read(&name, (&stat).into(), text.as_bytes());
+    }
     Ok(Output::ok(numbered(&text, arguments)))
 }
 

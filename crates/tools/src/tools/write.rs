@@ -30,15 +30,24 @@ pub(crate) fn tool(context: Arc<ToolContext>) -> Arc<dyn Tool> {
 }
 
 fn write(context: &ToolContext, arguments: &Arguments, _: &CancellationToken) -> Result<Output, String> {
+    let seen = context.seen(&arguments.path);
     let text = context.root.place(&arguments.path, true, |place| {
         let was = place.present()?;
         let mut content = std::borrow::Cow::from(&arguments.content);
-        if was.is_some() && !content.contains("\r\n") {
-            // What is no text, or too large to look at, has no line endings to keep.
-            let old = text_of(place.read()?, &arguments.path).unwrap_or_default();
+        // What is no text, or too large to look at, has no line endings to keep.
+        let old = was.map(|_| Ok::<_, String>(text_of(place.read()?, &arguments.path).unwrap_or_default()));
+        let old = old.transpose()?;
+        if let Some((seen, name)) = &seen {
+            let now = was.as_ref().zip(old.as_ref()).map(|(was, old)| (was.into(), old.as_bytes()));
+            seen.may_change(name, now, true)?;
+        }
+        if let Some(old) = old.filter(|_| !content.contains("\r\n")) {
             content = Ending::of(&old).applied_to(&arguments.content);
         }
-        place.replace(content.as_bytes(), was.as_ref())?;
+        let new = place.replace(content.as_bytes(), was.as_ref())?;
+        if let Some((seen, name)) = &seen {
+            seen.has_written(name, (&new).into(), content.as_bytes());
+        }
         let what = if was.is_some() { "Replaced" } else { "Created" };
         let kept = if content.len() == arguments.content.len() { "" } else { ", with its CRLF line endings" };
         Ok::<_, String>(format!("{what} {} ({} bytes{kept}).", arguments.path, content.len()))

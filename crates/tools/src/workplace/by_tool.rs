@@ -18,7 +18,8 @@ use self::staging::{Staged, Staging};
 use super::confine::of_git;
 use super::git::{Git, GitError, parts};
 use super::layout::RepositoryLayout;
-use super::merge::{UNDER_WAY, author};
+use super::merge::UNDER_WAY;
+use super::message::{signed, with_trailer};
 use super::snapshot::Scratch;
 use super::worktree::Repository;
 use crate::arguments::{listed, with_note};
@@ -30,6 +31,8 @@ use crate::context::{CommitOrder, Commits, ToolContext, off_the_runtime};
 pub(super) struct ByTool {
     pub(super) repository: Repository,
     pub(super) agent: String,
+    /// Whether a commit says which agent made it.
+    pub(super) has_trailer: bool,
     /// Whether a sandbox holds what hooks run.
     pub(super) is_kept: bool,
 }
@@ -95,7 +98,11 @@ impl ByTool {
         notes.extend(listed(&left_out).map(|names| {
             format!("left out, since git or other tools obey it: {names}. A person can commit it")
         }));
-        let passed = hooks.run(&mut staging, &order.message).await?;
+        let message = match self.has_trailer {
+            true => with_trailer(&order.message, &self.agent),
+            false => order.message.clone(),
+        };
+        let passed = hooks.run(&mut staging, &message).await?;
         let Staged { tree, files } = staging.tree().await?;
         if hooks.call.cancel.is_cancelled() {
             return refused("it was stopped before");
@@ -115,14 +122,10 @@ impl ByTool {
         Ok(notes.fold(said.trim_end().to_owned(), |said, note| with_note(said, note)))
     }
 
-    /// Git in the project. Its commits are the person's, where git knows who that is, as when an agent's
-    /// commands made them; else the agent's.
+    /// Git in the project, with whose commits are whose.
     async fn git(&self) -> Git<'_> {
         let git = self.repository.git().setting("advice.addIgnoredFile", "false");
-        match author(&git).await {
-            Some(_) => git,
-            None => git.by(&self.agent),
-        }
+        signed(git.clone(), &git, &self.agent).await
     }
 
     /// Refuses where something is in the way whatever is to be committed.

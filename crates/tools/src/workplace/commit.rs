@@ -6,6 +6,7 @@ use midturn_core::rules::id::RunId;
 
 use super::back::bring_branch;
 use super::git::{Git, GitError, parts};
+use super::message::signed;
 use super::snapshot::Scratch;
 use super::worktree::{FolderState, Worktree};
 use super::{relative, stage};
@@ -15,7 +16,7 @@ use crate::arguments::listed;
 const LINKS_MAX: usize = 100;
 
 /// Commits what changed and says which files are different from the worktree's start.
-pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId) -> Changes {
+pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId, message: &str) -> Changes {
     let mut changes = Changes { branch: Some(worktree.branch.clone()), ..Changes::default() };
     let top = worktree.top.display();
     let usable = worktree.folder_state() == FolderState::Usable;
@@ -23,7 +24,7 @@ pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId) -> Chan
         changes.notes.push(format!(
             "not everything could be committed (its folder is no longer a worktree); the work is in {top}"
         ));
-    } else if let Err(why_not) = save(worktree, agent, run, &mut changes.notes).await {
+    } else if let Err(why_not) = save(worktree, agent, message, &mut changes.notes).await {
         changes.notes.push(format!("not everything could be committed ({why_not}); the work is in {top}"));
     }
     if usable {
@@ -40,9 +41,14 @@ pub(super) async fn commit(worktree: &Worktree, agent: &str, run: RunId) -> Chan
     changes
 }
 
-async fn save(worktree: &Worktree, agent: &str, run: RunId, notes: &mut Vec<String>) -> Result<(), GitError> {
-    let git = worktree.git().await?.by(agent);
-    RunEnd { worktree, git, message: format!("{agent}: run {run}") }.save(notes).await
+async fn save(
+    worktree: &Worktree,
+    agent: &str,
+    message: &str,
+    notes: &mut Vec<String>,
+) -> Result<(), GitError> {
+    let git = signed(worktree.git().await?, &worktree.repository.git(), agent).await;
+    RunEnd { worktree, git, message: message.to_owned() }.save(notes).await
 }
 
 /// One run's end.
@@ -183,7 +189,7 @@ async fn files(worktree: &Worktree, notes: &mut Vec<String>) -> Result<Vec<Strin
 }
 
 /// Whether a link at a path of a work tree leads out of it. Names are all that is looked at.
-fn leads_out(path: &str, target: &str) -> bool {
+pub(super) fn leads_out(path: &str, target: &str) -> bool {
     let mut depth = path.split('/').count() - 1;
     target.starts_with('/')
         || target.split('/').any(|part| match part {

@@ -100,6 +100,12 @@ const OF_HOME: [&str; 44] = [
     ".local/share/fish/fish_history",
 ];
 
+/// Whether a path is one where people keep keys, wherever it lies.
+pub(super) fn is_key(path: &Path) -> bool {
+    let is_of_env = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".env"));
+    is_of_env || OF_HOME.iter().any(|name| path.ends_with(name))
+}
+
 /// Where other programs listen, some of which would run a command for whoever asks.
 const OF_SYSTEM: [&str; 12] = [
     "/run/user",

@@ -50,10 +50,18 @@ pub(super) struct SessionFolders {
 
 impl SessionFolders {
     /// Makes the state folder if need be, for this user only.
-    pub(super) fn new(state: &Path, session: &str, mounts: bool, reach: Reach) -> io::Result<Self> {
+    pub(super) fn new(
+        state: &Path,
+        worktrees: PathBuf,
+        session: &str,
+        mounts: bool,
+        reach: Reach,
+    ) -> io::Result<Self> {
         private_folder(state)?;
         let state = state.canonicalize()?;
-        let worktrees = worktrees(&state, session);
+        if let Some(base) = worktrees.parent().filter(|base| !base.starts_with(&state)) {
+            private_folder(base)?;
+        }
         let [temporary, aside] = ["tmp", "aside"].map(|name| state.join(name).join(session));
         let (originals, together) = (OnceLock::new(), Together::default());
         let name = session.to_owned();
@@ -185,15 +193,21 @@ impl SessionFolders {
     fn hidden(&self, folder: &Path) -> Vec<PathBuf> {
         let places = PLACES.iter().filter_map(std::env::var_os).map(PathBuf::from);
         let places = places.filter(|path| path.is_absolute() && !folder.starts_with(path));
+        let base = self.worktrees.parent().map(Path::to_owned);
         let ours: Vec<_> =
-            places.chain(self.reach.hidden.iter().cloned()).chain([self.state.clone()]).collect();
+            places.chain(self.reach.hidden.iter().cloned()).chain([self.state.clone()]).chain(base).collect();
         hidden(home().as_deref(), &ours, folder)
     }
 }
 
-/// Where a session's worktrees are made, below the state folder.
-pub(super) fn worktrees(state: &Path, session: &str) -> PathBuf {
-    state.join("worktrees").join(session)
+/// Where a session's worktrees are made: below the base that a person named, or the state folder, where those
+/// of a session that has some already stay.
+pub(super) fn worktrees(state: &Path, base: Option<&Path>, session: &str) -> PathBuf {
+    let of_state = state.join("worktrees").join(session);
+    match base {
+        Some(base) if of_state.symlink_metadata().is_err() => base.join(session),
+        Some(_) | None => of_state,
+    }
 }
 
 fn home() -> Option<PathBuf> {

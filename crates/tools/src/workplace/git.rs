@@ -230,11 +230,10 @@ impl<'a> Git<'a> {
     }
 
     /// Commits are an agent's, under its name.
-    pub(super) fn by(self, agent: &str) -> Self {
-        let email = format!("{agent}@midturn.invalid");
-        self.with("GIT_AUTHOR_NAME", agent)
-            .with("GIT_AUTHOR_EMAIL", &email)
-            .with("GIT_COMMITTER_NAME", agent)
+    pub(super) fn by(self, name: &str, email: &str) -> Self {
+        self.with("GIT_AUTHOR_NAME", name)
+            .with("GIT_AUTHOR_EMAIL", email)
+            .with("GIT_COMMITTER_NAME", name)
             .with("GIT_COMMITTER_EMAIL", email)
     }
 

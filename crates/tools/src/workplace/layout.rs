@@ -14,9 +14,11 @@ use crate::mark::Mark;
 use crate::programs;
 
 /// A person's own settings that our commands keep: who they are, and how their files are written.
-const KEPT: [&str; 10] = [
+const KEPT: [&str; 12] = [
     "user.name",
     "user.email",
+    "author.name",
+    "author.email",
     "core.excludesfile",
     "core.attributesfile",
     "core.autocrlf",
@@ -80,19 +82,11 @@ impl RepositoryLayout {
     /// Looks it up.
     pub(super) async fn of(project: &Path, mark: Option<&Mark>) -> Result<Self, NoWorktree> {
         let git = Git::of_a_person(project, mark);
-        let folder = |bytes: Vec<u8>| PathBuf::from(OsStr::from_bytes(bytes.trim_ascii_end()));
-        let top = match git.bytes(&["rev-parse", "--show-toplevel"]).await {
-            Ok(top) => folder(top),
-            Err(GitError::Failed { complaint, .. }) if complaint.contains("not a git repository") => {
-                return Err(NoWorktree::NotPossible("it is not in a git repository".to_owned()));
-            }
-            // Somebody else's repository, say, or no git at all.
-            Err(error) => return Err(NoWorktree::NotPossible(error.to_string())),
-        };
+        let top = top(&git).await?;
         let prefix = git.text(&["rev-parse", "--show-prefix"]).await?;
-        let own = folder(git.bytes(&["rev-parse", "--absolute-git-dir"]).await?);
+        let own = folder(&git.bytes(&["rev-parse", "--absolute-git-dir"]).await?);
         let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-        let common = folder(git.bytes(&common).await?);
+        let common = folder(&git.bytes(&common).await?);
         let said = git.bytes(&["config", "--list", "--show-scope", "--show-origin", "-z"]).await?;
         let Said { settings, of_agents, sources, hooks, filters } = Said::read(&said, &top);
         let objects = git.text(&["rev-parse", "--show-object-format"]).await?;
@@ -115,6 +109,22 @@ impl RepositoryLayout {
         let of_person = self.settings.iter().filter(|(key, _)| KEPT.contains(&&**key));
         of_person.chain(self.of_agents.iter().filter(|(key, _)| key.starts_with(LFS))).cloned()
     }
+}
+
+/// The folder at the top of the work tree, if there is one that git takes for the person's.
+pub(super) async fn top(git: &Git<'_>) -> Result<PathBuf, NoWorktree> {
+    match git.bytes(&["rev-parse", "--show-toplevel"]).await {
+        Ok(top) => Ok(folder(&top)),
+        Err(GitError::Failed { complaint, .. }) if complaint.contains("not a git repository") => {
+            Err(NoWorktree::NotPossible("it is not in a git repository".to_owned()))
+        }
+        // Somebody else's repository, say, or no git at all.
+        Err(error) => Err(NoWorktree::NotPossible(error.to_string())),
+    }
+}
+
+fn folder(answer: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(answer.trim_ascii_end()))
 }
 
 /// Settings by which an agent's repository, of these, would run nothing; large files apart.

@@ -11,6 +11,7 @@ use midturn_core::engine::ports::Merge;
 
 use super::back::bring_branch;
 use super::git::{Git, GitError, parts};
+use super::message::author;
 use super::relative;
 use super::snapshot::{Scratch, snapshot};
 use super::worktree::{FolderState, Worktree};
@@ -65,7 +66,7 @@ impl Merging<'_> {
     }
 
     async fn try_merge(&self) -> Result<Merge, Stop> {
-        let git = self.worktree.repository.git().by(MIDTURN);
+        let git = self.worktree.repository.git().by(MIDTURN, "midturn@midturn.invalid");
         self.nothing_in_the_way(&git).await?;
         // What it committed since its last run's end.
         if self.worktree.folder_state() == FolderState::Usable {
@@ -254,14 +255,6 @@ fn obeyed(changes: &[u8]) -> impl Iterator<Item = &[u8]> {
         is_new || authority(Path::new(OsStr::from_bytes(path))).is_some()
     });
     obeyed.map(|(_, path)| path)
-}
-
-/// The person's name and address, if git was told; it isn't to make up any.
-pub(super) async fn author(git: &Git<'_>) -> Option<(String, String)> {
-    // Failures mean the same: nobody is known.
-    let name = git.maybe(&["config", "--get", "user.name"]).await.ok().flatten()?;
-    let email = git.maybe(&["config", "--get", "user.email"]).await.ok().flatten()?;
-    (!name.is_empty() && !email.is_empty()).then_some((name, email))
 }
 
 /// What git's complaint means where it refused before it changed anything.

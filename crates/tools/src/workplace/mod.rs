@@ -7,6 +7,7 @@ mod back;
 mod by_tool;
 mod commit;
 mod confine;
+mod copied;
 mod diff;
 mod folders;
 mod git;
@@ -17,43 +18,49 @@ mod layout;
 mod linked;
 mod make;
 mod merge;
+mod message;
 mod place;
+mod ready;
 mod record;
+mod settle;
 mod snapshot;
 mod stage;
 mod submodules;
+mod surroundings;
+mod told;
 pub mod undo;
 mod worktree;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use midturn_core::engine::ToolSet;
-use midturn_core::engine::ports::{Changes, Diff, Merge, Tool, ToolError, Toolbox, Workplace};
+use midturn_core::engine::ports::{Changes, Diff, Merge, ToolError, Toolbox, Workplace};
 use midturn_core::rules::approval::Unread;
 use midturn_core::rules::id::{AgentName, RunId, SessionId, TurnId};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
 
 pub use self::place::{AgentPlace, GitAccess, Isolation, PlaceOf, Reach};
+pub use self::ready::{Listener, Wishes};
 
 use self::by_tool::ByTool;
 use self::folders::SessionFolders;
 use self::layout::RepositoryLayout;
 use self::merge::Merging;
 use self::record::{Record, Records};
-use self::undo::{Recorded, Recorder};
+use self::undo::Recorder;
 use self::worktree::{Again, FolderState, NoWorktree, Repository, Worktree};
 use crate::confined::Confined;
 use crate::context::{Limits, ToolContext, off_the_runtime};
-use crate::environment::command_environment;
 use crate::mark::{Mark, Purpose};
 use crate::process::Supervisor;
 use crate::programs;
-use crate::root::Root;
 use crate::sandbox::Tier;
+use crate::seen::Together;
 use crate::toolbox::{names, work_tools};
 use crate::tools::commit::COMMIT;
 
@@ -70,6 +77,7 @@ pub struct GitWorkplace {
     limits: Limits,
     supervisor: Supervisor,
     reach: Reach,
+    wishes: Wishes,
     unread: Unread,
     turns_kept: usize,
     /// Of the agents that work in the project folder itself.
@@ -84,6 +92,8 @@ pub struct GitWorkplace {
     /// One branch is merged at a time.
     merging: tokio::sync::Mutex<()>,
     opened: Mutex<HashMap<AgentName, Arc<Opened>>>,
+    /// Of the agents in the project folder.
+    together: Arc<Together>,
     /// The worktrees that the session had when it went on; read once, when somebody asks.
     before: Mutex<Option<HashMap<AgentName, Record>>>,
 }
@@ -95,6 +105,17 @@ struct Opened {
     worktree: Option<Worktree>,
     /// What the next report has to say of how it began.
     notes: Mutex<Vec<String>>,
+    /// Its record, if it has yet to be made ready to work in.
+    unready: Mutex<Option<Record>>,
+    /// What its agent said last.
+    last_words: Mutex<String>,
+}
+
+/// A worktree that was made or found, its record, and what there is to say of it.
+struct Had {
+    worktree: Worktree,
+    record: Record,
+    notes: Vec<String>,
 }
 
 impl GitWorkplace {
@@ -117,6 +138,7 @@ impl GitWorkplace {
             limits: Limits::default(),
             supervisor: Supervisor::ourselves().of_session(session),
             reach: Reach::default(),
+            wishes: Wishes::default(),
             unread: Unread::default(),
             turns_kept: TURNS_KEPT,
             recorder: OnceLock::new(),
@@ -126,6 +148,7 @@ impl GitWorkplace {
             making: tokio::sync::Mutex::default(),
             merging: tokio::sync::Mutex::default(),
             opened: Mutex::default(),
+            together: Arc::default(),
             before: Mutex::default(),
         }
     }
@@ -186,15 +209,17 @@ impl GitWorkplace {
         let place = (self.place_of)(agent);
         // Before any agent works, so that nothing of theirs is taken for the repository.
         let layout = self.layout().await;
-        let (worktree, notes) = match place.isolation {
-            Isolation::None => (None, Vec::new()),
+        let (worktree, unready, notes) = match place.isolation {
+            Isolation::None => (None, None, Vec::new()),
             Isolation::Worktree => match self.worktree(agent).await {
-                Ok((worktree, notes)) => (Some(worktree), notes),
+                Ok(Had { worktree, record, notes }) => {
+                    (Some(worktree), Some(record).filter(|record| record.unready), notes)
+                }
                 Err(NoWorktree::NotPossible(why)) => {
                     let folder = self.project.display();
                     let note =
                         format!("{agent} works in the folder {folder} itself, not in a worktree: {why}");
-                    (None, vec![note])
+                    (None, None, vec![note])
                 }
                 Err(failed) => return Err(no_place(agent, &failed)),
             },
@@ -207,8 +232,9 @@ impl GitWorkplace {
             && names(place.tools.as_deref(), COMMIT)
         {
             let repository = self.repository().await.map_err(|error| no_place(agent, &error))?;
+            let (agent, has_trailer) = (agent.to_string(), self.wishes.trailer);
             context.commits =
-                Some(Arc::new(ByTool { repository, agent: agent.to_string(), is_kept: self.is_kept() }));
+                Some(Arc::new(ByTool { repository, agent, has_trailer, is_kept: self.is_kept() }));
             if self.is_kept() && self.reach.git == GitAccess::Read {
                 let mounts = self.supervisor.in_force().is_some_and(|sandbox| sandbox.mount_namespace);
                 context.read_only_git = by_tool::read_only_git(layout, &self.project, mounts);
@@ -219,10 +245,11 @@ impl GitWorkplace {
         if let (None, Some(layout)) = (&worktree, layout)
             && let Some(recorder) = self.recorder(layout).map_err(|error| no_place(agent, &error))?
         {
-            let recorded = |tool| Arc::new(Recorded { tool, recorder: recorder.clone() }) as Arc<dyn Tool>;
-            tools = tools.into_iter().map(recorded).collect();
+            tools = undo::recorded(tools, &recorder);
         }
-        Ok(Opened { context, tools: Arc::new(ToolSet::new(tools)), worktree, notes: Mutex::new(notes) })
+        let tools = Arc::new(ToolSet::new(tools));
+        let (notes, unready) = (Mutex::new(notes), Mutex::new(unready));
+        Ok(Opened { context, tools, worktree, notes, unready, last_words: Mutex::default() })
     }
 
     /// Who keeps what is changed in the project folder. `None`: nobody wants to undo it.
@@ -236,56 +263,6 @@ impl GitWorkplace {
         Ok(Some(self.recorder.get_or_init(made).clone()))
     }
 
-    fn context(
-        &self,
-        agent: &AgentName,
-        worktree: Option<&Worktree>,
-        layout: Option<&RepositoryLayout>,
-    ) -> Result<ToolContext, String> {
-        let folder = worktree.map_or(&self.project, |worktree| &worktree.top);
-        let mut root = Root::open(folder)
-            .map_err(|error| format!("the folder {} can't be opened: {error}", folder.display()))?;
-        let sandbox = self.supervisor.in_force();
-        let confined = sandbox.map(|_| self.confined(agent, root.path(), worktree, layout)).transpose();
-        let confined =
-            confined.map_err(|error| format!("what its commands may touch can't be determined: {error}"))?;
-        if let Some(worktree) = worktree {
-            // A folder without a committed file isn't in a worktree yet.
-            root = root.below(&worktree.repository.layout.prefix)?;
-        }
-        let mut environment = command_environment(std::env::vars_os(), &self.reach.environment);
-        if let Some(confined) = &confined {
-            root = root.hiding(confined.confinement.hidden.clone());
-            environment.push(("TMPDIR".into(), confined.confinement.temporary.clone().into()));
-        }
-        Ok(ToolContext {
-            root,
-            limits: self.limits.clone(),
-            supervisor: self.supervisor.clone(),
-            environment: environment.into(),
-            confined,
-            edited: Mutex::default(),
-            unread: self.unread.clone(),
-            commits: None,
-            read_only_git: Vec::new(),
-        })
-    }
-
-    fn confined(
-        &self,
-        agent: &AgentName,
-        folder: &Path,
-        worktree: Option<&Worktree>,
-        layout: Option<&RepositoryLayout>,
-    ) -> std::io::Result<Confined> {
-        let folders = self.folders()?;
-        match worktree {
-            _ if !self.is_kept() => Ok(folders.unconfined(agent.as_str(), folder)),
-            Some(worktree) => folders.in_worktree(agent.as_str(), worktree),
-            None => folders.in_project(agent.as_str(), folder, layout),
-        }
-    }
-
     /// The session's own folders. What is left of temporary ones of a killed process is removed.
     fn folders(&self) -> std::io::Result<&Arc<SessionFolders>> {
         if let Some(folders) = self.folders.get() {
@@ -293,7 +270,8 @@ impl GitWorkplace {
         }
         let mounts = self.supervisor.in_force().is_some_and(|sandbox| sandbox.mount_namespace);
         let session = worktree::part_of_branch(&self.session);
-        let folders = SessionFolders::new(&self.state, &session, mounts, self.reach.clone())?;
+        let worktrees = folders::worktrees(&self.state, self.wishes.base.as_deref(), &session);
+        let folders = SessionFolders::new(&self.state, worktrees, &session, mounts, self.reach.clone())?;
         Ok(self.folders.get_or_init(|| {
             folders.clean();
             Arc::new(folders)
@@ -340,13 +318,17 @@ impl GitWorkplace {
         open().map_err(|error| self.no_state(&error))
     }
 
-    async fn worktree(&self, agent: &AgentName) -> Result<(Worktree, Vec<String>), NoWorktree> {
+    async fn worktree(&self, agent: &AgentName) -> Result<Had, NoWorktree> {
         let repository = self.repository().await?;
         let mut notes = Vec::new();
         if let Some(record) = self.record(agent).map_err(|e| self.no_state(&e))? {
-            match repository.again(record).await? {
+            match repository.again(record.clone()).await? {
                 Again::Found(worktree, note) => {
-                    return Ok((*worktree, note.map(str::to_owned).into_iter().collect()));
+                    // What git ignores is gone with a folder that was.
+                    let mut record = record;
+                    record.unready |= note.is_some();
+                    let notes = note.map(str::to_owned).into_iter().collect();
+                    return Ok(Had { worktree: *worktree, record, notes });
                 }
                 Again::Lost(why) => notes.extend(why.map(|why| format!("{agent} started over: {why}"))),
             }
@@ -363,7 +345,7 @@ impl GitWorkplace {
                 return Err(error.into());
             }
         }
-        repository.made(record)?;
+        let record = repository.made(record)?;
         notes.extend(worktree.fill_submodules().await?);
         if !worktree.branch.ends_with(&format!("/{agent}")) {
             let branch = &worktree.branch;
@@ -371,7 +353,7 @@ impl GitWorkplace {
                 "a worktree or branch of that name is left over from before, so {agent} works on {branch}"
             ));
         }
-        Ok((worktree, notes))
+        Ok(Had { worktree, record, notes })
     }
 
     fn no_state(&self, error: &std::io::Error) -> NoWorktree {
@@ -386,7 +368,8 @@ impl GitWorkplace {
         // Held while it is read: reading removes what a killed process left, once.
         let mut before = self.before.lock();
         if before.is_none() {
-            let folder = folders::worktrees(&self.state, &worktree::part_of_branch(&self.session));
+            let session = worktree::part_of_branch(&self.session);
+            let folder = folders::worktrees(&self.state, self.wishes.base.as_deref(), &session);
             *before = Some(Records { folder, session: self.session.clone() }.load()?);
         }
         Ok(before.as_ref().and_then(|records| records.get(agent).cloned()))
@@ -473,6 +456,16 @@ impl Workplace for GitWorkplace {
         }
     }
 
+    async fn settle(&self, agent: &AgentName, cancel: &CancellationToken) -> String {
+        self.settled(agent, cancel).await
+    }
+
+    fn last_words(&self, agent: &AgentName, words: &str) {
+        if let Some(opened) = self.opened(agent) {
+            words.clone_into(&mut opened.last_words.lock());
+        }
+    }
+
     async fn run_ended(&self, agent: &AgentName, run: RunId) -> Result<Changes, ToolError> {
         let opened =
             self.opened(agent).ok_or_else(|| ToolError(format!("no workplace was opened for {agent}")))?;
@@ -482,7 +475,11 @@ impl Workplace for GitWorkplace {
         let at_the_end = off_the_runtime(at_the_end).await;
         let at_the_end = at_the_end.map_err(|error| ToolError(format!("the run's end: {error}")))?;
         let mut changes = match &opened.worktree {
-            Some(worktree) => commit::commit(worktree, agent.as_str(), run).await,
+            Some(worktree) => {
+                let said = std::mem::take(&mut *opened.last_words.lock());
+                let message = message::of_run(&said, agent.as_str(), run, self.wishes.trailer);
+                commit::commit(worktree, agent.as_str(), run, &message).await
+            }
             None => Changes { files: edited, ..Changes::default() },
         };
         let not_kept = match self.recorder.get() {

@@ -35,6 +35,9 @@ pub(super) struct Record {
     pub(super) start: String,
     /// Whether it was made to the end, so that somebody's work may be in it.
     pub(super) made: bool,
+    /// Whether it has yet to be made ready to work in.
+    #[serde(default)]
+    pub(super) unready: bool,
 }
 
 /// The records of one session.
@@ -55,6 +58,7 @@ impl Records {
             branch: branch.to_owned(),
             start: start.to_owned(),
             made: false,
+            unready: true,
         }
     }
 

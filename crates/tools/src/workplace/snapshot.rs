@@ -100,7 +100,7 @@ pub(super) async fn snapshot(worktree: &Worktree) -> Result<Snapshot<'_>, GitErr
         return Ok(Snapshot { git, object: tree, left_out, _kept: Kept::Here { _scratch: scratch } });
     }
     let words = ["commit-tree", &tree, "-p", &worktree.start, "-m", "a look"];
-    let commit = git.clone().by("midturn").text(&words).await?;
+    let commit = git.clone().by("midturn", "midturn@midturn.invalid").text(&words).await?;
     let brought = bring(worktree, &git, &commit, HandedOver::SinceStart).await?;
     let git = brought.git(&ours);
     Ok(Snapshot { git, object: commit, left_out, _kept: Kept::Back { _brought: brought } })

@@ -303,9 +303,10 @@ impl Repository {
     }
 
     /// Remembers that it is made to the end.
-    pub(super) fn made(&self, mut record: Record) -> Result<(), NoWorktree> {
+    pub(super) fn made(&self, mut record: Record) -> Result<Record, NoWorktree> {
         record.made = true;
-        self.records.save(&record).map_err(not_remembered)
+        self.records.save(&record).map_err(not_remembered)?;
+        Ok(record)
     }
 
     async fn free_name(&self, agent: &str) -> Result<(String, String), NoWorktree> {

@@ -134,7 +134,7 @@ impl Driver {
     /// where nobody has counted tokens.
     fn bound(&self, prompt: &Prompt) -> Bound {
         let Some(equipment) = &self.body.equipment else { return Bound { input: 0, output: None } };
-        let around = self.cell.system.len() as u64 + equipment.spec_bytes;
+        let around = equipment.system.len() as u64 + equipment.spec_bytes;
         Bound { input: compaction::most(prompt, around), output: equipment.model.max_output() }
     }
 

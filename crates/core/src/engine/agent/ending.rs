@@ -83,6 +83,8 @@ impl Driver {
     }
 
     async fn wind_up_workplace(&self) -> Changes {
+        let words = self.session.secrets.redacted(self.body.last_text.to_string());
+        self.session.workplace.last_words(&self.cell.name, &words);
         let ended = self.session.workplace.run_ended(&self.cell.name, self.run.id()).await;
         let changes =
             ended.unwrap_or_else(|error| Changes { notes: vec![error.to_string()], ..Changes::default() });

@@ -210,7 +210,9 @@ impl Driver {
                 let mut specs = tools::specs(&self.session);
                 specs.extend(toolbox.specs());
                 let spec_bytes = specs.iter().map(|spec| bytes_of(spec)).sum();
-                self.body.equipment = Some(Equipment { model, toolbox, specs, spec_bytes });
+                let place = self.session.workplace.settle(name, &self.run_token).await;
+                let system = format!("{}{}", self.cell.system, self.session.secrets.redacted(place));
+                self.body.equipment = Some(Equipment { model, toolbox, system, specs, spec_bytes });
             }
             (Err(error), _) => self.run.failed(&self.session.secrets.redacted(error.to_string())),
             (_, Err(error)) => self.run.failed(&self.session.secrets.redacted(error.to_string())),

@@ -161,7 +161,7 @@ impl Driver {
         summary: Option<&Prompt>,
         max_output: Option<u64>,
     ) -> Result<Reply, ModelFailure> {
-        let Some(Equipment { model, specs, .. }) = &mut self.body.equipment else {
+        let Some(Equipment { model, system, specs, .. }) = &mut self.body.equipment else {
             return Err(ours("the agent has no model"));
         };
         // What came while its start was recorded: no request leaves.
@@ -172,7 +172,7 @@ impl Driver {
         let request = Request {
             agent_index: self.cell.index,
             call: self.body.calls,
-            system: &self.cell.system,
+            system,
             tools: specs,
             purpose: purpose_of(summary),
             compactions: self.body.prompt.compactions(),

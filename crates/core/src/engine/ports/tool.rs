@@ -182,6 +182,16 @@ pub trait Workplace: Send + Sync {
     /// A turn is over: all its calls have their results. Quick, and asked after turns without calls too.
     fn turn_ended(&self, _agent: &AgentName, _run: RunId, _turn: TurnId) {}
 
+    /// What an agent is told of its place: the end of its system prompt, the same in each of its requests.
+    /// Asked once after `open`, before the first of them. It may take long, where the place is made ready
+    /// first; a stop cancels the token.
+    async fn settle(&self, _agent: &AgentName, _cancel: &CancellationToken) -> String {
+        String::new()
+    }
+
+    /// What an agent said last in the run that ends now; told before `run_ended`. Quick.
+    fn last_words(&self, _agent: &AgentName, _words: &str) {}
+
     /// A run has ended and none of its calls is alive: commits what it changed.
     async fn run_ended(&self, agent: &AgentName, run: RunId) -> Result<Changes, ToolError>;
 

@@ -9,17 +9,19 @@ mod trees;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use midturn_core::engine::ports::Tool;
 use midturn_core::rules::id::SessionId;
 
 pub use self::ledger::{Turn, Who};
 pub use self::plan::{Kept, Undone};
 pub(super) use self::recorder::Recorder;
-pub(super) use self::tool::Recorded;
 
 use self::ledger::{Held, Ledger, Place};
 use self::plan::{Plan, TurnChanges};
 use self::recorder::take;
+use self::tool::Recorded;
 use self::trees::Trees;
 use super::git::GitError;
 use super::worktree::part_of_branch;
@@ -120,6 +122,12 @@ impl Undo {
         undone.kept.iter_mut().for_each(|(path, _)| seen(path));
         undone
     }
+}
+
+/// These tools, whose turns can be undone then.
+pub(super) fn recorded(tools: Vec<Arc<dyn Tool>>, recorder: &Arc<Recorder>) -> Vec<Arc<dyn Tool>> {
+    let recorded = |tool| Arc::new(Recorded { tool, recorder: recorder.clone() }) as Arc<dyn Tool>;
+    tools.into_iter().map(recorded).collect()
 }
 
 /// What a file is to become. `None`: gone.

@@ -1,0 +1,200 @@
+//! Between an agent's place and its first request: a new folder is made ready, and what the agent is told of
+//! its place is found out (docs/decisions/0041).
+
+use std::time::Duration;
+
+use midturn_core::rules::id::AgentName;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::git::{Git, parts};
+use super::ready::Wishes;
+use super::record::Record;
+use super::told::{self, Facts, Standing};
+use super::worktree::Worktree;
+use super::{GitWorkplace, Opened, layout};
+
+/// Why nobody has a worktree in a new repository.
+const NO_COMMIT: &str = "its git repository has no commit yet";
+
+/// How long git may take to say what has changed: an agent is not kept waiting for it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl GitWorkplace {
+    /// With what is wished of the folders of agents.
+    #[must_use]
+    pub fn wishes(mut self, wishes: Wishes) -> Self {
+        self.wishes = wishes;
+        self
+    }
+
+    /// Why all agents share the project folder. `None`: those that want one have a worktree each.
+    pub async fn shared(&self) -> Option<String> {
+        if let Some(why) = &self.wishes.shared {
+            return Some(why.clone());
+        }
+        let git = Git::of_a_person(&self.project, self.mark.as_ref());
+        if let Err(why) = layout::top(&git).await {
+            return Some(why.to_string());
+        }
+        matches!(git.commit_at("HEAD").await, Ok(None)).then(|| NO_COMMIT.to_owned())
+    }
+
+    /// What the agent is told; its folder is made ready first, if nobody has worked there.
+    pub(super) async fn settled(&self, agent: &AgentName, cancel: &CancellationToken) -> String {
+        let Some(opened) = self.opened(agent) else { return String::new() };
+        let mut notes = opened.notes.lock().clone();
+        let unready = opened.unready.lock().take();
+        if let (Some(worktree), Some(record)) = (&opened.worktree, unready) {
+            notes.extend(self.make_ready(agent, &opened, worktree, record, cancel).await);
+        }
+        for note in &notes {
+            self.wishes.tell(agent, note).await;
+        }
+        self.told(&opened, notes).await
+    }
+
+    async fn make_ready(
+        &self,
+        agent: &AgentName,
+        opened: &Opened,
+        worktree: &Worktree,
+        mut record: Record,
+        cancel: &CancellationToken,
+    ) -> Vec<String> {
+        let mut made = self.wishes.fulfil(worktree, &opened.context, cancel).await;
+        record.unready = made.cut;
+        if let Err(error) = worktree.repository.records.save(&record) {
+            made.failures.push(format!("that the folder is ready can't be remembered: {error}"));
+        }
+        // Whoever reads the report on the agent has to know what it lacked.
+        opened.notes.lock().extend(made.failures.iter().cloned());
+        for done in &made.done {
+            self.wishes.tell(agent, done).await;
+        }
+        made.failures
+    }
+
+    async fn told(&self, opened: &Opened, notes: Vec<String>) -> String {
+        let sandbox = self.supervisor.in_force();
+        let writable = self.reach.writable.iter().map(|path| path.display().to_string());
+        let (git, shared) = match &opened.worktree {
+            Some(worktree) => (in_worktree(worktree).await, None),
+            None => self.in_project().await,
+        };
+        let system = rustix::system::uname();
+        let facts = Facts {
+            date: jiff::Zoned::now().strftime("%a %-d %b %Y").to_string(),
+            system: format!(
+                "{} {} ({})",
+                system.sysname().to_string_lossy(),
+                system.release().to_string_lossy(),
+                std::env::consts::ARCH
+            ),
+            folder: opened.context.root.path().display().to_string(),
+            git,
+            shared,
+            sandbox: sandbox.as_ref(),
+            writable: writable.collect(),
+            notes,
+        };
+        told::place(&facts)
+    }
+
+    /// Where agents in the project folder stand, and why all of them are there.
+    async fn in_project(&self) -> (Standing, Option<String>) {
+        let wished = self.wishes.shared.clone();
+        let repository = match self.repository().await {
+            Ok(repository) => repository,
+            Err(why) => return (Standing::None, wished.or_else(|| Some(why.to_string()))),
+        };
+        let ours = repository.state.strip_prefix(&repository.layout.top).ok();
+        let ours = ours.map(|state| format!(":(exclude,top){}", state.display()));
+        let Some(Status { head, branch, changed }) = status(&repository.git(), ours.as_deref()).await else {
+            return (Standing::Unknown, wished);
+        };
+        let no_commit = head.is_none().then(|| NO_COMMIT.to_owned());
+        (Standing::Project { branch, changed: Some(changed) }, wished.or(no_commit))
+    }
+}
+
+async fn in_worktree(worktree: &Worktree) -> Standing {
+    let changed = match worktree.git().await {
+        Ok(git) => status(&git, None).await.map(|status| status.changed),
+        // It is told when the run ends, if it still is so.
+        Err(_) => None,
+    };
+    Standing::Apart { branch: worktree.branch.clone(), start: worktree.start.clone(), changed }
+}
+
+/// What git says of a work tree.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Status {
+    /// `None`: there is no commit yet.
+    head: Option<String>,
+    /// `None`: HEAD is on none.
+    branch: Option<String>,
+    /// How many files have changed.
+    changed: usize,
+}
+
+/// `None`: git doesn't say, or takes too long.
+async fn status(git: &Git<'_>, but: Option<&str>) -> Option<Status> {
+    let mut words = vec![
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "-z",
+        "--untracked-files=normal",
+        "--no-renames",
+        "--",
+        ":/",
+    ];
+    words.extend(but);
+    let answer = timeout(PATIENCE, git.bytes(&words)).await.ok()?.ok()?;
+    Some(read(&answer))
+}
+
+fn read(answer: &[u8]) -> Status {
+    let mut status = Status::default();
+    for part in parts(answer) {
+        let line = String::from_utf8_lossy(part);
+        match line.strip_prefix("# ") {
+            None => status.changed += 1,
+            Some(head) => match head.split_once(' ') {
+                Some(("branch.oid", commit)) => status.head = named(commit),
+                Some(("branch.head", branch)) => status.branch = named(branch),
+                _ => {}
+            },
+        }
+    }
+    status
+}
+
+/// In brackets git says that there is none: no branch of a person's is called so.
+fn named(text: &str) -> Option<String> {
+    let is_none = text == "(initial)" || text == "(detached)";
+    (!is_none).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_head_is_and_how_much_has_changed_is_read_from_one_answer() {
+        for (answer, head, branch, changed) in [
+            ("# branch.oid abc\0# branch.head main\0", Some("abc"), Some("main"), 0),
+            ("# branch.oid (initial)\0# branch.head main\0? a b\0", None, Some("main"), 1),
+            (
+                "# branch.oid abc\0# branch.head (detached)\0# branch.ab +0 -0\x001 .M N... x\0u UU y\0",
+                Some("abc"),
+                None,
+                2,
+            ),
+        ] {
+            let [head, branch] = [head, branch].map(|name| name.map(str::to_owned));
+            assert_eq!(read(answer.as_bytes()), Status { head, branch, changed }, "{answer:?}");
+        }
+    }
+}
