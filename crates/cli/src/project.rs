@@ -170,6 +170,16 @@ impl Project {
         &self.state
     }
 
+    /// The folder of state of all projects, in which agents' folders are.
+    pub(crate) fn whole_state(&self) -> PathBuf {
+        self.state_base.join("midturn")
+    }
+
+    /// The repository's root, or else the folder.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// What its sessions are kept in.
     pub(crate) fn store(&self) -> &StoreAt {
         &self.store

@@ -96,6 +96,11 @@ impl Manner {
         Self { json: args.json, steers: Self::steers(args), screen }
     }
 
+    /// Lines, or events, for a command that has no other options; a person at a terminal steers.
+    pub(crate) fn of_lines(json: bool) -> Self {
+        Self { json, steers: std::io::stdin().is_terminal(), screen: None }
+    }
+
     /// Whether lines of standard input steer; a terminal has a person at it.
     fn steers(args: &AttendArgs) -> bool {
         args.steer_stdin || std::io::stdin().is_terminal()

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
 use super::keeper::Keeper;
-use super::layout::Setting;
+use super::layout::{RepositoryLayout, Setting};
 use super::worktree::Repository;
 use crate::mark::Mark;
 use crate::process::ExitStatus;
@@ -146,7 +146,7 @@ impl<'a> Git<'a> {
     /// in there too.
     pub(super) fn new(repository: &Repository, top: &'a Path, own: &Path) -> Self {
         let Repository { layout, keeper, .. } = repository;
-        let git = Self::ours(repository, top, own, layout.settings.iter().cloned());
+        let git = Self::ours(repository.mark.as_ref(), top, own, layout.settings.iter().cloned());
         Self { keeper: keeper.clone(), ..git.with("GIT_COMMON_DIR", &layout.common) }
     }
 
@@ -159,18 +159,24 @@ impl<'a> Git<'a> {
         settings: impl Iterator<Item = Setting>,
         keeper: Option<Keeper>,
     ) -> Self {
-        Self { keeper, ..Self::ours(repository, top, own, settings) }
+        Self { keeper, ..Self::ours(repository.mark.as_ref(), top, own, settings) }
+    }
+
+    /// In the project, for whoever only asks about commits and refs: that runs nothing, and writes nothing.
+    pub(super) fn asking(layout: &'a RepositoryLayout) -> Self {
+        let git = Self::ours(None, &layout.top, &layout.own, layout.settings.iter().cloned());
+        git.with("GIT_COMMON_DIR", &layout.common)
     }
 
     fn ours(
-        repository: &Repository,
+        mark: Option<&Mark>,
         top: &'a Path,
         own: &Path,
         settings: impl Iterator<Item = Setting>,
     ) -> Self {
         let fixed = ENVIRONMENT.into_iter().map(|(name, value)| (name.into(), value.into()));
         let mut git =
-            Self::of_a_person(top, repository.mark.as_ref()).with("GIT_DIR", own).with("GIT_WORK_TREE", top);
+            Self::of_a_person(top, mark).with("GIT_DIR", own).with("GIT_WORK_TREE", top);
         git.environment.extend(fixed);
         let ours = SETTINGS.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
         git.settings = settings.chain(ours).collect();

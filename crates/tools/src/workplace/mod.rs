@@ -3,6 +3,7 @@
 //! each run's end, and comes back into the project. No worktree and no branch is ever removed here: they
 //! hold somebody's work.
 
+mod apart;
 mod back;
 mod by_tool;
 mod commit;
@@ -19,6 +20,7 @@ mod make;
 mod merge;
 mod place;
 mod record;
+mod remains;
 mod snapshot;
 mod stage;
 mod submodules;
@@ -36,12 +38,13 @@ use midturn_core::rules::id::{AgentName, RunId, SessionId};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
+pub use self::apart::Ready;
 pub use self::place::{AgentPlace, GitAccess, Isolation, PlaceOf, Reach};
+pub use self::remains::{Remains, news};
 
 use self::by_tool::ByTool;
 use self::folders::SessionFolders;
 use self::layout::RepositoryLayout;
-use self::merge::Merging;
 use self::record::{Record, Records};
 use self::worktree::{Again, FolderState, NoWorktree, Repository, Worktree};
 use crate::confined::Confined;
@@ -61,6 +64,7 @@ pub struct GitWorkplace {
     state: PathBuf,
     session: SessionId,
     resumed: bool,
+    apart: bool,
     place_of: Box<PlaceOf>,
     limits: Limits,
     supervisor: Supervisor,
@@ -105,6 +109,7 @@ impl GitWorkplace {
             state,
             session: session.clone(),
             resumed: false,
+            apart: false,
             place_of: Box::new(place_of),
             limits: Limits::default(),
             supervisor: Supervisor::ourselves().of_session(session),
@@ -260,6 +265,7 @@ impl GitWorkplace {
         let mounts = self.supervisor.in_force().is_some_and(|sandbox| sandbox.mount_namespace);
         let session = worktree::part_of_branch(&self.session);
         let folders = SessionFolders::new(&self.state, &session, mounts, self.reach.clone())?;
+        let folders = if self.apart { folders.apart() } else { folders };
         Ok(self.folders.get_or_init(|| {
             folders.clean();
             Arc::new(folders)
@@ -353,7 +359,8 @@ impl GitWorkplace {
         let mut before = self.before.lock();
         if before.is_none() {
             let folder = folders::worktrees(&self.state, &worktree::part_of_branch(&self.session));
-            *before = Some(Records { folder, session: self.session.clone() }.load()?);
+            let records = Records { folder, session: self.session.clone() };
+            *before = Some(if self.apart { records.look()? } else { records.load()? });
         }
         Ok(before.as_ref().and_then(|records| records.get(agent).cloned()))
     }
@@ -468,10 +475,7 @@ impl Workplace for GitWorkplace {
     }
 
     async fn merge(&self, agent: &AgentName) -> Result<Merge, ToolError> {
-        let worktree = self.known(agent).await?;
-        let _one_at_a_time = self.merging.lock().await;
-        let merge = Merging { worktree: &worktree, agent: agent.as_str() }.merge().await;
-        merge.map_err(|error| ToolError(format!("{} was not merged: {error}", worktree.branch)))
+        self.merge_as(agent, None).await.map(|(merge, _)| merge)
     }
 }
 
