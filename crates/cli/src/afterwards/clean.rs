@@ -7,17 +7,24 @@ use std::sync::Arc;
 
 use midturn_core::engine::ports::Archive;
 use midturn_core::engine::ports::archive::SessionSummary;
-use midturn_tools::workplace::Remains;
+use midturn_tools::leftovers;
+use midturn_tools::workplace::GitWorkplace;
+use serde_json::Value;
 
 use super::Stored;
 use super::plan::{Fate, Found, Part, Sum, Wish, fate, said};
 use crate::args::{LayerArgs, PlaceArgs, PruneArgs, RemovalArgs, RmArgs};
+use crate::client;
 use crate::commands;
 use crate::env::{self, Env};
 use crate::failure::{End, Failure};
 use crate::history;
 use crate::host::holding::{self, Opened};
 use crate::project::Project;
+
+/// Said where somebody else writes to the store.
+const HELD: &str = "a Midturn runs in this project and holds its store: end it first, then nobody carries what is \
+     removed (--dry-run works beside it)";
 
 /// `midturn sessions rm SESSION…`.
 ///
@@ -71,10 +78,18 @@ impl Cleaning<'_> {
             let live = history::live(&project).await;
             let chosen = choose(archive.sessions().await.map_err(Failure::failed)?)?;
             let carried = |session: &SessionSummary| live.contains(session.record.id.as_str());
-            if let (Wish::Remove, Some(session)) = (self.wish, chosen.iter().find(|session| carried(session))) {
+            if let (Wish::Remove, Some(session)) = (self.wish, chosen.iter().find(|session| carried(session)))
+            {
                 let id = &session.record.id;
-                let what = format!("a running Midturn carries session {id}: it is not removed while that runs");
+                let what =
+                    format!("a running Midturn carries session {id}: it is not removed while that runs");
                 return Err(Failure::failed(what));
+            }
+            if !self.removal.dry_run
+                && let Some(client) = client::find(&project)?
+                && client.get::<Value>(&midturn_client::Path::of(&["health"])).await.is_ok()
+            {
+                return Err(Failure::failed(HELD));
             }
             let chosen = chosen.into_iter().filter(|session| !carried(session)).collect();
             self.look_and_remove(&project, archive, chosen).await
@@ -160,7 +175,7 @@ impl Cleaning<'_> {
         let held = match holding::open(project, config.general.store.patience).await? {
             Opened::Ours(held) => held,
             Opened::Theirs(who) => {
-                return Err(Failure::failed(format!("nothing was removed: {who}. End that process first")));
+                return Err(Failure::failed(format!("nothing was removed: {who}")));
             }
         };
         let removed = remove_all(&*held.archive, plan, places).await;
@@ -184,34 +199,44 @@ impl Cleaning<'_> {
 }
 
 /// Piece by piece: who is interrupted types the same again.
-async fn remove_all(
-    archive: &dyn Archive,
-    plan: &[(Found, Fate)],
-    places: &[Stored],
-) -> Result<(), Failure> {
-    for ((found, fate), place) in plan.iter().zip(places) {
-        let id = &found.session.record.id;
-        // Somebody may have gone on with it since it was looked at.
-        let now = archive.sessions().await.map_err(Failure::failed)?;
-        let is_same = |now: &SessionSummary| now.record.id == *id && now.epoch == found.session.epoch;
+async fn remove_all(archive: &dyn Archive, plan: &[(Found, Fate)], places: &[Stored]) -> Result<(), Failure> {
+    let now = archive.sessions().await.map_err(Failure::failed)?;
+    for ((found, fate), place) in plan.iter().zip(places).filter(|((_, fate), _)| fate.is_any()) {
+        let SessionSummary { record, epoch, last_seq, .. } = &found.session;
+        let is_same = |now: &SessionSummary| {
+            now.record.id == record.id && (now.epoch, now.last_seq) == (*epoch, *last_seq)
+        };
         if !now.iter().any(is_same) {
+            let id = &record.id;
             return Err(Failure::failed(format!("somebody went on with session {id} meanwhile: look again")));
         }
-        let Stored { workplace, .. } = place;
-        for (left, Part { branch, folder }) in found.remains.iter().zip(&fate.remains) {
-            let branch = left.branch.as_deref().filter(|_| *branch);
-            let folder = left.folder.as_ref().map(|(path, _)| path.as_path()).filter(|_| *folder);
-            workplace.remove(branch, folder).await.map_err(Failure::failed)?;
-        }
-        // Only who has a folder borrows anything of the project's.
-        let borrows = |(left, part): (&Remains, &Part)| left.folder.is_some() && !part.folder;
-        if !found.remains.iter().zip(&fate.remains).any(borrows) {
-            workplace.remove_pin().await.map_err(Failure::failed)?;
-        }
-        if fate.session {
-            workplace.remove_folders().await.map_err(Failure::failed)?;
-            archive.remove(id).await.map_err(Failure::failed)?;
-        }
+        // What a dead process left running would write on in there.
+        leftovers::end(std::slice::from_ref(&record.id)).await.map_err(Failure::failed)?;
+        remove_one(archive, found, fate, &place.workplace).await?;
+    }
+    Ok(())
+}
+
+async fn remove_one(
+    archive: &dyn Archive,
+    found: &Found,
+    fate: &Fate,
+    workplace: &GitWorkplace,
+) -> Result<(), Failure> {
+    let mut is_left = false;
+    for (left, Part { branch, folder }) in found.remains.iter().zip(&fate.remains) {
+        is_left |= left.branch.is_some() && !branch || left.folder.is_some() && !folder;
+        let branch = left.branch.as_deref().filter(|_| *branch);
+        let folder = left.folder.as_ref().map(|(path, _)| path.as_path()).filter(|_| *folder);
+        workplace.remove(branch, folder).await.map_err(Failure::failed)?;
+    }
+    // An agent that comes back to its branch borrows of the project's again.
+    if fate.session || !is_left {
+        workplace.remove_pin().await.map_err(Failure::failed)?;
+    }
+    if fate.session {
+        workplace.remove_folders().await.map_err(Failure::failed)?;
+        archive.remove(&found.session.record.id).await.map_err(Failure::failed)?;
     }
     Ok(())
 }

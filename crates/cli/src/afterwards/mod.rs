@@ -47,6 +47,7 @@ impl Stored {
 
     async fn in_journal(project: &Project, journal: SessionJournal, env: &Env) -> Result<Self, Failure> {
         is_of_this_machine(&journal)?;
+        project.put_right();
         let mut layer = carry::layer(&journal.record, &[])?;
         // Where its own folder is gone, its branches are still there.
         layer.cwd = layer.cwd.filter(|folder| folder.is_dir()).or_else(|| Some(project.root().to_owned()));
@@ -91,6 +92,8 @@ fn is_of_this_machine(journal: &SessionJournal) -> Result<(), Failure> {
     let id = &journal.record.id;
     match carry::Memo::of(&journal.record)?.machine {
         there if there.is_empty() || there == carry::machine() => Ok(()),
-        there => Err(Failure::failed(format!("session {id} was begun on {there}, and its branches are there"))),
+        there => {
+            Err(Failure::failed(format!("session {id} was begun on {there}, and its branches are there")))
+        }
     }
 }

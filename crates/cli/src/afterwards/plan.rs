@@ -1,6 +1,6 @@
 //! What is removed of sessions, and what stays: decided, and said, from what was found. Pure.
 
-use midturn_core::engine::ports::archive::{SessionSummary, SessionSize};
+use midturn_core::engine::ports::archive::{SessionSize, SessionSummary};
 use midturn_core::rules::time::{Micros, Span};
 use midturn_tools::workplace::Remains;
 use midturn_view::figures::{bytes, count};
@@ -32,6 +32,8 @@ pub(super) enum Wish {
 /// What becomes of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fate {
+    /// Whether it is one of those that somebody means: it is old enough.
+    pub(super) is_meant: bool,
     /// Whether what is recorded of it goes.
     pub(super) session: bool,
     /// What becomes of each of its [`Remains`].
@@ -49,15 +51,18 @@ pub(super) struct Part {
 pub(super) fn fate(found: &Found, wish: Wish, force: bool) -> Fate {
     let Found { session, remains, .. } = found;
     let is_unfinished = session.running + session.shut_down + session.waiting > 0;
-    let (takes_work, takes_session) = match wish {
+    let (is_meant, takes_session) = match wish {
         Wish::Remove => (true, true),
-        Wish::Prune { .. } if is_unfinished && !force => (false, false),
         Wish::Prune { now, older_than } => {
             let last = session.record.began_at.saturating_add(session.last_t.0);
             let age = Micros(now).since(Micros(last));
             (older_than.is_none_or(|least| age >= least), age >= older_than.unwrap_or(OLD))
         }
     };
+    // One that stays for what is on no branch stays whole.
+    let is_kept = !force && wish == Wish::Remove && remains.iter().any(|left| left.unsaved.is_some());
+    let is_at_work = !force && wish != Wish::Remove && is_unfinished;
+    let takes_work = is_meant && !is_kept && !is_at_work;
     let part = |left: &Remains| {
         let is_safe = force || left.unsaved.is_none();
         let is_merged = force || left.unmerged == 0;
@@ -73,8 +78,15 @@ pub(super) fn fate(found: &Found, wish: Wish, force: bool) -> Fate {
         let branch = left.branch.is_some() && !part.branch && wish != Wish::Remove;
         branch || left.folder.is_some() && !part.folder
     };
-    let session = takes_session && !remains.iter().zip(&parts).any(stays);
-    Fate { session, remains: parts }
+    let session = takes_work && takes_session && !remains.iter().zip(&parts).any(stays);
+    Fate { is_meant, session, remains: parts }
+}
+
+impl Fate {
+    /// Whether anything goes.
+    pub(super) fn is_any(&self) -> bool {
+        self.session || self.remains.iter().any(|part| part.branch || part.folder)
+    }
 }
 
 /// How much goes, in all.
@@ -129,7 +141,11 @@ pub(super) fn said(all: &[(Found, Fate)]) -> String {
 
 fn lines(found: &Found, fate: &Fate) -> String {
     let Found { session, size, remains } = found;
-    let parts: Vec<String> = remains.iter().zip(&fate.remains).map(|(left, part)| line(left, *part)).collect();
+    if !fate.is_meant {
+        return String::new();
+    }
+    let parts: Vec<String> =
+        remains.iter().zip(&fate.remains).map(|(left, part)| line(left, *part)).collect();
     let parts: String = parts.into_iter().filter(|line| !line.is_empty()).collect();
     if !fate.session && parts.is_empty() {
         return String::new();
@@ -205,7 +221,7 @@ mod tests {
 
     /// What goes: the session, the branch, the folder.
     fn goes(found: &Found, wish: Wish, force: bool) -> [bool; 3] {
-        let Fate { session, remains } = fate(found, wish, force);
+        let Fate { session, remains, .. } = fate(found, wish, force);
         [session, remains[0].branch, remains[0].folder]
     }
 

@@ -78,7 +78,8 @@ impl<'a> PersonsGit<'a> {
         }
         let all = self.asks(&["remote"]).unwrap_or_default();
         let all: Vec<&str> = all.lines().collect();
-        let one = all.iter().find(|name| **name == "origin").or(if all.len() == 1 { all.first() } else { None });
+        let one =
+            all.iter().find(|name| **name == "origin").or(if all.len() == 1 { all.first() } else { None });
         one.map(|name| (*name).to_owned()).ok_or_else(|| {
             Failure::usage(match all.as_slice() {
                 [] => "this repository has no remote: `git remote add origin URL` gives it one".to_owned(),

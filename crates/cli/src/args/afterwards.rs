@@ -83,7 +83,7 @@ pub(crate) struct PushArgs {
 /// How something is removed.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct RemovalArgs {
-    /// Remove branches that are not merged, and work that is on no branch, too
+    /// Also what is not merged, what is on no branch, and sessions with work to go on with
     #[arg(long)]
     pub(crate) force: bool,
     /// Don't ask

@@ -410,8 +410,7 @@ impl Host for Carrier {
         let state = self.env.state_folder();
         let state = state.ok_or_else(|| HostError::Failed("no folder for agents is named".to_owned()))?;
         let hidden = &self.holding.hidden;
-        let ground =
-            Ground { folder: &folder, state: &state, config: &config, safety: &safety, hidden };
+        let ground = Ground { folder: &folder, state: &state, config: &config, safety: &safety, hidden };
         let workplace = carry::workplace_apart(&ground, &journal)?;
         let has_branch = workplace.branch(agent).is_some();
         workplace.diff(agent).await.map_err(|error| no_diff(&error, has_branch))

@@ -168,15 +168,9 @@ impl<'a> Git<'a> {
         git.with("GIT_COMMON_DIR", &layout.common)
     }
 
-    fn ours(
-        mark: Option<&Mark>,
-        top: &'a Path,
-        own: &Path,
-        settings: impl Iterator<Item = Setting>,
-    ) -> Self {
+    fn ours(mark: Option<&Mark>, top: &'a Path, own: &Path, settings: impl Iterator<Item = Setting>) -> Self {
         let fixed = ENVIRONMENT.into_iter().map(|(name, value)| (name.into(), value.into()));
-        let mut git =
-            Self::of_a_person(top, mark).with("GIT_DIR", own).with("GIT_WORK_TREE", top);
+        let mut git = Self::of_a_person(top, mark).with("GIT_DIR", own).with("GIT_WORK_TREE", top);
         git.environment.extend(fixed);
         let ours = SETTINGS.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
         git.settings = settings.chain(ours).collect();

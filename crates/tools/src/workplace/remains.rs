@@ -15,7 +15,7 @@ use super::layout::RepositoryLayout;
 use super::merge::changed;
 use super::record::{Record, Records};
 use super::snapshot::snapshot;
-use super::worktree::{FolderState, NoWorktree, Repository, Worktree, part_of_branch};
+use super::worktree::{FolderState, NoWorktree, Worktree, part_of_branch};
 use crate::arguments::listed;
 use crate::context::off_the_runtime;
 use crate::protect::aside::remove;
@@ -67,7 +67,8 @@ async fn unmerged(git: &Git<'_>, tip: &str, record: Option<&Record>) -> Result<u
     }
     // A copy of the branch elsewhere says that it was pushed, not that it was merged.
     let of_persons = ["--exclude=midturn/*", "--branches", "--exclude=*/midturn/*", "--remotes"];
-    let words = [&["rev-list", "--count", "--ignore-missing", tip, "--not", "HEAD"], &of_persons[..]].concat();
+    let words =
+        [&["rev-list", "--count", "--ignore-missing", tip, "--not", "HEAD"], &of_persons[..]].concat();
     let count = git.text(&words).await?;
     count.parse().map_err(|_| GitError::Refused(format!("`{count}` is not how many commits there are")))
 }
@@ -78,29 +79,58 @@ impl GitWorkplace {
     /// # Errors
     /// It can't be looked at.
     pub async fn remains(&self) -> Result<Vec<Remains>, ToolError> {
-        let failed =
-            |error: &dyn std::fmt::Display| ToolError(format!("what is left of the work: {error}"));
+        let failed = |error: &dyn std::fmt::Display| ToolError(format!("what is left of the work: {error}"));
         let records = self.records_of_session();
         let known = records.look().map_err(|error| failed(&error))?;
-        let known: BTreeMap<_, _> =
-            known.into_values().map(|record| (record.name.clone(), record)).collect();
+        let known: BTreeMap<_, _> = known.into_values().map(|record| (record.name.clone(), record)).collect();
         let folders = folders_in(&records.folder).map_err(|error| failed(&error))?;
-        let repository = match self.repository().await {
-            Ok(repository) => Some(repository),
+        let layout = match self.layout().await {
+            Ok(layout) => Some(layout),
             Err(NoWorktree::NotPossible(_)) => None,
             Err(error) => return Err(failed(&error)),
         };
-        let branches = match &repository {
-            Some(repository) => branches(repository).await.map_err(|error| failed(&error))?,
+        let git = layout.as_deref().map(Git::asking);
+        let branches = match &git {
+            Some(git) => branches(git, &self.session).await.map_err(|error| failed(&error))?,
             None => BTreeMap::new(),
         };
         let names: BTreeSet<String> = folders.into_iter().chain(branches.keys().cloned()).collect();
         let mut all = Vec::new();
         for name in names {
-            let of = (known.get(&name), branches.get(&name));
-            all.push(look(&records.folder, &name, repository.as_ref(), of).await.map_err(|e| failed(&e))?);
+            let (record, branch) = (known.get(&name), branches.get(&name));
+            let unmerged = match (&git, branch) {
+                (Some(git), Some((_, tip))) => {
+                    unmerged(git, tip, record).await.map_err(|error| failed(&error))?
+                }
+                _ => 0,
+            };
+            let top = records.folder.join(&name);
+            let is_there = top.symlink_metadata().is_ok();
+            let folder = if is_there {
+                let bytes = size_of(&top).await.map_err(|error| failed(&error))?;
+                Some((top, bytes))
+            } else {
+                None
+            };
+            let unsaved = match (&git, record) {
+                _ if !is_there => None,
+                (Some(_), Some(record)) => {
+                    let worktree = self.worktree_of(record).await.map_err(|error| failed(&error))?;
+                    let tip = branch.map(|(_, tip)| &**tip);
+                    unsaved(&worktree, tip).await.map_err(|error| failed(&error))?
+                }
+                (None, _) => Some("its project is no git repository any more".to_owned()),
+                (_, None) => Some("whose it is nobody knows any more".to_owned()),
+            };
+            let branch = branch.map(|(branch, _)| branch.clone());
+            all.push(Remains { name, branch, unmerged, folder, unsaved });
         }
         Ok(all)
+    }
+
+    async fn worktree_of(&self, record: &Record) -> Result<Worktree, NoWorktree> {
+        let repository = self.repository().await?;
+        repository.worktree(record).map_err(|error| NoWorktree::Failed(error.to_string()))
     }
 
     /// Removes a branch and a folder; those that are `None` stay.
@@ -138,7 +168,15 @@ impl GitWorkplace {
         };
         let pin = format!("refs/midturn/{}", part_of_branch(&self.session));
         let removed = repository.git().bytes(&["update-ref", "-d", &pin]).await;
-        removed.map(drop).map_err(|error| ToolError(format!("{pin} was not removed: {error}")))
+        removed.map_err(|error| ToolError(format!("{pin} was not removed: {error}")))?;
+        let worktrees = self.records_of_session().folder;
+        // One that isn't empty has something else in it.
+        match std::fs::remove_dir(&worktrees) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            removed => {
+                if_there(removed).map_err(|error| ToolError(format!("{}: {error}", worktrees.display())))
+            }
+        }
     }
 
     /// Removes the folders of the session that are ours; worktrees are not among them.
@@ -147,16 +185,8 @@ impl GitWorkplace {
     /// One can't be removed.
     pub async fn remove_folders(&self) -> Result<(), ToolError> {
         let session = part_of_branch(&self.session);
-        let worktrees = folders::worktrees(&self.state, &session);
         let ours = ["tmp", "aside"].map(|name| self.state.join(name).join(&session));
-        let gone = off_the_runtime(move || {
-            ours.iter().try_for_each(|folder| if_there(remove(folder)))?;
-            // One that isn't empty has worktrees in it.
-            match std::fs::remove_dir(&worktrees) {
-                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-                removed => if_there(removed),
-            }
-        });
+        let gone = off_the_runtime(move || ours.iter().try_for_each(|folder| if_there(remove(folder))));
         gone.await.flatten().map_err(|error| ToolError(format!("folders of the session: {error}")))
     }
 
@@ -167,10 +197,13 @@ impl GitWorkplace {
 }
 
 /// The commit of each of the session's branches, by the last part of its name.
-async fn branches(repository: &Repository) -> Result<BTreeMap<String, (String, String)>, GitError> {
-    let all = format!("refs/heads/midturn/{}/", part_of_branch(&repository.records.session));
+async fn branches(
+    git: &Git<'_>,
+    session: &SessionId,
+) -> Result<BTreeMap<String, (String, String)>, GitError> {
+    let all = format!("refs/heads/midturn/{}/", part_of_branch(session));
     let words = ["for-each-ref", "--format=%(refname)%00%(objectname)%00", &all];
-    let answer = repository.git().bytes(&words).await?;
+    let answer = git.bytes(&words).await?;
     let mut fields = parts(&answer).map(|part| String::from_utf8_lossy(part.trim_ascii()).into_owned());
     let mut found = BTreeMap::new();
     while let (Some(name), Some(tip)) = (fields.next(), fields.next()) {
@@ -179,37 +212,6 @@ async fn branches(repository: &Repository) -> Result<BTreeMap<String, (String, S
         found.insert(last, (branch, tip));
     }
     Ok(found)
-}
-
-/// What is left under one name.
-async fn look(
-    worktrees: &Path,
-    name: &str,
-    repository: Option<&Repository>,
-    (record, branch): (Option<&Record>, Option<&(String, String)>),
-) -> Result<Remains, GitError> {
-    let top = worktrees.join(name);
-    let is_there = top.symlink_metadata().is_ok();
-    let bytes = if is_there { Some(size_of(&top).await?) } else { None };
-    let unmerged = match (repository, branch) {
-        (Some(repository), Some((_, tip))) => unmerged(&repository.git(), tip, record).await?,
-        _ => 0,
-    };
-    let unsaved = match (repository, record) {
-        _ if !is_there => None,
-        (Some(repository), Some(record)) => {
-            unsaved(&repository.worktree(record)?, branch.map(|(_, tip)| &**tip)).await?
-        }
-        (None, _) => Some("its project is no git repository any more".to_owned()),
-        (_, None) => Some("whose it is nobody knows any more".to_owned()),
-    };
-    Ok(Remains {
-        name: name.to_owned(),
-        branch: branch.map(|(branch, _)| branch.clone()),
-        unmerged,
-        folder: bytes.map(|bytes| (top, bytes)),
-        unsaved,
-    })
 }
 
 /// What is in a worktree and not on its branch, in words.
