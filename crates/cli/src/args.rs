@@ -1,5 +1,6 @@
 //! The command line's form: commands, options and their help. It decides nothing.
 
+mod afterwards;
 mod client;
 mod history;
 mod work;
@@ -8,8 +9,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+pub(crate) use afterwards::{MergeArgs, PruneArgs, PushArgs, RemovalArgs, RmArgs};
 pub(crate) use client::{AgentArgs, AttachArgs, ClientArgs, ClientCommand, MeantArgs, OpenArgs, SendArgs};
-pub(crate) use history::{ExportArgs, LogArgs, SessionsArgs, UndoArgs};
+pub(crate) use history::{ExportArgs, LogArgs, SessionsArgs, SessionsCommand, UndoArgs};
 pub(crate) use work::{AttendArgs, DoctorArgs, ResumeArgs, RunArgs, ScreenArgs, ServeArgs, WorkArgs};
 
 /// Parallel coding agents that are corrected in the middle of their work.
@@ -40,9 +42,12 @@ pub(crate) enum Command {
     /// Go on with a session where it was when its process ended
     #[command(after_help = work::RESUME_HELP)]
     Resume(ResumeArgs),
-    /// List the sessions of this project
+    /// List the sessions of this project, or remove some
     #[command(after_help = history::SESSIONS_HELP)]
     Sessions(SessionsArgs),
+    /// Remove what is merged, the folders of it, and old sessions
+    #[command(after_help = afterwards::PRUNE_HELP)]
+    Prune(PruneArgs),
     /// Show what happened in a session
     #[command(after_help = history::LOG_HELP)]
     Log(LogArgs),

@@ -6,6 +6,7 @@
 //! Its one public item is [`main`], so that the compiler sees what nobody uses any more. Tests go
 //! through the binary, or stand beside the code; the crash harness has `planted`, behind a feature.
 
+mod afterwards;
 mod agents;
 mod args;
 mod client;
@@ -33,7 +34,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command, Format};
+use args::{Cli, Command, Format, SessionsArgs, SessionsCommand};
 use env::Env;
 use failure::{End, Failure};
 use midturn_tools::process::{SUPERVISE, supervise_main};
@@ -64,7 +65,11 @@ fn dispatch(command: Command, env: &Env) -> Result<End, Failure> {
         Command::Serve(args) => project::recover(&args.work, env).and_then(|()| host::serve(&args, env)),
         Command::Resume(args) => project::recover(&args.work, env).and_then(|()| host::resume(&args, env)),
         Command::Export(args) => export::export(&args, env),
+        Command::Sessions(SessionsArgs { command: Some(SessionsCommand::Rm(args)), .. }) => {
+            afterwards::remove(&args, env)
+        }
         Command::Sessions(args) => history::sessions(&args, env),
+        Command::Prune(args) => afterwards::prune(&args, env),
         Command::Log(args) => history::log(&args, env),
         Command::Undo(args) => history::undo(&args, env),
         Command::Client(command) => client::run(&command, env),

@@ -170,6 +170,21 @@ impl Project {
         &self.state
     }
 
+    /// The folder of state of all projects, in which agents' folders are.
+    pub(crate) fn whole_state(&self) -> PathBuf {
+        self.state_base.join("midturn")
+    }
+
+    /// The repository's root, or else the folder.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Puts right what a killed process left in it, and says so: before git works there.
+    pub(crate) fn put_right(&self) {
+        put_right(&self.whole_state(), &self.root);
+    }
+
     /// What its sessions are kept in.
     pub(crate) fn store(&self) -> &StoreAt {
         &self.store
@@ -324,10 +339,14 @@ pub(crate) fn recover(work: &WorkArgs, env: &Env) -> Result<(), Failure> {
     let Some(state) = env.state_folder() else { return Ok(()) };
     // What another user could have put there would be obeyed.
     look_at_state(&state)?;
-    for note in under_way::recover(&state, root) {
+    put_right(&state, root);
+    Ok(())
+}
+
+fn put_right(state: &Path, root: &Path) {
+    for note in under_way::recover(state, root) {
         eprintln!("note: {}", secrets::clean(&note));
     }
-    Ok(())
 }
 
 /// Whether the person's folder of state, in which those of all projects are, is ours as far as it is there: before

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use midturn_core::engine::ports::archive::{
-    Archive, ChatMessage, Rows, SessionJournal, SessionRecord, SessionSummary, StoredEvent, TakenUp,
+    Archive, ChatMessage, Rows, SessionJournal, SessionRecord, SessionSize, SessionSummary, StoredEvent,
+    TakenUp,
 };
 use midturn_core::engine::ports::store::{Store, StoreError};
 use midturn_core::rules::id::{AgentName, MessageId, SessionId};
@@ -58,6 +59,14 @@ impl<L: Layer> Archive for Around<L> {
             epoch,
             journal: self.layer.journal(journal),
         }))
+    }
+
+    async fn remove(&self, session: &SessionId) -> Result<bool, StoreError> {
+        self.archive.remove(session).await
+    }
+
+    async fn size(&self, session: &SessionId) -> Result<SessionSize, StoreError> {
+        self.archive.size(session).await
     }
 
     async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {

@@ -123,6 +123,7 @@ pub const SUITE: &[Claim] = claims![
     transactions::events_come_in_pages_as_they_were_told,
     transactions::a_session_is_begun_once_and_an_unknown_one_is_nobody,
     transactions::sessions_are_listed_the_newest_first,
+    transactions::a_session_that_is_removed_is_nobody_and_the_others_stay,
     journal::the_journal_knows_where_every_agent_was,
     journal::only_an_open_run_has_a_tail,
     journal::a_stop_is_in_the_tail_whatever_its_turn,

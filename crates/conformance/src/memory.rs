@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use midturn_core::engine::ports::archive::{ChatMessage, KeptMail, Rows, SessionSummary, StoredEvent};
+use midturn_core::engine::ports::archive::{
+    ChatMessage, KeptMail, Rows, SessionSize, SessionSummary, StoredEvent,
+};
 use midturn_core::engine::ports::store::Row;
 use midturn_core::engine::ports::{
     Archive, Commit, KeepingStore, SessionJournal, SessionRecord, Store, StoreError, TakenUp, Transaction,
@@ -116,6 +118,21 @@ impl Archive for Memory {
         let (record, store) = (kept.record.clone(), kept.store.taken_up());
         *kept = Arc::new(Kept { record, epoch: kept.epoch + 1, store, events });
         Ok(Some(TakenUp { store: kept.clone(), epoch: kept.epoch, journal: kept.journal() }))
+    }
+
+    async fn remove(&self, session: &SessionId) -> Result<bool, StoreError> {
+        let mut sessions = self.sessions.lock();
+        let before = sessions.len();
+        sessions.retain(|kept| kept.record.id != *session);
+        Ok(sessions.len() < before)
+    }
+
+    /// Conversations aren't counted.
+    async fn size(&self, session: &SessionId) -> Result<SessionSize, StoreError> {
+        let Some(kept) = self.find(session)? else { return Ok(SessionSize::default()) };
+        let events = kept.events.lock();
+        let bytes = events.iter().map(|event| event.json.len() as u64).sum();
+        Ok(SessionSize { entries: events.len() as u64, bytes })
     }
 
     /// What runs in them isn't counted.

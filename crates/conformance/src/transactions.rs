@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use midturn_core::engine::ports::archive::Rows;
+use midturn_core::engine::ports::archive::{Rows, SessionSize};
 use midturn_core::engine::ports::store::IN_FLIGHT;
 use midturn_core::engine::ports::{Archive, Commit, StoreError, Transaction};
 use midturn_core::rules::conversation::InterruptReason;
@@ -316,6 +316,49 @@ pub(crate) async fn a_session_is_begun_once_and_an_unknown_one_is_nobody(given: 
     assert!(given.archive.conversation(&nobody, &name("a"), Rows::After(0), 9).await.unwrap().is_empty());
     assert_eq!(given.archive.take_up(&record.id).await.unwrap().unwrap().epoch, 2);
     assert_eq!(given.archive.take_up(&record.id).await.unwrap().unwrap().epoch, 3);
+}
+
+/// docs/store.md: nothing of it is left, and who had it writes no more.
+pub(crate) async fn a_session_that_is_removed_is_nobody_and_the_others_stay(given: Given<'_>) {
+    let (gone, stays) = (session("gone\0"), session("stays"));
+    let mut stores = Vec::new();
+    for record in [&gone, &stays] {
+        let store = given.archive.begin(record.clone()).await.unwrap();
+        let words = mail(Sender::User, "m", "lead", "text");
+        let whole = Transaction {
+            agents: vec![agent(0, "lead")],
+            accepted: vec![words.clone()],
+            rows: vec![said("lead", "one")],
+            ends: vec![ended("lead", 1, None)],
+            events: vec![event(1, "lead", 1, 0, run_started()), queued(2, 0, 0, &words)],
+            ..Transaction::default()
+        };
+        store.submit(Arc::new(whole)).await.unwrap();
+        stores.push(store);
+    }
+    let before = given.archive.journal(&stays.id).await.unwrap().unwrap();
+    let size = given.archive.size(&gone.id).await.unwrap();
+    assert!(size.entries >= 2 && size.bytes > 100, "{size:?}");
+    assert!(given.archive.remove(&gone.id).await.unwrap());
+    assert!(!given.archive.remove(&gone.id).await.unwrap(), "there is none any more");
+    let given = given.reopened().await;
+    assert!(given.archive.journal(&gone.id).await.unwrap().is_none());
+    assert!(given.archive.events(&gone.id, None, Rows::After(0), 9).await.unwrap().is_empty());
+    assert!(contents(&*given.archive, &gone.id, "lead").await.is_empty());
+    assert_eq!(given.archive.size(&gone.id).await.unwrap(), SessionSize::default());
+    let id = midturn_core::rules::id::MessageId::new("m");
+    assert!(given.archive.receipts(&gone.id, &Sender::User, &id).await.unwrap().is_empty());
+    let listed = given.archive.sessions().await.unwrap();
+    assert_eq!(listed.iter().map(|listed| &listed.record.id).collect::<Vec<_>>(), [&stays.id]);
+    assert_eq!(given.archive.journal(&stays.id).await.unwrap().unwrap(), before);
+    // Its id is free, and what it had is not the new one's.
+    let store = given.archive.begin(gone.clone()).await.unwrap();
+    store.submit(rows(vec![said("lead", "anew")])).await.unwrap();
+    assert_eq!(contents(&*given.archive, &gone.id, "lead").await, ["anew"]);
+    // While it is open, its removal fences it off, too.
+    assert!(given.archive.remove(&gone.id).await.unwrap());
+    let _ = store.submit(rows(vec![said("lead", "late")])).await;
+    assert!(contents(&*given.archive, &gone.id, "lead").await.is_empty());
 }
 
 pub(crate) async fn sessions_are_listed_the_newest_first(given: Given<'_>) {

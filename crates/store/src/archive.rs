@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use midturn_core::engine::ports::archive::{ChatMessage, KeptMail, Rows, SessionSummary, StoredEvent};
+use midturn_core::engine::ports::archive::{
+    ChatMessage, KeptMail, Rows, SessionSize, SessionSummary, StoredEvent,
+};
 use midturn_core::engine::ports::{
     Archive, Commit, SessionJournal, SessionRecord, Store, StoreError, TakenUp, Transaction,
 };
@@ -55,8 +57,17 @@ impl SqlArchive {
 
     /// Has the writer begin a session or take one up, and waits for the epoch that it then has.
     async fn epoch(&self, query: &'static str, values: Vec<Cell>) -> Result<Option<u64>, StoreError> {
+        self.set_epoch(&[], query, values).await
+    }
+
+    async fn set_epoch(
+        &self,
+        first: &'static [&'static str],
+        query: &'static str,
+        values: Vec<Cell>,
+    ) -> Result<Option<u64>, StoreError> {
         let (told, answer) = oneshot::channel();
-        self.writer()?.queue.push(Job::Epoch(Epoch { query, values, told }))?;
+        self.writer()?.queue.push(Job::Epoch(Epoch { first, query, values, told }))?;
         answer.await.unwrap_or_else(|_| Err(StoreError::Failed("its writer has ended".to_owned())))
     }
 
@@ -89,6 +100,18 @@ impl Store for BoundStore {
         Ok(journal::known(&mut snapshot, Cell::Text(self.session.id.clone()), from, id).await?)
     }
 }
+
+/// What is done before a session's own row is removed. The epoch goes up first: on a server, whoever is writing
+/// to the session has ended by then, and whoever comes later finds none.
+const REMOVAL: [&str; 7] = [
+    "UPDATE sessions SET epoch = epoch + 1 WHERE id = ?",
+    "DELETE FROM agents WHERE session = ?",
+    "DELETE FROM agent_progress WHERE session = ?",
+    "DELETE FROM runs WHERE session = ?",
+    "DELETE FROM chat_messages WHERE session = ?",
+    "DELETE FROM messages WHERE session = ?",
+    "DELETE FROM events WHERE session = ?",
+];
 
 /// The events of a session that meet a condition.
 macro_rules! events_where {
@@ -143,6 +166,26 @@ impl Archive for SqlArchive {
         };
         let store = self.bound(OpenSession::new(session, epoch, progress))?;
         Ok(Some(TakenUp { store, epoch, journal }))
+    }
+
+    async fn remove(&self, session: &SessionId) -> Result<bool, StoreError> {
+        let query = "DELETE FROM sessions WHERE id = ? RETURNING epoch";
+        Ok(self.set_epoch(&REMOVAL, query, vec![id_of(session)]).await?.is_some())
+    }
+
+    async fn size(&self, session: &SessionId) -> Result<SessionSize, StoreError> {
+        let query = "SELECT count(*), coalesce(sum(octet_length(data)), 0) FROM events WHERE session = ? \
+            UNION ALL \
+            SELECT count(*), coalesce(sum(octet_length(content) + octet_length(CAST(metadata AS text)) \
+                + coalesce(octet_length(CAST(tool_result AS text)), 0)), 0) FROM chat_messages WHERE session = ?";
+        let values = vec![id_of(session), id_of(session)];
+        let part = |row: Row<'_>| Ok((row.unsigned(0)?, row.unsigned(1)?));
+        let parts = self.pool.snapshot().await?.rows(query, values, part).await?;
+        let sum = |all: SessionSize, (entries, bytes)| SessionSize {
+            entries: all.entries + entries,
+            bytes: all.bytes + bytes,
+        };
+        Ok(parts.into_iter().fold(SessionSize::default(), sum))
     }
 
     async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {

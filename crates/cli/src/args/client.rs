@@ -10,6 +10,7 @@ use midturn_wire::message::Urgency;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::afterwards::{MergeArgs, PushArgs};
 use super::history::name;
 use super::{PlaceArgs, ScreenArgs};
 
@@ -118,13 +119,6 @@ Examples:
   midturn diff lead --session 0mhzk3q1-77ab     (also of a session that is only stored)
   midturn diff worker | git apply --stat";
 
-const MERGE_HELP: &str = "\
-With conflicts, or with changes of yours in the way, the project stays as it is: the files are named and
-the exit status is 1.
-
-Example:
-  midturn diff worker && midturn merge worker";
-
 const STATS_HELP: &str = "\
 Examples:
   midturn stats
@@ -217,8 +211,11 @@ pub(crate) enum ClientCommand {
     #[command(after_help = DIFF_HELP)]
     Diff(AgentArgs),
     /// Merge an agent's branch into what is checked out here; nothing is forced
-    #[command(after_help = MERGE_HELP)]
-    Merge(AgentArgs),
+    #[command(after_help = super::afterwards::MERGE_HELP)]
+    Merge(MergeArgs),
+    /// Push an agent's branch with your own git
+    #[command(after_help = super::afterwards::PUSH_HELP)]
+    Push(PushArgs),
     /// Show the figures of the running process
     #[command(after_help = STATS_HELP)]
     Stats(ClientArgs),
@@ -273,7 +270,7 @@ pub(crate) struct MeantArgs {
     pub(crate) client: WideClientArgs,
 }
 
-/// `midturn diff` and `midturn merge`.
+/// `midturn diff`.
 #[derive(Debug, Args)]
 pub(crate) struct AgentArgs {
     /// The agent

@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 use midturn_core::rules::id::AgentName;
 
 use super::PlaceArgs;
+use super::afterwards::RmArgs;
 
 pub(super) const SESSIONS_HELP: &str = "\
 Examples:
   midturn sessions
-  midturn sessions --json --cwd ../other-project";
+  midturn sessions --json --cwd ../other-project
+  midturn sessions rm last";
 
 pub(super) const LOG_HELP: &str = "\
 Examples:
@@ -59,13 +61,25 @@ pub(crate) struct UndoArgs {
 
 /// `midturn sessions`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct SessionsArgs {
+    /// What is done with them; they are listed without it
+    #[command(subcommand)]
+    pub(crate) command: Option<SessionsCommand>,
     /// Write one JSON object
     #[arg(long)]
     pub(crate) json: bool,
     /// Which project
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
+}
+
+/// What is done with sessions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// Remove sessions, with what their agents left
+    #[command(after_help = super::afterwards::RM_HELP)]
+    Rm(RmArgs),
 }
 
 /// `midturn log`.

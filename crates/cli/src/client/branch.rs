@@ -1,16 +1,68 @@
-//! `midturn diff` and `midturn merge`: what an agent has on its branch.
+//! `midturn diff`, `midturn merge` and `midturn push`: what an agent has on its branch. The process that carries the
+//! session is asked; where none does, it is done here, by the same looks.
 
-use midturn_client::Trouble;
+use midturn_client::{Client, Path, Trouble};
 use midturn_core::rules::id::AgentName;
+use midturn_wire::session::{Session, Sessions};
 use midturn_wire::work::{Diff, Empty, Merge, MergeResult};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Answer, Asking, Text};
+use super::{Answer, Asking, Text, block_on, find, meant, say};
+use crate::afterwards;
+use crate::args::{AgentArgs, ClientArgs, MergeArgs, PushArgs};
+use crate::commands;
+use crate::env::Env;
+use crate::failure::{End, Failure};
+use crate::project::Project;
+
+/// What says that nobody carries the session.
+const CARRIED_BY_NOBODY: [&str; 3] = ["no_session", "unknown_session", "not_live"];
+
+/// What the process answers that carries the session. `None`: none does.
+fn asked<T>(
+    args: &ClientArgs,
+    env: &Env,
+    question: impl AsyncFnOnce(&Asking) -> Result<T, Trouble>,
+) -> Result<Option<T>, Failure> {
+    let project = Project::named(&args.place, env)?;
+    let Some(client) = find(&project)? else { return Ok(None) };
+    let asking = Asking { project, client, session: args.session.clone(), json: args.json };
+    match block_on(question(&asking))? {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Trouble::Nobody) => Ok(None),
+        Err(trouble) if trouble.code().is_some_and(|code| CARRIED_BY_NOBODY.contains(&code)) => Ok(None),
+        Err(trouble) => {
+            if let (true, Trouble::Refused(problem)) = (args.json, &trouble) {
+                commands::print(&format!("{}\n", json!(problem)))?;
+            }
+            Err(trouble.into())
+        }
+    }
+}
 
 /// The patch, as `git apply` takes it.
-pub(super) async fn diff(asking: &Asking, agent: &AgentName) -> Result<Answer, Trouble> {
-    let value = asking.client.get(&asking.path(&["agents", agent.as_str(), "diff"])).await?;
-    let Diff { branch, patch, truncated, .. } = asking.client.read(&value)?;
+///
+/// # Errors
+/// [`Failure`]: there is no such session or agent, or git fails.
+pub(super) fn diff(args: &AgentArgs, env: &Env) -> Result<End, Failure> {
+    let AgentArgs { agent, client } = args;
+    let question = async |asking: &Asking| -> Result<(Value, Diff), Trouble> {
+        let value = asking.client.get(&asking.path(&["agents", agent.as_str(), "diff"])).await?;
+        let diff = asking.client.read(&value)?;
+        Ok((value, diff))
+    };
+    let (value, diff) = match asked(client, env, question)? {
+        Some(answered) => answered,
+        None => {
+            let project = Project::named(&client.place, env)?;
+            let diff = block_on(afterwards::diff(&project, &client.session, agent, env))??;
+            (json!(diff), diff)
+        }
+    };
+    say(client.json, shown(agent, value, diff))
+}
+
+fn shown(agent: &AgentName, value: Value, Diff { branch, patch, truncated, .. }: Diff) -> Answer {
     let cut = || {
         let range =
             if branch.starts_with("midturn/") { format!("HEAD...{branch}") } else { "HEAD".to_owned() };
@@ -21,14 +73,94 @@ pub(super) async fn diff(asking: &Asking, agent: &AgentName) -> Result<Answer, T
     } else {
         Text::Patch(patch)
     };
-    Ok(Answer { value, text, failure: truncated.then(cut) })
+    Answer { value, text, failure: truncated.then(cut) }
 }
 
 /// Merges the branch.
-pub(super) async fn merge(asking: &Asking, agent: &AgentName) -> Result<Answer, Trouble> {
-    let value = asking.client.post(&asking.path(&["agents", agent.as_str(), "merge"]), &Empty {}).await?;
-    let merged: Merge = asking.client.read(&value)?;
-    Ok(told(agent, value, merged))
+///
+/// # Errors
+/// [`Failure`]: there is no such session or branch, git fails, or nothing was merged.
+pub(super) fn merge(args: &MergeArgs, env: &Env) -> Result<End, Failure> {
+    let MergeArgs { agent, message, resolve, client, .. } = args;
+    let question = async |asking: &Asking| -> Result<(Value, Merge), Trouble> {
+        let path = asking.path(&["agents", agent.as_str(), "merge"]);
+        let value = asking.client.post(&path, &Empty {}).await?;
+        let merged = asking.client.read(&value)?;
+        Ok((value, merged))
+    };
+    // As one commit it is merged here, whoever carries the session: git keeps us apart.
+    let answered = if message.is_none() { asked(client, env, question)? } else { None };
+    let (value, merged) = match answered {
+        Some(answered) => answered,
+        None => {
+            let project = Project::named(&client.place, env)?;
+            let session = block_on(named(&project, &client.session))?;
+            let merges = afterwards::merge(&project, &session, agent, message.as_deref(), env);
+            let merged = block_on(merges)??;
+            (json!(merged), merged)
+        }
+    };
+    match &merged.files {
+        Some(files) if *resolve && merged.result == MergeResult::Conflicts => hand_over(args, files, env),
+        _ => say(client.json, told(agent, value, merged)),
+    }
+}
+
+/// `current` as a running process means it, if it carries any.
+async fn named(project: &Project, asked: &str) -> String {
+    match carrier(project).await {
+        Some((_, live)) if asked == "current" => live.session,
+        _ => asked.to_owned(),
+    }
+}
+
+/// The process that answers for the project, and the session that it has begun last of those it carries.
+async fn carrier(project: &Project) -> Option<(Client, Session)> {
+    let client = find(project).ok()??;
+    let sessions = client.get::<Sessions>(&Path::of(&["sessions"])).await.ok()?.sessions;
+    let live = sessions.into_iter().next().filter(|session| session.live)?;
+    Some((client, live))
+}
+
+/// Has the agent resolve the conflict: in the process that is there, or in this one.
+fn hand_over(args: &MergeArgs, files: &[String], env: &Env) -> Result<End, Failure> {
+    let MergeArgs { agent, client, .. } = args;
+    let project = Project::named(&client.place, env)?;
+    let handed = block_on(async {
+        let Some(running) = find(&project)? else { return Ok(None) };
+        let session = match meant(&running, &client.session).await {
+            Ok(session) => session.session,
+            // It died, and left its file behind.
+            Err(_) if running.get::<Value>(&Path::of(&["health"])).await == Err(Trouble::Nobody) => {
+                return Ok(None);
+            }
+            Err(failure) => return Err(failure),
+        };
+        let task = afterwards::task(&project, files)?;
+        afterwards::hand_over(&running, &session, agent, task).await?;
+        Ok::<_, Failure>(Some(session))
+    })??;
+    let Some(session) = handed else { return afterwards::resolve(args, &project, files, env) };
+    let told = format!(
+        "{agent} resolves what conflicts in {}: `midturn watch {agent} --session {session}` shows it; then merge again\n",
+        files.join(", ")
+    );
+    let value = json!({"result": "handed_over", "session": session, "files": files});
+    say(client.json, Answer::good(value, told))
+}
+
+/// Pushes the branch with the person's own git.
+///
+/// # Errors
+/// [`Failure`]: there is no such session, branch or remote, or git fails.
+pub(super) fn push(args: &PushArgs, env: &Env) -> Result<End, Failure> {
+    let PushArgs { agent, remote, client } = args;
+    let project = Project::named(&client.place, env)?;
+    let (value, text) = block_on(async {
+        let session = named(&project, &client.session).await;
+        afterwards::push(&project, &session, (agent, remote.as_deref()), env).await
+    })??;
+    say(client.json, Answer::good(value, text))
 }
 
 fn told(agent: &AgentName, value: Value, merged: Merge) -> Answer {
@@ -45,7 +177,7 @@ fn told(agent: &AgentName, value: Value, merged: Merge) -> Answer {
             let files = merged.files.unwrap_or_default();
             let text: String = files.iter().map(|file| format!("conflict: {file}\n")).collect();
             let failure = format!(
-                "nothing was merged: {} in conflict. Commit your side and tell {agent} to resolve it, or merge by hand",
+                "nothing was merged: {} in conflict. `midturn merge {agent} --resolve` has {agent} resolve it; or merge by hand",
                 counted(files.len(), "file is", "files are")
             );
             Answer::failed(value, text, failure)

@@ -26,7 +26,7 @@ use midturn_view::clean::clean;
 use midturn_wire::session::{Session, Sessions};
 use serde_json::{Value, json};
 
-use crate::args::{AgentArgs, ClientArgs, ClientCommand, MeantArgs};
+use crate::args::{ClientArgs, ClientCommand, MeantArgs};
 use crate::commands::{self, block_on};
 use crate::env::{Env, now};
 use crate::failure::{End, Failure};
@@ -150,12 +150,9 @@ pub(crate) fn run(command: &ClientCommand, env: &Env) -> Result<End, Failure> {
         ClientCommand::Watch { agent, client } => lines(client, agent.clone(), env),
         ClientCommand::Attach(args) => crate::screen::attach(args, env),
         ClientCommand::Open(args) => open::open(args, env),
-        ClientCommand::Diff(AgentArgs { agent, client }) => {
-            ask(client, env, async |asking| branch::diff(asking, agent).await)
-        }
-        ClientCommand::Merge(AgentArgs { agent, client }) => {
-            ask(client, env, async |asking| branch::merge(asking, agent).await)
-        }
+        ClientCommand::Diff(args) => branch::diff(args, env),
+        ClientCommand::Merge(args) => branch::merge(args, env),
+        ClientCommand::Push(args) => branch::push(args, env),
         ClientCommand::Stats(client) => ask(client, env, stats::stats),
     }
 }
@@ -183,7 +180,7 @@ fn ask(
 ) -> Result<End, Failure> {
     let asking = Asking::of(args, env)?;
     match block_on(question(&asking))? {
-        Ok(answer) => say(&asking, answer),
+        Ok(answer) => say(asking.json, answer),
         Err(trouble) => {
             if let (true, Trouble::Refused(problem)) = (asking.json, &trouble) {
                 commands::print(&format!("{}\n", json!(problem)))?;
@@ -193,11 +190,11 @@ fn ask(
     }
 }
 
-fn say(asking: &Asking, answer: Answer) -> Result<End, Failure> {
+fn say(json: bool, answer: Answer) -> Result<End, Failure> {
     let whole = format!("{}\n", answer.value);
     let end = match answer.text {
-        Text::Patch(_) if asking.json => commands::print_whole(&whole)?,
-        _ if asking.json => commands::print(&whole)?,
+        Text::Patch(_) if json => commands::print_whole(&whole)?,
+        _ if json => commands::print(&whole)?,
         Text::Patch(patch) if !std::io::stdout().is_terminal() => commands::print_whole(&patch)?,
         Text::Words(text) | Text::Patch(text) => commands::print(&clean(&text))?,
         Text::Note(note) => {

@@ -130,7 +130,7 @@ pub(crate) fn choose(ids: &[&str], asked: &str) -> Result<usize, Failure> {
 }
 
 /// The sessions that a process carries now. Where nobody answers there is none.
-async fn live(project: &Project) -> BTreeSet<String> {
+pub(crate) async fn live(project: &Project) -> BTreeSet<String> {
     let ask = async {
         let client = client::find(project).ok()??;
         Some(client.get::<Sessions>(&Path::of(&["sessions"])).await.ok()?.sessions)

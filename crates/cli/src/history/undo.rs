@@ -21,11 +21,9 @@ use crate::project::Project;
 /// middle of a turn, or the folder can't be changed.
 pub(crate) fn undo(args: &UndoArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
-    let state =
-        env.state_folder().ok_or_else(|| Failure::usage("neither XDG_STATE_HOME nor HOME names a folder"))?;
     commands::block_on(async {
         let (_, id) = super::kept(&project, &args.session).await?;
-        let opened = Undo::open(&state, &id).await.map_err(Failure::failed)?;
+        let opened = Undo::open(&project.whole_state(), &id).await.map_err(Failure::failed)?;
         let nothing = || {
             Failure::failed(format!(
                 "there is nothing to undo in session {id}: none of its turns that are kept changed a file in the project \

@@ -1,27 +1,28 @@
 //! One session made of what was prepared: its coordinator with store, workplace and observers.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use midturn_core::engine::Coordinator;
-use midturn_core::engine::ports::archive::SessionRecord;
+use midturn_core::engine::ports::archive::{AgentJournal, SessionRecord};
 use midturn_core::engine::ports::{Observer, SessionJournal, Store};
+use midturn_core::rules::approval::Mode;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::time::Micros;
 use midturn_tools::Limits;
 use midturn_tools::process::Supervisor;
-use midturn_tools::workplace::{GitWorkplace, Reach};
+use midturn_tools::workplace::{AgentPlace, GitWorkplace, Isolation, Reach};
 use serde::{Deserialize, Serialize};
 
 use super::safety::Safety;
 use crate::args::LayerArgs;
-use crate::config;
+use crate::config::{self, Config};
 use crate::env;
 use crate::failure::Failure;
 use crate::run::models::Earlier;
 use crate::run::prepare::Prepared;
-use crate::run::team::Team;
+use crate::run::team::{self, Team};
 use crate::secrets;
 
 /// How many characters of a task are a session's title.
@@ -156,24 +157,71 @@ pub(crate) fn workplace(
     hidden: &[PathBuf],
     id: &SessionId,
 ) -> GitWorkplace {
-    let Prepared { folder, state, config, team, policy, .. } = prepared;
+    let Prepared { folder, state, config, team, .. } = prepared;
     let team = team.clone();
-    let timeouts = &config.general.timeouts;
-    let (timeout, timeout_max) = (timeouts.command.duration(), timeouts.command_max.duration());
-    let writable = config.general.sandbox.writable();
-    let environment = config.general.sandbox.environment.0.clone();
-    let git = config.general.sandbox.git;
-    let reach = Reach { git, writable, hidden: hidden.to_vec(), environment };
-    let supervisor = Supervisor::ourselves()
-        .grace(config.settings.abort_grace.duration())
-        .sandbox(safety.sandbox().clone());
-    GitWorkplace::new(folder, state, id, move |agent| team.place_of(agent))
-        .limits(Limits { timeout, timeout_max })
-        .reach(reach)
-        .unread(policy.unread())
-        .turns_kept(usize::try_from(config.general.undo.turns).unwrap_or(usize::MAX))
-        .wishes(config.wishes())
-        .supervisor(supervisor)
+    let ground = Ground { folder, state, config, safety, hidden };
+    ground.workplace(id, move |agent| team.place_of(agent))
+}
+
+/// The same for whoever only looks at what its agents did, or takes it: no model is needed for that.
+///
+/// # Errors
+/// [`Failure::Failed`]: what was kept of an agent can't be read.
+pub(crate) fn workplace_apart(
+    ground: &Ground<'_>,
+    journal: &SessionJournal,
+) -> Result<GitWorkplace, Failure> {
+    let looks_only = ground.config.policy().mode == Mode::Plan;
+    let mut places = BTreeMap::new();
+    for AgentJournal { record, .. } in &journal.agents {
+        let place = team::kept_place(&record.name, &record.memo, looks_only).map_err(Failure::failed)?;
+        places.insert(record.name.clone(), place);
+    }
+    let place_of = move |agent: &AgentName| {
+        let nobody = || AgentPlace { isolation: Isolation::Worktree, tools: Some(Vec::new()) };
+        places.get(agent).cloned().unwrap_or_else(nobody)
+    };
+    Ok(ground.workplace(&journal.record.id, place_of).apart())
+}
+
+/// What places are made of.
+pub(crate) struct Ground<'a> {
+    /// The folder of the session.
+    pub(crate) folder: &'a Path,
+    /// The state folder of all projects.
+    pub(crate) state: &'a Path,
+    /// The configuration as the session has it.
+    pub(crate) config: &'a Config,
+    /// What holds agents back.
+    pub(crate) safety: &'a Safety,
+    /// What no command sees, besides what none ever sees.
+    pub(crate) hidden: &'a [PathBuf],
+}
+
+impl Ground<'_> {
+    fn workplace(
+        &self,
+        id: &SessionId,
+        place_of: impl Fn(&AgentName) -> AgentPlace + Send + Sync + 'static,
+    ) -> GitWorkplace {
+        let Self { folder, state, config, safety, hidden } = *self;
+        let timeouts = &config.general.timeouts;
+        let (timeout, timeout_max) = (timeouts.command.duration(), timeouts.command_max.duration());
+        let writable = config.general.sandbox.writable();
+        let environment = config.general.sandbox.environment.0.clone();
+        let git = config.general.sandbox.git;
+        let reach = Reach { git, writable, hidden: hidden.to_vec(), environment };
+        let supervisor = Supervisor::ourselves()
+            .grace(config.settings.abort_grace.duration())
+            .sandbox(safety.sandbox().clone());
+        GitWorkplace::new(folder, state, id, place_of)
+            .limits(Limits { timeout, timeout_max })
+            .reach(reach)
+            .unread(config.policy().unread())
+            .turns_kept(usize::try_from(config.general.undo.turns).unwrap_or(usize::MAX))
+            .wishes(config.wishes())
+            .supervisor(supervisor)
+    }
 }
 
 #[cfg(test)]

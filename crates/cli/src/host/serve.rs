@@ -33,7 +33,7 @@ pub(crate) fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
     let layer = LayerArgs { cwd: Some(folder.clone()), ..args.work.whole_layer() };
     let config = commands::load(&layer, &folder, env)?;
     let project = Project::of(&folder, &args.work.store, env)?;
-    attended(Manner { json: false, steers: false, screen: None }, env, async |attended| {
+    attended(Manner { json: false, steers: false, screen: None, base: None }, env, async |attended| {
         let safety = Safety::of(&config, None).await?;
         match holding::open(&project, config.general.store.patience).await? {
             Opened::Theirs(who) => Err(Failure::failed(format!("{who}; `midturn ps` asks it"))),

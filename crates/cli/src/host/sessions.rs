@@ -18,11 +18,12 @@ use midturn_tools::workplace::{Listener, Wishes};
 use midturn_wire::session::NewSession;
 use parking_lot::Mutex;
 
-use super::carry;
+use super::carry::{self, Ground};
 use super::holding::Holding;
 use super::living::Living;
 use super::safety::Safety;
 use crate::args::LayerArgs;
+use crate::commands;
 use crate::config::Config;
 use crate::env::Env;
 use crate::failure::Failure;
@@ -406,10 +407,14 @@ impl Host for Carrier {
         let journal = self.holding.archive.journal(session).await.map_err(Failure::failed)?;
         let journal = journal.ok_or_else(nobody)?;
         let layer = carry::layer(&journal.record, &self.again)?;
-        let prepared = self.prepare(&layer, &carry::earlier(&journal))?;
-        let safety = self.safety_of(&prepared.config).await?;
-        carry::restore(&prepared.team, &journal)?;
-        let workplace = carry::workplace(&prepared, &safety, &self.holding.hidden, session).resumed(true);
+        let folder = commands::work_folder(&layer)?;
+        let config = commands::load(&layer, &folder, &self.env)?;
+        let safety = self.safety_of(&config).await?;
+        let state = self.env.state_folder();
+        let state = state.ok_or_else(|| HostError::Failed("no folder for agents is named".to_owned()))?;
+        let hidden = &self.holding.hidden;
+        let ground = Ground { folder: &folder, state: &state, config: &config, safety: &safety, hidden };
+        let workplace = carry::workplace_apart(&ground, &journal)?;
         let has_branch = workplace.branch(agent).is_some();
         workplace.diff(agent).await.map_err(|error| no_diff(&error, has_branch))
     }

@@ -21,6 +21,7 @@ mod task;
 pub(crate) mod team;
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use midturn_tui::settings::Settings;
@@ -88,6 +89,8 @@ pub(crate) struct Manner {
     pub(crate) steers: bool,
     /// They look at the screen, which is so configured.
     pub(crate) screen: Option<Settings>,
+    /// Where agents' folders are, if not in the state folder.
+    pub(crate) base: Option<PathBuf>,
 }
 
 impl Manner {
@@ -96,7 +99,13 @@ impl Manner {
         let is_shown =
             !args.json && !args.once && !args.steer_stdin && screen::is_possible(&args.screen, env);
         let screen = is_shown.then(|| config.terminal(env, args.screen.ascii));
-        Self { json: args.json, steers: Self::steers(args), screen }
+        let base = config.general.folder.base();
+        Self { json: args.json, steers: Self::steers(args), screen, base }
+    }
+
+    /// Lines, or events, for a command that has no other options; a person at a terminal steers.
+    pub(crate) fn of_lines(json: bool) -> Self {
+        Self { json, steers: std::io::stdin().is_terminal(), screen: None, base: None }
     }
 
     /// Whether lines of standard input steer; a terminal has a person at it.
@@ -114,6 +123,8 @@ pub(crate) struct Attended {
     steers: bool,
     /// How the screen is, if they look at one.
     pub(crate) screen: Option<Settings>,
+    /// Where agents' folders are, if not in the state folder.
+    pub(crate) base: Option<PathBuf>,
     /// Cancelled by Ctrl-C and its kin.
     pub(crate) interrupted: CancellationToken,
 }
@@ -133,10 +144,10 @@ where
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
-    let Manner { json, steers, screen } = manner;
+    let Manner { json, steers, screen, base } = manner;
     let console = Arc::new(Console::start(json, env, interrupted.clone()));
     let (ended, written) = runtime.block_on(async {
-        let ended = command(Attended { console: console.clone(), steers, screen, interrupted }).await;
+        let ended = command(Attended { console: console.clone(), steers, screen, base, interrupted }).await;
         (ended, console.finish().await)
     });
     // Whatever still holds a thread (a blocked read, say) must not hold the end.

@@ -3,17 +3,20 @@
 
 pub(crate) mod attending;
 
+use std::path::Path;
 use std::pin::pin;
 
 use midturn_client::Said;
 use midturn_core::engine::ports::Changes;
+use midturn_core::engine::ports::archive::SessionRecord;
 use midturn_core::engine::{self, Coordinator, Meant};
 use midturn_core::rules::approval::{self, Rule};
 use midturn_core::rules::event::Scope;
-use midturn_core::rules::id::AgentName;
+use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::mail::Sender;
 use midturn_core::rules::view::Ask;
 use midturn_server::Live;
+use midturn_tools::workplace::news;
 use midturn_tui::settings::Settings;
 use midturn_tui::state::Standing;
 use midturn_view::clean::one_line;
@@ -59,6 +62,8 @@ impl Attended {
                 self.report(&status.name, &end.changes).await;
             }
         }
+        let newest = carrier.sessions().await.ok().and_then(|all| Some(all.first()?.record.id.clone()));
+        self.tell_news(project, &live.record, newest.as_ref()).await;
         if self.screen.is_some() {
             // Behind the reports: of twenty agents they are longer than a screen.
             let id = &live.record.id;
@@ -127,6 +132,32 @@ impl Attended {
                 },
                 quiet = &mut quiet => return quiet,
             }
+        }
+    }
+
+    /// The line to type for each branch that has something new. `newest` is the session that commands mean of which
+    /// nobody says which one.
+    pub(crate) async fn tell_news(
+        &self,
+        project: &Project,
+        record: &SessionRecord,
+        newest: Option<&SessionId>,
+    ) {
+        let session = match newest {
+            Some(newest) if *newest == record.id => String::new(),
+            _ => format!(" --session {}", record.id),
+        };
+        let places = (&*project.whole_state(), self.base.as_deref());
+        match news(Path::new(&record.folder), places, &record.id).await {
+            Ok(agents) => {
+                for agent in agents {
+                    let line = format!(
+                        "to look at {agent}'s work and take it: midturn diff {agent}{session} && midturn merge {agent}{session}"
+                    );
+                    self.console.tell(Tone::Plain, line).await;
+                }
+            }
+            Err(error) => self.console.tell(Tone::Bad, format!("error: {error}")).await,
         }
     }
 

@@ -55,6 +55,28 @@ struct Member {
     looks_only: bool,
 }
 
+impl Member {
+    fn read(name: &AgentName, memo: &Value) -> Result<Self, String> {
+        Self::deserialize(memo)
+            .map_err(|error| format!("what was kept with the agent `{name}` can't be read: {error}"))
+    }
+
+    /// Who changes nothing needs no branch, and a worktree would be a change.
+    fn place(self, looks_only: bool) -> AgentPlace {
+        let looks_only = looks_only && self.looks_only;
+        let isolation = if looks_only { Isolation::None } else { self.isolation };
+        AgentPlace { isolation, tools: self.tools }
+    }
+}
+
+/// Where an agent of a stored session worked, by what was kept with it.
+///
+/// # Errors
+/// It is not what this program keeps.
+pub(crate) fn kept_place(name: &AgentName, memo: &Value, looks_only: bool) -> Result<AgentPlace, String> {
+    Member::read(name, memo).map(|member| member.place(looks_only))
+}
+
 /// Makes agents of definitions, and remembers what it made.
 #[derive(Debug)]
 pub(crate) struct Team {
@@ -107,12 +129,10 @@ impl Team {
         let known = self.members.lock().get(agent).cloned();
         // Somebody may have written to it before its spawning was told.
         let known = known.or_else(|| self.asked.lock().get(agent).cloned());
-        let Some(Member { tools, isolation, looks_only, .. }) = known else {
-            return AgentPlace { isolation: Isolation::Worktree, tools: Some(Vec::new()) };
-        };
-        // Who changes nothing needs no branch, and a worktree would be a change.
-        let looks_only = looks_only && self.common.looks_only;
-        AgentPlace { isolation: if looks_only { Isolation::None } else { isolation }, tools }
+        match known {
+            Some(member) => member.place(self.common.looks_only),
+            None => AgentPlace { isolation: Isolation::Worktree, tools: Some(Vec::new()) },
+        }
     }
 
     /// What a person is told of the definitions.
@@ -191,9 +211,7 @@ impl Team {
     /// # Errors
     /// What was kept with it is not what this program keeps.
     pub(crate) fn restore(&self, name: &AgentName, memo: &Value) -> Result<(), String> {
-        let member = Member::deserialize(memo)
-            .map_err(|error| format!("what was kept with the agent `{name}` can't be read: {error}"))?;
-        self.members.lock().insert(name.clone(), member);
+        self.members.lock().insert(name.clone(), Member::read(name, memo)?);
         Ok(())
     }
 }

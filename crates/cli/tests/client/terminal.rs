@@ -115,6 +115,27 @@ fn who_sits_at_a_run_is_asked_and_what_is_typed_answers() {
     }
 }
 
+/// What is removed for good is asked about first.
+#[test]
+fn who_removes_a_session_is_asked_and_only_a_yes_is_one() {
+    let place = Place::new();
+    place.write("scenario.yaml", &lead("      - text: Done.\n"));
+    let words = ["run", "the task", "--once", "--model", "scripted:../scenario.yaml"];
+    assert!(place.midturn("repo", &words).status().unwrap().success());
+    for (typed, is_left) in [("", true), ("no", true), ("y", false)] {
+        let mut person = Person::start(place.midturn("repo", &["sessions", "rm", "last"]), false);
+        person.sees("Remove this? [y/N] ");
+        person.types(typed);
+        let (status, out) = person.leaves();
+        assert_eq!(
+            (status, out.contains("in all: 1 session; "), out.contains("removed: ")),
+            (Some(0), true, !is_left)
+        );
+        let listed = place.midturn("repo", &["sessions"]).output().unwrap().stdout;
+        assert_eq!(String::from_utf8(listed).unwrap().contains("the task"), is_left, "{typed:?}");
+    }
+}
+
 #[test]
 fn a_word_that_nobody_waits_for_is_told_so() {
     for guest in [false, true] {

@@ -223,7 +223,7 @@ fn withdraw_stop_diff_merge_and_stats_say_what_was_done() {
             requests: &["POST /sessions/current/agents/worker/merge {}"],
             status: 1,
             out: "conflict: a.txt\n",
-            told: "midturn: nothing was merged: 1 file is in conflict. Commit your side and tell worker to resolve it, or merge by hand\n",
+            told: "midturn: nothing was merged: 1 file is in conflict. `midturn merge worker --resolve` has worker resolve it; or merge by hand\n",
         },
         Row {
             words: "stats",
@@ -280,8 +280,6 @@ fn where_nobody_answers_it_is_said_what_to_start() {
         "approve a",
         "deny a",
         "watch",
-        "diff a",
-        "merge a",
         "stats --json",
     ] {
         let place = Place::new();

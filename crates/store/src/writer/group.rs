@@ -184,11 +184,12 @@ impl Grouper {
     }
 
     /// Begins a session or takes one up, in a transaction that is durable with the next one: nothing is
-    /// told of a session before something of it is recorded. Tried once: whoever asks can ask again.
+    /// told of a session before something of it is recorded. One that is removed has nothing that comes next.
+    /// Tried once: whoever asks can ask again.
     pub(crate) async fn set_epoch(&mut self, epoch: Epoch, queue: &Queue) {
-        let Epoch { query, values, told } = epoch;
+        let Epoch { first, query, values, told } = epoch;
         let limit = self.limit();
-        let tried = limited(limit, self.try_epoch(query, values)).await;
+        let tried = limited(limit, self.try_epoch(first, query, values)).await;
         match tried {
             Ok(_) => self.is_well(queue),
             // Whatever it was: the next connection syncs its commits again.
@@ -198,12 +199,20 @@ impl Grouper {
         let _ = told.send(tried.map_err(StoreError::from));
     }
 
-    async fn try_epoch(&mut self, query: &'static str, values: Vec<Cell>) -> Result<Option<u64>, Problem> {
-        if let Some(connection) = &mut self.connection {
+    async fn try_epoch(
+        &mut self,
+        first: &[&'static str],
+        query: &'static str,
+        values: Vec<Cell>,
+    ) -> Result<Option<u64>, Problem> {
+        if let (Some(connection), []) = (&mut self.connection, first) {
             connection.sync_commits(false).await?;
         }
         self.begin(&[], false).await?;
         let Some(connection) = &mut self.connection else { return Err(lost()) };
+        for statement in first {
+            connection.rows(statement, values.clone(), |_| Ok(())).await?;
+        }
         let epochs = connection.rows(query, values, |row| row.unsigned(0)).await?;
         connection.commit().await?;
         connection.sync_commits(true).await?;

@@ -31,9 +31,11 @@ pub(crate) enum Job {
     Epoch(Epoch),
 }
 
-/// Begins a session or takes one up, with one statement that says which epoch it then has.
+/// Begins a session, takes one up or removes one, with one statement that says which epoch it then has, or had.
 #[derive(Debug)]
 pub(crate) struct Epoch {
+    /// What is done before, with the same values.
+    pub(crate) first: &'static [&'static str],
     /// Written with `?`.
     pub(crate) query: &'static str,
     pub(crate) values: Vec<Cell>,

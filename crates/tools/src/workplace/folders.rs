@@ -68,6 +68,13 @@ impl SessionFolders {
         Ok(Self { state, worktrees, temporary, aside, name, mounts, reach, originals, together })
     }
 
+    /// The same for whoever comes by while another process may have the session: with temporary files of its own.
+    pub(super) fn apart(mut self) -> Self {
+        // No session's folder has a dot in its name.
+        self.temporary.as_mut_os_string().push(format!(".{}", std::process::id()));
+        self
+    }
+
     /// An agent's folder for temporary files; made before each of its commands.
     pub(super) fn temporary(&self, agent: &str) -> PathBuf {
         self.temporary.join(agent)

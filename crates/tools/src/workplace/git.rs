@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
 use super::keeper::Keeper;
-use super::layout::Setting;
+use super::layout::{RepositoryLayout, Setting};
 use super::worktree::Repository;
 use crate::mark::Mark;
 use crate::process::ExitStatus;
@@ -146,7 +146,7 @@ impl<'a> Git<'a> {
     /// in there too.
     pub(super) fn new(repository: &Repository, top: &'a Path, own: &Path) -> Self {
         let Repository { layout, keeper, .. } = repository;
-        let git = Self::ours(repository, top, own, layout.settings.iter().cloned());
+        let git = Self::ours(repository.mark.as_ref(), top, own, layout.settings.iter().cloned());
         Self { keeper: keeper.clone(), ..git.with("GIT_COMMON_DIR", &layout.common) }
     }
 
@@ -159,33 +159,29 @@ impl<'a> Git<'a> {
         settings: impl Iterator<Item = Setting>,
         keeper: Option<Keeper>,
     ) -> Self {
-        Self { keeper, ..Self::ours(repository, top, own, settings) }
+        Self { keeper, ..Self::ours(repository.mark.as_ref(), top, own, settings) }
     }
 
-    fn ours(
-        repository: &Repository,
-        top: &'a Path,
-        own: &Path,
-        settings: impl Iterator<Item = Setting>,
-    ) -> Self {
-        Self::with_settings(top, top, own, repository.mark.as_ref(), settings)
+    /// In the project, for whoever only asks about commits and refs: that runs nothing, and writes nothing.
+    pub(super) fn asking(layout: &'a RepositoryLayout) -> Self {
+        let git = Self::ours(None, &layout.top, &layout.own, layout.settings.iter().cloned());
+        git.with("GIT_COMMON_DIR", &layout.common)
     }
 
     /// In a work tree, but with a git folder of ours that lies elsewhere: nothing that is in the work tree, or in
     /// the repository that it is of, is obeyed.
     pub(super) fn beside(folder: &'a Path, top: &Path, own: &Path, mark: Option<&Mark>) -> Self {
-        Self::with_settings(folder, top, own, mark, std::iter::empty())
+        Self { folder, ..Self::ours(mark, top, own, std::iter::empty()) }
     }
 
-    fn with_settings(
-        folder: &'a Path,
-        top: &Path,
-        own: &Path,
+    fn ours<'b>(
         mark: Option<&Mark>,
+        top: &'b Path,
+        own: &Path,
         settings: impl Iterator<Item = Setting>,
-    ) -> Self {
+    ) -> Git<'b> {
         let fixed = ENVIRONMENT.into_iter().map(|(name, value)| (name.into(), value.into()));
-        let mut git = Self::of_a_person(folder, mark).with("GIT_DIR", own).with("GIT_WORK_TREE", top);
+        let mut git = Git::of_a_person(top, mark).with("GIT_DIR", own).with("GIT_WORK_TREE", top);
         git.environment.extend(fixed);
         let ours = SETTINGS.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
         git.settings = settings.chain(ours).collect();

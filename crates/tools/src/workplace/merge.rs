@@ -37,10 +37,12 @@ pub(super) const UNDER_WAY: [(&str, &str); 5] = [
 pub(super) struct Merging<'a> {
     pub(super) worktree: &'a Worktree,
     pub(super) agent: &'a str,
+    /// The message of the one commit that all of it becomes. `None`: a merge.
+    pub(super) squash: Option<&'a str>,
 }
 
 /// Why it goes no further.
-enum Stop {
+pub(super) enum Stop {
     /// It is refused, or there are conflicts.
     Known(Merge),
     Git(GitError),
@@ -68,14 +70,7 @@ impl Merging<'_> {
     async fn try_merge(&self) -> Result<Merge, Stop> {
         let git = self.worktree.repository.git().by(MIDTURN, "midturn@midturn.invalid");
         self.nothing_in_the_way(&git).await?;
-        // What it committed since its last run's end.
-        if self.worktree.folder_state() == FolderState::Usable {
-            bring_branch(self.worktree, "merge").await?;
-        }
-        let Some(tip) = git.commit_at(&self.worktree.reference()).await? else {
-            return refused(format!("the branch {} is gone", self.worktree.branch));
-        };
-        self.all_committed(&tip).await?;
+        let tip = self.tip(&git, "merge").await?;
         for _ in 0..LOOKS {
             if let Some(done) = self.attempt(&git, &tip).await? {
                 return Ok(done);
@@ -92,12 +87,23 @@ impl Merging<'_> {
         if git.is(&["merge-base", "--is-ancestor", tip, &head]).await? {
             return Ok(Some(Merge::UpToDate));
         }
-        let new = if git.is(&["merge-base", "--is-ancestor", &head, tip]).await? {
+        let is_ahead = git.is(&["merge-base", "--is-ancestor", &head, tip]).await?;
+        let new = if let Some(message) = self.squash {
+            let tree = self.result(git, &head, tip).await?;
+            if git.text(&["rev-parse", &format!("{head}^{{tree}}")]).await? == tree {
+                return Ok(Some(Merge::UpToDate));
+            }
+            self.commit(git, &[&head], tip, &tree, message).await?
+        } else if is_ahead {
             self.no_authority(git, &head, tip).await?;
             tip.to_owned()
         } else {
             let tree = self.result(git, &head, tip).await?;
-            self.commit(git, &head, tip, &tree).await?
+            let message = format!(
+                "Merge branch '{}'\n\nThe work of {}, merged by midturn.",
+                self.worktree.branch, self.agent
+            );
+            self.commit(git, &[&head, tip], tip, &tree, &message).await?
         };
         Ok(self.forward(git, &head, &new).await?.then_some(Merge::Merged(new)))
     }
@@ -120,6 +126,18 @@ impl Merging<'_> {
                 "there are conflicts in the project folder that nobody has resolved: resolve them first",
             ),
         }
+    }
+
+    /// Brings what the agent committed since its last run's end: the branch has all of its work then.
+    pub(super) async fn tip(&self, git: &Git<'_>, what: &str) -> Result<String, Stop> {
+        if self.worktree.folder_state() == FolderState::Usable {
+            bring_branch(self.worktree, what).await?;
+        }
+        let Some(tip) = git.commit_at(&self.worktree.reference()).await? else {
+            return refused(format!("the branch {} is gone", self.worktree.branch));
+        };
+        self.all_committed(&tip).await?;
+        Ok(tip)
     }
 
     /// Refuses where something is in the worktree and not on the branch.
@@ -185,18 +203,23 @@ impl Merging<'_> {
     }
 
     /// Makes the commit, of the tree that was looked at and of no other.
-    async fn commit(&self, git: &Git<'_>, head: &str, tip: &str, tree: &str) -> Result<String, GitError> {
+    async fn commit(
+        &self,
+        git: &Git<'_>,
+        parents: &[&str],
+        tip: &str,
+        tree: &str,
+        message: &str,
+    ) -> Result<String, GitError> {
         // Its objects were in the scratch folder until now.
-        git.bytes(&["merge-tree", "--write-tree", "--no-messages", "-z", head, tip]).await?;
-        let message = format!(
-            "Merge branch '{}'\n\nThe work of {}, merged by midturn.",
-            self.worktree.branch, self.agent
-        );
+        git.bytes(&["merge-tree", "--write-tree", "--no-messages", "-z", parents[0], tip]).await?;
         let git = match author(git).await {
             Some((name, email)) => git.clone().with("GIT_AUTHOR_NAME", name).with("GIT_AUTHOR_EMAIL", email),
             None => git.clone(),
         };
-        git.text(&["commit-tree", tree, "-p", head, "-p", tip, "-m", &message]).await
+        let parents = parents.iter().flat_map(|parent| ["-p", parent]);
+        let words: Vec<_> = ["commit-tree", tree, "-m", message].into_iter().chain(parents).collect();
+        git.text(&words).await
     }
 
     /// Moves the project folder on to a commit that is ahead of its HEAD. False: HEAD is not where it
@@ -237,7 +260,7 @@ impl Merging<'_> {
 }
 
 /// The paths of the files that are different in two trees, or in those of two commits.
-async fn changed(git: &Git<'_>, from: &str, to: &str) -> Result<Vec<u8>, GitError> {
+pub(super) async fn changed(git: &Git<'_>, from: &str, to: &str) -> Result<Vec<u8>, GitError> {
     git.bytes(&["diff-tree", "-r", "--name-only", "--no-renames", "-z", from, to]).await
 }
 

@@ -3,6 +3,7 @@
 //! each run's end, and comes back into the project. No worktree and no branch is ever removed here: they
 //! hold somebody's work.
 
+mod apart;
 mod back;
 mod by_tool;
 mod commit;
@@ -22,6 +23,7 @@ mod message;
 mod place;
 mod ready;
 mod record;
+mod remains;
 mod settle;
 mod snapshot;
 mod stage;
@@ -44,13 +46,14 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
+pub use self::apart::Ready;
 pub use self::place::{AgentPlace, GitAccess, Isolation, PlaceOf, Reach};
 pub use self::ready::{Listener, Wishes};
+pub use self::remains::{Remains, news};
 
 use self::by_tool::ByTool;
 use self::folders::SessionFolders;
 use self::layout::RepositoryLayout;
-use self::merge::Merging;
 use self::record::{Record, Records};
 use self::undo::Recorder;
 use self::worktree::{Again, FolderState, NoWorktree, Repository, Worktree};
@@ -73,6 +76,7 @@ pub struct GitWorkplace {
     state: PathBuf,
     session: SessionId,
     resumed: bool,
+    apart: bool,
     place_of: Box<PlaceOf>,
     limits: Limits,
     supervisor: Supervisor,
@@ -134,6 +138,7 @@ impl GitWorkplace {
             state,
             session: session.clone(),
             resumed: false,
+            apart: false,
             place_of: Box::new(place_of),
             limits: Limits::default(),
             supervisor: Supervisor::ourselves().of_session(session),
@@ -272,6 +277,7 @@ impl GitWorkplace {
         let session = worktree::part_of_branch(&self.session);
         let worktrees = folders::worktrees(&self.state, self.wishes.base.as_deref(), &session);
         let folders = SessionFolders::new(&self.state, worktrees, &session, mounts, self.reach.clone())?;
+        let folders = if self.apart { folders.apart() } else { folders };
         Ok(self.folders.get_or_init(|| {
             folders.clean();
             Arc::new(folders)
@@ -370,7 +376,8 @@ impl GitWorkplace {
         if before.is_none() {
             let session = worktree::part_of_branch(&self.session);
             let folder = folders::worktrees(&self.state, self.wishes.base.as_deref(), &session);
-            *before = Some(Records { folder, session: self.session.clone() }.load()?);
+            let records = Records { folder, session: self.session.clone() };
+            *before = Some(if self.apart { records.look()? } else { records.load()? });
         }
         Ok(before.as_ref().and_then(|records| records.get(agent).cloned()))
     }
@@ -509,10 +516,7 @@ impl Workplace for GitWorkplace {
     }
 
     async fn merge(&self, agent: &AgentName) -> Result<Merge, ToolError> {
-        let worktree = self.known(agent).await?;
-        let _one_at_a_time = self.merging.lock().await;
-        let merge = Merging { worktree: &worktree, agent: agent.as_str() }.merge().await;
-        merge.map_err(|error| ToolError(format!("{} was not merged: {error}", worktree.branch)))
+        self.merge_as(agent, None).await.map(|(merge, _)| merge)
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Record {
     version: u32,
     /// The session's id in full: two ids may have the same form in a branch's name.
     session: SessionId,
-    agent: AgentName,
+    pub(super) agent: AgentName,
     /// The folder, beside this file.
     pub(super) name: String,
     pub(super) branch: String,
@@ -38,6 +38,9 @@ pub(super) struct Record {
     /// Whether it has yet to be made ready to work in.
     #[serde(default)]
     pub(super) unready: bool,
+    /// The commit of the branch whose changes are in the project as one commit of a person's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) squashed: Option<String>,
 }
 
 /// The records of one session.
@@ -59,6 +62,7 @@ impl Records {
             start: start.to_owned(),
             made: false,
             unready: true,
+            squashed: None,
         }
     }
 
@@ -75,6 +79,15 @@ impl Records {
     /// nobody's: the worktree it speaks of is left alone. Scratch folders of a process that was
     /// killed are removed.
     pub(super) fn load(&self) -> io::Result<HashMap<AgentName, Record>> {
+        self.records(true)
+    }
+
+    /// The same beside a process that may have the session: nothing is removed.
+    pub(super) fn look(&self) -> io::Result<HashMap<AgentName, Record>> {
+        self.records(false)
+    }
+
+    fn records(&self, tidies: bool) -> io::Result<HashMap<AgentName, Record>> {
         let entries = match std::fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashMap::new()),
@@ -85,7 +98,9 @@ impl Records {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if name.starts_with(SCRATCH) {
-                remove(&path)?;
+                if tidies {
+                    remove(&path)?;
+                }
             } else if name.ends_with(".json") && records.len() < RECORDS_MAX {
                 let ours = |record: &Record| record.version == VERSION && record.session == self.session;
                 let record = read(&path)?.filter(ours).filter(|r| name == format!("{}.json", r.agent));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use midturn_client::events::{Ended, Told, Wanted, follow};
 use midturn_client::{Client, SessionClient, Trouble};
-use midturn_core::engine::ports::archive::AgentJournal;
+use midturn_core::engine::ports::archive::{AgentJournal, SessionJournal};
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::view;
 use midturn_tui::settings::Settings;
@@ -213,12 +213,13 @@ impl Remote {
     /// whether or not the other process is still there.
     async fn report(&self) {
         match self.journal().await {
-            Ok(agents) => {
-                for AgentJournal { record, last_end, .. } in &agents {
+            Ok((journal, newest)) => {
+                for AgentJournal { record, last_end, .. } in &journal.agents {
                     if let Some((end, _)) = last_end {
                         self.attended.report(&record.name, &end.changes).await;
                     }
                 }
+                self.attended.tell_news(&self.project, &journal.record, newest.as_ref()).await;
             }
             Err(failure) => {
                 self.attended
@@ -229,12 +230,15 @@ impl Remote {
         }
     }
 
-    async fn journal(&self) -> Result<Vec<AgentJournal>, Failure> {
+    /// What is kept of the session, and which began last.
+    async fn journal(&self) -> Result<(SessionJournal, Option<SessionId>), Failure> {
         let id = SessionId::new(self.session.id.as_str());
         let archive = history::read_only(&self.project).await?;
         let archive = archive.ok_or_else(|| Failure::failed("the store is gone"))?;
-        let journal = archive.journal(&id).await.map_err(|error| Failure::failed(error.to_string()))?;
-        Ok(journal.map(|journal| journal.agents).unwrap_or_default())
+        let journal = archive.journal(&id).await.map_err(Failure::failed)?;
+        let journal = journal.ok_or_else(|| Failure::failed("the session is gone"))?;
+        let all = archive.sessions().await.map_err(Failure::failed)?;
+        Ok((journal, all.into_iter().next().map(|newest| newest.record.id)))
     }
 
     fn lost(&self) -> Failure {

@@ -58,6 +58,15 @@ pub struct SessionSummary {
     pub last_t: Micros,
 }
 
+/// How much is kept of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionSize {
+    /// How many events and messages of conversations.
+    pub entries: u64,
+    /// How many bytes these have, as far as they are text.
+    pub bytes: u64,
+}
+
 /// An event as it is kept: the JSON of scenarios.md, section 4.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEvent {
@@ -253,6 +262,13 @@ pub trait Archive: Send + Sync {
 
     /// Takes a session up under a new epoch. `None`: there is none of that id.
     async fn take_up(&self, session: &SessionId) -> Result<Option<TakenUp>, StoreError>;
+
+    /// Removes all that was recorded of a session. False: there is none of that id. Whoever writes to it still
+    /// is refused.
+    async fn remove(&self, session: &SessionId) -> Result<bool, StoreError>;
+
+    /// How much that would be.
+    async fn size(&self, session: &SessionId) -> Result<SessionSize, StoreError>;
 
     /// All sessions, the newest first.
     async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError>;
