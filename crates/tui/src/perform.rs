@@ -84,7 +84,7 @@ fn may_be_tried_again(trouble: &Trouble) -> bool {
 async fn deliver_once(session: &SessionClient, message: &Outgoing, instead: bool) -> Result<(), Trouble> {
     let Outgoing { to, id, text, urgency, replaces } = message;
     if instead {
-        return session.supersede(to, id, text).await.map(drop);
+        return session.supersede(to, Some(id), text).await.map(drop);
     }
     let message = Message {
         text: Text(text.clone()),

@@ -59,6 +59,20 @@ Examples:
   midturn stop worker
   midturn stop lead --subtree";
 
+const SUPERSEDE_HELP: &str = "\
+What runs is ended, and the next run begins with the text; mail of yours that was not read yet is read with it, other
+agents' is returned to them. To an idle agent it is a message. Its children go on.
+Exit status: 0 it is done, 1 refused (then nothing is stopped), 2 usage.
+
+Example:
+  midturn supersede worker \"Leave the parser, write the tests first\"";
+
+const CLOSE_HELP: &str = "\
+What they run is ended, leaves first, and mail to them is returned from now on. Their branches stay.
+
+Example:
+  midturn close worker";
+
 const LIMIT_HELP: &str = "\
 What is not named stays as it is; 0 means no limit. A limit below what is spent already is
 refused, with exit status 1. It is recorded, and holds when the session is resumed.
@@ -157,6 +171,29 @@ pub(crate) enum ClientCommand {
         /// Stop all agents below it too
         #[arg(long)]
         subtree: bool,
+        /// Whom to ask
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// Stop what an agent does and set it to work on something else, as one action
+    #[command(after_help = SUPERSEDE_HELP)]
+    Supersede {
+        /// The agent
+        #[arg(value_parser = name)]
+        agent: AgentName,
+        /// What its next run begins with
+        #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+        text: String,
+        /// Whom to ask
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// Close an agent and all below it: nobody wakes them any more
+    #[command(after_help = CLOSE_HELP)]
+    Close {
+        /// The agent
+        #[arg(value_parser = name)]
+        agent: AgentName,
         /// Whom to ask
         #[command(flatten)]
         client: ClientArgs,

@@ -15,8 +15,10 @@ it stops what still works. What is piped to it is the task; beside a TASK it is 
 
 Lines that you type with --plain, and piped ones with --steer-stdin, steer the run while it lasts:
   NAME: text   a message to that agent       NAME! text   an urgent one: what it runs ends now
-  text         a message to the lead         /ps          who is there and what they do
-  /stop NAME   stop an agent                 /quit        stop all of them and end
+  text         a message to the lead         NAME> text   one that skips the tools that have not begun
+  /ps          who is there and what they do /stop NAME   stop an agent
+  /supersede NAME TEXT   stop it, and begin anew with the text
+  /close NAME  close it and all below it     /quit        stop all of them and end
   /yes [NAME]  what it asks may be done      /no [NAME] [REASON]   it may not
   /always [NAME]   it, and its like, from now on in this session
 Without a name, the oldest request is answered.

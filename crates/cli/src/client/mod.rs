@@ -1,4 +1,4 @@
-//! The commands that ask a running Midturn: `ps`, `send`, `withdraw`, `stop`, `limit`,
+//! The commands that ask a running Midturn: `ps`, `send`, `withdraw`, `stop`, `supersede`, `close`, `limit`,
 //! `approvals`, `approve`, `deny`, `watch`, `diff`, `merge`, `stats`; and a run whose session lives in another process.
 //!
 //! They ask through the interface of docs/protocol.md, as every other program would, and put
@@ -135,6 +135,12 @@ pub(crate) fn run(command: &ClientCommand, env: &Env) -> Result<End, Failure> {
         }
         ClientCommand::Stop { agent, subtree, client } => {
             ask(client, env, async |asking| control::stop(asking, agent, *subtree).await)
+        }
+        ClientCommand::Supersede { agent, text, client } => {
+            ask(client, env, async |asking| control::supersede(asking, agent, text).await)
+        }
+        ClientCommand::Close { agent, client } => {
+            ask(client, env, async |asking| control::close(asking, agent).await)
         }
         ClientCommand::Limit { agent, limits, client } => {
             ask(client, env, async |asking| control::limit(asking, agent.as_ref(), &limits.patch()).await)

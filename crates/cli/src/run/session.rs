@@ -7,11 +7,11 @@ use std::pin::pin;
 
 use midturn_client::Said;
 use midturn_core::engine::ports::Changes;
-use midturn_core::engine::{self, Coordinator, Meant};
+use midturn_core::engine::{self, Coordinator, Meant, Message};
 use midturn_core::rules::approval::{self, Rule};
 use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::AgentName;
-use midturn_core::rules::mail::Sender;
+use midturn_core::rules::mail::{Sender, Urgency};
 use midturn_core::rules::view::Ask;
 use midturn_server::Live;
 use midturn_tui::settings::Settings;
@@ -164,9 +164,21 @@ impl Steered for Coordinator {
         Ok(Self::agents(self).into_iter().map(Agent::from).collect())
     }
 
-    async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String> {
-        let sent = self.send_message(to.as_str(), text, urgent).await;
-        sent.map(drop).map_err(|refusal| refusal.to_string())
+    async fn send(&self, to: &AgentName, text: &str, urgency: Option<Urgency>) -> Result<(), String> {
+        let message = Message { urgency, ..Message::new(Sender::User, to.as_str(), text) };
+        Self::send(self, message).await.map(drop).map_err(|refusal| refusal.to_string())
+    }
+
+    async fn supersede(&self, to: &AgentName, text: &str) -> Result<(), String> {
+        let superseded = Self::supersede(self, Message::new(Sender::User, to.as_str(), text)).await;
+        let delivery = superseded.map_err(|error| error.to_string())?;
+        delivery.result.map(drop).map_err(|refusal| refusal.to_string())
+    }
+
+    async fn close(&self, agent: &AgentName) -> Result<Vec<String>, String> {
+        let closed = Self::close(self, agent.as_str(), Sender::User).await;
+        let closed = closed.map_err(|error| error.to_string())?;
+        Ok(closed.iter().map(ToString::to_string).collect())
     }
 
     async fn stop(&self, agent: &AgentName) -> Result<Stopped, String> {
@@ -196,11 +208,16 @@ pub(crate) fn listed(agent: &Agent) -> String {
     let asks = agent.activity.iter().find_map(|activity| match (activity.what, &activity.name) {
         (What::Approval, Some(name)) => Some(format!(", asks for a word on {name}")),
         (What::Budget, _) => Some(", waits for what others hold of the session's budget".to_owned()),
-        (What::Retry, _) => Some(", waits to ask its model again".to_owned()),
+        (What::Retry, _) => Some(asks_again(activity.attempt)),
         (What::Approval | What::Model | What::Tool | What::Unknown, _) => None,
     });
     let asks = asks.unwrap_or_default();
     format!("{name}: {}{limit}, run {run}, turn {turn}{mail}{model}{asks}", progress::standing(*state))
+}
+
+fn asks_again(attempt: Option<u32>) -> String {
+    let attempt = attempt.map(|attempt| format!(", attempt {attempt}")).unwrap_or_default();
+    format!(", waits to ask its model again{attempt}")
 }
 
 /// What an agent changed, and what a person has to know of it.

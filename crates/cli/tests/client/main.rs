@@ -13,5 +13,6 @@ mod limits;
 mod open;
 mod pauses;
 mod remote;
+mod second_day;
 mod terminal;
 mod words;

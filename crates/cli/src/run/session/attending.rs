@@ -6,6 +6,7 @@ use std::fmt::Display;
 use midturn_client::Said;
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::mail::Urgency;
 use midturn_core::rules::view::Ask;
 use midturn_view::words::{self, Tone};
 use midturn_wire::agent::Agent;
@@ -40,7 +41,13 @@ pub(crate) trait Steered {
     async fn agents(&self) -> Result<Vec<Agent>, String>;
 
     /// Sends a message.
-    async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String>;
+    async fn send(&self, to: &AgentName, text: &str, urgency: Option<Urgency>) -> Result<(), String>;
+
+    /// Stops an agent, and begins its next run with this.
+    async fn supersede(&self, to: &AgentName, text: &str) -> Result<(), String>;
+
+    /// Closes an agent and all below it, and names them.
+    async fn close(&self, agent: &AgentName) -> Result<Vec<String>, String>;
 
     /// Stops an agent.
     async fn stop(&self, agent: &AgentName) -> Result<Stopped, String>;
@@ -65,13 +72,20 @@ pub(crate) async fn obey(steered: &impl Steered, lead: &AgentName, console: &Con
             }
         }
         Ok(Line::Stop(name)) => stop(steered, console, &name).await,
-        Ok(Line::ToAgent { to, text, urgent }) => send(steered, console, &to, &text, urgent).await,
+        Ok(Line::Supersede(name, text)) => sent(steered.supersede(&name, &text).await, console, &name).await,
+        Ok(Line::Close(name)) => match steered.close(&name).await {
+            Ok(closed) => console.tell(Tone::Plain, told_closed(&closed)).await,
+            Err(error) => complain(console, error).await,
+        },
+        Ok(Line::ToAgent { to, text, urgency }) => {
+            sent(steered.send(&to, &text, urgency).await, console, &to).await;
+        }
         Ok(Line::ToLead { text, unknown }) => {
             if let Some(unknown) = unknown {
                 let told = format!("there is no agent `{unknown}`; the line went to `{lead}`");
                 console.tell(Tone::Quiet, told).await;
             }
-            send(steered, console, lead, &text, false).await;
+            sent(steered.send(lead, &text, None).await, console, lead).await;
         }
         Ok(Line::Answer(word)) => match answer(steered, &word, &console.asking(), is_agent).await {
             Ok(done) => console.tell(Tone::Plain, done).await,
@@ -86,9 +100,17 @@ async fn complain(console: &Console, what: impl Display) {
     console.tell(Tone::Bad, format!("error: {what}")).await;
 }
 
-async fn send(steered: &impl Steered, console: &Console, to: &AgentName, text: &str, urgent: bool) {
-    if let Err(trouble) = steered.send(to, text, urgent).await {
+async fn sent(sent: Result<(), String>, console: &Console, to: &AgentName) {
+    if let Err(trouble) = sent {
         complain(console, format!("not sent to {to}: {trouble}")).await;
+    }
+}
+
+/// Who was closed, leaves first.
+pub(crate) fn told_closed(closed: &[String]) -> String {
+    match closed {
+        [] => "it was closed already".to_owned(),
+        names => format!("closed: {}", names.join(", ")),
     }
 }
 

@@ -1,0 +1,147 @@
+//! What a person does with a session on its second day: goes on with it, says a second word, reads
+//! along, ends what is done with.
+
+use std::process::Stdio;
+
+use super::common::{Place, Running};
+use super::remote::{Serving, bash, lead};
+
+/// The exit status, and what is on the two outputs.
+fn say(place: &Place, words: &[&str]) -> (Option<i32>, String, String) {
+    let said = place.midturn("repo", words).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (said.status.code(), text(said.stdout), text(said.stderr))
+}
+
+/// A command that has to succeed: what is on its standard output.
+fn well(place: &Place, words: &[&str]) -> String {
+    let (status, out, told) = say(place, words);
+    assert_eq!(status, Some(0), "{words:?}: {out}{told}");
+    out
+}
+
+/// > D18: An overload is waited out for five minutes, and shown
+#[test]
+fn an_overload_is_waited_out_and_whoever_looks_sees_who_waits_until_when_and_for_which_attempt() {
+    let scenario =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/errors/an-overload-is-waited-out.yaml");
+    let place = Place::new();
+    let played = well(&place, &["replay", scenario]);
+    assert!(played.contains("an overload is waited out"), "{played}");
+    let waits = lead(
+        "      - {error: overloaded}\n      - {error: overloaded, retry_after: 200s}\n      - text: Done.\n",
+    );
+    let mut run = Running::start(&place, &waits, &[]);
+    let told = run.until("model_retry", &[("agent", "lead"), ("error", "overloaded")]);
+    assert_eq!(told["attempt"], 1, "{told}");
+    run.until("model_started", &[("agent", "lead")]);
+    run.until("model_retry", &[("agent", "lead")]);
+    // The wait is recorded a moment before it begins.
+    let mut ps = well(&place, &["ps"]);
+    while !ps.contains("tries again in ") {
+        ps = well(&place, &["ps"]);
+    }
+    assert!(ps.contains(" (attempt 3)"), "{ps}");
+    run.say("/ps");
+    run.say("/quit");
+    let ended = run.end();
+    assert_eq!(ended.status, Some(130));
+    for line in [
+        "lead: call 1 failed: overloaded; again in 0.5 s",
+        "lead: call 2 failed: overloaded; again in 200.0 s",
+        "lead: running, run 1, turn 1",
+        "waits to ask its model again, attempt 3",
+    ] {
+        assert!(ended.told.contains(line), "{line}: {}", ended.told);
+    }
+}
+
+/// A lead with a worker whose first call lasts until it is ended.
+fn with_worker(second: &str) -> String {
+    lead(
+        "      - tools:\n          - {id: s, name: spawn_agent, input: {name: worker, prompt: go}}\n          \
+           - {id: w, name: wait_agents, input: {names: [worker]}}\n      - text: The lead is done.\n",
+    ) + &format!(
+        "  - name: worker\n    parent: lead\n    start: spawned\n    model:\n      - tools:\n{}{}{second}",
+        bash("b1", "sleep 300"),
+        bash("b2", "touch second")
+    )
+}
+
+/// > D15: `supersede` and `close` are commands, and lines
+#[test]
+fn who_goes_the_wrong_way_is_set_to_something_else_and_who_is_done_with_is_closed() {
+    for by_lines in [false, true] {
+        for guest in [false, true] {
+            let place = Place::new();
+            let _serving = guest.then(|| Serving::start(&place));
+            let again = format!("      - tools:\n{}", bash("b3", "sleep 300"));
+            let mut run = Running::start(&place, &with_worker(&again), &[]);
+            run.until("tool_started", &[("tool", "b1")]);
+            if by_lines {
+                run.say("/supersede worker write the tests");
+            } else {
+                let told = well(&place, &["supersede", "worker", "write the tests"]);
+                assert!(told.contains("worker"), "{told}");
+            }
+            let stopped = run.until("run_finished", &[("agent", "worker")]);
+            assert_eq!(stopped["outcome"], "stopped", "{stopped}");
+            let told = run.until("message_injected", &[("agent", "worker"), ("point", "start")]);
+            assert!(told["text"].as_str().unwrap().contains("write the tests"), "{told}");
+            run.until("tool_started", &[("tool", "b3")]);
+            if by_lines {
+                run.say("/close worker");
+            } else {
+                assert_eq!(well(&place, &["close", "worker"]), "closed: worker\n");
+            }
+            run.until("agent_closed", &[("agent", "worker")]);
+            let ended = run.end();
+            assert_eq!(
+                (ended.status, by_lines && !ended.told.contains("closed: worker")),
+                (Some(0), false),
+                "{}",
+                ended.told
+            );
+        }
+    }
+}
+
+#[test]
+fn who_is_not_there_can_be_neither_superseded_nor_closed() {
+    let place = Place::new();
+    place.write("scenario.yaml", &lead("      - text: Done.\n"));
+    let _serving = Serving::start(&place);
+    let words = ["run", "the task", "--model", "scripted:../scenario.yaml"];
+    assert!(place.midturn("repo", &words).stderr(Stdio::null()).status().unwrap().success());
+    for words in [&["supersede", "nobody", "go"][..], &["close", "nobody"]] {
+        let (status, _, told) = say(&place, words);
+        assert_eq!((status, told.contains("there is no agent `nobody`")), (Some(1), true), "{told}");
+    }
+}
+
+/// > D15: A line sends with `next_boundary`
+#[test]
+fn a_line_with_an_arrow_skips_what_has_not_begun_and_cuts_nothing() {
+    for guest in [false, true] {
+        let place = Place::new();
+        let _serving = guest.then(|| Serving::start(&place));
+        assert!(std::process::Command::new("mkfifo").arg(place.path("repo/go")).status().unwrap().success());
+        let scenario = lead(&format!(
+            "      - tools:\n{}{}      - text: Done.\n",
+            bash("b1", "cat go"),
+            bash("b2", "touch second")
+        ));
+        let mut run = Running::start(&place, &scenario, &["--no-sandbox"]);
+        run.until("tool_started", &[("tool", "b1")]);
+        run.say("lead> not the second");
+        let queued = run.until("message_queued", &[("agent", "lead")]);
+        assert_eq!(queued["urgency"], "next_boundary", "{queued}");
+        std::fs::write(place.path("repo/go"), "went").unwrap();
+        let first = run.until("tool_finished", &[("tool", "b1")]);
+        assert_eq!(first["status"], "completed", "{first}");
+        let second = run.until("tool_finished", &[("tool", "b2")]);
+        assert_eq!(second["status"], "skipped", "{second}");
+        assert_eq!(run.end().status, Some(0));
+        assert!(!place.path("repo/second").exists());
+    }
+}
