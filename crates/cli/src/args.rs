@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub(crate) use client::{AgentArgs, AttachArgs, ClientArgs, ClientCommand, MeantArgs, OpenArgs, SendArgs};
-pub(crate) use history::{ExportArgs, LogArgs, SessionsArgs};
+pub(crate) use history::{ExportArgs, LogArgs, SessionsArgs, ShowArgs};
 pub(crate) use work::{AttendArgs, DoctorArgs, ResumeArgs, RunArgs, ScreenArgs, ServeArgs, WorkArgs};
 
 /// Parallel coding agents that are corrected in the middle of their work.
@@ -46,6 +46,9 @@ pub(crate) enum Command {
     /// Show what happened in a session
     #[command(after_help = history::LOG_HELP)]
     Log(LogArgs),
+    /// Print an agent's conversation, whole
+    #[command(after_help = history::SHOW_HELP)]
+    Show(ShowArgs),
     /// Write a session as a scenario file that can be replayed
     #[command(after_help = history::EXPORT_HELP)]
     Export(ExportArgs),

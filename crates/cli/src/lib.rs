@@ -66,6 +66,7 @@ fn dispatch(command: Command, env: &Env) -> Result<End, Failure> {
         Command::Export(args) => export::export(&args, env),
         Command::Sessions(args) => history::sessions(&args, env),
         Command::Log(args) => history::log(&args, env),
+        Command::Show(args) => history::conversation(&args, env),
         Command::Client(command) => client::run(&command, env),
         Command::Replay(args) => replay::replay(&args, env),
         Command::Schema { format: Format::Scenario } => {

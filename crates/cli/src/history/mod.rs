@@ -1,6 +1,7 @@
-//! What was kept: `midturn sessions` and `midturn log` read the store directly, and only read,
+//! What was kept: `midturn sessions`, `midturn log` and `midturn show` read the store directly, and only read,
 //! whether or not a process holds it.
 
+mod conversation;
 mod list;
 mod show;
 
@@ -21,6 +22,8 @@ use crate::commands;
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::project::{Project, StoreAt};
+
+pub(crate) use conversation::show as conversation;
 
 /// `midturn sessions`.
 ///
@@ -52,7 +55,8 @@ pub(crate) fn log(args: &LogArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
     commands::block_on(async {
         let (archive, id) = kept(&project, &args.session).await?;
-        let wanted = show::Wanted { session: &id, agent: args.agent.as_ref(), json: args.json };
+        let wanted =
+            show::Wanted { session: &id, agent: args.agent.as_ref(), json: args.json, full: args.full };
         show::show(&*archive, &wanted).await
     })?
 }

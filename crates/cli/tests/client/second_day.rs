@@ -145,3 +145,83 @@ fn a_line_with_an_arrow_skips_what_has_not_begun_and_cuts_nothing() {
         assert!(!place.path("repo/second").exists());
     }
 }
+
+/// A lead that thinks, says a long word, runs a long command with a long output, and is told something.
+fn talks(long: &str) -> String {
+    let command = format!("printf 'one\\n{long}\\nlast\\n'");
+    lead(&format!(
+        "      - thinking: I think {long}.\n        text: First {long}.\n        tools:\n{}      - text: \"Done.\\n{long}\"\n",
+        bash("b1", &command)
+    ))
+}
+
+/// > D12: `show AGENT` prints a conversation whole
+#[test]
+fn a_conversation_is_shown_as_the_model_has_it() {
+    let place = Place::new();
+    let long = "word ".repeat(60).trim_end().to_owned();
+    let ran = {
+        let mut run =
+            Running::start(&place, &talks(&long).replace("printf", "cat go; printf"), &["--no-sandbox"]);
+        assert!(std::process::Command::new("mkfifo").arg(place.path("repo/go")).status().unwrap().success());
+        run.until("tool_started", &[("tool", "b1")]);
+        run.say("use tabs");
+        run.until("message_queued", &[]);
+        // Whoever looks while it works sees what there is.
+        assert!(well(&place, &["show", "lead"]).contains("---- lead calls bash (b1)"));
+        std::fs::write(place.path("repo/go"), "").unwrap();
+        run.end()
+    };
+    assert_eq!(ran.status, Some(0), "{}", ran.told);
+    let shown = well(&place, &["show", "lead", "--session", "last"]);
+    let expected = format!(
+        "==== run 1 ====\n\n---- prompt\nthe task\n\n==== run 1, turn 1 ====\n\n---- lead thinks\nI think {long}.\n\n\
+         ---- lead\nFirst {long}.\n\n---- lead calls bash (b1)\ncommand: cat go; printf 'one\\n{long}\\nlast\\n'\n\n\
+         ---- bash (b1) completed\n"
+    );
+    assert!(shown.starts_with(&expected), "{shown}");
+    let rest = &shown[expected.len()..];
+    let results = format!(
+        "one\n{long}\nlast\n\n---- message from user, with the results, at D\n[User feedback: use tabs]\n\n\
+         ==== run 1, turn 2 ====\n\n---- lead\nDone.\n{long}\n\n"
+    );
+    assert_eq!(rest, results);
+    let lines = well(&place, &["show", "lead", "--json"]);
+    assert!(
+        lines
+            .lines()
+            .all(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["role"].is_string())
+    );
+    assert!(lines.contains(&format!("I think {long}.")), "{lines}");
+    for (words, expected) in [
+        (&["show", "nobody"][..], "there is no agent `nobody` in session "),
+        (&["show", "lead", "--session", "x"], "there is no session `x`"),
+    ] {
+        let (status, _, told) = say(&place, words);
+        assert_eq!((status, told.contains(expected)), (Some(2), true), "{told}");
+    }
+}
+
+/// > D12: `log --full` cuts nothing
+#[test]
+fn a_full_log_has_all_of_every_text() {
+    let place = Place::new();
+    let long = "word ".repeat(60).trim_end().to_owned();
+    let ran = Running::start(&place, &talks(&long), &[]).end();
+    assert_eq!(ran.status, Some(0), "{}", ran.told);
+    let short = well(&place, &["log", "last"]);
+    assert!(!short.contains(&long) && short.contains('…'), "{short}");
+    let full = well(&place, &["log", "last", "--full"]);
+    for text in [
+        format!("\n             text: First {long}.\n"),
+        format!("\n             input.command: printf 'one\\n{long}\\nlast\\n'\n"),
+        format!("\n             output:\n               one\n               {long}\n               last\n"),
+        format!("\n             text:\n               Done.\n               {long}\n"),
+    ] {
+        assert!(full.contains(&text), "{text}: {full}");
+    }
+    // As many events as there are.
+    let events = well(&place, &["log", "last", "--json"]).lines().count();
+    let heads = full.lines().filter(|line| !line.starts_with("             ")).count();
+    assert_eq!(heads, events, "{full}");
+}
