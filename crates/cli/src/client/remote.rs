@@ -78,10 +78,12 @@ pub(crate) async fn remote_resume(name: &str, project: &Project, attended: Atten
 async fn holder(project: &Project) -> Result<Client, Failure> {
     let (attempts, pause) = ATTEMPTS;
     for _ in 0..attempts {
-        if let Some(client) = super::find(project)?
-            && !matches!(client.get::<Value>(&Path::of(&["health"])).await, Err(Trouble::Nobody))
-        {
-            return Ok(client);
+        if let Some(client) = super::find(project)? {
+            match client.get::<Value>(&Path::of(&["health"])).await {
+                Err(Trouble::Nobody) => {}
+                Err(suspended @ Trouble::Suspended(_)) => return Err(suspended.into()),
+                Ok(_) | Err(_) => return Ok(client),
+            }
         }
         tokio::time::sleep(pause).await;
     }

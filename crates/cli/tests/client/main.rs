@@ -14,5 +14,6 @@ mod open;
 mod pauses;
 mod remote;
 mod second_day;
+mod suspended;
 mod terminal;
 mod words;
