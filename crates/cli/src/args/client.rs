@@ -27,6 +27,7 @@ How soon a message acts (--urgency):
 
 Without --urgent and --urgency the receiver's default holds: after_tools to a lead, next_boundary to a
 subagent. The receipt says where the message came in and what that cost.
+A session that has ended is taken up: where no Midturn runs, `midturn serve --until-idle 10m` is started for it.
 Exit status: 0 accepted (and, with --wait, got there), 1 refused, returned or not in time, 2 usage.
 
 Examples:

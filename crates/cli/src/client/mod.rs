@@ -15,6 +15,7 @@ mod remote;
 mod send;
 mod stats;
 pub(crate) mod table;
+mod taking_up;
 mod view;
 mod watch;
 
@@ -129,7 +130,7 @@ pub(crate) async fn meant(client: &Client, asked: &str) -> Result<Session, Failu
 pub(crate) fn run(command: &ClientCommand, env: &Env) -> Result<End, Failure> {
     match command {
         ClientCommand::Ps(client) => ask(client, env, ps::ps),
-        ClientCommand::Send(args) => ask(&args.client, env, async |asking| send::send(asking, args).await),
+        ClientCommand::Send(args) => taking_up::send(args, env),
         ClientCommand::Withdraw { id, client } => {
             ask(client, env, async |asking| control::withdraw(asking, id).await)
         }
@@ -190,13 +191,16 @@ fn ask(
     let asking = Asking::of(args, env)?;
     match block_on(question(&asking))? {
         Ok(answer) => say(&asking, answer),
-        Err(trouble) => {
-            if let (true, Trouble::Refused(problem)) = (asking.json, &trouble) {
-                commands::print(&format!("{}\n", json!(problem)))?;
-            }
-            Err(trouble.into())
-        }
+        Err(trouble) => refused(&asking, trouble),
     }
+}
+
+/// What was asked is not done.
+fn refused(asking: &Asking, trouble: Trouble) -> Result<End, Failure> {
+    if let (true, Trouble::Refused(problem)) = (asking.json, &trouble) {
+        commands::print(&format!("{}\n", json!(problem)))?;
+    }
+    Err(trouble.into())
 }
 
 fn say(asking: &Asking, answer: Answer) -> Result<End, Failure> {

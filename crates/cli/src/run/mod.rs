@@ -68,7 +68,7 @@ pub(crate) fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
                 attended.tell_notes(&[safety.notes(), prepared.notes.clone()].concat()).await;
                 let audience = (&attended.console).into();
                 let begins = attended.carry(&project, carrier, async |carrier| {
-                    Ok(Some(carrier.begin_with(task, prepared, audience).await?))
+                    Ok(Ok(carrier.begin_with(task, prepared, audience).await?))
                 });
                 begins.await
             }
@@ -85,15 +85,18 @@ pub(crate) struct Manner {
     pub(crate) steers: bool,
     /// They look at the screen, which is so configured.
     pub(crate) screen: Option<Settings>,
+    /// They are asked for the next line when all is done.
+    pub(crate) stays: bool,
 }
 
 impl Manner {
     /// As the arguments and the configuration say.
     pub(crate) fn of(args: &AttendArgs, config: &Config, env: &Env) -> Self {
-        let is_shown =
-            !args.json && !args.once && !args.steer_stdin && screen::is_possible(&args.screen, env);
+        let is_at_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        let stays = !args.json && !args.once && !args.steer_stdin && is_at_terminal;
+        let is_shown = stays && screen::is_possible(&args.screen, env);
         let screen = is_shown.then(|| config.terminal(env, args.screen.ascii));
-        Self { json: args.json, steers: Self::steers(args), screen }
+        Self { json: args.json, steers: Self::steers(args), screen, stays }
     }
 
     /// Whether lines of standard input steer; a terminal has a person at it.
@@ -111,6 +114,8 @@ pub(crate) struct Attended {
     steers: bool,
     /// How the screen is, if they look at one.
     pub(crate) screen: Option<Settings>,
+    /// Whether they are asked for the next line when all is done.
+    stays: bool,
     /// Cancelled by Ctrl-C and its kin.
     pub(crate) interrupted: CancellationToken,
 }
@@ -130,10 +135,10 @@ where
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
-    let Manner { json, steers, screen } = manner;
+    let Manner { json, steers, screen, stays } = manner;
     let console = Arc::new(Console::start(json, env, interrupted.clone()));
     let (ended, written) = runtime.block_on(async {
-        let ended = command(Attended { console: console.clone(), steers, screen, interrupted }).await;
+        let ended = command(Attended { console: console.clone(), steers, screen, stays, interrupted }).await;
         (ended, console.finish().await)
     });
     // Whatever still holds a thread (a blocked read, say) must not hold the end.
@@ -152,6 +157,11 @@ where
 }
 
 impl Attended {
+    /// Whether a session that rests can be written to here.
+    pub(crate) fn stays(&self) -> bool {
+        self.stays
+    }
+
     /// What a person has to know before agents begin.
     pub(crate) async fn tell_notes(&self, notes: &[String]) {
         for note in notes {
@@ -159,8 +169,8 @@ impl Attended {
         }
     }
 
-    /// Carries a session that begins, or goes on, in this process to its end. `None`: there is
-    /// nothing to do in it.
+    /// Carries a session that begins, or goes on, in this process to its end; how it ends, where
+    /// there is nothing to do in it.
     ///
     /// # Errors
     /// As `begins`, or [`Failure::Failed`]: nobody could ask this process.
@@ -171,13 +181,13 @@ impl Attended {
         begins: F,
     ) -> Result<End, Failure>
     where
-        F: AsyncFnOnce(&Carrier) -> Result<Option<Begun>, Failure>,
+        F: AsyncFnOnce(&Carrier) -> Result<Result<Begun, End>, Failure>,
     {
         // Whoever leaves a page of it leaves it to the terminal that began it.
         let answering = Answering::start(project, Arc::new(carrier), None, None).await?;
         let end = match begins(answering.carrier()).await {
-            Ok(Some(begun)) => Ok(self.steer(project, &answering, begun).await),
-            Ok(None) => Ok(End::Finished),
+            Ok(Ok(begun)) => Ok(self.steer(project, &answering, begun).await),
+            Ok(Err(end)) => Ok(end),
             Err(failure) => Err(failure),
         };
         self.leave(answering).await;

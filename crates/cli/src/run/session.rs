@@ -12,7 +12,7 @@ use midturn_core::rules::approval::{self, Rule};
 use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::{Sender, Urgency};
-use midturn_core::rules::view::Ask;
+use midturn_core::rules::view::{Ask, View};
 use midturn_server::Live;
 use midturn_tui::settings::Settings;
 use midturn_tui::state::Standing;
@@ -36,13 +36,17 @@ impl Attended {
     pub(crate) async fn steer(&self, project: &Project, answering: &Answering, begun: Begun) -> End {
         let carrier = answering.carrier();
         let Begun { live, lead, attached, safety, .. } = begun;
-        let quiet = async {
+        // Of a session that goes on its lead has ended before, perhaps, and does nothing now.
+        let before = live.coordinator.agent(lead.as_str()).and_then(|lead| Some(lead.last_end?.outcome));
+        let quiet = async || {
             live.coordinator.quiet().await;
-            Over::Quiet
+            // What was told until then is heard before its answer.
+            self.console.heard(live.feed.last()).await;
+            Some(Over::Quiet)
         };
         let over = match &self.screen {
             Some(settings) => self.until_left(project, answering, &live, settings, safety.notes()).await,
-            None => self.until_over(&lead, &live.coordinator, quiet).await,
+            None => self.until_over(&lead, &live.coordinator, quiet).await.unwrap_or(Over::Quiet),
         };
         // From here on nobody is there who answers what agents ask.
         drop(attached);
@@ -59,14 +63,14 @@ impl Attended {
                 self.report(&status.name, &end.changes).await;
             }
         }
-        if self.screen.is_some() {
+        if self.stays {
             // Behind the reports: of twenty agents they are longer than a screen.
             let id = &live.record.id;
             self.console
                 .tell(Tone::Plain, format!("session {id}: `midturn resume {id}` goes on with it"))
                 .await;
         }
-        let end = attending::end(&self.console, over, &lead).await;
+        let end = attending::end(&self.console, over, &lead, before).await;
         self.wait_for_guests(carrier).await;
         end
     }
@@ -102,30 +106,76 @@ impl Attended {
         Over::Interrupted
     }
 
-    /// Steers a session by what is typed until somebody ends it, or it is quiet.
-    pub(crate) async fn until_over<T: From<Over>>(
+    /// Steers a session by what is typed until somebody ends it, or it is quiet and nobody is asked for more.
+    /// `None`: `quiet` could not find out.
+    pub(crate) async fn until_over(
         &self,
         lead: &AgentName,
         steered: &impl Steered,
-        quiet: impl Future<Output = T>,
-    ) -> T {
-        let mut lines = if self.steers { input::lines() } else { mpsc::channel(1).1 };
-        let (mut is_open, mut quiet) = (self.steers, pin!(quiet));
+        mut quiet: impl AsyncFnMut() -> Option<Over>,
+    ) -> Option<Over> {
+        let mut lines = Lines::of(self.steers);
+        loop {
+            let over = self.until_quiet(lead, steered, &mut lines, quiet()).await;
+            if over != Some(Over::Quiet) || !self.stays || !lines.is_open {
+                return over;
+            }
+            attending::last_word(&self.console, lead).await;
+            self.console.tell(Tone::Quiet, "all is done: say what comes next, or /quit").await;
+            if let Some(over) = self.until_asked(lead, steered, &mut lines).await {
+                return Some(over);
+            }
+        }
+    }
+
+    async fn until_quiet(
+        &self,
+        lead: &AgentName,
+        steered: &impl Steered,
+        lines: &mut Lines,
+        quiet: impl Future<Output = Option<Over>>,
+    ) -> Option<Over> {
+        let mut quiet = pin!(quiet);
         loop {
             tokio::select! {
                 biased;
-                () = self.interrupted.cancelled() => return Over::Interrupted.into(),
-                () = self.console.broken() => return Over::OutputGone.into(),
+                () = self.interrupted.cancelled() => return Some(Over::Interrupted),
+                () = self.console.broken() => return Some(Over::OutputGone),
                 // What was typed before the run's end is said before it: lines come before quiet.
-                typed = lines.recv(), if is_open => match typed {
-                    None => is_open = false,
-                    Some(typed) => {
-                        if obey(steered, lead, &self.console, typed).await {
-                            return Over::Interrupted.into();
-                        }
+                typed = lines.next(), if lines.is_open => {
+                    if let Some(typed) = typed && obey(steered, lead, &self.console, typed).await {
+                        return Some(Over::Interrupted);
                     }
-                },
+                }
                 quiet = &mut quiet => return quiet,
+            }
+        }
+    }
+
+    /// Waits, while nobody works, for a line that sets somebody to work, or for somebody elsewhere who does.
+    /// How it is over, if no such comes.
+    async fn until_asked(&self, lead: &AgentName, steered: &impl Steered, lines: &mut Lines) -> Option<Over> {
+        let answered = self.console.told(|view| view.agent(lead).map_or(0, |lead| lead.ended));
+        loop {
+            tokio::select! {
+                biased;
+                () = self.interrupted.cancelled() => return Some(Over::Interrupted),
+                () = self.console.broken() => return Some(Over::OutputGone),
+                typed = lines.next() => {
+                    // Who leaves a session in which nobody works cuts nothing.
+                    let Some(typed) = typed else { return Some(Over::Quiet) };
+                    let leaves = obey(steered, lead, &self.console, typed).await;
+                    return leaves.then_some(Over::Quiet);
+                }
+                () = self.console.more() => {}
+            }
+            // Somebody elsewhere has set somebody to work; it may be done with it already.
+            let works = |view: &View| {
+                view.agents()
+                    .any(|(name, agent)| agent.is_working() || name == lead && agent.ended > answered)
+            };
+            if self.console.told(works) {
+                return None;
             }
         }
     }
@@ -135,6 +185,24 @@ impl Attended {
         for line in told(name, changes) {
             self.console.tell(Tone::Plain, line).await;
         }
+    }
+}
+
+/// What is typed, as long as somebody types.
+struct Lines {
+    lines: mpsc::Receiver<input::Typed>,
+    is_open: bool,
+}
+
+impl Lines {
+    fn of(steers: bool) -> Self {
+        Self { lines: if steers { input::lines() } else { mpsc::channel(1).1 }, is_open: steers }
+    }
+
+    async fn next(&mut self) -> Option<input::Typed> {
+        let typed = self.lines.recv().await;
+        self.is_open = typed.is_some();
+        typed
     }
 }
 

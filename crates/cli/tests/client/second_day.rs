@@ -1,10 +1,13 @@
 //! What a person does with a session on its second day: goes on with it, says a second word, reads
 //! along, ends what is done with.
 
-use std::process::Stdio;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 
 use super::common::{Place, Running};
+use super::open::Started;
 use super::remote::{Serving, bash, lead};
+use super::terminal::Person;
 
 /// The exit status, and what is on the two outputs.
 fn say(place: &Place, words: &[&str]) -> (Option<i32>, String, String) {
@@ -125,7 +128,7 @@ fn a_line_with_an_arrow_skips_what_has_not_begun_and_cuts_nothing() {
     for guest in [false, true] {
         let place = Place::new();
         let _serving = guest.then(|| Serving::start(&place));
-        assert!(std::process::Command::new("mkfifo").arg(place.path("repo/go")).status().unwrap().success());
+        assert!(Command::new("mkfifo").arg(place.path("repo/go")).status().unwrap().success());
         let scenario = lead(&format!(
             "      - tools:\n{}{}      - text: Done.\n",
             bash("b1", "cat go"),
@@ -163,7 +166,7 @@ fn a_conversation_is_shown_as_the_model_has_it() {
     let ran = {
         let mut run =
             Running::start(&place, &talks(&long).replace("printf", "cat go; printf"), &["--no-sandbox"]);
-        assert!(std::process::Command::new("mkfifo").arg(place.path("repo/go")).status().unwrap().success());
+        assert!(Command::new("mkfifo").arg(place.path("repo/go")).status().unwrap().success());
         run.until("tool_started", &[("tool", "b1")]);
         run.say("use tabs");
         run.until("message_queued", &[]);
@@ -224,4 +227,214 @@ fn a_full_log_has_all_of_every_text() {
     let events = well(&place, &["log", "last", "--json"]).lines().count();
     let heads = full.lines().filter(|line| !line.starts_with("             ")).count();
     assert_eq!(heads, events, "{full}");
+}
+
+/// The words of a run of the scenario, with more behind them.
+fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&["run", "the task", "--model", "scripted:../scenario.yaml"], more].concat()
+}
+
+/// > D2: `resume` goes on with a run that failed
+#[test]
+fn a_run_that_failed_is_gone_on_with() {
+    for guest in [false, true] {
+        let place = Place::new();
+        let _serving = guest.then(|| Serving::start(&place));
+        place.write("scenario.yaml", &lead("      - error: invalid_request\n      - text: It is done.\n"));
+        let (status, _, told) = say(&place, &run(&[]));
+        assert_eq!((status, told.contains("lead: failed after 1 turn")), (Some(1), true), "{told}");
+        let (status, out, told) = say(&place, &["resume"]);
+        assert_eq!((status, out.as_str()), (Some(0), "It is done.\n"), "{told}");
+        assert!(told.contains(" goes on: lead\n"), "{told}");
+    }
+}
+
+/// > D2: `resume` goes on with a run that met a limit, once the limit is higher
+#[test]
+fn a_run_that_met_a_limit_is_gone_on_with_once_that_is_higher() {
+    for guest in [false, true] {
+        let place = Place::new();
+        let _serving = guest.then(|| Serving::start(&place));
+        let works = format!("      - tools:\n{}      - text: It is done.\n", bash("b", "echo hi"));
+        place.write("scenario.yaml", &lead(&works));
+        assert_eq!(say(&place, &run(&["--set", "max_turns=1"])).0, Some(4));
+        // As often as one tries: nothing is different by then.
+        for words in [&["resume"][..], &["resume", "last", "go on"]] {
+            let (status, _, told) = say(&place, words);
+            assert_eq!(status, Some(4), "{told}");
+            assert!(
+                told.contains("lead rests at its limit max_turns; with a higher N it goes on: midturn "),
+                "{told}"
+            );
+            let line =
+                told.lines().last().unwrap().split_once("it goes on: midturn ").unwrap().1.replace('N', "3");
+            if words.len() == 1 {
+                continue;
+            }
+            // The line that was told is typed.
+            let (status, out, told) = say(&place, &line.split(' ').collect::<Vec<_>>());
+            assert_eq!(status, Some(0), "{line}: {told}");
+            if guest {
+                let mut log = well(&place, &["log", "last"]);
+                while !log.contains("It is done.") {
+                    log = well(&place, &["log", "last"]);
+                }
+            } else {
+                assert_eq!(out, "It is done.\n", "{told}");
+            }
+        }
+    }
+}
+
+/// > D2: The exit status says what came of it
+#[test]
+fn the_status_of_a_resume_is_that_of_what_was_resumed() {
+    for guest in [false, true] {
+        let place = Place::new();
+        let _serving = guest.then(|| Serving::start(&place));
+        let fails = "      - error: invalid_request\n";
+        let works = format!("      - tools:\n{}", bash("b", "sleep 300"));
+        place.write("scenario.yaml", &lead(&format!("{fails}{fails}{works}      - text: Done.\n")));
+        assert_eq!(say(&place, &run(&[])).0, Some(1));
+        // It fails again.
+        assert_eq!(say(&place, &["resume"]).0, Some(1));
+        let words = ["resume", "last", "--json"];
+        let mut command = place.midturn("repo", &words);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut resumed = Running::of(command);
+        resumed.until("tool_started", &[("tool", "b")]);
+        resumed.signal("INT");
+        assert_eq!(resumed.end().status, Some(130));
+        assert_eq!(say(&place, &["resume"]).0, Some(0));
+        // Nothing is left to do, and what there was has finished.
+        let (status, out, told) = say(&place, &["resume"]);
+        assert_eq!((status, out.as_str()), (Some(0), ""), "{told}");
+        assert!(told.contains("has nothing to go on with") && told.contains("midturn resume "), "{told}");
+    }
+}
+
+#[test]
+fn where_nothing_is_left_unanswered_the_status_is_that_of_the_last_run() {
+    let place = Place::new();
+    // A reply that says nothing fails its run, and nothing is unanswered behind it.
+    place.write("scenario.yaml", &lead("      - text: ''\n      - text: Better.\n"));
+    assert_eq!(say(&place, &run(&[])).0, Some(1));
+    let (status, _, told) = say(&place, &["resume"]);
+    assert_eq!((status, told.contains("has nothing to go on with")), (Some(1), true), "{told}");
+    assert_eq!(say(&place, &["resume", "last", "say something"]).1, "Better.\n");
+    let (status, _, told) = say(&place, &["resume", "say something"]);
+    assert_eq!((status, told.contains("midturn resume last TEXT")), (Some(2), true), "{told}");
+}
+
+/// > D3: `resume SESSION TEXT` says the next word to a session that has ended
+#[test]
+fn a_session_that_has_ended_is_told_the_next_word() {
+    for guest in [false, true] {
+        let place = Place::new();
+        let _serving = guest.then(|| Serving::start(&place));
+        place.write("scenario.yaml", &lead("      - text: First.\n      - text: Second.\n"));
+        assert_eq!(well(&place, &run(&[])), "First.\n");
+        assert_eq!(well(&place, &["resume", "last", "Now write the tests"]), "Second.\n");
+        let shown = well(&place, &["show", "lead"]);
+        assert!(shown.contains("---- message from user, at start\nNow write the tests\n"), "{shown}");
+    }
+}
+
+/// > D3: `send` to a session that has ended takes it up
+#[test]
+fn a_message_to_a_session_that_has_ended_takes_it_up() {
+    let place = super::open::place();
+    let (status, _, told) = say(&place, &["send", "lead", "hello"]);
+    assert_eq!((status, told.contains("no Midturn is running")), (Some(1), true), "{told}");
+    place
+        .write("scenario.yaml", &lead("      - text: First.\n      - text: Second.\n      - text: Third.\n"));
+    assert_eq!(well(&place, &run(&[])), "First.\n");
+    let send = ["send", "lead", "Now write the tests", "--wait", "answered"];
+    let (status, out, told) = say(&place, &send);
+    let started = Started::of(&place);
+    assert_eq!(status, Some(0), "{out}{told}");
+    assert!(told.contains("`midturn serve --until-idle 10m` was started (process "), "{told}");
+    assert!(told.contains("`midturn watch` shows what comes of it"), "{told}");
+    // The next one finds it there.
+    let (status, _, told) = say(&place, &send);
+    assert_eq!((status, told.as_str()), (Some(0), ""));
+    let shown = well(&place, &["show", "lead"]);
+    assert!(shown.contains("Second.") && shown.contains("Third."), "{shown}");
+    drop(started);
+}
+
+/// The words at a terminal: lines, not the screen.
+fn person(place: &Place, more: &[&str]) -> Person {
+    Person::start(place.midturn("repo", &run(&[&["--plain"], more].concat())), true)
+}
+
+/// > D3: On a terminal a run asks for the next line until `/quit`; in a pipe and with `--once` it ends
+#[test]
+fn whoever_sits_at_a_terminal_is_asked_for_the_next_line() {
+    for guest in [false, true] {
+        let place = Place::new();
+        let _serving = guest.then(|| Serving::start(&place));
+        place.write("scenario.yaml", &lead("      - text: First.\n      - text: Second.\n"));
+        let mut asked = person(&place, &[]);
+        asked.sees("First.");
+        asked.sees("all is done: say what comes next, or /quit");
+        asked.types("/ps");
+        asked.sees("lead: idle");
+        asked.types("and now?");
+        asked.sees("lead: finished after 1 turn");
+        asked.sees("Second.");
+        asked.sees("all is done: say what comes next, or /quit");
+        asked.types("/quit");
+        assert_eq!(asked.leaves().0, Some(0), "{guest}");
+        let once = person(&place, &["--once"]);
+        assert_eq!(once.leaves().0, Some(0));
+        // In a pipe nobody is there who could be asked.
+        assert_eq!(well(&place, &run(&[])), "First.\n");
+        // A session that has ended can be written to as one that has only just done.
+        let mut again = Person::start(place.midturn("repo", &["resume", "last", "--plain"]), true);
+        again.sees("all is done: say what comes next, or /quit");
+        again.types("go on");
+        again.sees("Second.");
+        again.sees("all is done: say what comes next, or /quit");
+        again.types("/quit");
+        assert_eq!(again.leaves().0, Some(0), "{guest}");
+    }
+}
+
+/// `midturn serve`, and all that it told until it was ready.
+fn ready(place: &Place) -> (Child, Vec<String>) {
+    let mut serving = place.midturn("repo", &["serve"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(serving.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut told = Vec::new();
+    while !told.last().is_some_and(|line| line == "ready") {
+        told.push(lines.next().unwrap_or_else(|| panic!("it is never ready: {told:?}")));
+    }
+    std::thread::spawn(move || lines.for_each(drop));
+    (serving, told)
+}
+
+/// > D5: A guest's run that Ctrl-C ended is not begun again by the next `serve`
+#[test]
+fn what_its_person_ended_stays_ended() {
+    for signal in ["KILL", "INT"] {
+        let place = Place::new();
+        let (mut serving, _) = ready(&place);
+        let mut guest = Running::start(&place, &with_worker(""), &[]);
+        guest.until("tool_started", &[("tool", "b1")]);
+        // A message that nobody reads any more.
+        guest.say("lead: later");
+        guest.until("message_queued", &[("agent", "lead")]);
+        guest.signal("INT");
+        assert_eq!(guest.end().status, Some(130));
+        let id = serving.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        serving.wait().unwrap();
+        let (mut next, told) = ready(&place);
+        assert!(!told.iter().any(|line| line.contains("goes on")), "{signal}: {told:?}");
+        let sessions = well(&place, &["sessions", "--json"]);
+        let sessions: serde_json::Value = serde_json::from_str(&sessions).unwrap();
+        assert_eq!(sessions["sessions"][0]["live"], false, "{signal}: {sessions}");
+        next.kill().unwrap();
+        next.wait().unwrap();
+    }
 }

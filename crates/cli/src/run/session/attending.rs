@@ -9,7 +9,7 @@ use midturn_core::rules::id::AgentName;
 use midturn_core::rules::mail::Urgency;
 use midturn_core::rules::view::Ask;
 use midturn_view::words::{self, Tone};
-use midturn_wire::agent::Agent;
+use midturn_wire::agent::{Agent, State};
 use midturn_wire::work::Stopped;
 
 use super::listed;
@@ -23,6 +23,8 @@ use crate::run::steering::{self, Line, LineError, Word};
 pub(crate) enum Over {
     /// Nobody works and nobody will.
     Quiet,
+    /// The same, and the session no longer lives where it was.
+    Ended,
     /// A signal, or `/quit`.
     Interrupted,
     /// Nobody reads the output any more.
@@ -155,11 +157,61 @@ pub(crate) fn goes_on(id: impl Display, working: &[impl ToString]) -> String {
     format!("session {id} goes on: {}", names.join(", "))
 }
 
-/// Says that nobody in a session has anything left to do.
-pub(crate) fn rests(id: impl Display) -> String {
-    format!(
-        "session {id} has nothing to go on with: no agent of it was stopped or failed, and none is at work"
-    )
+/// Who is at work.
+pub(crate) fn at_work(agents: &[Agent]) -> Vec<String> {
+    let works = |agent: &&Agent| matches!(agent.state, State::Running | State::Ending);
+    agents.iter().filter(works).map(|agent| agent.name.to_string()).collect()
+}
+
+/// Where a session is carried: it decides how a limit is raised.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Carried {
+    /// Here, and no longer when this command ends.
+    Here,
+    /// In another process.
+    Elsewhere,
+}
+
+/// What there is to say where nobody has anything to go on with, and the status that it ends with.
+pub(crate) struct Rests {
+    pub(crate) told: String,
+    pub(crate) end: End,
+}
+
+/// Says why nobody in a session goes on, and what a person can do: how its lead's last run ended is how the
+/// command ends (semantics.md, section 6).
+pub(crate) fn rests(id: impl Display, lead: Option<&Agent>, carried: Carried) -> Rests {
+    let last = lead.and_then(|lead| lead.last_end.as_ref().map(|last| last.outcome));
+    if let Some((lead, limit)) = lead.and_then(|lead| Some((lead, lead.limit.as_ref()?))) {
+        let name = limit.strip_prefix("session.").unwrap_or(limit);
+        let raise = match carried {
+            Carried::Here => format!("midturn resume {id} --set {limit}=N"),
+            Carried::Elsewhere => {
+                let whose = if name == limit { format!("{} ", lead.name) } else { String::new() };
+                format!("midturn limit {whose}--{} N --session {id}", name.replace('_', "-"))
+            }
+        };
+        let told = format!(
+            "session {id} has nothing to go on with: {} rests at its limit {limit}; with a higher N it goes on: {raise}",
+            lead.name
+        );
+        return Rests { told, end: End::Limit };
+    }
+    let told = format!(
+        "session {id} has nothing to go on with: none of its agents was stopped or failed with something unanswered; \
+         say what comes next: midturn resume {id} TEXT"
+    );
+    Rests { told, end: last.map_or(End::Finished, |last| ended(last.into())) }
+}
+
+/// The status of a command whose lead ended like this.
+fn ended(outcome: Outcome) -> End {
+    match outcome {
+        Outcome::Finished => End::Finished,
+        Outcome::Failed => End::Failed,
+        Outcome::Limit => End::Limit,
+        Outcome::Stopped => End::Interrupted,
+    }
 }
 
 /// What an answer did, for the person who gave it.
@@ -176,17 +228,27 @@ pub(crate) fn told(request: &Ask, said: &Said) -> String {
     }
 }
 
-/// How a command ends whose session is over; the lead's last word is the answer.
-pub(crate) async fn end(console: &Console, over: Over, lead: &AgentName) -> End {
-    let last = console.told(|view| view.agent(lead).map(|lead| (lead.outcome, lead.text.clone())));
-    let (outcome, text) = last.unwrap_or_default();
-    if outcome == Some(Outcome::Finished) && over == Over::Quiet {
+/// The lead's last word, unless it was given already.
+pub(crate) async fn last_word(console: &Console, lead: &AgentName) {
+    let last =
+        console.told(|view| view.agent(lead).map(|lead| (lead.outcome, lead.ended, lead.text.clone())));
+    if let Some((Some(Outcome::Finished), run, text)) = last
+        && console.answers_run(run)
+    {
         console.answer(&text).await;
     }
-    match (over, outcome) {
-        (Over::Interrupted, _) | (Over::Quiet, Some(Outcome::Stopped)) => End::Interrupted,
-        (Over::OutputGone, _) | (Over::Quiet, None | Some(Outcome::Failed)) => End::Failed,
-        (Over::Quiet, Some(Outcome::Limit)) => End::Limit,
-        (Over::Quiet, Some(Outcome::Finished)) => End::Finished,
+}
+
+/// How a command ends whose session is over; the lead's last word is the answer. `before` is how the lead had
+/// ended before, should nothing have been told of it since.
+pub(crate) async fn end(console: &Console, over: Over, lead: &AgentName, before: Option<Outcome>) -> End {
+    if matches!(over, Over::Quiet | Over::Ended) {
+        last_word(console, lead).await;
+    }
+    let outcome = console.told(|view| view.agent(lead).and_then(|lead| lead.outcome)).or(before);
+    match over {
+        Over::Interrupted => End::Interrupted,
+        Over::OutputGone => End::Failed,
+        Over::Quiet | Over::Ended => outcome.map_or(End::Failed, ended),
     }
 }
