@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub(crate) use afterwards::{MergeArgs, PruneArgs, PushArgs, RemovalArgs, RmArgs};
 pub(crate) use client::{AgentArgs, AttachArgs, ClientArgs, ClientCommand, MeantArgs, OpenArgs, SendArgs};
-pub(crate) use history::{ExportArgs, LogArgs, SessionsArgs, SessionsCommand, UndoArgs};
+pub(crate) use history::{ExportArgs, LogArgs, SessionsArgs, SessionsCommand, ShowArgs, UndoArgs};
 pub(crate) use work::{AttendArgs, DoctorArgs, ResumeArgs, RunArgs, ScreenArgs, ServeArgs, WorkArgs};
 
 /// Parallel coding agents that are corrected in the middle of their work.
@@ -54,6 +54,9 @@ pub(crate) enum Command {
     /// Take back what the last turns changed in the project folder itself
     #[command(after_help = history::UNDO_HELP)]
     Undo(UndoArgs),
+    /// Print an agent's conversation, whole
+    #[command(after_help = history::SHOW_HELP)]
+    Show(ShowArgs),
     /// Write a session as a scenario file that can be replayed
     #[command(after_help = history::EXPORT_HELP)]
     Export(ExportArgs),

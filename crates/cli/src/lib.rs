@@ -72,6 +72,7 @@ fn dispatch(command: Command, env: &Env) -> Result<End, Failure> {
         Command::Prune(args) => afterwards::prune(&args, env),
         Command::Log(args) => history::log(&args, env),
         Command::Undo(args) => history::undo(&args, env),
+        Command::Show(args) => history::conversation(&args, env),
         Command::Client(command) => client::run(&command, env),
         Command::Replay(args) => replay::replay(&args, env),
         Command::Schema { format: Format::Scenario } => {

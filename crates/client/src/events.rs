@@ -169,8 +169,12 @@ impl Reader {
                 },
                 // A stream that breaks is taken up again like one that ends.
                 Ok(Some(Err(_)) | None) => return Ok(None),
-                Err(_) if self.is_live().await? => {}
-                Err(_) => return Ok(None),
+                Err(_) => match self.is_live().await {
+                    // A process that is suspended goes on where it was.
+                    Ok(true) | Err(Trouble::Suspended(_)) => {}
+                    Ok(false) => return Ok(None),
+                    Err(trouble) => return Err(trouble),
+                },
             }
         }
     }

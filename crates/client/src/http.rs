@@ -27,6 +27,9 @@ const HOST_NAME: &str = "midturn";
 /// The largest answer that is read, in bytes: a patch may be large.
 const ANSWER_MAX: usize = 64 << 20;
 
+/// After how long without the first byte of an answer it is looked whether the process is suspended.
+const FIRST_BYTE: Duration = Duration::from_secs(2);
+
 /// How long an answer may take that nobody asked to wait for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -47,6 +50,12 @@ pub enum Trouble {
         "the running Midturn did not answer within {0} s; `midturn ps` tells whether it is alive, and what it does"
     )]
     Slow(u64),
+    /// The process is stopped by a signal: it answers when it goes on, and not before.
+    #[error(
+        "the Midturn that holds this project is suspended (process {0}): `fg` in its terminal, or `kill -CONT {0}`, lets it go on; \
+         `midturn sessions`, `midturn log` and `midturn show` work meanwhile"
+    )]
+    Suspended(u32),
     /// The connection failed under way: whether the request was obeyed is not known.
     #[error("the connection to the running Midturn broke ({0}): look with `midturn ps` before you try again")]
     Broken(String),
@@ -140,7 +149,7 @@ impl Client {
         let mut request = self.request(Method::GET, path, None)?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         request.headers_mut().insert("last-event-id", after.into());
-        let sent = tokio::time::timeout(PATIENCE, self.send(request));
+        let sent = tokio::time::timeout(PATIENCE, self.unless_suspended(self.send(request)));
         let (response, connection) = sent.await.map_err(|_| Trouble::Slow(PATIENCE.as_secs()))??;
         if response.status() != StatusCode::OK {
             return Err(self.refusal(response).await);
@@ -165,7 +174,7 @@ impl Client {
     ) -> Result<Value, Trouble> {
         let request = self.request(method, path, body)?;
         let exchange = async {
-            let (response, _connection) = self.send(request).await?;
+            let (response, _connection) = self.unless_suspended(self.send(request)).await?;
             if !response.status().is_success() {
                 return Err(self.refusal(response).await);
             }
@@ -174,6 +183,31 @@ impl Client {
         };
         let answered = tokio::time::timeout(patience, exchange).await;
         answered.map_err(|_| Trouble::Slow(patience.as_secs()))?
+    }
+
+    /// The answer, unless it doesn't begin to come because the process is suspended. A process that is only
+    /// slow is waited for.
+    async fn unless_suspended<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Trouble>>,
+    ) -> Result<T, Trouble> {
+        let mut answer = std::pin::pin!(answer);
+        if self.interface.is_suspended() {
+            // Nothing is asked yet: what its socket takes now it would obey whenever it goes on.
+            tokio::time::sleep(FIRST_BYTE).await;
+            if self.interface.is_suspended() {
+                return Err(Trouble::Suspended(self.interface.pid));
+            }
+        }
+        loop {
+            match tokio::time::timeout(FIRST_BYTE, &mut answer).await {
+                Ok(answer) => return answer,
+                Err(_) if self.interface.is_suspended() => {
+                    return Err(Trouble::Suspended(self.interface.pid));
+                }
+                Err(_) => {}
+            }
+        }
     }
 
     fn request(

@@ -69,6 +69,17 @@ impl Interface {
         serde_json::from_str(&text).map(Some).map_err(|_| complain("is damaged"))
     }
 
+    /// Whether the process is stopped by a signal (Ctrl-Z, SIGSTOP) or a debugger, as far as this system tells.
+    pub fn is_suspended(&self) -> bool {
+        // Its name stands in parentheses and may hold any sign, so the state is looked for from the end.
+        let stat = std::fs::read(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let state = String::from_utf8_lossy(&stat)
+            .rsplit(')')
+            .next()
+            .and_then(|rest| rest.trim_start().chars().next());
+        matches!(state, Some('T' | 't'))
+    }
+
     /// Writes the file, whole or not at all, for this user only. The folder is there.
     ///
     /// # Errors

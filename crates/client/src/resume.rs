@@ -1,6 +1,6 @@
 //! Going on with a session that another process carries, or is to carry.
 
-use midturn_wire::agent::{Agents, State};
+use midturn_wire::agent::{Agent, Agents, Outcome, State};
 use midturn_wire::session::{Resume, Resumed};
 use midturn_wire::work::{Empty, Started};
 
@@ -28,12 +28,26 @@ pub async fn take_up(client: &Client, id: &str, answers: bool) -> Result<TakenUp
     }
 }
 
+/// Whether it was stopped, or failed and has no parent: what became of another's run is its parent's to act on
+/// (semantics.md, section 6).
+fn rests_unfinished(agent: &Agent) -> bool {
+    let failed = agent.last_end.as_ref().is_some_and(|end| end.outcome == Outcome::Failed);
+    agent.state == State::Stopped || agent.state == State::Idle && failed && agent.parent.is_none()
+}
+
 async fn send_on(client: &Client, id: &str) -> Result<TakenUp, Trouble> {
     let all: Agents = client.get(&Path::in_session(id, &["agents"])).await?;
     let mut taken = TakenUp::default();
-    for agent in all.agents.iter().filter(|agent| agent.state == State::Stopped) {
+    for agent in all.agents.iter().filter(|agent| rests_unfinished(agent)) {
         let path = Path::in_session(id, &["agents", agent.name.as_str(), "resume"]);
-        match client.post(&path, &Empty {}).await? {
+        let started = match client.post(&path, &Empty {}).await {
+            Err(trouble) if trouble.code() == Some("limit") => {
+                taken.notes.push(trouble.to_string());
+                continue;
+            }
+            started => started?,
+        };
+        match started {
             Started { started: true, .. } => taken.working.push(agent.name.to_string()),
             Started { note: Some(note), .. } => taken.notes.push(format!("{}: {note}", agent.name)),
             Started { note: None, .. } => {}

@@ -8,7 +8,7 @@ use midturn_wire::approval::{Answer, Approvals, Decision};
 use midturn_wire::message::{Message, Receipt, Withdrawn};
 use midturn_wire::session::Session;
 use midturn_wire::text::{Id, Since, Text};
-use midturn_wire::work::{Diff, Empty, Limits, Log, Started, Stop, Stopped, Supersede};
+use midturn_wire::work::{Closed, Diff, Empty, Limits, Log, Started, Stop, Stopped, Supersede};
 use serde_json::Value;
 
 use crate::http::{Client, Path, Trouble};
@@ -107,10 +107,23 @@ impl SessionClient {
     ///
     /// # Errors
     /// [`Trouble`].
-    pub async fn supersede(&self, to: &AgentName, id: &MessageId, text: &str) -> Result<Receipt, Trouble> {
-        let supersede =
-            Supersede { text: Text(text.to_owned()), id: Some(Id(id.clone())), stream_run_id: None };
+    pub async fn supersede(
+        &self,
+        to: &AgentName,
+        id: Option<&MessageId>,
+        text: &str,
+    ) -> Result<Receipt, Trouble> {
+        let id = id.cloned().map(Id);
+        let supersede = Supersede { text: Text(text.to_owned()), id, stream_run_id: None };
         self.client.post(&self.of(to, &["supersede"]), &supersede).await
+    }
+
+    /// Closes an agent and all below it.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub async fn close(&self, agent: &AgentName) -> Result<Closed, Trouble> {
+        self.client.post(&self.of(agent, &["close"]), &Empty {}).await
     }
 
     /// Takes a message back from all mailboxes that it still waits in.

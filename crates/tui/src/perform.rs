@@ -78,13 +78,14 @@ async fn deliver(session: &SessionClient, message: &Outgoing, instead: bool) -> 
 }
 
 fn may_be_tried_again(trouble: &Trouble) -> bool {
-    matches!(trouble, Trouble::Broken(_) | Trouble::Slow(_)) || trouble.code() == Some("too_many_requests")
+    matches!(trouble, Trouble::Broken(_) | Trouble::Slow(_) | Trouble::Suspended(_))
+        || trouble.code() == Some("too_many_requests")
 }
 
 async fn deliver_once(session: &SessionClient, message: &Outgoing, instead: bool) -> Result<(), Trouble> {
     let Outgoing { to, id, text, urgency, replaces } = message;
     if instead {
-        return session.supersede(to, id, text).await.map(drop);
+        return session.supersede(to, Some(id), text).await.map(drop);
     }
     let message = Message {
         text: Text(text.clone()),

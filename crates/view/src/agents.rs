@@ -147,7 +147,8 @@ fn waiting(calls: &[Call]) -> Doing {
     Doing { words, since: calls.iter().map(|call| call.since).min() }
 }
 
-fn tries_again(at: Micros, now: Micros) -> String {
+/// When a model call that failed is tried again.
+pub fn tries_again(at: Micros, now: Micros) -> String {
     match at.since(now) {
         left if left.0 == 0 => "tries again".to_owned(),
         left if left.0 > 60_000_000 => format!("tries again in {}", figures::short(left)),

@@ -161,6 +161,10 @@ pub struct Activity {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>, nullable = false)]
     pub until: Option<Micros>,
+    /// Of a model call that is to be tried again: the number of that attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub attempt: Option<u32>,
 }
 
 /// What can be under way.
@@ -309,8 +313,9 @@ impl From<Standing> for State {
 
 impl From<engine::Activity> for Activity {
     fn from(activity: engine::Activity) -> Self {
+        let since = activity.since;
         let bare =
-            |what| Self { what, call: None, tool: None, name: None, since: activity.since, until: None };
+            |what| Self { what, call: None, tool: None, name: None, since, until: None, attempt: None };
         let of_call = |what, id: CallId, name: Arc<str>| Self {
             tool: Some(id.to_string()),
             name: Some(name.to_string()),
@@ -319,7 +324,9 @@ impl From<engine::Activity> for Activity {
         match activity.what {
             ActivityKind::Model(call) => Self { call: Some(call), ..bare(What::Model) },
             ActivityKind::Budget => bare(What::Budget),
-            ActivityKind::Retry { until } => Self { until: Some(until), ..bare(What::Retry) },
+            ActivityKind::Retry { until, attempt } => {
+                Self { until: Some(until), attempt: Some(attempt), ..bare(What::Retry) }
+            }
             ActivityKind::Tool { id, name } => of_call(What::Tool, id, name),
             ActivityKind::Approval { id, name } => of_call(What::Approval, id, name),
         }

@@ -144,7 +144,7 @@ impl From<LimitsPatch> for Limits {
 }
 
 /// What a close did.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Closed {
     /// The agents that were closed, leaves first.
     pub closed: Vec<String>,

@@ -75,8 +75,9 @@ impl Cleaning<'_> {
             let Some(archive) = history::read_only(&project).await? else {
                 return commands::print("nothing is kept here yet\n");
             };
-            let live = history::live(&project).await;
-            let chosen = choose(archive.sessions().await.map_err(Failure::failed)?)?;
+            let kept = archive.sessions().await.map_err(Failure::failed)?;
+            let (live, _) = history::live(&project, &kept).await;
+            let chosen = choose(kept)?;
             let carried = |session: &SessionSummary| live.contains(session.record.id.as_str());
             if let (Wish::Remove, Some(session)) = (self.wish, chosen.iter().find(|session| carried(session)))
             {

@@ -76,7 +76,8 @@ pub(crate) fn resolve(
     let config = commands::load(&layer, &commands::work_folder(&layer)?, env)?;
     let task = task(project, files)?;
     let asked = if args.client.session == "current" { "last" } else { &args.client.session };
-    attended(Manner::of_lines(args.client.json), env, async |attended| {
+    let manner = Manner { base: config.general.folder.base(), ..Manner::of_lines(args.client.json) };
+    attended(manner, env, async |attended| {
         match holding::open(project, config.general.store.patience).await? {
             Opened::Theirs(who) => Err(Failure::failed(format!("nothing was handed over: {who}"))),
             Opened::Ours(holding) => {
@@ -87,7 +88,7 @@ pub(crate) fn resolve(
                     let gone = || Failure::usage(format!("there is no session {id}"));
                     let (begun, _) = taken.ok_or_else(gone)?;
                     told(&attended, &begun, &args.agent, &task).await?;
-                    Ok(Some(begun))
+                    Ok(Ok(begun))
                 };
                 attended.carry(project, carrier, begins).await
             }

@@ -28,6 +28,7 @@ How soon a message acts (--urgency):
 
 Without --urgent and --urgency the receiver's default holds: after_tools to a lead, next_boundary to a
 subagent. The receipt says where the message came in and what that cost.
+A session that has ended is taken up: where no Midturn runs, `midturn serve --until-idle 10m` is started for it.
 Exit status: 0 accepted (and, with --wait, got there), 1 refused, returned or not in time, 2 usage.
 
 Examples:
@@ -59,6 +60,20 @@ sets a stopped agent to work again.
 Examples:
   midturn stop worker
   midturn stop lead --subtree";
+
+const SUPERSEDE_HELP: &str = "\
+What runs is ended, and the next run begins with the text; mail of yours that was not read yet is read with it, other
+agents' is returned to them. To an idle agent it is a message. Its children go on.
+Exit status: 0 it is done, 1 refused (then nothing is stopped), 2 usage.
+
+Example:
+  midturn supersede worker \"Leave the parser, write the tests first\"";
+
+const CLOSE_HELP: &str = "\
+What they run is ended, leaves first, and mail to them is returned from now on. Their branches stay.
+
+Example:
+  midturn close worker";
 
 const LIMIT_HELP: &str = "\
 What is not named stays as it is; 0 means no limit. A limit below what is spent already is
@@ -151,6 +166,29 @@ pub(crate) enum ClientCommand {
         /// Stop all agents below it too
         #[arg(long)]
         subtree: bool,
+        /// Whom to ask
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// Stop what an agent does and set it to work on something else, as one action
+    #[command(after_help = SUPERSEDE_HELP)]
+    Supersede {
+        /// The agent
+        #[arg(value_parser = name)]
+        agent: AgentName,
+        /// What its next run begins with
+        #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+        text: String,
+        /// Whom to ask
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// Close an agent and all below it: nobody wakes them any more
+    #[command(after_help = CLOSE_HELP)]
+    Close {
+        /// The agent
+        #[arg(value_parser = name)]
+        agent: AgentName,
         /// Whom to ask
         #[command(flatten)]
         client: ClientArgs,

@@ -17,8 +17,17 @@ Examples:
 pub(super) const LOG_HELP: &str = "\
 Examples:
   midturn log last
-  midturn log last --agent worker
+  midturn log last --agent worker --full
   midturn log 0mhz --json | jq 'select(.type == \"message_injected\")'";
+
+pub(super) const SHOW_HELP: &str = "\
+It is the conversation as the model has it: prompts and messages, thinking, calls with their arguments and results.
+What was cut, and what a summary has taken the place of, is marked. It is read from the store, also while the agent works.
+
+Examples:
+  midturn show lead | less
+  midturn show worker --session 0mhz
+  midturn show worker --json | jq -r 'select(.message_type == \"tool_result\") | .content'";
 
 pub(super) const EXPORT_HELP: &str = "\
 Replaying the file gives the same tool outcomes and the same places where messages were read.
@@ -90,7 +99,27 @@ pub(crate) struct LogArgs {
     /// Only what concerns this agent
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) agent: Option<AgentName>,
+    /// Show every event, and all of each text
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) full: bool,
     /// Write the events as they are kept, one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Which project
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+}
+
+/// `midturn show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The agent
+    #[arg(value_parser = name)]
+    pub(crate) agent: AgentName,
+    /// The session: its id, the beginning of it, or `last`
+    #[arg(long, value_name = "ID", default_value = "last")]
+    pub(crate) session: String,
+    /// Write the messages as the interface has them, one JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
     /// Which project

@@ -15,8 +15,10 @@ it stops what still works. What is piped to it is the task; beside a TASK it is 
 
 Lines that you type with --plain, and piped ones with --steer-stdin, steer the run while it lasts:
   NAME: text   a message to that agent       NAME! text   an urgent one: what it runs ends now
-  text         a message to the lead         /ps          who is there and what they do
-  /stop NAME   stop an agent                 /quit        stop all of them and end
+  text         a message to the lead         NAME> text   one that skips the tools that have not begun
+  /ps          who is there and what they do /stop NAME   stop an agent
+  /supersede NAME TEXT   stop it, and begin anew with the text
+  /close NAME  close it and all below it     /quit        stop all of them and end
   /yes [NAME]  what it asks may be done      /no [NAME] [REASON]   it may not
   /always [NAME]   it, and its like, from now on in this session
 Without a name, the oldest request is answered.
@@ -43,10 +45,14 @@ Examples:
 pub(super) const RESUME_HELP: &str = "\
 Every agent goes on in the run it was in. A call that had begun and has no result is told to the model
 as `unknown` and is not run again; what had not begun is skipped; unread mail is read first.
-Lines that you type, or pipe with --steer-stdin, steer the session as with `midturn run`. Flags override those that it began with.
+Who was stopped goes on, whose run failed tries again, and TEXT is your next word to the lead, also when all are done.
+Lines that you type, or pipe with --steer-stdin, steer the session as with `midturn run`. Flags override those that it began with;
+a limit (--set max_turns=60) is raised for whoever rests at it.
+Exit status: as of `midturn run`, for what was resumed; where there is nothing to go on with, for how the lead's last run ended.
 
 Examples:
   midturn resume                 (the session that began last)
+  midturn resume last \"Now write the tests\"
   midturn resume 0mhzk3q1-77ab   (`midturn sessions` lists them; the beginning of the id is enough)";
 
 pub(super) const DOCTOR_HELP: &str = "\
@@ -91,6 +97,9 @@ pub(crate) struct ResumeArgs {
     /// The session: its id, the beginning of it, or `last`
     #[arg(value_name = "SESSION", default_value = "last", hide_default_value = true)]
     pub(crate) session: String,
+    /// What its lead is told; without it all go on who rest with work unfinished
+    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) text: Option<String>,
     /// How it is attended to
     #[command(flatten)]
     pub(crate) attend: AttendArgs,

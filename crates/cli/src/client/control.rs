@@ -1,13 +1,15 @@
-//! `midturn withdraw`, `midturn stop` and `midturn limit`.
+//! `midturn withdraw`, `midturn stop`, `midturn supersede`, `midturn close` and `midturn limit`.
 
 use midturn_client::Trouble;
 use midturn_core::rules::id::AgentName;
 use midturn_core::rules::settings::LimitsPatch;
 use midturn_wire::agent::{Agent, State};
-use midturn_wire::message::Withdrawn;
-use midturn_wire::work::{Empty, Limits, Scope, Stop, Stopped};
+use midturn_wire::message::{Receipt, Withdrawn};
+use midturn_wire::text::Text;
+use midturn_wire::work::{Closed, Empty, Limits, Scope, Stop, Stopped, Supersede};
 
-use super::{Answer, Asking};
+use super::{Answer, Asking, receipt};
+use crate::run::session::attending;
 
 /// Takes a message back.
 pub(super) async fn withdraw(asking: &Asking, id: &str) -> Result<Answer, Trouble> {
@@ -26,6 +28,22 @@ pub(super) async fn stop(asking: &Asking, agent: &AgentName, subtree: bool) -> R
     let value = asking.client.post(&path, &Stop { scope, stream_run_id: None }).await?;
     let stopped: Stopped = asking.client.read(&value)?;
     Ok(Answer::good(value, told(agent, &stopped)))
+}
+
+/// Stops an agent's run and begins its next one with this text, as one action.
+pub(super) async fn supersede(asking: &Asking, agent: &AgentName, text: &str) -> Result<Answer, Trouble> {
+    let path = asking.path(&["agents", agent.as_str(), "supersede"]);
+    let supersede = Supersede { text: Text(text.to_owned()), id: None, stream_run_id: None };
+    let value = asking.client.post(&path, &supersede).await?;
+    let receipt: Receipt = asking.client.read(&value)?;
+    Ok(Answer::good(value, receipt::told(&receipt, None)))
+}
+
+/// Closes an agent and all below it.
+pub(super) async fn close(asking: &Asking, agent: &AgentName) -> Result<Answer, Trouble> {
+    let value = asking.client.post(&asking.path(&["agents", agent.as_str(), "close"]), &Empty {}).await?;
+    let closed: Closed = asking.client.read(&value)?;
+    Ok(Answer::good(value, format!("{}\n", attending::told_closed(&closed.closed))))
 }
 
 /// Sets limits of an agent, or of all of them together.

@@ -4,6 +4,7 @@
 
 use midturn_client::{Said, SessionClient, Trouble};
 use midturn_core::rules::id::{AgentName, CallId};
+use midturn_core::rules::mail::Urgency;
 use midturn_core::rules::view::Ask;
 use midturn_wire::agent::Agent;
 use midturn_wire::approval::Approval;
@@ -28,8 +29,17 @@ impl Steered for SessionClient {
         Self::agents(self).await.map_err(sentence)
     }
 
-    async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String> {
-        let message = Message { text: Text(text.to_owned()), urgent: Some(urgent), ..Message::default() };
+    async fn supersede(&self, to: &AgentName, text: &str) -> Result<(), String> {
+        Self::supersede(self, to, None, text).await.map(drop).map_err(sentence)
+    }
+
+    async fn close(&self, agent: &AgentName) -> Result<Vec<String>, String> {
+        Self::close(self, agent).await.map(|closed| closed.closed).map_err(sentence)
+    }
+
+    async fn send(&self, to: &AgentName, text: &str, urgency: Option<Urgency>) -> Result<(), String> {
+        let urgency = urgency.map(Into::into);
+        let message = Message { text: Text(text.to_owned()), urgency, ..Message::default() };
         Self::send(self, to, &message).await.map(drop).map_err(sentence)
     }
 

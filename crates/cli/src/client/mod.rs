@@ -1,4 +1,4 @@
-//! The commands that ask a running Midturn: `ps`, `send`, `withdraw`, `stop`, `limit`,
+//! The commands that ask a running Midturn: `ps`, `send`, `withdraw`, `stop`, `supersede`, `close`, `limit`,
 //! `approvals`, `approve`, `deny`, `watch`, `diff`, `merge`, `stats`; and a run whose session lives in another process.
 //!
 //! They ask through the interface of docs/protocol.md, as every other program would, and put
@@ -15,6 +15,7 @@ mod remote;
 mod send;
 mod stats;
 pub(crate) mod table;
+mod taking_up;
 mod view;
 mod watch;
 
@@ -129,12 +130,18 @@ pub(crate) async fn meant(client: &Client, asked: &str) -> Result<Session, Failu
 pub(crate) fn run(command: &ClientCommand, env: &Env) -> Result<End, Failure> {
     match command {
         ClientCommand::Ps(client) => ask(client, env, ps::ps),
-        ClientCommand::Send(args) => ask(&args.client, env, async |asking| send::send(asking, args).await),
+        ClientCommand::Send(args) => taking_up::send(args, env),
         ClientCommand::Withdraw { id, client } => {
             ask(client, env, async |asking| control::withdraw(asking, id).await)
         }
         ClientCommand::Stop { agent, subtree, client } => {
             ask(client, env, async |asking| control::stop(asking, agent, *subtree).await)
+        }
+        ClientCommand::Supersede { agent, text, client } => {
+            ask(client, env, async |asking| control::supersede(asking, agent, text).await)
+        }
+        ClientCommand::Close { agent, client } => {
+            ask(client, env, async |asking| control::close(asking, agent).await)
         }
         ClientCommand::Limit { agent, limits, client } => {
             ask(client, env, async |asking| control::limit(asking, agent.as_ref(), &limits.patch()).await)
@@ -181,13 +188,16 @@ fn ask(
     let asking = Asking::of(args, env)?;
     match block_on(question(&asking))? {
         Ok(answer) => say(asking.json, answer),
-        Err(trouble) => {
-            if let (true, Trouble::Refused(problem)) = (asking.json, &trouble) {
-                commands::print(&format!("{}\n", json!(problem)))?;
-            }
-            Err(trouble.into())
-        }
+        Err(trouble) => refused(&asking, trouble),
     }
+}
+
+/// What was asked is not done.
+fn refused(asking: &Asking, trouble: Trouble) -> Result<End, Failure> {
+    if let (true, Trouble::Refused(problem)) = (asking.json, &trouble) {
+        commands::print(&format!("{}\n", json!(problem)))?;
+    }
+    Err(trouble.into())
 }
 
 fn say(json: bool, answer: Answer) -> Result<End, Failure> {

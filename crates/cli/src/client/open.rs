@@ -14,14 +14,14 @@ use midturn_wire::page::Page;
 use serde_json::{Value, json};
 
 use super::{find, meant};
-use crate::args::OpenArgs;
+use crate::args::{OpenArgs, PlaceArgs};
 use crate::commands::{self, block_on};
 use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::project::Project;
 
 /// How long a process that was started for a page lives when nobody needs it: longer than a pause between two looks.
-const UNTIL_IDLE: Span = Span::secs(600);
+pub(super) const UNTIL_IDLE: Span = Span::secs(600);
 
 /// How long it may take until it answers, and how often it is looked for.
 const BEGINS: (Duration, Duration) = (Duration::from_secs(30), Duration::from_millis(50));
@@ -36,7 +36,7 @@ const SAID: u64 = 2_000;
 pub(crate) fn open(args: &OpenArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
     let link = block_on(async {
-        let client = answering(&project, args).await?;
+        let client = answering(&project, &args.place).await?.client;
         let session = match &args.session {
             Some(asked) => Some(meant(&client, asked).await?.session),
             None => None,
@@ -74,24 +74,34 @@ impl Link {
     }
 }
 
+/// A process that answers for a project.
+pub(super) struct Answers {
+    pub(super) client: Client,
+    /// The process, if it was started for this.
+    pub(super) started: Option<u32>,
+}
+
 /// The process that answers for the project; one is started where none is.
-async fn answering(project: &Project, args: &OpenArgs) -> Result<Client, Failure> {
+///
+/// # Errors
+/// [`Failure`]: none answers and none can be started.
+pub(super) async fn answering(project: &Project, place: &PlaceArgs) -> Result<Answers, Failure> {
     if let Some(client) = find(project)? {
         match is_well(&client).await {
-            Ok(()) => return Ok(client),
+            Ok(()) => return Ok(Answers { client, started: None }),
             // It died, and left its file behind.
             Err(trouble) if trouble.is_gone() => {}
             Err(trouble) => return Err(trouble.into()),
         }
     }
-    let (mut child, mut log) = start(project, args)?;
+    let (mut child, mut log) = start(project, place)?;
     let (patience, pace) = BEGINS;
     let begun = tokio::time::timeout(patience, async {
         loop {
             if let Some(client) = find(project)?
                 && is_well(&client).await.is_ok()
             {
-                return Ok(client);
+                return Ok(Answers { client, started: Some(child.id()) });
             }
             if child.try_wait().map_err(Failure::failed)?.is_some() {
                 return Err(Failure::failed(format!("no Midturn could be started: {}", said(&mut log))));
@@ -109,7 +119,7 @@ async fn is_well(client: &Client) -> Result<(), Trouble> {
 }
 
 /// Starts a process that outlives this one, in a group of its own: Ctrl-C here is not meant for it.
-fn start(project: &Project, args: &OpenArgs) -> Result<(Child, File), Failure> {
+fn start(project: &Project, asked: &PlaceArgs) -> Result<(Child, File), Failure> {
     project.prepare()?;
     let place = project.state().join("serve.log");
     let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", place.display()));
@@ -118,10 +128,10 @@ fn start(project: &Project, args: &OpenArgs) -> Result<(Child, File), Failure> {
     let program = std::env::current_exe().map_err(Failure::failed)?;
     let mut command = Command::new(program);
     command.args(["serve", "--until-idle", &UNTIL_IDLE.to_string()]);
-    if let Some(folder) = &args.place.cwd {
+    if let Some(folder) = &asked.cwd {
         command.arg("--cwd").arg(folder);
     }
-    if let Some(store) = &args.place.store.store {
+    if let Some(store) = &asked.store.store {
         command.args(["--store", store]);
     }
     let (out, errors) = (log.try_clone().map_err(failed)?, log.try_clone().map_err(failed)?);

@@ -3,6 +3,7 @@
 use midturn_client::{Path, Trouble};
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::time::{Micros, Span};
+use midturn_view::agents::tries_again;
 use midturn_view::words::{self};
 use midturn_wire::agent::{Activity, Agent, Agents, State, What};
 use midturn_wire::process::Health;
@@ -103,11 +104,18 @@ fn doing(activity: &[Activity], now: Micros) -> String {
         (Some(tool), _) => tool.clone(),
         (None, Some(call)) => format!("model (call {call})"),
         (None, None) if first.what == What::Budget => "budget".to_owned(),
-        (None, None) if first.what == What::Retry => "retry".to_owned(),
+        (None, None) if first.what == What::Retry => return waits(first, now),
         (None, None) => "?".to_owned(),
     };
     let more = if activity.len() > 1 { format!(" +{}", activity.len() - 1) } else { String::new() };
     format!("{what} {}{more}", duration(now.since(first.since)))
+}
+
+/// What of a failed model call is waited for: which attempt, and until when (semantics.md, section 7).
+fn waits(retry: &Activity, now: Micros) -> String {
+    let attempt = retry.attempt.map(|attempt| format!(" (attempt {attempt})")).unwrap_or_default();
+    let again = retry.until.map_or_else(|| "tries again".to_owned(), |until| tries_again(until, now));
+    format!("{again}{attempt}")
 }
 
 /// Parents before their children, each with its depth.
@@ -164,6 +172,19 @@ lead   running                    1     4  wait_agents 1 min 11 s            12.
   d    running                    1     1  asks: bash 1 min 00 s +1              0
 ";
         assert_eq!(rows(&agents, Micros(171_500_000)), expected);
+    }
+
+    #[test]
+    fn a_wait_for_the_model_says_until_when_and_which_attempt_comes() {
+        for (more, expected) in [
+            (json!({"until": 186.0, "attempt": 7}), "tries again in 15 s (attempt 7)"),
+            (json!({}), "tries again"),
+        ] {
+            let mut retry = json!({"what": "retry", "since": 170.0});
+            retry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let retry: Activity = serde_json::from_value(retry).unwrap();
+            assert_eq!(doing(&[retry], Micros(171_500_000)), expected);
+        }
     }
 
     #[test]

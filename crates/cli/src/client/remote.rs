@@ -9,8 +9,9 @@ mod attend;
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use midturn_client::{Client, Path, TakenUp, Trouble, take_up};
+use midturn_client::{Client, Path, SessionClient, TakenUp, Trouble, take_up};
 use midturn_view::words::Tone;
+use midturn_wire::message::Message;
 use midturn_wire::session::{NewSession, Session, Sessions};
 use midturn_wire::text::Text;
 use serde_json::Value;
@@ -21,7 +22,7 @@ use crate::failure::{End, Failure};
 use crate::history;
 use crate::project::Project;
 use crate::run::Attended;
-use crate::run::session::attending;
+use crate::run::session::attending::{self, Carried};
 
 /// How often, and in which pauses, a process is asked that holds the store and does not answer
 /// yet: it may be starting.
@@ -56,21 +57,47 @@ pub(crate) async fn remote_run(
 ///
 /// # Errors
 /// [`Failure::Usage`]: there is no such session. [`Failure::Failed`]: as [`remote_run`].
-pub(crate) async fn remote_resume(name: &str, project: &Project, attended: Attended) -> Result<End, Failure> {
+/// A text is what its lead is told.
+pub(crate) async fn remote_resume(
+    name: &str,
+    text: Option<&str>,
+    project: &Project,
+    attended: Attended,
+) -> Result<End, Failure> {
     let client = holder(project).await?;
     let before = find(&client, name).await?;
     let id = &before.session;
-    let TakenUp { working, notes } = take_up(&client, id, attended.console.answers()).await?;
+    let TakenUp { mut working, notes } = take_up(&client, id, attended.console.answers()).await?;
     for note in notes {
         attended.console.tell(Tone::Plain, note).await;
     }
-    if working.is_empty() && !(before.live && before.running > 0) {
-        attended.console.tell(Tone::Plain, attending::rests(id)).await;
-        return Ok(End::Finished);
-    }
-    let names = if working.is_empty() { vec!["it was not stopped".to_owned()] } else { working };
-    attended.console.tell(Tone::Plain, attending::goes_on(id, &names)).await;
     let session: Session = client.get(&Path::in_session(id, &[])).await?;
+    let asked = SessionClient::new(&client, id);
+    let refused = match (text, &session.lead) {
+        (Some(text), Some(lead)) => {
+            let message = Message { text: Text(text.to_owned()), ..Message::default() };
+            asked
+                .send(lead, &message)
+                .await
+                .err()
+                .map(|trouble| format!("error: not sent to {lead}: {trouble}"))
+        }
+        _ => None,
+    };
+    if let Some(refused) = &refused {
+        attended.console.tell(Tone::Bad, refused.clone()).await;
+    }
+    let agents = asked.agents().await?;
+    let at_work = attending::at_work(&agents);
+    if at_work.is_empty() && working.is_empty() && (refused.is_some() || text.is_none() && !attended.stays())
+    {
+        let lead = agents.iter().find(|agent| Some(&agent.name) == session.lead.as_ref());
+        let rests = attending::rests(id, lead, Carried::Elsewhere);
+        attended.console.tell(Tone::Plain, rests.told).await;
+        return Ok(rests.end);
+    }
+    working.extend(at_work.into_iter().filter(|name| !working.contains(name)).collect::<Vec<_>>());
+    attended.console.tell(Tone::Plain, attending::goes_on(id, &working)).await;
     attend::steer(client, project, &session, attended, before.last_seq).await
 }
 
@@ -78,10 +105,12 @@ pub(crate) async fn remote_resume(name: &str, project: &Project, attended: Atten
 async fn holder(project: &Project) -> Result<Client, Failure> {
     let (attempts, pause) = ATTEMPTS;
     for _ in 0..attempts {
-        if let Some(client) = super::find(project)?
-            && !matches!(client.get::<Value>(&Path::of(&["health"])).await, Err(Trouble::Nobody))
-        {
-            return Ok(client);
+        if let Some(client) = super::find(project)? {
+            match client.get::<Value>(&Path::of(&["health"])).await {
+                Err(Trouble::Nobody) => {}
+                Err(suspended @ Trouble::Suspended(_)) => return Err(suspended.into()),
+                Ok(_) | Err(_) => return Ok(client),
+            }
         }
         tokio::time::sleep(pause).await;
     }

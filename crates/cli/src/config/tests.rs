@@ -88,7 +88,7 @@ const LOOSENED: &[(&str, &str, &str, &str, &str)] = &[
     ("max_cost = 2.5", "max_cost = 0", "max_cost", "2.5", "`2.5` holds"),
     ("", "session.max_time = '1h'", "session.max_time", "\"1h\"", ""),
     ("", "models.'a/b'.input = 0", "models.a/b.input", "null", "only a person knows what they pay"),
-    ("", "retry.attempts = 100000", "retry.attempts", "5", "`5` holds, which is stricter"),
+    ("", "retry.attempts = 100000", "retry.attempts", "20", "`20` holds, which is stricter"),
     ("", "agents.isolation = 'none'", "agents.isolation", "\"worktree\"", "`worktree` holds"),
     ("", "progress_guard = 9", "progress_guard", "2", "how agents are reached and interrupted is yours"),
     ("", "models.'a/b'.context_tokens = 5", "models.a/b.context_tokens", "5", ""),

@@ -1,6 +1,7 @@
-//! What was kept: `midturn sessions` and `midturn log` read the store directly, and only read,
+//! What was kept: `midturn sessions`, `midturn log` and `midturn show` read the store directly, and only read,
 //! whether or not a process holds it.
 
+mod conversation;
 mod list;
 mod show;
 mod undo;
@@ -8,7 +9,7 @@ mod undo;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use midturn_client::Path;
+use midturn_client::{Path, Trouble};
 use midturn_core::engine::ports::Archive;
 use midturn_core::engine::ports::archive::SessionSummary;
 use midturn_core::rules::id::SessionId;
@@ -25,19 +26,25 @@ use crate::env::Env;
 use crate::failure::{End, Failure};
 use crate::project::{Project, StoreAt};
 
+pub(crate) use conversation::show as conversation;
+
 /// `midturn sessions`.
 ///
 /// # Errors
 /// [`Failure::Failed`]: the store can't be read.
 pub(crate) fn sessions(args: &SessionsArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
-    let (sessions, live) = commands::block_on(async {
+    let (sessions, (live, note)) = commands::block_on(async {
         let sessions = match read_only(&project).await? {
             Some(archive) => archive.sessions().await.map_err(Failure::failed)?,
             None => Vec::new(),
         };
-        Ok::<_, Failure>((sessions, live(&project).await))
+        let live = live(&project, &sessions).await;
+        Ok::<_, Failure>((sessions, live))
     })??;
+    if let Some(note) = note {
+        eprintln!("midturn: {note}");
+    }
     if args.json {
         return commands::print(&format!("{}\n", list::json(&sessions, &live)));
     }
@@ -55,7 +62,8 @@ pub(crate) fn log(args: &LogArgs, env: &Env) -> Result<End, Failure> {
     let project = Project::named(&args.place, env)?;
     commands::block_on(async {
         let (archive, id) = kept(&project, &args.session).await?;
-        let wanted = show::Wanted { session: &id, agent: args.agent.as_ref(), json: args.json };
+        let wanted =
+            show::Wanted { session: &id, agent: args.agent.as_ref(), json: args.json, full: args.full };
         show::show(&*archive, &wanted).await
     })?
 }
@@ -129,14 +137,22 @@ pub(crate) fn choose(ids: &[&str], asked: &str) -> Result<usize, Failure> {
     }
 }
 
-/// The sessions that a process carries now. Where nobody answers there is none.
-pub(crate) async fn live(project: &Project) -> BTreeSet<String> {
-    let ask = async {
-        let client = client::find(project).ok()??;
-        Some(client.get::<Sessions>(&Path::of(&["sessions"])).await.ok()?.sessions)
-    };
-    let sessions = ask.await.unwrap_or_default();
-    sessions.into_iter().filter(|session| session.live).map(|session| session.session).collect()
+/// The sessions that a process carries now, and what is to be said of it. Where nobody answers there is none.
+pub(crate) async fn live(project: &Project, kept: &[SessionSummary]) -> (BTreeSet<String>, Option<String>) {
+    let Ok(Some(client)) = client::find(project) else { return Default::default() };
+    match client.get::<Sessions>(&Path::of(&["sessions"])).await {
+        Ok(all) => {
+            let live = all.sessions.into_iter().filter(|session| session.live);
+            (live.map(|session| session.session).collect(), None)
+        }
+        // What was at work in it is at work when it goes on.
+        Err(trouble @ Trouble::Suspended(_)) => {
+            let at_work = kept.iter().filter(|session| session.running > 0);
+            let at_work = at_work.map(|session| session.record.id.to_string()).collect();
+            (at_work, Some(trouble.to_string()))
+        }
+        Err(_) => Default::default(),
+    }
 }
 
 /// What a session is, as far as it is known here.

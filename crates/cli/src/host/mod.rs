@@ -8,6 +8,7 @@ pub(crate) mod carry;
 pub(crate) mod holding;
 mod idle;
 mod interface;
+mod limits;
 mod living;
 mod resume;
 pub(crate) mod safety;

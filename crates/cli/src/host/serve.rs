@@ -33,7 +33,8 @@ pub(crate) fn serve(args: &ServeArgs, env: &Env) -> Result<End, Failure> {
     let layer = LayerArgs { cwd: Some(folder.clone()), ..args.work.whole_layer() };
     let config = commands::load(&layer, &folder, env)?;
     let project = Project::of(&folder, &args.work.store, env)?;
-    attended(Manner { json: false, steers: false, screen: None, base: None }, env, async |attended| {
+    let manner = Manner { json: false, steers: false, screen: None, stays: false, base: None };
+    attended(manner, env, async |attended| {
         let safety = Safety::of(&config, None).await?;
         match holding::open(&project, config.general.store.patience).await? {
             Opened::Theirs(who) => Err(Failure::failed(format!("{who}; `midturn ps` asks it"))),
@@ -105,6 +106,10 @@ async fn carries(carrier: &Carrier, project: &Project, console: &Console) -> Res
     for summary in sessions.iter().rev().filter(|summary| is_to_go_on(summary, project)) {
         let id = &summary.record.id;
         match carrier.take_up(id, &[], Audience::default()).await {
+            // What waits in it waits for a person: whom they stopped nobody sets to work (decision 0015).
+            Ok(Some((begun, working))) if working.is_empty() && !begun.live.coordinator.is_busy() => {
+                carrier.let_go(&begun).await;
+            }
             Ok(Some((_, working))) => console.tell(Tone::Plain, attending::goes_on(id, &working)).await,
             Ok(None) => {}
             Err(error) => console.tell(Tone::Bad, format!("session {id} can't go on: {error}")).await,

@@ -226,6 +226,11 @@ impl Carrier {
         Ok(Some((begun, working)))
     }
 
+    /// Carries a session no longer in which nobody works.
+    pub(crate) async fn let_go(&self, begun: &Begun) {
+        self.sessions.give_up(begun).await;
+    }
+
     /// Makes what a stored session lives by. None of its agents works yet, and nobody finds it.
     async fn enter(
         &self,

@@ -10,7 +10,7 @@ mod writer;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -23,7 +23,7 @@ use midturn_tools::workplace::Listener;
 use midturn_view::clean::{clean, one_line};
 use midturn_view::words::{Shown, Tone};
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::env::Env;
@@ -55,6 +55,10 @@ pub(crate) struct Console {
     given_up: CancellationToken,
     /// The screen lies over it: lines wait until that is gone.
     is_covered: Arc<AtomicBool>,
+    /// The lead's last run whose answer was given.
+    answered: AtomicU64,
+    /// Something was told of the session.
+    more: Notify,
 }
 
 #[async_trait]
@@ -103,6 +107,8 @@ impl Console {
             interrupted,
             given_up: CancellationToken::new(),
             is_covered,
+            answered: AtomicU64::default(),
+            more: Notify::new(),
         }
     }
 
@@ -151,6 +157,16 @@ impl Console {
         of(&self.told.lock())
     }
 
+    /// Whether the answer of this run is still to be given; from now on it is not.
+    pub(crate) fn answers_run(&self, run: u64) -> bool {
+        self.answered.fetch_max(run, Ordering::Relaxed) < run
+    }
+
+    /// Waits until something more is told of the session than at this call.
+    pub(crate) async fn more(&self) {
+        self.more.notified().await;
+    }
+
     /// The answer, unless the events are on standard output.
     pub(crate) async fn answer(&self, text: &str) {
         if self.events {
@@ -164,6 +180,7 @@ impl Console {
     /// An event, as it came.
     pub(crate) async fn event(&self, raw: String, event: Box<Event>) {
         self.told.lock().event(&event);
+        self.more.notify_one();
         self.put(Piece::Event(self.events.then_some(raw), event)).await;
     }
 

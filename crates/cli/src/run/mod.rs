@@ -72,7 +72,7 @@ pub(crate) fn run(args: &RunArgs, env: &Env) -> Result<End, Failure> {
                 attended.tell_notes(&[safety.notes(), prepared.notes.clone()].concat()).await;
                 let audience = (&attended.console).into();
                 let begins = attended.carry(&project, carrier, async |carrier| {
-                    Ok(Some(carrier.begin_with(task, prepared, audience).await?))
+                    Ok(Ok(carrier.begin_with(task, prepared, audience).await?))
                 });
                 begins.await
             }
@@ -91,21 +91,24 @@ pub(crate) struct Manner {
     pub(crate) screen: Option<Settings>,
     /// Where agents' folders are, if not in the state folder.
     pub(crate) base: Option<PathBuf>,
+    /// They are asked for the next line when all is done.
+    pub(crate) stays: bool,
 }
 
 impl Manner {
     /// As the arguments and the configuration say.
     pub(crate) fn of(args: &AttendArgs, config: &Config, env: &Env) -> Self {
-        let is_shown =
-            !args.json && !args.once && !args.steer_stdin && screen::is_possible(&args.screen, env);
+        let is_at_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        let stays = !args.json && !args.once && !args.steer_stdin && is_at_terminal;
+        let is_shown = stays && screen::is_possible(&args.screen, env);
         let screen = is_shown.then(|| config.terminal(env, args.screen.ascii));
         let base = config.general.folder.base();
-        Self { json: args.json, steers: Self::steers(args), screen, base }
+        Self { json: args.json, steers: Self::steers(args), screen, stays, base }
     }
 
     /// Lines, or events, for a command that has no other options; a person at a terminal steers.
     pub(crate) fn of_lines(json: bool) -> Self {
-        Self { json, steers: std::io::stdin().is_terminal(), screen: None, base: None }
+        Self { json, steers: std::io::stdin().is_terminal(), screen: None, stays: false, base: None }
     }
 
     /// Whether lines of standard input steer; a terminal has a person at it.
@@ -125,6 +128,8 @@ pub(crate) struct Attended {
     pub(crate) screen: Option<Settings>,
     /// Where agents' folders are, if not in the state folder.
     pub(crate) base: Option<PathBuf>,
+    /// Whether they are asked for the next line when all is done.
+    stays: bool,
     /// Cancelled by Ctrl-C and its kin.
     pub(crate) interrupted: CancellationToken,
 }
@@ -144,10 +149,11 @@ where
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("the runtime can't be started: {error}")))?;
-    let Manner { json, steers, screen, base } = manner;
+    let Manner { json, steers, screen, stays, base } = manner;
     let console = Arc::new(Console::start(json, env, interrupted.clone()));
     let (ended, written) = runtime.block_on(async {
-        let ended = command(Attended { console: console.clone(), steers, screen, base, interrupted }).await;
+        let given = Attended { console: console.clone(), steers, screen, stays, base, interrupted };
+        let ended = command(given).await;
         (ended, console.finish().await)
     });
     // Whatever still holds a thread (a blocked read, say) must not hold the end.
@@ -166,6 +172,11 @@ where
 }
 
 impl Attended {
+    /// Whether a session that rests can be written to here.
+    pub(crate) fn stays(&self) -> bool {
+        self.stays
+    }
+
     /// What a person has to know before agents begin.
     pub(crate) async fn tell_notes(&self, notes: &[String]) {
         for note in notes {
@@ -173,8 +184,8 @@ impl Attended {
         }
     }
 
-    /// Carries a session that begins, or goes on, in this process to its end. `None`: there is
-    /// nothing to do in it.
+    /// Carries a session that begins, or goes on, in this process to its end; how it ends, where
+    /// there is nothing to do in it.
     ///
     /// # Errors
     /// As `begins`, or [`Failure::Failed`]: nobody could ask this process.
@@ -185,13 +196,13 @@ impl Attended {
         begins: F,
     ) -> Result<End, Failure>
     where
-        F: AsyncFnOnce(&Carrier) -> Result<Option<Begun>, Failure>,
+        F: AsyncFnOnce(&Carrier) -> Result<Result<Begun, End>, Failure>,
     {
         // Whoever leaves a page of it leaves it to the terminal that began it.
         let answering = Answering::start(project, Arc::new(carrier), None, None).await?;
         let end = match begins(answering.carrier()).await {
-            Ok(Some(begun)) => Ok(self.steer(project, &answering, begun).await),
-            Ok(None) => Ok(End::Finished),
+            Ok(Ok(begun)) => Ok(self.steer(project, &answering, begun).await),
+            Ok(Err(end)) => Ok(end),
             Err(failure) => Err(failure),
         };
         self.leave(answering).await;

@@ -9,12 +9,12 @@ use std::pin::pin;
 use midturn_client::Said;
 use midturn_core::engine::ports::Changes;
 use midturn_core::engine::ports::archive::SessionRecord;
-use midturn_core::engine::{self, Coordinator, Meant};
+use midturn_core::engine::{self, Coordinator, Meant, Message};
 use midturn_core::rules::approval::{self, Rule};
 use midturn_core::rules::event::Scope;
 use midturn_core::rules::id::{AgentName, SessionId};
-use midturn_core::rules::mail::Sender;
-use midturn_core::rules::view::Ask;
+use midturn_core::rules::mail::{Sender, Urgency};
+use midturn_core::rules::view::{Ask, View};
 use midturn_server::Live;
 use midturn_tools::workplace::news;
 use midturn_tui::settings::Settings;
@@ -39,13 +39,17 @@ impl Attended {
     pub(crate) async fn steer(&self, project: &Project, answering: &Answering, begun: Begun) -> End {
         let carrier = answering.carrier();
         let Begun { live, lead, attached, safety, .. } = begun;
-        let quiet = async {
+        // Of a session that goes on its lead has ended before, perhaps, and does nothing now.
+        let before = live.coordinator.agent(lead.as_str()).and_then(|lead| Some(lead.last_end?.outcome));
+        let quiet = async || {
             live.coordinator.quiet().await;
-            Over::Quiet
+            // What was told until then is heard before its answer.
+            self.console.heard(live.feed.last()).await;
+            Some(Over::Quiet)
         };
         let over = match &self.screen {
             Some(settings) => self.until_left(project, answering, &live, settings, safety.notes()).await,
-            None => self.until_over(&lead, &live.coordinator, quiet).await,
+            None => self.until_over(&lead, &live.coordinator, quiet).await.unwrap_or(Over::Quiet),
         };
         // From here on nobody is there who answers what agents ask.
         drop(attached);
@@ -64,14 +68,14 @@ impl Attended {
         }
         let newest = carrier.sessions().await.ok().and_then(|all| Some(all.first()?.record.id.clone()));
         self.tell_news(project, &live.record, newest.as_ref()).await;
-        if self.screen.is_some() {
+        if self.stays {
             // Behind the reports: of twenty agents they are longer than a screen.
             let id = &live.record.id;
             self.console
                 .tell(Tone::Plain, format!("session {id}: `midturn resume {id}` goes on with it"))
                 .await;
         }
-        let end = attending::end(&self.console, over, &lead).await;
+        let end = attending::end(&self.console, over, &lead, before).await;
         self.wait_for_guests(carrier).await;
         end
     }
@@ -107,29 +111,47 @@ impl Attended {
         Over::Interrupted
     }
 
-    /// Steers a session by what is typed until somebody ends it, or it is quiet.
-    pub(crate) async fn until_over<T: From<Over>>(
+    /// Steers a session by what is typed until somebody ends it, or it is quiet and nobody is asked for more.
+    /// `None`: `quiet` could not find out.
+    pub(crate) async fn until_over(
         &self,
         lead: &AgentName,
         steered: &impl Steered,
-        quiet: impl Future<Output = T>,
-    ) -> T {
-        let mut lines = if self.steers { input::lines() } else { mpsc::channel(1).1 };
-        let (mut is_open, mut quiet) = (self.steers, pin!(quiet));
+        mut quiet: impl AsyncFnMut() -> Option<Over>,
+    ) -> Option<Over> {
+        let mut lines = Lines::of(self.steers);
+        loop {
+            let over = self.until_quiet(lead, steered, &mut lines, quiet()).await;
+            if over != Some(Over::Quiet) || !self.stays || !lines.is_open {
+                return over;
+            }
+            attending::last_word(&self.console, lead).await;
+            self.console.tell(Tone::Quiet, "all is done: say what comes next, or /quit").await;
+            if let Some(over) = self.until_asked(lead, steered, &mut lines).await {
+                return Some(over);
+            }
+        }
+    }
+
+    async fn until_quiet(
+        &self,
+        lead: &AgentName,
+        steered: &impl Steered,
+        lines: &mut Lines,
+        quiet: impl Future<Output = Option<Over>>,
+    ) -> Option<Over> {
+        let mut quiet = pin!(quiet);
         loop {
             tokio::select! {
                 biased;
-                () = self.interrupted.cancelled() => return Over::Interrupted.into(),
-                () = self.console.broken() => return Over::OutputGone.into(),
+                () = self.interrupted.cancelled() => return Some(Over::Interrupted),
+                () = self.console.broken() => return Some(Over::OutputGone),
                 // What was typed before the run's end is said before it: lines come before quiet.
-                typed = lines.recv(), if is_open => match typed {
-                    None => is_open = false,
-                    Some(typed) => {
-                        if obey(steered, lead, &self.console, typed).await {
-                            return Over::Interrupted.into();
-                        }
+                typed = lines.next(), if lines.is_open => {
+                    if let Some(typed) = typed && obey(steered, lead, &self.console, typed).await {
+                        return Some(Over::Interrupted);
                     }
-                },
+                }
                 quiet = &mut quiet => return quiet,
             }
         }
@@ -161,11 +183,57 @@ impl Attended {
         }
     }
 
+    /// Waits, while nobody works, for a line that sets somebody to work, or for somebody elsewhere who does.
+    /// How it is over, if no such comes.
+    async fn until_asked(&self, lead: &AgentName, steered: &impl Steered, lines: &mut Lines) -> Option<Over> {
+        let answered = self.console.told(|view| view.agent(lead).map_or(0, |lead| lead.ended));
+        loop {
+            tokio::select! {
+                biased;
+                () = self.interrupted.cancelled() => return Some(Over::Interrupted),
+                () = self.console.broken() => return Some(Over::OutputGone),
+                typed = lines.next() => {
+                    // Who leaves a session in which nobody works cuts nothing.
+                    let Some(typed) = typed else { return Some(Over::Quiet) };
+                    let leaves = obey(steered, lead, &self.console, typed).await;
+                    return leaves.then_some(Over::Quiet);
+                }
+                () = self.console.more() => {}
+            }
+            // Somebody elsewhere has set somebody to work; it may be done with it already.
+            let works = |view: &View| {
+                view.agents()
+                    .any(|(name, agent)| agent.is_working() || name == lead && agent.ended > answered)
+            };
+            if self.console.told(works) {
+                return None;
+            }
+        }
+    }
+
     /// What a person wants to know at the end: what became of whose changes.
     pub(crate) async fn report(&self, name: &AgentName, changes: &Changes) {
         for line in told(name, changes) {
             self.console.tell(Tone::Plain, line).await;
         }
+    }
+}
+
+/// What is typed, as long as somebody types.
+struct Lines {
+    lines: mpsc::Receiver<input::Typed>,
+    is_open: bool,
+}
+
+impl Lines {
+    fn of(steers: bool) -> Self {
+        Self { lines: if steers { input::lines() } else { mpsc::channel(1).1 }, is_open: steers }
+    }
+
+    async fn next(&mut self) -> Option<input::Typed> {
+        let typed = self.lines.recv().await;
+        self.is_open = typed.is_some();
+        typed
     }
 }
 
@@ -195,9 +263,21 @@ impl Steered for Coordinator {
         Ok(Self::agents(self).into_iter().map(Agent::from).collect())
     }
 
-    async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String> {
-        let sent = self.send_message(to.as_str(), text, urgent).await;
-        sent.map(drop).map_err(|refusal| refusal.to_string())
+    async fn send(&self, to: &AgentName, text: &str, urgency: Option<Urgency>) -> Result<(), String> {
+        let message = Message { urgency, ..Message::new(Sender::User, to.as_str(), text) };
+        Self::send(self, message).await.map(drop).map_err(|refusal| refusal.to_string())
+    }
+
+    async fn supersede(&self, to: &AgentName, text: &str) -> Result<(), String> {
+        let superseded = Self::supersede(self, Message::new(Sender::User, to.as_str(), text)).await;
+        let delivery = superseded.map_err(|error| error.to_string())?;
+        delivery.result.map(drop).map_err(|refusal| refusal.to_string())
+    }
+
+    async fn close(&self, agent: &AgentName) -> Result<Vec<String>, String> {
+        let closed = Self::close(self, agent.as_str(), Sender::User).await;
+        let closed = closed.map_err(|error| error.to_string())?;
+        Ok(closed.iter().map(ToString::to_string).collect())
     }
 
     async fn stop(&self, agent: &AgentName) -> Result<Stopped, String> {
@@ -227,11 +307,16 @@ pub(crate) fn listed(agent: &Agent) -> String {
     let asks = agent.activity.iter().find_map(|activity| match (activity.what, &activity.name) {
         (What::Approval, Some(name)) => Some(format!(", asks for a word on {name}")),
         (What::Budget, _) => Some(", waits for what others hold of the session's budget".to_owned()),
-        (What::Retry, _) => Some(", waits to ask its model again".to_owned()),
+        (What::Retry, _) => Some(asks_again(activity.attempt)),
         (What::Approval | What::Model | What::Tool | What::Unknown, _) => None,
     });
     let asks = asks.unwrap_or_default();
     format!("{name}: {}{limit}, run {run}, turn {turn}{mail}{model}{asks}", progress::standing(*state))
+}
+
+fn asks_again(attempt: Option<u32>) -> String {
+    let attempt = attempt.map(|attempt| format!(", attempt {attempt}")).unwrap_or_default();
+    format!(", waits to ask its model again{attempt}")
 }
 
 /// What an agent changed, and what a person has to know of it.

@@ -5,6 +5,7 @@ mod word;
 
 use midturn_core::rules::characters::is_blank;
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::mail::Urgency;
 
 pub(crate) use word::{Word, choose};
 
@@ -22,22 +23,26 @@ pub(crate) enum Line {
     ToLead {
         /// The whole line.
         text: String,
-        /// The name before a `:` or `!` that no agent has.
+        /// The name before a `:`, `>` or `!` that no agent has.
         unknown: Option<String>,
     },
-    /// `NAME: text` or `NAME! text`.
+    /// `NAME: text`, `NAME> text` or `NAME! text`.
     ToAgent {
         /// To whom.
         to: AgentName,
         /// The text behind the mark.
         text: String,
-        /// Whether the mark was `!`.
-        urgent: bool,
+        /// What the mark says (semantics.md, section 2); `:` leaves it to the receiver.
+        urgency: Option<Urgency>,
     },
     /// `/ps`: who is there and what they do.
     Ps,
     /// `/stop NAME`.
     Stop(AgentName),
+    /// `/supersede NAME TEXT`: stop, and begin anew with this.
+    Supersede(AgentName, String),
+    /// `/close NAME`.
+    Close(AgentName),
     /// `/yes`, `/always`, `/no`: a word on what an agent asks.
     Answer(Word),
     /// `/quit`: stop all and end.
@@ -49,7 +54,7 @@ pub(crate) enum Line {
 pub(crate) enum LineError {
     /// A slash and no command of ours.
     #[error(
-        "there is no command `{0}`: /yes, /always, /no, /ps, /stop NAME, /quit; a line that begins with a space goes to the lead as it is"
+        "there is no command `{0}`: /yes, /always, /no, /ps, /stop NAME, /supersede NAME TEXT, /close NAME, /quit; a line that begins with a space goes to the lead as it is"
     )]
     UnknownCommand(String),
     /// A command that needs a name, or one that takes none.
@@ -88,7 +93,7 @@ pub(crate) fn parse(line: &str, is_agent: impl Fn(&str) -> bool) -> Result<Line,
     if line.starts_with('/') {
         return command(line, is_agent);
     }
-    let Some((name, urgent, text)) = addressed(line) else {
+    let Some((name, urgency, text)) = addressed(line) else {
         return Ok(Line::ToLead { text: line.trim().to_owned(), unknown: None });
     };
     if !is_agent(name.as_str()) {
@@ -98,16 +103,20 @@ pub(crate) fn parse(line: &str, is_agent: impl Fn(&str) -> bool) -> Result<Line,
     }
     match text.trim() {
         blank if is_blank(blank) => Err(LineError::Empty(name)),
-        text => Ok(Line::ToAgent { to: name, text: text.to_owned(), urgent }),
+        text => Ok(Line::ToAgent { to: name, text: text.to_owned(), urgency }),
     }
 }
 
-/// `NAME: text` or `NAME! text` in its parts, if the line is of that form.
-fn addressed(line: &str) -> Option<(AgentName, bool, &str)> {
-    let mark = line.find([':', '!'])?;
-    let (name, rest) = line.split_at(mark);
-    let text = &rest[1..];
-    Some((AgentName::new(name).ok()?, rest.starts_with('!'), text))
+/// `NAME: text`, `NAME> text` or `NAME! text` in its parts, if the line is of that form.
+fn addressed(line: &str) -> Option<(AgentName, Option<Urgency>, &str)> {
+    let (name, rest) = line.split_at(line.find([':', '>', '!'])?);
+    let (mark, text) = rest.split_at(1);
+    let urgency = match mark {
+        "!" => Some(Urgency::Urgent),
+        ">" => Some(Urgency::NextBoundary),
+        _ => None,
+    };
+    Some((AgentName::new(name).ok()?, urgency, text))
 }
 
 fn command(line: &str, is_agent: impl Fn(&str) -> bool) -> Result<Line, LineError> {
@@ -119,15 +128,25 @@ fn command(line: &str, is_agent: impl Fn(&str) -> bool) -> Result<Line, LineErro
     match (command, name, more) {
         ("/ps", None, None) => Ok(Line::Ps),
         ("/quit", None, None) => Ok(Line::Quit),
-        ("/stop", Some(name), None) => match AgentName::new(name) {
-            Ok(known) if is_agent(name) => Ok(Line::Stop(known)),
-            Ok(_) | Err(_) => Err(LineError::UnknownAgent(shortened(name))),
-        },
+        ("/stop", Some(name), None) => named(name, is_agent).map(Line::Stop),
+        ("/close", Some(name), None) => named(name, is_agent).map(Line::Close),
+        ("/supersede", Some(name), Some(_)) => {
+            let text = line.split_once(name).map_or("", |(_, text)| text.trim());
+            named(name, is_agent).map(|name| Line::Supersede(name, text.to_owned()))
+        }
         ("/ps", ..) => Err(LineError::Form("/ps", "/ps, without anything behind it")),
         ("/quit", ..) => Err(LineError::Form("/quit", "/quit, without anything behind it")),
         ("/stop", ..) => Err(LineError::Form("/stop", "/stop NAME")),
+        ("/close", ..) => Err(LineError::Form("/close", "/close NAME")),
+        ("/supersede", ..) => Err(LineError::Form("/supersede", "/supersede NAME TEXT")),
         (other, ..) => Err(LineError::UnknownCommand(shortened(other))),
     }
+}
+
+/// An agent that there is.
+fn named(name: &str, is_agent: impl Fn(&str) -> bool) -> Result<AgentName, LineError> {
+    let unknown = || LineError::UnknownAgent(shortened(name));
+    AgentName::new(name).ok().filter(|_| is_agent(name)).ok_or_else(unknown)
 }
 
 fn shortened(word: &str) -> String {
@@ -144,14 +163,17 @@ mod tests {
 
     #[test]
     fn a_line_steers_an_agent_that_there_is() {
-        for (line, to, text, urgent) in [
-            ("worker: use `load`", "worker", "use `load`", false),
-            ("worker! stop that", "worker", "stop that", true),
-            ("w-2:\tx: y! z\r\n", "w-2", "x: y! z", false),
-            ("lead: hello", "lead", "hello", false),
-            ("worker:x", "worker", "x", false),
+        let (next, urgent) = (Some(Urgency::NextBoundary), Some(Urgency::Urgent));
+        for (line, to, text, urgency) in [
+            ("worker: use `load`", "worker", "use `load`", None),
+            ("worker! stop that", "worker", "stop that", urgent),
+            ("lead> not a.rs", "lead", "not a.rs", next),
+            ("worker>x: y", "worker", "x: y", next),
+            ("w-2:\tx: y! z\r\n", "w-2", "x: y! z", None),
+            ("lead: hello", "lead", "hello", None),
+            ("worker:x", "worker", "x", None),
         ] {
-            let expected = Line::ToAgent { to: AgentName::new(to).unwrap(), text: text.into(), urgent };
+            let expected = Line::ToAgent { to: AgentName::new(to).unwrap(), text: text.into(), urgency };
             assert_eq!(read(line), Ok(expected), "{line:?}");
         }
     }
@@ -162,6 +184,8 @@ mod tests {
             ("use tabs", None),
             ("note: use tabs", Some("note")),
             ("wow! great", Some("wow")),
+            ("a> b", Some("a")),
+            ("a -> b", None),
             ("a:x", None),
             ("http://example.org/ is the page", None),
             ("Worker: capital", None),
@@ -185,6 +209,11 @@ mod tests {
             ("/ps", Line::Ps),
             ("/quit \n", Line::Quit),
             ("/stop  worker", Line::Stop(AgentName::new("worker").unwrap())),
+            ("/close worker", Line::Close(AgentName::new("worker").unwrap())),
+            (
+                "/supersede  w-2  do  it w-2 ",
+                Line::Supersede(AgentName::new("w-2").unwrap(), "do  it w-2".into()),
+            ),
             ("/yes", Line::Answer(Word::Yes(None))),
             ("/yes  worker ", Line::Answer(Word::Yes(Some("worker".into())))),
             ("/always", Line::Answer(Word::Always(None))),
@@ -205,6 +234,11 @@ mod tests {
             ("/stop a b", "`/stop` is written /stop NAME"),
             ("/stop nobody", "there is no agent `nobody`"),
             ("/stop All!", "there is no agent `All!`"),
+            ("/close", "`/close` is written /close NAME"),
+            ("/close nobody", "there is no agent `nobody`"),
+            ("/supersede worker", "`/supersede` is written /supersede NAME TEXT"),
+            ("/supersede nobody go", "there is no agent `nobody`"),
+            ("worker> ", "the message to `worker` is empty"),
             ("/ps x", "`/ps` is written /ps"),
             ("/quit now", "`/quit` is written /quit"),
             ("/yes worker now", "`/yes` is written /yes or /yes NAME"),

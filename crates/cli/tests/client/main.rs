@@ -14,6 +14,8 @@ mod limits;
 mod open;
 mod pauses;
 mod remote;
+mod second_day;
+mod suspended;
 mod terminal;
 mod undo;
 mod words;

@@ -10,7 +10,7 @@ use super::common::Place;
 use super::holder::Holder;
 
 /// A place whose agents work without a sandbox: none of these tests has any at work.
-fn place() -> Place {
+pub(crate) fn place() -> Place {
     let place = Place::new();
     place.write("config/midturn/midturn.toml", "[sandbox]\ntier = \"none\"\n");
     place
@@ -52,10 +52,10 @@ fn sign_in(address: &str, code: &str) -> (u16, Value) {
 }
 
 /// The process that was started in the background, which ends with the test.
-struct Started(String);
+pub(crate) struct Started(String);
 
 impl Started {
-    fn of(place: &Place) -> Self {
+    pub(crate) fn of(place: &Place) -> Self {
         Self(pid(place))
     }
 }

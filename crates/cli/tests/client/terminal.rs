@@ -16,7 +16,7 @@ use super::remote::{Serving, bash, lead};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A command at a terminal of its own, and the person there.
-struct Person {
+pub(crate) struct Person {
     child: Child,
     keyboard: File,
     screen: Receiver<String>,
@@ -25,7 +25,7 @@ struct Person {
 
 impl Person {
     /// Starts a command whose standard input and error are a terminal. `output`: its standard output is, too.
-    fn start(mut command: Command, output: bool) -> Self {
+    pub(crate) fn start(mut command: Command, output: bool) -> Self {
         let terminal = nix::pty::openpty(None, None).unwrap();
         let side = || Stdio::from(terminal.slave.try_clone().unwrap());
         command.stdin(side()).stderr(side());
@@ -47,7 +47,7 @@ impl Person {
     }
 
     /// Reads on until this is on the screen, and all before it.
-    fn sees(&mut self, text: &str) {
+    pub(crate) fn sees(&mut self, text: &str) {
         while !self.seen.contains(text) {
             match self.screen.recv_timeout(PATIENCE) {
                 Ok(more) => self.seen.push_str(&more),
@@ -58,12 +58,12 @@ impl Person {
         self.seen.drain(..end);
     }
 
-    fn types(&mut self, line: &str) {
+    pub(crate) fn types(&mut self, line: &str) {
         writeln!(self.keyboard, "{line}").unwrap();
     }
 
     /// The exit status, and the standard output if it was no terminal.
-    fn leaves(mut self) -> (Option<i32>, String) {
+    pub(crate) fn leaves(mut self) -> (Option<i32>, String) {
         let mut out = String::new();
         if let Some(mut stdout) = self.child.stdout.take() {
             stdout.read_to_string(&mut out).unwrap();

@@ -140,6 +140,11 @@ impl Running {
         drop(self.events.take());
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal by name, as a shell would.
     pub fn signal(&self, name: &str) {
         let id = self.child.id().to_string();

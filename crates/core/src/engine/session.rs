@@ -124,6 +124,8 @@ pub enum ActivityKind {
     Retry {
         /// When that is.
         until: Micros,
+        /// The number of that call in its turn.
+        attempt: u32,
     },
     /// The end of a tool call.
     Tool {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use midturn_client::events::{Ended, Told, Wanted, follow};
 use midturn_client::{Client, SessionClient, Trouble};
 use midturn_core::engine::ports::archive::{AgentJournal, SessionJournal};
+use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::{AgentName, SessionId};
 use midturn_core::rules::view;
 use midturn_tui::settings::Settings;
@@ -112,16 +113,18 @@ impl Remote {
             self.show_open().await;
         }
         let mut hearing = Hearing::start(console, told, after);
-        let over = self.attended.until_over(&self.lead, &self.session, self.quiet(&mut hearing)).await;
+        let quiet = async || self.quiet(&mut hearing).await;
+        let over = self.attended.until_over(&self.lead, &self.session, quiet).await;
         let over = over.ok_or_else(|| self.lost())?;
         if over == Over::Interrupted {
             console.tell(Tone::Cut, "stopping all agents; Ctrl-C leaves at once").await;
         }
-        if over != Over::Quiet && self.shut_down(hearing).await.is_err() {
+        let cuts = matches!(over, Over::Interrupted | Over::OutputGone);
+        if cuts && self.shut_down(hearing).await.is_err() {
             return Err(self.lost());
         }
-        self.report().await;
-        Ok(attending::end(console, over, &self.lead).await)
+        let before = self.report().await;
+        Ok(attending::end(console, over, &self.lead, before).await)
     }
 
     /// Shows the session on the screen until the person leaves. It goes on where it is.
@@ -159,7 +162,7 @@ impl Remote {
                 ended = &mut hearing.task => {
                     // A process that waited for this session only ends with it.
                     let is_over = matches!(ended, Ok(Some(Ended::Session))) || self.is_done();
-                    return is_over.then_some(Over::Quiet);
+                    return is_over.then_some(Over::Ended);
                 }
                 Ok(()) = hearing.seq.changed() => pause = PAUSES.0,
                 () = tokio::time::sleep(pause), if !self.is_anybody_working() => {
@@ -210,22 +213,26 @@ impl Remote {
     }
 
     /// What a person wants to know at the end: what became of whose changes. The store knows,
-    /// whether or not the other process is still there.
-    async fn report(&self) {
+    /// whether or not the other process is still there. How the lead's last run ended, if one did.
+    async fn report(&self) -> Option<Outcome> {
         match self.journal().await {
             Ok((journal, newest)) => {
+                let mut outcome = None;
                 for AgentJournal { record, last_end, .. } in &journal.agents {
                     if let Some((end, _)) = last_end {
                         self.attended.report(&record.name, &end.changes).await;
+                        outcome = outcome.or((record.name == self.lead).then_some(end.outcome));
                     }
                 }
                 self.attended.tell_news(&self.project, &journal.record, newest.as_ref()).await;
+                outcome
             }
             Err(failure) => {
                 self.attended
                     .console
                     .tell(Tone::Bad, format!("what was changed is not known: {failure}"))
                     .await;
+                None
             }
         }
     }

@@ -76,6 +76,8 @@ impl Writer {
                 }
             }
             Piece::Told(line) => {
+                // On a terminal both are one page, and an answer stands before what is said of it.
+                out.flush()?;
                 let held = std::mem::take(&mut self.held);
                 held.into_iter().chain([line]).for_each(|line| self.tell(line));
             }

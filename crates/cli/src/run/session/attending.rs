@@ -6,9 +6,10 @@ use std::fmt::Display;
 use midturn_client::Said;
 use midturn_core::rules::event::Outcome;
 use midturn_core::rules::id::AgentName;
+use midturn_core::rules::mail::Urgency;
 use midturn_core::rules::view::Ask;
 use midturn_view::words::{self, Tone};
-use midturn_wire::agent::Agent;
+use midturn_wire::agent::{Agent, State};
 use midturn_wire::work::Stopped;
 
 use super::listed;
@@ -22,6 +23,8 @@ use crate::run::steering::{self, Line, LineError, Word};
 pub(crate) enum Over {
     /// Nobody works and nobody will.
     Quiet,
+    /// The same, and the session no longer lives where it was.
+    Ended,
     /// A signal, or `/quit`.
     Interrupted,
     /// Nobody reads the output any more.
@@ -40,7 +43,13 @@ pub(crate) trait Steered {
     async fn agents(&self) -> Result<Vec<Agent>, String>;
 
     /// Sends a message.
-    async fn send(&self, to: &AgentName, text: &str, urgent: bool) -> Result<(), String>;
+    async fn send(&self, to: &AgentName, text: &str, urgency: Option<Urgency>) -> Result<(), String>;
+
+    /// Stops an agent, and begins its next run with this.
+    async fn supersede(&self, to: &AgentName, text: &str) -> Result<(), String>;
+
+    /// Closes an agent and all below it, and names them.
+    async fn close(&self, agent: &AgentName) -> Result<Vec<String>, String>;
 
     /// Stops an agent.
     async fn stop(&self, agent: &AgentName) -> Result<Stopped, String>;
@@ -65,13 +74,20 @@ pub(crate) async fn obey(steered: &impl Steered, lead: &AgentName, console: &Con
             }
         }
         Ok(Line::Stop(name)) => stop(steered, console, &name).await,
-        Ok(Line::ToAgent { to, text, urgent }) => send(steered, console, &to, &text, urgent).await,
+        Ok(Line::Supersede(name, text)) => sent(steered.supersede(&name, &text).await, console, &name).await,
+        Ok(Line::Close(name)) => match steered.close(&name).await {
+            Ok(closed) => console.tell(Tone::Plain, told_closed(&closed)).await,
+            Err(error) => complain(console, error).await,
+        },
+        Ok(Line::ToAgent { to, text, urgency }) => {
+            sent(steered.send(&to, &text, urgency).await, console, &to).await;
+        }
         Ok(Line::ToLead { text, unknown }) => {
             if let Some(unknown) = unknown {
                 let told = format!("there is no agent `{unknown}`; the line went to `{lead}`");
                 console.tell(Tone::Quiet, told).await;
             }
-            send(steered, console, lead, &text, false).await;
+            sent(steered.send(lead, &text, None).await, console, lead).await;
         }
         Ok(Line::Answer(word)) => match answer(steered, &word, &console.asking(), is_agent).await {
             Ok(done) => console.tell(Tone::Plain, done).await,
@@ -86,9 +102,17 @@ async fn complain(console: &Console, what: impl Display) {
     console.tell(Tone::Bad, format!("error: {what}")).await;
 }
 
-async fn send(steered: &impl Steered, console: &Console, to: &AgentName, text: &str, urgent: bool) {
-    if let Err(trouble) = steered.send(to, text, urgent).await {
+async fn sent(sent: Result<(), String>, console: &Console, to: &AgentName) {
+    if let Err(trouble) = sent {
         complain(console, format!("not sent to {to}: {trouble}")).await;
+    }
+}
+
+/// Who was closed, leaves first.
+pub(crate) fn told_closed(closed: &[String]) -> String {
+    match closed {
+        [] => "it was closed already".to_owned(),
+        names => format!("closed: {}", names.join(", ")),
     }
 }
 
@@ -133,11 +157,61 @@ pub(crate) fn goes_on(id: impl Display, working: &[impl ToString]) -> String {
     format!("session {id} goes on: {}", names.join(", "))
 }
 
-/// Says that nobody in a session has anything left to do.
-pub(crate) fn rests(id: impl Display) -> String {
-    format!(
-        "session {id} has nothing to go on with: no agent of it was stopped or failed, and none is at work"
-    )
+/// Who is at work.
+pub(crate) fn at_work(agents: &[Agent]) -> Vec<String> {
+    let works = |agent: &&Agent| matches!(agent.state, State::Running | State::Ending);
+    agents.iter().filter(works).map(|agent| agent.name.to_string()).collect()
+}
+
+/// Where a session is carried: it decides how a limit is raised.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Carried {
+    /// Here, and no longer when this command ends.
+    Here,
+    /// In another process.
+    Elsewhere,
+}
+
+/// What there is to say where nobody has anything to go on with, and the status that it ends with.
+pub(crate) struct Rests {
+    pub(crate) told: String,
+    pub(crate) end: End,
+}
+
+/// Says why nobody in a session goes on, and what a person can do: how its lead's last run ended is how the
+/// command ends (semantics.md, section 6).
+pub(crate) fn rests(id: impl Display, lead: Option<&Agent>, carried: Carried) -> Rests {
+    let last = lead.and_then(|lead| lead.last_end.as_ref().map(|last| last.outcome));
+    if let Some((lead, limit)) = lead.and_then(|lead| Some((lead, lead.limit.as_ref()?))) {
+        let name = limit.strip_prefix("session.").unwrap_or(limit);
+        let raise = match carried {
+            Carried::Here => format!("midturn resume {id} --set {limit}=N"),
+            Carried::Elsewhere => {
+                let whose = if name == limit { format!("{} ", lead.name) } else { String::new() };
+                format!("midturn limit {whose}--{} N --session {id}", name.replace('_', "-"))
+            }
+        };
+        let told = format!(
+            "session {id} has nothing to go on with: {} rests at its limit {limit}; with a higher N it goes on: {raise}",
+            lead.name
+        );
+        return Rests { told, end: End::Limit };
+    }
+    let told = format!(
+        "session {id} has nothing to go on with: none of its agents was stopped or failed with something unanswered; \
+         say what comes next: midturn resume {id} TEXT"
+    );
+    Rests { told, end: last.map_or(End::Finished, |last| ended(last.into())) }
+}
+
+/// The status of a command whose lead ended like this.
+fn ended(outcome: Outcome) -> End {
+    match outcome {
+        Outcome::Finished => End::Finished,
+        Outcome::Failed => End::Failed,
+        Outcome::Limit => End::Limit,
+        Outcome::Stopped => End::Interrupted,
+    }
 }
 
 /// What an answer did, for the person who gave it.
@@ -154,17 +228,27 @@ pub(crate) fn told(request: &Ask, said: &Said) -> String {
     }
 }
 
-/// How a command ends whose session is over; the lead's last word is the answer.
-pub(crate) async fn end(console: &Console, over: Over, lead: &AgentName) -> End {
-    let last = console.told(|view| view.agent(lead).map(|lead| (lead.outcome, lead.text.clone())));
-    let (outcome, text) = last.unwrap_or_default();
-    if outcome == Some(Outcome::Finished) && over == Over::Quiet {
+/// The lead's last word, unless it was given already.
+pub(crate) async fn last_word(console: &Console, lead: &AgentName) {
+    let last =
+        console.told(|view| view.agent(lead).map(|lead| (lead.outcome, lead.ended, lead.text.clone())));
+    if let Some((Some(Outcome::Finished), run, text)) = last
+        && console.answers_run(run)
+    {
         console.answer(&text).await;
     }
-    match (over, outcome) {
-        (Over::Interrupted, _) | (Over::Quiet, Some(Outcome::Stopped)) => End::Interrupted,
-        (Over::OutputGone, _) | (Over::Quiet, None | Some(Outcome::Failed)) => End::Failed,
-        (Over::Quiet, Some(Outcome::Limit)) => End::Limit,
-        (Over::Quiet, Some(Outcome::Finished)) => End::Finished,
+}
+
+/// How a command ends whose session is over; the lead's last word is the answer. `before` is how the lead had
+/// ended before, should nothing have been told of it since.
+pub(crate) async fn end(console: &Console, over: Over, lead: &AgentName, before: Option<Outcome>) -> End {
+    if matches!(over, Over::Quiet | Over::Ended) {
+        last_word(console, lead).await;
+    }
+    let outcome = console.told(|view| view.agent(lead).and_then(|lead| lead.outcome)).or(before);
+    match over {
+        Over::Interrupted => End::Interrupted,
+        Over::OutputGone => End::Failed,
+        Over::Quiet | Over::Ended => outcome.map_or(End::Failed, ended),
     }
 }

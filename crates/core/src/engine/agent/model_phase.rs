@@ -294,7 +294,8 @@ impl Driver {
         }
         let clock = &self.session.clock;
         let until = clock.now().after(wait);
-        let _waits = Waits::begin(&self.cell, ActivityKind::Retry { until }, clock.now());
+        let _waits =
+            Waits::begin(&self.cell, ActivityKind::Retry { until, attempt: failed + 1 }, clock.now());
         tokio::select! {
             biased;
             () = clock.until(until, Phase::ModelEnd(self.cell.index)) => true,
