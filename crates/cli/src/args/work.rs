@@ -10,7 +10,7 @@ use midturn_core::rules::time::Span;
 use super::{LayerArgs, StoreArgs};
 
 pub(super) const RUN_HELP: &str = "\
-On a terminal the run is on the screen: ? shows the keys. It stays after the answer, for your next word; leaving
+On a terminal the run is on the screen: ? shows the keys. It stays after the answer, for your next word (with --plain, too); leaving
 it stops what still works. What is piped to it is the task; beside a TASK it is data for it, and never a command.
 
 Lines that you type with --plain, and piped ones with --steer-stdin, steer the run while it lasts:

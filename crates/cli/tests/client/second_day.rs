@@ -406,7 +406,7 @@ fn ready(place: &Place) -> (Child, Vec<String>) {
     let mut serving = place.midturn("repo", &["serve"]).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(serving.stderr.take().unwrap()).lines().map(Result::unwrap);
     let mut told = Vec::new();
-    while !told.last().is_some_and(|line| line == "ready") {
+    while told.last().is_none_or(|line| line != "ready") {
         told.push(lines.next().unwrap_or_else(|| panic!("it is never ready: {told:?}")));
     }
     std::thread::spawn(move || lines.for_each(drop));
