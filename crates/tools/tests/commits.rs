@@ -168,7 +168,10 @@ async fn a_commit_holds_all_that_changed_and_the_persons_git_agrees() {
         assert_eq!(place.status(), Vec::<String>::new());
         let log = place.log();
         assert!(log.starts_with("Change it|p <p@example.invalid>|p\n\nM\ta.txt\n"), "{log}");
-        assert_eq!(place.project.git(&["log", "-1", "--format=%B"]), "Change it\n\nBecause.");
+        assert_eq!(
+            place.project.git(&["log", "-1", "--format=%B"]),
+            "Change it\n\nBecause.\n\nMidturn-Agent: lead"
+        );
         assert_eq!(place.project.git(&["reflog", "-1", "--format=%gs"]), "commit: Change it");
         assert!(place.refused(json!({"message": "Again"})).await.contains("there is nothing to commit"));
         place.project.git(&["fsck", "--strict"]);
@@ -362,7 +365,10 @@ async fn hooks_run_in_the_agents_sandbox_and_may_change_what_is_committed() {
             "{}: {said}",
             sandbox.in_force()
         );
-        assert_eq!(place.project.git(&["log", "-1", "--format=%B"]), "Both\nSigned-off-by: hook");
+        assert_eq!(
+            place.project.git(&["log", "-1", "--format=%B"]),
+            "Both\n\nMidturn-Agent: lead\nSigned-off-by: hook"
+        );
         assert_eq!(place.project.git(&["show", "HEAD:a.txt"]), "formatted");
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0, "{}", sandbox.in_force());
         assert_eq!(place.status(), Vec::<String>::new());

@@ -4,8 +4,10 @@
 mod support;
 
 use midturn_core::engine::ports::{Merge, Workplace as _};
+use midturn_tools::workplace::Wishes;
 use support::name;
 use support::project::{Project, merge, run, shell, work};
+use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
 async fn a_session_that_goes_on_finds_worktree_branch_and_start() {
@@ -37,6 +39,36 @@ async fn a_session_that_goes_on_finds_worktree_branch_and_start() {
 
     let idle = project.resumed();
     assert!(matches!(merge(&idle).await, Merge::Merged(_)), "though it never runs here");
+}
+
+/// A stop ends a setup, and a folder that isn't ready is made so when the session goes on: once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_setup_that_was_cut_runs_again_when_the_session_goes_on() {
+    let project = Project::new();
+    let setup = |command: &str| Wishes { setup: Some(command.to_owned()), ..Wishes::default() };
+    let cancel = CancellationToken::new();
+    let first = project.workplace().wishes(setup("echo > begun; sleep 600"));
+    first.open(&name("w")).await.unwrap();
+    let folder = first.folder(&name("w")).unwrap();
+    // Whoever reads it waits for the setup.
+    shell(&folder, "mkfifo begun");
+    let pipe = folder.join("begun");
+    let begun = async {
+        tokio::task::spawn_blocking(|| std::fs::read(pipe)).await.unwrap().unwrap();
+        cancel.cancel();
+    };
+    let agent = name("w");
+    let (told, ()) = tokio::join!(first.settle(&agent, &cancel), begun);
+    assert!(told.contains("the setup `echo > begun; sleep 600` failed"), "{told}");
+    drop(first);
+
+    for (claim, times) in [("it was cut", "1"), ("it is done", "1")] {
+        let again = project.resumed().wishes(setup("echo >> made"));
+        again.open(&agent).await.unwrap();
+        again.settle(&agent, &CancellationToken::new()).await;
+        run(&again, "w", &format!("test $(wc -l < made) = {times}")).await;
+        assert_eq!(again.folder(&agent).unwrap(), folder, "{claim}");
+    }
 }
 
 /// What is left, what made it so (`$HALF`: as if it had never been made to the end), the branch

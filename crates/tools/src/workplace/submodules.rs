@@ -88,9 +88,15 @@ impl Worktree {
     /// submodules are. No command of the agent's has run yet.
     async fn seeing_modules(&self) -> Result<Git<'_>, GitError> {
         let git = BORROWED.iter().fold(self.git().await?, |git, (key, value)| git.setting(key, value));
+        let layout = self.repository.layout.clone();
         Ok(git.seeing(|confinement| {
-            let private = Vec::new();
-            Arc::new(Confinement { private, ..Confinement::clone(confinement) })
+            let (private, mut read_only) = (Vec::new(), confinement.read_only.clone());
+            // Without mounts there is none: all can be read. With them a project in `/tmp` is behind the
+            // sandbox's own `/tmp`.
+            if !read_only.is_empty() {
+                read_only.extend([layout.top.clone(), layout.common.clone()]);
+            }
+            Arc::new(Confinement { private, read_only, ..Confinement::clone(confinement) })
         }))
     }
 }
