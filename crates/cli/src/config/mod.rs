@@ -30,7 +30,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use authority::Whose;
-pub(crate) use keys::{AgentDefaults, General, Names};
+pub(crate) use keys::{AgentDefaults, General};
 pub(crate) use page::Page;
 pub(crate) use safety::{Approvals, ModelFacts, Rules, Sandboxing, tools};
 pub(crate) use show::{keys_set, shown, shown_as_json};

@@ -167,6 +167,16 @@ pub(crate) fn check(providers: Option<&Providers>, name: &str) -> Result<(), Str
     providers.map_or(Ok(()), |providers| providers.check(name).map_err(|failure| failure.message))
 }
 
+/// Whether there is what logs in to a model's server.
+///
+/// # Errors
+/// Which variable is missing.
+pub(crate) fn has_key(providers: Option<&Providers>, name: &str) -> Result<(), String> {
+    let missing =
+        providers.map(|providers| providers.missing(name)).transpose().map_err(|failure| failure.message)?;
+    missing.flatten().map_or(Ok(()), |missing| Err(missing.to_string()))
+}
+
 /// Whether a model can be had, as far as can be known before its server is asked; its whole
 /// name if so.
 ///
