@@ -5,7 +5,7 @@ use super::front_matter::{FrontMatter, KEYS, Placed, ToolList};
 
 /// The keys of other programs' files. Only a known word begins a new key here: a dialogue in a description
 /// (`user: "…"`) looks like one, too.
-const THEIRS: [&str; 22] = [
+const THEIRS: [&str; 23] = [
     "allowed-tools",
     "author",
     "background",
@@ -17,6 +17,7 @@ const THEIRS: [&str; 22] = [
     "maxTurns",
     "mcpServers",
     "memory",
+    "metadata",
     "mode",
     "permissionMode",
     "priority",

@@ -72,7 +72,10 @@ fn model(config: &Config, env: &Env) -> Finding {
     };
     match names::model(name, &config.general.aliases).and_then(|name| models::can_be_had(&name, config, env))
     {
-        Ok(name) => Finding::ok("model", name),
+        Ok(name) => {
+            let proxied = models::proxied(config, &name).map(|told| format!("; {told}")).unwrap_or_default();
+            Finding::ok("model", name + &proxied)
+        }
         Err(why) => Finding::missing("model", why),
     }
 }

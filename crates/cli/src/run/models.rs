@@ -188,6 +188,15 @@ pub(crate) fn can_be_had(name: &str, config: &Config, env: &Env) -> Result<Strin
     opened.map(|models| models.name).map_err(|failure| failure.to_string())
 }
 
+/// The proxy that a model's requests go through, in a sentence.
+pub(crate) fn proxied(config: &Config, model: &str) -> Option<String> {
+    let (provider, _) = model.split_once('/')?;
+    let proxy = midturn_providers::proxy(&config.general.providers.get(provider)?.base_url)?;
+    Some(format!(
+        "requests for {provider}/… go through the proxy {proxy} (the environment's HTTPS_PROXY and its kin)"
+    ))
+}
+
 /// What a person is told when requests, and the key with them, go elsewhere than usual.
 pub(crate) fn notes(config: &Config) -> Vec<String> {
     let elsewhere = BUILT_IN.iter().filter_map(|one| {

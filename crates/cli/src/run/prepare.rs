@@ -93,6 +93,7 @@ pub(crate) fn prepare(
     let mut notes = [notes(&config), left_out, team.notes()].concat();
     if models.providers.is_some() {
         notes.extend(models::notes(&config));
+        notes.extend(models::proxied(&config, &models.name));
     }
     let layer = LayerArgs { cwd: Some(folder.clone()), model: again(layer, &models), set: layer.set.clone() };
     Ok(Prepared { folder, state, config, clock, models, team, policy, notes, layer })

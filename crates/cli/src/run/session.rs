@@ -58,6 +58,10 @@ impl Attended {
             if let Some(end) = &status.last_end {
                 self.report(&status.name, &end.changes).await;
             }
+            let used = status.limit.and_then(|limit| live.coordinator.used_of(&status.name, limit));
+            if let Some(used) = used {
+                self.console.tell(Tone::Bad, format!("{} is at its limit {used}", status.name)).await;
+            }
         }
         if self.screen.is_some() {
             // Behind the reports: of twenty agents they are longer than a screen.

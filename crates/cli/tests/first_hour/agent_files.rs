@@ -114,14 +114,14 @@ fn twenty_agent_files_as_they_are_published_can_be_used() {
     assert!(!told.contains("left out"), "{told}");
     for expected in [
         "no valid YAML, so read line by line: ",
-        "names made fit: `DevOps / SRE` is `devops-sre` (devops.md:2)",
+        "`DevOps / SRE` is `devops-sre` (devops.md:2)",
         "no description, so the first line of text stands for it: `handbook` (handbook.md:1)",
-        "`mcp__github__add_comment` (code_reviewer.md:7)",
+        "`mcp__github__add_comment` (code_reviewer.md:9)",
         "`WebFetch` (bug-hunter.md:4)",
         "`Bash(git diff:*)` (migrator.md:4)",
         "tools forbidden in part, so taken away whole: `Bash(rm *)` (guard.md:4)",
         "tools that can't be taken away: `Task` (guard.md:4)",
-        "`permissionMode` (code_reviewer.md:10)",
+        "`permissionMode` (code_reviewer.md:14)",
         "`color` (api-designer.md:5, dialogue.md:8)",
         "`isolation: remote` (remote.md:4)",
         "`hooks` (guard.md:5)",

@@ -5,4 +5,7 @@
 mod agent_files;
 #[path = "../common/mod.rs"]
 mod common;
+mod errors;
+mod pages;
 mod provider;
+mod task;
