@@ -28,11 +28,8 @@ pub(super) async fn findings(config: &Config) -> Vec<Finding> {
 /// Whether one kind works. That it doesn't is bad only if no other one does.
 async fn kind(tier: Tier, about: &'static str, asked: &Wanted) -> Finding {
     match probe(&Wanted { tier: Some(tier), ..asked.clone() }).await {
-        Ok(sandbox) => {
-            let force = sandbox.in_force();
-            let notes = force.notes.iter().map(|note| format!("; {note}")).collect::<String>();
-            Finding::ok(about, format!("works: {}{notes}", Kept(&force)))
-        }
+        // How it could be better is told of the one that is used.
+        Ok(sandbox) => Finding::ok(about, format!("works: {}", Kept(&sandbox.in_force()))),
         Err(why) => Finding::weak(about, briefly(&why)),
     }
 }

@@ -59,6 +59,47 @@ fn files_that_cannot_be_used_are_left_out_and_all_are_named_at_once() {
     assert_eq!(doctor.matches("this agent file is left out").count(), 7, "{doctor}");
 }
 
+/// What the files of the folder are called here.
+const NAMES: [&str; 20] = [
+    "api-designer",
+    "bug-hunter",
+    "code_reviewer",
+    "data-engineer",
+    "devops-sre",
+    "dialogue-writer",
+    "docs-writer",
+    "explorer",
+    "frontend-developer",
+    "guard",
+    "handbook",
+    "indented",
+    "fan-yi-zhe",
+    "the-very-patient-person-who-reads-all-of-the-logs-of-the-night-a",
+    "migrator",
+    "optimizer",
+    "quoted",
+    "remote",
+    "prufer-ubersetzer",
+    "zero-tools",
+];
+
+/// A lead that spawns each of them as `a0`, `a1` …, and each does one turn.
+fn spawns_all() -> String {
+    let mut scenario =
+        "midturn: 1\nname: t\nagents:\n  - name: lead\n    role: lead\n    model:\n      - tools:\n"
+            .to_owned();
+    for (number, agent) in NAMES.iter().enumerate() {
+        let input = json!({"agent": agent, "name": format!("a{number}"), "prompt": "Begin."});
+        scenario.push_str(&format!("          - {{id: s{number}, name: spawn_agent, input: {input}}}\n"));
+    }
+    // Reports come one by one or several at once: each may wake the lead.
+    scenario.push_str(&"      - text: Done.\n".repeat(NAMES.len() + 1));
+    for number in 0..NAMES.len() {
+        scenario.push_str(&format!("  - {{name: a{number}, start: spawned, model: [{{text: Here.}}]}}\n"));
+    }
+    scenario
+}
+
 /// > D4: Twenty agent files as they are published can be used
 #[test]
 fn twenty_agent_files_as_they_are_published_can_be_used() {
@@ -71,45 +112,11 @@ fn twenty_agent_files_as_they_are_published_can_be_used() {
         std::fs::copy(entry.path(), place.path(FOLDER).join(entry.file_name())).unwrap();
         count += 1;
     }
-    let names = [
-        "api-designer",
-        "bug-hunter",
-        "code_reviewer",
-        "data-engineer",
-        "devops-sre",
-        "dialogue-writer",
-        "docs-writer",
-        "explorer",
-        "frontend-developer",
-        "guard",
-        "handbook",
-        "indented",
-        "fan-yi-zhe",
-        "the-very-patient-person-who-reads-all-of-the-logs-of-the-night-a",
-        "migrator",
-        "optimizer",
-        "quoted",
-        "remote",
-        "prufer-ubersetzer",
-        "zero-tools",
-    ];
-    assert_eq!(count, names.len());
-    let mut scenario =
-        "midturn: 1\nname: t\nagents:\n  - name: lead\n    role: lead\n    model:\n      - tools:\n"
-            .to_owned();
-    for (number, agent) in names.iter().enumerate() {
-        let input = json!({"agent": agent, "name": format!("a{number}"), "prompt": "Begin."});
-        scenario.push_str(&format!("          - {{id: s{number}, name: spawn_agent, input: {input}}}\n"));
-    }
-    // Reports come one by one or several at once: each may wake the lead.
-    scenario.push_str(&"      - text: Done.\n".repeat(names.len() + 1));
-    for number in 0..names.len() {
-        scenario.push_str(&format!("  - {{name: a{number}, start: spawned, model: [{{text: Here.}}]}}\n"));
-    }
-    let (status, told) = scripted(&place, &scenario);
+    assert_eq!(count, NAMES.len());
+    let (status, told) = scripted(&place, &spawns_all());
     assert_eq!(status, Some(0), "{told}");
-    for number in 0..names.len() {
-        assert!(told.contains(&format!("a{number}: finished after 1 turn")), "{}: {told}", names[number]);
+    for (number, name) in NAMES.iter().enumerate() {
+        assert!(told.contains(&format!("a{number}: finished after 1 turn")), "{name}: {told}");
     }
     assert!(!told.contains("left out"), "{told}");
     for expected in [

@@ -216,7 +216,7 @@ fn each_key_stands_once_and_what_surrounds_them_is_documented() {
     let count = keys.len();
     keys.sort_unstable();
     keys.dedup();
-    assert!(count > 80 && keys.len() == count, "{count} rows, {} keys", keys.len());
+    assert!(count >= 80 && keys.len() == count, "{count} rows, {} keys", keys.len());
     let run = page("docs/run.md");
     for (page, words) in [
         (

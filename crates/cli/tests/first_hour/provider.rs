@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 
 use super::common;
 
-/// A request: its head in lower case, and its body.
+/// A request.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    pub(crate) head: String,
     pub(crate) body: Value,
 }
 
@@ -39,7 +38,7 @@ pub(crate) fn server(
 fn read(stream: &TcpStream) -> Asked {
     stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let mut reader = BufReader::new(stream);
-    let (mut head, mut length) = (String::new(), 0);
+    let mut length = 0;
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
@@ -50,12 +49,10 @@ fn read(stream: &TcpStream) -> Asked {
         if let Some(value) = line.strip_prefix("content-length:") {
             length = value.trim().parse().unwrap();
         }
-        head.push_str(&line);
-        head.push('\n');
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    Asked { head, body: serde_json::from_slice(&body).unwrap_or_default() }
+    Asked { body: serde_json::from_slice(&body).unwrap_or_default() }
 }
 
 /// A response of a status that is not 200, with headers besides.

@@ -19,9 +19,8 @@ fn run(words: &[&str], files: &[(&str, &[u8])], input: &[u8]) -> (Option<i32>, S
     command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // A command that refuses its arguments has not read.
-    match child.stdin.take().unwrap().write_all(input) {
-        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe),
-        Ok(()) => {}
+    if let Err(error) = child.stdin.take().unwrap().write_all(input) {
+        assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
     }
     let said = child.wait_with_output().unwrap();
     let events = String::from_utf8(said.stdout).unwrap();
